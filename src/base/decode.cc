@@ -1,0 +1,196 @@
+#include "base/decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+namespace drover {
+namespace {
+
+using nlohmann::json;
+
+std::string pointer_token(std::string_view name) {
+  std::string token;
+  for (char c : name) {
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
+  }
+  return token;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const auto substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Decoder::Decoder(const json& value, std::vector<Error>& errors, std::string path)
+    : value_(&value), errors_(&errors), path_(std::move(path)) {
+  if (!value.is_object())
+    errors_->push_back({ErrorKind::kInvalid, fmt::format("expected an object, found {}", value.type_name()),
+                        "", path_.empty() ? "/" : path_});
+}
+
+const json* Decoder::find(const std::string& name) {
+  known_.insert(name);
+  if (!value_->is_object()) return nullptr;
+  const auto it = value_->find(name);
+  return it == value_->end() || it->is_null() ? nullptr : &*it;
+}
+
+std::string Decoder::path_of(const std::string& name) const {
+  return path_ + "/" + pointer_token(name);
+}
+
+void Decoder::mistake(const std::string& name, std::string message, std::string hint) {
+  errors_->push_back({ErrorKind::kInvalid, std::move(message), std::move(hint), path_of(name)});
+}
+
+std::optional<std::string> Decoder::string(const std::string& name) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  if (field->is_string()) return field->get<std::string>();
+  mistake(name, fmt::format("expected a string, found {}", field->type_name()));
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> Decoder::integer(const std::string& name, std::int64_t min, std::int64_t max) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  if (!field->is_number()) {
+    mistake(name, fmt::format("expected a whole number, found {}", field->type_name()));
+    return std::nullopt;
+  }
+  const auto value = field->get<double>();
+  if (value != std::floor(value) || value < static_cast<double>(min) || value > static_cast<double>(max)) {
+    mistake(name, fmt::format("expected a whole number from {} to {}, found {}", min, max, field->dump()));
+    return std::nullopt;
+  }
+  return field->is_number_float() ? static_cast<std::int64_t>(value) : field->get<std::int64_t>();
+}
+
+std::optional<double> Decoder::number(const std::string& name, double min, double max) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  if (field->is_number() && field->get<double>() >= min && field->get<double>() <= max)
+    return field->get<double>();
+  mistake(name, fmt::format("expected a number from {} to {}, found {}", min, max,
+                            field->is_number() ? field->dump() : field->type_name()));
+  return std::nullopt;
+}
+
+std::optional<bool> Decoder::boolean(const std::string& name) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  if (field->is_boolean()) return field->get<bool>();
+  mistake(name, fmt::format("expected true or false, found {}", field->type_name()));
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::string>> Decoder::string_list(const std::string& name) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  if (!field->is_array() ||
+      !std::all_of(field->begin(), field->end(), [](const json& item) { return item.is_string(); })) {
+    mistake(name, "expected a list of strings");
+    return std::nullopt;
+  }
+  return field->get<std::vector<std::string>>();
+}
+
+std::optional<std::map<std::string, std::string>> Decoder::string_map(const std::string& name) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  if (!field->is_object() ||
+      !std::all_of(field->begin(), field->end(), [](const json& item) { return item.is_string(); })) {
+    mistake(name, "expected an object whose values are strings");
+    return std::nullopt;
+  }
+  return field->get<std::map<std::string, std::string>>();
+}
+
+std::optional<Decoder> Decoder::object(const std::string& name) {
+  const auto* field = find(name);
+  if (field == nullptr) return std::nullopt;
+  return Decoder(*field, *errors_, path_of(name));
+}
+
+std::vector<Decoder> Decoder::objects(const std::string& name) {
+  const auto* field = find(name);
+  std::vector<Decoder> result;
+  if (field == nullptr) return result;
+  if (!field->is_array()) {
+    mistake(name, fmt::format("expected a list, found {}", field->type_name()));
+    return result;
+  }
+  for (std::size_t i = 0; i < field->size(); ++i)
+    result.emplace_back((*field)[i], *errors_, fmt::format("{}/{}", path_of(name), i));
+  return result;
+}
+
+void Decoder::finish() {
+  if (!value_->is_object()) return;
+  for (const auto& [name, unused] : value_->items()) {
+    if (known_.contains(name)) continue;
+    const auto meant = nearest(name, known_);
+    mistake(name, fmt::format("unknown field '{}'", name),
+            meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
+  }
+}
+
+Result<json> parse_json(std::string_view text, std::string_view what) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    const auto before = text.substr(0, std::min(error.byte, text.size()));
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const auto column =
+        before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n'));
+    return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: line {}, column {}", what, line, column));
+  } catch (const json::exception& error) {
+    return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: {}", what, error.what()));
+  }
+}
+
+Error join_mistakes(const std::vector<Error>& mistakes, std::string_view what) {
+  if (mistakes.size() == 1) {
+    auto only = mistakes.front();
+    only.message = fmt::format("{}: {}", what, only.message);
+    return only;
+  }
+  Error joined{ErrorKind::kInvalid, fmt::format("{} has {} mistakes", what, mistakes.size()), "", ""};
+  for (const auto& mistake : mistakes) joined.message += "\n  " + to_string(mistake);
+  return joined;
+}
+
+std::string nearest(std::string_view word, const std::set<std::string>& candidates) {
+  std::string best;
+  std::size_t best_distance = 1 + word.size() / 3;
+  for (const auto& candidate : candidates) {
+    const auto distance = edit_distance(word, candidate);
+    if (distance > best_distance || (distance == best_distance && !best.empty())) continue;
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
+}
+
+}  // namespace drover

@@ -1,0 +1,62 @@
+#pragma once
+
+// Decoding of JSON that comes from outside. A Decoder reads one object field by field and gathers ALL
+// mistakes with their paths ("/resources/gpus") in one list, instead of stopping at the first. Fields that
+// nobody asked for are mistakes too, reported by finish(). Not thread safe; the JSON value must outlive the
+// Decoder.
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover {
+
+class Decoder {
+ public:
+  /// `errors` collects; `path` is where this object stands in the document ("" for its root).
+  Decoder(const nlohmann::json& value, std::vector<Error>& errors, std::string path = "");
+
+  // Each returns nullopt when the field is absent or null, and also when it is wrong (which is recorded).
+  std::optional<std::string> string(const std::string& name);
+  std::optional<std::int64_t> integer(const std::string& name, std::int64_t min, std::int64_t max);
+  std::optional<double> number(const std::string& name, double min, double max);
+  std::optional<bool> boolean(const std::string& name);
+  std::optional<std::vector<std::string>> string_list(const std::string& name);
+  std::optional<std::map<std::string, std::string>> string_map(const std::string& name);
+  /// A nested object; finish() it like the outer one.
+  std::optional<Decoder> object(const std::string& name);
+  /// A nested array of objects.
+  std::vector<Decoder> objects(const std::string& name);
+
+  /// Records a mistake at `name` found by the caller.
+  void mistake(const std::string& name, std::string message, std::string hint = "");
+  /// Records every field that nobody read as unknown, naming the nearest known one.
+  void finish();
+
+ private:
+  const nlohmann::json* find(const std::string& name);
+  std::string path_of(const std::string& name) const;
+
+  const nlohmann::json* value_;
+  std::vector<Error>* errors_;
+  std::string path_;
+  std::set<std::string> known_;
+};
+
+/// Parses text; a syntax error says line and column. `what` names the document in the message.
+Result<nlohmann::json> parse_json(std::string_view text, std::string_view what);
+
+/// Many mistakes as one Error of kInvalid: one line each, with its path. `mistakes` must not be empty.
+Error join_mistakes(const std::vector<Error>& mistakes, std::string_view what);
+
+/// The candidate that `word` was most likely meant to be, or "" when none is near.
+std::string nearest(std::string_view word, const std::set<std::string>& candidates);
+
+}  // namespace drover

@@ -1,0 +1,202 @@
+#include "base/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <random>
+
+namespace drover {
+namespace {
+
+int open_beneath(int directory, const char* name, int flags, mode_t mode, Links links) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  if (links == Links::kRefuse) how.resolve |= RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
+}
+
+std::string temporary_name(std::string_view name) {
+  std::random_device random;
+  return fmt::format(".{}.{:08x}.tmp", name, random());
+}
+
+using DirStream = std::unique_ptr<DIR, decltype([](DIR* stream) { ::closedir(stream); })>;
+
+/// Takes ownership of `fd`.
+Result<std::vector<std::string>> entries(UniqueFd fd, const std::string& path) {
+  DirStream stream(::fdopendir(fd.get()));
+  if (!stream) return fail_errno(fmt::format("Failed to list '{}'", path), errno);
+  fd.release();
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status remove_below(int parent, const std::string& name, const std::string& shown, dev_t device) {
+  if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR && errno != EPERM && errno != EBUSY)
+    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
+  UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory.valid()) return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
+  struct stat info{};
+  ::fstat(directory.get(), &info);
+  if (info.st_dev != device)
+    return fail(ErrorKind::kConflict, fmt::format("Failed to remove '{}': something is mounted there", shown),
+                "unmount it first");
+  UniqueFd listing(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0));
+  DROVER_TRY(const auto names, entries(std::move(listing), shown));
+  for (const auto& child : names)
+    DROVER_CHECK_OK(remove_below(directory.get(), child, shown + "/" + child, device));
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
+  return {};
+}
+
+Status replace(int directory, const std::string& name, std::string_view content, mode_t mode,
+               const std::string& shown) {
+  const auto temporary = temporary_name(name);
+  const auto abandon = [&](Error error) {
+    ::unlinkat(directory, temporary.c_str(), 0);
+    return Failure(std::move(error));
+  };
+  UniqueFd fd(
+      ::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to create '{}'", shown), errno);
+  if (auto written = write_all(fd.get(), content, shown); !written) return abandon(written.error());
+  if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0)
+    return abandon(errno_error(fmt::format("Failed to write '{}'", shown), errno));
+  if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0)
+    return abandon(errno_error(fmt::format("Failed to replace '{}'", shown), errno));
+  if (::fsync(directory) != 0) return fail_errno(fmt::format("Failed to write '{}'", shown), errno);
+  return {};
+}
+
+}  // namespace
+
+Result<Directory> Directory::open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to open folder '{}'", path), errno);
+  return Directory(std::move(fd), path);
+}
+
+Result<Directory> Directory::create(const std::string& path, mode_t mode) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const auto part = path.substr(0, end);
+    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST)
+      return fail_errno(fmt::format("Failed to create folder '{}'", part), errno);
+    if (end == std::string::npos) return open(path);
+  }
+}
+
+Result<Directory> Directory::subdirectory(const std::string& name, Links links) const {
+  DROVER_TRY(auto fd, open_file(name, O_RDONLY | O_DIRECTORY, 0, links));
+  return Directory(std::move(fd), path_ + "/" + name);
+}
+
+Result<Directory> Directory::make_subdirectory(const std::string& name, mode_t mode) const {
+  if (::mkdirat(fd_.get(), name.c_str(), mode) != 0 && errno != EEXIST)
+    return fail_errno(fmt::format("Failed to create folder '{}/{}'", path_, name), errno);
+  return subdirectory(name);
+}
+
+Result<UniqueFd> Directory::open_file(const std::string& name, int flags, mode_t mode, Links links) const {
+  UniqueFd fd(open_beneath(fd_.get(), name.c_str(), flags, mode, links));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to open '{}/{}'", path_, name), errno);
+  return fd;
+}
+
+Result<std::string> Directory::read(const std::string& name, std::uint64_t limit) const {
+  DROVER_TRY(const auto fd, open_file(name, O_RDONLY));
+  return read_all(fd.get(), path_ + "/" + name, limit);
+}
+
+Status Directory::write(const std::string& name, std::string_view content, mode_t mode) const {
+  return replace(fd_.get(), name, content, mode, path_ + "/" + name);
+}
+
+bool Directory::exists(const std::string& name) const {
+  struct stat info{};
+  return ::fstatat(fd_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<std::vector<std::string>> Directory::list() const {
+  UniqueFd fd(::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to list '{}'", path_), errno);
+  return entries(std::move(fd), path_);
+}
+
+Status Directory::remove_tree(const std::string& name) const {
+  struct stat info{};
+  if (::fstat(fd_.get(), &info) != 0) return fail_errno(fmt::format("Failed to look at '{}'", path_), errno);
+  return remove_below(fd_.get(), name, path_ + "/" + name, info.st_dev);
+}
+
+Status Directory::sync() const {
+  if (::fsync(fd_.get()) != 0) return fail_errno(fmt::format("Failed to write '{}'", path_), errno);
+  return {};
+}
+
+Result<std::string> read_file(const std::string& path, std::uint64_t limit) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to open '{}'", path), errno);
+  return read_all(fd.get(), path, limit);
+}
+
+Result<std::string> read_all(int fd, const std::string& name, std::uint64_t limit) {
+  std::string content;
+  std::array<char, 65536> buffer;
+  while (true) {
+    const auto count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno(fmt::format("Failed to read '{}'", name), errno);
+    if (count == 0) return content;
+    content.append(buffer.data(), static_cast<std::size_t>(count));
+    if (content.size() > limit)
+      return fail(ErrorKind::kExhausted, fmt::format("'{}' is larger than {} bytes", name, limit));
+  }
+}
+
+Status write_all(int fd, std::string_view content, const std::string& name) {
+  while (!content.empty()) {
+    const auto count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno(fmt::format("Failed to write '{}'", name), errno);
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Status write_file(const std::string& path, std::string_view content, mode_t mode) {
+  const std::filesystem::path full(path);
+  const auto folder = full.has_parent_path() ? full.parent_path().string() : ".";
+  DROVER_TRY(const auto directory, Directory::open(folder));
+  return replace(directory.fd(), full.filename().string(), content, mode, path);
+}
+
+std::string descriptor_path(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
+}
+
+Result<std::string> executable_directory() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return fail_errno("Failed to read '/proc/self/exe'", error.value());
+  return path.parent_path().string();
+}
+
+}  // namespace drover

@@ -1,0 +1,153 @@
+#include "base/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/fd.h"
+#include "base/files.h"
+
+namespace drover {
+namespace {
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
+  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+Result<pid_t> spawn(const std::string& program, const Command& command, int input, int output, int errors) {
+  std::vector<char*> arguments;
+  for (const auto& argument : command.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<std::string> assignments;
+  for (const auto& [name, value] : command.environment) assignments.push_back(name + "=" + value);
+  std::vector<char*> environment;
+  for (auto& assignment : assignments) environment.push_back(assignment.data());
+  environment.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_adddup2(&actions, input, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, 1);
+  ::posix_spawn_file_actions_adddup2(&actions, errors, 2);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = -1;
+  const int error =
+      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), environment.data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return fail_errno(fmt::format("Failed to start '{}'", program), error);
+  return pid;
+}
+
+/// Moves what is ready; returns false when the stream has ended.
+bool drain(int fd, std::string& into, std::uint64_t limit) {
+  std::array<char, 16384> buffer;
+  const auto count = ::read(fd, buffer.data(), buffer.size());
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  const auto room = limit > into.size() ? limit - into.size() : 0;
+  into.append(buffer.data(), std::min<std::uint64_t>(room, static_cast<std::uint64_t>(count)));
+  return count > 0;
+}
+
+/// Feeds standard input and collects both outputs until they end; false when the deadline came first.
+bool exchange(Pipe& input, Pipe& output, Pipe& errors, const Command& command, Completed& completed) {
+  const auto deadline = std::chrono::steady_clock::now() + command.timeout;
+  std::string_view unsent = command.input;
+  ::fcntl(input.write.get(), F_SETFL, O_NONBLOCK);
+  while (output.read.valid() || errors.read.valid()) {
+    if (unsent.empty()) input.write.reset();
+    std::array<pollfd, 3> polls = {pollfd{output.read.get(), POLLIN, 0}, pollfd{errors.read.get(), POLLIN, 0},
+                                   pollfd{input.write.get(), POLLOUT, 0}};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    if (::poll(polls.data(), polls.size(), static_cast<int>(std::min<long>(left.count(), 1 << 30))) < 0)
+      continue;
+    if (polls[0].revents != 0 && !drain(output.read.get(), completed.output, command.output_limit))
+      output.read.reset();
+    if (polls[1].revents != 0 && !drain(errors.read.get(), completed.errors, command.output_limit))
+      errors.read.reset();
+    if (polls[2].revents != 0) {
+      const auto count = ::write(input.write.get(), unsent.data(), unsent.size());
+      if (count >= 0)
+        unsent.remove_prefix(static_cast<std::size_t>(count));
+      else if (errno != EAGAIN && errno != EINTR)
+        unsent = {};
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Completed> run_command(const Command& command) {
+  if (command.arguments.empty()) return fail(ErrorKind::kInternal, "run_command was given no program");
+  DROVER_TRY(const auto program, find_program(command.arguments[0]));
+  DROVER_TRY(auto input, make_pipe());
+  DROVER_TRY(auto output, make_pipe());
+  DROVER_TRY(auto errors, make_pipe());
+  DROVER_TRY(const auto pid,
+             spawn(program, command, input.read.get(), output.write.get(), errors.write.get()));
+  input.read.reset();
+  output.write.reset();
+  errors.write.reset();
+  Completed completed;
+  const bool in_time = exchange(input, output, errors, command, completed);
+  if (!in_time) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!in_time)
+    return fail(ErrorKind::kTimeout,
+                fmt::format("'{}' did not end within {} ms", command.arguments[0], command.timeout.count()));
+  completed.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return completed;
+}
+
+std::map<std::string, std::string> minimal_environment() {
+  std::map<std::string, std::string> environment = {{"LANG", "C.UTF-8"}};
+  for (const char* name : {"PATH", "HOME"})
+    if (const char* value = std::getenv(name)) environment[name] = value;
+  return environment;
+}
+
+Result<std::string> find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (::access(name.c_str(), X_OK) == 0) return name;
+    return fail_errno(fmt::format("Failed to find program '{}'", name), errno);
+  }
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin";
+  while (!rest.empty()) {
+    const auto end = rest.find(':');
+    const auto candidate = fmt::format("{}/{}", rest.substr(0, end), name);
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
+  }
+  return fail(ErrorKind::kNotFound, fmt::format("Failed to find program '{}' in PATH", name),
+              fmt::format("install '{}'", name));
+}
+
+}  // namespace drover

@@ -1,0 +1,156 @@
+#include "base/units.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+
+namespace drover {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr double kKibi = 1024.0;
+constexpr std::array kByteUnits = {
+    Unit{"", 1},
+    Unit{"b", 1},
+    Unit{"k", kKibi},
+    Unit{"kib", kKibi},
+    Unit{"kb", 1e3},
+    Unit{"m", kKibi* kKibi},
+    Unit{"mib", kKibi* kKibi},
+    Unit{"mb", 1e6},
+    Unit{"g", kKibi* kKibi* kKibi},
+    Unit{"gib", kKibi* kKibi* kKibi},
+    Unit{"gb", 1e9},
+    Unit{"t", kKibi* kKibi* kKibi* kKibi},
+    Unit{"tib", kKibi* kKibi* kKibi* kKibi},
+    Unit{"tb", 1e12},
+};
+constexpr std::array kTimeUnits = {Unit{"ms", 1},      Unit{"s", 1e3},        Unit{"", 1e3},
+                                   Unit{"m", 60e3},    Unit{"min", 60e3},     Unit{"h", 3600e3},
+                                   Unit{"d", 86400e3}, Unit{"w", 7 * 86400e3}};
+
+struct Number {
+  double value;
+  std::string_view rest;
+};
+
+std::optional<Number> leading_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  return Number{value, text.substr(static_cast<std::size_t>(end - text.data()))};
+}
+
+std::string lower_trimmed(std::string_view text) {
+  std::string result;
+  for (char c : text)
+    if (c != ' ') result += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return result;
+}
+
+template <std::size_t N>
+std::optional<double> factor_of(const std::array<Unit, N>& units, std::string_view name) {
+  for (const auto& unit : units)
+    if (unit.name == name) return unit.factor;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::uint64_t> parse_bytes(std::string_view text) {
+  const auto normal = lower_trimmed(text);
+  const auto number = leading_number(normal);
+  const auto factor = number ? factor_of(kByteUnits, number->rest) : std::nullopt;
+  constexpr double kLimit = 9.0e18;
+  if (!factor || number->value * *factor > kLimit)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a size", text),
+                "write for example 512M or 16GiB");
+  return static_cast<std::uint64_t>(number->value * *factor);
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= kKibi && unit + 1 < kNames.size()) {
+    value /= kKibi;
+    ++unit;
+  }
+  const bool whole = std::abs(value - std::round(value)) < 0.05;
+  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kNames[unit]);
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  const auto normal = lower_trimmed(text);
+  const auto bad = [&] {
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a duration", text),
+                "write for example 30s, 10m or 1h30m");
+  };
+  std::string_view rest = normal;
+  double total = 0;
+  do {
+    const auto number = leading_number(rest);
+    if (!number) return bad();
+    auto unit_length = number->rest.find_first_of("0123456789.");
+    if (unit_length == std::string_view::npos) unit_length = number->rest.size();
+    const auto factor = factor_of(kTimeUnits, number->rest.substr(0, unit_length));
+    if (!factor) return bad();
+    total += number->value * *factor;
+    rest = number->rest.substr(unit_length);
+  } while (!rest.empty());
+  constexpr double kLimit = 3.2e14;  // ten thousand years
+  if (total > kLimit) return bad();
+  return std::chrono::milliseconds(static_cast<std::int64_t>(total));
+}
+
+std::string format_duration(std::chrono::milliseconds duration) {
+  const auto ms = duration.count();
+  if (ms < 1000) return fmt::format("{}ms", ms);
+  if (ms < 60'000) return fmt::format("{:.1f}s", static_cast<double>(ms) / 1e3);
+  const auto seconds = ms / 1000;
+  if (seconds < 3600) return fmt::format("{}m {}s", seconds / 60, seconds % 60);
+  if (seconds < 86400) return fmt::format("{}h {}m", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{}d {}h", seconds / 86400, seconds / 3600 % 24);
+}
+
+Result<std::int64_t> parse_milli_cpus(std::string_view text) {
+  const auto number = leading_number(text);
+  if (!number || !number->rest.empty() || number->value > 1e6 || number->value * 1000 < 1)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a number of CPUs", text),
+                "write for example 0.5 or 4");
+  return std::llround(number->value * 1000);
+}
+
+std::string format_time(TimePoint time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const auto ms = (time - seconds).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)), ms);
+}
+
+Result<TimePoint> parse_time(std::string_view text) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, ms = 0, used = 0;
+  const std::string copy(text);
+  const int fields = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &year, &month, &day, &hour,
+                                 &minute, &second, &ms, &used);
+  const auto date = std::chrono::year(year) / month / day;
+  if (fields != 7 || used != static_cast<int>(copy.size()) || !date.ok() || hour > 23 || minute > 59 ||
+      second > 60)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a time", text),
+                "write it as 2018-03-05T23:00:00.000Z");
+  return TimePoint(std::chrono::sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second) + std::chrono::milliseconds(ms);
+}
+
+}  // namespace drover

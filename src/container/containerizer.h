@@ -1,0 +1,92 @@
+#pragma once
+
+// The Containerizer seam: carries one task's container from a launch to its exit status, and finds it again
+// after the daemon was gone. All calls block and are thread safe; the caller runs them on a pool and never
+// makes two calls for one task at a time.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "gpu/device_node.h"
+#include "workload/task.h"
+
+namespace drover::container {
+
+/// A host folder that the container gets read-only: the driver volume at /usr/local/nvidia.
+struct ReadOnlyMount {
+  std::string source;
+  std::string destination;
+};
+
+/// What of the host's driver goes with the GPUs. Used only when the task was given GPUs.
+struct DriverSupply {
+  std::vector<gpu::DeviceNode> control_devices;  ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools
+  std::optional<ReadOnlyMount> volume;           ///< mounted when the image wants it (driver::wants_volume)
+};
+
+struct Launch {
+  workload::Task task;
+  std::vector<gpu::DeviceNode> gpu_devices;  ///< exactly those that the task owns; everything else is denied
+  std::vector<std::string> gpu_uuids;        ///< in the same order; the environment's NVIDIA_VISIBLE_DEVICES
+  DriverSupply driver;
+};
+
+/// How a container ended.
+struct Ending {
+  int exit_status = 0;  ///< 0..255; 128 + n when signal n ended it
+  bool out_of_memory = false;
+  bool stopped = false;  ///< somebody asked for it: stop() came first
+  std::string message;   ///< in words when it did not simply exit; "" otherwise
+  TimePoint finished_at{};
+
+  bool operator==(const Ending&) const = default;
+};
+
+struct Running {
+  pid_t pid = 0;  ///< first process of the container, in the host's numbering
+  TimePoint started_at{};
+};
+
+/// Called from any thread, in order for one task: started at most once, then ended exactly once.
+struct Watcher {
+  std::function<void(const std::string& task_id, Running)> started;
+  std::function<void(const std::string& task_id, Ending)> ended;
+};
+
+/// What became of a task that was launched before the daemon went away.
+enum class Found {
+  kNever,  ///< launch() had not come so far that anything could have run: it is safe to launch now
+  kAlive,  ///< it runs or is about to; the Watcher hears of it from now on
+  kEnded,  ///< it ended meanwhile; the Watcher hears of it
+};
+
+class Containerizer {
+ public:
+  virtual ~Containerizer() = default;
+
+  /// Prepares sandbox, image and bundle and starts the shim. Idempotent by task id: a task that was already
+  /// started is never started again. On error nothing runs and nothing is left but the sandbox.
+  virtual Status launch(const Launch& launch) = 0;
+  /// SIGTERM, and after the task's grace SIGKILL to all its processes; at once when `force`. Returns before
+  /// it ended.
+  virtual Status stop(const std::string& task_id, bool force) = 0;
+  /// After a restart of the daemon: finds the task again and resumes watching it.
+  virtual Result<Found> recover(const std::string& task_id) = 0;
+  /// Removes what a task that ended left outside its sandbox (mounts, cgroup, bundle, upper layer).
+  /// Idempotent.
+  virtual Status clean(const std::string& task_id) = 0;
+  /// Removes the sandbox too. Idempotent.
+  virtual Status forget(const std::string& task_id) = 0;
+  /// The folder with stdout, stderr and the task's own files (M13).
+  virtual std::string sandbox(const std::string& task_id) const = 0;
+};
+
+}  // namespace drover::container

@@ -1,0 +1,96 @@
+#pragma once
+
+// What the APIs ask of the daemon. One implementation runs in `drover serve`; tests of the APIs have their
+// own. Calls are made on the control strand and never block; answers that need the disk or the containers
+// come through `done`, called on that strand.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "base/users.h"
+#include "control/record.h"
+#include "gpu/device.h"
+#include "workload/task.h"
+
+namespace drover::engine {
+
+/// Who asks. Root may do everything; others see, stop and read only what they own (S5).
+struct Caller {
+  User user;
+  bool is_root() const { return user.uid == 0; }
+};
+
+/// What this node offers (M14), and what of it is free.
+struct NodeView {
+  std::string name;
+  int gpus_total = 0;
+  int gpus_free = 0;
+  std::int64_t milli_cpus_total = 0;
+  std::int64_t milli_cpus_free = 0;
+  std::uint64_t memory_bytes_total = 0;
+  std::uint64_t memory_bytes_free = 0;
+  std::uint64_t disk_bytes = 0;
+  int port_begin = 31000;
+  int port_end = 32000;
+  /// "gpus(*):1; cpus(*):40; mem(*):256904; disk(*):3489713; ports(*):[31000-32000]"
+  std::string resources;
+  std::string runtime;  ///< "runc 1.1.5"
+  std::string cgroups;  ///< "v1", "v2" or "hybrid"
+};
+
+/// One thing that happened; numbered without gaps since the daemon started its journal.
+struct EventView {
+  std::uint64_t number = 0;
+  TimePoint at{};
+  std::string kind;     ///< "task_queued", "task_running", "gpu_unfit", …
+  std::string task_id;  ///< "" when it concerns no task
+  uid_t owner = 0;      ///< of the task: who may hear of it besides root
+  std::string message;
+};
+
+class Daemon {
+ public:
+  virtual ~Daemon() = default;
+
+  /// Validates rights and request, makes the id, journals, and then answers with the record: journal first.
+  virtual void submit(const Caller& caller, workload::TaskRequest request,
+                      std::function<void(Result<control::TaskRecord>)> done) = 0;
+  /// Asks the task to end; answers when the wish is in the journal. `force` skips the grace.
+  virtual void stop(const Caller& caller, const std::string& id, bool force,
+                    std::function<void(Result<control::TaskRecord>)> done) = 0;
+  /// Forgets an ended task and removes its sandbox.
+  virtual void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) = 0;
+
+  /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
+  virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
+  /// The caller's tasks (root: everyone's), oldest first.
+  virtual std::vector<control::TaskRecord> tasks(const Caller& caller) const = 0;
+  /// Why the task is where it is, one line each.
+  virtual Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const = 0;
+  /// The sandbox folder of a task that the caller may read.
+  virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
+
+  virtual NodeView node() const = 0;
+  virtual gpu::Inventory inventory() const = 0;
+  /// UUID → id of the owning task, and its owner's name.
+  struct Holder {
+    std::string uuid;
+    std::string task_id;  ///< "" unless the caller may see that task
+    std::string user;
+  };
+  virtual std::vector<Holder> holders(const Caller& caller) const = 0;
+
+  /// Events with a number above `after` that the caller may hear of, oldest first (only the last some
+  /// thousand are kept).
+  virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after) const = 0;
+  /// Calls `listener` on the strand after every new event until the returned handle dies.
+  virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
+};
+
+}  // namespace drover::engine

@@ -1,0 +1,94 @@
+#pragma once
+
+// What a GPU is, as values: filled by discovery, read by everything above. A device is named by its UUID; an
+// index is only ever shown to people. No I/O; copyable; thread safe as values are.
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::gpu {
+
+struct PciAddress {
+  std::uint32_t domain = 0;
+  std::uint32_t bus = 0;
+  std::uint32_t device = 0;
+  std::uint32_t function = 0;
+
+  auto operator<=>(const PciAddress&) const = default;
+};
+/// "0000:82:00.0", as sysfs spells it.
+std::string to_string(const PciAddress& address);
+/// Takes 4- and 8-digit domains ("00000000:82:00.0" is NVML's spelling).
+Result<PciAddress> parse_pci_address(const std::string& text);
+
+struct ComputeCapability {
+  int major = 0;
+  int minor = 0;
+
+  auto operator<=>(const ComputeCapability&) const = default;
+};
+
+/// How near two GPUs are over PCIe, nearest first. The words in brackets are those of `nvidia-smi topo -m`.
+enum class PcieLevel {
+  kSameDevice,  ///< [X] the GPU itself
+  kSameBoard,   ///< [PSB/PIX] one board with two GPUs
+  kSwitch,      ///< [PIX] at most one PCIe bridge between
+  kSwitches,    ///< [PXB] several bridges, no host bridge
+  kHostBridge,  ///< [PHB] through the host bridge of one CPU
+  kSameNuma,    ///< [NODE] between host bridges of one NUMA node
+  kAcross,      ///< [SYS] between NUMA nodes
+  kUnknown,     ///< neither NVML nor the kernel says
+};
+/// "PIX", "PXB", "PHB", "NODE", "SYS", "X"; "?" for unknown.
+std::string_view to_string(PcieLevel level);
+
+struct Link {
+  int nvlinks = 0;  ///< active NVLinks between the two (to the switches, where NVSwitches join them)
+  PcieLevel pcie = PcieLevel::kUnknown;
+
+  bool operator==(const Link&) const = default;
+};
+
+enum class MigMode { kUnsupported, kDisabled, kEnabled };
+
+struct Device {
+  std::string uuid;          ///< never empty: a GPU that does not tell is named "PCI-<address>"
+  int index = 0;             ///< in the order of PCI addresses, as NVML counts; for people only
+  std::optional<int> minor;  ///< N of /dev/nvidiaN
+  std::string model;         ///< "Tesla K40m"; "" when unknown
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<ComputeCapability> compute_capability;
+  std::optional<bool> ecc;  ///< current mode; absent where the card has none
+  std::optional<PciAddress> pci;
+  std::optional<int> board_id;  ///< GPUs of one board share it
+  std::optional<int> numa_node;
+  std::vector<int> cpus;  ///< of that NUMA node, ascending; empty when unknown
+  MigMode mig = MigMode::kUnsupported;
+  std::string serial;
+  /// Why it must not be given to anyone now, in words; empty when it is fit.
+  std::string unfit;
+  /// Queries that failed: each says which one and what NVML answered.
+  std::vector<Error> problems;
+
+  bool operator==(const Device&) const = default;
+};
+
+/// All GPUs of one machine and how they are wired.
+struct Inventory {
+  bool simulated = false;
+  std::string simulation;                ///< profile name, when simulated
+  std::string driver_version;            ///< "390.30"; "" without a driver
+  std::string cuda_version;              ///< newest that the driver serves: "9.1"; "" when unknown
+  std::vector<Device> devices;           ///< by index
+  std::vector<std::vector<Link>> links;  ///< [i][j] between devices i and j; symmetric; devices.size() square
+  std::vector<Error> problems;           ///< of the machine: no library, old driver, …
+
+  bool operator==(const Inventory&) const = default;
+};
+
+}  // namespace drover::gpu

@@ -1,0 +1,38 @@
+#pragma once
+
+// The image store of this machine: unpacked layers, shared by all tasks, under one folder that only root
+// enters. A layer is unpacked beside its place and renamed into it, so a crash leaves no half layer. Thread
+// safe: two tasks that need the same layer wait for one unpacking. Blocks.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/users.h"
+#include "image/image.h"
+
+namespace drover::image {
+
+class Store {
+ public:
+  /// `folder` is created when absent; leftovers of a crash are removed.
+  static Result<Store> open(const std::string& folder);
+  ~Store();
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+
+  /// Makes an image ready. References: "oci:/layout[:tag]", "docker-archive:/file.tar[:name:tag]",
+  /// "rootfs:/folder", or a bare path whose kind is looked up. The files are read with the rights of
+  /// `reader`: nobody reads through the daemon what he could not read himself. `progress` hears a sentence
+  /// per step, from the calling thread.
+  Result<Image> prepare(const std::string& reference, const User& reader,
+                        const std::function<void(const std::string&)>& progress = {});
+
+ private:
+  class Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drover::image
