@@ -1,0 +1,45 @@
+#include "gpu/device_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+
+namespace drover::gpu {
+namespace {
+
+Result<DeviceNode> device_node(const std::string& folder, const std::string& name) {
+  const auto path = folder + "/" + name;
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) {
+    auto error = errno_error(fmt::format("Failed to look at '{}'", path), errno);
+    error.hint = "load the NVIDIA driver's kernel module, or run nvidia-modprobe";
+    return Failure(std::move(error));
+  }
+  if (!S_ISCHR(info.st_mode))
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a character device", path),
+                "remove it, and let the NVIDIA driver make it anew (nvidia-modprobe)");
+  return DeviceNode{"/dev/" + name, ::major(info.st_rdev), ::minor(info.st_rdev)};
+}
+
+}  // namespace
+
+Result<DeviceNode> gpu_device_node(const std::string& folder, int minor) {
+  return device_node(folder, fmt::format("nvidia{}", minor));
+}
+
+Result<std::vector<DeviceNode>> control_device_nodes(const std::string& folder) {
+  DROVER_TRY(auto control, device_node(folder, "nvidiactl"));
+  std::vector<DeviceNode> nodes{std::move(control)};
+  for (const auto* name : {"nvidia-uvm", "nvidia-uvm-tools"}) {
+    auto node = device_node(folder, name);
+    if (node)
+      nodes.push_back(std::move(*node));
+    else if (node.error().kind != ErrorKind::kNotFound)
+      return Failure(std::move(node).error());
+  }
+  return nodes;
+}
+
+}  // namespace drover::gpu

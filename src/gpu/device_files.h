@@ -1,0 +1,21 @@
+#pragma once
+
+// The character devices of NVIDIA's driver in one folder (/dev, or the private one of a simulation), as a
+// container gets them: always under /dev. Exactly the names asked for are looked at, so that folders such as
+// nvidia-caps beside them never matter. Blocks; thread safe.
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/device_node.h"
+
+namespace drover::gpu {
+
+/// <folder>/nvidia<minor> of one GPU. kNotFound when it is missing, kInvalid when it is no character device.
+Result<DeviceNode> gpu_device_node(const std::string& folder, int minor);
+
+/// nvidiactl, which must exist, then nvidia-uvm and nvidia-uvm-tools if they do.
+Result<std::vector<DeviceNode>> control_device_nodes(const std::string& folder);
+
+}  // namespace drover::gpu

@@ -1,0 +1,50 @@
+#include "gpu/host.h"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace drover::gpu {
+namespace {
+
+using Topology =
+    std::unique_ptr<hwloc_topology, decltype([](hwloc_topology* t) { ::hwloc_topology_destroy(t); })>;
+
+std::vector<int> cpus_of(hwloc_const_cpuset_t set) {
+  std::vector<int> cpus;
+  for (int cpu = ::hwloc_bitmap_first(set); cpu >= 0; cpu = ::hwloc_bitmap_next(set, cpu))
+    cpus.push_back(cpu);
+  return cpus;
+}
+
+Result<Topology> load_topology() {
+  hwloc_topology_t raw = nullptr;
+  if (::hwloc_topology_init(&raw) != 0) return fail_errno("Failed to look at the machine's topology", errno);
+  Topology topology(raw);
+  if (::hwloc_topology_load(raw) != 0) return fail_errno("Failed to look at the machine's topology", errno);
+  return topology;
+}
+
+}  // namespace
+
+Result<HostFacts> host_facts(const std::string& folder) {
+  DROVER_TRY(const auto topology, load_topology());
+  HostFacts facts;
+  const auto root = ::hwloc_get_root_obj(topology.get());
+  facts.cpus = std::max(1, ::hwloc_bitmap_weight(root->cpuset));
+  facts.memory_bytes = root->total_memory;
+  for (hwloc_obj_t node = nullptr;
+       (node = ::hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;)
+    facts.numa.push_back({static_cast<int>(node->os_index), cpus_of(node->cpuset)});
+  std::ranges::sort(facts.numa, {}, &NumaNode::id);
+  struct statvfs disk{};
+  if (::statvfs(folder.c_str(), &disk) != 0)
+    return fail_errno(fmt::format("Failed to look at the file system of '{}'", folder), errno);
+  facts.disk_bytes = static_cast<std::uint64_t>(disk.f_blocks) * disk.f_frsize;
+  return facts;
+}
+
+}  // namespace drover::gpu

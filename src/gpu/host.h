@@ -1,0 +1,36 @@
+#pragma once
+
+// What the machine offers besides GPUs: CPUs, memory, NUMA nodes; from hwloc, or from a simulator profile.
+// Values; the two functions block and are thread safe.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::gpu {
+
+struct NumaNode {
+  int id = 0;             ///< as the kernel numbers it
+  std::vector<int> cpus;  ///< ascending; may be empty (memory without CPUs)
+
+  bool operator==(const NumaNode&) const = default;
+};
+
+struct HostFacts {
+  int cpus = 0;                    ///< online
+  std::uint64_t memory_bytes = 0;  ///< of the machine, not what is free
+  std::uint64_t disk_bytes = 0;    ///< size of the file system asked about
+  std::vector<NumaNode> numa;      ///< by id; never empty
+
+  bool operator==(const HostFacts&) const = default;
+};
+
+/// The machine that this runs on. `folder` (the state folder) says which file system the disk size is of.
+Result<HostFacts> host_facts(const std::string& folder);
+
+/// The machine that a profile of the simulator describes: docs/simulator.md.
+Result<HostFacts> simulated_host_facts(const std::string& profile);
+
+}  // namespace drover::gpu

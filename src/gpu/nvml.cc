@@ -1,0 +1,153 @@
+#include "gpu/nvml.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <initializer_list>
+#include <utility>
+
+namespace drover::gpu {
+namespace {
+
+constexpr const char* kDriverHint = "install the NVIDIA driver (340.29 or newer), or try --simulate PROFILE";
+
+/// Fills `slot` with the first of `names` that the library has.
+template <typename Function>
+void resolve(void* library, Function& slot, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    // POSIX allows the conversion of dlsym's answer to a function pointer.
+    slot = reinterpret_cast<Function>(::dlsym(library, name));
+    if (slot != nullptr) return;
+  }
+}
+
+NvmlFunctions resolve_all(void* library) {
+  NvmlFunctions f;
+  resolve(library, f.init, {"nvmlInit_v2", "nvmlInit"});
+  resolve(library, f.shutdown, {"nvmlShutdown"});
+  resolve(library, f.driver_version, {"nvmlSystemGetDriverVersion"});
+  resolve(library, f.device_count, {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"});
+  resolve(library, f.device_by_index, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
+  resolve(library, f.error_string, {"nvmlErrorString"});
+  resolve(library, f.cuda_version, {"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
+  resolve(library, f.uuid, {"nvmlDeviceGetUUID"});
+  resolve(library, f.name, {"nvmlDeviceGetName"});
+  resolve(library, f.serial, {"nvmlDeviceGetSerial"});
+  resolve(library, f.minor_number, {"nvmlDeviceGetMinorNumber"});
+  resolve(library, f.pci_info_v3, {"nvmlDeviceGetPciInfo_v3"});
+  resolve(library, f.pci_info_v2, {"nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
+  resolve(library, f.board_id, {"nvmlDeviceGetBoardId"});
+  resolve(library, f.memory_info, {"nvmlDeviceGetMemoryInfo"});
+  resolve(library, f.compute_capability, {"nvmlDeviceGetCudaComputeCapability"});
+  resolve(library, f.ecc_mode, {"nvmlDeviceGetEccMode"});
+  resolve(library, f.mig_mode, {"nvmlDeviceGetMigMode"});
+  resolve(library, f.cpu_affinity, {"nvmlDeviceGetCpuAffinity"});
+  resolve(library, f.memory_affinity, {"nvmlDeviceGetMemoryAffinity"});
+  resolve(library, f.common_ancestor, {"nvmlDeviceGetTopologyCommonAncestor"});
+  resolve(library, f.on_same_board, {"nvmlDeviceOnSameBoard"});
+  resolve(library, f.nvlink_state, {"nvmlDeviceGetNvLinkState"});
+  resolve(library, f.nvlink_remote_type, {"nvmlDeviceGetNvLinkRemoteDeviceType"});
+  resolve(library, f.nvlink_remote_pci_v2, {"nvmlDeviceGetNvLinkRemotePciInfo_v2"});
+  resolve(library, f.nvlink_remote_pci_v1, {"nvmlDeviceGetNvLinkRemotePciInfo"});
+  return f;
+}
+
+/// The name of an essential function that is missing, or nullptr.
+const char* missing_essential(const NvmlFunctions& f) {
+  if (f.init == nullptr) return "nvmlInit";
+  if (f.shutdown == nullptr) return "nvmlShutdown";
+  if (f.driver_version == nullptr) return "nvmlSystemGetDriverVersion";
+  if (f.device_count == nullptr) return "nvmlDeviceGetCount";
+  if (f.device_by_index == nullptr) return "nvmlDeviceGetHandleByIndex";
+  return nullptr;
+}
+
+unsigned next_number(std::string_view& version) {
+  unsigned number = 0;
+  const auto* end = version.data() + version.size();
+  const auto [stop, error] = std::from_chars(version.data(), end, number);
+  version.remove_prefix(static_cast<std::size_t>(stop - version.data()));
+  if (!version.empty()) version.remove_prefix(1);
+  return error == std::errc() ? number : 0;
+}
+
+}  // namespace
+
+bool older_driver(std::string_view a, std::string_view b) {
+  while (!a.empty() || !b.empty()) {
+    const auto left = next_number(a);
+    const auto right = next_number(b);
+    if (left != right) return left < right;
+  }
+  return false;
+}
+
+Result<Nvml> Nvml::load(const std::string& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const std::string reason = ::dlerror();
+    if (reason.find("No such file") != std::string::npos)
+      return fail(ErrorKind::kNotFound,
+                  fmt::format("NVIDIA's management library '{}' is not on this machine", library),
+                  kDriverHint);
+    return fail(ErrorKind::kUnavailable, fmt::format("Failed to load '{}': {}", library, reason),
+                "reinstall the NVIDIA driver, for this machine's architecture");
+  }
+  Nvml nvml(handle);
+  DROVER_CHECK_OK(nvml.initialise(library));
+  return nvml;
+}
+
+Status Nvml::initialise(const std::string& name) {
+  functions_ = resolve_all(library_);
+  if (const char* missing = missing_essential(functions_))
+    return fail(ErrorKind::kUnsupported, fmt::format("'{}' has no function '{}'", name, missing),
+                "it is no NVIDIA management library, or a very old one: install driver 340.29 or newer");
+  if (const auto code = functions_.init(); code != NVML_SUCCESS)
+    return fail(ErrorKind::kUnavailable, fmt::format("'{}' does not start: {}", name, error_text(code)),
+                code == NVML_ERROR_LIB_RM_VERSION_MISMATCH
+                    ? "the library and the kernel module are of different versions: reboot, or reload it"
+                    : "check that the kernel module 'nvidia' is loaded (lsmod, dmesg)");
+  initialised_ = true;
+  std::array<char, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE> version{};
+  if (const auto code = functions_.driver_version(version.data(), version.size()); code != NVML_SUCCESS)
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("'{}' does not tell the driver's version: {}", name, error_text(code)),
+                kDriverHint);
+  version.back() = '\0';
+  driver_version_ = version.data();
+  if (older_driver(driver_version_, kOldestDriver))
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("NVIDIA driver {} is too old: {} is the oldest that works", driver_version_,
+                            kOldestDriver),
+                "install a newer driver");
+  return {};
+}
+
+std::string Nvml::error_text(nvmlReturn_t code) const {
+  const char* text = functions_.error_string != nullptr ? functions_.error_string(code) : nullptr;
+  return text != nullptr ? text : fmt::format("NVML error {}", static_cast<int>(code));
+}
+
+Nvml::Nvml(Nvml&& other) noexcept
+    : library_(std::exchange(other.library_, nullptr)),
+      initialised_(std::exchange(other.initialised_, false)),
+      functions_(other.functions_),
+      driver_version_(std::move(other.driver_version_)) {}
+
+Nvml& Nvml::operator=(Nvml&& other) noexcept {
+  std::swap(library_, other.library_);
+  std::swap(initialised_, other.initialised_);
+  std::swap(functions_, other.functions_);
+  std::swap(driver_version_, other.driver_version_);
+  return *this;
+}
+
+Nvml::~Nvml() {
+  if (initialised_) functions_.shutdown();
+  if (library_ != nullptr) ::dlclose(library_);
+}
+
+}  // namespace drover::gpu

@@ -1,0 +1,83 @@
+#pragma once
+
+// NVIDIA's management library, loaded at run time: the same binary runs where there is no GPU, no driver and
+// no library. Owns the library: loaded and initialised by load(), shut down and unloaded by the destructor.
+// Every function but the essential ones may be missing (nullptr); callers check. NVML itself is thread safe,
+// so a const Nvml may be used from several threads.
+//
+//   auto nvml = Nvml::load();                      // or Nvml::load(simulation.library)
+//   auto inventory = discover(nvml, {});           // takes the error too, and says it
+
+#include <string>
+
+#include "base/result.h"
+#include "gpu/nvml_abi.h"
+
+namespace drover::gpu {
+
+inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
+/// The first driver whose library has what Drover needs.
+inline constexpr const char* kOldestDriver = "340.29";
+
+/// What Drover calls. A newer revision of a function is taken where the library has it and the arguments are
+/// the same; where they differ both stand here.
+struct NvmlFunctions {
+  decltype(&::nvmlInit_v2) init = nullptr;
+  decltype(&::nvmlShutdown) shutdown = nullptr;
+  decltype(&::nvmlSystemGetDriverVersion) driver_version = nullptr;
+  decltype(&::nvmlDeviceGetCount_v2) device_count = nullptr;
+  decltype(&::nvmlDeviceGetHandleByIndex_v2) device_by_index = nullptr;
+  // From here on: missing in some libraries.
+  decltype(&::nvmlErrorString) error_string = nullptr;
+  decltype(&::nvmlSystemGetCudaDriverVersion_v2) cuda_version = nullptr;
+  decltype(&::nvmlDeviceGetUUID) uuid = nullptr;
+  decltype(&::nvmlDeviceGetName) name = nullptr;
+  decltype(&::nvmlDeviceGetSerial) serial = nullptr;
+  decltype(&::nvmlDeviceGetMinorNumber) minor_number = nullptr;
+  decltype(&::nvmlDeviceGetPciInfo_v3) pci_info_v3 = nullptr;
+  decltype(&::nvmlDeviceGetPciInfo_v2) pci_info_v2 = nullptr;
+  decltype(&::nvmlDeviceGetBoardId) board_id = nullptr;
+  decltype(&::nvmlDeviceGetMemoryInfo) memory_info = nullptr;
+  decltype(&::nvmlDeviceGetCudaComputeCapability) compute_capability = nullptr;
+  decltype(&::nvmlDeviceGetEccMode) ecc_mode = nullptr;
+  decltype(&::nvmlDeviceGetMigMode) mig_mode = nullptr;
+  decltype(&::nvmlDeviceGetCpuAffinity) cpu_affinity = nullptr;
+  decltype(&::nvmlDeviceGetMemoryAffinity) memory_affinity = nullptr;
+  decltype(&::nvmlDeviceGetTopologyCommonAncestor) common_ancestor = nullptr;
+  decltype(&::nvmlDeviceOnSameBoard) on_same_board = nullptr;
+  decltype(&::nvmlDeviceGetNvLinkState) nvlink_state = nullptr;
+  decltype(&::nvmlDeviceGetNvLinkRemoteDeviceType) nvlink_remote_type = nullptr;
+  decltype(&::nvmlDeviceGetNvLinkRemotePciInfo_v2) nvlink_remote_pci_v2 = nullptr;
+  decltype(&::nvmlDeviceGetNvLinkRemotePciInfo) nvlink_remote_pci_v1 = nullptr;
+};
+
+class Nvml {
+ public:
+  /// `library` is a name for the loader, or a path. Fails with kNotFound when there is no such library, and
+  /// with kUnsupported or kUnavailable when it cannot be used: a symbol is missing, it does not initialise,
+  /// or the driver is older than kOldestDriver.
+  static Result<Nvml> load(const std::string& library = kNvmlLibrary);
+
+  Nvml(Nvml&& other) noexcept;
+  Nvml& operator=(Nvml&& other) noexcept;
+  ~Nvml();
+
+  const NvmlFunctions& functions() const { return functions_; }
+  const std::string& driver_version() const { return driver_version_; }
+  /// NVML's own words for a return code: "GPU is lost".
+  std::string error_text(nvmlReturn_t code) const;
+
+ private:
+  explicit Nvml(void* library) : library_(library) {}
+  Status initialise(const std::string& name);
+
+  void* library_ = nullptr;
+  bool initialised_ = false;
+  NvmlFunctions functions_;
+  std::string driver_version_;
+};
+
+/// Whether driver version `a` ("390.30") is older than `b`; parts are compared as numbers.
+bool older_driver(std::string_view a, std::string_view b);
+
+}  // namespace drover::gpu
