@@ -44,7 +44,7 @@ struct NodeView {
   std::string cgroups;  ///< "v1", "v2" or "hybrid"
 };
 
-/// One thing that happened; numbered without gaps since the daemon started its journal.
+/// One thing that happened. Numbers only grow, also over restarts of the daemon.
 struct EventView {
   std::uint64_t number = 0;
   TimePoint at{};
@@ -69,7 +69,7 @@ class Daemon {
 
   /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
-  /// The caller's tasks (root: everyone's), oldest first.
+  /// The caller's tasks (root: everyone's), oldest first. A queued one carries in `reason` why it waits.
   virtual std::vector<control::TaskRecord> tasks(const Caller& caller) const = 0;
   /// Why the task is where it is, one line each.
   virtual Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const = 0;

@@ -1,0 +1,29 @@
+#pragma once
+
+// The last some thousand events and who listens for more. Owned by the control strand.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/daemon.h"
+
+namespace drover::engine {
+
+class Feed {
+ public:
+  /// Numbers start above `first`: time in milliseconds, so that they grow over restarts too.
+  explicit Feed(std::uint64_t first) : last_(first) {}
+
+  void add(EventView event);
+  std::vector<EventView> after(const Caller& caller, std::uint64_t number) const;
+  std::shared_ptr<void> subscribe(std::function<void()> listener);
+
+ private:
+  std::uint64_t last_;
+  std::deque<EventView> kept_;
+  std::vector<std::weak_ptr<std::function<void()>>> listeners_;
+};
+
+}  // namespace drover::engine

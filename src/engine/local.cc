@@ -1,0 +1,254 @@
+#include "engine/local.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace drover::engine {
+namespace {
+
+constexpr std::chrono::seconds kRetry{1};
+
+store::Changes changes_of(const control::Outcome& outcome) {
+  store::Changes changes;
+  for (const auto& record : outcome.changed)
+    changes.put.emplace_back(record.task.id, control::encode(record).dump(
+                                                 -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  changes.removed = outcome.removed;
+  return changes;
+}
+
+}  // namespace
+
+LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view)
+    : ports_(std::move(ports)),
+      journal_(std::move(journal)),
+      state_(std::move(state)),
+      view_(std::move(view)),
+      feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())) {}
+
+container::Watcher LocalEngine::watcher() {
+  return {[this](const std::string& id, container::Running running) {
+            ports_.post([this, id, running] { happened(control::event::Started{id, running.started_at}); });
+          },
+          [this](const std::string& id, workload::Ending ending) {
+            ports_.post([this, id, ending] { happened(control::event::Ended{id, ending}); });
+          }};
+}
+
+void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer) {
+  containerizer_ = std::move(containerizer);
+  for (const auto& [id, record] : state_.tasks) {
+    if (control::owns_resources(record.state))
+      recover(id);
+    else if (control::is_final(record.state))
+      perform(control::action::Clean{id});
+  }
+  // What has a folder but no record was forgotten, or its journal was moved away: it must not live on unseen.
+  for (const auto& id : containerizer_->known())
+    if (!state_.tasks.contains(id)) perform(control::action::Forget{id});
+  tick();
+}
+
+void LocalEngine::tick() {
+  retry_unsaved();
+  happened(control::event::Tick{});
+}
+
+void LocalEngine::set_inventory(gpu::Inventory inventory) {
+  if (inventory == state_.node.inventory) return;
+  for (const auto& device : inventory.devices) {
+    const auto& old = state_.node.inventory.devices;
+    const auto known =
+        std::find_if(old.begin(), old.end(), [&](const auto& other) { return other.uuid == device.uuid; });
+    if (known != old.end() && known->unfit == device.unfit) continue;
+    const auto message = device.unfit.empty()
+                             ? fmt::format("GPU {} ({}) is fit", device.index, device.uuid)
+                             : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unfit);
+    ports_.log(message);
+    feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
+  }
+  auto node = state_.node;
+  node.inventory = std::move(inventory);
+  happened(control::event::NodeChanged{std::move(node)});
+}
+
+Status LocalEngine::process(const control::Event& event) {
+  DROVER_TRY(const auto outcome, control::decide(state_, event, ports_.now()));
+  DROVER_CHECK_OK(journal_.commit(changes_of(outcome)));
+  std::vector<std::pair<control::TaskRecord, std::optional<control::TaskState>>> moved;
+  for (const auto& record : outcome.changed) {
+    const auto before = state_.tasks.find(record.task.id);
+    moved.emplace_back(record,
+                       before == state_.tasks.end() ? std::nullopt : std::optional(before->second.state));
+  }
+  control::apply(state_, outcome);
+  for (const auto& [record, before] : moved)
+    if (record.state != before) publish(record);
+  for (const auto& action : outcome.actions)
+    std::visit([&](const auto& specific) { perform(specific); }, action);
+  if (const auto deadline = control::next_deadline(state_)) ports_.wake_at(*deadline);
+  return {};
+}
+
+void LocalEngine::happened(control::Event event) {
+  // Order matters: nothing overtakes an event that the journal could not take.
+  unsaved_.push_back(std::move(event));
+  retry_unsaved();
+}
+
+void LocalEngine::retry_unsaved() {
+  while (!unsaved_.empty()) {
+    // A tick that cannot be saved need not be kept: another one comes.
+    const bool is_tick = std::holds_alternative<control::event::Tick>(unsaved_.front());
+    if (auto done = process(unsaved_.front()); !done && !is_tick) {
+      ports_.log(
+          fmt::format("Failed to record what happened, and will try again: {}", to_string(done.error())));
+      ports_.wake_at(ports_.now() + kRetry);
+      return;
+    }
+    unsaved_.pop_front();
+  }
+}
+
+void LocalEngine::publish(const control::TaskRecord& record) {
+  auto message = fmt::format("{} is {}", record.task.name, control::to_string(record.state));
+  if (!record.reason.empty()) message += ": " + record.reason;
+  feed_.add({0, ports_.now(), fmt::format("task_{}", control::to_string(record.state)), record.task.id,
+             record.task.owner, message});
+}
+
+void LocalEngine::perform(const control::action::Launch& action) {
+  if (!containerizer_) return;
+  const auto& record = state_.tasks.at(action.id);
+  std::vector<gpu::Device> devices;
+  for (const auto& uuid : record.gpus)
+    for (const auto& device : state_.node.inventory.devices)
+      if (device.uuid == uuid) devices.push_back(device);
+  in_order(
+      action.id, [this, record, devices] { return launch(record, devices); },
+      [this, id = action.id](Status launched) {
+        if (!launched) happened(control::event::LaunchFailed{id, launched.error()});
+      });
+}
+
+Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices) {
+  container::Launch launch;
+  launch.task = record.task;
+  launch.gpu_uuids = record.gpus;
+  if (devices.size() != record.gpus.size())
+    return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
+  if (!devices.empty()) {
+    DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
+    DROVER_TRY(launch.driver, ports_.driver_supply());
+  }
+  return containerizer_->launch(launch);
+}
+
+void LocalEngine::perform(const control::action::Stop& action) {
+  if (!containerizer_) return;
+  in_order(
+      action.id, [this, action] { return containerizer_->stop(action.id, action.force); },
+      [this, id = action.id](Status stopped) {
+        if (!stopped) ports_.log(fmt::format("Failed to stop task '{}': {}", id, to_string(stopped.error())));
+      });
+}
+
+void LocalEngine::perform(const control::action::Clean& action) {
+  if (!containerizer_) return;
+  in_order(
+      action.id, [this, id = action.id] { return containerizer_->clean(id); },
+      [this, id = action.id](Status cleaned) {
+        if (!cleaned)
+          ports_.log(fmt::format("Failed to clean up after task '{}': {}", id, to_string(cleaned.error())));
+      });
+}
+
+void LocalEngine::perform(const control::action::Forget& action) {
+  if (!containerizer_) return;
+  in_order(
+      action.id, [this, id = action.id] { return containerizer_->forget(id); },
+      [this, id = action.id](Status forgotten) {
+        if (!forgotten)
+          ports_.log(
+              fmt::format("Failed to remove the sandbox of task '{}': {}", id, to_string(forgotten.error())));
+      });
+}
+
+void LocalEngine::recover(const std::string& id) {
+  auto found = std::make_shared<container::Found>(container::Found::kAlive);
+  in_order(
+      id,
+      [this, id, found]() -> Status {
+        DROVER_TRY(*found, containerizer_->recover(id));
+        return {};
+      },
+      [this, id, found](Status recovered) {
+        if (!recovered) {
+          // Its GPUs stay its own: better a GPU idle than one given twice.
+          ports_.log(fmt::format("Failed to find task '{}' again: {}", id, to_string(recovered.error())));
+          return;
+        }
+        if (*found == container::Found::kNever) happened(control::event::NeverStarted{id});
+        if (*found == container::Found::kAlive) happened(control::event::StillAlive{id});
+      });
+}
+
+void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
+                           std::function<void(Status)> then) {
+  auto& chain = chains_[id];
+  chain.push_back([this, id, work = std::move(work), then = std::move(then)] {
+    auto status = std::make_shared<Status>(work());
+    ports_.post([this, id, then, status] {
+      then(std::move(*status));
+      auto& rest = chains_[id];
+      rest.pop_front();
+      if (rest.empty())
+        chains_.erase(id);
+      else
+        ports_.pool(rest.front());
+    });
+  });
+  if (chain.size() == 1) ports_.pool(chain.front());
+}
+
+void LocalEngine::submit(const Caller& caller, workload::TaskRequest request,
+                         std::function<void(Result<control::TaskRecord>)> done) {
+  auto& task = request.task;
+  task.owner = caller.user.uid;
+  task.user = caller.user;
+  if (request.user) {
+    auto user = find_user(*request.user);
+    if (!user) return done(Failure(user.error()));
+    if (!caller.is_root() && user->uid != caller.user.uid)
+      return done(fail(ErrorKind::kPermissionDenied,
+                       fmt::format("'{}' may not run tasks as '{}'", caller.user.name, user->name),
+                       "only root may name another user", "/user"));
+    task.user = std::move(*user);
+  }
+  do task.id = ports_.new_id();
+  while (state_.tasks.contains(task.id));
+  const auto id = task.id;
+  if (auto accepted = process(control::event::Submitted{std::move(task)}); !accepted)
+    return done(Failure(accepted.error()));
+  done(shown(state_.tasks.at(id)));
+}
+
+void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
+                       std::function<void(Result<control::TaskRecord>)> done) {
+  const auto record = task(caller, id);
+  if (!record) return done(record);
+  const auto full_id = record->task.id;
+  if (auto stopped = process(control::event::StopRequested{full_id, force}); !stopped)
+    return done(Failure(stopped.error()));
+  done(shown(state_.tasks.at(full_id)));
+}
+
+void LocalEngine::remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) {
+  const auto record = task(caller, id);
+  if (!record) return done(Failure(record.error()));
+  done(process(control::event::RemoveRequested{record->task.id}));
+}
+
+}  // namespace drover::engine

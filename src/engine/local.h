@@ -1,0 +1,96 @@
+#pragma once
+
+// The local engine: the daemon of one machine. It owns the control state, journals every outcome before it
+// counts, carries out the actions through a Containerizer and turns what happens into events. All methods run
+// on the control strand; blocking work goes to the pool. Knows no HTTP and no clock but those in Ports.
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "container/containerizer.h"
+#include "control/controller.h"
+#include "engine/daemon.h"
+#include "engine/feed.h"
+#include "store/journal.h"
+
+namespace drover::engine {
+
+using Work = std::function<void()>;
+
+/// Where the world comes in.
+struct Ports {
+  std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
+  std::function<void(Work)> pool;  ///< runs it on a thread that may block
+  std::function<TimePoint()> now;
+  std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then
+  std::function<std::string()> new_id;     ///< random; a clash is noticed
+  std::function<void(const std::string&)> log;
+  /// Device nodes of these GPUs, in their order. Called on the pool.
+  std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
+  /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
+  std::function<Result<container::DriverSupply>()> driver_supply;
+};
+
+class LocalEngine final : public Daemon {
+ public:
+  /// `view` holds what is constant about the node: name, disk, runtime, cgroups.
+  LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view);
+
+  /// For the Containerizer's constructor: what it sees becomes events on the strand.
+  container::Watcher watcher();
+  /// Starts work: finds the tasks of an earlier life again, then launches what waits.
+  void start(std::unique_ptr<container::Containerizer> containerizer);
+  void tick();
+  /// GPUs were looked at again.
+  void set_inventory(gpu::Inventory inventory);
+
+  void submit(const Caller& caller, workload::TaskRequest request,
+              std::function<void(Result<control::TaskRecord>)> done) override;
+  void stop(const Caller& caller, const std::string& id, bool force,
+            std::function<void(Result<control::TaskRecord>)> done) override;
+  void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
+  Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
+  std::vector<control::TaskRecord> tasks(const Caller& caller) const override;
+  Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const override;
+  Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
+  NodeView node() const override;
+  gpu::Inventory inventory() const override;
+  std::vector<Holder> holders(const Caller& caller) const override;
+  std::vector<EventView> events(const Caller& caller, std::uint64_t after) const override;
+  std::shared_ptr<void> subscribe(std::function<void()> listener) override;
+
+ private:
+  /// Decide, journal, apply, act. On an Error nothing has changed.
+  Status process(const control::Event& event);
+  /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
+  void happened(control::Event event);
+  void retry_unsaved();
+  void publish(const control::TaskRecord& record);
+
+  void perform(const control::action::Launch& action);
+  void perform(const control::action::Stop& action);
+  void perform(const control::action::Clean& action);
+  void perform(const control::action::Forget& action);
+  void recover(const std::string& id);
+  /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
+  /// answer.
+  void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then);
+  Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices);
+
+  control::TaskRecord shown(const control::TaskRecord& record) const;
+
+  Ports ports_;
+  store::Journal journal_;
+  control::State state_;
+  NodeView view_;
+  std::unique_ptr<container::Containerizer> containerizer_;
+  std::deque<control::Event> unsaved_;
+  std::map<std::string, std::deque<Work>> chains_;
+  Feed feed_;
+};
+
+}  // namespace drover::engine

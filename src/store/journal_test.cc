@@ -1,0 +1,128 @@
+#include "store/journal.h"
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "base/files.h"
+
+namespace drover::store {
+namespace {
+
+class JournalTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "drover-journal-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string file() const { return folder_ / "state.db"; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(JournalTest, KeepsWhatWasCommitted) {
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal) << to_string(journal.error());
+    ASSERT_TRUE(journal->commit({{{"a", "1"}, {"b", "2"}}, {}}));
+    ASSERT_TRUE(journal->commit({{{"a", "3"}}, {"b", "never-there"}}));
+  }
+  auto journal = Journal::open(file());
+  ASSERT_TRUE(journal);
+  EXPECT_EQ(*journal->load(), (std::map<std::string, std::string>{{"a", "3"}}));
+  struct stat info{};
+  ASSERT_EQ(::stat(file().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(JournalTest, OneDaemonAtATime) {
+  const auto first = Journal::open(file());
+  ASSERT_TRUE(first);
+  const auto second = Journal::open(file());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kConflict);
+}
+
+TEST_F(JournalTest, RefusesDamagedAndForeignFiles) {
+  std::ofstream(file()) << std::string(8192, 'x');
+  const auto garbage = Journal::open(file());
+  ASSERT_FALSE(garbage);
+  EXPECT_EQ(garbage.error().kind, ErrorKind::kCorrupt);
+  EXPECT_EQ(garbage.error().hint, "restore it from a backup, or move it aside to start with no tasks");
+  EXPECT_EQ(std::filesystem::file_size(file()), 8192u) << "a damaged file is left as it is";
+}
+
+TEST_F(JournalTest, RefusesAFileThatIsDamagedInside) {
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal);
+    Changes changes;
+    for (int i = 0; i < 500; ++i) changes.put.emplace_back("key" + std::to_string(i), std::string(300, 'v'));
+    ASSERT_TRUE(journal->commit(changes));
+  }
+  std::fstream damage(file(), std::ios::in | std::ios::out | std::ios::binary);
+  damage.seekp(4096 + 100);
+  damage << std::string(20'000, '\xff');
+  damage.close();
+  const auto reopened = Journal::open(file());
+  ASSERT_FALSE(reopened);
+  EXPECT_EQ(reopened.error().kind, ErrorKind::kCorrupt);
+}
+
+TEST_F(JournalTest, AFullDiskChangesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";
+  if (::mount("drover", folder_.c_str(), "tmpfs", 0, "size=256k") != 0)
+    GTEST_SKIP() << "tmpfs cannot be mounted here";
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal) << to_string(journal.error());
+    ASSERT_TRUE(journal->commit({{{"kept", "yes"}}, {}}));
+    const auto full = journal->commit({{{"big", std::string(1 << 20, 'x')}}, {}});
+    ASSERT_FALSE(full);
+    EXPECT_EQ(full.error().kind, ErrorKind::kExhausted) << to_string(full.error());
+    EXPECT_EQ(*journal->load(), (std::map<std::string, std::string>{{"kept", "yes"}}));
+    EXPECT_TRUE(journal->commit({{{"after", "works"}}, {}}));
+  }
+  ::umount(folder_.c_str());
+}
+
+// A commit that returned is there after kill -9, and none is there by half.
+TEST_F(JournalTest, SurvivesKill) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto journal = Journal::open(file());
+    for (int i = 0; journal; ++i) {
+      const auto text = std::to_string(i);
+      if (!journal->commit({{{"left", text}, {"right", text}}, {}})) break;
+      if (::write(pipe[1], &i, sizeof i) != sizeof i) break;
+    }
+    ::_exit(1);
+  }
+  int last = -1;
+  for (int i = 0; i < 50; ++i)
+    ASSERT_EQ(::read(pipe[0], &last, sizeof last), static_cast<ssize_t>(sizeof last));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(pipe[1]);
+  int more = 0;
+  while (::read(pipe[0], &more, sizeof more) == static_cast<ssize_t>(sizeof more)) last = more;
+  ::close(pipe[0]);
+
+  auto journal = Journal::open(file());
+  ASSERT_TRUE(journal) << to_string(journal.error());
+  auto entries = *journal->load();
+  EXPECT_EQ(entries["left"], entries["right"]);
+  EXPECT_GE(std::stoi(entries["left"]), last);
+}
+
+}  // namespace
+}  // namespace drover::store
