@@ -162,8 +162,8 @@ Result<json> parse_json(std::string_view text, std::string_view what) {
   } catch (const json::parse_error& error) {
     const auto before = text.substr(0, std::min(error.byte, text.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const auto column =
-        before.size() - (before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n'));
+    const auto line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+    const auto column = before.size() - line_start;
     return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: line {}, column {}", what, line, column));
   } catch (const json::exception& error) {
     return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: {}", what, error.what()));

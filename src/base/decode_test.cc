@@ -1,0 +1,58 @@
+#include "base/decode.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drover {
+namespace {
+
+using nlohmann::json;
+
+TEST(Decoder, GathersMistakesWithTheirPaths) {
+  const auto document = json::parse(R"({"a": 1, "b": {"c/d": "x", "e": 2.5}, "f": [{"g": true}, {"g": 3}]})");
+  std::vector<Error> mistakes;
+  Decoder decoder(document, mistakes);
+  EXPECT_EQ(decoder.string("a"), std::nullopt);
+  auto inner = decoder.object("b");
+  EXPECT_EQ(inner->boolean("c/d"), std::nullopt);
+  EXPECT_EQ(inner->integer("e", 0, 9), std::nullopt);
+  for (auto& item : decoder.objects("f")) item.boolean("g");
+  std::vector<std::string> paths;
+  for (const auto& mistake : mistakes) paths.push_back(mistake.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"/a", "/b/c~1d", "/b/e", "/f/1/g"}));
+}
+
+TEST(Decoder, NullIsAbsentAndUnknownFieldsAreMistakes) {
+  const json document = {{"name", nullptr}, {"nmae", "x"}};
+  std::vector<Error> mistakes;
+  Decoder decoder(document, mistakes);
+  EXPECT_EQ(decoder.string("name"), std::nullopt);
+  decoder.finish();
+  ASSERT_EQ(mistakes.size(), 1u);
+  EXPECT_EQ(mistakes[0].hint, "did you mean 'name'?");
+}
+
+TEST(Decoder, IntegersKeepTheirValueAndBounds) {
+  const json document = {{"large", (1LL << 53) + 1}, {"whole", 3.0}, {"low", -1}};
+  std::vector<Error> mistakes;
+  Decoder decoder(document, mistakes);
+  EXPECT_EQ(decoder.integer("large", 0, 1LL << 60), (1LL << 53) + 1);
+  EXPECT_EQ(decoder.integer("whole", 0, 9), 3);
+  EXPECT_EQ(decoder.integer("low", 0, 9), std::nullopt);
+  EXPECT_EQ(mistakes.size(), 1u);
+}
+
+TEST(ParseJson, SaysWhereTheMistakeIs) {
+  const auto parsed = parse_json("{\n  \"a\": ,\n}", "The file");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "The file is not JSON: line 2, column 8");
+}
+
+TEST(Nearest, FindsATypingMistakeAndNothingElse) {
+  EXPECT_EQ(nearest("gpsu", {"gpus", "cpus", "memory"}), "gpus");
+  EXPECT_EQ(nearest("completely", {"gpus", "cpus", "memory"}), "");
+}
+
+}  // namespace
+}  // namespace drover

@@ -1,0 +1,69 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace drover {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = fs::temp_directory_path() / "drover-files-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(FilesTest, WritesWholeFilesAndLeavesNoTemporary) {
+  const auto directory = Directory::create(folder_ / "a" / "b");
+  ASSERT_TRUE(directory) << to_string(directory.error());
+  ASSERT_TRUE(directory->write("file", "one", 0600));
+  ASSERT_TRUE(directory->write("file", "two", 0640));
+  EXPECT_EQ(*directory->read("file"), "two");
+  EXPECT_EQ(*directory->list(), std::vector<std::string>{"file"});
+  EXPECT_EQ(fs::status(folder_ / "a/b/file").permissions(), fs::perms(0640));
+}
+
+TEST_F(FilesTest, NothingLeadsOut) {
+  fs::create_directory(folder_ / "in");
+  std::ofstream(folder_ / "secret") << "secret";
+  fs::create_symlink("../secret", folder_ / "in/climbs");
+  fs::create_symlink(folder_ / "secret", folder_ / "in/absolute");
+  fs::create_symlink("real", folder_ / "in/inside");
+  std::ofstream(folder_ / "in/real") << "fine";
+  const auto directory = *Directory::open(folder_ / "in");
+  EXPECT_FALSE(directory.read("../secret"));
+  for (const char* name : {"climbs", "absolute"}) {
+    EXPECT_FALSE(directory.open_file(name, O_RDONLY, 0, Links::kFollowInside)) << name;
+    EXPECT_FALSE(directory.open_file(name, O_RDONLY)) << name;
+  }
+  EXPECT_FALSE(directory.open_file("inside", O_RDONLY));
+  EXPECT_TRUE(directory.open_file("inside", O_RDONLY, 0, Links::kFollowInside));
+}
+
+TEST_F(FilesTest, RefusesFilesOverTheLimit) {
+  std::ofstream(folder_ / "large") << std::string(1000, 'x');
+  EXPECT_EQ(read_file(folder_ / "large", 999).error().kind, ErrorKind::kExhausted);
+  EXPECT_EQ(read_file(folder_ / "large", 1000)->size(), 1000u);
+}
+
+TEST_F(FilesTest, RemovesATreeWithoutFollowingLinks) {
+  fs::create_directories(folder_ / "tree/deep/deeper");
+  std::ofstream(folder_ / "kept") << "kept";
+  fs::create_directory_symlink(folder_, folder_ / "tree/deep/link");
+  const auto directory = *Directory::open(folder_);
+  ASSERT_TRUE(directory.remove_tree("tree"));
+  EXPECT_FALSE(fs::exists(folder_ / "tree"));
+  EXPECT_TRUE(fs::exists(folder_ / "kept"));
+  EXPECT_TRUE(directory.remove_tree("never-there"));
+}
+
+}  // namespace
+}  // namespace drover
