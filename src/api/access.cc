@@ -1,0 +1,164 @@
+#include "api/access.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <charconv>
+
+#include "api/base64.h"
+
+namespace drover::api {
+namespace {
+
+constexpr std::size_t kMinSecret = 16;
+
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+}
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// Compares digests, so that neither the place of a difference nor the length shows in the time it takes.
+bool same_secret(std::string_view a, std::string_view b) {
+  using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+  const auto digest = [](std::string_view text) {
+    Digest result;
+    SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), result.data());
+    return result;
+  };
+  const auto left = digest(a);
+  const auto right = digest(b);
+  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+/// What follows "`scheme` " in an Authorization header; schemes are case-insensitive (RFC 9110, 11.1).
+std::optional<std::string_view> after_scheme(std::string_view header, std::string_view scheme) {
+  if (header.size() <= scheme.size() || !same_name(header.substr(0, scheme.size()), scheme) ||
+      header[scheme.size()] != ' ')
+    return std::nullopt;
+  header.remove_prefix(std::min(header.find_first_not_of(' ', scheme.size()), header.size()));
+  return header;
+}
+
+/// What a header claims; an empty user is any.
+struct Claim {
+  std::string user;
+  std::string secret;
+};
+
+std::optional<Claim> read_claim(std::string_view authorization) {
+  if (const auto token = after_scheme(authorization, "Bearer")) return Claim{"", std::string(*token)};
+  const auto basic = after_scheme(authorization, "Basic");
+  const auto pair = basic ? decode_base64(*basic) : std::nullopt;
+  const auto colon = pair ? pair->find(':') : std::string::npos;
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  return Claim{pair->substr(0, colon), pair->substr(colon + 1)};
+}
+
+bool is_literal_address(std::string_view host) {
+  boost::system::error_code error;
+  boost::asio::ip::make_address(std::string(host), error);
+  return !error;
+}
+
+/// "host", "host:port", "[v6]:port" into its parts; a missing port is 80.
+std::optional<ListenAddress> split_host(std::string_view text, std::optional<std::uint16_t> default_port) {
+  std::string_view host = text;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const auto close = text.find(']');
+    if (close == std::string_view::npos) return std::nullopt;
+    host = text.substr(1, close - 1);
+    rest = text.substr(close + 1);
+  } else if (const auto colon = text.find(':'); colon != std::string_view::npos) {
+    host = text.substr(0, colon);
+    rest = text.substr(colon);
+  }
+  if (host.empty() || !is_printable(host)) return std::nullopt;
+  ListenAddress address{std::string(host), default_port.value_or(0)};
+  if (rest.empty()) return default_port ? std::optional(address) : std::nullopt;
+  if (rest.size() < 2 || rest.front() != ':') return std::nullopt;
+  const auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), address.port);
+  if (error != std::errc() || end != rest.data() + rest.size()) return std::nullopt;
+  return address;
+}
+
+}  // namespace
+
+Result<std::vector<Credential>> parse_credentials(std::string_view text) {
+  std::vector<Credential> credentials;
+  for (int line_number = 1; !text.empty(); ++line_number) {
+    const auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.empty() || line.starts_with('#')) continue;
+    const auto colon = line.find(':');
+    const auto bad = [&](std::string_view why) {
+      return fail(ErrorKind::kInvalid, fmt::format("line {} {}", line_number, why),
+                  "write one 'user:secret' a line");
+    };
+    if (colon == std::string_view::npos || colon == 0) return bad("is not of the form user:secret");
+    Credential credential{std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))};
+    if (credential.secret.size() < kMinSecret)
+      return bad(fmt::format("has a secret of fewer than {} characters", kMinSecret));
+    if (!is_printable(credential.user) || !is_printable(credential.secret))
+      return bad("has characters that are not printable ASCII");
+    credentials.push_back(std::move(credential));
+  }
+  return credentials;
+}
+
+std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
+                                        std::string_view authorization) {
+  const auto claim = read_claim(authorization);
+  if (!claim) return std::nullopt;
+  std::optional<std::string> user;
+  for (const auto& credential : credentials) {
+    const bool same = same_secret(credential.secret, claim->secret);
+    if (same && (claim->user.empty() || claim->user == credential.user)) user = credential.user;
+  }
+  return user;
+}
+
+Result<ListenAddress> parse_listen_address(std::string_view text) {
+  const auto address = split_host(text, std::nullopt);
+  if (!address)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not an address to listen on", text),
+                "write HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080");
+  return *address;
+}
+
+std::string to_string(const ListenAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", address.host, address.port)
+            : fmt::format("{}:{}", address.host, address.port);
+}
+
+bool host_allowed(std::string_view host_header, const ListenAddress& address, std::string_view machine) {
+  constexpr std::uint16_t kHttpPort = 80;
+  const auto named = split_host(host_header, kHttpPort);
+  if (!named || named->port != address.port) return false;
+  const bool everywhere = address.host == "0.0.0.0" || address.host == "::";
+  if (everywhere && is_literal_address(named->host)) return true;
+  const std::array<std::string_view, 5> names = {address.host, machine, "localhost", "127.0.0.1", "::1"};
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return same_name(name, named->host); });
+}
+
+bool origin_allowed(std::string_view origin, std::string_view host_header) {
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (origin.starts_with(scheme)) return same_name(origin.substr(scheme.size()), host_header);
+  return false;
+}
+
+}  // namespace drover::api

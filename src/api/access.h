@@ -1,0 +1,55 @@
+#pragma once
+
+// Who may come in over TCP (S5). Every decision is a pure function of the request's headers and what the
+// daemon was configured with; nothing here touches a socket or a file.
+//
+// TCP has no peer credentials, and loopback is open to every user of the machine, so each request shows a
+// secret. A browser may send requests that its user never wished for: `Host` must name this server, which
+// stops DNS rebinding, and `Origin`, where a browser sends one, must be this server's own.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::api {
+
+/// One line "user:secret" of the credentials file.
+struct Credential {
+  std::string user;
+  std::string secret;
+
+  bool operator==(const Credential&) const = default;
+};
+
+/// Empty lines and lines that begin with '#' are skipped. Secrets shorter than 16 characters are refused.
+Result<std::vector<Credential>> parse_credentials(std::string_view text);
+
+/// The user whose secret an `Authorization` header shows: "Bearer SECRET" or "Basic base64(user:secret)".
+/// Takes the same time wherever a wrong secret differs.
+std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
+                                        std::string_view authorization);
+
+/// Where a server listens: "127.0.0.1:8080", "[::1]:8080", "gpu1:8080"; port 0 lets the kernel choose.
+struct ListenAddress {
+  std::string host;  ///< without brackets
+  std::uint16_t port = 0;
+
+  bool operator==(const ListenAddress&) const = default;
+};
+Result<ListenAddress> parse_listen_address(std::string_view text);
+/// With brackets around an IPv6 address.
+std::string to_string(const ListenAddress& address);
+
+/// Whether a `Host` header names a server at `address` on a machine called `machine`: by the address that it
+/// listens on, by the machine's name, or as localhost. One that listens on all addresses ("0.0.0.0", "::")
+/// also goes by any literal address: rebinding needs a name.
+bool host_allowed(std::string_view host_header, const ListenAddress& address, std::string_view machine);
+
+/// Whether an `Origin` header is that of a page which came from this very server.
+bool origin_allowed(std::string_view origin, std::string_view host_header);
+
+}  // namespace drover::api

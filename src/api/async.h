@@ -1,0 +1,54 @@
+#pragma once
+
+// Bridges between coroutines and the two other ways in which things finish: callbacks and blocking calls.
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+
+namespace drover::api {
+
+/// Runs `function` on the pool; the coroutine goes on where it was.
+template <typename Function, typename T = std::invoke_result_t<Function>>
+boost::asio::awaitable<T> on_pool(boost::asio::thread_pool& pool, Function function) {
+  co_return co_await boost::asio::co_spawn(
+      pool, [function = std::move(function)]() mutable -> boost::asio::awaitable<T> { co_return function(); },
+      boost::asio::use_awaitable);
+}
+
+/// Starts something that answers through a callback, on this strand, now or later, at most once.
+template <typename T>
+boost::asio::awaitable<T> callback_result(std::function<void(std::function<void(T)>)> start) {
+  auto initiate = [start = std::move(start)](auto handler) {
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    start([shared](T value) {
+      boost::asio::post(boost::asio::get_associated_executor(*shared),
+                        [shared, value = std::move(value)]() mutable { (*shared)(std::move(value)); });
+    });
+  };
+  co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
+      std::move(initiate), boost::asio::use_awaitable);
+}
+
+}  // namespace drover::api
+
+/// DROVER_TRY and DROVER_CHECK_OK for coroutines.
+#define DROVER_CO_TRY(lhs, ...) DROVER_CO_TRY_AS(DROVER_CONCAT(drover_try_, __LINE__), lhs, __VA_ARGS__)
+#define DROVER_CO_TRY_AS(temporary, lhs, ...)                                \
+  auto temporary = (__VA_ARGS__);                                            \
+  if (!temporary) co_return ::drover::Failure(std::move(temporary).error()); \
+  lhs = std::move(*temporary)
+
+#define DROVER_CO_CHECK_OK(...)                                      \
+  do {                                                               \
+    if (auto drover_status = (__VA_ARGS__); !drover_status)          \
+      co_return ::drover::Failure(std::move(drover_status).error()); \
+  } while (false)

@@ -1,0 +1,85 @@
+#include "api/http.h"
+
+#include <fmt/format.h>
+
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/decode.h"
+
+namespace drover::api {
+
+using nlohmann::json;
+
+Response json_response(const json& value, int status) {
+  Response response;
+  response.status = status;
+  // File names and messages of other programs may hold bytes that are no UTF-8; they are shown as U+FFFD.
+  response.body = value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+Response error_response(const Error& error, std::optional<int> status) {
+  const auto& info = error_kind_info(error.kind);
+  return json_response(
+      {{"error",
+        {{"kind", info.name}, {"message", error.message}, {"hint", error.hint}, {"path", error.path}}}},
+      status.value_or(info.http_status));
+}
+
+Status parse_target(std::string_view target, Request& request) {
+  const auto url = boost::urls::parse_origin_form(target);
+  if (!url) return fail(ErrorKind::kInvalid, "The request target is not a path with an optional query");
+  for (const auto& segment : url->segments()) request.segments.emplace_back(segment);
+  for (const auto& param : url->params()) request.query.insert_or_assign(param.key, param.value);
+  return {};
+}
+
+const std::string* Query::find(const std::string& name) {
+  known_.insert(name);
+  const auto found = query_->find(name);
+  return found == query_->end() ? nullptr : &found->second;
+}
+
+std::string Query::text(const std::string& name, std::string fallback) {
+  const auto* value = find(name);
+  return value == nullptr ? std::move(fallback) : *value;
+}
+
+std::int64_t Query::integer(const std::string& name, std::int64_t min, std::int64_t max,
+                            std::int64_t fallback) {
+  const auto* text = find(name);
+  if (text == nullptr) return fallback;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error == std::errc() && end == text->data() + text->size() && value >= min && value <= max)
+    return value;
+  mistakes_.push_back({ErrorKind::kInvalid,
+                       fmt::format("expected a whole number from {} to {}, found '{}'", min, max, *text), "",
+                       "?" + name});
+  return fallback;
+}
+
+bool Query::boolean(const std::string& name, bool fallback) {
+  const auto* text = find(name);
+  if (text == nullptr) return fallback;
+  if (*text == "true" || *text == "false") return *text == "true";
+  mistakes_.push_back(
+      {ErrorKind::kInvalid, fmt::format("expected true or false, found '{}'", *text), "", "?" + name});
+  return fallback;
+}
+
+Status Query::finish() {
+  for (const auto& [name, value] : *query_) {
+    if (known_.contains(name)) continue;
+    const auto meant = nearest(name, known_);
+    mistakes_.push_back({ErrorKind::kInvalid, fmt::format("unknown parameter '{}'", name),
+                         meant.empty() ? "" : fmt::format("did you mean '{}'?", meant), "?" + name});
+  }
+  if (mistakes_.empty()) return {};
+  return Failure(join_mistakes(mistakes_, "The query"));
+}
+
+}  // namespace drover::api

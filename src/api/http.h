@@ -1,0 +1,79 @@
+#pragma once
+
+// What a handler gets and gives: requests and responses as values, without the HTTP library. A Response is
+// either whole (`body`) or live (`stream`: a coroutine that writes pieces until it returns).
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/daemon.h"
+
+namespace drover::api {
+
+namespace asio = boost::asio;
+
+struct Request {
+  std::string method;
+  std::vector<std::string> segments;              ///< of the path, decoded: "/v1/tasks" is {"v1", "tasks"}
+  std::map<std::string, std::string> query;       ///< decoded
+  std::map<std::string, std::string> parameters;  ///< what the route's {names} stand for
+  std::string content_type;
+  std::string last_event_id;
+  std::string body;
+  /// Nobody only on routes that are open to strangers.
+  std::optional<engine::Caller> caller;
+};
+
+/// Takes the pieces of a live response. Throws boost::system::system_error when the client is gone.
+class BodyWriter {
+ public:
+  virtual ~BodyWriter() = default;
+  virtual asio::awaitable<void> write(std::string piece) = 0;
+};
+
+struct Response {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  std::function<asio::awaitable<void>(BodyWriter&)> stream;
+  std::optional<std::uint64_t> stream_length;  ///< when it is known before
+};
+
+Response json_response(const nlohmann::json& value, int status = 200);
+/// {"error": {"kind", "message", "hint", "path"}}; the status follows from the kind unless it is given.
+Response error_response(const Error& error, std::optional<int> status = std::nullopt);
+
+/// Splits a request target into decoded segments and query; refuses what RFC 3986 does not allow.
+Status parse_target(std::string_view target, Request& request);
+
+/// Reads query parameters and gathers all mistakes, unknown parameters among them.
+class Query {
+ public:
+  explicit Query(const Request& request) : query_(&request.query) {}
+
+  std::string text(const std::string& name, std::string fallback = "");
+  std::int64_t integer(const std::string& name, std::int64_t min, std::int64_t max, std::int64_t fallback);
+  bool boolean(const std::string& name, bool fallback);
+  /// Every mistake at once.
+  Status finish();
+
+ private:
+  const std::string* find(const std::string& name);
+
+  const std::map<std::string, std::string>* query_;
+  std::set<std::string> known_;
+  std::vector<Error> mistakes_;
+};
+
+}  // namespace drover::api

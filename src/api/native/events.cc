@@ -1,0 +1,62 @@
+#include <boost/asio/this_coro.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "api/native/handlers.h"
+#include "api/native/views.h"
+#include "api/sse.h"
+#include "api/wakeup.h"
+
+namespace drover::api {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+asio::awaitable<void> follow_events(engine::Daemon& daemon, engine::Caller caller, std::uint64_t after,
+                                    BodyWriter& writer) {
+  Wakeup wakeup(co_await asio::this_coro::executor, daemon);
+  while (true) {
+    std::string text;
+    for (const auto& event : daemon.events(caller, after)) {
+      text += sse_event(event.kind, std::to_string(event.number), dump(view(event)));
+      after = event.number;
+    }
+    if (!text.empty()) co_await writer.write(std::move(text));
+    if (!co_await wakeup.wait(kHeartbeat)) co_await writer.write(sse_heartbeat());
+  }
+}
+
+}  // namespace
+
+Result<Response> get_events(const Services& services, const Request& request) {
+  Query query(request);
+  auto after = static_cast<std::uint64_t>(query.integer("after", 0, kMaxNumber, 0));
+  const bool follow = query.boolean("follow", true);
+  DROVER_CHECK_OK(query.finish());
+  const auto& last = request.last_event_id;
+  std::uint64_t resumed = 0;
+  if (std::from_chars(last.data(), last.data() + last.size(), resumed).ec == std::errc()) after = resumed;
+
+  auto& daemon = *services.daemon;
+  if (!follow) {
+    json events = json::array();
+    for (const auto& event : daemon.events(*request.caller, after)) events.push_back(view(event));
+    return json_response({{"events", std::move(events)}});
+  }
+  Response response;
+  response.content_type = "text/event-stream";
+  response.stream = [&daemon, caller = *request.caller, after](BodyWriter& writer) {
+    return follow_events(daemon, caller, after, writer);
+  };
+  return response;
+}
+
+}  // namespace drover::api

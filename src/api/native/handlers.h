@@ -1,0 +1,36 @@
+#pragma once
+
+// The handlers of the native API, by what they are about. Each is described in docs/openapi.yaml.
+
+#include "api/http.h"
+#include "api/router.h"
+
+namespace drover::api {
+
+// machine.cc
+Result<Response> get_version(const Services& services, const Request& request);
+Result<Response> get_health(const Services& services, const Request& request);
+Result<Response> list_nodes(const Services& services, const Request& request);
+Result<Response> list_gpus(const Services& services, const Request& request);
+Result<Response> get_topology(const Services& services, const Request& request);
+
+// tasks.cc
+Result<Response> list_tasks(const Services& services, const Request& request);
+Result<Response> get_task(const Services& services, const Request& request);
+Result<Response> explain_task(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> stop_task(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request);
+
+// files.cc
+asio::awaitable<Result<Response>> browse_files(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> read_sandbox_file(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> download_file(const Services& services, const Request& request);
+
+// logs.cc
+asio::awaitable<Result<Response>> get_logs(const Services& services, const Request& request);
+
+// events.cc
+Result<Response> get_events(const Services& services, const Request& request);
+
+}  // namespace drover::api

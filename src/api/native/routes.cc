@@ -1,0 +1,37 @@
+#include "api/native/routes.h"
+
+#include <array>
+
+#include "api/native/handlers.h"
+
+namespace drover::api {
+namespace {
+
+constexpr bool kOpen = true;
+
+constexpr std::array kRoutes = {
+    Route{"GET", "/health", at_once<get_health>, kOpen},
+    Route{"GET", "/version", at_once<get_version>},
+    Route{"GET", "/v1/nodes", at_once<list_nodes>},
+    Route{"GET", "/v1/gpus", at_once<list_gpus>},
+    Route{"GET", "/v1/topology", at_once<get_topology>},
+    Route{"GET", "/v1/events", at_once<get_events>},
+    Route{"GET", "/v1/tasks", at_once<list_tasks>},
+    Route{"POST", "/v1/tasks", submit_task},
+    Route{"GET", "/v1/tasks/{id}", at_once<get_task>},
+    Route{"DELETE", "/v1/tasks/{id}", remove_task},
+    Route{"POST", "/v1/tasks/{id}/stop", stop_task},
+    Route{"GET", "/v1/tasks/{id}/explain", at_once<explain_task>},
+    Route{"GET", "/v1/tasks/{id}/logs", get_logs},
+    Route{"GET", "/v1/tasks/{id}/files/browse", browse_files},
+    Route{"GET", "/v1/tasks/{id}/files/read", read_sandbox_file},
+    Route{"GET", "/v1/tasks/{id}/files/download", download_file},
+};
+
+}  // namespace
+
+std::span<const Route> native_routes() {
+  return kRoutes;
+}
+
+}  // namespace drover::api

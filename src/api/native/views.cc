@@ -1,0 +1,157 @@
+#include "api/native/views.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/base64.h"
+
+namespace drover::api {
+namespace {
+
+using nlohmann::json;
+
+template <typename T>
+json optional(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json cpus(std::int64_t milli_cpus) {
+  return static_cast<double>(milli_cpus) / 1000;
+}
+
+std::string_view name_of(gpu::MigMode mode) {
+  switch (mode) {
+    case gpu::MigMode::kUnsupported:
+      return "unsupported";
+    case gpu::MigMode::kDisabled:
+      return "disabled";
+    case gpu::MigMode::kEnabled:
+      return "enabled";
+  }
+  return "unsupported";
+}
+
+json view_device(const gpu::Device& device) {
+  json value = {{"index", device.index},
+                {"uuid", device.uuid},
+                {"model", device.model},
+                {"minor", optional(device.minor)},
+                {"memory_bytes", optional(device.memory_bytes)},
+                {"compute_capability", nullptr},
+                {"ecc", optional(device.ecc)},
+                {"pci", nullptr},
+                {"board_id", optional(device.board_id)},
+                {"numa_node", optional(device.numa_node)},
+                {"cpus", device.cpus},
+                {"mig", name_of(device.mig)},
+                {"serial", device.serial},
+                {"healthy", device.unfit.empty()},
+                {"unfit", device.unfit},
+                {"problems", view(device.problems)}};
+  if (const auto& capability = device.compute_capability)
+    value["compute_capability"] = fmt::format("{}.{}", capability->major, capability->minor);
+  if (device.pci) value["pci"] = gpu::to_string(*device.pci);
+  return value;
+}
+
+json view_link(const gpu::Link& link) {
+  const std::string pcie(gpu::to_string(link.pcie));
+  return {{"label", link.nvlinks > 0 ? fmt::format("NV{}", link.nvlinks) : pcie},
+          {"nvlinks", link.nvlinks},
+          {"pcie", pcie}};
+}
+
+/// What every listing of the machine's GPUs says first: that they are simulated, if they are.
+json machine(const gpu::Inventory& inventory) {
+  return {{"simulated", inventory.simulated},
+          {"simulation", inventory.simulation},
+          {"driver_version", inventory.driver_version},
+          {"cuda_version", inventory.cuda_version},
+          {"problems", view(inventory.problems)}};
+}
+
+}  // namespace
+
+json view(const engine::NodeView& node) {
+  return {{"name", node.name},
+          {"gpus", {{"total", node.gpus_total}, {"free", node.gpus_free}}},
+          {"cpus", {{"total", cpus(node.milli_cpus_total)}, {"free", cpus(node.milli_cpus_free)}}},
+          {"memory_bytes", {{"total", node.memory_bytes_total}, {"free", node.memory_bytes_free}}},
+          {"disk_bytes", node.disk_bytes},
+          {"ports", {{"begin", node.port_begin}, {"end", node.port_end}}},
+          {"resources", node.resources},
+          {"runtime", node.runtime},
+          {"cgroups", node.cgroups}};
+}
+
+json view(const engine::EventView& event) {
+  json value = {{"number", event.number},
+                {"at", format_time(event.at)},
+                {"kind", event.kind},
+                {"task", nullptr},
+                {"message", event.message}};
+  if (!event.task_id.empty()) value["task"] = event.task_id;
+  return value;
+}
+
+json view(const FileInfo& file) {
+  return {{"name", file.name},
+          {"kind", file.kind},
+          {"size", file.size},
+          {"mode", fmt::format("{:04o}", file.mode)},
+          {"uid", file.uid},
+          {"gid", file.gid},
+          {"modified_at", format_time(file.modified_at)}};
+}
+
+json view(const std::vector<Error>& problems) {
+  json list = json::array();
+  for (const auto& problem : problems)
+    list.push_back({{"kind", error_kind_info(problem.kind).name},
+                    {"message", problem.message},
+                    {"hint", problem.hint},
+                    {"path", problem.path}});
+  return list;
+}
+
+json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Daemon::Holder>& holders) {
+  json value = machine(inventory);
+  value["gpus"] = json::array();
+  for (const auto& device : inventory.devices) {
+    json shown = view_device(device);
+    shown["used_by"] = nullptr;
+    for (const auto& holder : holders) {
+      if (holder.uuid != device.uuid) continue;
+      shown["used_by"] = {{"user", holder.user}, {"task", nullptr}};
+      if (!holder.task_id.empty()) shown["used_by"]["task"] = holder.task_id;
+    }
+    value["gpus"].push_back(std::move(shown));
+  }
+  return value;
+}
+
+json view_topology(const gpu::Inventory& inventory) {
+  json value = machine(inventory);
+  value["gpus"] = json::array();
+  value["links"] = json::array();
+  for (const auto& device : inventory.devices)
+    value["gpus"].push_back({{"index", device.index},
+                             {"uuid", device.uuid},
+                             {"model", device.model},
+                             {"numa_node", optional(device.numa_node)},
+                             {"cpus", device.cpus}});
+  for (const auto& row : inventory.links) {
+    json links = json::array();
+    for (const auto& link : row) links.push_back(view_link(link));
+    value["links"].push_back(std::move(links));
+  }
+  return value;
+}
+
+json view_bytes(const std::string& bytes) {
+  if (is_utf8(bytes)) return {{"encoding", "utf-8"}, {"data", bytes}};
+  return {{"encoding", "base64"}, {"data", encode_base64(bytes)}};
+}
+
+}  // namespace drover::api

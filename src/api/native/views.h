@@ -1,0 +1,28 @@
+#pragma once
+
+// How the native API shows what the daemon says. Field by field in docs/openapi.yaml. Pure.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "api/log_reader.h"
+#include "api/sandbox.h"
+#include "base/result.h"
+#include "engine/daemon.h"
+#include "gpu/device.h"
+
+namespace drover::api {
+
+nlohmann::json view(const engine::NodeView& node);
+nlohmann::json view(const engine::EventView& event);
+nlohmann::json view(const FileInfo& file);
+nlohmann::json view(const std::vector<Error>& problems);
+/// The GPUs, who holds each, and what is wrong with the machine.
+nlohmann::json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Daemon::Holder>& holders);
+/// The GPUs and how each pair is joined, as `nvidia-smi topo -m` names it.
+nlohmann::json view_topology(const gpu::Inventory& inventory);
+/// Bytes of a file: as text where they are UTF-8, else as base64; "encoding" says which.
+nlohmann::json view_bytes(const std::string& bytes);
+
+}  // namespace drover::api

@@ -1,0 +1,43 @@
+#pragma once
+
+// The table of routes and the way through it. One table is the whole truth: docs/openapi.yaml is held against
+// it by a test. Used on the control strand only.
+
+#include <boost/asio/thread_pool.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/http.h"
+#include "engine/daemon.h"
+
+namespace drover::api {
+
+/// What handlers work with. Outlives every request.
+struct Services {
+  engine::Daemon* daemon = nullptr;
+  asio::thread_pool* pool = nullptr;  ///< for everything that waits for a disk
+  std::string version;
+};
+
+using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  ///< "/v1/tasks/{id}"; a {name} is one segment
+  Handler handler = nullptr;
+  bool open = false;  ///< also to those who have not shown who they are
+};
+
+/// Answers every request, the wrong ones too: 404, 405 with Allow, 415, 401, and errors of handlers as JSON.
+/// HEAD goes wherever GET does; the server leaves the body out.
+asio::awaitable<Response> route(std::span<const Route> routes, const Services& services, Request request);
+
+/// Makes a Handler of a function that answers at once.
+template <Result<Response> (*function)(const Services&, const Request&)>
+asio::awaitable<Result<Response>> at_once(const Services& services, const Request& request) {
+  co_return function(services, request);
+}
+
+}  // namespace drover::api

@@ -1,0 +1,63 @@
+#pragma once
+
+// A task's sandbox as its owner may look at it (M13). The tree belongs to a tenant who may change it at any
+// moment: every path is resolved beneath the sandbox, and only regular files are ever opened for reading (a
+// FIFO would block us, a device could do anything). Blocks; one object is used by one thread at a time.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/result.h"
+#include "base/units.h"
+
+namespace drover::api {
+
+struct FileInfo {
+  std::string name;
+  std::string kind;  ///< "file", "directory", "link" or "other"
+  std::uint64_t size = 0;
+  unsigned mode = 0;  ///< permission bits
+  uid_t uid = 0;
+  gid_t gid = 0;
+  TimePoint modified_at{};
+};
+
+/// A regular file, open for reading.
+struct SandboxFile {
+  UniqueFd fd;
+  std::uint64_t size = 0;   ///< when it was opened
+  std::uint64_t inode = 0;  ///< tells one generation of a rotated file from the next
+
+  /// Up to `length` bytes from `offset`; fewer only at the end.
+  Result<std::string> read(std::uint64_t offset, std::size_t length) const;
+};
+
+class Sandbox {
+ public:
+  /// `reader`: whose eyes we read with. A hard link to somebody else's file is not shown.
+  static Result<Sandbox> open(const std::string& folder, uid_t reader);
+
+  /// What is in the folder `path` ("" or "/" is the sandbox itself), by name; at most 10,000 entries.
+  Result<std::vector<FileInfo>> browse(const std::string& path) const;
+  /// Fails with kNotFound when there is nothing, and with kInvalid when it is no regular file.
+  Result<SandboxFile> file(const std::string& path) const;
+
+ private:
+  Sandbox(Directory directory, uid_t reader) : directory_(std::move(directory)), reader_(reader) {}
+
+  Directory directory_;
+  uid_t reader_;
+};
+
+/// Where a piece of text must end so that it does not cut a UTF-8 character in two; `text.size()` when there
+/// is nothing to cut, or when it is no UTF-8 at that place anyway.
+std::size_t complete_utf8(std::string_view text);
+bool is_utf8(std::string_view text);
+
+}  // namespace drover::api

@@ -1,0 +1,254 @@
+#include "api/server.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/host_name.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <map>
+#include <set>
+
+#include "api/async.h"
+#include "api/native/routes.h"
+#include "api/session.h"
+#include "base/files.h"
+#include "base/users.h"
+
+namespace drover::api {
+namespace {
+
+using asio::ip::tcp;
+using asio::local::stream_protocol;
+
+constexpr std::size_t kDiskThreads = 2;
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+
+/// Counts connections by who holds them: a uid, or everyone on TCP together.
+using Peer = std::optional<uid_t>;
+
+Result<stream_protocol::endpoint> unix_endpoint(const std::string& path) {
+  if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path))
+    return fail(ErrorKind::kInvalid,
+                fmt::format("The socket path '{}' is not of 1 to {} characters", path,
+                            sizeof(sockaddr_un::sun_path) - 1),
+                "choose a shorter one with --socket");
+  return stream_protocol::endpoint(path);
+}
+
+/// Removes a socket file that nobody serves any more.
+Status remove_stale_socket(asio::io_context& context, const stream_protocol::endpoint& endpoint) {
+  const auto path = endpoint.path();
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return {};
+  if (!S_ISSOCK(info.st_mode))
+    return fail(ErrorKind::kConflict, fmt::format("'{}' is there already and is not a socket", path),
+                "remove it or choose another path with --socket");
+  boost::system::error_code error;
+  stream_protocol::socket probe(context);
+  probe.connect(endpoint, error);
+  if (!error)
+    return fail(ErrorKind::kConflict, fmt::format("Another daemon serves on '{}'", path),
+                "stop it first or choose another path with --socket");
+  if (error != asio::error::connection_refused)
+    return fail_errno(fmt::format("Failed to look who serves on '{}'", path), error.value());
+  if (::unlink(path.c_str()) != 0) return fail_errno(fmt::format("Failed to remove '{}'", path), errno);
+  return {};
+}
+
+Result<stream_protocol::acceptor> listen_unix(asio::io_context& context, const std::string& path) {
+  DROVER_TRY(const auto endpoint, unix_endpoint(path));
+  if (const auto slash = path.rfind('/'); slash != std::string::npos && slash > 0)
+    DROVER_CHECK_OK(Directory::create(path.substr(0, slash), 0755).map([](const Directory&) {}));
+  DROVER_CHECK_OK(remove_stale_socket(context, endpoint));
+  stream_protocol::acceptor acceptor(context);
+  boost::system::error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return fail_errno(fmt::format("Failed to listen on '{}'", path), error.value());
+  if (::chmod(path.c_str(), 0666) != 0)
+    return fail_errno(fmt::format("Failed to open '{}' to all users", path), errno);
+  return acceptor;
+}
+
+Result<tcp::acceptor> listen_tcp(asio::io_context& context, const ListenAddress& address) {
+  const auto what = fmt::format("Failed to listen on '{}'", to_string(address));
+  boost::system::error_code error;
+  tcp::resolver resolver(context);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, error);
+  if (error || found.empty())
+    return fail(ErrorKind::kInvalid,
+                fmt::format("{}: '{}' is not an address of this machine", what, address.host));
+  tcp::acceptor acceptor(context);
+  const auto endpoint = found.begin()->endpoint();
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error)
+    return fail(ErrorKind::kConflict, what + ": " + error.message(), "choose another port or address");
+  return acceptor;
+}
+
+std::optional<ucred> peer_of(const stream_protocol::socket& socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  const int fd = const_cast<stream_protocol::socket&>(socket).native_handle();
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return credentials;
+}
+
+}  // namespace
+
+struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
+  Parts(asio::io_context& io, ServerOptions chosen)
+      : context(io), options(std::move(chosen)), unix_acceptor(io), tcp_acceptor(io), pool(kDiskThreads) {}
+
+  /// Whether one more connection of this peer is welcome; counts it if so.
+  bool enter(const Peer& peer) {
+    const bool root = peer == Peer(0);
+    if (total >= options.limits.connections) return false;
+    if (!root && connections[peer] >= options.limits.connections_per_peer) return false;
+    ++total;
+    ++connections[peer];
+    return true;
+  }
+  void leave(const Peer& peer) {
+    --total;
+    if (--connections[peer] == 0) connections.erase(peer);
+  }
+
+  asio::awaitable<void> accept_unix();
+  asio::awaitable<void> accept_tcp();
+  asio::awaitable<void> pause();
+  asio::awaitable<void> serve(Session::Socket socket, std::optional<ucred> credentials);
+
+  asio::io_context& context;
+  ServerOptions options;
+  stream_protocol::acceptor unix_acceptor;
+  tcp::acceptor tcp_acceptor;
+  asio::thread_pool pool;
+  std::shared_ptr<const Shared> shared;
+  std::set<Session*> sessions;
+  std::map<Peer, std::size_t> connections;
+  std::size_t total = 0;
+  ino_t socket_inode = 0;
+};
+
+asio::awaitable<void> Server::Parts::accept_unix() {
+  const auto self = shared_from_this();
+  while (unix_acceptor.is_open()) {
+    auto [error, socket] = co_await unix_acceptor.async_accept(kTuple);
+    if (!error) {
+      const auto credentials = peer_of(socket);
+      if (credentials) asio::co_spawn(context, serve(std::move(socket), credentials), asio::detached);
+    } else if (error != asio::error::operation_aborted) {
+      co_await pause();
+    }
+  }
+}
+
+asio::awaitable<void> Server::Parts::accept_tcp() {
+  const auto self = shared_from_this();
+  while (tcp_acceptor.is_open()) {
+    auto [error, socket] = co_await tcp_acceptor.async_accept(kTuple);
+    if (!error) {
+      boost::system::error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);
+      asio::co_spawn(context, serve(std::move(socket), std::nullopt), asio::detached);
+    } else if (error != asio::error::operation_aborted) {
+      co_await pause();
+    }
+  }
+}
+
+/// Out of descriptors, most likely: trying again at once would only burn the CPU.
+asio::awaitable<void> Server::Parts::pause() {
+  asio::steady_timer timer(context, kAcceptPause);
+  co_await timer.async_wait(kTuple);
+}
+
+asio::awaitable<void> Server::Parts::serve(Session::Socket socket, std::optional<ucred> credentials) {
+  const auto self = shared_from_this();
+  const Peer peer = credentials ? Peer(credentials->uid) : std::nullopt;
+  const bool welcome = enter(peer);
+  try {
+    std::optional<engine::Caller> caller;
+    if (credentials && welcome)
+      caller =
+          engine::Caller{co_await on_pool(pool, [=] { return user_of(credentials->uid, credentials->gid); })};
+    Session session(std::move(socket), shared, std::move(caller));
+    if (welcome) {
+      sessions.insert(&session);
+      const std::unique_ptr<Session, std::function<void(Session*)>> registered(
+          &session, [self](Session* ended) { self->sessions.erase(ended); });
+      co_await session.run();
+    } else {
+      co_await session.refuse({ErrorKind::kUnavailable, "Too many connections are open",
+                               "close some, or try again in a moment", ""});
+    }
+  } catch (const std::exception&) {
+    // The client went away, or took too long: there is nobody left to tell.
+  }
+  if (welcome) leave(peer);
+}
+
+Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine::Daemon& daemon,
+                                              ServerOptions options) {
+  auto parts = std::make_shared<Parts>(context, std::move(options));
+  const auto& chosen = parts->options;
+  auto shared = std::make_shared<Shared>();
+  shared->services = {&daemon, &parts->pool, chosen.version};
+  shared->routes = native_routes();
+  shared->credentials = chosen.credentials;
+  shared->limits = chosen.limits;
+  boost::system::error_code error;
+  shared->machine = asio::ip::host_name(error);
+  if (chosen.listen) {
+    if (chosen.credentials.empty())
+      return fail(ErrorKind::kInvalid, "Failed to listen on TCP: nobody has a secret to come in with");
+    DROVER_TRY(parts->tcp_acceptor, listen_tcp(context, *chosen.listen));
+    shared->listen = ListenAddress{chosen.listen->host, parts->tcp_acceptor.local_endpoint().port()};
+  }
+  DROVER_TRY(parts->unix_acceptor, listen_unix(context, chosen.socket_path));
+  struct stat info{};
+  if (::stat(chosen.socket_path.c_str(), &info) == 0) parts->socket_inode = info.st_ino;
+  parts->shared = std::move(shared);
+  asio::co_spawn(context, parts->accept_unix(), asio::detached);
+  if (chosen.listen) asio::co_spawn(context, parts->accept_tcp(), asio::detached);
+  return std::unique_ptr<Server>(new Server(std::move(parts)));
+}
+
+Server::Server(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() {
+  stop();
+}
+
+void Server::stop() {
+  boost::system::error_code ignored;
+  if (!parts_->unix_acceptor.is_open()) return;
+  parts_->unix_acceptor.close(ignored);
+  parts_->tcp_acceptor.close(ignored);
+  const auto& path = parts_->options.socket_path;
+  struct stat info{};
+  const bool ours = ::stat(path.c_str(), &info) == 0 && info.st_ino == parts_->socket_inode;
+  if (ours) ::unlink(path.c_str());
+  for (auto* session : parts_->sessions) session->stop();
+}
+
+std::optional<ListenAddress> Server::tcp_address() const {
+  return parts_->shared->listen;
+}
+
+}  // namespace drover::api

@@ -1,0 +1,63 @@
+#pragma once
+
+// The HTTP server of the daemon: on a unix socket, where the kernel says who calls, and if asked for on TCP,
+// where every request shows a secret. Runs on the io_context it is given, which one thread runs (the control
+// strand); only disk reads go to a small pool of its own. Not thread safe.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/access.h"
+#include "api/router.h"
+#include "base/result.h"
+#include "engine/daemon.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace drover::api {
+
+/// What one client may take up. Nothing that comes from outside is without a limit.
+struct Limits {
+  std::uint32_t header_bytes = 16 * 1024;
+  std::uint64_t body_bytes = 1024 * 1024;
+  std::chrono::seconds header_time{30};  ///< also how long an idle connection is kept
+  std::chrono::seconds body_time{30};
+  std::chrono::seconds write_time{60};  ///< for one piece of an answer
+  std::size_t connections = 512;
+  std::size_t connections_per_peer = 256;  ///< of one uid, or over TCP; root is exempt
+};
+
+struct ServerOptions {
+  std::string socket_path;  ///< its folder is made, 0755; the socket is 0666
+  std::optional<ListenAddress> listen;
+  std::vector<Credential> credentials;  ///< of TCP
+  std::string version;
+  Limits limits;
+};
+
+class Server {
+ public:
+  /// Listens when it returns. A socket file that a dead daemon left is replaced; a living one is an error.
+  /// `daemon` and `context` outlive the server.
+  static Result<std::unique_ptr<Server>> start(boost::asio::io_context& context, engine::Daemon& daemon,
+                                               ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Takes no more connections, lets requests in progress finish, ends live answers.
+  void stop();
+  /// With the port that the kernel chose, when it was asked to.
+  std::optional<ListenAddress> tcp_address() const;
+
+ private:
+  struct Parts;
+  explicit Server(std::shared_ptr<Parts> parts);
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace drover::api

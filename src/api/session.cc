@@ -1,0 +1,236 @@
+#include "api/session.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/chunk_encode.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/serializer.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include "api/async.h"
+#include "base/users.h"
+
+namespace drover::api {
+namespace {
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+
+/// The answer to a request that could not even be read; nullopt when there is nobody to answer.
+std::optional<Response> unreadable(const boost::system::error_code& error, const Limits& limits) {
+  if (error == http::error::body_limit)
+    return error_response(
+        {ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limits.body_bytes), "", ""},
+        413);
+  if (error == http::error::header_limit)
+    return error_response(
+        {ErrorKind::kInvalid, fmt::format("The header is larger than {} bytes", limits.header_bytes), "", ""},
+        431);
+  if (error.category() == http::make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message)
+    return error_response({ErrorKind::kInvalid, "This is not HTTP/1.1: " + error.message(), "", ""});
+  return std::nullopt;
+}
+
+std::string header_value(const http::fields& header, http::field name) {
+  const auto found = header.find(name);
+  return found == header.end() ? "" : std::string(found->value());
+}
+
+Result<Request> to_request(const http::request<http::string_body>& message) {
+  Request request;
+  request.method = std::string(message.method_string());
+  request.content_type = header_value(message, http::field::content_type);
+  if (const auto id = message.find("Last-Event-ID"); id != message.end())
+    request.last_event_id = std::string(id->value());
+  request.body = message.body();
+  DROVER_CHECK_OK(parse_target({message.target().data(), message.target().size()}, request));
+  return request;
+}
+
+void fill_head(http::fields& head, const Response& response) {
+  head.set(http::field::server, "drover");
+  head.set(http::field::cache_control, "no-store");
+  head.set("X-Content-Type-Options", "nosniff");
+  if (response.status != 204) head.set(http::field::content_type, response.content_type);
+  for (const auto& [name, value] : response.headers) head.set(name, value);
+}
+
+}  // namespace
+
+Session::Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer)
+    : stream_(std::move(socket)), shared_(std::move(shared)), peer_(std::move(peer)) {}
+
+asio::awaitable<void> Session::run() {
+  while (!stopping_ && co_await serve_one()) {
+  }
+  boost::system::error_code ignored;
+  stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+}
+
+asio::awaitable<void> Session::refuse(Error error) {
+  stream_.expires_after(shared_->limits.write_time);
+  http::request<http::string_body> none;
+  none.version(11);
+  none.keep_alive(false);
+  co_await send(error_response(error), none);
+}
+
+void Session::stop() {
+  stopping_ = true;
+  if (interruptible_) stream_.close();
+}
+
+/// False when the connection is to be closed.
+asio::awaitable<bool> Session::serve_one() {
+  Parser parser;
+  parser.header_limit(shared_->limits.header_bytes);
+  parser.body_limit(shared_->limits.body_bytes);
+  stream_.expires_after(shared_->limits.header_time);
+  const auto [error, size] = co_await http::async_read_header(stream_, buffer_, parser, kTuple);
+  interruptible_ = false;
+  std::optional<Response> response;
+  std::optional<engine::Caller> caller;
+  bool rest_unread = true;
+  if (error) {
+    response = unreadable(error, shared_->limits);
+    if (!response) co_return false;
+  } else if (auto admitted = co_await admit(parser.get().base()); !admitted) {
+    response = error_response(admitted.error());
+    if (admitted.error().kind == ErrorKind::kUnauthenticated)
+      response->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"drover\", Basic realm=\"drover\"");
+  } else {
+    caller = std::move(*admitted);
+    // A stranger's body is not read: no open route takes one.
+    if (caller || parser.is_done()) {
+      response = co_await read_body(parser);
+      rest_unread = response.has_value();
+    }
+  }
+  auto& message = parser.get();
+  if (rest_unread) message.keep_alive(false);
+  if (!response) {
+    auto request = to_request(message);
+    if (request) {
+      request->caller = std::move(caller);
+      response = co_await route(shared_->routes, shared_->services, std::move(*request));
+    } else {
+      response = error_response(request.error());
+    }
+  }
+  const bool keep_alive = message.keep_alive() && !stopping_;
+  message.keep_alive(keep_alive);
+  co_await send(std::move(*response), message);
+  interruptible_ = true;
+  co_return keep_alive && !stopping_;
+}
+
+asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
+  if (parser.is_done()) co_return std::nullopt;
+  stream_.expires_after(shared_->limits.body_time);
+  if (header_value(parser.get(), http::field::expect) == "100-continue") {
+    const std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    co_await asio::async_write(stream_, asio::buffer(go_on), asio::use_awaitable);
+  }
+  const auto [error, size] = co_await http::async_read(stream_, buffer_, parser, kTuple);
+  if (!error) co_return std::nullopt;
+  if (auto response = unreadable(error, shared_->limits)) co_return response;
+  throw boost::system::system_error(error);
+}
+
+asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http::fields& header) {
+  const auto forbidden = [](std::string message, std::string hint) {
+    return fail(ErrorKind::kPermissionDenied, std::move(message), std::move(hint));
+  };
+  const auto origin = header_value(header, http::field::origin);
+  if (peer_) {
+    if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
+    co_return peer_;
+  }
+  const auto host = header_value(header, http::field::host);
+  if (!host_allowed(host, *shared_->listen, shared_->machine))
+    co_return forbidden(fmt::format("'{}' is not a name of this server", host),
+                        fmt::format("use {}", to_string(*shared_->listen)));
+  if (!origin.empty() && !origin_allowed(origin, host))
+    co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
+  const auto authorization = header_value(header, http::field::authorization);
+  if (authorization.empty()) co_return std::nullopt;
+  const auto name = authenticate(shared_->credentials, authorization);
+  if (!name)
+    co_return fail(ErrorKind::kUnauthenticated, "The token or password is wrong",
+                   "the daemon's credentials file has the right one");
+  auto user = co_await on_pool(*shared_->services.pool, [name] { return find_user(*name); });
+  if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
+  co_return engine::Caller{std::move(*user)};
+}
+
+asio::awaitable<void> Session::send(Response response, const http::request<http::string_body>& request) {
+  stream_.expires_after(shared_->limits.write_time);
+  const bool head_only = request.method() == http::verb::head;
+  if (response.stream) {
+    http::response<http::empty_body> head(static_cast<http::status>(response.status), request.version());
+    fill_head(head, response);
+    head.keep_alive(request.keep_alive());
+    chunked_ = !response.stream_length && request.version() >= 11;
+    if (response.stream_length) head.content_length(*response.stream_length);
+    if (chunked_) head.chunked(true);
+    if (!chunked_ && !response.stream_length) head.keep_alive(false);
+    co_await send_stream(response, std::move(head), head_only);
+    co_return;
+  }
+  http::response<http::string_body> message(static_cast<http::status>(response.status), request.version());
+  fill_head(message, response);
+  message.keep_alive(request.keep_alive());
+  message.body() = std::move(response.body);
+  message.prepare_payload();
+  http::serializer<false, http::string_body> serializer(message);
+  if (head_only)
+    co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
+  else
+    co_await http::async_write(stream_, serializer, asio::use_awaitable);
+}
+
+asio::awaitable<void> Session::send_stream(Response& response, http::response<http::empty_body> head,
+                                           bool head_only) {
+  using namespace asio::experimental::awaitable_operators;
+  http::serializer<false, http::empty_body> serializer(head);
+  co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
+  if (head_only) co_return;
+  interruptible_ = true;
+  const auto ended = co_await (response.stream(*this) || wait_for_hangup());
+  interruptible_ = false;
+  if (ended.index() != 0) throw boost::system::system_error(asio::error::connection_reset);
+  stream_.expires_after(shared_->limits.write_time);
+  if (chunked_) co_await asio::async_write(stream_, http::make_chunk_last(), asio::use_awaitable);
+}
+
+asio::awaitable<void> Session::write(std::string piece) {
+  if (piece.empty()) co_return;
+  stream_.expires_after(shared_->limits.write_time);
+  const auto buffer = asio::buffer(piece);
+  if (chunked_)
+    co_await asio::async_write(stream_, http::make_chunk(buffer), asio::use_awaitable);
+  else
+    co_await asio::async_write(stream_, buffer, asio::use_awaitable);
+}
+
+/// Returns when the client is gone, although nothing is being written.
+asio::awaitable<void> Session::wait_for_hangup() {
+  auto& socket = stream_.socket();
+  char byte = 0;
+  while (true) {
+    co_await socket.async_wait(asio::socket_base::wait_read, asio::use_awaitable);
+    boost::system::error_code error;
+    socket.receive(asio::buffer(&byte, 1), asio::socket_base::message_peek, error);
+    if (error) co_return;
+    // The next request is there already: nothing can be learnt from this socket until it is read.
+    asio::steady_timer forever(stream_.get_executor(), asio::steady_timer::time_point::max());
+    co_await forever.async_wait(asio::use_awaitable);
+  }
+}
+
+}  // namespace drover::api

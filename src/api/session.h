@@ -1,0 +1,75 @@
+#pragma once
+
+// One connection: reads requests, decides who asks, and writes answers. Lives until the client or the server
+// closes it. Used on the control strand only.
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/fields.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "api/router.h"
+#include "api/server.h"
+
+namespace drover::api {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+/// What all sessions share; outlives them.
+struct Shared {
+  Services services;
+  std::span<const Route> routes;
+  std::optional<ListenAddress> listen;  ///< with its real port
+  std::string machine;                  ///< its host name
+  std::vector<Credential> credentials;
+  Limits limits;
+};
+
+class Session : public BodyWriter {
+ public:
+  using Socket = asio::generic::stream_protocol::socket;
+
+  /// `peer`: who is at the other end of a unix socket; none for TCP.
+  Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer);
+
+  /// Serves until the connection ends.
+  asio::awaitable<void> run();
+  /// Answers one error and closes.
+  asio::awaitable<void> refuse(Error error);
+  /// Closes after the request in progress; at once when there is none, or when its answer is live.
+  void stop();
+
+  asio::awaitable<void> write(std::string piece) override;
+
+ private:
+  using Parser = http::request_parser<http::string_body>;
+
+  asio::awaitable<bool> serve_one();
+  /// Reads the body that belongs to `parser`'s header; an Error when it is refused.
+  asio::awaitable<std::optional<Response>> read_body(Parser& parser);
+  /// Who asks, or why he may not.
+  asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::fields& header);
+  asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
+  asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
+                                    bool head_only);
+  asio::awaitable<void> wait_for_hangup();
+
+  beast::basic_stream<asio::generic::stream_protocol> stream_;
+  beast::flat_buffer buffer_;
+  std::shared_ptr<const Shared> shared_;
+  std::optional<engine::Caller> peer_;
+  bool chunked_ = false;
+  bool interruptible_ = true;
+  bool stopping_ = false;
+};
+
+}  // namespace drover::api

@@ -1,0 +1,26 @@
+#include "api/wakeup.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace drover::api {
+
+namespace asio = boost::asio;
+
+Wakeup::Wakeup(asio::any_io_executor executor, engine::Daemon& daemon) : timer_(std::move(executor)) {
+  subscription_ = daemon.subscribe([this] {
+    happened_ = true;
+    timer_.cancel();
+  });
+}
+
+asio::awaitable<bool> Wakeup::wait(std::chrono::milliseconds longest) {
+  if (!happened_) {
+    timer_.expires_after(longest);
+    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  co_return std::exchange(happened_, false);
+}
+
+}  // namespace drover::api
