@@ -33,11 +33,6 @@ typedef struct nvmlDeviceAttributes_st {
   unsigned long long memorySizeMB;
 } nvmlDeviceAttributes_t;
 
-typedef struct nvmlGpuInstancePlacement_st {
-  unsigned int start;
-  unsigned int size;
-} nvmlGpuInstancePlacement_t;
-
 typedef struct nvmlGpuInstanceProfileInfo_st {
   unsigned int id;
   unsigned int isP2pSupported;

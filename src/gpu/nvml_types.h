@@ -24,21 +24,16 @@ enum {
   NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE = 32,
   NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE = 32,
   NVML_DEVICE_NAME_BUFFER_SIZE = 64,
-  NVML_GSP_FIRMWARE_VERSION_BUF_SIZE = 64,
   NVML_DEVICE_UUID_BUFFER_SIZE = 80,
   NVML_DEVICE_PART_NUMBER_BUFFER_SIZE = 80,
   NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE = 80,
   NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE = 80,
-  NVML_DEVICE_UUID_V2_BUFFER_SIZE = 96,
   NVML_DEVICE_NAME_V2_BUFFER_SIZE = 96,
 };
 
 enum {
   NVML_NVLINK_MAX_LINKS = 18,
   NVML_MAX_PHYSICAL_BRIDGE = 128,
-  NVML_MAX_GPU_PERF_PSTATES = 16,
-  NVML_MAX_GPU_UTILIZATIONS = 8,
-  NVML_MAX_THERMAL_SENSORS_PER_GPU = 3,
 };
 
 // "Not known" in structures whose fields can be missing.
@@ -46,7 +41,7 @@ enum {
 #define NVML_NO_INSTANCE_ID 0xFFFFFFFFU
 
 // Structures that carry a version state their size and revision in the first member.
-#define NVML_STRUCT_VERSION(data, ver) ((unsigned int)(sizeof(nvml##data##_v##ver##_t) | ((ver) << 24U)))
+#define NVML_STRUCT_VERSION(data, ver) ((unsigned int)(sizeof(nvml##data##_v##ver##_t) | (ver##U << 24U)))
 
 typedef enum nvmlReturn_enum {
   NVML_SUCCESS = 0,
@@ -84,9 +79,7 @@ typedef enum nvmlReturn_enum {
 
 // Handles, valid between nvmlInit and nvmlShutdown.
 typedef struct nvmlDevice_st* nvmlDevice_t;
-typedef struct nvmlUnit_st* nvmlUnit_t;
 typedef struct nvmlEventSet_st* nvmlEventSet_t;
-typedef struct nvmlGpuInstance_st* nvmlGpuInstance_t;
 
 typedef enum nvmlEnableState_enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 } nvmlEnableState_t;
 
@@ -188,12 +181,6 @@ typedef enum nvmlComputeMode_enum {
   NVML_COMPUTEMODE_PROHIBITED = 2,
   NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 } nvmlComputeMode_t;
-
-typedef enum nvmlGpuOperationMode_enum {
-  NVML_GOM_ALL_ON = 0,
-  NVML_GOM_COMPUTE = 1,
-  NVML_GOM_LOW_DP = 2
-} nvmlGpuOperationMode_t;
 
 typedef enum nvmlGpuVirtualizationMode_enum {
   NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
@@ -371,11 +358,6 @@ typedef struct nvmlTemperature_v1_st {
   int temperature;  // degrees Celsius
 } nvmlTemperature_v1_t;
 
-typedef struct nvmlViolationTime_st {
-  unsigned long long referenceTime;
-  unsigned long long violationTime;
-} nvmlViolationTime_t;
-
 typedef enum nvmlPcieUtilCounter_enum {
   NVML_PCIE_UTIL_TX_BYTES = 0,
   NVML_PCIE_UTIL_RX_BYTES = 1,
@@ -405,16 +387,6 @@ typedef struct nvmlProcessUtilizationSample_st {
   unsigned int encUtil;
   unsigned int decUtil;
 } nvmlProcessUtilizationSample_t;
-
-typedef struct nvmlAccountingStats_st {
-  unsigned int gpuUtilization;
-  unsigned int memoryUtilization;
-  unsigned long long maxMemoryUsage;
-  unsigned long long time;
-  unsigned long long startTime;
-  unsigned int isRunning;
-  unsigned int reserved[5];
-} nvmlAccountingStats_t;
 
 // Event types are bits of a mask.
 #define nvmlEventTypeNone 0x0ULL

@@ -1,0 +1,92 @@
+// What runs on a GPU: the fault file's `processes`, all of them compute.
+
+#include "sim/entry/call.h"
+
+using namespace drover::sim;
+
+namespace {
+
+void fill(const Process& process, nvmlProcessInfo_v1_t& info) {
+  info = {process.pid, process.memory_mib << 20};
+}
+void fill(const Process& process, nvmlProcessInfo_v2_t& info) {
+  info = {process.pid, process.memory_mib << 20, NVML_NO_INSTANCE_ID, NVML_NO_INSTANCE_ID};
+}
+
+template <typename Info>
+nvmlReturn_t compute_processes(const char* function, nvmlDevice_t device, unsigned int* count,
+                               Info* out) noexcept {
+  return with_device(function, device, [&](const Call& call) {
+    std::vector<Info> infos(call.faults.processes.size());
+    for (std::size_t i = 0; i < infos.size(); ++i) fill(call.faults.processes[i], infos[i]);
+    return answer_list(count, out, infos);
+  });
+}
+
+nvmlReturn_t no_processes(const char* function, nvmlDevice_t device, unsigned int* count) noexcept {
+  return get(function, device, count, [](const Call&) { return 0; });
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                  nvmlProcessInfo_v1_t* processes) {
+  return compute_processes(__func__, device, count, processes);
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                     nvmlProcessInfo_v2_t* processes) {
+  return compute_processes(__func__, device, count, processes);
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                     nvmlProcessInfo_t* processes) {
+  return compute_processes(__func__, device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                   nvmlProcessInfo_v1_t*) {
+  return no_processes(__func__, device, count);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                      nvmlProcessInfo_v2_t*) {
+  return no_processes(__func__, device, count);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                      nvmlProcessInfo_t*) {
+  return no_processes(__func__, device, count);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                     nvmlProcessInfo_v1_t*) {
+  return no_processes(__func__, device, count);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                        nvmlProcessInfo_v2_t*) {
+  return no_processes(__func__, device, count);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                        nvmlProcessInfo_t*) {
+  return no_processes(__func__, device, count);
+}
+
+// The load of the GPU is shared evenly among its processes.
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
+                                             unsigned int* count, unsigned long long last_seen) {
+  return with_device(__func__, device, [&](const Call& call) {
+    const auto& processes = call.faults.processes;
+    if (processes.empty()) return NVML_ERROR_NOT_FOUND;
+    const auto share = [&](int percent) {
+      return static_cast<unsigned>(percent) / static_cast<unsigned>(processes.size());
+    };
+    std::vector<nvmlProcessUtilizationSample_t> values;
+    for (const auto& process : processes)
+      values.push_back({process.pid, last_seen + 1, share(call.faults.gpu_percent),
+                        share(call.faults.memory_percent), 0, 0});
+    return answer_list(count, samples, values);
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t* mode) {
+  return get(__func__, device, mode, [](const Call&) { return NVML_FEATURE_DISABLED; });
+}
+nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned int* size) {
+  return get(__func__, device, size, [](const Call&) { return 4000; });
+}

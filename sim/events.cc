@@ -1,0 +1,50 @@
+#include "sim/events.h"
+
+#include <algorithm>
+
+namespace drover::sim {
+
+void EventSet::add(const nvmlDevice_st& device, unsigned long long types) {
+  const std::scoped_lock lock(mutex_);
+  registrations_[device.position].types |= types;
+}
+
+std::optional<XidEvent> EventSet::next(const Machine& machine) {
+  const std::scoped_lock lock(mutex_);
+  const auto faults = machine.faults();
+  for (const auto& device : machine.devices()) {
+    const auto found = registrations_.find(device->position);
+    if (found == registrations_.end() || (found->second.types & nvmlEventTypeXidCriticalError) == 0) continue;
+    auto& told = found->second.told;
+    const auto& listed = (*faults)[device->position].xids;
+    // A list that was rewritten counts as new from the first entry that differs.
+    const auto [in_told, in_listed] = std::mismatch(told.begin(), told.end(), listed.begin(), listed.end());
+    told.erase(in_told, told.end());
+    if (in_listed == listed.end()) continue;
+    told.push_back(*in_listed);
+    return XidEvent{device.get(), *in_listed};
+  }
+  return std::nullopt;
+}
+
+nvmlEventSet_t EventSets::create() {
+  const std::scoped_lock lock(mutex_);
+  auto set = std::make_shared<EventSet>();
+  // The address serves as the handle only; it is never followed as this type.
+  auto* handle = reinterpret_cast<nvmlEventSet_t>(set.get());
+  sets_.emplace(handle, std::move(set));
+  return handle;
+}
+
+bool EventSets::free(nvmlEventSet_t handle) {
+  const std::scoped_lock lock(mutex_);
+  return sets_.erase(handle) > 0;
+}
+
+std::shared_ptr<EventSet> EventSets::find(nvmlEventSet_t handle) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = sets_.find(handle);
+  return found == sets_.end() ? nullptr : found->second;
+}
+
+}  // namespace drover::sim

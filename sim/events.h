@@ -1,0 +1,51 @@
+#pragma once
+
+// Event sets: which GPUs and kinds of events a client waits for. Thread safe; a set may be freed while
+// another thread waits on it.
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gpu/nvml_abi.h"
+#include "sim/machine.h"
+
+namespace drover::sim {
+
+/// An XID of one GPU.
+struct XidEvent {
+  nvmlDevice_t device = nullptr;
+  std::uint64_t xid = 0;
+};
+
+class EventSet {
+ public:
+  void add(const nvmlDevice_st& device, unsigned long long types);
+
+  /// The next entry of a GPU's `xid` list that this set has not been told; none when all are told.
+  std::optional<XidEvent> next(const Machine& machine);
+
+ private:
+  struct Registration {
+    unsigned long long types = 0;
+    std::vector<std::uint64_t> told;  ///< the part of the GPU's list that was delivered
+  };
+  std::mutex mutex_;
+  std::map<std::size_t, Registration> registrations_;  ///< by position in the profile
+};
+
+class EventSets {
+ public:
+  nvmlEventSet_t create();
+  bool free(nvmlEventSet_t handle);
+  /// Null when the handle is none of ours.
+  std::shared_ptr<EventSet> find(nvmlEventSet_t handle);
+
+ private:
+  std::mutex mutex_;
+  std::map<nvmlEventSet_t, std::shared_ptr<EventSet>> sets_;
+};
+
+}  // namespace drover::sim

@@ -1,0 +1,187 @@
+#include "sim/faults.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "sim/required.h"
+#include "sim/yaml.h"
+
+namespace drover::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kLookAgainAfter = std::chrono::milliseconds(5);
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxSlowMs = 3600 * 1000;
+
+std::optional<std::size_t> position_of(const std::string& key, const Profile& profile) {
+  const auto pci = parse_pci_address(key);
+  for (std::size_t i = 0; i < profile.gpus.size(); ++i) {
+    const auto& gpu = profile.gpus[i];
+    if (key == std::to_string(i) || key == gpu.uuid || (pci && *pci == gpu.pci)) return i;
+  }
+  return std::nullopt;
+}
+
+EccCounts decode_counts(Decoder& ecc, const std::string& name) {
+  EccCounts counts;
+  if (auto decoder = ecc.object(name)) {
+    counts.corrected = static_cast<std::uint64_t>(decoder->integer("corrected", 0, kMaxCount).value_or(0));
+    counts.uncorrected =
+        static_cast<std::uint64_t>(decoder->integer("uncorrected", 0, kMaxCount).value_or(0));
+    decoder->finish();
+  }
+  return counts;
+}
+
+void decode_memory_faults(Decoder& decoder, GpuFaults& faults) {
+  if (auto ecc = decoder.object("ecc")) {
+    faults.ecc_volatile = decode_counts(*ecc, "volatile");
+    faults.ecc_aggregate = decode_counts(*ecc, "aggregate");
+    ecc->finish();
+  }
+  if (auto retired = decoder.object("retired_pages")) {
+    faults.retired.single_bit = static_cast<std::uint64_t>(retired->integer("single_bit", 0, 64).value_or(0));
+    faults.retired.double_bit = static_cast<std::uint64_t>(retired->integer("double_bit", 0, 64).value_or(0));
+    faults.retired.pending = retired->boolean("pending").value_or(false);
+    retired->finish();
+  }
+  if (auto rows = decoder.object("remapped_rows")) {
+    faults.remapped.corrected = static_cast<unsigned>(rows->integer("corrected", 0, 512).value_or(0));
+    faults.remapped.uncorrected = static_cast<unsigned>(rows->integer("uncorrected", 0, 512).value_or(0));
+    faults.remapped.pending = rows->boolean("pending").value_or(false);
+    faults.remapped.failed = rows->boolean("failed").value_or(false);
+    rows->finish();
+  }
+}
+
+void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults) {
+  if (const auto degrees = decoder.integer("temperature", 0, 255))
+    faults.temperature_c = static_cast<int>(*degrees);
+  if (auto utilization = decoder.object("utilization")) {
+    faults.gpu_percent = static_cast<int>(utilization->integer("gpu", 0, 100).value_or(0));
+    faults.memory_percent = static_cast<int>(utilization->integer("memory", 0, 100).value_or(0));
+    utilization->finish();
+  }
+  for (auto& process : decoder.objects("processes")) {
+    const Required required(process, errors);
+    faults.processes.push_back({required.integer<unsigned>("pid", 1, 1 << 22),
+                                required.integer<std::uint64_t>("memory_mib", 0, 1 << 24)});
+    process.finish();
+  }
+}
+
+/// XIDs and failing calls are collections of numbers, which the Decoder leaves to its caller.
+void decode_numbers(const json& value, const std::string& path, std::vector<Error>& errors,
+                    GpuFaults& faults) {
+  const auto mistake = [&](const std::string& where, const std::string& message) {
+    errors.push_back({ErrorKind::kInvalid, message, "", path + where});
+  };
+  if (const auto xids = value.find("xid"); xids != value.end() && !xids->is_null()) {
+    const bool valid = xids->is_array() && std::all_of(xids->begin(), xids->end(), [](const json& xid) {
+                         return xid.is_number_integer() && xid.get<std::int64_t>() > 0;
+                       });
+    if (valid)
+      faults.xids = xids->get<std::vector<std::uint64_t>>();
+    else
+      mistake("/xid", "expected a list of XID numbers");
+  }
+  if (const auto calls = value.find("fail"); calls != value.end() && !calls->is_null()) {
+    if (!calls->is_object()) return mistake("/fail", "expected an object of functions and return codes");
+    for (const auto& [function, code] : calls->items()) {
+      if (function.starts_with("nvml") && code.is_number_integer() && code > 0 && code < 1000)
+        faults.fail[function] = code;
+      else
+        mistake("/fail/" + function, "expected a function of NVML and a return code from 1 to 999");
+    }
+  }
+}
+
+GpuFaults decode_gpu(json value, const std::string& path, std::vector<Error>& errors) {
+  GpuFaults faults;
+  if (value.is_object()) {
+    decode_numbers(value, path, errors, faults);
+    value.erase("xid");
+    value.erase("fail");
+  }
+  Decoder decoder(value, errors, path);
+  decode_memory_faults(decoder, faults);
+  decode_load(decoder, errors, faults);
+  faults.lost = decoder.boolean("lost").value_or(false);
+  faults.slow = std::chrono::milliseconds(decoder.integer("slow_ms", 0, kMaxSlowMs).value_or(0));
+  decoder.finish();
+  return faults;
+}
+
+}  // namespace
+
+std::optional<int> GpuFaults::failure(std::string_view function) const {
+  auto found = fail.find(function);
+  if (found == fail.end()) found = fail.find(function.substr(0, function.rfind("_v")));
+  return found == fail.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<Faults> decode_faults(const json& document, const Profile& profile, std::string_view what) {
+  Faults faults(profile.gpus.size());
+  if (document.is_null()) return faults;
+  if (!document.is_object())
+    return fail(ErrorKind::kInvalid, std::string(what) + ": expected an object with a key per GPU");
+  std::vector<Error> errors;
+  std::vector<bool> seen(profile.gpus.size());
+  for (const auto& [key, value] : document.items()) {
+    const auto position = position_of(key, profile);
+    if (!position) {
+      errors.push_back(
+          {ErrorKind::kInvalid, "no such GPU", "name it by position, UUID or PCI address", "/" + key});
+    } else if (seen[*position]) {
+      errors.push_back({ErrorKind::kInvalid, "this GPU stands here twice", "", "/" + key});
+    } else {
+      seen[*position] = true;
+      if (!value.is_null()) faults[*position] = decode_gpu(value, "/" + key, errors);
+    }
+  }
+  if (!errors.empty()) return Failure(join_mistakes(errors, what));
+  return faults;
+}
+
+FaultFile::FaultFile(std::filesystem::path file, const Profile& profile, bool verbose)
+    : file_(std::move(file)),
+      profile_(&profile),
+      verbose_(verbose),
+      faults_(std::make_shared<const Faults>(profile.gpus.size())) {}
+
+FaultFile::Stamp FaultFile::stamp_of(const std::filesystem::path& file) {
+  struct stat info{};
+  if (stat(file.c_str(), &info) != 0) return {};
+  return {info.st_ino, info.st_size, info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec};
+}
+
+std::shared_ptr<const Faults> FaultFile::current() {
+  const std::scoped_lock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_at_ < kLookAgainAfter) return faults_;
+  looked_at_ = now;
+  if (const auto stamp = stamp_of(file_); stamp != stamp_) {
+    stamp_ = stamp;
+    reload();
+  }
+  return faults_;
+}
+
+void FaultFile::reload() {
+  if (stamp_ == Stamp()) {
+    faults_ = std::make_shared<const Faults>(profile_->gpus.size());
+    return;
+  }
+  const auto loaded = read_yaml(file_).and_then(
+      [&](const json& document) { return decode_faults(document, *profile_, "'" + file_.string() + "'"); });
+  if (loaded)
+    faults_ = std::make_shared<const Faults>(*loaded);
+  else if (verbose_)
+    std::fprintf(stderr, "drover-sim: faults stay as they were: %s\n", to_string(loaded.error()).c_str());
+}
+
+}  // namespace drover::sim

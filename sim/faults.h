@@ -1,0 +1,100 @@
+#pragma once
+
+// What is wrong with the simulated GPUs, and what runs on them, as a YAML file that may change at any moment
+// (docs/simulator.md is the format). FaultFile is thread safe; the values are immutable.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "sim/profile.h"
+
+namespace drover::sim {
+
+struct EccCounts {
+  std::uint64_t corrected = 0;
+  std::uint64_t uncorrected = 0;
+};
+
+struct RetiredPages {
+  std::uint64_t single_bit = 0;
+  std::uint64_t double_bit = 0;
+  bool pending = false;
+};
+
+struct RemappedRows {
+  unsigned int corrected = 0;
+  unsigned int uncorrected = 0;
+  bool pending = false;
+  bool failed = false;
+};
+
+struct Process {
+  unsigned int pid = 0;
+  std::uint64_t memory_mib = 0;
+};
+
+struct GpuFaults {
+  std::vector<std::uint64_t>
+      xids;  ///< a script of events: a set that waits is told each entry once, in order
+  EccCounts ecc_volatile;
+  EccCounts ecc_aggregate;
+  RetiredPages retired;
+  RemappedRows remapped;
+  bool lost = false;
+  std::chrono::milliseconds slow{0};             ///< every call on this GPU takes that much longer
+  std::map<std::string, int, std::less<>> fail;  ///< function to the code that it returns
+  std::optional<int> temperature_c;
+  int gpu_percent = 0;
+  int memory_percent = 0;
+  std::vector<Process> processes;
+
+  /// The code that `function` is to return, if it is to fail. An entry without _vN stands for every revision.
+  std::optional<int> failure(std::string_view function) const;
+};
+
+/// One entry per GPU of the profile, in its order.
+using Faults = std::vector<GpuFaults>;
+
+/// The document's keys name GPUs by position in the profile, UUID or PCI address. All mistakes are in the
+/// message.
+Result<Faults> decode_faults(const nlohmann::json& document, const Profile& profile, std::string_view what);
+
+/// Follows one file. A file that is missing means no faults; one that is broken leaves the last good state.
+class FaultFile {
+ public:
+  /// `profile` must outlive this. With `verbose`, a broken file is said once on stderr.
+  FaultFile(std::filesystem::path file, const Profile& profile, bool verbose);
+
+  /// Looks at the file again when the last look is older than a few milliseconds; never null.
+  std::shared_ptr<const Faults> current();
+
+ private:
+  struct Stamp {
+    std::uint64_t inode = 0;
+    std::int64_t size = -1;
+    std::int64_t modified_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  static Stamp stamp_of(const std::filesystem::path& file);
+  void reload();
+
+  const std::filesystem::path file_;
+  const Profile* profile_;
+  const bool verbose_;
+  std::mutex mutex_;
+  Stamp stamp_;
+  std::chrono::steady_clock::time_point looked_at_;
+  std::shared_ptr<const Faults> faults_;
+};
+
+}  // namespace drover::sim

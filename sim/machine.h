@@ -1,0 +1,61 @@
+#pragma once
+
+// One initialised simulator: the profile, the GPUs of it that this process may see, and their faults.
+// Immutable but for the fault file behind it; thread safe.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gpu/nvml_abi.h"
+#include "sim/faults.h"
+#include "sim/profile.h"
+
+/// What the handles of the C interface point to.
+struct nvmlDevice_st {
+  unsigned int index = 0;    ///< as this process counts
+  std::size_t position = 0;  ///< in the profile
+  const drover::sim::Gpu* gpu = nullptr;
+};
+
+namespace drover::sim {
+
+/// Where things are, from the environment and the place of the library (docs/simulator.md).
+struct Settings {
+  std::filesystem::path profile;
+  std::filesystem::path faults;
+  std::optional<std::filesystem::path> devices;  ///< GPUs are hidden unless their nodes here may be opened
+  bool verbose = false;
+};
+
+/// `library_file` is the real path of the library itself.
+Settings settings_from_environment(const std::filesystem::path& library_file);
+
+/// The real driver sees a GPU when its node may be opened. Behind a node of the simulator is no driver:
+/// ENXIO, ENODEV and EIO mean "allowed, but nothing there"; EPERM, EACCES and ENOENT mean hidden.
+bool may_open(const std::filesystem::path& node);
+
+class Machine {
+ public:
+  static Result<std::shared_ptr<const Machine>> open(const Settings& settings);
+
+  /// Use open(). `visible` are positions in the profile.
+  Machine(Profile profile, const std::vector<std::size_t>& visible, const Settings& settings);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  const Profile& profile() const { return profile_; }
+  /// By PCI address; [i]->index is i. The pointers are the handles.
+  const std::vector<std::unique_ptr<nvmlDevice_st>>& devices() const { return devices_; }
+  /// The device of a handle, or null when it is none of ours.
+  nvmlDevice_st* find(nvmlDevice_t handle) const;
+  std::shared_ptr<const Faults> faults() const { return faults_->current(); }
+
+ private:
+  const Profile profile_;
+  std::vector<std::unique_ptr<nvmlDevice_st>> devices_;
+  std::unique_ptr<FaultFile> faults_;
+};
+
+}  // namespace drover::sim

@@ -1,0 +1,168 @@
+#include "sim/yaml.h"
+
+#include <yaml.h>
+
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace drover::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMaxDepth = 16;
+constexpr std::size_t kMaxBytes = 1 << 20;
+
+class Event {
+ public:
+  explicit Event(yaml_parser_t& parser) : valid_(yaml_parser_parse(&parser, &event_) != 0) {}
+  ~Event() {
+    if (valid_) yaml_event_delete(&event_);
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  bool valid() const { return valid_; }
+  yaml_event_type_t type() const { return event_.type; }
+  std::size_t line() const { return event_.start_mark.line + 1; }
+  bool plain() const { return event_.data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
+  std::string text() const {
+    return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
+  }
+
+ private:
+  yaml_event_t event_{};
+  bool valid_;
+};
+
+template <typename Number, typename... Base>
+bool parse_number(std::string_view text, Number& number, Base... base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+json plain_scalar(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null") return nullptr;
+  if (text == "true") return true;
+  if (text == "false") return false;
+  std::int64_t whole = 0;
+  if (text.starts_with("0x") && parse_number(std::string_view(text).substr(2), whole, 16)) return whole;
+  if (parse_number(text, whole)) return whole;
+  double number = 0;
+  const bool starts_as_number = text[0] == '-' || text[0] == '.' || (text[0] >= '0' && text[0] <= '9');
+  if (starts_as_number && parse_number(text, number)) return number;
+  return text;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::string_view what) : what_(what) {
+    yaml_parser_initialize(&parser_);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  }
+  ~Reader() { yaml_parser_delete(&parser_); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  Result<json> document() {
+    json value;
+    for (bool seen = false;;) {
+      const Event event(parser_);
+      if (!event.valid()) return syntax_error();
+      switch (event.type()) {
+        case YAML_STREAM_START_EVENT:
+        case YAML_DOCUMENT_END_EVENT:
+          break;
+        case YAML_STREAM_END_EVENT:
+          return value;
+        case YAML_DOCUMENT_START_EVENT:
+          if (seen) return mistake(event, "a second document starts here", "keep one document in the file");
+          seen = true;
+          break;
+        default: {
+          DROVER_TRY(value, node(event, 0));
+        }
+      }
+    }
+  }
+
+ private:
+  Result<json> node(const Event& event, int depth) {
+    if (depth > kMaxDepth) return mistake(event, "too deeply nested", "");
+    switch (event.type()) {
+      case YAML_SCALAR_EVENT:
+        return event.plain() ? plain_scalar(event.text()) : json(event.text());
+      case YAML_SEQUENCE_START_EVENT:
+        return sequence(depth);
+      case YAML_MAPPING_START_EVENT:
+        return mapping(depth);
+      default:
+        return mistake(event, "aliases are not supported", "write the value out");
+    }
+  }
+
+  Result<json> sequence(int depth) {
+    json list = json::array();
+    for (;;) {
+      const Event item(parser_);
+      if (!item.valid()) return syntax_error();
+      if (item.type() == YAML_SEQUENCE_END_EVENT) return list;
+      DROVER_TRY(json value, node(item, depth + 1));
+      list.push_back(std::move(value));
+    }
+  }
+
+  Result<json> mapping(int depth) {
+    json object = json::object();
+    for (;;) {
+      const Event key(parser_);
+      if (!key.valid()) return syntax_error();
+      if (key.type() == YAML_MAPPING_END_EVENT) return object;
+      if (key.type() != YAML_SCALAR_EVENT) return mistake(key, "a key must be plain text", "");
+      const std::string name = key.text();
+      if (object.contains(name))
+        return mistake(key, "the key '" + name + "' stands here twice", "remove one");
+      const Event item(parser_);
+      if (!item.valid()) return syntax_error();
+      DROVER_TRY(object[name], node(item, depth + 1));
+    }
+  }
+
+  Failure syntax_error() const {
+    const char* problem = parser_.problem == nullptr ? "not YAML" : parser_.problem;
+    return at_line(parser_.problem_mark.line + 1, problem, "");
+  }
+  Failure mistake(const Event& event, const std::string& message, const std::string& hint) const {
+    return at_line(event.line(), message, hint);
+  }
+  Failure at_line(std::size_t line, const std::string& message, const std::string& hint) const {
+    return fail(ErrorKind::kInvalid, what_ + ": line " + std::to_string(line) + ": " + message, hint);
+  }
+
+  yaml_parser_t parser_{};
+  std::string what_;
+};
+
+}  // namespace
+
+Result<json> parse_yaml(std::string_view text, std::string_view what) {
+  return Reader(text, what).document();
+}
+
+Result<json> read_yaml(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return fail_errno("Failed to open '" + file.string() + "'", errno);
+  std::string text(kMaxBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) return fail_errno("Failed to read '" + file.string() + "'", errno);
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMaxBytes)
+    return fail(ErrorKind::kInvalid, "'" + file.string() + "' is larger than 1 MiB", "is it the right file?");
+  return parse_yaml(text, "'" + file.string() + "'");
+}
+
+}  // namespace drover::sim
