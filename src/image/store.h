@@ -14,6 +14,8 @@
 
 namespace drover::image {
 
+class Layers;
+
 class Store {
  public:
   /// `folder` is created when absent; leftovers of a crash are removed.
@@ -30,9 +32,8 @@ class Store {
                         const std::function<void(const std::string&)>& progress = {});
 
  private:
-  class Impl;
-  explicit Store(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Store(std::unique_ptr<Layers> layers);
+  std::unique_ptr<Layers> layers_;
 };
 
 }  // namespace drover::image

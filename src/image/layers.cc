@@ -1,0 +1,154 @@
+#include "image/layers.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "image/digest.h"
+#include "image/stream.h"
+#include "image/tar.h"
+
+namespace drover::image {
+namespace {
+
+constexpr std::string_view kPartialSuffix = ".partial";
+constexpr const char* kTree = "tree";
+constexpr std::size_t kMostProven = 65'536;
+
+std::string partial_name(const std::string& hex) {
+  return "." + hex + std::string(kPartialSuffix);
+}
+
+std::string proof_key(const LayerFile& layer, const ImageFile& file) {
+  return fmt::format("{} {} {}", file.identity, layer.digest, layer.diff_id);
+}
+
+bool lock(int fd, int operation) {
+  while (::flock(fd, operation) != 0)
+    if (errno != EINTR) return false;
+  return true;
+}
+
+Failure damaged(std::string_view which, const std::string& expected, const std::string& found) {
+  return fail(ErrorKind::kInvalid,
+              fmt::format("the layer is damaged: its {} should be {} and is {}", which, expected, found),
+              "copy the image again");
+}
+
+/// A layer file on its way to its uncompressed tar, hashed on both sides.
+class CheckedLayer {
+ public:
+  CheckedLayer(const LayerFile& layer, ByteStream& file, std::uint64_t limit)
+      : layer_(layer), packed_(file), unpacked_(packed_), plain_(unpacked_, limit) {}
+
+  ByteStream& tar() { return plain_; }
+
+  /// Reads both sides to their ends and compares. `so_far` is how unpacking went: a damaged file is the
+  /// better explanation of what it may have stumbled over.
+  Status finish(Status so_far) {
+    if (so_far) so_far = drain(plain_);
+    const bool refused = !so_far && so_far.error().kind != ErrorKind::kInvalid;
+    if (refused) return so_far;
+    DROVER_CHECK_OK(drain(packed_));
+    const auto packed = packed_.digest();
+    if (!layer_.digest.empty() && packed != layer_.digest) return damaged("digest", layer_.digest, packed);
+    DROVER_CHECK_OK(so_far);
+    const auto plain = plain_.digest();
+    if (plain != layer_.diff_id) return damaged("uncompressed digest (diff_id)", layer_.diff_id, plain);
+    return {};
+  }
+
+ private:
+  const LayerFile& layer_;
+  HashingStream packed_;
+  DecompressedStream unpacked_;
+  HashingStream plain_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Layers>> Layers::open(Directory folder, UnpackLimits limits) {
+  std::unique_ptr<Layers> layers(new Layers(std::move(folder), limits));
+  DROVER_TRY(const auto names, layers->folder_.list());
+  for (const auto& name : names) {
+    if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) continue;
+    const auto partial = layers->folder_.subdirectory(name);
+    if (!partial || !lock(partial->fd(), LOCK_EX | LOCK_NB)) continue;
+    DROVER_CHECK_OK(layers->folder_.remove_tree(name));
+  }
+  return layers;
+}
+
+bool Layers::is_ready(const LayerFile& layer, const ImageFile& file) const {
+  if (file.identity.empty()) return false;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!proven_.contains(proof_key(layer, file))) return false;
+  }
+  const auto hex = digest_hex(layer.diff_id);
+  return hex && folder_.exists(*hex);
+}
+
+void Layers::remember(const LayerFile& layer, const ImageFile& file) {
+  if (file.identity.empty()) return;
+  const std::lock_guard guard(mutex_);
+  if (proven_.size() >= kMostProven) proven_.clear();
+  proven_.insert(proof_key(layer, file));
+}
+
+Result<std::string> Layers::acquire(const LayerFile& layer, const ImageFile& file) {
+  DROVER_TRY(const auto hex, digest_hex(layer.diff_id));
+  if (!is_ready(layer, file)) {
+    DROVER_CHECK_OK(folder_.exists(hex) ? check(layer, file) : add(layer, file, hex));
+    remember(layer, file);
+  }
+  return folder_.path() + "/" + hex;
+}
+
+Status Layers::check(const LayerFile& layer, const ImageFile& file) const {
+  CheckedLayer checked(layer, *file.stream, limits_.bytes);
+  return checked.finish({});
+}
+
+/// Creates the folder for a half-done layer, or waits until nobody works in it any more.
+Result<Directory> Layers::lock_partial(const std::string& name) {
+  while (true) {
+    auto partial = folder_.make_subdirectory(name, 0700);
+    if (!partial && partial.error().kind == ErrorKind::kNotFound)
+      continue;  // its holder was just done with it
+    if (!partial) return partial;
+    if (!lock(partial->fd(), LOCK_EX))
+      return fail_errno(fmt::format("Failed to lock '{}'", partial->path()), errno);
+    struct stat locked{};
+    struct stat there{};
+    const bool same = ::fstat(partial->fd(), &locked) == 0 &&
+                      ::fstatat(folder_.fd(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      locked.st_ino == there.st_ino;
+    if (same) return partial;
+  }
+}
+
+Status Layers::add(const LayerFile& layer, const ImageFile& file, const std::string& hex) {
+  const auto name = partial_name(hex);
+  DROVER_TRY(const auto partial, lock_partial(name));
+  auto done = folder_.exists(hex) ? check(layer, file) : unpack(layer, file, partial, hex);
+  auto removed = folder_.remove_tree(name);
+  return done ? removed : done;
+}
+
+Status Layers::unpack(const LayerFile& layer, const ImageFile& file, const Directory& partial,
+                      const std::string& hex) {
+  DROVER_CHECK_OK(partial.remove_tree(kTree));  // left by a crash since open()
+  DROVER_TRY(const auto tree, partial.make_subdirectory(kTree, 0755));
+  CheckedLayer checked(layer, *file.stream, limits_.bytes);
+  DROVER_CHECK_OK(checked.finish(unpack_layer(checked.tar(), tree, limits_)));
+  if (::syncfs(tree.fd()) != 0 || ::renameat(partial.fd(), kTree, folder_.fd(), hex.c_str()) != 0)
+    return fail_errno(fmt::format("Failed to write '{}/{}'", folder_.path(), hex), errno);
+  return folder_.sync();
+}
+
+}  // namespace drover::image

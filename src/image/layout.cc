@@ -1,0 +1,162 @@
+#include "image/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "image/digest.h"
+#include "image/document.h"
+#include "image/reference.h"
+#include "image/text.h"
+
+namespace drover::image {
+namespace {
+
+constexpr int kMaxIndexDepth = 4;
+constexpr const char* kNameAnnotation = "org.opencontainers.image.ref.name";
+constexpr const char* kFullNameAnnotation = "io.containerd.image.name";  // docker buildx, ctr
+
+std::string blob_name(const std::string& digest) {
+  return "blobs/sha256/" + digest.substr(digest.find(':') + 1);
+}
+
+Result<std::string> read_blob(const ImageFiles& files, const Descriptor& descriptor, std::string_view what) {
+  DROVER_TRY(auto text, files.read(blob_name(descriptor.digest), kMaxDocument));
+  const auto found = sha256_of(text);
+  if (text.size() == descriptor.size && found == descriptor.digest) return text;
+  return fail(ErrorKind::kInvalid,
+              fmt::format("{} is damaged: it should have {} bytes and digest {}, and has {} and {}", what,
+                          descriptor.size, descriptor.digest, text.size(), found),
+              "copy the image again");
+}
+
+std::string annotation(const Descriptor& descriptor, const std::string& name) {
+  const auto found = descriptor.annotations.find(name);
+  return found == descriptor.annotations.end() ? "" : found->second;
+}
+
+std::string list_tags(const std::vector<Descriptor>& images) {
+  std::set<std::string> tags;
+  for (const auto& image : images)
+    if (const auto tag = annotation(image, kNameAnnotation); !tag.empty()) tags.insert(printable(tag));
+  return fmt::format("{}", fmt::join(tags, ", "));
+}
+
+std::vector<Descriptor> with_tag(const std::vector<Descriptor>& images, const std::string& tag) {
+  std::vector<Descriptor> exact;
+  std::vector<Descriptor> similar;
+  for (const auto& image : images) {
+    if (annotation(image, kNameAnnotation) == tag)
+      exact.push_back(image);
+    else if (const auto name = annotation(image, kFullNameAnnotation); !name.empty() && same_name(name, tag))
+      similar.push_back(image);
+  }
+  return exact.empty() ? similar : exact;
+}
+
+bool suits(const Descriptor& image, const std::string& architecture) {
+  if (!image.platform) return true;  // its configuration will say
+  const auto& [os, of_image] = *image.platform;
+  return (os.empty() || os == "linux") && (of_image.empty() || of_image == architecture);
+}
+
+std::string list_platforms(const std::vector<Descriptor>& images) {
+  std::set<std::string> platforms;
+  for (const auto& image : images)
+    if (image.platform)
+      platforms.insert(printable(fmt::format("{}/{}", image.platform->os, image.platform->architecture)));
+  return fmt::format("{}", fmt::join(platforms, ", "));
+}
+
+/// The images of an index that this machine runs, those first that say so.
+Result<std::vector<Descriptor>> for_machine(const std::vector<Descriptor>& images,
+                                            const std::string& architecture) {
+  std::vector<Descriptor> found;
+  for (const bool says : {true, false})
+    std::ranges::copy_if(images, std::back_inserter(found), [&](const Descriptor& image) {
+      return image.platform.has_value() == says && suits(image, architecture);
+    });
+  if (found.empty())
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("there is no image for this machine (linux/{}), only for {}", architecture,
+                            list_platforms(images)));
+  return found;
+}
+
+Result<Descriptor> choose_by_tag(const Index& index, const std::string& tag,
+                                 const std::string& architecture) {
+  if (index.manifests.empty()) return fail(ErrorKind::kInvalid, "the layout holds no image");
+  const auto tagged = tag.empty() ? index.manifests : with_tag(index.manifests, tag);
+  if (tagged.empty())
+    return fail(ErrorKind::kNotFound, fmt::format("there is no image with tag '{}'", printable(tag)),
+                fmt::format("its tags: {}", list_tags(index.manifests)));
+  DROVER_TRY(const auto found, for_machine(tagged, architecture));
+  const bool ambiguous =
+      tag.empty() && std::ranges::any_of(found, [&](const Descriptor& other) {
+        return other.digest != found.front().digest &&
+               annotation(other, kNameAnnotation) != annotation(found.front(), kNameAnnotation);
+      });
+  if (ambiguous)
+    return fail(ErrorKind::kInvalid, "there are several images and none was named",
+                fmt::format("add ':' and one of its tags: {}", list_tags(found)));
+  return found.front();
+}
+
+/// Follows indexes of indexes down to a manifest.
+Result<Descriptor> find_manifest(const ImageFiles& files, Descriptor chosen,
+                                 const std::string& architecture) {
+  for (int depth = 0; is_index(chosen.media_type); ++depth) {
+    if (depth == kMaxIndexDepth)
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("its indexes nest more than {} levels deep", kMaxIndexDepth));
+    DROVER_TRY(const auto text, read_blob(files, chosen, "its index"));
+    DROVER_TRY(const auto index, parse_index(text, "its index"));
+    if (index.manifests.empty()) return fail(ErrorKind::kInvalid, "its index lists no image");
+    DROVER_TRY(const auto found, for_machine(index.manifests, architecture));
+    chosen = found.front();
+  }
+  if (is_manifest(chosen.media_type)) return chosen;
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("it is of type '{}', not a container image", printable(chosen.media_type)));
+}
+
+}  // namespace
+
+Status check_config(const ConfigDocument& document, std::size_t layers, const std::string& architecture) {
+  const auto& of_image = document.config.architecture;
+  if ((!of_image.empty() && of_image != architecture) || (!document.os.empty() && document.os != "linux"))
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("the image is for {}/{}, and this machine is linux/{}", printable(document.os),
+                            printable(of_image), architecture),
+                "use an image that was built for this machine");
+  if (document.diff_ids.size() != layers)
+    return fail(ErrorKind::kInvalid, fmt::format("the image has {} layers, and its configuration names {}",
+                                                 layers, document.diff_ids.size()));
+  return {};
+}
+
+Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
+                             const std::string& architecture) {
+  DROVER_TRY(const auto version, files.read("oci-layout", kMaxDocument));
+  DROVER_CHECK_OK(check_layout_version(version));
+  DROVER_TRY(const auto index_text, files.read("index.json", kMaxDocument));
+  DROVER_TRY(const auto index, parse_index(index_text, "'index.json'"));
+  DROVER_TRY(const auto chosen, choose_by_tag(index, tag, architecture));
+  DROVER_TRY(const auto descriptor, find_manifest(files, chosen, architecture));
+  DROVER_TRY(const auto manifest_text, read_blob(files, descriptor, "its manifest"));
+  DROVER_TRY(const auto manifest, parse_manifest(manifest_text, "its manifest"));
+  DROVER_TRY(const auto config_text, read_blob(files, manifest.config, "its configuration"));
+  DROVER_TRY(auto document, parse_config(config_text, "its configuration"));
+  DROVER_CHECK_OK(check_config(document, manifest.layers.size(), architecture));
+
+  Contents contents{descriptor.digest, std::move(document.config), {}};
+  for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
+    const auto& digest = manifest.layers[i].digest;
+    contents.layers.push_back({blob_name(digest), document.diff_ids[i], digest});
+  }
+  return contents;
+}
+
+}  // namespace drover::image

@@ -1,0 +1,32 @@
+#pragma once
+
+// How people name images. Pure: whether a path exists, and what lies there, is looked up elsewhere.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace drover::image {
+
+struct Reference {
+  enum class Kind {
+    kLayout,         ///< "oci:/folder[:tag]"
+    kOciArchive,     ///< "oci-archive:/file.tar[:tag]": a tar of such a folder
+    kDockerArchive,  ///< "docker-archive:/file.tar[:name[:tag]]": what `docker save` writes
+    kRootFolder,     ///< "rootfs:/folder" or "dir:/folder"
+    kPath,           ///< "/path[:tag]": what it is shows itself when it is opened
+  };
+  Kind kind = Kind::kPath;
+  std::string path;  ///< absolute, without ':' (but for a root folder)
+  std::string tag;   ///< which image of several; "" when not said
+
+  bool operator==(const Reference&) const = default;
+};
+
+Result<Reference> parse_reference(std::string_view text);
+
+/// Whether two names mean one image: "busybox", "busybox:latest" and "docker.io/library/busybox:latest" do.
+bool same_name(std::string_view a, std::string_view b);
+
+}  // namespace drover::image

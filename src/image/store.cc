@@ -1,0 +1,75 @@
+#include "image/store.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "image/layers.h"
+#include "image/reader.h"
+#include "image/reference.h"
+#include "image/source.h"
+#include "image/text.h"
+
+namespace drover::image {
+namespace {
+
+using Progress = std::function<void(const std::string&)>;
+
+/// overlayfs takes no folder twice in one mount. Of a layer that comes twice, the lower one shows nothing
+/// that the upper one does not.
+std::vector<std::string> without_repeats(const std::vector<std::string>& lowest_first) {
+  std::set<std::string> seen;
+  std::vector<std::string> kept;
+  for (auto path = lowest_first.rbegin(); path != lowest_first.rend(); ++path)
+    if (seen.insert(*path).second) kept.insert(kept.begin(), *path);
+  return kept;
+}
+
+Result<std::vector<std::string>> acquire_all(Layers& layers, const Source& source, const Progress& progress) {
+  std::vector<std::string> paths;
+  const auto& wanted = source.contents.layers;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto which = fmt::format("layer {} of {}", i + 1, wanted.size());
+    const auto file = source.files->open(wanted[i].name);
+    if (!file) return Failure(context(file.error(), which));
+    if (progress && !layers.is_ready(wanted[i], *file))
+      progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
+    auto path = layers.acquire(wanted[i], *file);
+    if (!path) return Failure(context(path.error(), which));
+    paths.push_back(std::move(*path));
+  }
+  return without_repeats(paths);
+}
+
+Result<Image> prepare_image(Layers& layers, const std::string& reference, const User& user,
+                            const Progress& progress) {
+  DROVER_TRY(const auto parsed, parse_reference(reference));
+  DROVER_TRY(auto source, open_source(parsed, Reader(user)));
+  if (!source.root_folder.empty()) return Image{reference, "", {}, {source.root_folder}};
+  DROVER_TRY(auto paths, acquire_all(layers, source, progress));
+  return Image{reference, source.contents.digest, std::move(source.contents.config), std::move(paths)};
+}
+
+}  // namespace
+
+Store::Store(std::unique_ptr<Layers> layers) : layers_(std::move(layers)) {}
+Store::~Store() = default;
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+
+Result<Store> Store::open(const std::string& folder) {
+  DROVER_TRY(const auto root, Directory::create(folder, 0700));
+  DROVER_TRY(auto sha256, Directory::create(folder + "/layers/sha256", 0700));
+  DROVER_TRY(auto layers, Layers::open(std::move(sha256), UnpackLimits{}));
+  return Store(std::move(layers));
+}
+
+Result<Image> Store::prepare(const std::string& reference, const User& reader, const Progress& progress) {
+  auto image = prepare_image(*layers_, reference, reader, progress);
+  if (image) return image;
+  return Failure(context(image.error(), fmt::format("Failed to prepare image '{}'", printable(reference))));
+}
+
+}  // namespace drover::image
