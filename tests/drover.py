@@ -1,0 +1,359 @@
+"""What the black-box tests share: a private daemon with simulated GPUs, its CLI and its API, and the search for leftovers.
+
+Nothing outside of one temporary folder is used, and everything that was started is ended by its process id.
+"""
+
+import base64
+import contextlib
+import dataclasses
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("DROVER_BUILD", ROOT / "build/release"))
+BINARY = BUILD / "drover"
+NOBODY = 65534
+FINAL_STATES = {"finished", "failed", "killed", "lost"}
+# How long anything may take that should come at once: generous, since test machines are slow and shared.
+PATIENCE = 60
+
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+import oci_layout  # noqa: E402
+
+
+@dataclasses.dataclass
+class Ran:
+    """What a command gave."""
+
+    status: int
+    out: str
+    err: str
+
+    def __str__(self):
+        return f"exit status {self.status}\nstdout: {self.out}\nstderr: {self.err}"
+
+
+def run(command, **options):
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=options.pop("timeout", PATIENCE), **options)
+    return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def wait_for(condition, what, timeout=PATIENCE):
+    """Asks until the condition holds; returns what it gave."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout} s in vain for {what}")
+        time.sleep(0.02)
+
+
+def build_probe(folder):
+    """The program that tests run inside of containers (probe.c); returns its path."""
+    path = pathlib.Path(folder) / "probe"
+    subprocess.run(["clang-19", "-static", "-Os", "-o", str(path), str(ROOT / "tests/probe.c")], check=True)
+    return path
+
+
+def make_probe_image(output, probe, labels=None, **settings):
+    """An image with nothing but the probe, and the folders and files that every image has."""
+
+    def fill(layer):
+        for folder, mode in (("dev", 0o755), ("etc", 0o755), ("proc", 0o755), ("sys", 0o755), ("tmp", 0o1777)):
+            layer.add_folder(folder, mode)
+        layer.add_file("probe", probe.read_bytes(), 0o755)
+        layer.add_file("etc/passwd", b"root:x:0:0:root:/root:/probe\napp:x:1234:1234::/:/probe\n")
+        layer.add_file("etc/group", b"root:x:0:\napp:x:1234:\n")
+
+    settings.setdefault("command", ["/probe", "say", "hello from the image"])
+    oci_layout.write(output, fill, labels=labels, **settings)
+    return f"oci:{output}"
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self._path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@contextlib.contextmanager
+def acting_as(uid):
+    """Connections made inside are those of this user. The whole process changes: not for tests with threads."""
+    if uid is None:
+        yield
+        return
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+class ApiError(Exception):
+    def __init__(self, status, body):
+        error = body.get("error", {}) if isinstance(body, dict) else {}
+        super().__init__(f"HTTP {status}: {body}")
+        self.status, self.message, self.kind = status, error.get("message", ""), error.get("kind", "")
+
+
+class Daemon:
+    """`drover serve` on its own state folder and socket. close() ends everything and removes the folder."""
+
+    def __init__(self, profile="dgx-a100", arguments=(), environment=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
+        self.folder.chmod(0o755)
+        self.state, self.socket, self.log = self.folder / "state", self.folder / "socket", self.folder / "log"
+        self.arguments = [*(["--simulate", profile] if profile else []), *arguments]
+        self.environment = {**os.environ, **(environment or {})}
+        self.process = None
+        self.probe = build_probe(self.folder)
+        self._client = None
+
+    # The daemon's life
+
+    def command(self):
+        return [str(word) for word in (BINARY, "serve", "--state", self.state, "--socket", self.socket, *self.arguments)]
+
+    def start(self, wait=True):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=self.environment, start_new_session=True)
+        if wait:
+            wait_for(self.answers, "the daemon to answer")
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{self.read_log()}")
+        try:
+            return self.api("GET", "/health", timeout=5)
+        except (OSError, http.client.HTTPException):
+            return None
+
+    def read_log(self):
+        return self.log.read_text(errors="replace")
+
+    def kill(self):
+        """As a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """As an administrator would; returns the exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError("the daemon did not end when asked to") from None
+        return self.process.returncode
+
+    def close(self):
+        """Ends everything; returns what was left behind, in words."""
+        tasks = self.end_tasks() if self.process and self.process.poll() is None else []
+        if self.process:
+            self.stop()
+        found = leftovers(self.folder, tasks)
+        for pid in processes_of(self.folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return found
+
+    def end_tasks(self):
+        """Ends all tasks and returns their ids."""
+        tasks = [record["task"]["id"] for record in self.tasks()]
+        for record in self.tasks():
+            if record["state"] not in FINAL_STATES:
+                self.stop_task(record["task"]["id"], force=True)
+        for task in tasks:
+            self.wait_until_final(task)
+        wait_for(lambda: not self.shims(), "the shims to end")
+        return tasks
+
+    def shims(self):
+        return [pid for pid in processes_of(self.folder) if pid != self.process.pid]
+
+    # The API
+
+    def request(self, method, path, body=None, uid=None, timeout=PATIENCE, headers=None):
+        """The raw answer: status, headers, bytes."""
+        connection = UnixConnection(self.socket, timeout)
+        with contextlib.closing(connection):
+            with acting_as(uid):
+                connection.connect()
+            text = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
+            sent = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, path, text, {**sent, **(headers or {})})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+
+    def api(self, method, path, body=None, uid=None, timeout=PATIENCE):
+        """The decoded answer; ApiError for anything but success."""
+        status, _, data = self.request(method, path, body, uid, timeout)
+        value = json.loads(data) if data else None
+        if status >= 400:
+            raise ApiError(status, value)
+        return value
+
+    def submit(self, *command, uid=None, **fields):
+        """Accepts words for the probe, or command=…; returns the task's id."""
+        fields.setdefault("command", [str(self.probe), *(str(word) for word in command)])
+        return self.api("POST", "/v1/tasks", {"memory": "64MiB", "cpus": 0.1, **fields}, uid=uid)["task"]["id"]
+
+    def task(self, task_id, uid=None):
+        return self.api("GET", f"/v1/tasks/{task_id}", uid=uid)
+
+    def tasks(self, uid=None):
+        return self.api("GET", "/v1/tasks", uid=uid)["tasks"]
+
+    def wait_until_final(self, task_id, timeout=PATIENCE):
+        def ended():
+            record = self.task(task_id)
+            return record if record["state"] in FINAL_STATES else None
+
+        return wait_for(ended, f"task {task_id} to end", timeout)
+
+    def wait_until_running(self, task_id):
+        def running():
+            record = self.task(task_id)
+            if record["state"] in FINAL_STATES:
+                raise AssertionError(f"the task ended before it was seen running: {record}")
+            return record if record["state"] == "running" else None
+
+        return wait_for(running, f"task {task_id} to run")
+
+    def wait_for_output(self, task_id, text):
+        """Waits until the task has written the text to stdout: then it has come that far."""
+        return wait_for(lambda: text in self.output(task_id), f"task {task_id} to write '{text}'")
+
+    def output(self, task_id, stream="stdout", uid=None):
+        status, _, data = self.request("GET", f"/v1/tasks/{task_id}/logs?stream={stream}", uid=uid)
+        return data.decode(errors="replace") if status == 200 else ""
+
+    def file(self, task_id, path):
+        """What a file of the sandbox holds."""
+        answer = self.api("GET", f"/v1/tasks/{task_id}/files/read?path={path}&offset=0&length=1048576")
+        if answer["encoding"] == "base64":
+            return base64.b64decode(answer["data"]).decode(errors="replace")
+        return answer["data"]
+
+    def stop_task(self, task_id, force=False, uid=None):
+        return self.api("POST", f"/v1/tasks/{task_id}/stop", {"force": force}, uid=uid)
+
+    def held_gpus(self):
+        """UUID -> id of the task that has it."""
+        gpus = self.api("GET", "/v1/gpus")["gpus"]
+        return {gpu["uuid"]: gpu["used_by"]["task"] for gpu in gpus if gpu["used_by"]}
+
+    # The CLI
+
+    def client(self):
+        """A copy of the program where every user can run it: a checkout may lie in a private folder."""
+        if self._client is None:
+            self._client = self.folder / "drover"
+            shutil.copy(BINARY, self._client)
+        return self._client
+
+    def cli_command(self, *words, uid=None):
+        return [str(word) for word in (BINARY if uid is None else self.client(), *words)]
+
+    def cli(self, *words, uid=None, **options):
+        user = {} if uid is None else {"user": uid, "group": uid, "extra_groups": [], "cwd": "/"}
+        environment = {**self.environment, "DROVER_SOCKET": str(self.socket), **options.pop("env", {})}
+        return run(self.cli_command(*words, uid=uid), env=environment, **user, **options)
+
+    def run_probe(self, options, *words, uid=None, image=None):
+        """`drover run OPTIONS -- probe WORDS`; in an image the probe is /probe."""
+        program = "/probe" if image else self.probe
+        reference = ["--image", image] if image else []
+        return self.cli("run", *options, *reference, "--", program, *words, uid=uid)
+
+
+# Leftovers
+
+def processes_of(folder):
+    """Processes with the folder in their command line."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
+                if str(folder).encode() in pathlib.Path("/proc", entry, "cmdline").read_bytes():
+                    found.append(int(entry))
+    return found
+
+
+def mounts_of(folder):
+    lines = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line.split()[4] for line in lines if str(folder) in line]
+
+
+def cgroups_of(task_ids):
+    wanted = set(task_ids)
+    return [path for path, folders, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path) in wanted]
+
+
+def leftovers(folder, task_ids):
+    """What there should be none of once everything has ended."""
+    found = []
+    for pid in processes_of(folder):
+        with contextlib.suppress(OSError):
+            line = pathlib.Path("/proc", str(pid), "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            found.append(f"process {pid}: {line}")
+    found += [f"mount {path}" for path in mounts_of(folder)]
+    found += [f"cgroup {path}" for path in cgroups_of(task_ids)]
+    for name in ("bundle", "upper", "work", "root", "runtime"):
+        found += [f"folder {path}" for path in (pathlib.Path(folder) / "state/tasks").glob(f"*/{name}")]
+    return found
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root: containers, devices and mounts are made for real")
+class DaemonTest(unittest.TestCase):
+    """Tests that share one daemon. Whatever is left behind at the end is a failure."""
+
+    profile = "dgx-a100"
+    arguments = ()
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon(cls.profile, cls.arguments)
+        cls.addClassCleanup(cls.close_daemon)
+        cls.daemon.start()
+
+    @classmethod
+    def close_daemon(cls):
+        found = cls.daemon.close()
+        if found:
+            raise AssertionError("left behind:\n" + "\n".join(found))
+
+    def assert_one_sentence(self, ran, *words):
+        """Refused as people should be: status other than 0, one short message that says what it must."""
+        self.assertNotEqual(ran.status, 0, ran)
+        lines = [line for line in ran.err.strip().splitlines() if line]
+        self.assertTrue(1 <= len(lines) <= 3, f"one sentence was expected, perhaps with a hint: {ran}")
+        for word in words:
+            self.assertIn(word, ran.err)
+        for leak in ("terminate called", "Sanitizer", "what():", "std::", "Aborted"):
+            self.assertNotIn(leak, ran.err)

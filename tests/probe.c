@@ -1,0 +1,134 @@
+// What black-box tests run inside of containers: one static program, so that an image needs nothing else.
+//
+//   probe VERB ARGUMENTS [, VERB ARGUMENTS]...      one answer line a verb; ',' stands alone between them
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char* answer(int failed) {
+  return failed < 0 ? strerrorname_np(errno) : "ok";
+}
+
+static int starts_with_nvidia(const struct dirent* entry) {
+  return strncmp(entry->d_name, "nvidia", 6) == 0;
+}
+
+// The NVIDIA device nodes that are there, on one line.
+static void devices(void) {
+  struct dirent** entries;
+  const int count = scandir("/dev", &entries, starts_with_nvidia, versionsort);
+  for (int i = 0; i < count; ++i) printf("%s%s", i > 0 ? " " : "", entries[i]->d_name);
+  printf("\n");
+}
+
+static const char* open_device(const char* path) {
+  return answer(open(path, O_RDWR | O_CLOEXEC));
+}
+
+// Makes a character device node and opens it.
+static void make_and_open(const char* path, const char* major_text, const char* minor_text) {
+  unlink(path);
+  const dev_t device = makedev(strtoul(major_text, NULL, 10), strtoul(minor_text, NULL, 10));
+  if (mknod(path, S_IFCHR | 0666, device) < 0)
+    printf("mknod %s\n", strerrorname_np(errno));
+  else
+    printf("%s\n", open_device(path));
+}
+
+static void write_file(const char* path, const char* text, int flags) {
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+  if (file < 0) {
+    printf("%s\n", strerrorname_np(errno));
+    return;
+  }
+  dprintf(file, "%s\n", text);
+  printf("ok\n");
+  close(file);
+}
+
+static void sleep_for(const char* seconds) {
+  const double wanted = strtod(seconds, NULL);
+  struct timespec left = {(time_t)wanted, (long)((wanted - (double)(time_t)wanted) * 1e9)};
+  while (nanosleep(&left, &left) < 0 && errno == EINTR) {
+  }
+}
+
+static void allocate(const char* mebibytes) {
+  const size_t size = strtoul(mebibytes, NULL, 10) << 20;
+  char* memory = malloc(size);
+  for (size_t i = 0; memory != NULL && i < size; i += 4096) memory[i] = 1;
+  printf("ok\n");
+}
+
+// Fills the file until the disk, or whatever limits it, is full.
+static void fill(const char* path) {
+  static char block[1 << 16];
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  while (file >= 0 && write(file, block, sizeof block) > 0) {
+  }
+  printf("%s\n", strerrorname_np(errno));
+}
+
+static void show_environment(const char* name) {
+  const char* value = getenv(name);
+  printf("%s\n", value != NULL ? value : "(unset)");
+}
+
+struct Verb {
+  const char* name;
+  int arguments;
+};
+static const struct Verb kVerbs[] = {
+    {"devices", 0},  {"open", 1},     {"mknod", 3},  {"write", 2}, {"append", 2}, {"sleep", 1},
+    {"allocate", 1}, {"fill", 1},     {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},
+    {"say", 1},      {"complain", 1}, {"pwd", 0},    {"kill", 1},  {"exists", 1},
+};
+
+static void perform(const char* verb, char** words) {
+  char path[4096];
+  if (strcmp(verb, "devices") == 0) devices();
+  if (strcmp(verb, "open") == 0) printf("%s\n", open_device(words[0]));
+  if (strcmp(verb, "mknod") == 0) make_and_open(words[0], words[1], words[2]);
+  if (strcmp(verb, "write") == 0) write_file(words[0], words[1], O_TRUNC);
+  if (strcmp(verb, "append") == 0) write_file(words[0], words[1], O_APPEND);
+  if (strcmp(verb, "sleep") == 0) sleep_for(words[0]);
+  if (strcmp(verb, "allocate") == 0) allocate(words[0]);
+  if (strcmp(verb, "fill") == 0) fill(words[0]);
+  if (strcmp(verb, "ignore") == 0) signal(SIGTERM, SIG_IGN);
+  if (strcmp(verb, "exit") == 0) exit(atoi(words[0]));
+  if (strcmp(verb, "id") == 0) printf("%u %u\n", geteuid(), getegid());
+  if (strcmp(verb, "env") == 0) show_environment(words[0]);
+  if (strcmp(verb, "say") == 0) printf("%s\n", words[0]);
+  if (strcmp(verb, "complain") == 0) fprintf(stderr, "%s\n", words[0]);
+  if (strcmp(verb, "pwd") == 0) printf("%s\n", getcwd(path, sizeof path));
+  if (strcmp(verb, "kill") == 0) raise(atoi(words[0]));
+  if (strcmp(verb, "exists") == 0) printf("%s\n", answer(access(words[0], F_OK)));
+  fflush(stdout);
+}
+
+int main(int count, char** words) {
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  for (int at = 1; at < count;) {
+    size_t verb = 0;
+    const size_t verbs = sizeof kVerbs / sizeof *kVerbs;
+    while (verb < verbs && strcmp(kVerbs[verb].name, words[at]) != 0) ++verb;
+    if (verb == verbs || at + kVerbs[verb].arguments >= count) {
+      fprintf(stderr, "probe: '%s' is no verb, or its arguments are missing\n", words[at]);
+      return 2;
+    }
+    perform(words[at], words + at + 1);
+    at += 1 + kVerbs[verb].arguments;
+    if (at < count && strcmp(words[at], ",") == 0) ++at;
+  }
+  return 0;
+}

@@ -1,0 +1,242 @@
+"""Builds Drover and runs its tests: scripts/test is the way to call it.
+
+A stage is one build tree and what runs in it. Unit-test programs are those that CMake knows (`ctest`); black-box tests are
+tests/test_*.py, which drive the real binary. Each test case counts once per stage.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+JOBS = os.cpu_count() or 1
+PROGRAM_TIMEOUT = 600  # seconds for one unit-test program or one black-box module
+SKIPPED = 77           # exit status by which a program says that it cannot run here
+
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+# Rooms whose code runs on several threads, and the black-box tests that make a daemon use them all.
+THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test"}
+THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
+QUICK_MODULES = {"test_api", "test_cli", "test_isolation", "test_queue", "test_run"}
+
+
+class Results:
+    """What became of each test. Shown as it comes; thread safe enough for CPython's appends."""
+
+    def __init__(self):
+        self.passed, self.failed, self.skipped = [], [], []
+
+    def add(self, name, outcome, detail=""):
+        if outcome == "passed":
+            self.passed.append(name)
+        elif outcome == "skipped":
+            self.skipped.append((name, detail))
+        else:
+            self.failed.append((name, detail))
+            say(f"FAILED {name}\n{indent(detail)}")
+
+    def summary(self):
+        for name, reason in self.skipped:
+            print(f"skipped {name}: {' '.join(reason.split())}")
+        for name, _ in self.failed:
+            print(f"failed {name}")
+        print(f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped", flush=True)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def indent(text):
+    return "\n".join("    " + line for line in text.strip().splitlines()[-120:])
+
+
+def run(command, timeout, environment=None, folder=ROOT):
+    """Runs to the end; returns the exit status (None: took too long) and the output. Ends what it started, by id."""
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                 env={**os.environ, **(environment or {})}, start_new_session=True)
+        try:
+            status = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+        output.seek(0)
+        return status, output.read().decode(errors="replace")
+
+
+class Stage:
+    """One build tree, and the tests that run in it."""
+
+    def __init__(self, preset, results, pattern):
+        self.preset, self.results, self.pattern = preset, results, pattern
+        self.build_folder = ROOT / "build" / preset
+        self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder)}
+
+    def name(self, test):
+        return f"{self.preset}: {test}"
+
+    def build(self, *targets):
+        """Returns whether it built; a failed build is a failed test."""
+        began = time.monotonic()
+        say(f"Building {self.preset} …")
+        shown = None if sys.stdout.isatty() else subprocess.PIPE
+        commands = [["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", *targets]]
+        if not (self.build_folder / "build.ninja").exists():
+            commands.insert(0, ["cmake", "--preset", self.preset, "--log-level=WARNING"])
+        for command in commands:
+            done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT,
+                                  text=True)
+            if done.returncode != 0:
+                self.results.add(self.name("build"), "failed", done.stdout or "see above")
+                return False
+        say(f"Built {self.preset} in {time.monotonic() - began:.0f} s")
+        return True
+
+    def run_checks(self):
+        """What is not a program: formatting, layers, headers that compile alone."""
+        for check in ("format", "layers", "headers"):
+            status, output = run([sys.executable, "-B", "scripts/lint", "--only", check], PROGRAM_TIMEOUT)
+            self.results.add(f"lint: {check}", "passed" if status == 0 else "failed", output)
+        status, output = run(["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target",
+                              "all_verify_interface_header_sets"], 1200)
+        self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
+
+    def run_tests(self, programs=None, modules=None):
+        """Runs the unit-test programs and black-box modules named (None: all)."""
+        began = time.monotonic()
+        jobs = [(self.run_module, module) for module in self.modules() if modules is None or module in modules]
+        jobs += [(self.run_program, test) for test in self.programs() if programs is None or test["name"] in programs]
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+            for done in concurrent.futures.as_completed([pool.submit(job, argument) for job, argument in jobs]):
+                done.result()
+        say(f"Ran the {self.preset} tests in {time.monotonic() - began:.0f} s")
+
+    # Unit-test programs
+
+    def programs(self):
+        listed = subprocess.run(["ctest", "--test-dir", str(self.build_folder), "--show-only=json-v1"],
+                                capture_output=True, check=True, text=True)
+        return json.loads(listed.stdout)["tests"]
+
+    def run_program(self, test):
+        properties = {item["name"]: item["value"] for item in test.get("properties", [])}
+        if "command" not in test or properties.get("DISABLED"):
+            self.results.add(self.name(test["name"]), "failed", "CMake knows the test but not how to run it")
+            return
+        with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+            environment = {**self.environment, "GTEST_OUTPUT": f"xml:{report.name}"}
+            if self.pattern:
+                environment["GTEST_FILTER"] = f"*{self.pattern}*"
+            environment.update(item.split("=", 1) for item in properties.get("ENVIRONMENT", []))
+            status, output = run(test["command"], properties.get("TIMEOUT", PROGRAM_TIMEOUT), environment,
+                                 properties.get("WORKING_DIRECTORY", self.build_folder))
+            cases = read_gtest_report(report.name)
+        failed = any(outcome == "failed" for _, outcome, _ in cases)
+        for case, outcome, detail in cases:
+            self.results.add(self.name(case), outcome, detail)
+        if status is None:
+            self.results.add(self.name(test["name"]), "failed", "took too long and was ended\n" + output)
+        elif status == SKIPPED and not cases:
+            self.results.add(self.name(test["name"]), "skipped", output or "no reason given")
+        elif status != 0 and not failed:  # it crashed, or a sanitizer spoke at its end
+            self.results.add(self.name(test["name"]), "failed", f"exit status {status}\n{output}")
+        elif not cases and not self.pattern:  # no GoogleTest program: it is one test
+            self.results.add(self.name(test["name"]), "passed")
+
+    # Black-box tests
+
+    def modules(self):
+        """The longest first."""
+        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py"))
+        return sorted(names, key=lambda name: name != "test_crash")
+
+    def run_module(self, module):
+        with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
+            command = [sys.executable, "-B", "tests/blackbox.py", module, report.name]
+            status, output = run(command + ([self.pattern] if self.pattern else []), PROGRAM_TIMEOUT, self.environment)
+            cases = [json.loads(line) for line in report]
+        for case, outcome, detail in cases:
+            self.results.add(self.name(case), outcome, detail)
+        if status is None:
+            self.results.add(self.name(module), "failed", "took too long and was ended\n" + output)
+        elif status != 0 and not any(outcome == "failed" for _, outcome, _ in cases):
+            self.results.add(self.name(module), "failed", f"exit status {status}\n{output}")
+
+
+def read_gtest_report(path):
+    """(name, outcome, detail) of each case; empty when the program wrote no report."""
+    try:
+        root = xml.etree.ElementTree.parse(path).getroot()
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return []
+    cases = []
+    for case in root.iter("testcase"):
+        name = f"{case.get('classname')}.{case.get('name')}"
+        failures = [failure.get("message", "") for failure in case.iter("failure")]
+        skipped = case.find("skipped")
+        if failures:
+            cases.append((name, "failed", "\n".join(failures)))
+        elif skipped is not None:
+            reason = skipped.get("message", "").split("\n", 1)  # "file:line\nreason"
+            cases.append((name, "skipped", reason[-1] or "no reason given"))
+        elif case.get("status") == "run":
+            cases.append((name, "passed", ""))
+    return cases
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="scripts/test", description="Builds Drover and runs its tests.")
+    parser.add_argument("--quick", action="store_true", help="the release build, unit tests and the short black-box tests")
+    parser.add_argument("--release", action="store_true", help="only the release build and all its tests")
+    parser.add_argument("--asan", action="store_true", help="only the build with address and undefined-behaviour sanitizers")
+    parser.add_argument("--tsan", action="store_true", help="only the build with the thread sanitizer")
+    parser.add_argument("-k", metavar="TEXT", dest="pattern", default="", help="only tests whose name contains TEXT")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    chosen = arguments.release or arguments.asan or arguments.tsan
+    results = Results()
+
+    def stage(preset):
+        return Stage(preset, results, arguments.pattern)
+
+    if arguments.release or not chosen:
+        release = stage("release")
+        if release.build("all"):
+            if not arguments.pattern:
+                release.run_checks()
+            release.run_tests(modules=QUICK_MODULES if arguments.quick else None)
+    if arguments.asan or not (chosen or arguments.quick):
+        asan = stage("asan")
+        asan.environment["DROVER_TEST_KILLS"] = "20"
+        if asan.build("all"):
+            asan.run_tests()
+    if arguments.tsan or not (chosen or arguments.quick):
+        tsan = stage("tsan")
+        tsan.environment["DROVER_TEST_KILLS"] = "10"
+        if tsan.build("all"):
+            tsan.run_tests(programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
+    results.summary()
+    return 1 if results.failed or not results.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""`kill -9` of the daemon at any moment (S4, M2): every accepted task ends exactly once, and nothing leaks.
+
+DROVER_TEST_KILLS says how often (200 by default); DROVER_TEST_SEED repeats a run.
+"""
+
+import collections
+import http.client
+import os
+import random
+import threading
+import time
+import unittest
+
+import drover
+
+KILLS = int(os.environ.get("DROVER_TEST_KILLS", "200"))
+SEED = int(os.environ.get("DROVER_TEST_SEED", random.randrange(2**32)))
+CLIENTS = 3
+LONGEST_LIFE = 0.6  # seconds from a start of the daemon to its end
+TIME_LIMIT = 480
+
+
+class Client(threading.Thread):
+    """Submits tasks for as long as the test lasts, and keeps the ids of those that were accepted."""
+
+    def __init__(self, daemon, image, seed, ended):
+        super().__init__()
+        self._daemon, self._image, self._random, self._ended = daemon, image, random.Random(seed), ended
+        self.accepted = []
+        self.refusals = []
+
+    def run(self):
+        while not self._ended.is_set():
+            try:
+                self.accepted.append(self.submit_one())
+            except drover.ApiError as error:
+                self.refusals.append(str(error))
+            except (OSError, http.client.HTTPException, ValueError):
+                pass  # the daemon is away: whether it had accepted the task shows later
+            time.sleep(self._random.uniform(0.05, 0.4))
+
+    def submit_one(self):
+        in_image = self._random.random() < 0.3
+        program = "/probe" if in_image else str(self._daemon.probe)
+        duration = str(round(self._random.uniform(0, 0.8), 3))
+        # "ran" gets one line each time that the task is started.
+        command = [program, "append", "ran", "line", ",", "sleep", duration, ",", "append", "ended", "line"]
+        fields = {"image": self._image} if in_image else {}
+        return self._daemon.submit(command=command, gpus=self._random.choice((0, 1, 1, 2, 4)), **fields)
+
+
+class CrashTest(drover.DaemonTest):
+    def setUp(self):
+        self.image = drover.make_probe_image(self.daemon.folder / "image", self.daemon.probe)
+        self.random = random.Random(SEED)
+
+    def ledger_is_sound(self):
+        """No GPU is with two tasks: seen through the records, the only place where ownership is kept."""
+        owners = collections.Counter(
+            gpu for record in self.daemon.tasks() if record["state"] in ("starting", "running", "stopping")
+            for gpu in record["gpus"])
+        return all(count == 1 for count in owners.values())
+
+    def crash_repeatedly(self):
+        """Returns how often it was done: TIME_LIMIT bounds it."""
+        end = time.monotonic() + TIME_LIMIT
+        for kill in range(KILLS):
+            time.sleep(self.random.uniform(0, LONGEST_LIFE))
+            self.daemon.kill()
+            # Often it dies again before it can answer; every tenth time it is looked at in peace.
+            self.daemon.start(wait=kill % 10 == 0)
+            if kill % 10 == 0:
+                self.assertTrue(self.ledger_is_sound())
+            if time.monotonic() > end:
+                return kill + 1
+        return KILLS
+
+    def test_every_accepted_task_ends_exactly_once(self):
+        print(f"seed {SEED}")
+        ended = threading.Event()
+        clients = [Client(self.daemon, self.image, self.random.random(), ended) for _ in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        try:
+            kills = self.crash_repeatedly()
+        finally:
+            ended.set()
+            for client in clients:
+                client.join()
+        drover.wait_for(self.daemon.answers, "the daemon to answer")
+        self.assertEqual([refusal for client in clients for refusal in client.refusals], [], f"seed {SEED}")
+        accepted = [task for client in clients for task in client.accepted]
+        self.assertEqual(len(accepted), len(set(accepted)))
+        self.assertGreater(len(accepted), kills // 4, "too little load to prove anything")
+
+        def all_ended():
+            return all(record["state"] in drover.FINAL_STATES for record in self.daemon.tasks())
+
+        drover.wait_for(all_ended, f"all tasks to end (seed {SEED})", timeout=300)
+        records = {record["task"]["id"]: record for record in self.daemon.tasks()}
+        self.assertEqual([task for task in accepted if task not in records], [], f"lost tasks (seed {SEED})")
+        for task, record in records.items():
+            with self.subTest(task=task, seed=SEED):
+                self.assertEqual((record["state"], record.get("exit_status")), ("finished", 0), record)
+                self.assertEqual(self.daemon.file(task, "ran"), "line\n", "it ran more or less than once")
+                self.assertEqual(self.daemon.file(task, "ended"), "line\n")
+        self.check_nothing_leaked(records)
+        print(f"{kills} kills, {len(records)} tasks, {len(accepted)} of them acknowledged")
+
+    def check_nothing_leaked(self, records):
+        self.assertEqual(self.daemon.held_gpus(), {})
+        drover.wait_for(lambda: not self.daemon.shims(), "the shims to end")
+        found = [left for left in drover.leftovers(self.daemon.folder, records) if f"process {self.daemon.process.pid}:" not in left]
+        self.assertEqual(found, [], f"seed {SEED}")
+
+
+if __name__ == "__main__":
+    unittest.main()
