@@ -73,7 +73,7 @@ void ask_attributes(Query& query, Device& device) {
 
 void ask_identity(Query& query, Device& device) {
   const auto& f = query.functions();
-  device.uuid = ask_text<NVML_DEVICE_UUID_V2_BUFFER_SIZE>(query, "nvmlDeviceGetUUID", f.uuid);
+  device.uuid = ask_text<NVML_DEVICE_UUID_BUFFER_SIZE>(query, "nvmlDeviceGetUUID", f.uuid);
   unsigned minor = 0;
   if (query.ask("nvmlDeviceGetMinorNumber", f.minor_number, &minor)) device.minor = static_cast<int>(minor);
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "sim/profile.h"
+
 namespace drover::gpu {
 namespace {
 
@@ -44,6 +46,17 @@ Result<HostFacts> host_facts(const std::string& folder) {
   if (::statvfs(folder.c_str(), &disk) != 0)
     return fail_errno(fmt::format("Failed to look at the file system of '{}'", folder), errno);
   facts.disk_bytes = static_cast<std::uint64_t>(disk.f_blocks) * disk.f_frsize;
+  return facts;
+}
+
+Result<HostFacts> simulated_host_facts(const std::string& profile) {
+  constexpr std::uint64_t kMebibyte = 1ULL << 20;
+  DROVER_TRY(const auto machine, sim::load_profile(profile));
+  HostFacts facts;
+  facts.cpus = machine.host.cpus;
+  facts.memory_bytes = machine.host.memory_mib * kMebibyte;
+  facts.disk_bytes = machine.host.disk_mib * kMebibyte;
+  for (const auto& node : machine.host.numa) facts.numa.push_back({node.id, node.cpus});
   return facts;
 }
 

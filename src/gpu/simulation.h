@@ -1,0 +1,40 @@
+#pragma once
+
+// A machine that is only simulated: everything `drover serve --simulate PROFILE` needs of one, in a folder of
+// its own. The GPUs have real character devices behind which there is no driver, so that isolation is real
+// too. Not thread safe: it sets environment variables, so call it before threads start.
+//
+//   auto simulation = prepare_simulation("k40m", state, *simulator_places());
+//   auto nvml = Nvml::load(simulation->library);
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::gpu {
+
+/// Where the simulator's parts lie. Earlier folders are preferred.
+struct SimulatorPlaces {
+  std::vector<std::string> profile_folders;
+  std::vector<std::string> libraries;
+};
+/// Beside the running program, as built or as installed.
+Result<SimulatorPlaces> simulator_places();
+
+struct Simulation {
+  std::string profile;                  ///< name: "k40m"
+  std::string profile_file;             ///< the copy in use
+  std::string library;                  ///< for Nvml::load
+  std::string device_folder;            ///< for device_files.h: stands for /dev
+  std::string driver_root;              ///< for driver::find
+  std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container
+};
+
+/// `profile` is a known name or the path of a file. Makes or completes <state>/sim: dev/ (195:N and so on),
+/// driver/ and faults.yaml, which is kept. kNotFound for an unknown profile or a simulator that is not
+/// installed, kPermissionDenied when device nodes may not be made. Doing it again changes nothing.
+Result<Simulation> prepare_simulation(const std::string& profile, const std::string& state,
+                                      const SimulatorPlaces& places);
+
+}  // namespace drover::gpu

@@ -1,0 +1,45 @@
+#include "gpu/topology.h"
+
+#include <fmt/format.h>
+
+#include "gpu/kernel.h"
+
+namespace drover::gpu {
+namespace {
+
+constexpr std::string_view kLegend =
+    "\nLegend:\n\n"
+    "  X    = the GPU itself\n"
+    "  SYS  = PCIe, and the interconnect between NUMA nodes\n"
+    "  NODE = PCIe, and the interconnect between the host bridges of one NUMA node\n"
+    "  PHB  = PCIe, and one host bridge (a CPU)\n"
+    "  PXB  = several PCIe bridges, but no host bridge\n"
+    "  PIX  = at most one PCIe bridge\n"
+    "  PSB  = one board\n"
+    "  NV#  = that many NVLinks\n";
+
+std::string cell(const Inventory& inventory, std::size_t from, std::size_t to) {
+  if (from == to) return " X ";
+  const auto& link = inventory.links.at(from).at(to);
+  return link.nvlinks > 0 ? fmt::format("NV{}", link.nvlinks) : std::string(to_string(link.pcie));
+}
+
+}  // namespace
+
+std::string topology_matrix(const Inventory& inventory) {
+  if (inventory.devices.empty()) return "";
+  std::string text;
+  for (const auto& device : inventory.devices) text += fmt::format("\tGPU{}", device.index);
+  text += "\tCPU Affinity\tNUMA Affinity\n";
+  for (std::size_t i = 0; i < inventory.devices.size(); ++i) {
+    const auto& device = inventory.devices[i];
+    text += fmt::format("GPU{}", device.index);
+    for (std::size_t j = 0; j < inventory.devices.size(); ++j) text += "\t" + cell(inventory, i, j);
+    text += fmt::format("\t{}\t{}\n", device.cpus.empty() ? "N/A" : format_cpu_list(device.cpus),
+                        device.numa_node ? std::to_string(*device.numa_node) : "N/A");
+  }
+  text += kLegend;
+  return text;
+}
+
+}  // namespace drover::gpu
