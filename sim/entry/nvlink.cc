@@ -14,8 +14,7 @@ nvmlReturn_t with_link(const char* function, nvmlDevice_t device, unsigned int l
   return with_device(function, device, [&](const Call& call) {
     if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
     const auto ends = link_ends(call.machine.profile(), call.device.position);
-    if (ends.empty()) return NVML_ERROR_NOT_SUPPORTED;
-    return link < ends.size() ? body(call, ends[link]) : NVML_ERROR_INVALID_ARGUMENT;
+    return link < ends.size() ? body(call, ends[link]) : NVML_ERROR_NOT_SUPPORTED;
   });
 }
 

@@ -71,20 +71,6 @@ nvmlReturn_t init() noexcept {
   }
 }
 
-// Tables of functions for the vendor's own tools. Their contents are not public; the tools do without what is
-// not supported, but refuse a library that has no table at all.
-constexpr std::size_t kExportedFunctions = 512;
-
-nvmlReturn_t unknown_export() {
-  return NVML_ERROR_NOT_SUPPORTED;
-}
-
-struct ExportTable {
-  std::size_t size = sizeof(ExportTable);
-  std::array<nvmlReturn_t (*)(), kExportedFunctions> functions;
-  ExportTable() { functions.fill(&unknown_export); }
-};
-
 }  // namespace
 
 std::shared_ptr<const Session> drover::sim::current_session() {
@@ -102,13 +88,6 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int) {
 }
 nvmlReturn_t nvmlShutdown() {
   return library().shutdown();
-}
-
-nvmlReturn_t nvmlInternalGetExportTable(const void** table, const void* id) {
-  static const ExportTable exports;
-  if (table == nullptr || id == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  *table = &exports;
-  return NVML_SUCCESS;
 }
 
 const char* nvmlErrorString(nvmlReturn_t result) {
