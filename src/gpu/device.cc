@@ -49,7 +49,7 @@ std::string_view to_string(PcieLevel level) {
     case PcieLevel::kSameDevice:
       return "X";
     case PcieLevel::kSameBoard:
-      return "PSB";
+      return "PIX";
     case PcieLevel::kSwitch:
       return "PIX";
     case PcieLevel::kSwitches:

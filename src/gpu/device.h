@@ -36,7 +36,7 @@ struct ComputeCapability {
 /// How near two GPUs are over PCIe, nearest first. The words in brackets are those of `nvidia-smi topo -m`.
 enum class PcieLevel {
   kSameDevice,  ///< [X] the GPU itself
-  kSameBoard,   ///< [PSB/PIX] one board with two GPUs
+  kSameBoard,   ///< [PIX] one board with two GPUs
   kSwitch,      ///< [PIX] at most one PCIe bridge between
   kSwitches,    ///< [PXB] several bridges, no host bridge
   kHostBridge,  ///< [PHB] through the host bridge of one CPU
@@ -57,7 +57,7 @@ struct Link {
 enum class MigMode { kUnsupported, kDisabled, kEnabled };
 
 struct Device {
-  std::string uuid;          ///< never empty: a GPU that does not tell is named "PCI-<address>"
+  std::string uuid;          ///< never empty: a GPU that does not tell is named "PCI-<address>" or "INDEX-<n>"
   int index = 0;             ///< in the order of PCI addresses, as NVML counts; for people only
   std::optional<int> minor;  ///< N of /dev/nvidiaN
   std::string model;         ///< "Tesla K40m"; "" when unknown

@@ -15,7 +15,6 @@ constexpr std::string_view kLegend =
     "  PHB  = PCIe, and one host bridge (a CPU)\n"
     "  PXB  = several PCIe bridges, but no host bridge\n"
     "  PIX  = at most one PCIe bridge\n"
-    "  PSB  = one board\n"
     "  NV#  = that many NVLinks\n";
 
 std::string cell(const Inventory& inventory, std::size_t from, std::size_t to) {
