@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "gpu/device_node.h"
+#include "workload/ending.h"
 #include "workload/task.h"
 
 namespace drover::container {
@@ -39,16 +40,7 @@ struct Launch {
   DriverSupply driver;
 };
 
-/// How a container ended.
-struct Ending {
-  int exit_status = 0;  ///< 0..255; 128 + n when signal n ended it
-  bool out_of_memory = false;
-  bool stopped = false;  ///< somebody asked for it: stop() came first
-  std::string message;   ///< in words when it did not simply exit; "" otherwise
-  TimePoint finished_at{};
-
-  bool operator==(const Ending&) const = default;
-};
+using workload::Ending;
 
 struct Running {
   pid_t pid = 0;  ///< first process of the container, in the host's numbering
@@ -83,8 +75,11 @@ class Containerizer {
   /// Removes what a task that ended left outside its sandbox (mounts, cgroup, bundle, upper layer).
   /// Idempotent.
   virtual Status clean(const std::string& task_id) = 0;
-  /// Removes the sandbox too. Idempotent.
+  /// Removes the sandbox too; ends the task first if it still runs (then without a word to the Watcher).
+  /// Idempotent.
   virtual Status forget(const std::string& task_id) = 0;
+  /// Ids of all tasks that have a folder, sorted.
+  virtual std::vector<std::string> known() const = 0;
   /// The folder with stdout, stderr and the task's own files (M13).
   virtual std::string sandbox(const std::string& task_id) const = 0;
 };

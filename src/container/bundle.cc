@@ -1,0 +1,184 @@
+#include "container/bundle.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "container/environment.h"
+#include "container/seccomp.h"
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMaxProcesses = 32768;
+constexpr std::uint64_t kCpuPeriodMicros = 100'000;
+constexpr std::uint64_t kMinCpuQuotaMicros = 1000;  // what the kernel takes
+constexpr std::uint64_t kMinCpuShares = 2;
+
+/// Docker's default set: what root in a container has.
+json root_capabilities() {
+  return {"CAP_AUDIT_WRITE", "CAP_CHOWN",   "CAP_DAC_OVERRIDE",     "CAP_FOWNER",    "CAP_FSETID",
+          "CAP_KILL",        "CAP_MKNOD",   "CAP_NET_BIND_SERVICE", "CAP_NET_RAW",   "CAP_SETFCAP",
+          "CAP_SETGID",      "CAP_SETPCAP", "CAP_SETUID",           "CAP_SYS_CHROOT"};
+}
+
+json capabilities(const User& user) {
+  const json held = user.uid == 0 ? root_capabilities() : json::array();
+  return {{"bounding", held}, {"effective", held}, {"permitted", held}};
+}
+
+std::string working_directory(const workload::Task& task, const image::Image* image,
+                              const BundleFacts& facts) {
+  if (!task.working_directory.empty()) return task.working_directory;
+  if (image != nullptr && !image->config.working_directory.empty()) return image->config.working_directory;
+  return sandbox_inside(image, facts.sandbox);
+}
+
+Result<json> process(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
+  DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
+  const auto directory = working_directory(launch.task, image, facts);
+  if (!directory.starts_with('/'))
+    return fail(ErrorKind::kInvalid, fmt::format("The working directory '{}' is not absolute", directory),
+                "write it with a leading '/'", "/working_directory");
+  json user = {{"uid", facts.user.uid}, {"gid", facts.user.gid}};
+  if (!facts.user.groups.empty()) user["additionalGids"] = facts.user.groups;
+  return json{{"terminal", false},       {"user", std::move(user)},
+              {"args", arguments},       {"env", environment_of(launch, image, facts.user, facts.sandbox)},
+              {"cwd", directory},        {"capabilities", capabilities(facts.user)},
+              {"noNewPrivileges", true}, {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
+}
+
+json mount(std::string destination, std::string type, std::string source, std::vector<std::string> options) {
+  return {{"destination", std::move(destination)},
+          {"type", std::move(type)},
+          {"source", std::move(source)},
+          {"options", std::move(options)}};
+}
+
+json system_mounts(const workload::Resources& resources) {
+  std::vector<std::string> shared_memory = {"nosuid", "noexec", "nodev", "mode=1777"};
+  // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
+  if (resources.memory_bytes > 0) shared_memory.push_back(fmt::format("size={}", resources.memory_bytes));
+  return json::array(
+      {mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
+       mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
+       mount("/dev/pts", "devpts", "devpts",
+             {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
+       mount("/dev/shm", "tmpfs", "shm", std::move(shared_memory)),
+       mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
+       mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
+       mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
+}
+
+json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
+  auto all = system_mounts(launch.task.resources);
+  if (image == nullptr) return all;
+  for (const auto& file : facts.host_files)
+    all.push_back(mount(file, "bind", file, {"bind", "ro", "nosuid", "nodev", "noexec"}));
+  if (gets_driver_volume(launch, image))
+    all.push_back(mount(launch.driver.volume->destination, "bind", launch.driver.volume->source,
+                        {"rbind", "ro", "nosuid", "nodev"}));
+  all.push_back(mount(kSandboxMount, "bind", facts.sandbox, {"bind", "rw"}));
+  return all;
+}
+
+/// The device nodes of this container: its GPUs, and with them the control devices. None without GPUs.
+std::vector<gpu::DeviceNode> device_nodes(const Launch& launch) {
+  auto nodes = launch.gpu_devices;
+  if (!nodes.empty())
+    nodes.insert(nodes.end(), launch.driver.control_devices.begin(), launch.driver.control_devices.end());
+  return nodes;
+}
+
+json devices(const std::vector<gpu::DeviceNode>& nodes) {
+  auto list = json::array();
+  for (const auto& node : nodes)
+    list.push_back({{"path", node.path},
+                    {"type", "c"},
+                    {"major", node.major},
+                    {"minor", node.minor},
+                    {"fileMode", node.mode},
+                    {"uid", 0},
+                    {"gid", 0}});
+  return list;
+}
+
+/// Everything denied, then exactly what was given. The runtime adds the harmless ones that every container
+/// has (null, zero, full, random, urandom, tty, ptmx, pts), and mknod, which gives no right to open.
+json device_rules(const std::vector<gpu::DeviceNode>& nodes) {
+  auto rules = json::array({{{"allow", false}, {"access", "rwm"}}});
+  for (const auto& node : nodes)
+    rules.push_back(
+        {{"allow", true}, {"type", "c"}, {"major", node.major}, {"minor", node.minor}, {"access", "rwm"}});
+  return rules;
+}
+
+json resources(const Launch& launch, const BundleFacts& facts) {
+  const auto& wanted = launch.task.resources;
+  json limits = {{"devices", device_rules(device_nodes(launch))}, {"pids", {{"limit", kMaxProcesses}}}};
+  if (wanted.milli_cpus > 0) {
+    const auto milli = static_cast<std::uint64_t>(wanted.milli_cpus);
+    limits["cpu"] = {{"shares", std::max(milli * 1024 / 1000, kMinCpuShares)},
+                     {"quota", std::max(milli * kCpuPeriodMicros / 1000, kMinCpuQuotaMicros)},
+                     {"period", kCpuPeriodMicros}};
+  }
+  if (wanted.memory_bytes > 0) {
+    limits["memory"] = {{"limit", wanted.memory_bytes}};
+    // Memory and swap together: a task that is at its limit ends instead of making the machine crawl.
+    if (facts.limit_swap) limits["memory"]["swap"] = wanted.memory_bytes;
+  }
+  return limits;
+}
+
+json namespaces(const BundleFacts& facts) {
+  auto list = json::array({{{"type", "pid"}}, {{"type", "mount"}}, {{"type", "ipc"}}, {{"type", "uts"}}});
+  if (facts.cgroup_v2) list.push_back({{"type", "cgroup"}});
+  return list;
+}
+
+json linux_part(const Launch& launch, const BundleFacts& facts) {
+  return {{"namespaces", namespaces(facts)},
+          {"devices", devices(device_nodes(launch))},
+          {"resources", resources(launch, facts)},
+          {"cgroupsPath", facts.cgroup},
+          {"seccomp", seccomp_profile(facts.machine)},
+          {"maskedPaths",
+           {"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/scsi",
+            "/proc/sched_debug", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware"}},
+          {"readonlyPaths", {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}}};
+}
+
+/// Host names may be no longer than 63 characters; an id's head tells tasks apart well enough for people.
+std::string hostname(const std::string& task_id) {
+  return task_id.substr(0, 12);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image) {
+  auto arguments = image != nullptr ? image->config.entrypoint : std::vector<std::string>{};
+  auto command = task.command;
+  if (command.empty() && image != nullptr) command = image->config.command;
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  if (!arguments.empty() && !arguments.front().empty()) return arguments;
+  if (image != nullptr)
+    return fail(ErrorKind::kInvalid, fmt::format("Image '{}' names no command to run", image->reference),
+                "give the task a command", "/command");
+  return fail(ErrorKind::kInvalid, "The task has no command", "give it one", "/command");
+}
+
+Result<json> make_specification(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
+  DROVER_TRY(auto first_process, process(launch, image, facts));
+  return json{{"ociVersion", "1.0.2"},
+              {"process", std::move(first_process)},
+              {"root", {{"path", facts.root}, {"readonly", launch.task.read_only}}},
+              {"hostname", hostname(launch.task.id)},
+              {"mounts", mounts(launch, image, facts)},
+              {"linux", linux_part(launch, facts)}};
+}
+
+}  // namespace drover::container

@@ -1,0 +1,39 @@
+#pragma once
+
+// From a launch to the OCI runtime specification (1.0.2) of its container. Pure: what the machine is like
+// comes in as facts. Thread safe.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/users.h"
+#include "container/containerizer.h"
+#include "image/image.h"
+
+namespace drover::container {
+
+/// What the specification depends on besides the launch.
+struct BundleFacts {
+  std::string root;                     ///< where the root file system will be mounted, absolute
+  std::string sandbox;                  ///< on the host, absolute
+  std::string cgroup;                   ///< "/drover/<id>"
+  User user;                            ///< whom the first process runs as, in the container's own terms
+  std::vector<std::string> host_files;  ///< of the host, shown read-only to image tasks: /etc/resolv.conf …
+  std::string machine;                  ///< as uname(2) names it
+  bool cgroup_v2 = false;               ///< nothing but version 2: then the task sees only its own group
+  bool limit_swap = false;              ///< the kernel can
+  int oom_score_adj = 0;                ///< of the daemon; a task never gets a lower one than 0
+};
+
+/// The argument vector: as Docker does it, a task's command replaces the image's command but not its
+/// entrypoint. kInvalid when there is nothing to run.
+Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image);
+
+/// `image` is null for an image-less task.
+Result<nlohmann::json> make_specification(const Launch& launch, const image::Image* image,
+                                          const BundleFacts& facts);
+
+}  // namespace drover::container

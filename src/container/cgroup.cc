@@ -1,0 +1,180 @@
+#include "container/cgroup.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/files.h"
+
+namespace drover::container {
+namespace {
+
+constexpr auto kKillPoll = std::chrono::milliseconds(5);
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const auto end = text.find(separator);
+    if (end != 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return parts;
+}
+
+bool has_controller(const Hierarchy& hierarchy, std::string_view name) {
+  return std::find(hierarchy.controllers.begin(), hierarchy.controllers.end(), name) !=
+         hierarchy.controllers.end();
+}
+
+/// The words of a version 1 hierarchy's mount options that are no controllers.
+bool is_option(std::string_view word) {
+  static constexpr std::string_view kOptions[] = {
+      "rw", "ro", "xattr", "noprefix", "clone_children", "none", "release_agent"};
+  return std::find(std::begin(kOptions), std::end(kOptions), word.substr(0, word.find('='))) !=
+         std::end(kOptions);
+}
+
+/// The number after `key` in a file of lines "key number"; 0 when there is none.
+std::uint64_t counter(const std::string& file, std::string_view key) {
+  const auto text = read_file(file);
+  if (!text) return 0;
+  for (const auto line : split(*text, '\n')) {
+    const auto words = split(line, ' ');
+    if (words.size() != 2 || words[0] != key) continue;
+    std::uint64_t value = 0;
+    std::from_chars(words[1].data(), words[1].data() + words[1].size(), value);
+    return value;
+  }
+  return 0;
+}
+
+void read_processes(const std::string& folder, std::set<pid_t>& into) {
+  const auto text = read_file(folder + "/cgroup.procs");
+  if (!text) return;
+  for (const auto line : split(*text, '\n')) {
+    pid_t pid = 0;
+    std::from_chars(line.data(), line.data() + line.size(), pid);
+    if (pid > 0) into.insert(pid);
+  }
+}
+
+bool write_control_file(const std::string& file, std::string_view value) {
+  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd.valid() && ::write(fd.get(), value.data(), value.size()) == static_cast<ssize_t>(value.size());
+}
+
+}  // namespace
+
+std::vector<Hierarchy> parse_hierarchies(std::string_view mountinfo) {
+  std::vector<Hierarchy> hierarchies;
+  for (const auto line : split(mountinfo, '\n')) {
+    const auto separator = line.find(" - ");
+    if (separator == std::string_view::npos) continue;
+    const auto place = split(line.substr(0, separator), ' ');
+    const auto kind = split(line.substr(separator + 3), ' ');
+    if (place.size() < 5 || kind.empty() || (kind[0] != "cgroup" && kind[0] != "cgroup2")) continue;
+    Hierarchy hierarchy{std::string(place[4]), {}, kind[0] == "cgroup2"};
+    if (!hierarchy.unified && kind.size() > 2)
+      for (const auto word : split(kind[2], ','))
+        if (!is_option(word)) hierarchy.controllers.emplace_back(word);
+    hierarchies.push_back(std::move(hierarchy));
+  }
+  return hierarchies;
+}
+
+Result<std::vector<Hierarchy>> find_hierarchies() {
+  DROVER_TRY(const auto mountinfo, read_file("/proc/self/mountinfo"));
+  return parse_hierarchies(mountinfo);
+}
+
+std::string_view cgroup_mode(const std::vector<Hierarchy>& hierarchies) {
+  const auto unified = [](const Hierarchy& hierarchy) { return hierarchy.unified; };
+  if (hierarchies.empty()) return "none";
+  if (std::all_of(hierarchies.begin(), hierarchies.end(), unified)) return "v2";
+  return std::any_of(hierarchies.begin(), hierarchies.end(), unified) ? "hybrid" : "v1";
+}
+
+bool can_limit_swap(const std::vector<Hierarchy>& hierarchies) {
+  // The root group of version 2 has no such file, the group of any process below it does.
+  for (const auto& hierarchy : hierarchies) {
+    std::error_code error;
+    if (has_controller(hierarchy, "memory"))
+      return std::filesystem::exists(hierarchy.mount + "/memory.memsw.limit_in_bytes", error);
+    if (!hierarchy.unified || cgroup_mode(hierarchies) != "v2") continue;
+    for (const auto& entry : std::filesystem::directory_iterator(hierarchy.mount, error))
+      if (std::filesystem::exists(entry.path() / "memory.swap.max", error)) return true;
+  }
+  return false;
+}
+
+void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup) {
+  for (const auto& hierarchy : hierarchies) {
+    if (!hierarchy.unified && !has_controller(hierarchy, "name=systemd")) continue;
+    const auto folder = hierarchy.mount + cgroup;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    write_control_file(folder + "/cgroup.procs", std::to_string(::getpid()));
+  }
+}
+
+Cgroup::Cgroup(std::vector<Hierarchy> hierarchies, std::string path)
+    : hierarchies_(std::move(hierarchies)), path_(std::move(path)) {}
+
+std::vector<pid_t> Cgroup::processes() const {
+  std::set<pid_t> found;
+  for (const auto& hierarchy : hierarchies_) read_processes(folder(hierarchy), found);
+  return {found.begin(), found.end()};
+}
+
+void Cgroup::signal_all(int signal, pid_t except) const {
+  std::vector<UniqueFd> handles;
+  const auto first = processes();
+  for (const auto pid : first) handles.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  // Who is still listed after its descriptor was opened is meant by it, and no later process with its id.
+  const auto second = processes();
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (handles[i].valid() && first[i] != except &&
+        std::binary_search(second.begin(), second.end(), first[i]))
+      ::syscall(SYS_pidfd_send_signal, handles[i].get(), signal, nullptr, 0);
+}
+
+Status Cgroup::kill_all(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (true) {
+    const auto present = processes();
+    if (present.empty()) return {};
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(ErrorKind::kTimeout,
+                  fmt::format("{} processes of '{}' do not end, the first is {}", present.size(), path_,
+                              present.front()),
+                  "they hang in the kernel: look at /proc/PID/stack");
+    signal_all(SIGKILL);
+    std::this_thread::sleep_for(kKillPoll);
+  }
+}
+
+std::uint64_t Cgroup::out_of_memory_kills() const {
+  std::uint64_t kills = 0;
+  for (const auto& hierarchy : hierarchies_) {
+    if (hierarchy.unified) kills += counter(folder(hierarchy) + "/memory.events", "oom_kill");
+    if (has_controller(hierarchy, "memory"))
+      kills += counter(folder(hierarchy) + "/memory.oom_control", "oom_kill");
+  }
+  return kills;
+}
+
+void Cgroup::remove() const {
+  for (const auto& hierarchy : hierarchies_) ::rmdir(folder(hierarchy).c_str());
+}
+
+}  // namespace drover::container

@@ -1,0 +1,64 @@
+#pragma once
+
+// Control groups as far as Drover itself looks at them: the OCI runtime creates and fills a container's
+// group; here it is asked who is in it, whether memory ran out, and it is emptied and removed when the
+// runtime cannot be relied on. Version 1, 2 and hybrid. Thread safe.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::container {
+
+/// One mounted cgroup file system.
+struct Hierarchy {
+  std::string mount;
+  std::vector<std::string> controllers;  ///< of version 1: "memory", "name=systemd"; empty in version 2
+  bool unified = false;                  ///< version 2
+
+  bool operator==(const Hierarchy&) const = default;
+};
+
+/// Reads /proc/<pid>/mountinfo (proc(5)).
+std::vector<Hierarchy> parse_hierarchies(std::string_view mountinfo);
+Result<std::vector<Hierarchy>> find_hierarchies();
+
+/// "v1", "v2", "hybrid", or "none".
+std::string_view cgroup_mode(const std::vector<Hierarchy>& hierarchies);
+/// Whether a limit on swap can be set here: kernels may be built or booted without.
+bool can_limit_swap(const std::vector<Hierarchy>& hierarchies);
+/// Moves this process out of the service that started it, where a service manager keeps one group a service:
+/// else the daemon's restart would end its shims. Best effort; without it KillMode=process has the same
+/// effect.
+void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup);
+
+class Cgroup {
+ public:
+  /// `path` is the group's path from the root of every hierarchy: "/drover/<id>".
+  Cgroup(std::vector<Hierarchy> hierarchies, std::string path);
+
+  /// Ids of all processes in it, ascending.
+  std::vector<pid_t> processes() const;
+  /// To every process but `except` (0: to all). A process id that is used again meanwhile is not hit.
+  void signal_all(int signal, pid_t except = 0) const;
+  /// SIGKILL until nobody is left; kTimeout when somebody stays (a process stuck in the kernel).
+  Status kill_all(std::chrono::milliseconds timeout) const;
+  /// How many processes the kernel has killed in it for want of memory.
+  std::uint64_t out_of_memory_kills() const;
+  /// Removes the empty group from every hierarchy. Absent is fine.
+  void remove() const;
+
+ private:
+  std::string folder(const Hierarchy& hierarchy) const { return hierarchy.mount + path_; }
+
+  std::vector<Hierarchy> hierarchies_;
+  std::string path_;
+};
+
+}  // namespace drover::container

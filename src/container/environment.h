@@ -1,0 +1,29 @@
+#pragma once
+
+// The environment of a task's first process. Pure; thread safe.
+
+#include <string>
+#include <vector>
+
+#include "base/users.h"
+#include "container/containerizer.h"
+#include "image/image.h"
+
+namespace drover::container {
+
+/// Where an image task finds its sandbox, as in Mesos. An image-less task finds it at its place on the host.
+inline constexpr const char* kSandboxMount = "/mnt/mesos/sandbox";
+
+/// The sandbox as the task sees it; `image` is null for an image-less task.
+std::string sandbox_inside(const image::Image* image, const std::string& sandbox_on_host);
+
+/// Whether the driver volume belongs in this container: GPUs were given, and the image asks (M3).
+bool gets_driver_volume(const Launch& launch, const image::Image* image);
+
+/// "NAME=value", sorted by name. Later sources win: defaults, the image's, the task's, the driver volume's
+/// paths (added, not replaced), and last, always, what isolation rests on: NVIDIA_VISIBLE_DEVICES names the
+/// GPUs that the task owns, or "void", whatever image or task say.
+std::vector<std::string> environment_of(const Launch& launch, const image::Image* image, const User& user,
+                                        const std::string& sandbox_on_host);
+
+}  // namespace drover::container

@@ -1,0 +1,130 @@
+#include "container/launcher.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "container/bundle.h"
+#include "container/image_user.h"
+#include "container/shim_watcher.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+constexpr auto kKillTimeout = std::chrono::seconds(10);
+/// On top of the runtime's own: for mounting and for clearing up after a failure.
+constexpr auto kShimMargin = std::chrono::seconds(60);
+
+std::string machine() {
+  utsname name{};
+  ::uname(&name);
+  return static_cast<const char*>(name.machine);
+}
+
+int own_oom_score_adj() {
+  int value = 0;
+  if (const auto text = read_file("/proc/self/oom_score_adj"))
+    std::from_chars(text->data(), text->data() + text->size(), value);
+  return value;
+}
+
+std::vector<std::string> network_files() {
+  std::vector<std::string> present;
+  for (const char* file : {"/etc/hosts", "/etc/resolv.conf"})
+    if (::access(file, F_OK) == 0) present.emplace_back(file);
+  return present;
+}
+
+User reader_of(const workload::Task& task) {
+  return task.owner == task.user.uid ? task.user : user_of(task.owner, task.owner);
+}
+
+Status make_sandbox(const Directory& folder, const User& user) {
+  DROVER_TRY(const auto sandbox, folder.make_subdirectory(kSandbox, 0700));
+  if (::fchown(sandbox.fd(), user.uid, user.gid) != 0 || ::fchmod(sandbox.fd(), 0700) != 0)
+    return fail_errno(fmt::format("Failed to give '{}' to its user", sandbox.path()), errno);
+  return {};
+}
+
+}  // namespace
+
+Cgroup Launcher::cgroup(const std::string& task_id) const {
+  return Cgroup(hierarchies_, options_.cgroup_parent + "/" + task_id);
+}
+
+Status Launcher::prepare(const Directory& folder, const Launch& launch, const std::string& runtime) const {
+  std::optional<image::Image> image;
+  if (launch.task.image) {
+    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task)));
+  }
+  auto user = launch.task.user;
+  if (image) {
+    DROVER_TRY(user, user_in_image(launch.task, *image));
+  }
+  DROVER_CHECK_OK(clear(folder, launch.task.id));
+  DROVER_CHECK_OK(make_sandbox(folder, user));
+  for (const char* name : {kUpper, kWork, kRoot})
+    DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
+  DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
+  DROVER_CHECK_OK(write_bundle(folder, launch, image ? &*image : nullptr, user));
+
+  Order order;
+  order.task_id = launch.task.id;
+  order.runtime = runtime;
+  order.cgroup = options_.cgroup_parent + "/" + launch.task.id;
+  order.uid = user.uid;
+  order.gid = user.gid;
+  order.grace = launch.task.grace;
+  order.start_timeout = options_.start_timeout;
+  order.root = {image ? image->layers : std::vector<std::string>{}, launch.task.read_only, options_.hidden};
+  order.logs = options_.logs;
+  return replace_file(folder, kOrderFile, encode(order));
+}
+
+Status Launcher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
+                              const User& user) const {
+  BundleFacts facts;
+  facts.root = folder.path() + "/" + kRoot;
+  facts.sandbox = folder.path() + "/" + kSandbox;
+  facts.cgroup = options_.cgroup_parent + "/" + launch.task.id;
+  facts.user = user;
+  facts.host_files = network_files();
+  facts.machine = machine();
+  facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
+  facts.limit_swap = can_limit_swap(hierarchies_);
+  facts.oom_score_adj = own_oom_score_adj();
+  DROVER_TRY(const auto specification, make_specification(launch, image, facts));
+  DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0700));
+  return replace_file(bundle, "config.json",
+                      specification.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::string& task_id) const {
+  DROVER_TRY(auto shim, spawn_shim(options_.executable, folder.path()));
+  const auto word = await_word(shim, options_.start_timeout + kShimMargin);
+  if (word) return Outcome{std::move(shim.process), *word};
+  if (word.error().kind == ErrorKind::kTimeout)
+    ::syscall(SYS_pidfd_send_signal, shim.process.get(), SIGKILL, nullptr, 0);
+  DROVER_CHECK_OK(await_process(shim.process.get(), kShimMargin));
+  DROVER_CHECK_OK(clear(folder, task_id));
+  return Failure(word.error());
+}
+
+Status Launcher::clear(const Directory& folder, const std::string& task_id) const {
+  const auto group = cgroup(task_id);
+  DROVER_CHECK_OK(group.kill_all(kKillTimeout));
+  group.remove();
+  for (const char* name : {kOrderFile, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot, kRuntimeState})
+    DROVER_CHECK_OK(folder.remove_tree(name));
+  return {};
+}
+
+}  // namespace drover::container

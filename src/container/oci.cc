@@ -1,0 +1,270 @@
+#include "container/oci.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "container/shim.h"
+#include "container/status_file.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+constexpr const char* kTasks = "tasks";
+constexpr const char* kTrials = "trials";
+constexpr mode_t kTaskMode = 0711;
+constexpr auto kForgetTimeout = std::chrono::seconds(40);
+constexpr auto kTrialTimeout = std::chrono::seconds(20);
+
+TimePoint now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// Mounts see no symbolic links: every path that one is made from must be the real one.
+Result<OciOptions> with_real_paths(OciOptions options) {
+  DROVER_TRY(const auto created, Directory::create(options.state, kTaskMode));
+  char resolved[PATH_MAX];
+  if (::realpath(options.state.c_str(), static_cast<char*>(resolved)) == nullptr)
+    return fail_errno(fmt::format("Failed to resolve '{}'", options.state), errno);
+  options.state = static_cast<char*>(resolved);
+  auto& hidden = options.launching.hidden;
+  for (auto& folder : hidden)
+    if (::realpath(folder.c_str(), static_cast<char*>(resolved)) != nullptr)
+      folder = static_cast<char*>(resolved);
+  hidden.insert(hidden.begin(), options.state);
+  return options;
+}
+
+Launch trial_launch(const std::string& task_id) {
+  Launch launch;
+  launch.task.id = task_id;
+  launch.task.command = {"true"};
+  launch.task.working_directory = "/";
+  launch.task.user.name = "root";
+  launch.task.resources.memory_bytes = 0;
+  return launch;
+}
+
+/// One container that does nothing, as a task would get it, but in a folder that is thrown away.
+Status run_trial(const Launcher& launcher, const Directory& trials, const std::string& runtime) {
+  const auto task_id = fmt::format("trial-{}", ::getpid());
+  DROVER_CHECK_OK(trials.remove_tree(task_id));
+  DROVER_TRY(const auto folder, trials.make_subdirectory(task_id, kTaskMode));
+  const auto ran = launcher.prepare(folder, trial_launch(task_id), runtime).and_then([&]() -> Status {
+    DROVER_TRY(const auto outcome, launcher.start(folder, task_id));
+    DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
+    DROVER_TRY(const auto status, read_status(folder));
+    if (status && status->ending && status->ending->exit_status == 0) return {};
+    return fail(ErrorKind::kUnavailable, "It started a container, but the container failed");
+  });
+  DROVER_CHECK_OK(launcher.clear(folder, task_id));
+  DROVER_CHECK_OK(trials.remove_tree(task_id));
+  return ran;
+}
+
+std::vector<RuntimeReport> try_here(const OciOptions& options, const Launcher& launcher) {
+  return try_runtimes(options.runtime, [&](const std::string& path) -> Status {
+    DROVER_TRY(const auto trials, Directory::create(options.state + "/" + kTrials, kTaskMode));
+    return run_trial(launcher, trials, path);
+  });
+}
+
+}  // namespace
+
+Result<std::vector<RuntimeReport>> find_runtimes(const OciOptions& given) {
+  DROVER_TRY(const auto options, with_real_paths(given));
+  DROVER_TRY(auto hierarchies, find_hierarchies());
+  return try_here(options, Launcher(options.launching, std::move(hierarchies)));
+}
+
+OciContainerizer::OciContainerizer(OciOptions options, Watcher watcher, Directory tasks, Launcher launcher)
+    : options_(std::move(options)),
+      watcher_(std::move(watcher)),
+      tasks_(std::move(tasks)),
+      launcher_(std::move(launcher)) {}
+
+OciContainerizer::~OciContainerizer() = default;
+
+Result<std::unique_ptr<OciContainerizer>> OciContainerizer::create(OciOptions given, Watcher watcher) {
+  DROVER_TRY(auto options, with_real_paths(std::move(given)));
+  DROVER_TRY(auto tasks, Directory::create(options.state + "/" + kTasks, kTaskMode));
+  DROVER_TRY(auto hierarchies, find_hierarchies());
+  Launcher launcher(options.launching, std::move(hierarchies));
+  std::unique_ptr<OciContainerizer> made(
+      new OciContainerizer(std::move(options), std::move(watcher), std::move(tasks), std::move(launcher)));
+  DROVER_TRY(made->shims_,
+             ShimWatcher::start({[raw = made.get()](const auto& id) { return raw->report_started(id); },
+                                 [raw = made.get()](const auto& id) { raw->shim_ended(id); }}));
+  made->runtimes_ = try_here(made->options_, made->launcher_);
+  return made;
+}
+
+std::vector<RuntimeReport> OciContainerizer::runtimes() const {
+  const std::lock_guard lock(runtimes_mutex_);
+  return runtimes_;
+}
+
+Result<std::string> OciContainerizer::runtime() {
+  const std::lock_guard lock(runtimes_mutex_);
+  const auto works = [this] { return !runtimes_.empty() && runtimes_.back().works(); };
+  if (!works() || ::access(runtimes_.back().path.c_str(), X_OK) != 0)
+    runtimes_ = try_here(options_, launcher_);
+  if (!works()) return Failure(no_runtime(runtimes_));
+  return runtimes_.back().path;
+}
+
+Result<Directory> OciContainerizer::open_task(const std::string& task_id) const {
+  DROVER_CHECK_OK(check_task_id(task_id));
+  return tasks_.subdirectory(task_id);
+}
+
+std::string OciContainerizer::sandbox(const std::string& task_id) const {
+  return fmt::format("{}/{}/{}", tasks_.path(), task_id, kSandbox);
+}
+
+std::vector<std::string> OciContainerizer::known() const {
+  return tasks_.list().value_or(std::vector<std::string>{});
+}
+
+Status OciContainerizer::launch(const Launch& launch) {
+  const auto& task_id = launch.task.id;
+  DROVER_CHECK_OK(check_task_id(task_id));
+  if (shims_->watches(task_id)) return {};
+  DROVER_TRY(const auto runtime_path, runtime());
+  DROVER_TRY(const auto folder, tasks_.make_subdirectory(task_id, kTaskMode));
+  DROVER_TRY(auto lock, try_lock(folder));
+  if (!lock.valid() || folder.exists(kStartedFile)) {
+    lock.reset();
+    return find(folder, task_id).map([](Found) {});
+  }
+  if (auto prepared = launcher_.prepare(folder, launch, runtime_path); !prepared) {
+    (void)launcher_.clear(folder, task_id);
+    return prepared;
+  }
+  lock.reset();
+  return start(folder, task_id);
+}
+
+Status OciContainerizer::start(const Directory& folder, const std::string& task_id) {
+  DROVER_TRY(auto outcome, launcher_.start(folder, task_id));
+  if (outcome.word == FirstWord::kTaken) {
+    DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
+    return find(folder, task_id).map([](Found) {});
+  }
+  report_started(task_id);
+  return shims_->add(task_id, std::move(outcome.shim), false);
+}
+
+Status OciContainerizer::stop(const std::string& task_id, bool force) {
+  return shims_->signal(task_id, force ? SIGUSR1 : SIGTERM);
+}
+
+Result<Found> OciContainerizer::recover(const std::string& task_id) {
+  DROVER_CHECK_OK(check_task_id(task_id));
+  if (!tasks_.exists(task_id)) return Found::kNever;
+  if (shims_->watches(task_id)) return Found::kAlive;
+  DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
+  return find(folder, task_id);
+}
+
+/// By the lock: who holds it is the shim. If nobody does, the marker tells whether there ever was one that
+/// came to start the task; without it the order is withdrawn under the lock, so that no shim still on its way
+/// can start the task behind our back.
+Result<Found> OciContainerizer::find(const Directory& folder, const std::string& task_id) {
+  DROVER_TRY(const bool alive, attach(folder, task_id));
+  if (alive) return Found::kAlive;
+  DROVER_TRY(const auto lock, try_lock(folder));
+  if (!lock.valid())
+    return fail(ErrorKind::kUnavailable, fmt::format("A shim of task '{}' comes and goes", task_id),
+                "try again");
+  if (!folder.exists(kStartedFile)) {
+    DROVER_CHECK_OK(launcher_.clear(folder, task_id));
+    return Found::kNever;
+  }
+  report_started(task_id);
+  DROVER_CHECK_OK(conclude(folder, task_id));
+  return Found::kEnded;
+}
+
+Result<bool> OciContainerizer::attach(const Directory& folder, const std::string& task_id) {
+  DROVER_TRY(auto holder, lock_holder(folder));
+  if (!holder.valid()) return false;
+  DROVER_CHECK_OK(shims_->add(task_id, std::move(holder), true));
+  return true;
+}
+
+bool OciContainerizer::report_started(const std::string& task_id) {
+  const auto status = open_task(task_id).and_then(read_status);
+  if (!status || !*status || !(*status)->running) return false;
+  watcher_.started(task_id, *(*status)->running);
+  return true;
+}
+
+void OciContainerizer::shim_ended(const std::string& task_id) {
+  const auto concluded =
+      open_task(task_id).and_then([&](const Directory& folder) { return conclude(folder, task_id); });
+  if (concluded) return;
+  Ending lost;
+  lost.exit_status = 128 + SIGKILL;
+  lost.lost = true;
+  lost.message = to_string(concluded.error());
+  lost.finished_at = now();
+  watcher_.ended(task_id, lost);
+}
+
+/// The shim is gone: what it wrote last is the ending, or else there is none to be known, and what it left
+/// is ended here.
+Status OciContainerizer::conclude(const Directory& folder, const std::string& task_id) {
+  auto status = read_status(folder);
+  if (status && *status && (*status)->ending) {
+    watcher_.ended(task_id, *(*status)->ending);
+    return {};
+  }
+  DROVER_CHECK_OK(launcher_.clear(folder, task_id));
+  Ending lost;
+  lost.exit_status = 128 + SIGKILL;
+  lost.lost = true;
+  lost.message = status ? "its shim died, or the machine went down: nobody can say how it ended"
+                        : to_string(status.error());
+  lost.finished_at = now();
+  DROVER_TRY(auto file, StatusFile::reserve(folder));
+  DROVER_CHECK_OK(file.write_ending(lost));
+  watcher_.ended(task_id, lost);
+  return {};
+}
+
+Status OciContainerizer::clean(const std::string& task_id) {
+  DROVER_CHECK_OK(check_task_id(task_id));
+  if (!tasks_.exists(task_id)) return {};
+  DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
+  DROVER_TRY(const auto lock, try_lock(folder));
+  if (!lock.valid())
+    return fail(ErrorKind::kConflict, fmt::format("Task '{}' still runs", task_id), "stop it first");
+  return launcher_.clear(folder, task_id);
+}
+
+Status OciContainerizer::forget(const std::string& task_id) {
+  DROVER_CHECK_OK(check_task_id(task_id));
+  if (!tasks_.exists(task_id)) return {};
+  DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
+  auto shim = shims_->forget(task_id);
+  if (!shim.valid()) {
+    DROVER_TRY(shim, lock_holder(folder));
+  }
+  if (shim.valid()) {
+    ::syscall(SYS_pidfd_send_signal, shim.get(), SIGUSR1, nullptr, 0);
+    DROVER_CHECK_OK(await_process(shim.get(), kForgetTimeout));
+  }
+  DROVER_CHECK_OK(clean(task_id));
+  return tasks_.remove_tree(task_id);
+}
+
+}  // namespace drover::container

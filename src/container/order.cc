@@ -1,0 +1,70 @@
+#include "container/order.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/decode.h"
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kMaxInteger = std::numeric_limits<std::int64_t>::max();
+
+void read_root(Decoder decoder, RootPlan& root) {
+  root.layers = decoder.string_list("layers").value_or(root.layers);
+  root.read_only = decoder.boolean("read_only").value_or(root.read_only);
+  root.hidden = decoder.string_list("hidden").value_or(root.hidden);
+  decoder.finish();
+}
+
+void read_logs(Decoder decoder, LogLimits& logs) {
+  logs.file_bytes = static_cast<std::uint64_t>(
+      decoder.integer("file_bytes", 1, kMaxInteger).value_or(static_cast<std::int64_t>(logs.file_bytes)));
+  logs.files = static_cast<int>(decoder.integer("files", 1, 1000).value_or(logs.files));
+  decoder.finish();
+}
+
+}  // namespace
+
+std::string encode(const Order& order) {
+  const json value = {
+      {"task_id", order.task_id},
+      {"runtime", order.runtime},
+      {"cgroup", order.cgroup},
+      {"uid", order.uid},
+      {"gid", order.gid},
+      {"grace_ms", order.grace.count()},
+      {"start_timeout_ms", order.start_timeout.count()},
+      {"root",
+       {{"layers", order.root.layers}, {"read_only", order.root.read_only}, {"hidden", order.root.hidden}}},
+      {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},
+  };
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<Order> decode_order(std::string_view text) {
+  constexpr auto kMaxId = std::numeric_limits<uid_t>::max();
+  DROVER_TRY(const auto value, parse_json(text, "The shim's order"));
+  std::vector<Error> mistakes;
+  Decoder decoder(value, mistakes);
+  Order order;
+  order.task_id = decoder.string("task_id").value_or("");
+  order.runtime = decoder.string("runtime").value_or("");
+  order.cgroup = decoder.string("cgroup").value_or("");
+  order.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(0));
+  order.gid = static_cast<gid_t>(decoder.integer("gid", 0, kMaxId).value_or(0));
+  if (auto ms = decoder.integer("grace_ms", 0, kMaxInteger)) order.grace = std::chrono::milliseconds(*ms);
+  if (auto ms = decoder.integer("start_timeout_ms", 0, kMaxInteger))
+    order.start_timeout = std::chrono::milliseconds(*ms);
+  if (auto root = decoder.object("root")) read_root(std::move(*root), order.root);
+  if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), order.logs);
+  if (order.task_id.empty() || order.runtime.empty() || order.cgroup.empty())
+    decoder.mistake("task_id", "task, runtime and cgroup must be named");
+  decoder.finish();
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The shim's order"));
+  return order;
+}
+
+}  // namespace drover::container

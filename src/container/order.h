@@ -1,0 +1,54 @@
+#pragma once
+
+// The shim's order: all that it must know to run one task, written by the daemon as launch.json. The two may
+// be of different versions only for as long as a task lives: a shim reads the order that its own daemon
+// wrote. Values and their JSON form; no I/O.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::container {
+
+/// What the task's root file system is made of.
+struct RootPlan {
+  std::vector<std::string> layers;  ///< absolute, lowest first; empty: a private copy of the host's mounts
+  bool read_only = false;
+  std::vector<std::string> hidden;  ///< host root only: folders covered by an empty read-only one
+
+  bool operator==(const RootPlan&) const = default;
+};
+
+/// How much of its output a task may keep: `files` files of `file_bytes` each, for stdout and for stderr.
+struct LogLimits {
+  std::uint64_t file_bytes = 10ULL << 20;
+  int files = 3;
+
+  bool operator==(const LogLimits&) const = default;
+};
+
+struct Order {
+  std::string task_id;
+  std::string runtime;  ///< path of the OCI runtime
+  std::string cgroup;   ///< "/drover/<id>"
+  uid_t uid = 0;        ///< whom the log files belong to
+  gid_t gid = 0;
+  std::chrono::milliseconds grace{10'000};          ///< between SIGTERM and SIGKILL
+  std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start the container
+  RootPlan root;
+  LogLimits logs;
+
+  bool operator==(const Order&) const = default;
+};
+
+/// decode_order(encode(order)) == order.
+std::string encode(const Order& order);
+Result<Order> decode_order(std::string_view text);
+
+}  // namespace drover::container

@@ -1,0 +1,110 @@
+#include "container/root_mount.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+constexpr std::size_t kMaxOptions = 4095;  // one page, as mount(2) copies them
+
+Status overlay_failure(int error, const std::string& task_folder) {
+  auto failure = errno_error(fmt::format("Failed to mount the image below '{}'", task_folder), error);
+  if (error == EINVAL || error == EOPNOTSUPP)
+    failure.hint = "the state folder must lie on a file system such as ext4, xfs or btrfs, not on an overlay";
+  if (error == ENODEV) failure.hint = "load the kernel module 'overlay'";
+  return Failure(std::move(failure));
+}
+
+/// Layers are named by descriptor: that is short, and a path with ':' or ',' in it cannot be misread.
+Status mount_overlay(const RootPlan& plan, const std::string& task_folder, const std::string& target) {
+  DROVER_TRY(const auto upper, Directory::open(task_folder + "/" + kUpper));
+  DROVER_TRY(const auto work, Directory::open(task_folder + "/" + kWork));
+  std::vector<UniqueFd> layers;
+  std::string lower;
+  for (auto layer = plan.layers.rbegin(); layer != plan.layers.rend(); ++layer) {
+    layers.emplace_back(::open(layer->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!layers.back().valid()) return fail_errno(fmt::format("Failed to open layer '{}'", *layer), errno);
+    lower += (lower.empty() ? "" : ":") + descriptor_path(layers.back().get());
+  }
+  const auto options =
+      fmt::format("lowerdir={},upperdir={},workdir={},redirect_dir=nofollow,metacopy=off,index=off", lower,
+                  descriptor_path(upper.fd()), descriptor_path(work.fd()));
+  if (options.size() > kMaxOptions)
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("The image has {} layers, too many to mount", plan.layers.size()),
+                "build it with fewer layers");
+  if (::mount("overlay", target.c_str(), "overlay", 0, options.c_str()) != 0)
+    return overlay_failure(errno, task_folder);
+  return {};
+}
+
+Status make_read_only(int tree) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  // Private too: what the host mounts later would come in writable.
+  attributes.propagation = MS_PRIVATE;
+  if (::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0) return {};
+  auto failure = errno_error("Failed to make the host's root file system read-only for the task", errno);
+  if (errno == ENOSYS) failure.hint = "--read-only without an image needs Linux 5.12 or newer";
+  return Failure(std::move(failure));
+}
+
+/// An empty folder over `place`, in which `sandbox` (when it lies below) is kept reachable.
+Status hide(const std::string& root, const std::string& place, const std::string& sandbox) {
+  const auto target = root + place;
+  if (::access(target.c_str(), F_OK) != 0) return {};
+  if (::mount("tmpfs", target.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=0755,size=64k,nr_inodes=64") != 0)
+    return fail_errno(fmt::format("Failed to hide '{}' from the task", place), errno);
+  if (sandbox.starts_with(place + "/")) {
+    DROVER_TRY(const auto inside, Directory::create(root + sandbox));
+    if (::mount(sandbox.c_str(), inside.path().c_str(), nullptr, MS_BIND, nullptr) != 0)
+      return fail_errno(fmt::format("Failed to mount the sandbox '{}'", sandbox), errno);
+  }
+  if (::mount(nullptr, target.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
+              nullptr) != 0)
+    return fail_errno(fmt::format("Failed to hide '{}' from the task", place), errno);
+  return {};
+}
+
+Status mount_host_root(const RootPlan& plan, const std::string& task_folder, const std::string& target) {
+  const UniqueFd tree(
+      ::open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_RECURSIVE)));
+  if (!tree.valid()) return fail_errno("Failed to copy the host's mounts", errno);
+  if (plan.read_only) DROVER_CHECK_OK(make_read_only(tree.get()));
+  if (::move_mount(tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    return fail_errno("Failed to place the copy of the host's mounts", errno);
+  // The runtime mounts its own over these; the host's need not even be there underneath.
+  for (const char* replaced : {"/dev", "/proc", "/sys"}) ::umount2((target + replaced).c_str(), MNT_DETACH);
+  for (const auto& folder : plan.hidden) DROVER_CHECK_OK(hide(target, folder, task_folder + "/" + kSandbox));
+  return {};
+}
+
+}  // namespace
+
+Status enter_private_mounts() {
+  if (::unshare(CLONE_NEWNS) != 0) return fail_errno("Failed to create a mount namespace", errno);
+  // Slave, not private: what the host unmounts must not be kept busy by a task.
+  if (::mount(nullptr, "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0)
+    return fail_errno("Failed to detach the mount namespace from the host's", errno);
+  return {};
+}
+
+Status mount_root(const RootPlan& plan, const std::string& task_folder) {
+  const auto target = task_folder + "/" + kRoot;
+  return plan.layers.empty() ? mount_host_root(plan, task_folder, target)
+                             : mount_overlay(plan, task_folder, target);
+}
+
+}  // namespace drover::container

@@ -1,0 +1,23 @@
+#pragma once
+
+// Mounts a task's root file system inside the calling process's own mount namespace: it vanishes by itself
+// with the last process of that namespace, so nothing is ever left mounted on the host. Linux 5.4 or newer
+// (5.12 for a read-only host root).
+
+#include <string>
+
+#include "base/result.h"
+#include "container/order.h"
+
+namespace drover::container {
+
+/// Leaves the host's mount namespace for one of its own that the host does not hear from. Only for a process
+/// with one thread.
+Status enter_private_mounts();
+
+/// Mounts `plan` at <task_folder>/root. An image becomes an overlay whose writable layer is
+/// <task_folder>/upper. The host's root becomes a copy of all its mounts without /dev, /proc and /sys, with
+/// the hidden folders covered and <task_folder>/sandbox, writable, in its own place.
+Status mount_root(const RootPlan& plan, const std::string& task_folder);
+
+}  // namespace drover::container

@@ -1,0 +1,96 @@
+#include "container/runtime_failure.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kNotFoundStatus = 127;
+constexpr int kNotExecutableStatus = 126;
+constexpr int kNotStartedStatus = 125;
+
+std::string_view last_line(std::string_view text) {
+  const auto end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return "";
+  text = text.substr(0, end + 1);
+  const auto begin = text.rfind('\n');
+  return begin == std::string_view::npos ? text : text.substr(begin + 1);
+}
+
+/// The message of a log line that tells of an error; "" for any other.
+std::string error_message(std::string_view line) {
+  const auto entry = json::parse(line, nullptr, false);
+  if (!entry.is_object()) return "";
+  const auto level = entry.find("level");
+  const auto message = entry.find("msg");
+  if (level == entry.end() || message == entry.end() || !message->is_string()) return "";
+  return *level == "error" || *level == "fatal" ? message->get<std::string>() : "";
+}
+
+std::string_view after(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// What stands between the first pair of `quote`, or "".
+std::string_view quoted(std::string_view text, char quote) {
+  const auto begin = text.find(quote);
+  const auto end = begin == std::string_view::npos ? begin : text.find(quote, begin + 1);
+  return end == std::string_view::npos ? "" : text.substr(begin + 1, end - begin - 1);
+}
+
+/// The command that could not be executed. runc: `exec: "x": …`, crun: "executable file `x` …" and
+/// "open executable: …".
+std::string_view refused_command(std::string_view word) {
+  if (const auto at = word.find("exec: \""); at != std::string_view::npos)
+    return quoted(word.substr(at), '"');
+  if (const auto at = word.find("executable file `"); at != std::string_view::npos)
+    return quoted(word.substr(at), '`');
+  return "";
+}
+
+}  // namespace
+
+std::string last_word(std::string_view log, std::string_view standard_error) {
+  std::string word;
+  while (!log.empty()) {
+    const auto end = log.find('\n');
+    if (auto message = error_message(log.substr(0, end)); !message.empty()) word = std::move(message);
+    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
+  }
+  return word.empty() ? std::string(last_line(standard_error)) : word;
+}
+
+Error explain_runtime_failure(const std::string& runtime, std::string_view word) {
+  const auto name = std::filesystem::path(runtime).filename().string();
+  const auto command = refused_command(word);
+  if (!command.empty() && (contains(word, "not found") || contains(word, "no such file")))
+    return {ErrorKind::kNotFound, fmt::format("There is no command '{}' in the container", command),
+            "check its spelling, the PATH and the image", ""};
+  if (!command.empty() && contains(word, "permission denied"))
+    return {ErrorKind::kPermissionDenied,
+            fmt::format("The command '{}' cannot be executed in the container", command),
+            "it must be an executable file that the task's user may run", ""};
+  word = after(word, name + " run failed: ");
+  word = after(word, "unable to start container process: ");
+  word = after(word, "error during container init: ");
+  return {
+      ErrorKind::kUnavailable,
+      fmt::format("'{}' could not start the container: {}", name, word.empty() ? "it did not say why" : word),
+      "'drover doctor' tries the runtime", ""};
+}
+
+int exit_status_of(const Error& start_failure) {
+  if (start_failure.kind == ErrorKind::kNotFound) return kNotFoundStatus;
+  return start_failure.kind == ErrorKind::kPermissionDenied ? kNotExecutableStatus : kNotStartedStatus;
+}
+
+}  // namespace drover::container

@@ -1,0 +1,138 @@
+#include "container/shim.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/process.h"
+#include "container/cgroup.h"
+#include "container/order.h"
+#include "container/root_mount.h"
+#include "container/runtime_failure.h"
+#include "container/status_file.h"
+#include "container/supervisor.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+constexpr auto kDeleteTimeout = std::chrono::seconds(20);
+
+/// The pipe to the daemon that spawned us, which may be gone by now.
+class Word {
+ public:
+  explicit Word(int fd) : pipe_(fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); }
+
+  void say(const std::string& word) {
+    if (pipe_.valid()) (void)write_all(pipe_.get(), word, "the shim's word");
+    pipe_.reset();
+  }
+
+ private:
+  UniqueFd pipe_;
+};
+
+/// Made once in the life of a task. False when somebody did before.
+Result<bool> mark_started(const Directory& task) {
+  const UniqueFd marker(
+      ::openat(task.fd(), kStartedFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!marker.valid() && errno == EEXIST) return false;
+  if (!marker.valid()) return fail_errno(fmt::format("Failed to mark '{}' as started", task.path()), errno);
+  DROVER_CHECK_OK(task.sync());
+  return true;
+}
+
+Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup& cgroup, StatusFile& status,
+                         Word& word, bool& stopped) {
+  DROVER_CHECK_OK(enter_private_mounts());
+  DROVER_CHECK_OK(mount_root(order.root, task.path()));
+  DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
+  DROVER_TRY(auto output, LogWriter::create(sandbox.fd(), "stdout", order.uid, order.gid, order.logs));
+  DROVER_TRY(auto errors, LogWriter::create(sandbox.fd(), "stderr", order.uid, order.gid, order.logs));
+  Supervisor supervisor(order, task, cgroup, {std::move(output), std::move(errors)});
+  auto ending = supervisor.run([&](const Running& running) {
+    (void)status.write_running(running);  // a full disk does not stop a task
+    word.say(kWordStarted);
+  });
+  stopped = supervisor.stop_requested();
+  return ending;
+}
+
+/// Has the runtime remove what it keeps of the container, and makes sure of the cgroup.
+void remove_container(const Order& order, const Directory& task, const Cgroup& cgroup) {
+  Command command;
+  command.arguments = {order.runtime, "--root",  fmt::format("{}/{}", task.path(), kRuntimeState),
+                       "delete",      "--force", order.task_id};
+  command.environment = minimal_environment();
+  command.timeout = kDeleteTimeout;
+  (void)run_command(command);
+  cgroup.remove();
+}
+
+Ending ending_of_failure(const Error& error, bool stopped) {
+  Ending ending;
+  ending.exit_status = exit_status_of(error);
+  ending.stopped = stopped;
+  ending.message = to_string(error);
+  ending.finished_at =
+      std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return ending;
+}
+
+std::string failed(const Error& error) {
+  return fmt::format("{}{} {}\n{}", kWordFailed, error_kind_info(error.kind).name, error.message, error.hint);
+}
+
+Status run_task(const Order& order, const Directory& task, Word& word) {
+  DROVER_TRY(const auto hierarchies, find_hierarchies());
+  const Cgroup cgroup(hierarchies, order.cgroup);
+  DROVER_TRY(auto status, StatusFile::reserve(task));
+  DROVER_TRY(const bool first, mark_started(task));
+  if (!first) {
+    word.say(kWordTaken);
+    return {};
+  }
+  leave_service(hierarchies, std::filesystem::path(order.cgroup).parent_path().string() + "/shims");
+  bool stopped = false;
+  const auto ending = supervise(order, task, cgroup, status, word, stopped);
+  remove_container(order, task, cgroup);
+  DROVER_CHECK_OK(status.write_ending(ending ? *ending : ending_of_failure(ending.error(), stopped)));
+  if (!ending) word.say(failed(ending.error()));
+  return {};
+}
+
+/// Under the lock: without an order there is nothing to do (recovery has withdrawn it).
+Status serve(const std::string& task_folder, Word& word) {
+  DROVER_TRY(const auto task, Directory::open(task_folder));
+  DROVER_TRY(const auto lock, try_lock(task));
+  if (!lock.valid() || !task.exists(kOrderFile)) {
+    word.say(kWordTaken);
+    return {};
+  }
+  DROVER_CHECK_OK(sign_lock(lock.get()));
+  DROVER_TRY(const auto text, task.read(kOrderFile));
+  DROVER_TRY(const auto order, decode_order(text));
+  return run_task(order, task, word);
+}
+
+}  // namespace
+
+int run_shim(const std::string& task_folder, int word_descriptor) {
+  const auto listened = supervised_signals();
+  ::sigprocmask(SIG_BLOCK, &listened, nullptr);
+  for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_IGN);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_NAME, "drover-shim");
+  Word word(word_descriptor);
+  const auto served = serve(task_folder, word);
+  if (served) return EXIT_SUCCESS;
+  word.say(failed(served.error()));
+  return EXIT_FAILURE;
+}
+
+}  // namespace drover::container

@@ -1,0 +1,34 @@
+#pragma once
+
+// The daemon's side of a shim's birth. Thread safe.
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace drover::container {
+
+struct SpawnedShim {
+  UniqueFd process;  ///< pidfd
+  UniqueFd word;     ///< the pipe of its first word
+};
+
+/// Starts `executable shim task_folder` in a session of its own, with nothing of ours but the pipe.
+Result<SpawnedShim> spawn_shim(const std::string& executable, const std::string& task_folder);
+
+enum class FirstWord {
+  kStarted,
+  kTaken,  ///< the task was started before
+};
+
+/// Waits for the first word. The Error is the shim's reason for not starting the task, kTimeout when it says
+/// nothing in time, or kInternal when it died without a word.
+Result<FirstWord> await_word(const SpawnedShim& shim, std::chrono::milliseconds timeout);
+
+/// Pure: the meaning of what came through the pipe.
+Result<FirstWord> parse_word(std::string_view text);
+
+}  // namespace drover::container

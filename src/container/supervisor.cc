@@ -1,0 +1,291 @@
+#include "container/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <vector>
+
+#include "base/process.h"
+#include "container/runtime_failure.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+constexpr auto kStopPoll = std::chrono::milliseconds(20);
+constexpr auto kKillTimeout = std::chrono::seconds(10);
+constexpr auto kDrainTimeout = std::chrono::seconds(2);
+constexpr std::size_t kErrorTail = 4096;
+
+TimePoint now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+std::vector<std::string> runtime_arguments(const Order& order, const std::string& task) {
+  return {order.runtime,
+          "--root",
+          task + "/" + kRuntimeState,
+          "--log",
+          task + "/" + kRuntimeLog,
+          "--log-format",
+          "json",
+          "run",
+          "--detach",
+          "--pid-file",
+          task + "/" + kPidFile,
+          "--bundle",
+          task + "/" + kBundle,
+          order.task_id};
+}
+
+/// In the child, after fork: becomes the runtime. It dies with the shim, so that it cannot start anything
+/// after the daemon has cleared up behind a shim that was killed.
+[[noreturn]] void become_runtime(pid_t parent, const std::array<int, 3>& stdio, char* const* arguments,
+                                 char* const* environment) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(EXIT_FAILURE);
+  ::setpgid(0, 0);
+  for (int target = 0; target < 3; ++target) ::dup2(stdio.at(static_cast<std::size_t>(target)), target);
+  for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execve(arguments[0], arguments, environment);
+  ::dprintf(STDERR_FILENO, "%s: %s\n", arguments[0], ::strerror(errno));
+  ::_exit(EXIT_FAILURE);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (auto& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+sigset_t supervised_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+Supervisor::Supervisor(const Order& order, const Directory& task, const Cgroup& cgroup,
+                       std::array<LogWriter, 2> logs)
+    : order_(order), task_(task), cgroup_(cgroup), logs_(std::move(logs)) {}
+
+Result<Ending> Supervisor::run(const std::function<void(const Running&)>& started) {
+  const auto listened = supervised_signals();
+  signals_.reset(::signalfd(-1, &listened, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return fail_errno("Failed to listen to signals", errno);
+  DROVER_CHECK_OK(spawn_runtime());
+  start_deadline_ = Clock::now() + order_.start_timeout;
+  loop(started);
+  if (failure_) return Failure(*failure_);
+  if (start_failed_) return Failure(start_failure());
+  return ending();
+}
+
+Status Supervisor::spawn_runtime() {
+  std::array<UniqueFd, 2> ends;
+  for (std::size_t stream = 0; stream < pipes_.size(); ++stream) {
+    std::array<int, 2> fds{};
+    if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
+    pipes_[stream].reset(fds[0]);
+    ends[stream].reset(fds[1]);
+    ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
+  }
+  const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  auto arguments = runtime_arguments(order_, task_.path());
+  std::vector<std::string> assignments;
+  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
+  const auto argument_pointers = pointers(arguments);
+  const auto environment_pointers = pointers(assignments);
+  const auto parent = ::getpid();
+  runtime_ = ::fork();
+  if (runtime_ < 0) return fail_errno("Failed to create a process", errno);
+  if (runtime_ == 0)
+    become_runtime(parent, {nothing.get(), ends[0].get(), ends[1].get()}, argument_pointers.data(),
+                   environment_pointers.data());
+  ::setpgid(runtime_, runtime_);  // here too: whichever comes first
+  return {};
+}
+
+bool Supervisor::finished() const {
+  return (start_failed_ || wait_status_) && !pipes_[0].valid() && !pipes_[1].valid();
+}
+
+int Supervisor::poll_timeout() const {
+  auto next = Clock::time_point::max();
+  for (const auto& deadline : {start_deadline_, kill_deadline_, drain_deadline_})
+    if (deadline) next = std::min(next, *deadline);
+  if (graceful_ && !wait_status_) next = std::min(next, Clock::now() + kStopPoll);
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+}
+
+void Supervisor::loop(const std::function<void(const Running&)>& started) {
+  bool told = false;
+  while (!finished()) {
+    std::array<pollfd, 3> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{pipes_[0].get(), POLLIN, 0},
+                                   pollfd{pipes_[1].get(), POLLIN, 0}};
+    if (::poll(polls.data(), polls.size(), poll_timeout()) < 0) continue;
+    if (polls[0].revents != 0) read_signals();
+    for (std::size_t stream = 0; stream < pipes_.size(); ++stream)
+      if (polls[stream + 1].revents != 0) read_output(stream);
+    check_deadlines();
+    if (running_ && !told) {
+      told = true;
+      started(*running_);
+    }
+  }
+}
+
+void Supervisor::read_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    if (info.ssi_signo == SIGCHLD)
+      reap();
+    else
+      stop(info.ssi_signo == SIGUSR1);
+  }
+}
+
+void Supervisor::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid == runtime_)
+      runtime_ended(status);
+    else if (pid == init_)
+      container_ended(status);
+    else if (init_ == 0)
+      orphans_[pid] = status;
+  }
+  // The container may have ended before the runtime did, and so before it was known by its id.
+  if (const auto early = orphans_.find(init_); init_ != 0 && early != orphans_.end() && !wait_status_)
+    container_ended(early->second);
+}
+
+void Supervisor::runtime_ended(int status) {
+  runtime_ = 0;
+  start_deadline_.reset();
+  if (start_failed_) return;
+  const auto text = task_.read(kPidFile);
+  if (text) std::from_chars(text->data(), text->data() + text->size(), init_);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || init_ <= 0) {
+    init_ = 0;
+    give_up_start();
+    return;
+  }
+  running_ = Running{init_, now()};
+  error_tail_.clear();
+  if (stop_requested_) ::kill(init_, SIGKILL);
+}
+
+void Supervisor::give_up_start() {
+  start_failed_ = true;
+  if (const auto killed = cgroup_.kill_all(kKillTimeout); !killed) failure_ = killed.error();
+  drain_deadline_ = Clock::now() + kDrainTimeout;
+}
+
+Error Supervisor::start_failure() const {
+  const auto log = task_.read(kRuntimeLog);
+  return explain_runtime_failure(order_.runtime, last_word(log ? *log : "", error_tail_));
+}
+
+void Supervisor::container_ended(int status) {
+  wait_status_ = status;
+  kill_deadline_.reset();
+  out_of_memory_ = cgroup_.out_of_memory_kills() > 0;
+  // The kernel ends a PID namespace with its first process: nobody should be left.
+  (void)cgroup_.kill_all(kKillTimeout);
+  drain_deadline_ = Clock::now() + kDrainTimeout;
+}
+
+void Supervisor::stop(bool force) {
+  stop_requested_ = true;
+  if (wait_status_ || start_failed_) return;
+  if (init_ == 0) {
+    // Not started yet: it is killed as soon as it is, and a runtime that hangs is not waited for.
+    start_deadline_ = std::min(start_deadline_.value_or(Clock::time_point::max()),
+                               Clock::now() + (force ? std::chrono::milliseconds(0) : order_.grace));
+    return;
+  }
+  if (force) {
+    ::kill(init_, SIGKILL);
+  } else if (!graceful_) {
+    kill_deadline_ = Clock::now() + order_.grace;
+    graceful_.emplace(init_, cgroup_);
+    graceful_->begin();
+  }
+}
+
+void Supervisor::check_deadlines() {
+  const auto passed = [time = Clock::now()](const std::optional<Clock::time_point>& deadline) {
+    return deadline && time >= *deadline;
+  };
+  if (passed(start_deadline_)) {
+    start_deadline_.reset();
+    failure_ = Error{ErrorKind::kTimeout,
+                     stop_requested_ ? "The task was stopped before its container had started"
+                                     : fmt::format("'{}' did not start the container within {}",
+                                                   order_.runtime, format_duration(order_.start_timeout)),
+                     stop_requested_ ? "" : "'drover doctor' tries the runtime", ""};
+    ::kill(-runtime_, SIGKILL);
+    give_up_start();
+  }
+  if (passed(kill_deadline_)) {
+    kill_deadline_.reset();
+    ::kill(init_, SIGKILL);
+  }
+  if (passed(drain_deadline_))
+    for (auto& pipe : pipes_) pipe.reset();
+  if (graceful_ && !wait_status_) graceful_->proceed();
+}
+
+void Supervisor::read_output(std::size_t stream) {
+  std::array<char, 65536> buffer;
+  const auto count = ::read(pipes_[stream].get(), buffer.data(), buffer.size());
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (count <= 0) {
+    pipes_[stream].reset();
+    return;
+  }
+  const std::string_view output(buffer.data(), static_cast<std::size_t>(count));
+  logs_[stream].append(output);
+  if (stream != 1 || running_) return;
+  error_tail_ += output;
+  if (error_tail_.size() > kErrorTail) error_tail_.erase(0, error_tail_.size() - kErrorTail);
+}
+
+Ending Supervisor::ending() const {
+  Ending ending;
+  ending.stopped = stop_requested_;
+  ending.finished_at = now();
+  if (WIFEXITED(*wait_status_)) {
+    ending.exit_status = WEXITSTATUS(*wait_status_);
+  } else {
+    const int signal = graceful_ && graceful_->replaced_signal() ? SIGTERM : WTERMSIG(*wait_status_);
+    ending.exit_status = 128 + signal;
+    ending.message = fmt::format("ended by signal {} ({})", signal, ::strsignal(signal));
+  }
+  if (out_of_memory_ && ending.exit_status != 0) {
+    ending.out_of_memory = true;
+    ending.message = "out of memory: it needed more than its limit";
+  }
+  return ending;
+}
+
+}  // namespace drover::container

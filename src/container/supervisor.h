@@ -1,0 +1,81 @@
+#pragma once
+
+// Sees one container through: has the OCI runtime start it, writes its output into the logs, stops it on
+// signals, and says how it ended. One thread, one poll loop. The caller is the subreaper, has blocked the
+// signals that are listened to, and has mounted the root file system. Not thread safe.
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/result.h"
+#include "container/cgroup.h"
+#include "container/containerizer.h"
+#include "container/graceful_stop.h"
+#include "container/log_writer.h"
+#include "container/order.h"
+
+namespace drover::container {
+
+/// SIGTERM, SIGINT, SIGUSR1 and SIGCHLD: who spawns a shim blocks them.
+sigset_t supervised_signals();
+
+class Supervisor {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The references must outlive it.
+  Supervisor(const Order& order, const Directory& task, const Cgroup& cgroup, std::array<LogWriter, 2> logs);
+
+  /// Until the container has ended, or an Error when it could not be started. `started` is called in between.
+  Result<Ending> run(const std::function<void(const Running&)>& started);
+  /// Whether somebody asked it to stop.
+  bool stop_requested() const { return stop_requested_; }
+
+ private:
+  Status spawn_runtime();
+  void loop(const std::function<void(const Running&)>& started);
+  bool finished() const;
+  int poll_timeout() const;
+  void read_signals();
+  void reap();
+  void runtime_ended(int status);
+  void container_ended(int status);
+  void stop(bool force);
+  void give_up_start();
+  void check_deadlines();
+  void read_output(std::size_t stream);
+  Error start_failure() const;
+  Ending ending() const;
+
+  const Order& order_;
+  const Directory& task_;
+  const Cgroup& cgroup_;
+  std::array<LogWriter, 2> logs_;
+  std::array<UniqueFd, 2> pipes_;
+  UniqueFd signals_;
+  pid_t runtime_ = 0;
+  pid_t init_ = 0;
+  std::map<pid_t, int> orphans_;  ///< reaped before it was known whether one of them is the container
+  std::string error_tail_;        ///< the end of standard error until the container runs
+  std::optional<Running> running_;
+  std::optional<int> wait_status_;  ///< of the container's first process
+  bool start_failed_ = false;
+  std::optional<Error> failure_;  ///< other than what the runtime says of itself
+  std::optional<GracefulStop> graceful_;
+  bool stop_requested_ = false;
+  bool out_of_memory_ = false;
+  std::optional<Clock::time_point> start_deadline_;
+  std::optional<Clock::time_point> kill_deadline_;
+  std::optional<Clock::time_point> drain_deadline_;
+};
+
+}  // namespace drover::container

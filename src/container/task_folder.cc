@@ -1,0 +1,91 @@
+#include "container/task_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace drover::container {
+namespace {
+
+constexpr std::size_t kMaxIdLength = 128;
+constexpr auto kSignatureWait = std::chrono::seconds(2);
+constexpr auto kSignaturePoll = std::chrono::milliseconds(5);
+
+bool is_id_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+         c == '.';
+}
+
+Result<UniqueFd> open_lock(const Directory& task) {
+  return task.open_file(kLockFile, O_RDWR | O_CREAT, 0600);
+}
+
+/// 0 while nobody has signed.
+Result<pid_t> signature(const Directory& task) {
+  DROVER_TRY(const auto text, task.read(kLockFile));
+  pid_t pid = 0;
+  std::from_chars(text.data(), text.data() + text.size(), pid);
+  return pid;
+}
+
+}  // namespace
+
+Status check_task_id(const std::string& id) {
+  const bool good = !id.empty() && id.size() <= kMaxIdLength && id.front() != '.' && id.front() != '-' &&
+                    std::all_of(id.begin(), id.end(), is_id_character);
+  if (good) return {};
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' cannot be the id of a task", id));
+}
+
+Status replace_file(const Directory& folder, const std::string& name, std::string_view content) {
+  const auto temporary = "." + name + ".new";
+  const auto shown = fmt::format("{}/{}", folder.path(), name);
+  DROVER_TRY(const auto file, folder.open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  DROVER_CHECK_OK(write_all(file.get(), content, shown));
+  if (::renameat(folder.fd(), temporary.c_str(), folder.fd(), name.c_str()) != 0)
+    return fail_errno(fmt::format("Failed to write '{}'", shown), errno);
+  return {};
+}
+
+Result<UniqueFd> try_lock(const Directory& task) {
+  DROVER_TRY(auto lock, open_lock(task));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) return UniqueFd();
+  return fail_errno(fmt::format("Failed to lock '{}/{}'", task.path(), kLockFile), errno);
+}
+
+Status sign_lock(int lock) {
+  const auto text = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, text.data(), text.size(), 0) < 0)
+    return fail_errno("Failed to sign the shim's lock", errno);
+  return {};
+}
+
+Result<UniqueFd> lock_holder(const Directory& task) {
+  const auto deadline = std::chrono::steady_clock::now() + kSignatureWait;
+  while (true) {
+    DROVER_TRY(const auto before, try_lock(task));
+    if (before.valid()) return UniqueFd();
+    DROVER_TRY(const auto pid, signature(task));
+    UniqueFd holder(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+    DROVER_TRY(const auto after, try_lock(task));
+    DROVER_TRY(const auto still, signature(task));
+    if (holder.valid() && !after.valid() && still == pid) return holder;
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(ErrorKind::kUnavailable,
+                  fmt::format("Somebody holds '{}/{}' without saying who", task.path(), kLockFile),
+                  "look for the process with 'lslocks'");
+    std::this_thread::sleep_for(kSignaturePoll);
+  }
+}
+
+}  // namespace drover::container

@@ -1,0 +1,56 @@
+#pragma once
+
+// The folder of one task, <state>/tasks/<id>: which file means what. Everything in it but the sandbox belongs
+// to root and is out of the task's reach.
+//
+//   launch.json   the shim's order; removed under the lock when a task turns out never to have started
+//   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
+//   started       made once, durably, before anything of the task can run: whoever finds it never runs again
+//   status.json   running or ended, replaced atomically
+//   bundle/       config.json for the OCI runtime
+//   upper/ work/  the writable layer of an image task
+//   root/         where the root file system is mounted, seen only in the shim's own mount namespace
+//   runtime/      the OCI runtime's own state
+//   runtime.log   what the OCI runtime had to say
+//   sandbox/      stdout, stderr and the task's own files (M13); belongs to the task's user
+
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/result.h"
+
+namespace drover::container {
+
+inline constexpr const char* kOrderFile = "launch.json";
+inline constexpr const char* kLockFile = "shim.lock";
+inline constexpr const char* kStartedFile = "started";
+inline constexpr const char* kStatusFile = "status.json";
+inline constexpr const char* kPidFile = "pid";
+inline constexpr const char* kBundle = "bundle";
+inline constexpr const char* kUpper = "upper";
+inline constexpr const char* kWork = "work";
+inline constexpr const char* kRoot = "root";
+inline constexpr const char* kRuntimeState = "runtime";
+inline constexpr const char* kRuntimeLog = "runtime.log";
+inline constexpr const char* kSandbox = "sandbox";
+
+/// Task ids become folder, cgroup and container names: letters, digits, '_', '.', '-'; at most 128; no dot
+/// first.
+Status check_task_id(const std::string& id);
+
+/// Replaces a file (0600) atomically but not durably: for what is of no use after the machine went down.
+Status replace_file(const Directory& folder, const std::string& name, std::string_view content);
+
+/// Takes the shim's lock if it is free. The result is invalid (not an error) when somebody else holds it.
+/// The lock lasts as long as the descriptor, which no child inherits.
+Result<UniqueFd> try_lock(const Directory& task);
+/// Writes this process's id into the lock that it holds.
+Status sign_lock(int lock);
+/// A pidfd of the process that holds the lock; invalid when nobody does. Waits a moment for a holder that has
+/// not signed yet. A process id that was used again is not mistaken for the holder: the lock is looked at
+/// again after the pidfd was opened.
+Result<UniqueFd> lock_holder(const Directory& task);
+
+}  // namespace drover::container
