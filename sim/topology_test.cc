@@ -19,8 +19,9 @@ TEST(CommonAncestor, FollowsTheBridges) {
   EXPECT_EQ(level(dgx1, 0, 1), NVML_TOPOLOGY_SINGLE);
   EXPECT_EQ(level(dgx1, 0, 2), NVML_TOPOLOGY_HOSTBRIDGE);
   EXPECT_EQ(level(dgx1, 0, 4), NVML_TOPOLOGY_SYSTEM);
+  EXPECT_EQ(level(shipped("pcie4"), 2, 3), NVML_TOPOLOGY_MULTIPLE);
   const auto mixed = shipped("mixed");
-  EXPECT_EQ(level(mixed, 0, 1), NVML_TOPOLOGY_MULTIPLE);
+  EXPECT_EQ(level(mixed, 0, 1), NVML_TOPOLOGY_SINGLE);
   EXPECT_EQ(level(mixed, 2, 3), NVML_TOPOLOGY_NODE);
 }
 

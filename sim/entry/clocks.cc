@@ -42,10 +42,12 @@ std::optional<unsigned int> application_clock(const Call& call, nvmlClockType_t 
   return max_clock(call.model, type);
 }
 
-nvmlReturn_t idle_engine(const char* function, nvmlDevice_t device, unsigned int* percent,
+/// An engine that cards have since `compute_major`, and that nothing uses.
+nvmlReturn_t idle_engine(const char* function, nvmlDevice_t device, int compute_major, unsigned int* percent,
                          unsigned int* period_us) noexcept {
-  return with_device(function, device, [&](const Call&) {
+  return with_device(function, device, [&](const Call& call) {
     if (period_us == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (call.model.compute_major < compute_major) return NVML_ERROR_NOT_SUPPORTED;
     *period_us = kSamplePeriodUs;
     return answer(percent, 0);
   });
@@ -229,19 +231,19 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
 }
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* percent,
                                              unsigned int* period_us) {
-  return idle_engine(__func__, device, percent, period_us);
+  return idle_engine(__func__, device, 3, percent, period_us);
 }
 nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int* percent,
                                              unsigned int* period_us) {
-  return idle_engine(__func__, device, percent, period_us);
+  return idle_engine(__func__, device, 3, percent, period_us);
 }
 nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int* percent,
                                          unsigned int* period_us) {
-  return idle_engine(__func__, device, percent, period_us);
+  return idle_engine(__func__, device, 8, percent, period_us);
 }
 nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int* percent,
                                          unsigned int* period_us) {
-  return idle_engine(__func__, device, percent, period_us);
+  return idle_engine(__func__, device, 8, percent, period_us);
 }
 
 // One sample, taken now. Without a buffer the caller asks how much room to bring.

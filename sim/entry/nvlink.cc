@@ -1,5 +1,7 @@
 // NVLink, link by link.
 
+#include <array>
+
 #include "sim/entry/call.h"
 #include "sim/topology.h"
 
@@ -35,7 +37,9 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nv
 
 nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int* version) {
   return with_link(__func__, device, link, [&](const Call& call, const LinkEnd&) {
-    return answer(version, call.machine.profile().nvlink.version);
+    static constexpr std::array kVersions{NVML_NVLINK_VERSION_1_0, NVML_NVLINK_VERSION_2_0,
+                                          NVML_NVLINK_VERSION_3_0, NVML_NVLINK_VERSION_4_0};
+    return answer(version, kVersions.at(static_cast<std::size_t>(call.machine.profile().nvlink.version) - 1));
   });
 }
 

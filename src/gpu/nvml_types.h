@@ -301,6 +301,14 @@ typedef enum nvmlNvLinkCapability_enum {
   NVML_NVLINK_CAP_COUNT
 } nvmlNvLinkCapability_t;
 
+// What nvmlDeviceGetNvLinkVersion answers: an ordinal, not the version's own number.
+enum {
+  NVML_NVLINK_VERSION_1_0 = 1,
+  NVML_NVLINK_VERSION_2_0 = 2,
+  NVML_NVLINK_VERSION_3_0 = 4,
+  NVML_NVLINK_VERSION_4_0 = 6
+};
+
 typedef enum nvmlNvLinkErrorCounter_enum {
   NVML_NVLINK_ERROR_DL_REPLAY = 0,
   NVML_NVLINK_ERROR_DL_RECOVERY = 1,
