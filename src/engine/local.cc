@@ -37,8 +37,9 @@ container::Watcher LocalEngine::watcher() {
           }};
 }
 
-void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer) {
+void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
   containerizer_ = std::move(containerizer);
+  view_.runtime = std::move(runtime);
   for (const auto& [id, record] : state_.tasks) {
     if (control::owns_resources(record.state))
       recover(id);
@@ -52,7 +53,7 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer)
 }
 
 void LocalEngine::tick() {
-  retry_unsaved();
+  for (const auto& id : std::exchange(unfound_, {})) recover(id);
   happened(control::event::Tick{});
 }
 
@@ -188,6 +189,8 @@ void LocalEngine::recover(const std::string& id) {
         if (!recovered) {
           // Its GPUs stay its own: better a GPU idle than one given twice.
           ports_.log(fmt::format("Failed to find task '{}' again: {}", id, to_string(recovered.error())));
+          unfound_.insert(id);
+          ports_.wake_at(ports_.now() + kRetry);
           return;
         }
         if (*found == container::Found::kNever) happened(control::event::NeverStarted{id});

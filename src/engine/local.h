@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,13 +38,14 @@ struct Ports {
 
 class LocalEngine final : public Daemon {
  public:
-  /// `view` holds what is constant about the node: name, disk, runtime, cgroups.
+  /// `view` holds what is constant about the node: name, disk, cgroups.
   LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view);
 
   /// For the Containerizer's constructor: what it sees becomes events on the strand.
   container::Watcher watcher();
   /// Starts work: finds the tasks of an earlier life again, then launches what waits.
-  void start(std::unique_ptr<container::Containerizer> containerizer);
+  /// `runtime` is shown to people: "runc 1.1.5".
+  void start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   void tick();
   /// GPUs were looked at again.
   void set_inventory(gpu::Inventory inventory);
@@ -89,6 +91,7 @@ class LocalEngine final : public Daemon {
   NodeView view_;
   std::unique_ptr<container::Containerizer> containerizer_;
   std::deque<control::Event> unsaved_;
+  std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   std::map<std::string, std::deque<Work>> chains_;
   Feed feed_;
 };

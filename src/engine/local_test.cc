@@ -111,7 +111,7 @@ class LocalEngineTest : public testing::Test {
     ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };
     engine_ = std::make_unique<LocalEngine>(ports, std::move(*journal),
                                             control::restore(std::move(records), node(gpus)), NodeView{});
-    engine_->start(std::make_unique<FakeContainerizer>(world_));
+    engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
     run();
   }
   void run() {

@@ -1,0 +1,169 @@
+#include "doctor.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "container/cgroup.h"
+#include "container/oci.h"
+#include "driver/files.h"
+#include "gpu/device_files.h"
+#include "gpu/discovery.h"
+#include "gpu/simulation.h"
+#include "hardware.h"
+
+namespace drover {
+namespace {
+
+using cli::Check;
+using State = Check::State;
+
+Check from_error(std::string name, State state, const Error& error) {
+  return {std::move(name), state, error.message, error.hint};
+}
+
+Check check_root() {
+  if (::geteuid() == 0) return {"root", State::kFound, "this program runs as root", ""};
+  return {"root", State::kWarning, fmt::format("this program runs as uid {}", ::geteuid()),
+          "'drover serve' needs root; the other commands do not"};
+}
+
+Check check_kernel() {
+  utsname system{};
+  ::uname(&system);
+  const auto found = fmt::format("Linux {} on {}", system.release, system.machine);
+  int major = 0, minor = 0;
+  if (std::sscanf(system.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 12)))
+    return {"kernel", State::kFound, found, ""};
+  return {"kernel", State::kMissing, found, "use Linux 5.12 or newer (openat2, mount_setattr)"};
+}
+
+Check check_cgroups() {
+  const auto hierarchies = container::find_hierarchies();
+  if (!hierarchies) return from_error("cgroups", State::kMissing, hierarchies.error());
+  const auto mode = container::cgroup_mode(*hierarchies);
+  if (mode == "none")
+    return {"cgroups", State::kMissing, "none are mounted", "mount cgroup2 at /sys/fs/cgroup"};
+  return {"cgroups", State::kFound, std::string(mode), ""};
+}
+
+Check check_overlay() {
+  const auto known = read_file("/proc/filesystems");
+  if (known && known->find("\toverlay\n") != std::string::npos)
+    return {"overlayfs", State::kFound, "in the kernel", ""};
+  return {"overlayfs", State::kWarning, "the kernel has not loaded it",
+          "load it for image tasks: modprobe overlay"};
+}
+
+std::vector<Check> check_runtimes() {
+  if (::geteuid() != 0)
+    return {{"OCI runtime", State::kWarning, "it can be tried only by root", "run 'drover doctor' as root"}};
+  std::string pattern = std::filesystem::temp_directory_path() / "drover-doctor-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr)
+    return {from_error("OCI runtime", State::kMissing,
+                       errno_error("Failed to make a folder to try it in", errno))};
+  container::OciOptions options;
+  options.state = pattern;
+  options.launching.executable = "/proc/self/exe";
+  const auto reports = container::find_runtimes(options);
+  std::error_code ignored;
+  std::filesystem::remove_all(pattern, ignored);
+  if (!reports) return {from_error("OCI runtime", State::kMissing, reports.error())};
+  std::vector<Check> checks;
+  const bool any_works = !reports->empty() && reports->back().works();
+  for (const auto& report : *reports) {
+    const auto name = fmt::format("OCI runtime {}", report.name);
+    if (report.works())
+      checks.push_back({name, State::kFound, fmt::format("{}, and it ran a container", report.version), ""});
+    else
+      checks.push_back(from_error(name, any_works ? State::kWarning : State::kMissing, *report.refused));
+  }
+  return checks;
+}
+
+Check check_kernel_driver() {
+  const auto version = read_file("/proc/driver/nvidia/version");
+  if (version) return {"NVIDIA kernel driver", State::kFound, version->substr(0, version->find('\n')), ""};
+  const auto cards = gpu::Kernel().nvidia_gpus().size();
+  if (cards == 0)
+    return {"NVIDIA kernel driver", State::kWarning, "no NVIDIA GPU is in this machine",
+            "try a simulated one: drover serve --simulate dgx-a100"};
+  return {"NVIDIA kernel driver", State::kMissing,
+          fmt::format("not loaded, though the machine has {} NVIDIA GPUs", cards),
+          "install the driver and load it: modprobe nvidia"};
+}
+
+void check_gpus(std::vector<Check>& checks) {
+  // Without an NVIDIA card everything about GPUs is only worth a remark.
+  const auto missing = gpu::Kernel().nvidia_gpus().empty() ? State::kWarning : State::kMissing;
+  const auto nvml = gpu::Nvml::load();
+  if (!nvml) {
+    checks.push_back(from_error("NVML", missing, nvml.error()));
+    return;
+  }
+  checks.push_back({"NVML", State::kFound, fmt::format("driver {}", nvml->driver_version()), ""});
+  const auto inventory = gpu::discover(nvml, {});
+  for (const auto& device : inventory.devices)
+    checks.push_back({fmt::format("GPU {}", device.index),
+                      device.unfit.empty() ? State::kFound : State::kMissing,
+                      device.unfit.empty() ? fmt::format("{} {}", device.model, device.uuid) : device.unfit,
+                      device.unfit.empty() ? "" : "look at the kernel's log: dmesg | grep -i nvrm"});
+  const auto nodes = gpu::control_device_nodes("/dev");
+  if (nodes)
+    checks.push_back(
+        {"device nodes", State::kFound, fmt::format("{} control devices in /dev", nodes->size()), ""});
+  else
+    checks.push_back(from_error("device nodes", missing, nodes.error()));
+  driver::FindOptions find;
+  find.version = nvml->driver_version();
+  const auto files = driver::find(find);
+  if (files)
+    checks.push_back({"driver files", State::kFound,
+                      fmt::format("{} of version {}", files->files.size(), files->version), ""});
+  else
+    checks.push_back(from_error("driver files", missing, files.error()));
+}
+
+Check check_simulator() {
+  const auto places = gpu::simulator_places();
+  if (!places) return from_error("simulator", State::kWarning, places.error());
+  for (const auto& library : places->libraries)
+    if (::access(library.c_str(), R_OK) == 0) return {"simulator", State::kFound, library, ""};
+  return {"simulator", State::kWarning, "its library is not beside the program",
+          "install Drover's simulator files"};
+}
+
+Check check_disk() {
+  std::filesystem::path folder = cli::ServeOptions().state;
+  while (!std::filesystem::exists(folder)) folder = folder.parent_path();
+  struct statvfs space{};
+  if (::statvfs(folder.c_str(), &space) != 0)
+    return from_error("disk", State::kMissing,
+                      errno_error(fmt::format("Failed to look at '{}'", folder.string()), errno));
+  const auto free = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+  constexpr std::uint64_t kEnough = 1ULL << 30;
+  const auto found = fmt::format("{} free for '{}'", format_bytes(free), cli::ServeOptions().state);
+  if (free >= kEnough) return {"disk", State::kFound, found, ""};
+  return {"disk", State::kWarning, found, "free some space, or choose another folder with --state"};
+}
+
+}  // namespace
+
+std::vector<Check> examine_machine() {
+  std::vector<Check> checks = {check_kernel(), check_root(), check_cgroups(), check_overlay()};
+  for (auto& check : check_runtimes()) checks.push_back(std::move(check));
+  checks.push_back(check_kernel_driver());
+  check_gpus(checks);
+  checks.push_back(check_simulator());
+  checks.push_back(check_disk());
+  return checks;
+}
+
+}  // namespace drover

@@ -1,0 +1,82 @@
+#include "hardware.h"
+
+#include <fmt/format.h>
+
+#include "driver/cdi.h"
+#include "driver/files.h"
+#include "driver/volume.h"
+#include "gpu/device_files.h"
+
+namespace drover {
+
+Result<Hardware> Hardware::open(const HardwareOptions& options) {
+  Hardware hardware;
+  hardware.options_ = options;
+  if (options.simulate.empty()) {
+    hardware.nvml_ = std::make_unique<Result<gpu::Nvml>>(gpu::Nvml::load());
+    DROVER_TRY(hardware.host_, gpu::host_facts(options.state));
+  } else {
+    DROVER_TRY(const auto places, gpu::simulator_places());
+    DROVER_TRY(hardware.simulation_, gpu::prepare_simulation(options.simulate, options.state, places));
+    hardware.device_folder_ = hardware.simulation_->device_folder;
+    hardware.nvml_ = std::make_unique<Result<gpu::Nvml>>(gpu::Nvml::load(hardware.simulation_->library));
+    DROVER_TRY(hardware.host_, gpu::simulated_host_facts(hardware.simulation_->profile_file));
+  }
+  if (!options.driver_root.empty()) DROVER_CHECK_OK(hardware.volume());
+  return hardware;
+}
+
+gpu::Inventory Hardware::look() const {
+  gpu::DiscoveryOptions discovery;
+  discovery.numa = host_.numa;
+  if (simulation_) {
+    discovery.kernel = std::nullopt;
+    discovery.simulation = simulation_->profile;
+  }
+  return gpu::discover(*nvml_, discovery);
+}
+
+Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::Device>& devices) const {
+  std::vector<gpu::DeviceNode> nodes;
+  for (const auto& device : devices) {
+    if (!device.minor)
+      return fail(ErrorKind::kUnavailable,
+                  fmt::format("GPU {} ({}) does not tell its device node", device.index, device.uuid));
+    DROVER_TRY(auto node, gpu::gpu_device_node(device_folder_, *device.minor));
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+Result<std::string> Hardware::volume() const {
+  driver::FindOptions find;
+  if (simulation_) {
+    find.root = simulation_->driver_root;
+    find.data_files = simulation_->data_files;
+  }
+  if (!options_.driver_root.empty()) find.root = options_.driver_root;
+  if (nvml_->has_value()) find.version = (*nvml_)->driver_version();
+  DROVER_TRY(const auto files, driver::find(find));
+  DROVER_TRY(const auto built, driver::build_volume(files, options_.state + "/driver"));
+  return built.path;
+}
+
+Result<container::DriverSupply> Hardware::driver_supply() const {
+  container::DriverSupply supply;
+  DROVER_TRY(supply.control_devices, gpu::control_device_nodes(device_folder_));
+  DROVER_TRY(auto folder, volume());
+  supply.volume = container::ReadOnlyMount{std::move(folder), driver::kContainerFolder};
+  return supply;
+}
+
+Result<std::string> Hardware::cdi_specification() const {
+  driver::CdiInput input;
+  input.inventory = look();
+  input.device_folder = device_folder_;
+  DROVER_TRY(input.gpu_nodes, nodes_of(input.inventory.devices));
+  DROVER_TRY(input.control_nodes, gpu::control_device_nodes(device_folder_));
+  DROVER_TRY(input.volume, volume());
+  return driver::cdi_specification(input);
+}
+
+}  // namespace drover

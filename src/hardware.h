@@ -1,0 +1,55 @@
+#pragma once
+
+// The GPUs, the driver and the host that this process serves: the real ones, or those of a simulator profile.
+// Puts the rooms gpu and driver together for `serve`, `doctor` and `cdi`. Thread safe after open().
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "container/containerizer.h"
+#include "gpu/discovery.h"
+#include "gpu/host.h"
+#include "gpu/nvml.h"
+#include "gpu/simulation.h"
+
+namespace drover {
+
+struct HardwareOptions {
+  std::string state;        ///< folder
+  std::string simulate;     ///< profile; "" for the real machine
+  std::string driver_root;  ///< "" for the host's own root
+};
+
+class Hardware {
+ public:
+  /// A machine without GPUs is fine. Fails for a profile that is not known and for a driver root without a
+  /// driver.
+  static Result<Hardware> open(const HardwareOptions& options);
+
+  /// Looks at the GPUs now; blocks while the driver answers.
+  gpu::Inventory look() const;
+  const gpu::HostFacts& host() const { return host_; }
+  bool has_driver() const { return nvml_->has_value(); }
+
+  Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
+  /// Builds the driver volume when it is not there; blocks.
+  Result<container::DriverSupply> driver_supply() const;
+  /// The CDI specification of all GPUs (M3), as JSON text.
+  Result<std::string> cdi_specification() const;
+
+ private:
+  Hardware() = default;
+  Result<std::string> volume() const;
+
+  HardwareOptions options_;
+  std::optional<gpu::Simulation> simulation_;
+  std::unique_ptr<Result<gpu::Nvml>> nvml_;
+  gpu::HostFacts host_;
+  std::string device_folder_ = "/dev";
+};
+
+}  // namespace drover

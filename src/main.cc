@@ -1,0 +1,20 @@
+// The program: hands the command line to the CLI, with the parts that work on this machine itself.
+
+#include <string_view>
+
+#include "cli/cli.h"
+#include "container/shim.h"
+#include "doctor.h"
+#include "serve.h"
+
+int main(int argc, char** argv) {
+  using namespace drover;
+  // A shim is started for every task: it goes its own short way.
+  if (argc == 3 && std::string_view(argv[1]) == "shim")
+    return container::run_shim(argv[2], container::kShimWordDescriptor);
+  cli::Hooks hooks;
+  hooks.version = DROVER_VERSION;
+  hooks.serve = serve;
+  hooks.doctor = examine_machine;
+  return cli::run_cli(argc, argv, hooks);
+}

@@ -1,0 +1,247 @@
+#include "serve.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "api/credentials.h"
+#include "api/server.h"
+#include "base/decode.h"
+#include "base/files.h"
+#include "container/cgroup.h"
+#include "container/oci.h"
+#include "engine/local.h"
+#include "hardware.h"
+#include "image/store.h"
+#include "store/journal.h"
+
+namespace drover {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::size_t kPoolThreads = 32;
+constexpr std::chrono::seconds kLookAtGpus{10};
+constexpr std::chrono::minutes kHouseKeeping{10};
+
+TimePoint wall_clock() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:04x}", random(), random() & 0xffff);
+}
+
+Result<std::vector<control::TaskRecord>> read_records(store::Journal& journal, const std::string& path) {
+  DROVER_TRY(const auto entries, journal.load());
+  std::vector<control::TaskRecord> records;
+  for (const auto& [id, text] : entries) {
+    auto value = parse_json(text, fmt::format("Task '{}' in the state file", id));
+    auto record =
+        value ? control::decode_record(*value) : Result<control::TaskRecord>(Failure(value.error()));
+    if (!record)
+      return fail(
+          ErrorKind::kCorrupt,
+          fmt::format("The state file '{}' is damaged: task '{}': {}", path, id, record.error().message),
+          "restore it from a backup, or move it aside to start with no tasks", path);
+    records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// One running daemon: the parts, and the threads that carry them.
+class Service {
+ public:
+  Service(const cli::ServeOptions& options, Hardware hardware, image::Store images)
+      : options_(options),
+        hardware_(std::move(hardware)),
+        images_(std::move(images)),
+        signals_(context_),
+        alarm_(context_),
+        gpu_timer_(context_) {}
+
+  ~Service() {
+    pool_.stop();
+    pool_.join();
+  }
+
+  Status start() {
+    const auto journal_path = options_.state + "/state.db";
+    DROVER_TRY(auto journal, store::Journal::open(journal_path));
+    DROVER_TRY(auto records, read_records(journal, journal_path));
+    const auto& facts = hardware_.host();
+    placement::Node node{hardware_.look(), facts.cpus * 1000LL, facts.memory_bytes};
+    engine::NodeView view;
+    view.name = host_name();
+    view.disk_bytes = facts.disk_bytes;
+    DROVER_TRY(const auto hierarchies, container::find_hierarchies());
+    view.cgroups = container::cgroup_mode(hierarchies);
+    report(node.inventory);
+    engine_ = std::make_unique<engine::LocalEngine>(
+        ports(), std::move(journal), control::restore(std::move(records), std::move(node)), std::move(view));
+    DROVER_TRY(auto containerizer,
+               container::OciContainerizer::create(container_options(), engine_->watcher()));
+    DROVER_TRY(auto runtime, working_runtime(containerizer->runtimes()));
+    engine_->start(std::move(containerizer), std::move(runtime));
+    DROVER_CHECK_OK(listen());
+    spdlog::info("This node offers {}", engine_->node().resources);
+    wake_at(wall_clock() + kHouseKeeping);
+    look_at_gpus_later();
+    return {};
+  }
+
+  void run() {
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
+    signals_.async_wait([this](const auto& error, int) {
+      if (error) return;
+      spdlog::info("Stopping; tasks go on and are found again at the next start");
+      server_->stop();
+      context_.stop();
+    });
+    context_.run();
+  }
+
+ private:
+  engine::Ports ports() {
+    engine::Ports ports;
+    ports.post = [this](engine::Work work) { asio::post(context_, std::move(work)); };
+    ports.pool = [this](engine::Work work) { asio::post(pool_, std::move(work)); };
+    ports.now = wall_clock;
+    ports.wake_at = [this](TimePoint at) { wake_at(at); };
+    ports.new_id = random_id;
+    ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
+    ports.driver_supply = [this] { return hardware_.driver_supply(); };
+    return ports;
+  }
+
+  container::OciOptions container_options() {
+    container::OciOptions options;
+    options.state = options_.state;
+    options.runtime = options_.runtime;
+    options.launching.executable = "/proc/self/exe";
+    options.launching.prepare_image = [this](const auto& reference, const User& reader) {
+      return images_.prepare(reference, reader);
+    };
+    options.launching.hidden = {std::filesystem::path(options_.socket).parent_path()};
+    return options;
+  }
+
+  /// A runtime that was asked for must work; without any, the daemon still finds its tasks again and says so.
+  Result<std::string> working_runtime(const std::vector<container::RuntimeReport>& reports) {
+    if (!reports.empty() && reports.back().works()) return reports.back().name + " " + reports.back().version;
+    const auto error = container::no_runtime(reports);
+    if (!options_.runtime.empty()) return Failure(error);
+    spdlog::warn("{}", to_string(error));
+    return std::string("none");
+  }
+
+  Status listen() {
+    api::ServerOptions options;
+    options.socket_path = options_.socket;
+    options.version = DROVER_VERSION;
+    if (!options_.listen.empty()) {
+      DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
+      const auto path = options_.state + "/credentials";
+      DROVER_TRY(options.credentials, api::open_credentials(path));
+      spdlog::info("Secrets for TCP are in '{}'", path);
+    }
+    DROVER_TRY(server_, api::Server::start(context_, *engine_, std::move(options)));
+    spdlog::info("Serving on '{}'", options_.socket);
+    if (const auto address = server_->tcp_address())
+      spdlog::info("Serving on http://{}", api::to_string(*address));
+    return {};
+  }
+
+  void report(const gpu::Inventory& inventory) {
+    if (inventory.simulated) spdlog::info("GPUs are simulated: profile '{}'", inventory.simulation);
+    for (const auto& problem : inventory.problems) spdlog::warn("{}", to_string(problem));
+    for (const auto& device : inventory.devices) {
+      spdlog::info("GPU {}: {} {}", device.index, device.model, device.uuid);
+      for (const auto& problem : device.problems)
+        spdlog::warn("GPU {}: {}", device.index, to_string(problem));
+    }
+  }
+
+  void wake_at(TimePoint at) {
+    if (alarm_.expiry() > std::chrono::steady_clock::now() && at >= alarm_at_) return;
+    alarm_at_ = at;
+    alarm_.expires_after(at - wall_clock());
+    alarm_.async_wait([this](const auto& error) {
+      if (error) return;
+      engine_->tick();
+      wake_at(wall_clock() + kHouseKeeping);
+    });
+  }
+
+  void look_at_gpus_later() {
+    gpu_timer_.expires_after(kLookAtGpus);
+    gpu_timer_.async_wait([this](const auto& error) {
+      if (error) return;
+      // A card that answers slowly must not hold up anyone.
+      asio::post(pool_, [this] {
+        auto inventory = std::make_shared<gpu::Inventory>(hardware_.look());
+        asio::post(context_, [this, inventory] {
+          engine_->set_inventory(std::move(*inventory));
+          look_at_gpus_later();
+        });
+      });
+    });
+  }
+
+  cli::ServeOptions options_;
+  Hardware hardware_;
+  image::Store images_;
+  asio::io_context context_{1};
+  asio::thread_pool pool_{kPoolThreads};
+  asio::signal_set signals_;
+  asio::steady_timer alarm_;
+  asio::steady_timer gpu_timer_;
+  TimePoint alarm_at_{};
+  std::unique_ptr<engine::LocalEngine> engine_;
+  std::unique_ptr<api::Server> server_;
+};
+
+Status run_service(const cli::ServeOptions& options) {
+  if (::geteuid() != 0)
+    return fail(ErrorKind::kPermissionDenied,
+                "'drover serve' makes containers and device nodes, which only root may do",
+                "start it with sudo, or as a service");
+  DROVER_TRY(const auto folder, Directory::create(options.state, 0711));
+  DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root}));
+  DROVER_TRY(auto images, image::Store::open(options.state + "/images"));
+  Service service(options, std::move(hardware), std::move(images));
+  DROVER_CHECK_OK(service.start());
+  service.run();
+  return {};
+}
+
+}  // namespace
+
+Status serve(const cli::ServeOptions& options) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("drover"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  ::signal(SIGPIPE, SIG_IGN);
+  return run_service(options);
+}
+
+}  // namespace drover
