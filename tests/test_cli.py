@@ -1,0 +1,117 @@
+"""What the command line offers to people and to scripts, besides running tasks."""
+
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+import drover
+
+LISTINGS = (["ps"], ["ps", "--all"], ["gpus"], ["topo"], ["version"], ["doctor"])
+
+
+class CliTest(drover.DaemonTest):
+    profile = "k80"
+
+    def test_every_command_explains_itself(self):
+        overview = self.daemon.cli("--help")
+        self.assertEqual(overview.status, 0, overview)
+        commands = re.findall(r"^  ([a-z]+)\b", overview.out, re.MULTILINE)
+        self.assertTrue({"serve", "run", "ps", "logs", "stop", "gpus", "topo", "explain", "doctor", "version"} <= set(commands),
+                        overview.out)
+        for command in commands:
+            with self.subTest(command=command):
+                explained = self.daemon.cli(command, "--help")
+                self.assertEqual(explained.status, 0, explained)
+                self.assertIn(command, explained.out)
+
+    def test_every_listing_speaks_json(self):
+        for words in LISTINGS:
+            with self.subTest(words=words):
+                ran = self.daemon.cli(*words, "--json")
+                json.loads(ran.out)
+
+    def test_every_listing_of_simulated_gpus_says_so(self):
+        for words in (["ps"], ["gpus"], ["topo"]):
+            with self.subTest(words=words):
+                self.assertIn("simulated", self.daemon.cli(*words).out)
+
+    def test_a_misspelt_command_or_option_is_recognised(self):
+        for words, meant in ((["rum", "--", "true"], "run"), (["run", "--gpu", "1", "--", "true"], "--gpus")):
+            with self.subTest(words=words):
+                ran = self.daemon.cli(*words)
+                self.assertNotEqual(ran.status, 0)
+                self.assertIn(meant, ran.err)
+
+    def test_shells_accept_the_completion(self):
+        for shell, check in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])):
+            with self.subTest(shell=shell):
+                ran = self.daemon.cli("completion", shell)
+                self.assertEqual(ran.status, 0, ran)
+                self.assertIn("drover", ran.out)
+                if shutil.which(shell):
+                    checked = subprocess.run(check, input=ran.out, capture_output=True, text=True)
+                    self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+    def test_bash_completes_commands_and_options(self):
+        script = self.daemon.cli("completion", "bash").out
+        asked = script + '\nCOMP_WORDS=(drover run --gp); COMP_CWORD=2; COMP_LINE="drover run --gp"; COMP_POINT=15\n' \
+            'spec=$(complete -p drover); function=${spec#*-F }; function=${function%% *}; $function; echo "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "--norc", "-c", asked], capture_output=True, text=True)
+        self.assertIn("--gpus", done.stdout, done.stderr)
+
+    def test_the_man_page_is_well_formed(self):
+        pages = sorted((drover.ROOT / "docs").rglob("*.1")) + sorted((drover.ROOT / "packaging").rglob("*.1"))
+        self.assertTrue(pages, "there is no man page")
+        if not shutil.which("groff"):
+            self.skipTest("groff is not installed")
+        for page in pages:
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(page)], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_doctor_has_a_line_for_each_prerequisite(self):
+        ran = self.daemon.cli("doctor")
+        for word in ("runc", "cgroup", "overlay", "NVML"):
+            self.assertRegex(ran.out, f"(?i){word}", ran)
+        for check in json.loads(self.daemon.cli("doctor", "--json").out)["checks"]:
+            self.assertIn(check["state"], ("found", "warning", "missing"))
+            if check["state"] == "missing":
+                self.assertTrue(check["mend"], check)
+
+    def test_tasks_go_by_name_and_by_the_beginning_of_their_id(self):
+        task = self.daemon.submit("say", "here", name="unmistakable")
+        self.daemon.wait_until_final(task)
+        for word in ("unmistakable", task, task[:-2]):
+            self.assertEqual(self.daemon.cli("logs", word).out, "here\n")
+        self.assertIn("unmistakable", self.daemon.cli("ps", "--all").out)
+        self.assertNotIn("unmistakable", self.daemon.cli("ps").out)
+
+    def test_files_of_a_sandbox(self):
+        task = self.daemon.submit("write", "answer", "42")
+        self.daemon.wait_until_final(task)
+        self.assertIn("answer", self.daemon.cli("files", "ls", task).out)
+        self.assertEqual(self.daemon.cli("files", "cat", task, "answer").out, "42\n")
+        copy = self.daemon.folder / "copy"
+        self.assertEqual(self.daemon.cli("files", "get", task, "answer", "--output", copy).status, 0)
+        self.assertEqual(copy.read_text(), "42\n")
+        self.assertEqual(self.daemon.cli("rm", task).status, 0)
+        self.assert_one_sentence(self.daemon.cli("files", "ls", task), task)
+
+    def test_several_tasks_are_stopped_at_once_and_a_wrong_one_is_told(self):
+        tasks = [self.daemon.submit("sleep", 600) for _ in range(2)]
+        ran = self.daemon.cli("stop", "--force", tasks[0], "no-such-task", tasks[1])
+        self.assertNotEqual(ran.status, 0)
+        self.assertIn("no-such-task", ran.err)
+        for task in tasks:
+            self.assertEqual(self.daemon.wait_until_final(task)["state"], "killed")
+
+    def test_output_into_a_closed_pipe_ends_quietly(self):
+        command = " ".join(self.daemon.cli_command("--socket", self.daemon.socket, "run", "--", "yes"))
+        done = subprocess.run(["sh", "-c", f"{command} | head -n 1"], capture_output=True, text=True, timeout=drover.PATIENCE)
+        self.assertEqual(done.stdout, "y\n")
+        self.assertNotIn("terminate", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

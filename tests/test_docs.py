@@ -1,0 +1,94 @@
+"""The documentation is true: links lead somewhere, commands and options exist, examples run as they are written."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import drover
+
+DOCUMENTS = sorted([*drover.ROOT.glob("*.md"), *(drover.ROOT / "docs").rglob("*.md"),
+                    *(drover.ROOT / "examples").rglob("*.md")])
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+CODE = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:^|\s|build/release/)drover((?: +[^\s#|&;]+)+)")
+
+
+def relative(path):
+    return str(path.relative_to(drover.ROOT))
+
+
+class DocumentTest(unittest.TestCase):
+    def test_links_lead_somewhere(self):
+        for document in DOCUMENTS:
+            for target, _ in LINK.findall(document.read_text()):
+                if "://" not in target:
+                    with self.subTest(document=relative(document), target=target):
+                        self.assertTrue((document.parent / target).exists())
+
+    def test_every_page_can_be_found(self):
+        index = (drover.ROOT / "docs/index.md").read_text()
+        for document in (drover.ROOT / "docs").glob("*.md"):
+            if document.name != "index.md":
+                with self.subTest(document=document.name):
+                    self.assertIn(f"({document.name})", index)
+
+    def test_scripts_that_are_named_exist(self):
+        for document in DOCUMENTS:
+            for script in re.findall(r"\b(?:scripts|examples|bench)/[\w./-]*\w", document.read_text()):
+                with self.subTest(document=relative(document), script=script):
+                    self.assertTrue((drover.ROOT / script).exists())
+
+    def commands_in(self, document):
+        """(words before the task's own command) of each `drover …` in the document's shell blocks."""
+        for block in CODE.findall(document.read_text()):
+            for line in block.replace("\\\n", " ").splitlines():
+                for found in COMMAND.findall(line.split(" #")[0]):
+                    yield found.split(" -- ")[0].split()
+
+    def test_commands_and_options_exist(self):
+        helped = {}
+        for document in DOCUMENTS:
+            for words in self.commands_in(document):
+                if not re.fullmatch(r"[a-z]+", words[0]):
+                    continue
+                command = words[:2] if words[0] == "files" and len(words) > 1 else words[:1]
+                text = helped.setdefault(tuple(command), drover.run([drover.BINARY, *command, "--help"]))
+                with self.subTest(document=relative(document), words=words):
+                    self.assertEqual(text.status, 0, f"there is no such command: {text}")
+                    for word in words[1:]:
+                        if word.startswith("-") and word != "--":
+                            self.assertRegex(text.out, re.escape(word.split("=")[0]) + r"\b")
+
+
+class ExampleTest(drover.DaemonTest):
+    def run_example(self, name):
+        programs = self.daemon.folder / "bin"
+        programs.mkdir(exist_ok=True)
+        if not (programs / "drover").exists():
+            (programs / "drover").symlink_to(drover.BINARY)
+        environment = {**os.environ, "DROVER_SOCKET": str(self.daemon.socket), "PATH": f"{programs}:{os.environ['PATH']}"}
+        ran = drover.run([drover.ROOT / "examples" / name / "run"], env=environment, timeout=500)
+        self.assertEqual(ran.status, 0, ran)
+        return ran.out
+
+    def test_hello_gpu(self):
+        with_gpus, without = self.run_example("hello-gpu").split("Without:")
+        self.assertEqual(with_gpus.count("allowed"), 2, with_gpus)
+        self.assertEqual(with_gpus.count("denied"), 6, with_gpus)
+        self.assertEqual(without.count("denied"), 8, without)
+
+    @unittest.skipIf(shutil.which("mmdebstrap") is None, "mmdebstrap is not installed: scripts/install-dependencies --image")
+    def test_digits(self):
+        made = subprocess.run([drover.ROOT / "examples/digits/make-image"], capture_output=True, text=True)
+        if made.returncode != 0:
+            self.skipTest(f"the image cannot be made here: {made.stderr.strip().splitlines()[-1]}")
+        output = self.run_example("digits")
+        self.assertIn("Recognises", output)
+        self.assertIn("model.npz", output)
+        self.assertEqual(len(re.findall(r'"nvidia\d+"', output)), 1, output)
+
+
+if __name__ == "__main__":
+    unittest.main()
