@@ -1,15 +1,17 @@
 #include "api/log_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace drover::api {
 namespace {
 
 constexpr std::size_t kPiece = 64 * 1024;
+constexpr int kMaxGenerations = 64;
 
-/// Where the last `lines` lines of a file begin, and how many lines are missing before its start.
+/// Where the last `lines` lines of a file begin, and how many of them lie before its start.
 struct Tail {
   std::uint64_t offset = 0;
   std::int64_t missing = 0;
@@ -36,11 +38,27 @@ Result<Tail> find_tail(const SandboxFile& file, std::int64_t lines) {
 LogReader::LogReader(std::string folder, std::string name, uid_t reader)
     : folder_(std::move(folder)), name_(std::move(name)), reader_(reader) {}
 
-std::optional<SandboxFile> LogReader::open(const std::string& name) const {
+std::vector<SandboxFile> LogReader::generations() const {
+  std::vector<SandboxFile> files;
   const auto sandbox = Sandbox::open(folder_, reader_);
-  auto file = sandbox ? sandbox->file(name) : Failure(sandbox.error());
-  if (!file) return std::nullopt;
-  return std::move(*file);
+  for (int number = 0; sandbox && number < kMaxGenerations; ++number) {
+    auto file = sandbox->file(number == 0 ? name_ : fmt::format("{}.{}", name_, number));
+    if (!file && number > 0) break;
+    if (file) files.push_back(std::move(*file));  // between two files there is no newest for a moment
+  }
+  return files;
+}
+
+std::size_t LogReader::find_position(const std::vector<SandboxFile>& files) const {
+  const auto found = std::find_if(files.begin(), files.end(), [this](const SandboxFile& file) {
+    return file.inode == position_.inode && file.size >= position_.offset;
+  });
+  return static_cast<std::size_t>(found - files.begin());
+}
+
+void LogReader::take(SandboxFile file) {
+  if (file.inode != position_.inode) position_ = {file.inode, 0};
+  file_ = std::move(file);
 }
 
 void LogReader::seek(LogPosition position) {
@@ -49,43 +67,31 @@ void LogReader::seek(LogPosition position) {
 }
 
 Status LogReader::seek_tail(std::int64_t lines) {
-  const std::vector<std::string> generations = {name_, name_ + ".1"};
-  for (const auto& generation : generations) {
-    auto file = open(generation);
-    if (!file) continue;
-    const bool nothing = lines == 0;
-    DROVER_TRY(const auto tail, nothing ? Result<Tail>(Tail{file->size, 0}) : find_tail(*file, lines));
-    position_ = {file->inode, tail.offset};
+  for (auto& file : generations()) {
+    const auto tail = lines == 0 ? Result<Tail>(Tail{file.size, 0}) : find_tail(file, lines);
+    if (!tail) return Failure(tail.error());
+    position_ = {file.inode, tail->offset};
     file_ = std::move(file);
-    if (tail.missing == 0) break;
-    lines = tail.missing;
+    if (tail->missing == 0) break;
+    lines = tail->missing;
   }
   return {};
 }
 
 bool LogReader::find_file() {
-  auto current = open(name_);
-  auto previous = open(name_ + ".1");
-  // A shorter file is another one that was given the same inode.
-  const auto is_here = [&](const auto& file) {
-    return file && file->inode == position_.inode && file->size >= position_.offset;
-  };
-  if (!is_here(current) && !is_here(previous)) {
-    file_ = previous ? std::move(previous) : std::move(current);
-    if (file_) position_ = {file_->inode, 0};
-  } else {
-    file_ = is_here(current) ? std::move(current) : std::move(previous);
-  }
-  return file_.has_value();
+  auto files = generations();
+  if (files.empty()) return false;
+  const auto index = find_position(files);
+  if (index == files.size()) position_ = {};
+  take(std::move(files[std::min(index, files.size() - 1)]));
+  return true;
 }
 
 bool LogReader::next_file() {
-  auto current = open(name_);
-  if (!current || current->inode == position_.inode) return false;
-  auto previous = open(name_ + ".1");
-  const bool skipped_one = previous && previous->inode != position_.inode;
-  file_ = skipped_one ? std::move(previous) : std::move(current);
-  position_ = {file_->inode, 0};
+  auto files = generations();
+  const auto index = find_position(files);
+  if (index == 0 || files.empty()) return false;
+  take(std::move(files[index - 1]));  // the oldest, when ours was dropped
   return true;
 }
 
@@ -94,9 +100,10 @@ Result<std::string> LogReader::read() {
   while (true) {
     DROVER_TRY(auto piece, file_->read(position_.offset, kPiece));
     if (piece.empty()) {
-      // What was written between our look at the end and the rotation is still in the old file.
-      const auto now = open(name_);
-      if (!now || now->inode == position_.inode) return piece;
+      // A file that is not the newest any more never grows again: what was written between our look at its end
+      // and the rotation is read before we leave it.
+      const auto files = generations();
+      if (find_position(files) == 0) return piece;
       DROVER_TRY(piece, file_->read(position_.offset, kPiece));
     }
     if (!piece.empty()) {
@@ -107,14 +114,12 @@ Result<std::string> LogReader::read() {
   }
 }
 
-std::uint64_t LogReader::pending() {
-  if (!file_ && !find_file()) return 0;
-  const auto current = open(name_);
-  const auto rest = [this](const SandboxFile& file) {
-    return file.size > position_.offset ? file.size - position_.offset : 0;
-  };
-  if (!current || current->inode == position_.inode) return current ? rest(*current) : 0;
-  return rest(*file_) + current->size;
+std::uint64_t LogReader::pending() const {
+  const auto files = generations();
+  const auto index = find_position(files);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < files.size() && i <= index; ++i) bytes += files[i].size;
+  return index < files.size() ? bytes - position_.offset : bytes;
 }
 
 }  // namespace drover::api

@@ -1,8 +1,9 @@
 #pragma once
 
 // Reads one output of a task (`stdout` or `stderr` in its sandbox) from a position onwards, while it grows
-// and while it is rotated (`stdout` becomes `stdout.1`, and a new `stdout` begins). Nothing is lost or read
-// twice unless two generations go by while nobody reads. Blocks; used by one thread at a time.
+// and while it is rotated: `stdout` becomes `stdout.1`, that becomes `stdout.2`, and so on; the oldest goes.
+// Nothing is lost or read twice unless a file is dropped before it was read. Blocks; used by one thread at a
+// time.
 
 #include <sys/types.h>
 
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/sandbox.h"
 #include "base/result.h"
@@ -36,14 +38,18 @@ class LogReader {
   /// The next piece; "" when there is nothing more now.
   Result<std::string> read();
   /// How many bytes there are to read now.
-  std::uint64_t pending();
+  std::uint64_t pending() const;
 
   LogPosition position() const { return position_; }
   const std::string& name() const { return name_; }
 
  private:
-  std::optional<SandboxFile> open(const std::string& name) const;
-  /// Opens the file that position_ is in, or the oldest.
+  /// All files of the output, newest first.
+  std::vector<SandboxFile> generations() const;
+  /// Which of `files` the position is in; files.size() when it is in none of them.
+  std::size_t find_position(const std::vector<SandboxFile>& files) const;
+  void take(SandboxFile file);
+  /// Opens the file that the position is in, or else the oldest.
   bool find_file();
   /// Goes to the file that came after the one that is open, if there is one.
   bool next_file();

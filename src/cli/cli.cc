@@ -1,0 +1,84 @@
+#include "cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/commands/commands.h"
+#include "cli/context.h"
+#include "cli/usage.h"
+
+namespace drover::cli {
+namespace {
+
+std::string environment(const char* name, const char* fallback = "") {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? fallback : value;
+}
+
+void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
+  endpoint = {environment("DROVER_SOCKET", kDefaultSocket), environment("DROVER_HOST"),
+              environment("DROVER_TOKEN")};
+  app.add_option("--socket", endpoint.socket, "Socket of the daemon (DROVER_SOCKET)")->type_name("PATH");
+  app.add_option("--host", endpoint.url, "Use a daemon over TCP: http://HOST:PORT (DROVER_HOST)")
+      ->type_name("URL");
+  app.add_option("--token", endpoint.token, "Secret for --host (DROVER_TOKEN)")->type_name("TOKEN");
+}
+
+void add_commands(CLI::App& app, Context& context) {
+  add_run(app, context);
+  add_tasks(app, context);
+  add_logs(app, context);
+  add_files(app, context);
+  add_machine(app, context);
+  add_doctor(app, context);
+  add_completion(app, context);
+  add_serve(app, context);
+}
+
+/// Everything after the first "--" is the command to run, whatever it looks like: the parser never sees it.
+std::vector<std::string> take_command(std::vector<std::string>& arguments) {
+  const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> command;
+  if (mark != arguments.end()) command.assign(mark + 1, arguments.end());
+  arguments.erase(mark, arguments.end());
+  return command;
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
+  CLI::App app("Gives containers exactly the GPUs they should have", "drover");
+  Context context;
+  context.hooks = &hooks;
+  context.app = &app;
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
+  app.set_version_flag("--version", "drover " + hooks.version);
+  add_endpoint_options(app, context.endpoint);
+  add_commands(app, context);
+  app.add_subcommand("help", "Print this help")->callback([&] { print(app.help()); });
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  context.command = take_command(arguments);
+  std::reverse(arguments.begin(), arguments.end());  // as the parser takes them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::Success& wanted) {
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    tell_error(usage_error(app, error));
+    return error_kind_info(ErrorKind::kInvalid).exit_status;
+  } catch (const std::exception& error) {
+    tell_error({ErrorKind::kInternal, fmt::format("The daemon's answer makes no sense: {}", error.what()),
+                "is it of another version? 'drover doctor' tells", ""});
+    return error_kind_info(ErrorKind::kInternal).exit_status;
+  }
+  return context.exit_status;
+}
+
+}  // namespace drover::cli

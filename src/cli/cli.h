@@ -1,0 +1,45 @@
+#pragma once
+
+// The command line: `drover COMMAND …`. A client of the daemon's API and nothing more: what works on this
+// machine itself (the daemon, the checks of doctor) comes in through Hooks.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::cli {
+
+inline constexpr const char* kDefaultSocket = "/run/drover/drover.sock";
+
+/// What `drover serve` was asked for; empty: not given.
+struct ServeOptions {
+  std::string state = "/var/lib/drover";
+  std::string socket = kDefaultSocket;
+  std::string listen;       ///< HOST:PORT
+  std::string simulate;     ///< profile: a name or a file
+  std::string driver_root;  ///< where the driver's files are looked for
+  std::string runtime;      ///< OCI runtime: a name or a path
+};
+
+/// One prerequisite of this machine, as `drover doctor` tells it.
+struct Check {
+  enum class State { kFound, kWarning, kMissing };
+  std::string name;
+  State state = State::kFound;
+  std::string found;  ///< what is there, or what is wrong
+  std::string mend;   ///< what to do about it; "" when nothing
+};
+
+struct Hooks {
+  std::string version;
+  /// Runs until it is told to stop.
+  std::function<Status(const ServeOptions&)> serve;
+  std::function<std::vector<Check>()> doctor;
+};
+
+/// Returns the exit status of the process (docs/cli.md has the table).
+int run_cli(int argc, const char* const* argv, const Hooks& hooks);
+
+}  // namespace drover::cli

@@ -1,0 +1,211 @@
+#include "cli/client.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <boost/url/encode.hpp>
+#include <boost/url/parse.hpp>
+#include <boost/url/rfc/unreserved_chars.hpp>
+#include <boost/url/url_view.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/decode.h"
+
+namespace drover::cli {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using nlohmann::json;
+using Stream = beast::basic_stream<asio::generic::stream_protocol>;
+
+struct Client::Call {
+  http::verb method = http::verb::get;
+  std::string target;
+  std::string body;
+  std::string last_event_id;
+};
+
+namespace {
+
+constexpr std::chrono::seconds kSilence{60};  ///< the daemon's own limits are shorter
+constexpr std::size_t kMaxAnswer = 256ULL << 20;
+
+struct Address {
+  std::string host;
+  std::string port;
+  std::string authority;  ///< for the Host header
+};
+
+Result<Address> parse_url(const std::string& text) {
+  const auto url = boost::urls::parse_uri(text);
+  if (!url || url->scheme() != "http" || url->host().empty())
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", text),
+                "write it as http://HOST:PORT");
+  Address address{url->host_address(), url->has_port() ? std::string(url->port()) : "80", ""};
+  address.authority = std::string(url->encoded_host_and_port());
+  return address;
+}
+
+Stream connect(asio::io_context& context, const Endpoint& endpoint, const Address& address) {
+  if (endpoint.url.empty()) {
+    asio::local::stream_protocol::socket socket(context);
+    socket.connect(asio::local::stream_protocol::endpoint(endpoint.socket));
+    return Stream(std::move(socket));
+  }
+  asio::ip::tcp::resolver resolver(context);
+  asio::ip::tcp::socket socket(context);
+  asio::connect(socket, resolver.resolve(address.host, address.port));
+  socket.set_option(asio::ip::tcp::no_delay(true));
+  return Stream(std::move(socket));
+}
+
+/// The Error that a refusal carries, or one made of its status.
+Error read_error(unsigned status, const std::string& body) {
+  const auto value = json::parse(body, nullptr, false);
+  const auto error = value.is_object() ? value.value("error", json()) : json();
+  if (!error.is_object())
+    return {ErrorKind::kInternal, fmt::format("The daemon answered with status {} and no reason", status), "",
+            ""};
+  return {error_kind_from_name(error.value("kind", "")), error.value("message", ""), error.value("hint", ""),
+          error.value("path", "")};
+}
+
+/// Reads what is left of the message, piece by piece.
+asio::awaitable<void> read_body(Stream& stream, beast::flat_buffer& buffer,
+                                http::response_parser<http::buffer_body>& parser, const Sink& sink) {
+  std::array<char, 65536> piece;
+  while (!parser.is_done()) {
+    parser.get().body().data = piece.data();
+    parser.get().body().size = piece.size();
+    stream.expires_after(kSilence);
+    boost::system::error_code error;
+    co_await http::async_read_some(stream, buffer, parser, asio::redirect_error(asio::use_awaitable, error));
+    if (error && error != http::error::need_buffer) throw boost::system::system_error(error);
+    const auto filled = piece.size() - parser.get().body().size;
+    if (filled > 0 && !sink({piece.data(), filled})) co_return;
+  }
+}
+
+asio::awaitable<std::optional<Error>> converse(Stream& stream,
+                                               const http::request<http::string_body>& request,
+                                               const Sink& sink) {
+  stream.expires_after(kSilence);
+  co_await http::async_write(stream, request, asio::use_awaitable);
+  beast::flat_buffer buffer;
+  http::response_parser<http::buffer_body> parser;
+  parser.body_limit(boost::none);
+  stream.expires_after(kSilence);
+  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+  const auto status = parser.get().result_int();
+  if (status < 400) {
+    co_await read_body(stream, buffer, parser, sink);
+    co_return std::nullopt;
+  }
+  std::string refusal;
+  const Sink collect = [&](std::string_view piece) {
+    refusal += piece;
+    return refusal.size() < kMaxAnswer;
+  };
+  co_await read_body(stream, buffer, parser, collect);
+  co_return read_error(status, refusal);
+}
+
+}  // namespace
+
+Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+
+Status Client::perform(const Call& call, const Sink& sink) const {
+  const bool tcp = !endpoint_.url.empty();
+  const auto& where = tcp ? endpoint_.url : endpoint_.socket;
+  DROVER_TRY(const auto address, tcp ? parse_url(endpoint_.url) : Result<Address>(Address{"", "", "drover"}));
+  http::request<http::string_body> request(call.method, call.target, 11);
+  request.set(http::field::host, address.authority);
+  if (tcp && !endpoint_.token.empty()) request.set(http::field::authorization, "Bearer " + endpoint_.token);
+  if (!call.body.empty()) request.set(http::field::content_type, "application/json");
+  if (!call.last_event_id.empty()) request.set("Last-Event-ID", call.last_event_id);
+  request.keep_alive(false);
+  request.body() = call.body;
+  request.prepare_payload();
+
+  const auto what = [&](std::string_view doing) {
+    return fmt::format("{} the daemon at '{}'", doing, where);
+  };
+  bool connected = false;
+  try {
+    asio::io_context context(1);
+    auto stream = connect(context, endpoint_, address);
+    connected = true;
+    std::optional<Error> refusal;
+    std::exception_ptr broken;
+    asio::co_spawn(context, converse(stream, request, sink),
+                   [&](std::exception_ptr exception, std::optional<Error> error) {
+                     broken = exception;
+                     refusal = std::move(error);
+                   });
+    context.run();
+    if (broken) std::rethrow_exception(broken);
+    if (refusal) return Failure(std::move(*refusal));
+    return {};
+  } catch (const boost::system::system_error& error) {
+    if (connected)
+      return fail(ErrorKind::kUnavailable, what("Lost the connection to") + ": " + error.code().message());
+    return fail(ErrorKind::kUnavailable, what("Failed to reach") + ": " + error.code().message(),
+                tcp ? "check the address, and that the daemon was started with --listen"
+                    : "start it with 'sudo drover serve', or name its socket with --socket");
+  }
+}
+
+Result<std::string> Client::fetch(const Call& call) const {
+  std::string answer;
+  DROVER_CHECK_OK(perform(call, [&](std::string_view piece) {
+    answer += piece;
+    return answer.size() < kMaxAnswer;
+  }));
+  return answer;
+}
+
+Result<json> Client::get(const std::string& target) const {
+  DROVER_TRY(const auto answer, fetch({http::verb::get, target, "", ""}));
+  return parse_json(answer, "The daemon's answer");
+}
+
+Result<json> Client::post(const std::string& target, const json& body) const {
+  std::string text;
+  try {
+    text = body.dump();
+  } catch (const json::exception&) {
+    return fail(ErrorKind::kInvalid, "An argument or a variable is not UTF-8 text",
+                "put such bytes into a file that the task reads");
+  }
+  DROVER_TRY(const auto answer, fetch({http::verb::post, target, std::move(text), ""}));
+  return parse_json(answer, "The daemon's answer");
+}
+
+Status Client::remove(const std::string& target) const {
+  return fetch({http::verb::delete_, target, "", ""}).map([](const std::string&) {});
+}
+
+Status Client::stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const {
+  return perform({http::verb::get, target, "", last_event_id}, sink);
+}
+
+std::string percent_encode(std::string_view text) {
+  return boost::urls::encode(boost::core::string_view(text.data(), text.size()),
+                             boost::urls::unreserved_chars);
+}
+
+}  // namespace drover::cli

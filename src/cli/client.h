@@ -1,0 +1,46 @@
+#pragma once
+
+// The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
+// Client may be used by several threads. A daemon that cannot be reached is kUnavailable; what it refuses
+// comes back as the Error that it sent.
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace drover::cli {
+
+struct Endpoint {
+  std::string socket;  ///< path of the unix socket; used unless `url` is given
+  std::string url;     ///< "http://HOST:PORT"
+  std::string token;   ///< shown over TCP only
+};
+
+/// Takes a piece of an answer; false ends the transfer without an error.
+using Sink = std::function<bool(std::string_view piece)>;
+
+class Client {
+ public:
+  explicit Client(Endpoint endpoint);
+
+  Result<nlohmann::json> get(const std::string& target) const;
+  Result<nlohmann::json> post(const std::string& target, const nlohmann::json& body) const;
+  Status remove(const std::string& target) const;
+  /// Gives the body to `sink` piece by piece. Live answers are silent for at most 15 s: longer is an error.
+  Status stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const;
+
+ private:
+  struct Call;
+  Result<std::string> fetch(const Call& call) const;
+  Status perform(const Call& call, const Sink& sink) const;
+
+  Endpoint endpoint_;
+};
+
+/// For path segments and query values (RFC 3986).
+std::string percent_encode(std::string_view text);
+
+}  // namespace drover::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+// The commands of `drover`, each group in a file of its own. Each function adds its commands to the tree.
+
+#include <CLI/App.hpp>
+
+#include "cli/context.h"
+
+namespace drover::cli {
+
+void add_serve(CLI::App& app, Context& context);       // serve.cc: serve
+void add_run(CLI::App& app, Context& context);         // run.cc: run
+void add_tasks(CLI::App& app, Context& context);       // tasks.cc: ps, stop, rm, explain, inspect
+void add_logs(CLI::App& app, Context& context);        // logs.cc: logs, events
+void add_files(CLI::App& app, Context& context);       // files.cc: files ls, cat, get
+void add_machine(CLI::App& app, Context& context);     // machine.cc: gpus, topo, node
+void add_doctor(CLI::App& app, Context& context);      // doctor.cc: doctor, version
+void add_completion(CLI::App& app, Context& context);  // completion.cc: completion
+
+}  // namespace drover::cli

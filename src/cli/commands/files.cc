@@ -1,0 +1,101 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/table.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+struct FilesOptions {
+  std::string task;
+  std::string path;
+  std::string output;
+  bool json = false;
+};
+
+std::string file_target(const FilesOptions& options, std::string_view what) {
+  return task_target(options.task, fmt::format("/files/{}?path={}", what, percent_encode(options.path)));
+}
+
+Result<int> list_files(Context& context, const FilesOptions& options) {
+  DROVER_TRY(const auto listing, context.client().get(file_target(options, "browse")));
+  if (options.json) {
+    print_json(listing);
+    return 0;
+  }
+  Table table({"MODE", "SIZE", "MODIFIED", "NAME"});
+  for (const auto& file : listing.value("files", json::array()))
+    table.add({file.value("mode", ""), format_bytes(file.value("size", std::uint64_t{0})),
+               file.value("modified_at", ""),
+               file.value("name", "") + (file.value("kind", "") == "directory" ? "/" : "")});
+  print(table.render());
+  return 0;
+}
+
+Status download(const Client& client, const FilesOptions& options, int fd, const std::string& name) {
+  Status written;
+  DROVER_CHECK_OK(client.stream(file_target(options, "download"), "", [&](std::string_view piece) {
+    written = write_all(fd, piece, name);
+    return written.has_value();
+  }));
+  return written;
+}
+
+Result<int> print_file(Context& context, const FilesOptions& options) {
+  DROVER_CHECK_OK(download(context.client(), options, STDOUT_FILENO, "standard output"));
+  return 0;
+}
+
+/// A file that could not be fetched whole is not left behind, and one that is there is not overwritten.
+Result<int> get_file(Context& context, const FilesOptions& options) {
+  auto output = options.output;
+  if (output.empty()) output = options.path.substr(options.path.rfind('/') + 1);
+  const UniqueFd file(::open(output.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.valid()) return fail_errno(fmt::format("Failed to create '{}'", output), errno);
+  const auto status = download(context.client(), options, file.get(), output);
+  if (status) return 0;
+  ::unlink(output.c_str());
+  return Failure(status.error());
+}
+
+CLI::App* add_for_path(CLI::App* parent, Context& context, const std::string& name, const std::string& help,
+                       const std::shared_ptr<FilesOptions>& options,
+                       Result<int> (*body)(Context&, const FilesOptions&), bool required) {
+  auto* command = parent->add_subcommand(name, help);
+  command->add_option("task", options->task, "Id, the beginning of an id, or name")
+      ->required()
+      ->type_name("TASK");
+  command->add_option("path", options->path, "Path inside the sandbox")
+      ->required(required)
+      ->type_name("PATH");
+  on_call(command, context, options, body);
+  return command;
+}
+
+}  // namespace
+
+void add_files(CLI::App& app, Context& context) {
+  auto* files = app.add_subcommand("files", "Look into a task's sandbox");
+  files->require_subcommand(1);
+  auto listing = std::make_shared<FilesOptions>();
+  add_for_path(files, context, "ls", "List a folder", listing, list_files, false)
+      ->add_flag("--json", listing->json, "Print JSON");
+  add_for_path(files, context, "cat", "Print a file", std::make_shared<FilesOptions>(), print_file, true);
+  auto getting = std::make_shared<FilesOptions>();
+  add_for_path(files, context, "get", "Copy a file to this machine", getting, get_file, true)
+      ->add_option("--output,-o", getting->output, "Where to; its own name here when not given")
+      ->type_name("FILE");
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/table.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ShowOptions {
+  bool json = false;
+};
+
+/// A field as text; "-" where nobody knows.
+std::string shown(const json& value, const char* field) {
+  const auto found = value.find(field);
+  if (found == value.end() || found->is_null()) return "-";
+  if (found->is_string()) return found->get<std::string>().empty() ? "-" : found->get<std::string>();
+  return found->dump();
+}
+
+/// What stands above every listing of GPUs: above all, whether they are real.
+std::string title(const json& machine) {
+  std::string text;
+  if (machine.value("simulated", false))
+    text = fmt::format("simulated GPUs (profile {})", printable(machine.value("simulation", "")));
+  const auto driver = machine.value("driver_version", "");
+  if (!driver.empty()) text += (text.empty() ? "driver " : ", driver ") + driver;
+  const auto cuda = machine.value("cuda_version", "");
+  if (!cuda.empty()) text += ", CUDA up to " + cuda;
+  if (!text.empty()) text += "\n";
+  for (const auto& problem : machine.value("problems", json::array())) {
+    const auto hint = problem.value("hint", "");
+    text += fmt::format("problem: {}{}\n", printable(problem.value("message", "")),
+                        hint.empty() ? "" : fmt::format(" ({})", printable(hint)));
+  }
+  return text;
+}
+
+std::string health_of(const json& gpu) {
+  if (gpu.value("healthy", true))
+    return gpu.value("problems", json::array()).empty() ? "ok" : "ok, see --json";
+  return "unfit: " + gpu.value("unfit", "");
+}
+
+std::string holder_of(const json& gpu) {
+  const auto holder = gpu.value("used_by", json());
+  if (!holder.is_object()) return "-";
+  const auto task = holder.value("task", json());
+  return task.is_string() ? fmt::format("{} {}", holder.value("user", ""), task.get<std::string>())
+                          : holder.value("user", "");
+}
+
+Result<int> gpus(Context& context, const ShowOptions& options) {
+  DROVER_TRY(const auto machine, context.client().get("/v1/gpus"));
+  if (options.json) {
+    print_json(machine);
+    return 0;
+  }
+  Table table({"GPU", "MODEL", "MEMORY", "UUID", "PCI", "NUMA", "ECC", "HEALTH", "USED BY"});
+  for (const auto& gpu : machine.value("gpus", json::array())) {
+    const auto memory = gpu.value("memory_bytes", json());
+    const auto ecc = gpu.value("ecc", json());
+    table.add({shown(gpu, "index"), shown(gpu, "model"),
+               memory.is_number() ? format_bytes(memory.get<std::uint64_t>()) : "-", shown(gpu, "uuid"),
+               shown(gpu, "pci"), shown(gpu, "numa_node"),
+               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of(gpu), holder_of(gpu)});
+  }
+  print(title(machine) + table.render());
+  if (machine.value("gpus", json::array()).empty()) print("This machine offers no GPUs\n");
+  return 0;
+}
+
+/// "0-3,8": ascending numbers in short.
+std::string ranges(const json& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1].get<int>() == numbers[end].get<int>() + 1) ++end;
+    text += (text.empty() ? "" : ",") + numbers[i].dump();
+    if (end > i) text += "-" + numbers[end].dump();
+    i = end + 1;
+  }
+  return text.empty() ? "-" : text;
+}
+
+constexpr std::string_view kLegend = R"(
+  X     the GPU itself
+  NV#   joined by # NVLinks
+  PIX   at most one PCIe bridge between them
+  PXB   several PCIe bridges, no host bridge
+  PHB   through the host bridge of one CPU
+  NODE  between host bridges of one NUMA node
+  SYS   between NUMA nodes
+)";
+
+Result<int> topo(Context& context, const ShowOptions& options) {
+  DROVER_TRY(const auto machine, context.client().get("/v1/topology"));
+  if (options.json) {
+    print_json(machine);
+    return 0;
+  }
+  const auto gpus = machine.value("gpus", json::array());
+  const auto links = machine.value("links", json::array());
+  std::vector<std::string> header = {""};
+  for (const auto& gpu : gpus) header.push_back("GPU" + shown(gpu, "index"));
+  header.insert(header.end(), {"CPU Affinity", "NUMA Affinity"});
+  Table table(header);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    std::vector<std::string> row = {"GPU" + shown(gpus[i], "index")};
+    for (std::size_t j = 0; j < gpus.size(); ++j)
+      row.push_back(i == j ? "X" : links.at(i).at(j).value("label", "?"));
+    row.push_back(ranges(gpus[i].value("cpus", json::array())));
+    row.push_back(shown(gpus[i], "numa_node"));
+    table.add(std::move(row));
+  }
+  print(title(machine) + table.render() + std::string(kLegend));
+  return 0;
+}
+
+Result<int> node(Context& context, const ShowOptions& options) {
+  DROVER_TRY(const auto listing, context.client().get("/v1/nodes"));
+  if (options.json) {
+    print_json(listing);
+    return 0;
+  }
+  Table table({"NODE", "GPUS FREE", "CPUS FREE", "MEMORY FREE", "RUNTIME", "CGROUPS"});
+  std::string offers;
+  for (const auto& node : listing.value("nodes", json::array())) {
+    const bool simulated = node.value("simulated", false);
+    const auto& gpus = node.at("gpus");
+    const auto& cpus = node.at("cpus");
+    const auto& memory = node.at("memory_bytes");
+    table.add({shown(node, "name"),
+               fmt::format("{} of {}{}", shown(gpus, "free"), shown(gpus, "total"),
+                           simulated ? " (simulated)" : ""),
+               fmt::format("{:g} of {:g}", cpus.value("free", 0.0), cpus.value("total", 0.0)),
+               fmt::format("{} of {}", format_bytes(memory.value("free", std::uint64_t{0})),
+                           format_bytes(memory.value("total", std::uint64_t{0}))),
+               shown(node, "runtime"), shown(node, "cgroups")});
+    offers += printable(node.value("resources", "")) + "\n";
+  }
+  print(table.render() + offers);
+  return 0;
+}
+
+void add_listing(CLI::App& app, Context& context, const std::string& name, const std::string& help,
+                 Result<int> (*body)(Context&, const ShowOptions&)) {
+  auto options = std::make_shared<ShowOptions>();
+  auto* command = app.add_subcommand(name, help);
+  command->add_flag("--json", options->json, "Print JSON");
+  if (name == "node") command->alias("nodes");
+  on_call(command, context, options, body);
+}
+
+}  // namespace
+
+void add_machine(CLI::App& app, Context& context) {
+  add_listing(app, context, "gpus", "List the GPUs: what they are, how they are, who has them", gpus);
+  add_listing(app, context, "topo", "Show how the GPUs are joined, pair by pair", topo);
+  add_listing(app, context, "node", "Show what this machine offers, and what of it is free", node);
+}
+
+}  // namespace drover::cli

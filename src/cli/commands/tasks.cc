@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/table.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ListOptions {
+  bool all = false;
+  bool json = false;
+};
+struct TaskOptions {
+  std::vector<std::string> tasks;
+  bool force = false;
+  bool json = false;
+};
+
+bool is_final(const std::string& state) {
+  return state == "finished" || state == "failed" || state == "killed" || state == "lost";
+}
+
+std::string age(const json& record) {
+  const auto submitted = parse_time(record.value("submitted_at", ""));
+  if (!submitted) return "";
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return format_duration(std::max(now - *submitted, std::chrono::milliseconds(0)));
+}
+
+/// Which GPUs it has, by index, or how many it wants while it waits.
+std::string gpus_of(const json& record, const std::map<std::string, int>& indices) {
+  std::string text;
+  for (const auto& uuid : record.value("gpus", json::array())) {
+    const auto index = indices.find(uuid.get<std::string>());
+    text += (text.empty() ? "" : ",") +
+            (index == indices.end() ? std::string("?") : std::to_string(index->second));
+  }
+  const int wanted = record.at("task").value("gpus", 0);
+  if (!text.empty()) return text;
+  return wanted == 0 ? "-" : fmt::format("wants {}", wanted);
+}
+
+std::string status_of(const json& record) {
+  const auto reason = record.value("reason", "");
+  if (!reason.empty()) return reason;
+  const auto status = record.find("exit_status");
+  return status == record.end() || !status->is_number()
+             ? ""
+             : fmt::format("exited with status {}", status->dump());
+}
+
+std::map<std::string, int> gpu_indices(const json& gpus) {
+  std::map<std::string, int> indices;
+  for (const auto& gpu : gpus.value("gpus", json::array()))
+    indices[gpu.value("uuid", "")] = gpu.value("index", 0);
+  return indices;
+}
+
+Result<int> ps(Context& context, const ListOptions& options) {
+  const auto client = context.client();
+  DROVER_TRY(auto listing, client.get("/v1/tasks"));
+  auto& tasks = listing["tasks"];
+  json shown = json::array();
+  for (const auto& record : tasks)
+    if (options.all || !is_final(record.value("state", ""))) shown.push_back(record);
+  if (options.json) {
+    print_json({{"tasks", shown}});
+    return 0;
+  }
+  DROVER_TRY(const auto gpus, client.get("/v1/gpus"));
+  const auto indices = gpu_indices(gpus);
+  const bool simulated = gpus.value("simulated", false);
+  Table table({"ID", "NAME", "USER", "STATE", simulated ? "GPUS (simulated)" : "GPUS", "AGE", "STATUS"});
+  for (const auto& record : shown) {
+    const auto& task = record.at("task");
+    table.add({task.value("id", ""), task.value("name", ""), task.at("user").value("name", ""),
+               record.value("state", ""), gpus_of(record, indices), age(record), status_of(record)});
+  }
+  print(table.render());
+  return 0;
+}
+
+/// Goes on with the others when one fails, and fails as the last of them did.
+template <typename Function>
+Result<int> for_each_task(const TaskOptions& options, Function function) {
+  int exit_status = 0;
+  for (const auto& task : options.tasks) {
+    const Status done = function(task);
+    if (done) continue;
+    tell_error(done.error());
+    exit_status = error_kind_info(done.error().kind).exit_status;
+  }
+  return exit_status;
+}
+
+Result<int> stop(Context& context, const TaskOptions& options) {
+  const auto client = context.client();
+  return for_each_task(options, [&](const std::string& task) -> Status {
+    return client.post(task_target(task, "/stop"), {{"force", options.force}}).map([](const json&) {});
+  });
+}
+
+Result<int> remove(Context& context, const TaskOptions& options) {
+  const auto client = context.client();
+  return for_each_task(options, [&](const std::string& task) { return client.remove(task_target(task)); });
+}
+
+Result<int> explain(Context& context, const TaskOptions& options) {
+  DROVER_TRY(const auto answer, context.client().get(task_target(options.tasks.front(), "/explain")));
+  if (options.json) {
+    print_json(answer);
+    return 0;
+  }
+  print(fmt::format("Task {} is {}\n", answer.value("id", ""), answer.value("state", "")));
+  for (const auto& reason : answer.value("reasons", json::array()))
+    print("  " + printable(reason.get<std::string>()) + "\n");
+  return 0;
+}
+
+Result<int> inspect(Context& context, const TaskOptions& options) {
+  DROVER_TRY(const auto record, context.client().get(task_target(options.tasks.front())));
+  print_json(record);
+  return 0;
+}
+
+CLI::App* add_for_task(CLI::App& app, Context& context, const std::string& name, const std::string& help,
+                       Result<int> (*body)(Context&, const TaskOptions&),
+                       const std::shared_ptr<TaskOptions>& options, int most) {
+  auto* command = app.add_subcommand(name, help);
+  command->add_option("task", options->tasks, "Id, the beginning of an id, or name")
+      ->required()
+      ->type_name("TASK")
+      ->expected(1, most);
+  on_call(command, context, options, body);
+  return command;
+}
+
+}  // namespace
+
+void add_tasks(CLI::App& app, Context& context) {
+  constexpr int kMany = 1000;
+  auto list = std::make_shared<ListOptions>();
+  auto* ps_command = app.add_subcommand("ps", "List tasks: those that wait or run, or all");
+  ps_command->add_flag("--all,-a", list->all, "Also those that have ended");
+  ps_command->add_flag("--json", list->json, "Print JSON");
+  on_call(ps_command, context, list, ps);
+
+  auto stopping = std::make_shared<TaskOptions>();
+  auto* stop_command = add_for_task(app, context, "stop", "Ask tasks to end", stop, stopping, kMany);
+  stop_command->add_flag("--force", stopping->force, "Kill at once, without the grace time");
+  add_for_task(app, context, "rm", "Forget tasks that have ended, and remove their sandboxes", remove,
+               std::make_shared<TaskOptions>(), kMany);
+  auto explaining = std::make_shared<TaskOptions>();
+  auto* explain_command =
+      add_for_task(app, context, "explain", "Say why a task is where it is", explain, explaining, 1);
+  explain_command->add_flag("--json", explaining->json, "Print JSON");
+  add_for_task(app, context, "inspect", "Print all that is known of a task, as JSON", inspect,
+               std::make_shared<TaskOptions>(), 1);
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,44 @@
+#include "cli/context.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace drover::cli {
+
+void tell(std::string_view text) {
+  write_all(STDERR_FILENO, fmt::format("drover: {}\n", text), "standard error");
+}
+
+void tell_error(const Error& error) {
+  tell(error.path.empty() ? error.message : error.path + ": " + error.message);
+  if (!error.hint.empty()) write_all(STDERR_FILENO, "        " + error.hint + "\n", "standard error");
+}
+
+void print(std::string_view text) {
+  write_all(STDOUT_FILENO, text, "standard output");
+}
+
+void print_json(const nlohmann::json& value) {
+  print(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+bool colours(int fd) {
+  const char* refused = std::getenv("NO_COLOR");
+  return ::isatty(fd) == 1 && (refused == nullptr || *refused == '\0');
+}
+
+void finish(Context& context, const Result<int>& result) {
+  if (!result) tell_error(result.error());
+  context.exit_status = result ? *result : error_kind_info(result.error().kind).exit_status;
+}
+
+std::string task_target(const std::string& id, const std::string& rest) {
+  return "/v1/tasks/" + percent_encode(id) + rest;
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,56 @@
+#pragma once
+
+// What every command needs: where the daemon is, and how to speak to people. A command is a function that
+// returns the exit status of the process or an Error; errors are told in one place.
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+
+namespace drover::cli {
+
+struct Context {
+  const Hooks* hooks = nullptr;
+  const CLI::App* app = nullptr;  ///< the whole tree: completion is generated from it
+  Endpoint endpoint;
+  std::vector<std::string> command;  ///< what was written after "--"
+  int exit_status = 0;
+
+  Client client() const { return Client(endpoint); }
+};
+
+/// Makes `body` what `command` does.
+template <typename Options>
+void on_call(CLI::App* command, Context& context, std::shared_ptr<Options> options,
+             Result<int> (*body)(Context&, const Options&));
+
+/// "drover: message", and the hint on a line of its own, to standard error.
+void tell_error(const Error& error);
+/// "drover: text" to standard error.
+void tell(std::string_view text);
+void print(std::string_view text);
+void print_json(const nlohmann::json& value);
+
+/// Whether to use colours on this descriptor: a terminal, and no NO_COLOR.
+bool colours(int fd);
+
+void finish(Context& context, const Result<int>& result);
+
+template <typename Options>
+void on_call(CLI::App* command, Context& context, std::shared_ptr<Options> options,
+             Result<int> (*body)(Context&, const Options&)) {
+  command->callback([&context, options, body] { finish(context, body(context, *options)); });
+}
+
+/// A target below one task: task_target("x", "/stop").
+std::string task_target(const std::string& id, const std::string& rest = "");
+
+}  // namespace drover::cli

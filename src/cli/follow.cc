@@ -1,0 +1,101 @@
+#include "cli/follow.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/decode.h"
+#include "cli/base64.h"
+#include "cli/context.h"
+#include "cli/event_stream.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRetry{200};
+
+/// What has been heard so far, over all connections.
+struct Progress {
+  std::string position;  ///< id of the last event
+  bool stopped = false;  ///< by a handler
+  bool heard = false;    ///< anything on this connection
+  std::optional<json> end;
+  std::optional<Error> error;
+};
+
+/// Takes one event; false ends the stream.
+bool take(const ServerEvent& event, const FollowHandlers& handlers, Progress& progress) {
+  auto value = parse_json(event.data, "An event of the daemon");
+  if (!value) {
+    progress.error = value.error();
+    return false;
+  }
+  if (event.name == "log") {
+    auto bytes = value->value("data", "");
+    if (value->value("encoding", "") == "base64") bytes = decode_base64(bytes);
+    if (!handlers.output(value->value("stream", ""), bytes)) {
+      progress.stopped = true;
+      return false;
+    }
+    progress.position = event.id;  // only now: what was not handed on is asked for again
+  } else if (event.name == "state") {
+    handlers.state(*value);
+  } else if (event.name == "end") {
+    progress.end = std::move(*value);
+    return false;
+  }
+  return true;
+}
+
+Status listen(const Client& client, const std::string& target, const FollowHandlers& handlers,
+              Progress& progress) {
+  EventStreamParser parser;
+  return client.stream(target, progress.position, [&](std::string_view piece) {
+    progress.heard = true;
+    return parser.feed(piece, [&](const ServerEvent& event) { return take(event, handlers, progress); });
+  });
+}
+
+std::string target_of(const std::string& id, const FollowOptions& options) {
+  auto target = task_target(id, "/logs?follow=true");
+  if (!options.stream.empty()) target += "&stream=" + options.stream;
+  if (options.tail >= 0) target += fmt::format("&tail={}", options.tail);
+  return target;
+}
+
+}  // namespace
+
+Result<json> follow_task(const Client& client, const std::string& id, const FollowOptions& options,
+                         const FollowHandlers& handlers) {
+  const auto target = target_of(id, options);
+  Progress progress;
+  bool told = false;
+  auto last_heard = Clock::now();
+  while (true) {
+    const auto status = listen(client, target, handlers, progress);
+    if (progress.error) return Failure(*progress.error);
+    if (progress.end) return std::move(*progress.end);
+    if (progress.stopped) return json();
+    if (!status && status.error().kind != ErrorKind::kUnavailable) return Failure(status.error());
+    if (std::exchange(progress.heard, false)) {
+      last_heard = Clock::now();
+      told = false;
+    }
+    if (handlers.give_up()) return json();
+    if (Clock::now() - last_heard > options.patience)
+      return Failure(context(
+          status ? Error{ErrorKind::kUnavailable, "the daemon ended the answer", "", ""} : status.error(),
+          fmt::format("Gave up on task '{}', which may still run", id)));
+    if (!std::exchange(told, true))
+      tell(fmt::format("the daemon does not answer; the task goes on, trying again for {} s",
+                       options.patience.count()));
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
+}  // namespace drover::cli

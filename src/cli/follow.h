@@ -1,0 +1,36 @@
+#pragma once
+
+// Follows one task live over the daemon's `logs?follow=true`: its output byte for byte, its states, its end.
+// When the connection breaks, because the daemon restarts, it comes back and goes on from the same byte.
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cli/client.h"
+
+namespace drover::cli {
+
+struct FollowOptions {
+  std::string stream;      ///< "stdout", "stderr", or "" for both
+  std::int64_t tail = -1;  ///< begin with the last so many lines; -1: with everything
+  /// How long to try to reach a daemon that went away.
+  std::chrono::seconds patience{120};
+};
+
+struct FollowHandlers {
+  /// False ends the following without an error.
+  std::function<bool(std::string_view stream, std::string_view bytes)> output;
+  std::function<void(const nlohmann::json& record)> state;
+  /// True ends the waiting for a daemon that went away.
+  std::function<bool()> give_up;
+};
+
+/// Returns the record of the task when it has ended; null JSON when a handler ended the following.
+Result<nlohmann::json> follow_task(const Client& client, const std::string& id, const FollowOptions& options,
+                                   const FollowHandlers& handlers);
+
+}  // namespace drover::cli

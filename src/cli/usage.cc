@@ -1,0 +1,60 @@
+#include "cli/usage.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/decode.h"
+
+namespace drover::cli {
+namespace {
+
+/// The innermost command that was named.
+const CLI::App& named_command(const CLI::App& app) {
+  const auto named = app.get_subcommands();
+  return named.empty() ? app : named_command(*named.back());
+}
+
+/// "drover files ls"
+std::string full_name(const CLI::App& command) {
+  const auto* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+/// Every word that could stand there: the flags of the command and of its parents, and its subcommands.
+std::set<std::string> known_words(const CLI::App& command) {
+  std::set<std::string> words;
+  for (const auto* child : command.get_subcommands([](const CLI::App*) { return true; }))
+    if (!child->get_group().empty()) words.insert(child->get_name());
+  for (const auto* app = &command; app != nullptr; app = app->get_parent())
+    for (const auto* option : app->get_options())
+      for (const auto& name : option->get_lnames()) words.insert("--" + name);
+  return words;
+}
+
+}  // namespace
+
+Error unknown_word(const CLI::App& command, const std::string& argument) {
+  const auto word = argument.substr(0, argument.find('='));
+  const bool flag = word.starts_with('-');
+  const auto meant = nearest(word, known_words(command));
+  auto hint = fmt::format("'{} --help' lists what there is", full_name(command));
+  if (!meant.empty()) hint = fmt::format("did you mean '{}'?", meant);
+  const auto* kind = flag                                                                    ? "flag"
+                     : command.get_subcommands([](const CLI::App*) { return true; }).empty() ? "argument"
+                                                                                             : "command";
+  return {ErrorKind::kInvalid, fmt::format("'{}' has no {} '{}'", full_name(command), kind, word), hint, ""};
+}
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto& command = named_command(app);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const auto rest = app.remaining(true);
+    if (!rest.empty()) return unknown_word(command, rest.front());
+  }
+  const std::string message = error.what();
+  return {ErrorKind::kInvalid, message.substr(0, message.find('\n')),
+          fmt::format("'{} --help' says how it is used", full_name(command)), ""};
+}
+
+}  // namespace drover::cli
