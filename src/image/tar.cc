@@ -104,8 +104,6 @@ TarEntry::Type type_of(archive_entry* entry) {
       return TarEntry::Type::kSymlink;
     case AE_IFIFO:
       return TarEntry::Type::kFifo;
-    case AE_IFSOCK:
-      return TarEntry::Type::kSocket;
     case AE_IFCHR:
     case AE_IFBLK:
       return TarEntry::Type::kDevice;

@@ -21,7 +21,7 @@
 namespace drover::image {
 
 struct TarEntry {
-  enum class Type { kFile, kDirectory, kSymlink, kHardLink, kFifo, kSocket, kDevice, kUnknown };
+  enum class Type { kFile, kDirectory, kSymlink, kHardLink, kFifo, kDevice, kUnknown };
 
   std::string path;  ///< as the archive has it: not yet to be trusted
   Type type = Type::kUnknown;

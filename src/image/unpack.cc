@@ -71,8 +71,6 @@ Status add_entry(LayerTree& tree, const std::string& path, const TarEntry& entry
     }
     case TarEntry::Type::kDevice:
       return refuse(entry, "is a device node", "images bring no devices: build it without what is in /dev");
-    case TarEntry::Type::kSocket:
-      return refuse(entry, "is a socket");
     case TarEntry::Type::kUnknown:
       break;
   }
