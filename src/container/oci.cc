@@ -141,15 +141,15 @@ Status OciContainerizer::launch(const Launch& launch) {
   DROVER_TRY(const auto runtime_path, runtime());
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(task_id, kTaskMode));
   DROVER_TRY(auto lock, try_lock(folder));
-  if (!lock.valid() || folder.exists(kStartedFile)) {
-    lock.reset();
-    return find(folder, task_id).map([](Found) {});
+  if (!lock.held() || folder.exists(kStartedFile)) {
+    lock.release();
+    return resume(folder, task_id);
   }
   if (auto prepared = launcher_.prepare(folder, launch, runtime_path); !prepared) {
     (void)launcher_.clear(folder, task_id);
     return prepared;
   }
-  lock.reset();
+  lock.release();
   return start(folder, task_id);
 }
 
@@ -157,10 +157,18 @@ Status OciContainerizer::start(const Directory& folder, const std::string& task_
   DROVER_TRY(auto outcome, launcher_.start(folder, task_id));
   if (outcome.word == FirstWord::kTaken) {
     DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
-    return find(folder, task_id).map([](Found) {});
+    return resume(folder, task_id);
   }
   report_started(task_id);
   return shims_->add(task_id, std::move(outcome.shim), false);
+}
+
+/// A launch of what was started before.
+Status OciContainerizer::resume(const Directory& folder, const std::string& task_id) {
+  DROVER_TRY(const auto found, find(folder, task_id));
+  if (found != Found::kNever) return {};
+  return fail(ErrorKind::kUnavailable, fmt::format("The shim of task '{}' did not start it", task_id),
+              "launch it again");
 }
 
 Status OciContainerizer::stop(const std::string& task_id, bool force) {
@@ -182,7 +190,7 @@ Result<Found> OciContainerizer::find(const Directory& folder, const std::string&
   DROVER_TRY(const bool alive, attach(folder, task_id));
   if (alive) return Found::kAlive;
   DROVER_TRY(const auto lock, try_lock(folder));
-  if (!lock.valid())
+  if (!lock.held())
     return fail(ErrorKind::kUnavailable, fmt::format("A shim of task '{}' comes and goes", task_id),
                 "try again");
   if (!folder.exists(kStartedFile)) {
@@ -246,7 +254,7 @@ Status OciContainerizer::clean(const std::string& task_id) {
   if (!tasks_.exists(task_id)) return {};
   DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
   DROVER_TRY(const auto lock, try_lock(folder));
-  if (!lock.valid())
+  if (!lock.held())
     return fail(ErrorKind::kConflict, fmt::format("Task '{}' still runs", task_id), "stop it first");
   return launcher_.clear(folder, task_id);
 }

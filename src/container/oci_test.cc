@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "container/oci_fixture.h"
 
 namespace drover::container {
@@ -25,6 +27,180 @@ TEST_F(OciTest, KeepsOutputAndExitStatus) {
   EXPECT_EQ(run(launch).exit_status, 3);
   EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "to-out\n");
   EXPECT_EQ(sandbox_file(launch.task.id, "stderr"), "to-err\n");
+}
+
+TEST_F(OciTest, TellsASignal) {
+  const auto ending =
+      run(launch_of("signal", {"/bin/sh", "-c", "trap - SEGV; sh -c 'kill -SEGV $$'; exit $?"}));
+  EXPECT_EQ(ending.exit_status, 128 + SIGSEGV);
+}
+
+TEST_F(OciTest, StopsASleepAtOnceAlthoughItIsTheFirstProcess) {
+  auto launch = launch_of("sleep", {"/bin/sleep", "1000"});
+  launch.task.grace = std::chrono::hours(1);
+  ASSERT_TRUE(oci_->launch(launch));
+  EXPECT_TRUE(heard_.await_started(launch.task.id));
+  ASSERT_TRUE(oci_->stop(launch.task.id, false));
+  const auto ending = heard_.await_ending(launch.task.id);
+  ASSERT_TRUE(ending);
+  EXPECT_TRUE(ending->stopped);
+  EXPECT_EQ(ending->exit_status, 128 + SIGTERM);
+}
+
+TEST_F(OciTest, AStoppedScriptDoesNotGoOnToItsNextCommand) {
+  auto launch = launch_of("script", {"/bin/sh", "-c", "echo one; sleep 1000; echo two"});
+  launch.task.grace = std::chrono::hours(1);
+  ASSERT_TRUE(oci_->launch(launch));
+  while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
+  ASSERT_TRUE(oci_->stop(launch.task.id, false));
+  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 128 + SIGTERM);
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "one\n");
+}
+
+TEST_F(OciTest, AHandlerOfSigtermDecidesTheExitStatus) {
+  const auto launch = launch_of(
+      "handler", {"/bin/sh", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"});
+  ASSERT_TRUE(oci_->launch(launch));
+  while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
+  ASSERT_TRUE(oci_->stop(launch.task.id, false));
+  const auto ending = heard_.await_ending(launch.task.id);
+  ASSERT_TRUE(ending);
+  EXPECT_TRUE(ending->stopped);
+  EXPECT_EQ(ending->exit_status, 7);
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "up\nbye\n");
+}
+
+TEST_F(OciTest, GraceEndsWithSigkill) {
+  auto launch =
+      launch_of("stubborn", {"/bin/sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done"});
+  launch.task.grace = std::chrono::milliseconds(300);
+  ASSERT_TRUE(oci_->launch(launch));
+  while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
+  ASSERT_TRUE(oci_->stop(launch.task.id, false));
+  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 128 + SIGKILL);
+}
+
+TEST_F(OciTest, ForceKillsAtOnce) {
+  auto launch = launch_of("forced", {"/bin/sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done"});
+  launch.task.grace = std::chrono::hours(1);
+  ASSERT_TRUE(oci_->launch(launch));
+  ASSERT_TRUE(oci_->stop(launch.task.id, true));
+  const auto ending = heard_.await_ending(launch.task.id);
+  ASSERT_TRUE(ending);
+  EXPECT_EQ(ending->exit_status, 128 + SIGKILL);
+  EXPECT_TRUE(ending->stopped);
+}
+
+TEST_F(OciTest, SaysThatMemoryRanOut) {
+  auto launch = launch_of("hungry", {"/bin/sh", "-c", "head -c 200m /dev/zero | tail"});
+  launch.task.resources.memory_bytes = 24ULL << 20;
+  const auto ending = run(launch);
+  EXPECT_TRUE(ending.out_of_memory);
+  EXPECT_THAT(ending.message, HasSubstr("out of memory"));
+}
+
+TEST_F(OciTest, RunsAsItsUserInASandboxOfItsOwn) {
+  auto launch = launch_of(
+      "nobody", {"/bin/sh", "-c", "id -u; id -g; pwd; echo mine > file; echo $MESOS_SANDBOX $HOME"});
+  launch.task.user = User{65534, 65534, {}, "nobody", "/nonexistent"};
+  launch.task.owner = 65534;
+  EXPECT_EQ(run(launch).exit_status, 0);
+  const auto sandbox = oci_->sandbox(launch.task.id);
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"),
+            "65534\n65534\n" + sandbox + "\n" + sandbox + " /nonexistent\n");
+  EXPECT_EQ(sandbox_file(launch.task.id, "file"), "mine\n");
+}
+
+TEST_F(OciTest, ANonRootTaskHasNoCapabilities) {
+  auto launch = launch_of(
+      "plain", {"/bin/grep", "-E", "CapEff|CapPrm|CapBnd|NoNewPrivs|Seccomp:", "/proc/self/status"});
+  launch.task.user = User{65534, 65534, {}, "nobody", "/"};
+  run(launch);
+  const auto output = sandbox_file(launch.task.id, "stdout");
+  for (const char* name : {"CapEff", "CapPrm", "CapBnd"})
+    EXPECT_THAT(output, HasSubstr(std::string(name) + ":\t0000000000000000"));
+  EXPECT_THAT(output, HasSubstr("NoNewPrivs:\t1"));
+  EXPECT_THAT(output, HasSubstr("Seccomp:\t2"));
+}
+
+TEST_F(OciTest, AReadOnlyHostRootIsReadOnlyAllTheWayButForTheSandbox) {
+  auto launch = launch_of(
+      "readonly", {"/bin/sh", "-c", "touch /x /tmp/x /root/x /var/x 2>&1; touch here && echo sandbox"});
+  launch.task.read_only = true;
+  EXPECT_EQ(run(launch).exit_status, 0);
+  const auto output = sandbox_file(launch.task.id, "stdout");
+  EXPECT_THAT(output, HasSubstr("sandbox"));
+  for (const char* path : {"/x", "/tmp/x", "/root/x", "/var/x"})
+    EXPECT_THAT(output, HasSubstr("'" + std::string(path) + "': Read-only file system"));
+}
+
+TEST_F(OciTest, ATaskSeesNeitherTheStateNorOtherTasks) {
+  const auto launch = launch_of(
+      "hidden", {"/bin/sh", "-c",
+                 "ls -A " + state_ + " " + state_ + "/tasks; ls -A /dev | grep -vE '^(console|core)$'"});
+  EXPECT_EQ(run(launch).exit_status, 0);
+  const auto output = sandbox_file(launch.task.id, "stdout");
+  EXPECT_EQ(
+      output,
+      state_ + ":\ntasks\n\n" + state_ + "/tasks:\n" + launch.task.id +
+          "\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n");
+}
+
+TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
+  auto launch = launch_of("gpu", {"/bin/sh", "-c",
+                                  "ls /dev/nvidia*; mknod own c 195 3; mknod other c 195 4;"
+                                  "for n in /dev/nvidia3 own other; do cat $n; done; exit 0"});
+  launch.gpu_devices = {{"/dev/nvidia3", 195, 3, 0666}};
+  launch.gpu_uuids = {"GPU-3"};
+  launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
+  run(launch);
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "/dev/nvidia3\n/dev/nvidiactl\n");
+  const auto errors = sandbox_file(launch.task.id, "stderr");
+  EXPECT_THAT(errors, HasSubstr("/dev/nvidia3: No such device or address"));
+  EXPECT_THAT(errors, HasSubstr("own: No such device or address"));
+  EXPECT_THAT(errors, HasSubstr("other: Operation not permitted"));
+}
+
+TEST_F(OciTest, WithoutGpusNotEvenTheControlDevicesCanBeOpened) {
+  auto launch = launch_of(
+      "nogpu", {"/bin/sh", "-c",
+                "mknod gpu c 195 0; mknod ctl c 195 255; cat gpu; cat ctl; echo $NVIDIA_VISIBLE_DEVICES"});
+  launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
+  launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
+  run(launch);
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "void\n");
+  const auto errors = sandbox_file(launch.task.id, "stderr");
+  EXPECT_THAT(errors, HasSubstr("gpu: Operation not permitted"));
+  EXPECT_THAT(errors, HasSubstr("ctl: Operation not permitted"));
+}
+
+TEST_F(OciTest, AMissingCommandIsOneClearErrorAndLeavesOnlyTheSandbox) {
+  const auto launch = launch_of("missing", {"no-such-command"});
+  const auto launched = oci_->launch(launch);
+  ASSERT_FALSE(launched);
+  EXPECT_EQ(launched.error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(launched.error().message, "There is no command 'no-such-command' in the container");
+  EXPECT_TRUE(std::filesystem::exists(oci_->sandbox(launch.task.id)));
+  EXPECT_FALSE(std::filesystem::exists(state_ + "/tasks/" + launch.task.id + "/bundle"));
+}
+
+TEST_F(OciTest, TwentyTasksAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 20; ++i)
+    threads.emplace_back([this, i] {
+      EXPECT_EQ(run(launch_of("many" + std::to_string(i), {"/bin/sh", "-c", "exit " + std::to_string(i)}))
+                    .exit_status,
+                i);
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(OciTest, LaunchIsIdempotent) {
+  const auto launch = launch_of("once", {"/bin/sh", "-c", "echo ran >> trace; sleep 0.3"});
+  ASSERT_TRUE(oci_->launch(launch));
+  ASSERT_TRUE(oci_->launch(launch));
+  ASSERT_TRUE(heard_.await_ending(launch.task.id));
+  EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "ran\n");
 }
 
 }  // namespace

@@ -110,11 +110,11 @@ Status run_task(const Order& order, const Directory& task, Word& word) {
 Status serve(const std::string& task_folder, Word& word) {
   DROVER_TRY(const auto task, Directory::open(task_folder));
   DROVER_TRY(const auto lock, try_lock(task));
-  if (!lock.valid() || !task.exists(kOrderFile)) {
+  if (!lock.held() || !task.exists(kOrderFile)) {
     word.say(kWordTaken);
     return {};
   }
-  DROVER_CHECK_OK(sign_lock(lock.get()));
+  DROVER_CHECK_OK(lock.sign());
   DROVER_TRY(const auto text, task.read(kOrderFile));
   DROVER_TRY(const auto order, decode_order(text));
   return run_task(order, task, word);

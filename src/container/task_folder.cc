@@ -56,30 +56,35 @@ Status replace_file(const Directory& folder, const std::string& name, std::strin
   return {};
 }
 
-Result<UniqueFd> try_lock(const Directory& task) {
-  DROVER_TRY(auto lock, open_lock(task));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno == EWOULDBLOCK) return UniqueFd();
-  return fail_errno(fmt::format("Failed to lock '{}/{}'", task.path(), kLockFile), errno);
+void TaskLock::release() {
+  if (fd_.valid()) ::flock(fd_.get(), LOCK_UN);
+  fd_.reset();
 }
 
-Status sign_lock(int lock) {
+Status TaskLock::sign() const {
   const auto text = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, text.data(), text.size(), 0) < 0)
+  if (::ftruncate(fd_.get(), 0) != 0 || ::pwrite(fd_.get(), text.data(), text.size(), 0) < 0)
     return fail_errno("Failed to sign the shim's lock", errno);
   return {};
+}
+
+Result<TaskLock> try_lock(const Directory& task) {
+  DROVER_TRY(auto file, open_lock(task));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return TaskLock(std::move(file));
+  if (errno == EWOULDBLOCK) return TaskLock();
+  return fail_errno(fmt::format("Failed to lock '{}/{}'", task.path(), kLockFile), errno);
 }
 
 Result<UniqueFd> lock_holder(const Directory& task) {
   const auto deadline = std::chrono::steady_clock::now() + kSignatureWait;
   while (true) {
     DROVER_TRY(const auto before, try_lock(task));
-    if (before.valid()) return UniqueFd();
+    if (before.held()) return UniqueFd();
     DROVER_TRY(const auto pid, signature(task));
     UniqueFd holder(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
     DROVER_TRY(const auto after, try_lock(task));
     DROVER_TRY(const auto still, signature(task));
-    if (holder.valid() && !after.valid() && still == pid) return holder;
+    if (holder.valid() && !after.held() && still == pid) return holder;
     if (std::chrono::steady_clock::now() > deadline)
       return fail(ErrorKind::kUnavailable,
                   fmt::format("Somebody holds '{}/{}' without saying who", task.path(), kLockFile),

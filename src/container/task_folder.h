@@ -43,11 +43,27 @@ Status check_task_id(const std::string& id);
 /// Replaces a file (0600) atomically but not durably: for what is of no use after the machine went down.
 Status replace_file(const Directory& folder, const std::string& name, std::string_view content);
 
-/// Takes the shim's lock if it is free. The result is invalid (not an error) when somebody else holds it.
-/// The lock lasts as long as the descriptor, which no child inherits.
-Result<UniqueFd> try_lock(const Directory& task);
-/// Writes this process's id into the lock that it holds.
-Status sign_lock(int lock);
+/// The shim's lock, or none. Let go of explicitly: a child that another thread is just starting holds a copy
+/// of the descriptor until it executes its program, and closing ours alone would leave it locked for so long.
+class TaskLock {
+ public:
+  TaskLock() = default;
+  explicit TaskLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  TaskLock(TaskLock&&) = default;
+  TaskLock& operator=(TaskLock&&) = delete;
+  ~TaskLock() { release(); }
+
+  bool held() const { return fd_.valid(); }
+  void release();
+  /// Writes this process's id into it, for lock_holder().
+  Status sign() const;
+
+ private:
+  UniqueFd fd_;
+};
+
+/// Takes the lock if it is free. Not held (no error) when somebody else has it.
+Result<TaskLock> try_lock(const Directory& task);
 /// A pidfd of the process that holds the lock; invalid when nobody does. Waits a moment for a holder that has
 /// not signed yet. A process id that was used again is not mistaken for the holder: the lock is looked at
 /// again after the pidfd was opened.
