@@ -1,0 +1,193 @@
+#include "driver/volume.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/files.h"
+#include "driver/root.h"
+
+namespace drover::driver {
+namespace {
+
+// A volume that has its manifest is complete: the manifest is written last, and the whole renamed after.
+constexpr const char* kManifest = ".manifest.json";
+constexpr const char* kLock = ".lock";
+constexpr std::string_view kTemporary = ".building-";
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// What the volume is made from: equal text, equal content. A host file that was replaced differs in size,
+/// time or inode.
+Result<std::string> describe(const DriverFiles& files, const Root& root) {
+  auto list = nlohmann::json::array();
+  for (const auto& file : files.files) {
+    DROVER_TRY(const auto source, root.open_file(file.source));
+    struct stat info{};
+    if (::fstat(source.fd.get(), &info) != 0)
+      return fail_errno(fmt::format("Failed to look at '{}'", file.source), errno);
+    list.push_back({{"path", file.destination},
+                    {"source", file.source},
+                    {"size", info.st_size},
+                    {"inode", info.st_ino},
+                    {"modified", fmt::format("{}.{:09}", info.st_mtim.tv_sec, info.st_mtim.tv_nsec)}});
+  }
+  auto links = nlohmann::json::object();
+  for (const auto& link : files.links) links[link.path] = link.target;
+  const nlohmann::json manifest{{"version", files.version}, {"files", list}, {"links", links}};
+  return manifest.dump(1) + "\n";
+}
+
+/// Whether the volume there was made from `manifest` and still has every file in full length.
+bool is_complete(const Directory& parent, const std::string& name, const std::string& manifest) {
+  const auto volume = parent.subdirectory(name);
+  if (!volume || volume->read(kManifest) != manifest) return false;
+  const auto wanted = nlohmann::json::parse(manifest);
+  for (const auto& file : wanted["files"]) {
+    struct stat info{};
+    const auto path = file["path"].get<std::string>();
+    if (::fstatat(volume->fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode) ||
+        info.st_size != file["size"].get<off_t>())
+      return false;
+  }
+  return true;
+}
+
+Status copy_all(int from, int to, const std::string& name) {
+  constexpr std::size_t kStep = 16ULL << 20;
+  while (true) {
+    const auto count = ::sendfile(to, from, nullptr, kStep);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno(fmt::format("Failed to copy '{}' to the driver volume", name), errno);
+    if (count == 0) return {};
+  }
+}
+
+Status copy_file(const Root& root, const DriverFile& file, const Directory& volume) {
+  DROVER_TRY(const auto source, root.open_file(file.source));
+  DROVER_TRY(const auto target, volume.open_file(file.destination, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  DROVER_CHECK_OK(copy_all(source.fd.get(), target.get(), file.source));
+  if (::fchown(target.get(), 0, 0) != 0 || ::fchmod(target.get(), file.executable ? 0755 : 0644) != 0 ||
+      ::fsync(target.get()) != 0)
+    return fail_errno(fmt::format("Failed to write '{}/{}'", volume.path(), file.destination), errno);
+  return {};
+}
+
+Status make_folder(const Directory& volume, const std::string& path) {
+  DROVER_TRY(const auto folder, volume.make_subdirectory(path));
+  if (::fchmod(folder.fd(), 0755) != 0)  // whatever the umask is
+    return fail_errno(fmt::format("Failed to set the mode of '{}'", folder.path()), errno);
+  return {};
+}
+
+/// Every folder of the volume, parents first.
+std::set<std::string> folders_of(const DriverFiles& files) {
+  std::set<std::string> folders{"bin", "lib", "lib64"};
+  for (const auto& file : files.files)
+    for (auto folder = folder_of(file.destination); !folder.empty(); folder = folder_of(folder))
+      folders.insert(folder);
+  return folders;
+}
+
+Status fill(const DriverFiles& files, const Root& root, const std::string& manifest,
+            const Directory& volume) {
+  if (::fchmod(volume.fd(), 0755) != 0)
+    return fail_errno(fmt::format("Failed to set the mode of '{}'", volume.path()), errno);
+  const auto folders = folders_of(files);
+  for (const auto& folder : folders) DROVER_CHECK_OK(make_folder(volume, folder));
+  for (const auto& file : files.files) DROVER_CHECK_OK(copy_file(root, file, volume));
+  for (const auto& link : files.links)
+    if (::symlinkat(link.target.c_str(), volume.fd(), link.path.c_str()) != 0)
+      return fail_errno(fmt::format("Failed to link '{}/{}'", volume.path(), link.path), errno);
+  for (const auto& name : folders) {
+    DROVER_TRY(const auto folder, volume.subdirectory(name));
+    DROVER_CHECK_OK(folder.sync());
+  }
+  return volume.write(kManifest, manifest);
+}
+
+Result<UniqueFd> lock(const Directory& parent) {
+  DROVER_TRY(auto fd, parent.open_file(kLock, O_RDWR | O_CREAT, 0600));
+  while (::flock(fd.get(), LOCK_EX) != 0)
+    if (errno != EINTR) return fail_errno(fmt::format("Failed to lock '{}/{}'", parent.path(), kLock), errno);
+  return fd;
+}
+
+/// What builders left that were killed. Call with the lock held: nobody is building.
+Status remove_leftovers(const Directory& parent) {
+  DROVER_TRY(const auto names, parent.list());
+  for (const auto& name : names)
+    if (name.starts_with(kTemporary)) DROVER_CHECK_OK(parent.remove_tree(name));
+  return {};
+}
+
+/// Moves a volume that no longer fits out of the way. Containers that run may hold it, so it is kept.
+Status set_aside(const Directory& parent, const std::string& name) {
+  if (!parent.exists(name)) return {};
+  for (int number = 1;; ++number) {
+    const auto aside = fmt::format("{}.replaced-{}", name, number);
+    if (parent.exists(aside)) continue;
+    if (::renameat(parent.fd(), name.c_str(), parent.fd(), aside.c_str()) == 0) return {};
+    return fail_errno(fmt::format("Failed to rename '{}/{}'", parent.path(), name), errno);
+  }
+}
+
+Status build(const DriverFiles& files, const Root& root, const std::string& manifest, const Directory& parent,
+             const std::string& name) {
+  const auto temporary = std::string(kTemporary) + name;
+  const auto built = [&]() -> Status {
+    DROVER_TRY(const auto volume, parent.make_subdirectory(temporary));
+    DROVER_CHECK_OK(fill(files, root, manifest, volume));
+    DROVER_CHECK_OK(set_aside(parent, name));
+    if (::renameat(parent.fd(), temporary.c_str(), parent.fd(), name.c_str()) != 0)
+      return fail_errno(fmt::format("Failed to rename '{}/{}'", parent.path(), temporary), errno);
+    return parent.sync();
+  }();
+  if (!built) (void)parent.remove_tree(temporary);  // the first error is the one that helps
+  return built;
+}
+
+Status check_executable(const Directory& parent) {
+  struct statvfs info{};
+  if (::fstatvfs(parent.fd(), &info) != 0)
+    return fail_errno(fmt::format("Failed to look at the file system of '{}'", parent.path()), errno);
+  if ((info.f_flag & ST_NOEXEC) == 0) return {};
+  return fail(
+      ErrorKind::kUnsupported,
+      fmt::format("'{}' lies on a file system mounted noexec, so no container could use the driver there",
+                  parent.path()),
+      "choose another folder with --state, or mount that file system with exec");
+}
+
+}  // namespace
+
+Result<Volume> build_volume(const DriverFiles& files, const std::string& folder) {
+  const auto name = "nvidia_" + files.version;
+  if (files.version.empty() || files.version.find('/') != std::string::npos)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is no version of a driver", files.version));
+  if (::geteuid() != 0)
+    return fail(ErrorKind::kPermissionDenied, "only root can build the driver volume",
+                "run 'drover serve' as root");
+  DROVER_TRY(const auto root, Root::open(files.root));
+  DROVER_TRY(const auto parent, Directory::create(folder));
+  DROVER_CHECK_OK(check_executable(parent));
+  DROVER_TRY(const auto held, lock(parent));
+  DROVER_CHECK_OK(remove_leftovers(parent));
+  DROVER_TRY(const auto manifest, describe(files, root));
+  Volume volume{parent.path() + "/" + name, files.version, is_complete(parent, name, manifest)};
+  if (!volume.reused) DROVER_CHECK_OK(build(files, root, manifest, parent, name));
+  return volume;
+}
+
+}  // namespace drover::driver
