@@ -103,27 +103,24 @@ TEST_F(DockerArchive, MayBeCompressed) {
 TEST_F(DockerArchive, WhatIsMissingIsNamed) {
   const auto manifest = [&](const json& document) { return file("manifest.json", document.dump()); };
   expect_refused({file("other", "")}, "has no file 'manifest.json'");
+  const auto of = [&](const std::string& config, const std::vector<std::string>& layers) {
+    return manifest(json::array({entry(config, layers, {})}));
+  };
   expect_refused({manifest(json::array())}, "holds no image");
-  expect_refused({manifest(json::array({
-      entry("c.json", {"l"} XX, "has no file 'c.json'");
-  expect_refused({manifest(json::array({
-          entry("../c.json", {"l"} XX, "climbs out");
-  expect_refused({file("c.json", config_), manifest(json::array({
-              entry("c.json", {"../l"} XX, "climbs out");
-  expect_refused({file("c.json", config_), manifest(json::array({
-                  entry("c.json", {"l", "l"} XX, "has 2 layers");
-  expect_refused({manifest(json::array({
-                      entry("c.json", {} XX, "has 0 layers");
-                      expect_refused({file("manifest.json", "[[[")}, "not JSON");
+  expect_refused({of("c.json", {"l"})}, "has no file 'c.json'");
+  expect_refused({of("../c.json", {"l"})}, "climbs out");
+  expect_refused({file("c.json", config_), of("c.json", {"../l"})}, "climbs out");
+  expect_refused({file("c.json", config_), of("c.json", {"l", "l"})}, "has 2 layers");
+  expect_refused({of("c.json", {})}, "has 0 layers");
+  expect_refused({file("manifest.json", "[[[")}, "not JSON");
 }
 
 TEST_F(DockerArchive, WhatIsNoArchive) {
-                      for (const auto& junk :
-                           {std::string("text"), std::string(), std::string(4096, '\xff')}) {
-                        const auto files = open(junk);
-                        ASSERT_FALSE(files);
-                        EXPECT_THAT(files.error().message, HasSubstr("is not an image archive"));
-                      }
+  for (const auto& junk : {std::string("text"), std::string(), std::string(4096, '\xff')}) {
+    const auto files = open(junk);
+    ASSERT_FALSE(files);
+    EXPECT_THAT(files.error().message, HasSubstr("is not an image archive"));
+  }
 }
 
 }  // namespace
