@@ -65,18 +65,14 @@ static void sleep_for(const char* seconds) {
 
 static void allocate(const char* mebibytes) {
   const size_t size = strtoul(mebibytes, NULL, 10) << 20;
-  char* memory = malloc(size);
+  volatile char* memory = malloc(size);
   for (size_t i = 0; memory != NULL && i < size; i += 4096) memory[i] = 1;
   printf("ok\n");
 }
 
-// Fills the file until the disk, or whatever limits it, is full.
-static void fill(const char* path) {
-  static char block[1 << 16];
-  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  while (file >= 0 && write(file, block, sizeof block) > 0) {
-  }
-  printf("%s\n", strerrorname_np(errno));
+// A real fault: signals that the first process of a container sends to itself are ignored by the kernel.
+static void crash(void) {
+  *(volatile int*)16 = 0;
 }
 
 static void show_environment(const char* name) {
@@ -89,9 +85,9 @@ struct Verb {
   int arguments;
 };
 static const struct Verb kVerbs[] = {
-    {"devices", 0},  {"open", 1},     {"mknod", 3},  {"write", 2}, {"append", 2}, {"sleep", 1},
-    {"allocate", 1}, {"fill", 1},     {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},
-    {"say", 1},      {"complain", 1}, {"pwd", 0},    {"kill", 1},  {"exists", 1},
+    {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
+    {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
+    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1},
 };
 
 static void perform(const char* verb, char** words) {
@@ -103,7 +99,6 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "append") == 0) write_file(words[0], words[1], O_APPEND);
   if (strcmp(verb, "sleep") == 0) sleep_for(words[0]);
   if (strcmp(verb, "allocate") == 0) allocate(words[0]);
-  if (strcmp(verb, "fill") == 0) fill(words[0]);
   if (strcmp(verb, "ignore") == 0) signal(SIGTERM, SIG_IGN);
   if (strcmp(verb, "exit") == 0) exit(atoi(words[0]));
   if (strcmp(verb, "id") == 0) printf("%u %u\n", geteuid(), getegid());
@@ -111,7 +106,7 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "say") == 0) printf("%s\n", words[0]);
   if (strcmp(verb, "complain") == 0) fprintf(stderr, "%s\n", words[0]);
   if (strcmp(verb, "pwd") == 0) printf("%s\n", getcwd(path, sizeof path));
-  if (strcmp(verb, "kill") == 0) raise(atoi(words[0]));
+  if (strcmp(verb, "crash") == 0) crash();
   if (strcmp(verb, "exists") == 0) printf("%s\n", answer(access(words[0], F_OK)));
   fflush(stdout);
 }

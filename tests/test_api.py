@@ -76,7 +76,7 @@ class ApiTest(drover.DaemonTest):
         self.assertIn("result", headers["Content-Disposition"])
         self.assertEqual(self.daemon.request("DELETE", f"/v1/tasks/{task}")[0], 204)
         self.assertEqual(self.daemon.request("GET", f"/v1/tasks/{task}")[0], 404)
-        self.assertFalse((self.daemon.state / "tasks" / task).exists())
+        drover.wait_for(lambda: not (self.daemon.state / "tasks" / task).exists(), "the folder of the task to go")
 
     def test_a_file_can_be_read_in_pieces(self):
         task = self.daemon.submit("write", "text", "0123456789")

@@ -76,7 +76,7 @@ class QueueTest(drover.DaemonTest):
         self.assertIn("whole", refused.exception.message)
 
     def test_gpus_come_back_however_a_task_ends(self):
-        for words in (["exit", 0], ["exit", 9], ["kill", 9]):
+        for words in (["exit", 0], ["exit", 9], ["crash"]):
             task = self.daemon.submit(*words, gpus=2)
             self.daemon.wait_until_final(task)
             self.assertEqual(self.daemon.held_gpus(), {})
