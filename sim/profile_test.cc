@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/faults.h"
 #include "sim/yaml.h"
 
 namespace drover::sim {
@@ -120,6 +122,32 @@ TEST(Profile, TheLinkMatrixIsSquareAndSymmetric) {
   EXPECT_THAT(mistake("minsky", [](json& d) { d["links"][1] = "2 0 1 0"; }),
               HasSubstr("differs from its mirror image"));
   EXPECT_THAT(mistake("minsky", [](json& d) { d["links"][0] = "1 2 0 0"; }), HasSubstr("must be 0"));
+}
+
+/// The YAML examples of docs/simulator.md, in their order.
+std::vector<std::string> documented() {
+  std::ifstream file(std::filesystem::path(SIM_PROFILES) / "../../docs/simulator.md");
+  std::vector<std::string> examples;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line == "```yaml") examples.emplace_back();
+    if (line.starts_with("```"))
+      inside = line == "```yaml";
+    else if (inside)
+      examples.back() += line + "\n";
+  }
+  return examples;
+}
+
+TEST(Profile, TheDocumentedExamplesAreValid) {
+  const auto examples = documented();
+  ASSERT_EQ(examples.size(), 2U);
+  const auto profile = decode_profile(*parse_yaml(examples[0], "profile"), "profile");
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  EXPECT_EQ(profile->links[0][1], 12);
+  const auto faults = decode_faults(*parse_yaml(examples[1], "faults"), *profile, "faults");
+  ASSERT_TRUE(faults) << to_string(faults.error());
+  EXPECT_TRUE((*faults)[0].lost);
 }
 
 TEST(Profile, ADocumentThatIsNoObjectIsRefused) {

@@ -3,7 +3,7 @@
 
 #include "gpu/nvml_types.h"
 
-// NOLINTBEGIN(modernize-use-using)
+// NOLINTBEGIN(modernize-*,readability-identifier-naming)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -114,4 +114,4 @@ enum {
 #ifdef __cplusplus
 }
 #endif
-// NOLINTEND(modernize-use-using)
+// NOLINTEND(modernize-*,readability-identifier-naming)

@@ -6,8 +6,8 @@
 // assertions at the end pin the layout for every 64-bit ABI.
 #pragma once
 
-// A C header is read by C++ too, where these includes and typedefs look old-fashioned.
-// NOLINTBEGIN(modernize-deprecated-headers,modernize-use-using)
+// The names are NVIDIA's, and C has no newer way to write this.
+// NOLINTBEGIN(modernize-*,readability-identifier-naming)
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -465,4 +465,4 @@ typedef struct nvmlFieldValue_st {
 #ifdef __cplusplus
 }
 #endif
-// NOLINTEND(modernize-deprecated-headers,modernize-use-using)
+// NOLINTEND(modernize-*,readability-identifier-naming)
