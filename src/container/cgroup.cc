@@ -117,9 +117,22 @@ bool can_limit_swap(const std::vector<Hierarchy>& hierarchies) {
   return false;
 }
 
+bool in_service(const Hierarchy& hierarchy, std::string_view own_groups) {
+  const std::string_view name = hierarchy.unified ? "" : "name=systemd";
+  if (!hierarchy.unified && !has_controller(hierarchy, name)) return false;
+  for (const auto line : split(own_groups, '\n')) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (second == std::string_view::npos || line.substr(first + 1, second - first - 1) != name) continue;
+    return line.substr(second + 1) != "/";
+  }
+  return false;
+}
+
 void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup) {
+  const auto own_groups = read_file("/proc/self/cgroup");
   for (const auto& hierarchy : hierarchies) {
-    if (!hierarchy.unified && !has_controller(hierarchy, "name=systemd")) continue;
+    if (!own_groups || !in_service(hierarchy, *own_groups)) continue;
     const auto folder = hierarchy.mount + cgroup;
     std::error_code error;
     std::filesystem::create_directories(folder, error);

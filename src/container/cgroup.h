@@ -33,9 +33,12 @@ Result<std::vector<Hierarchy>> find_hierarchies();
 std::string_view cgroup_mode(const std::vector<Hierarchy>& hierarchies);
 /// Whether a limit on swap can be set here: kernels may be built or booted without.
 bool can_limit_swap(const std::vector<Hierarchy>& hierarchies);
+/// Whether a process belongs to a service manager's group in this hierarchy; `own_groups` is the text of its
+/// /proc/<pid>/cgroup (cgroups(7)). Pure.
+bool in_service(const Hierarchy& hierarchy, std::string_view own_groups);
 /// Moves this process out of the service that started it, where a service manager keeps one group a service:
-/// else the daemon's restart would end its shims. Best effort; without it KillMode=process has the same
-/// effect.
+/// else the daemon's restart would end its shims. Takes some 15 ms (the kernel waits for all CPUs). Best
+/// effort; without it KillMode=process has the same effect.
 void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup);
 
 class Cgroup {

@@ -47,18 +47,20 @@ Result<bool> mark_started(const Directory& task) {
   return true;
 }
 
-Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup& cgroup, StatusFile& status,
-                         Word& word, bool& stopped) {
+/// All shims share one group, beside those of the containers.
+std::string shims_group(const Order& order) {
+  return std::filesystem::path(order.cgroup).parent_path().string() + "/shims";
+}
+
+Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup& cgroup,
+                         const std::function<void(const Running&)>& started, bool& stopped) {
   DROVER_CHECK_OK(enter_private_mounts());
   DROVER_CHECK_OK(mount_root(order.root, task.path()));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
   DROVER_TRY(auto output, LogWriter::create(sandbox.fd(), "stdout", order.uid, order.gid, order.logs));
   DROVER_TRY(auto errors, LogWriter::create(sandbox.fd(), "stderr", order.uid, order.gid, order.logs));
   Supervisor supervisor(order, task, cgroup, {std::move(output), std::move(errors)});
-  auto ending = supervisor.run([&](const Running& running) {
-    (void)status.write_running(running);  // a full disk does not stop a task
-    word.say(kWordStarted);
-  });
+  auto ending = supervisor.run(started);
   stopped = supervisor.stop_requested();
   return ending;
 }
@@ -97,9 +99,15 @@ Status run_task(const Order& order, const Directory& task, Word& word) {
     word.say(kWordTaken);
     return {};
   }
-  leave_service(hierarchies, std::filesystem::path(order.cgroup).parent_path().string() + "/shims");
   bool stopped = false;
-  const auto ending = supervise(order, task, cgroup, status, word, stopped);
+  const auto ending = supervise(
+      order, task, cgroup,
+      [&](const Running& running) {
+        (void)status.write_running(running);  // a full disk does not stop a task
+        word.say(kWordStarted);
+        leave_service(hierarchies, shims_group(order));
+      },
+      stopped);
   remove_container(order, task, cgroup);
   DROVER_CHECK_OK(status.write_ending(ending ? *ending : ending_of_failure(ending.error(), stopped)));
   if (!ending) word.say(failed(ending.error()));
