@@ -66,7 +66,7 @@ Result<std::string> cdi_specification(const CdiInput& input) {
                            {"kind", kKind},
                            {"devices", devices},
                            {"containerEdits", common_edits(input)}};
-  return specification.dump(2) + "\n";
+  return specification.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace drover::driver

@@ -46,7 +46,8 @@ Result<std::string> describe(const DriverFiles& files, const Root& root) {
   auto links = nlohmann::json::object();
   for (const auto& link : files.links) links[link.path] = link.target;
   const nlohmann::json manifest{{"version", files.version}, {"files", list}, {"links", links}};
-  return manifest.dump(1) + "\n";
+  // File names are bytes: whatever is not UTF-8 in them must not throw.
+  return manifest.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 /// Whether the volume there was made from `manifest` and still has every file in full length.
