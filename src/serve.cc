@@ -142,7 +142,11 @@ class Service {
     options.launching.prepare_image = [this](const auto& reference, const User& reader) {
       return images_.prepare(reference, reader);
     };
-    options.launching.hidden = {std::filesystem::path(options_.socket).parent_path()};
+    // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
+    // sight too.
+    const auto folder = std::filesystem::path(options_.socket).parent_path();
+    const auto own = std::filesystem::path(cli::kDefaultSocket).parent_path();
+    options.launching.hidden = {folder == own ? folder.string() : options_.socket};
     return options;
   }
 

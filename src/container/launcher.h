@@ -23,7 +23,7 @@ struct LauncherOptions {
   std::string executable;  ///< the drover program, for `drover shim`
   /// Makes an image ready, reading with the rights of `reader` (image::Store::prepare).
   std::function<Result<image::Image>(const std::string& reference, const User& reader)> prepare_image;
-  std::vector<std::string> hidden;  ///< folders that image-less tasks must not see
+  std::vector<std::string> hidden;  ///< folders and files that image-less tasks must not see
   LogLimits logs;
   std::string cgroup_parent = "/drover";
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start a container

@@ -20,7 +20,7 @@ namespace drover::container {
 struct RootPlan {
   std::vector<std::string> layers;  ///< absolute, lowest first; empty: a private copy of the host's mounts
   bool read_only = false;
-  std::vector<std::string> hidden;  ///< host root only: folders covered by an empty read-only one
+  std::vector<std::string> hidden;  ///< host root only: folders and files that are covered
 
   bool operator==(const RootPlan&) const = default;
 };

@@ -60,10 +60,16 @@ Status make_read_only(int tree) {
   return Failure(std::move(failure));
 }
 
-/// An empty folder over `place`, in which `sandbox` (when it lies below) is kept reachable.
+/// An empty folder over the folder `place`, in which `sandbox` (when it lies below) is kept reachable; or
+/// nothing at all over the file `place`.
 Status hide(const std::string& root, const std::string& place, const std::string& sandbox) {
   const auto target = root + place;
-  if (::access(target.c_str(), F_OK) != 0) return {};
+  struct stat info{};
+  if (::lstat(target.c_str(), &info) != 0) return {};
+  if (!S_ISDIR(info.st_mode)) {
+    if (::mount("/dev/null", target.c_str(), nullptr, MS_BIND, nullptr) == 0) return {};
+    return fail_errno(fmt::format("Failed to hide '{}' from the task", place), errno);
+  }
   if (::mount("tmpfs", target.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
               "mode=0755,size=64k,nr_inodes=64") != 0)
     return fail_errno(fmt::format("Failed to hide '{}' from the task", place), errno);

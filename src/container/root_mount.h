@@ -17,7 +17,7 @@ Status enter_private_mounts();
 
 /// Mounts `plan` at <task_folder>/root. An image becomes an overlay whose writable layer is
 /// <task_folder>/upper. The host's root becomes a copy of all its mounts without /dev, /proc and /sys, with
-/// the hidden folders covered and <task_folder>/sandbox, writable, in its own place.
+/// the hidden folders and files covered and <task_folder>/sandbox, writable, in its own place.
 Status mount_root(const RootPlan& plan, const std::string& task_folder);
 
 }  // namespace drover::container
