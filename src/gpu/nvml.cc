@@ -88,7 +88,8 @@ Result<Nvml> Nvml::load(const std::string& library) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const std::string reason = ::dlerror();
-    if (reason.find("No such file") != std::string::npos)
+    // A library that needs another one which is missing starts with that one's name.
+    if (reason.starts_with(library + ":") && reason.find("No such file") != std::string::npos)
       return fail(ErrorKind::kNotFound,
                   fmt::format("NVIDIA's management library '{}' is not on this machine", library),
                   kDriverHint);
