@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gpu/recognise.h"
+
 namespace drover::engine {
 namespace {
 
@@ -58,6 +60,7 @@ void LocalEngine::tick() {
 }
 
 void LocalEngine::set_inventory(gpu::Inventory inventory) {
+  inventory = gpu::recognise(std::move(inventory), state_.node.inventory);
   if (inventory == state_.node.inventory) return;
   for (const auto& device : inventory.devices) {
     const auto& old = state_.node.inventory.devices;
