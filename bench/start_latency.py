@@ -73,7 +73,7 @@ class Docker:
         if not client or not engine:
             raise RuntimeError("dockerd is not installed: run scripts/install-dependencies --bench")
         socket = f"unix://{folder}/docker.sock"
-        self._docker = [client, "--host", socket]
+        self._folder, self._docker = folder, [client, "--host", socket]
         self._log = open(folder / "docker.log", "w+")
         self._engine = subprocess.Popen(
             [engine, "--bridge=none", "--iptables=false", "--host", socket, "--data-root", str(folder / "docker"),
@@ -100,6 +100,8 @@ class Docker:
         self._engine.terminate()
         self._engine.wait()
         self._log.close()
+        for mount in drover.mounts_of(self._folder):  # it leaves its network namespace mounted
+            subprocess.run(["umount", mount], check=False)
 
 
 class DroverCommand:

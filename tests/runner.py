@@ -103,7 +103,8 @@ class Stage:
             done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT,
                                   text=True)
             if done.returncode != 0:
-                self.results.add(self.name("build"), "failed", done.stdout or "see above")
+                wrong = [line for line in (done.stdout or "see above").splitlines() if not line.startswith("[")]
+                self.results.add(self.name("build"), "failed", "\n".join(wrong))
                 return False
         say(f"Built {self.preset} in {time.monotonic() - began:.0f} s")
         return True
