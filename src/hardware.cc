@@ -72,6 +72,8 @@ Result<container::DriverSupply> Hardware::driver_supply() const {
 Result<std::string> Hardware::cdi_specification() const {
   driver::CdiInput input;
   input.inventory = look();
+  // One GPU that is lost has no device node to tell, and must not hide the others.
+  std::erase_if(input.inventory.devices, [](const gpu::Device& device) { return !device.unfit.empty(); });
   input.device_folder = device_folder_;
   DROVER_TRY(input.gpu_nodes, nodes_of(input.inventory.devices));
   DROVER_TRY(input.control_nodes, gpu::control_device_nodes(device_folder_));
