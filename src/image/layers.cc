@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "image/digest.h"
@@ -17,7 +16,6 @@ namespace {
 
 constexpr std::string_view kPartialSuffix = ".partial";
 constexpr const char* kTree = "tree";
-constexpr std::size_t kMostProven = 65'536;
 
 std::string partial_name(const std::string& hex) {
   return "." + hex + std::string(kPartialSuffix);
@@ -71,40 +69,26 @@ class CheckedLayer {
 
 }  // namespace
 
-Result<std::unique_ptr<Layers>> Layers::open(Directory folder, UnpackLimits limits) {
-  std::unique_ptr<Layers> layers(new Layers(std::move(folder), limits));
-  DROVER_TRY(const auto names, layers->folder_.list());
+Result<Layers> Layers::open(Directory folder, Proofs proofs, const UnpackLimits& limits) {
+  DROVER_TRY(const auto names, folder.list());
   for (const auto& name : names) {
     if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) continue;
-    const auto partial = layers->folder_.subdirectory(name);
-    if (!partial || !lock(partial->fd(), LOCK_EX | LOCK_NB)) continue;
-    DROVER_CHECK_OK(layers->folder_.remove_tree(name));
+    const auto partial = folder.subdirectory(name);
+    if (partial && lock(partial->fd(), LOCK_EX | LOCK_NB)) DROVER_CHECK_OK(folder.remove_tree(name));
   }
-  return layers;
+  return Layers(std::move(folder), std::move(proofs), limits);
 }
 
 bool Layers::is_ready(const LayerFile& layer, const ImageFile& file) const {
-  if (file.identity.empty()) return false;
-  {
-    const std::lock_guard guard(mutex_);
-    if (!proven_.contains(proof_key(layer, file))) return false;
-  }
   const auto hex = digest_hex(layer.diff_id);
-  return hex && folder_.exists(*hex);
+  return hex && !file.identity.empty() && folder_.exists(*hex) && proofs_.contains(proof_key(layer, file));
 }
 
-void Layers::remember(const LayerFile& layer, const ImageFile& file) {
-  if (file.identity.empty()) return;
-  const std::lock_guard guard(mutex_);
-  if (proven_.size() >= kMostProven) proven_.clear();
-  proven_.insert(proof_key(layer, file));
-}
-
-Result<std::string> Layers::acquire(const LayerFile& layer, const ImageFile& file) {
+Result<std::string> Layers::acquire(const LayerFile& layer, const ImageFile& file) const {
   DROVER_TRY(const auto hex, digest_hex(layer.diff_id));
   if (!is_ready(layer, file)) {
     DROVER_CHECK_OK(folder_.exists(hex) ? check(layer, file) : add(layer, file, hex));
-    remember(layer, file);
+    if (!file.identity.empty()) proofs_.add(proof_key(layer, file));
   }
   return folder_.path() + "/" + hex;
 }
@@ -115,7 +99,7 @@ Status Layers::check(const LayerFile& layer, const ImageFile& file) const {
 }
 
 /// Creates the folder for a half-done layer, or waits until nobody works in it any more.
-Result<Directory> Layers::lock_partial(const std::string& name) {
+Result<Directory> Layers::lock_partial(const std::string& name) const {
   while (true) {
     auto partial = folder_.make_subdirectory(name, 0700);
     if (!partial && partial.error().kind == ErrorKind::kNotFound)
@@ -132,7 +116,7 @@ Result<Directory> Layers::lock_partial(const std::string& name) {
   }
 }
 
-Status Layers::add(const LayerFile& layer, const ImageFile& file, const std::string& hex) {
+Status Layers::add(const LayerFile& layer, const ImageFile& file, const std::string& hex) const {
   const auto name = partial_name(hex);
   DROVER_TRY(const auto partial, lock_partial(name));
   auto done = folder_.exists(hex) ? check(layer, file) : unpack(layer, file, partial, hex);
@@ -141,7 +125,7 @@ Status Layers::add(const LayerFile& layer, const ImageFile& file, const std::str
 }
 
 Status Layers::unpack(const LayerFile& layer, const ImageFile& file, const Directory& partial,
-                      const std::string& hex) {
+                      const std::string& hex) const {
   DROVER_CHECK_OK(partial.remove_tree(kTree));  // left by a crash since open()
   DROVER_TRY(const auto tree, partial.make_subdirectory(kTree, 0755));
   CheckedLayer checked(layer, *file.stream, limits_.bytes);

@@ -6,19 +6,16 @@
 // behind is known by its lock being free. Thread safe. Blocks.
 //
 // That a layer is there is no reason to give it to somebody: a digest is no secret. Whoever names a layer
-// must bring it, and is believed only after the whole file was read and both its digests were right. That is
-// remembered by the identity of the file, for as long as this object lives.
+// must bring it, and is believed only after the whole file was read and both its digests were right. Proofs
+// remember that.
 
-#include <cstddef>
-#include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_set>
 
 #include "base/files.h"
 #include "base/result.h"
 #include "image/contents.h"
 #include "image/image_files.h"
+#include "image/proofs.h"
 #include "image/unpack.h"
 
 namespace drover::image {
@@ -26,27 +23,26 @@ namespace drover::image {
 class Layers {
  public:
   /// Removes half-done layers that nobody works on.
-  static Result<std::unique_ptr<Layers>> open(Directory folder, UnpackLimits limits);
+  static Result<Layers> open(Directory folder, Proofs proofs, const UnpackLimits& limits = {});
 
   /// Whether acquire() would have nothing to do but look.
   bool is_ready(const LayerFile& layer, const ImageFile& file) const;
   /// The path of the layer, unpacked first when it is not there. `file` is at its start and is used up.
-  Result<std::string> acquire(const LayerFile& layer, const ImageFile& file);
+  Result<std::string> acquire(const LayerFile& layer, const ImageFile& file) const;
 
  private:
-  Layers(Directory folder, UnpackLimits limits) : folder_(std::move(folder)), limits_(limits) {}
+  Layers(Directory folder, Proofs proofs, const UnpackLimits& limits)
+      : folder_(std::move(folder)), proofs_(std::move(proofs)), limits_(limits) {}
   /// Reads the whole file and compares its digests, and nothing else.
   Status check(const LayerFile& layer, const ImageFile& file) const;
-  Status add(const LayerFile& layer, const ImageFile& file, const std::string& hex);
-  Result<Directory> lock_partial(const std::string& name);
+  Status add(const LayerFile& layer, const ImageFile& file, const std::string& hex) const;
+  Result<Directory> lock_partial(const std::string& name) const;
   Status unpack(const LayerFile& layer, const ImageFile& file, const Directory& partial,
-                const std::string& hex);
-  void remember(const LayerFile& layer, const ImageFile& file);
+                const std::string& hex) const;
 
   Directory folder_;
+  Proofs proofs_;
   UnpackLimits limits_;
-  mutable std::mutex mutex_;
-  std::unordered_set<std::string> proven_;  ///< guarded by mutex_: file identity, digest and diff_id
 };
 
 }  // namespace drover::image

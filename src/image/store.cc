@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "image/layers.h"
+#include "image/proofs.h"
 #include "image/reader.h"
 #include "image/reference.h"
 #include "image/source.h"
@@ -27,7 +28,8 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& lowest_
   return kept;
 }
 
-Result<std::vector<std::string>> acquire_all(Layers& layers, const Source& source, const Progress& progress) {
+Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source& source,
+                                             const Progress& progress) {
   std::vector<std::string> paths;
   const auto& wanted = source.contents.layers;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -43,7 +45,7 @@ Result<std::vector<std::string>> acquire_all(Layers& layers, const Source& sourc
   return without_repeats(paths);
 }
 
-Result<Image> prepare_image(Layers& layers, const std::string& reference, const User& user,
+Result<Image> prepare_image(const Layers& layers, const std::string& reference, const User& user,
                             const Progress& progress) {
   DROVER_TRY(const auto parsed, parse_reference(reference));
   DROVER_TRY(auto source, open_source(parsed, Reader(user)));
@@ -62,8 +64,10 @@ Store& Store::operator=(Store&&) noexcept = default;
 Result<Store> Store::open(const std::string& folder) {
   DROVER_TRY(const auto root, Directory::create(folder, 0700));
   DROVER_TRY(auto sha256, Directory::create(folder + "/layers/sha256", 0700));
-  DROVER_TRY(auto layers, Layers::open(std::move(sha256), UnpackLimits{}));
-  return Store(std::move(layers));
+  DROVER_TRY(const auto proven, root.make_subdirectory("proven", 0700));
+  DROVER_TRY(auto proofs, Proofs::open(proven));
+  DROVER_TRY(auto layers, Layers::open(std::move(sha256), std::move(proofs)));
+  return Store(std::make_unique<Layers>(std::move(layers)));
 }
 
 Result<Image> Store::prepare(const std::string& reference, const User& reader, const Progress& progress) {
