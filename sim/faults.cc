@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr auto kLookAgainAfter = std::chrono::milliseconds(5);
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
-constexpr std::int64_t kMaxSlowMs = 3600 * 1000;
+constexpr std::int64_t kMaxSlowMs = std::int64_t{3600} * 1000;
 
 std::optional<std::size_t> position_of(const std::string& key, const Profile& profile) {
   const auto pci = parse_pci_address(key);

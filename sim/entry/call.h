@@ -5,7 +5,6 @@
 // exception leaves.
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -113,8 +112,7 @@ nvmlReturn_t answer_list(unsigned int* count, Out* out, const std::vector<Out>& 
 template <std::size_t Size>
 void copy_text(char (&buffer)[Size], std::string_view text) {
   const auto length = std::min(text.size(), Size - 1);
-  std::memcpy(buffer, text.data(), length);
-  buffer[length] = '\0';
+  *std::copy_n(text.begin(), length, buffer) = '\0';
 }
 
 /// An entry point that answers one value about one GPU: `value(const Call&)` gives it, or an empty optional.

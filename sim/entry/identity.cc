@@ -53,10 +53,10 @@ nvmlBrandType_t brand_of(const std::string& brand) {
 }
 
 unsigned int architecture_of(const std::string& name) {
-  static constexpr std::array names{"kepler", "maxwell", "pascal", "volta",
-                                    "turing", "ampere",  "ada",    "hopper"};
-  const auto* const found = std::find(names.begin(), names.end(), name);
-  return NVML_DEVICE_ARCH_KEPLER + static_cast<unsigned int>(found - names.begin());
+  static constexpr std::array kNames{"kepler", "maxwell", "pascal", "volta",
+                                     "turing", "ampere",  "ada",    "hopper"};
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  return NVML_DEVICE_ARCH_KEPLER + static_cast<unsigned int>(found - kNames.begin());
 }
 
 }  // namespace

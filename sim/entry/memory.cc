@@ -160,9 +160,9 @@ nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
                                                nvmlRowRemapperHistogramValues_t* values) {
   return with_device(__func__, device, [&](const Call& call) {
     if (!call.model.row_remapping) return NVML_ERROR_NOT_SUPPORTED;
-    constexpr unsigned int banks = 640;
+    constexpr unsigned int kBanks = 640;
     const auto& rows = call.faults.remapped;
-    const auto touched = std::min(rows.corrected + rows.uncorrected, banks);
-    return answer(values, nvmlRowRemapperHistogramValues_t{banks - touched, touched, 0, 0, 0});
+    const auto touched = std::min(rows.corrected + rows.uncorrected, kBanks);
+    return answer(values, nvmlRowRemapperHistogramValues_t{kBanks - touched, touched, 0, 0, 0});
   });
 }

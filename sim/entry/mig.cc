@@ -19,8 +19,8 @@ nvmlReturn_t on_mig_card(const char* function, nvmlDevice_t device, Body body) n
 
 /// NVML numbers its profiles by slices; 1, 2, 3, 4 and 7 come first.
 int slices_of(unsigned int profile) {
-  static constexpr std::array slices{1, 2, 3, 4, 7};
-  return profile < slices.size() ? slices[profile] : 0;
+  static constexpr std::array kSlices{1, 2, 3, 4, 7};
+  return profile < kSlices.size() ? kSlices[profile] : 0;
 }
 
 template <typename Info>

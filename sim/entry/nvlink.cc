@@ -37,9 +37,9 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nv
 
 nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int* version) {
   return with_link(__func__, device, link, [&](const Call& call, const LinkEnd&) {
-    static constexpr std::array versions{NVML_NVLINK_VERSION_1_0, NVML_NVLINK_VERSION_2_0,
-                                         NVML_NVLINK_VERSION_3_0, NVML_NVLINK_VERSION_4_0};
-    return answer(version, versions.at(static_cast<std::size_t>(call.machine.profile().nvlink.version) - 1));
+    static constexpr std::array kVersions{NVML_NVLINK_VERSION_1_0, NVML_NVLINK_VERSION_2_0,
+                                          NVML_NVLINK_VERSION_3_0, NVML_NVLINK_VERSION_4_0};
+    return answer(version, kVersions.at(static_cast<std::size_t>(call.machine.profile().nvlink.version) - 1));
   });
 }
 

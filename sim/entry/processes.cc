@@ -77,6 +77,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
       return static_cast<unsigned>(percent) / static_cast<unsigned>(processes.size());
     };
     std::vector<nvmlProcessUtilizationSample_t> values;
+    values.reserve(processes.size());
     for (const auto& process : processes)
       values.push_back({process.pid, last_seen + 1, share(call.faults.gpu_percent),
                         share(call.faults.memory_percent), 0, 0});
