@@ -57,7 +57,7 @@ struct Link {
 enum class MigMode { kUnsupported, kDisabled, kEnabled };
 
 struct Device {
-  std::string uuid;          ///< never empty: a GPU that does not tell is named "PCI-<address>" or "INDEX-<n>"
+  std::string uuid;          ///< never empty: "PCI-<address>" or "INDEX-<n>" when it does not tell
   int index = 0;             ///< in the order of PCI addresses, as NVML counts; for people only
   std::optional<int> minor;  ///< N of /dev/nvidiaN
   std::string model;         ///< "Tesla K40m"; "" when unknown
