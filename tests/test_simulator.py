@@ -93,19 +93,30 @@ class AbiCheckTest(SimulatorTest):
             self.assertEqual(nvlinks, rows[i][j], (i, j))
 
 
+def temporary_folder(case):
+    """A folder that lives as long as the test class."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
+    case.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def fetch_nvidia_smi(folder):
+    fetched = drover.run([drover.ROOT / "scripts/fetch-nvidia-smi", folder], timeout=300)
+    if fetched.status == UNAVAILABLE:
+        raise unittest.SkipTest(fetched.err.strip())
+    if fetched.status != 0:
+        raise AssertionError(str(fetched))
+    return folder / "nvidia-smi"
+
+
 class NvidiaSmiTest(SimulatorTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        fetched = drover.run([drover.ROOT / "scripts/fetch-nvidia-smi", cls.folder], timeout=300)
-        if fetched.status == UNAVAILABLE:
-            raise unittest.SkipTest(fetched.err.strip())
-        if fetched.status != 0:
-            raise AssertionError(str(fetched))
+        cls.folder = temporary_folder(cls)
+        cls.program = fetch_nvidia_smi(cls.folder)
 
     def smi(self, profile, *arguments, **environment):
-        done = drover.run([self.folder / "nvidia-smi", *arguments], env=client_environment(profile, **environment))
+        done = drover.run([self.program, *arguments], env=client_environment(profile, **environment))
         self.assertEqual(done.status, 0, f"nvidia-smi {arguments}: {done}")
         return re.sub(r"\x1b\[\d*m", "", done.out)
 
@@ -211,8 +222,7 @@ class PythonBindingsTest(SimulatorTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temporary_folder(cls)
         fetched = drover.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", cls.folder,
                               "nvidia-ml-py"], timeout=300)
         if fetched.status != 0:
@@ -230,8 +240,12 @@ class PythonBindingsTest(SimulatorTest):
         self.assertGreater(list(answers.values()).count("answered"), 55, answers)
 
 
-@unittest.skipUnless(drover.BINARY.exists(), f"{drover.BINARY} has not been built")
-@unittest.skipIf(os.geteuid() != 0, "needs root: the daemon makes device nodes")
+def needs_daemon(case):
+    case = unittest.skipUnless(drover.BINARY.exists(), f"{drover.BINARY} has not been built")(case)
+    return unittest.skipIf(os.geteuid() != 0, "needs root: the daemon makes device nodes")(case)
+
+
+@needs_daemon
 class DroverTest(SimulatorTest):
     """`drover gpus` and `drover topo` read the same GPUs."""
 
@@ -259,6 +273,46 @@ class DroverTest(SimulatorTest):
         count = len(machine.gpus)
         self.assertEqual([[link["label"] for link in row] for row in links],
                          [["X" if i == j else machine.label(i, j) for j in range(count)] for i in range(count)])
+
+
+@needs_daemon
+class NvidiaSmiInContainerTest(drover.DaemonTest):
+    """The vendor's own tool, in an image that asks for the driver volume, sees the GPUs of its task and no others (M3, M4)."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        program = fetch_nvidia_smi(temporary_folder(cls))
+        libraries = re.findall(r"(/\S+) \(0x", drover.run(["ldd", program]).out)
+
+        def fill(layer):
+            for path in libraries:
+                layer.add_file(path, pathlib.Path(path).read_bytes(), 0o755)
+            layer.add_file("nvidia-smi", program.read_bytes(), 0o755)
+
+        output = cls.daemon.folder / "smi"
+        drover.oci_layout.write(output, fill, labels={"com.nvidia.volumes.needed": "nvidia_driver"},
+                                environment=["LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64"])
+        cls.image = f"oci:{output}"
+
+    def smi(self, gpus, *arguments):
+        """What it writes, and the UUIDs that the task's record names."""
+        started = self.daemon.cli("run", "--detach", "--gpus", gpus, "--image", self.image, "--", "/nvidia-smi", *arguments)
+        self.assertEqual(started.status, 0, started)
+        task = started.out.strip()
+        record = self.daemon.wait_until_final(task)
+        return self.daemon.output(task), set(re.findall(r"GPU-[0-9a-f-]{36}", json.dumps(record)))
+
+    def test_lists_exactly_the_gpus_of_the_task(self):
+        shown, held = self.smi(3, "-L")
+        self.assertEqual(len(held), 3)
+        self.assertEqual(re.findall(r"^GPU (\d): .*\(UUID: (\S+)\)$", shown, re.MULTILINE),
+                         [(str(index), gpu["uuid"]) for index, gpu in enumerate(
+                             gpu for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"] if gpu["uuid"] in held)])
+
+    def test_knows_how_they_are_wired(self):
+        shown, _ = self.smi(2, "topo", "-m")
+        self.assertRegex(shown, r"GPU0\t X \tNV12\t")
 
 
 if __name__ == "__main__":
