@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 
 namespace drover::gpu {
@@ -49,7 +49,6 @@ std::string_view to_string(PcieLevel level) {
     case PcieLevel::kSameDevice:
       return "X";
     case PcieLevel::kSameBoard:
-      return "PIX";
     case PcieLevel::kSwitch:
       return "PIX";
     case PcieLevel::kSwitches:

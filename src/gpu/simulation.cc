@@ -41,7 +41,7 @@ Result<std::string> find_profile(const std::string& profile, const std::vector<s
     return fail(ErrorKind::kNotFound, fmt::format("there is no simulator profile in '{}'", profile));
   }
   for (const auto& folder : folders)
-    if (const auto file = folder + "/" + profile + kSuffix; fs::exists(file, error)) return file;
+    if (auto file = fmt::format("{}/{}{}", folder, profile, kSuffix); fs::exists(file, error)) return file;
   const auto known = known_profiles(folders);
   const auto meant = nearest(profile, known);
   const auto list = known.empty() ? "none is installed" : fmt::format("known are {}", fmt::join(known, ", "));
