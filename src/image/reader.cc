@@ -94,8 +94,6 @@ Result<UniqueFd> Reader::open(int folder, const std::string& path, std::uint64_t
   auto failure = errno_error(fmt::format("Failed to open {} '{}'", what, printable(path)), error);
   if (failure.kind == ErrorKind::kPermissionDenied)
     failure.hint = fmt::format("images are read with the rights of their user: let '{}' read it", user_.name);
-  if (failure.kind == ErrorKind::kNotFound)
-    failure.hint = "check the path: it is the daemon's machine that counts";
   return Failure(std::move(failure));
 }
 
@@ -129,9 +127,12 @@ Result<OpenFile> Reader::open_file(int folder, const std::string& path) const {
 }
 
 Result<bool> Reader::is_folder(const std::string& path) const {
-  DROVER_TRY(const auto there, open(AT_FDCWD, path, O_PATH, "image"));
+  auto there = open(AT_FDCWD, path, O_PATH, "image");
+  if (!there && there.error().kind == ErrorKind::kNotFound)
+    there.error().hint = "check the path: it is the machine of the daemon that counts";
+  if (!there) return Failure(there.error());
   struct stat info{};
-  if (::fstat(there.get(), &info) != 0)
+  if (::fstat(there->get(), &info) != 0)
     return fail_errno(fmt::format("Failed to look at '{}'", printable(path)), errno);
   if (S_ISDIR(info.st_mode)) return true;
   if (S_ISREG(info.st_mode)) return false;
