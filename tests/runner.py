@@ -180,6 +180,17 @@ class Stage:
             self.results.add(self.name(module), "failed", f"exit status {status}\n{output}")
 
 
+def fetch_vendor_driver():
+    """The vendor's own files, for tests that hold ours against them; without them these tests are skipped."""
+    folder = ROOT / "build/nvidia-driver"
+    status, output = run(["scripts/fetch-nvidia-driver", str(folder)], PROGRAM_TIMEOUT)
+    if status != 0:
+        say(f"The vendor's driver files are not here: {' '.join(output.split())}")
+        return {}
+    programs = sorted(path for path in folder.rglob("nvidia-smi") if os.access(path, os.X_OK) and path.is_file())
+    return {"DROVER_NVIDIA_ROOT": str(folder), **{"DROVER_NVIDIA_SMI": str(path) for path in programs[:1]}}
+
+
 def read_gtest_report(path):
     """(name, outcome, detail) of each case; empty when the program wrote no report."""
     try:
@@ -216,8 +227,12 @@ def main():
     chosen = arguments.release or arguments.asan or arguments.tsan
     results = Results()
 
+    vendor = {} if arguments.quick else fetch_vendor_driver()
+
     def stage(preset):
-        return Stage(preset, results, arguments.pattern)
+        made = Stage(preset, results, arguments.pattern)
+        made.environment.update(vendor)
+        return made
 
     if arguments.release or not chosen:
         release = stage("release")
