@@ -179,6 +179,18 @@ TEST_F(LibraryTest, FaultsConcernOnlyTheirGpu) {
   EXPECT_EQ(NVML(nvmlDeviceGetSerial)(first, serial, sizeof serial), NVML_SUCCESS);
 }
 
+TEST_F(LibraryTest, EveryRevisionOfACallFailsUnderItsOwnName) {
+  start("k80");
+  const auto first = device(0);
+  nvmlDevice_t handle = nullptr;
+  nvmlPstates_t state{};
+  set_faults("{0: {fail: {nvmlDeviceGetHandleByIndex_v2: 999, nvmlDeviceGetPowerState: 3}}}");
+  EXPECT_EQ(NVML(nvmlDeviceGetHandleByIndex_v2)(0, &handle), NVML_ERROR_UNKNOWN);
+  EXPECT_EQ(NVML(nvmlDeviceGetHandleByIndex)(0, &handle), NVML_SUCCESS);
+  EXPECT_EQ(NVML(nvmlDeviceGetPowerState)(first, &state), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(NVML(nvmlDeviceGetPerformanceState)(first, &state), NVML_SUCCESS);
+}
+
 TEST_F(LibraryTest, EccErrorsAndRepairsAreCounted) {
   start("mixed");
   set_faults(

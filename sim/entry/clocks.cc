@@ -10,6 +10,7 @@ using namespace drover::sim;
 namespace {
 
 constexpr unsigned int kClockStepMhz = 15;
+constexpr unsigned long long kEveryClockReason = 0x1ff;
 constexpr unsigned int kSamplePeriodUs = 167000;
 
 bool valid(nvmlClockType_t type) {
@@ -80,6 +81,14 @@ std::optional<unsigned int> sample_of(const Call& call, nvmlSamplingType_t type)
   }
 }
 
+unsigned long long clock_reasons(const Call& call) {
+  return busy(call.faults) ? nvmlClocksThrottleReasonNone : nvmlClocksThrottleReasonGpuIdle;
+}
+
+nvmlPstates_t performance_state(const Call& call) {
+  return busy(call.faults) ? NVML_PSTATE_0 : NVML_PSTATE_8;
+}
+
 unsigned int limit_mw(const Model& model) {
   return 1000 * static_cast<unsigned int>(model.power_limit_w);
 }
@@ -134,26 +143,23 @@ nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device, unsigned 
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* reasons) {
-  return get(__func__, device, reasons, [](const Call& call) {
-    return busy(call.faults) ? nvmlClocksThrottleReasonNone : nvmlClocksThrottleReasonGpuIdle;
-  });
+  return get(__func__, device, reasons, clock_reasons);
 }
 nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons) {
-  return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
+  return get(__func__, device, reasons, clock_reasons);
 }
 nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device, unsigned long long* reasons) {
-  return get(__func__, device, reasons, [](const Call&) { return 0x1ff; });
+  return get(__func__, device, reasons, [](const Call&) { return kEveryClockReason; });
 }
 nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons) {
-  return nvmlDeviceGetSupportedClocksEventReasons(device, reasons);
+  return get(__func__, device, reasons, [](const Call&) { return kEveryClockReason; });
 }
 
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t* state) {
-  return get(__func__, device, state,
-             [](const Call& call) { return busy(call.faults) ? NVML_PSTATE_0 : NVML_PSTATE_8; });
+  return get(__func__, device, state, performance_state);
 }
 nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t* state) {
-  return nvmlDeviceGetPerformanceState(device, state);
+  return get(__func__, device, state, performance_state);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, nvmlEnableState_t* mode) {

@@ -21,6 +21,11 @@ nvmlReturn_t find_device(const char* function, nvmlDevice_t* out, nvmlReturn_t o
   });
 }
 
+nvmlReturn_t by_index(const char* function, unsigned int index, nvmlDevice_t* out) noexcept {
+  return find_device(function, out, NVML_ERROR_INVALID_ARGUMENT,
+                     [&](const nvmlDevice_st& candidate) { return candidate.index == index; });
+}
+
 nvmlReturn_t by_pci(const char* function, const char* bus_id, nvmlDevice_t* out) noexcept {
   if (bus_id == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return find_device(function, out, NVML_ERROR_NOT_FOUND, [&](const nvmlDevice_st& device) {
@@ -70,11 +75,10 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* count) {
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t* device) {
-  return find_device(__func__, device, NVML_ERROR_INVALID_ARGUMENT,
-                     [&](const nvmlDevice_st& candidate) { return candidate.index == index; });
+  return by_index(__func__, index, device);
 }
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t* device) {
-  return nvmlDeviceGetHandleByIndex(index, device);
+  return by_index(__func__, index, device);
 }
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* device) {
   if (serial == nullptr) return NVML_ERROR_INVALID_ARGUMENT;

@@ -49,6 +49,13 @@ nvmlReturn_t profile_info(const char* function, nvmlDevice_t device, unsigned in
   });
 }
 
+nvmlDeviceAttributes_t attributes_of(const Call& call) {
+  nvmlDeviceAttributes_t attributes{};
+  attributes.multiprocessorCount = static_cast<unsigned int>(call.model.multiprocessors);
+  attributes.memorySizeMB = call.model.memory_mib;
+  return attributes;
+}
+
 }  // namespace
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* current, unsigned int* pending) {
@@ -83,16 +90,11 @@ nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t mig, unsigned int*) {
   return with_device(__func__, mig, [](const Call&) { return NVML_ERROR_NOT_SUPPORTED; });
 }
 
-nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t* attributes) {
-  return get(__func__, device, attributes, [](const Call& call) {
-    nvmlDeviceAttributes_t value{};
-    value.multiprocessorCount = static_cast<unsigned int>(call.model.multiprocessors);
-    value.memorySizeMB = call.model.memory_mib;
-    return value;
-  });
-}
 nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t* attributes) {
-  return nvmlDeviceGetAttributes_v2(device, attributes);
+  return get(__func__, device, attributes, attributes_of);
+}
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t* attributes) {
+  return get(__func__, device, attributes, attributes_of);
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,

@@ -32,6 +32,13 @@ nvmlReturn_t answer_mask(unsigned int words, unsigned long* mask, const std::vec
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t cpu_affinity(const char* function, nvmlDevice_t device, unsigned int words,
+                          unsigned long* cpus) noexcept {
+  return with_device(function, device, [&](const Call& call) {
+    return answer_mask(words, cpus, cpus_of(call.machine.profile(), call.gpu));
+  });
+}
+
 nvmlReturn_t answer_devices(unsigned int* count, nvmlDevice_t* out, const std::vector<nvmlDevice_t>& found) {
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (out != nullptr) std::copy_n(found.begin(), std::min<std::size_t>(*count, found.size()), out);
@@ -100,15 +107,13 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCa
 }
 
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long* cpus) {
-  return with_device(__func__, device, [&](const Call& call) {
-    return answer_mask(words, cpus, cpus_of(call.machine.profile(), call.gpu));
-  });
+  return cpu_affinity(__func__, device, words, cpus);
 }
 
 nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long* cpus,
                                                  nvmlAffinityScope_t scope) {
   if (scope > NVML_AFFINITY_SCOPE_SOCKET) return NVML_ERROR_INVALID_ARGUMENT;
-  return nvmlDeviceGetCpuAffinity(device, words, cpus);
+  return cpu_affinity(__func__, device, words, cpus);
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long* nodes,
