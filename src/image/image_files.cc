@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <vector>
@@ -20,8 +21,7 @@ constexpr int kMaxLinks = 8;
 /// Content of one member; owns the whole chain below it.
 class MemberStream : public ByteStream {
  public:
-  explicit MemberStream(FileStream file)
-      : file_(std::move(file)), reader_(file_, TarReader::Compression::kAllowed) {}
+  explicit MemberStream(FileStream file) : file_(std::move(file)), reader_(file_) {}
 
   Status go_to(std::uint64_t index) {
     for (std::uint64_t passed = 0; passed <= index; ++passed) {
@@ -45,6 +45,14 @@ class MemberStream : public ByteStream {
   TarReader reader_;
   std::uint64_t position_ = 0;
 };
+
+/// By the first bytes of gzip (RFC 1952) and zstd (RFC 8878).
+bool is_compressed(int fd) {
+  std::array<char, 4> magic{};
+  if (::pread(fd, magic.data(), magic.size(), 0) != static_cast<ssize_t>(magic.size())) return false;
+  const std::string_view seen(magic.data(), magic.size());
+  return seen.starts_with("\x1f\x8b") || seen == "\x28\xb5\x2f\xfd";
+}
 
 /// Where the link of `member` leads, as a path inside the archive; nullopt when it leads out.
 std::optional<std::string> link_target(const std::string& member, const TarEntry& entry) {
@@ -90,6 +98,9 @@ bool FolderFiles::contains(const std::string& name) const {
 
 Result<std::unique_ptr<TarFiles>> TarFiles::open_archive(const Reader& reader, const std::string& path) {
   DROVER_TRY(auto file, reader.open_file(AT_FDCWD, path));
+  if (is_compressed(file.fd.get()))
+    return fail(ErrorKind::kUnsupported, fmt::format("'{}' is compressed", printable(path)),
+                "unpack it once with 'gunzip' or 'zstd -d': every start would have to read all of it");
   std::unique_ptr<TarFiles> files(new TarFiles(std::move(file), path));
   if (auto scanned = files->scan(); !scanned)
     return Failure(context(scanned.error(), fmt::format("'{}' is not an image archive", printable(path))));
@@ -104,7 +115,7 @@ Result<FileStream> TarFiles::stream() const {
 
 Status TarFiles::scan() {
   DROVER_TRY(auto input, stream());
-  TarReader reader(input, TarReader::Compression::kAllowed);
+  TarReader reader(input);
   for (std::uint64_t index = 0;; ++index) {
     DROVER_TRY(const auto entry, reader.next());
     if (!entry) return {};

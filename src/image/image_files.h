@@ -42,8 +42,8 @@ class FolderFiles : public ImageFiles {
   UniqueFd folder_;
 };
 
-/// A tar file, plain (its members are found by seeking) or compressed (each open reads from the start). Links
-/// between members are followed inside the archive only.
+/// A plain tar file; its members are found by seeking. Links between members are followed inside the archive
+/// only.
 class TarFiles : public ImageFiles {
  public:
   static Result<std::unique_ptr<TarFiles>> open_archive(const Reader& reader, const std::string& path);

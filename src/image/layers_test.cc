@@ -129,6 +129,11 @@ TEST_F(LayerStore, ABombStopsAtTheLimit) {
   expect_refused(put(testing::gzip(bomb), bomb), "the most that a layer may hold");
 }
 
+TEST_F(LayerStore, AFullDiskLeavesNothingBehind) {
+  layers_ = open({.reserved_space = 1ULL << 60});
+  expect_refused(put(testing::gzip(tar_), tar_), "are free where images are unpacked");
+}
+
 TEST_F(LayerStore, OnlyWhoBringsALayerGetsIt) {
   const auto layer = put(testing::gzip(tar_), tar_);
   ASSERT_TRUE(acquire(*layers_, layer));

@@ -12,17 +12,20 @@ namespace drover::image {
 /// One libarchive reader over a ByteStream. Errors of the stream come back unchanged.
 class ArchiveInput {
  public:
-  enum class Format { kTar, kRaw };
+  enum class Format {
+    kTar,  ///< entries of a plain tar
+    kRaw,  ///< one entry: the input, decompressed
+  };
 
-  ArchiveInput(ByteStream& stream, Format format, bool compressed) : stream_(stream), format_(format) {
+  ArchiveInput(ByteStream& stream, Format format) : stream_(stream), format_(format) {
     archive_.reset(::archive_read_new());
-    if (format == Format::kTar)
+    if (format == Format::kTar) {
       ::archive_read_support_format_tar(archive_.get());
-    else
+    } else {
       ::archive_read_support_format_raw(archive_.get());
-    if (!compressed) return;
-    ::archive_read_support_filter_gzip(archive_.get());
-    ::archive_read_support_filter_zstd(archive_.get());
+      ::archive_read_support_filter_gzip(archive_.get());
+      ::archive_read_support_filter_zstd(archive_.get());
+    }
   }
 
   /// nullptr at the end.
@@ -129,9 +132,8 @@ std::vector<std::pair<std::string, std::string>> attributes_of(archive_entry* en
 
 }  // namespace
 
-TarReader::TarReader(ByteStream& input, Compression compression)
-    : input_(std::make_unique<ArchiveInput>(input, ArchiveInput::Format::kTar,
-                                            compression == Compression::kAllowed)) {}
+TarReader::TarReader(ByteStream& input)
+    : input_(std::make_unique<ArchiveInput>(input, ArchiveInput::Format::kTar)) {}
 TarReader::~TarReader() = default;
 TarReader::TarReader(TarReader&&) noexcept = default;
 
@@ -158,7 +160,7 @@ Result<TarReader::Block> TarReader::block() {
 }
 
 DecompressedStream::DecompressedStream(ByteStream& input)
-    : input_(std::make_unique<ArchiveInput>(input, ArchiveInput::Format::kRaw, true)) {}
+    : input_(std::make_unique<ArchiveInput>(input, ArchiveInput::Format::kRaw)) {}
 DecompressedStream::~DecompressedStream() = default;
 
 Result<std::string_view> DecompressedStream::next() {

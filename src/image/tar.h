@@ -36,16 +36,16 @@ struct TarEntry {
 
 class ArchiveInput;
 
+/// Of a plain tar archive.
 class TarReader {
  public:
-  enum class Compression { kNone, kAllowed };  ///< kAllowed: gzip and zstd are seen through
   struct Block {
     std::string_view bytes;  ///< valid until the next call
     std::uint64_t offset = 0;
   };
 
   /// `input` must outlive the reader.
-  TarReader(ByteStream& input, Compression compression);
+  explicit TarReader(ByteStream& input);
   ~TarReader();
   TarReader(TarReader&&) noexcept;
 

@@ -102,7 +102,7 @@ Status unpack_layer(ByteStream& tar, const Directory& target, const UnpackLimits
   if (::fchmod(target.fd(), 0755) != 0)
     return fail_errno(fmt::format("Failed to write '{}'", target.path()), errno);
   SpaceGuard guarded(tar, target, limits.reserved_space);
-  TarReader reader(guarded, TarReader::Compression::kNone);
+  TarReader reader(guarded);
   LayerTree tree(target);
   for (std::uint64_t count = 0;; ++count) {
     DROVER_TRY(const auto entry, reader.next());

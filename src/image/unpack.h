@@ -13,7 +13,7 @@ namespace drover::image {
 
 struct UnpackLimits {
   std::uint64_t entries = 4'000'000;
-  std::uint64_t bytes = 1ULL << 40;  ///< of the whole tar, and of any one file in it
+  std::uint64_t bytes = 256ULL << 30;  ///< of the whole tar, and of any one file in it
   std::uint64_t reserved_space =
       64 << 20;  ///< what must stay free on the file system: the journal lives there too
 };
