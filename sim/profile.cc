@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -20,6 +20,7 @@ using Errors = std::vector<Error>;
 
 constexpr int kMaxGpus = 64;
 constexpr int kMaxCpus = 4096;
+constexpr int kMaxLinks = 18;
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 40;
 constexpr std::uint32_t kNvidia = 0x10de;
 
@@ -205,7 +206,7 @@ Gpu decode_gpu(Decoder& decoder, const Profile& profile, const std::map<std::str
     decoder.mistake("numa", "no such NUMA node", "list it under /host/numa");
   gpu.bridges = decoder.string_list("bridges").value_or(std::vector<std::string>());
   if (gpu.bridges.empty()) decoder.mistake("bridges", "must name at least the host bridge");
-  gpu.cpu_links = static_cast<int>(decoder.integer("cpu_links", 0, 18).value_or(0));
+  gpu.cpu_links = static_cast<int>(decoder.integer("cpu_links", 0, kMaxLinks).value_or(0));
   const auto index = static_cast<std::int64_t>(profile.gpus.size());
   gpu.minor = static_cast<int>(decoder.integer("minor", 0, 255).value_or(index));
 
@@ -245,7 +246,8 @@ std::vector<std::vector<int>> decode_links(Decoder& root, std::size_t gpus) {
   for (std::size_t i = 0; i < gpus; ++i) {
     std::istringstream row((*rows)[i]);
     bool valid = true;
-    for (std::size_t j = 0; j < gpus; ++j) valid = valid && row >> links[i][j] && links[i][j] >= 0;
+    for (std::size_t j = 0; j < gpus; ++j)
+      valid = valid && row >> links[i][j] && links[i][j] >= 0 && links[i][j] <= kMaxLinks;
     if (!valid || !(row >> std::ws).eof())
       root.mistake("links", "row " + std::to_string(i) + " must be " + std::to_string(gpus) + " counts");
   }
@@ -272,6 +274,21 @@ NvLink decode_nvlink(Decoder& root, Errors& errors) {
   }
   decoder->finish();
   return nvlink;
+}
+
+/// A GPU has so many NVLinks at most, and none on a machine that does not say of what kind they are.
+void check_link_counts(Decoder& root, const Profile& profile) {
+  for (std::size_t i = 0; i < profile.gpus.size(); ++i) {
+    const auto& row = profile.links[i];
+    const int peers = profile.nvlink.switches.empty() ? std::accumulate(row.begin(), row.end(), 0)
+                                                      : *std::max_element(row.begin(), row.end());
+    const int links = peers + profile.gpus[i].cpu_links;
+    if (links > kMaxLinks)
+      root.mistake("links",
+                   "GPU " + std::to_string(i) + " has more than " + std::to_string(kMaxLinks) + " NVLinks");
+    if (links > 0 && profile.nvlink.version == 0)
+      root.mistake("nvlink", "is missing, but GPU " + std::to_string(i) + " has NVLinks");
+  }
 }
 
 }  // namespace
@@ -338,6 +355,7 @@ Result<Profile> decode_profile(const json& document, std::string_view what) {
   refuse_duplicates(profile, errors);
   profile.nvlink = decode_nvlink(root, errors);
   profile.links = decode_links(root, profile.gpus.size());
+  check_link_counts(root, profile);
   root.finish();
   if (!errors.empty()) return Failure(join_mistakes(errors, what));
   return profile;

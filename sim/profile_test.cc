@@ -124,6 +124,41 @@ TEST(Profile, TheLinkMatrixIsSquareAndSymmetric) {
   EXPECT_THAT(mistake("minsky", [](json& d) { d["links"][0] = "1 2 0 0"; }), HasSubstr("must be 0"));
 }
 
+TEST(Profile, NvlinksNeedAKindAndHaveALimit) {
+  EXPECT_THAT(mistake("minsky", [](json& d) { d.erase("nvlink"); }), HasSubstr("/nvlink"));
+  EXPECT_THAT(mistake("minsky", [](json& d) { d["gpus"][0]["cpu_links"] = 17; }),
+              HasSubstr("GPU 0 has more than 18 NVLinks"));
+}
+
+/// Every place in a document, from the leaves up.
+std::vector<json::json_pointer> places(const json& value,
+                                       const json::json_pointer& at = json::json_pointer()) {
+  std::vector<json::json_pointer> found;
+  const auto add = [&](const json& child, const json::json_pointer& place) {
+    const auto inner = places(child, place);
+    found.insert(found.end(), inner.begin(), inner.end());
+    found.push_back(place);
+  };
+  if (value.is_object())
+    for (const auto& [key, child] : value.items()) add(child, at / key);
+  if (value.is_array())
+    for (std::size_t i = 0; i < value.size(); ++i) add(value[i], at / i);
+  return found;
+}
+
+TEST(Profile, AWrongValueAnywhereIsRefusedByItsPath) {
+  const auto document = *read_yaml(profile_file("dgx-a100"));
+  for (const auto& place : places(document)) {
+    for (const json& wrong : {json(-1), json(1e300), json("x y"), json::array({json::object()})}) {
+      auto spoilt = document;
+      if (spoilt[place].type() == wrong.type() && wrong.is_string()) continue;
+      spoilt[place] = wrong;
+      const auto profile = decode_profile(spoilt, "test");
+      EXPECT_FALSE(profile) << place << " = " << wrong;
+    }
+  }
+}
+
 /// The YAML examples of docs/simulator.md, in their order.
 std::vector<std::string> documented() {
   std::ifstream file(std::filesystem::path(SIM_PROFILES) / "../../docs/simulator.md");

@@ -1,6 +1,7 @@
 #include "sim/yaml.h"
 
 #include <gmock/gmock.h>
+#include <rapidcheck.h>
 
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,20 @@ TEST(Yaml, RefusesWhatCouldGrowWithoutEnd) {
   EXPECT_THAT(mistake("a: &x [1]\nb: *x\n"), HasSubstr("aliases"));
   EXPECT_THAT(mistake("--- 1\n--- 2\n"), HasSubstr("second document"));
   EXPECT_THAT(mistake(std::string(40, '[') + std::string(40, ']')), HasSubstr("nested"));
+}
+
+TEST(Yaml, AnyBytesAreReadOrRefused) {
+  EXPECT_TRUE(rc::check([](const std::string& bytes) {
+    const auto value = parse_yaml(bytes, "test");
+    if (!value) RC_ASSERT(value.error().kind == ErrorKind::kInvalid);
+  }));
+}
+
+TEST(Yaml, TextInQuotesComesBack) {
+  EXPECT_TRUE(rc::check([] {
+    const auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(' ', '~'));
+    RC_ASSERT(*parse_yaml(json(text).dump(), "test") == json(text));
+  }));
 }
 
 TEST(Yaml, ReadsFiles) {
