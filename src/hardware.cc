@@ -13,17 +13,33 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
   if (options.simulate.empty()) {
-    hardware.nvml_ = std::make_unique<Result<gpu::Nvml>>(gpu::Nvml::load());
     DROVER_TRY(hardware.host_, gpu::host_facts(options.state));
   } else {
     DROVER_TRY(const auto places, gpu::simulator_places());
     DROVER_TRY(hardware.simulation_, gpu::prepare_simulation(options.simulate, options.state, places));
     hardware.device_folder_ = hardware.simulation_->device_folder;
-    hardware.nvml_ = std::make_unique<Result<gpu::Nvml>>(gpu::Nvml::load(hardware.simulation_->library));
     DROVER_TRY(hardware.host_, gpu::simulated_host_facts(hardware.simulation_->profile_file));
   }
   if (!options.driver_root.empty()) DROVER_CHECK_OK(hardware.volume());
   return hardware;
+}
+
+Hardware::Nvml Hardware::load_nvml() const {
+  if (simulation_) return gpu::Nvml::load(simulation_->library);
+  auto nvml = gpu::Nvml::load();
+  if (nvml || nvml.error().kind != ErrorKind::kNotFound || options_.driver_root.empty()) return nvml;
+  // The driver may be only below its root, as when a driver container brings it.
+  DROVER_TRY(const auto files, driver::find({.root = options_.driver_root}));
+  for (const auto& file : files.files)
+    if (file.source.find("/libnvidia-ml.so") != std::string::npos)
+      return gpu::Nvml::load(options_.driver_root + file.source);
+  return nvml;
+}
+
+std::shared_ptr<const Hardware::Nvml> Hardware::nvml() const {
+  const std::lock_guard lock(loaded_->mutex);
+  if (!loaded_->nvml || !*loaded_->nvml) loaded_->nvml = std::make_shared<const Nvml>(load_nvml());
+  return loaded_->nvml;
 }
 
 gpu::Inventory Hardware::look() const {
@@ -33,7 +49,7 @@ gpu::Inventory Hardware::look() const {
     discovery.kernel = std::nullopt;
     discovery.simulation = simulation_->profile;
   }
-  return gpu::discover(*nvml_, discovery);
+  return gpu::discover(*nvml(), discovery);
 }
 
 Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::Device>& devices) const {
@@ -55,7 +71,7 @@ Result<std::string> Hardware::volume() const {
     find.data_files = simulation_->data_files;
   }
   if (!options_.driver_root.empty()) find.root = options_.driver_root;
-  if (nvml_->has_value()) find.version = (*nvml_)->driver_version();
+  if (const auto loaded = nvml(); *loaded) find.version = (*loaded)->driver_version();
   DROVER_TRY(const auto files, driver::find(find));
   DROVER_TRY(const auto built, driver::build_volume(files, options_.state + "/driver"));
   return built.path;

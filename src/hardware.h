@@ -30,10 +30,10 @@ class Hardware {
   /// driver.
   static Result<Hardware> open(const HardwareOptions& options);
 
-  /// Looks at the GPUs now; blocks while the driver answers.
+  /// Looks at the GPUs now; blocks while the driver answers. A driver that was not there before is tried
+  /// again, so that one which is loaded late needs no restart.
   gpu::Inventory look() const;
   const gpu::HostFacts& host() const { return host_; }
-  bool has_driver() const { return nvml_->has_value(); }
 
   Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
   /// Builds the driver volume when it is not there; blocks.
@@ -42,12 +42,22 @@ class Hardware {
   Result<std::string> cdi_specification() const;
 
  private:
+  using Nvml = Result<gpu::Nvml>;
+
   Hardware() = default;
+  Nvml load_nvml() const;
+  std::shared_ptr<const Nvml> nvml() const;
   Result<std::string> volume() const;
+
+  /// The library, or why it could not be loaded; replaced when a later attempt succeeds.
+  struct Loaded {
+    std::mutex mutex;
+    std::shared_ptr<const Nvml> nvml;
+  };
 
   HardwareOptions options_;
   std::optional<gpu::Simulation> simulation_;
-  std::unique_ptr<Result<gpu::Nvml>> nvml_;
+  std::unique_ptr<Loaded> loaded_ = std::make_unique<Loaded>();
   gpu::HostFacts host_;
   std::string device_folder_ = "/dev";
 };
