@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <charconv>
 #include <cstdint>
@@ -28,16 +29,23 @@ bool has_default_disposition(std::string_view status, int signal) {
   return (handled >> (signal - 1) & 1) == 0;
 }
 
+GracefulStop::Program GracefulStop::program() const {
+  struct stat info{};
+  if (::stat(fmt::format("/proc/{}/exe", init_).c_str(), &info) != 0) return program_;
+  return {info.st_dev, info.st_ino};
+}
+
 void GracefulStop::begin() {
+  program_ = program();
   const auto status = read_file(fmt::format("/proc/{}/status", init_));
   would_die_ = status && has_default_disposition(*status, SIGTERM);
   ::kill(init_, would_die_ ? SIGSTOP : SIGTERM);
   cgroup_->signal_all(SIGTERM, init_);
   cgroup_->signal_all(SIGCONT, init_);  // a halted process could not take the signal
-  proceed();
 }
 
 void GracefulStop::proceed() {
+  if (program() != program_) begin();
   if (!would_die_ || replaced_signal_) return;
   const auto left = cgroup_->processes();
   if (left.empty() || (left.size() == 1 && left.front() == init_)) {

@@ -76,14 +76,16 @@ void LogWriter::write(std::string_view output) {
 }
 
 void LogWriter::append(std::string_view output) {
-  if (size_ + output.size() > limits_.file_bytes && size_ > 0) {
-    const auto line_end = output.rfind('\n');
-    const auto head = line_end == std::string_view::npos ? 0 : line_end + 1;
-    write(output.substr(0, head));
-    output.remove_prefix(head);
+  if (size_ > 0 && size_ + output.size() > limits_.file_bytes) {
+    const auto line_end = line_open_ ? output.find('\n') : std::string_view::npos;
+    const auto rest_of_line = line_end == std::string_view::npos ? 0 : line_end + 1;
+    write(output.substr(0, rest_of_line));
+    output.remove_prefix(rest_of_line);
     rotate();
   }
-  if (!output.empty()) write(output);
+  if (output.empty()) return;
+  write(output);
+  line_open_ = output.back() != '\n';
 }
 
 }  // namespace drover::container

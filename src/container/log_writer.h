@@ -43,6 +43,7 @@ class LogWriter {
   UniqueFd file_;
   std::uint64_t size_ = 0;
   std::uint64_t dropped_ = 0;
+  bool line_open_ = false;  ///< the last line is not complete: files change between lines where they can
 };
 
 }  // namespace drover::container

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "container/oci.h"
 
@@ -64,6 +65,45 @@ class Heard {
   bool disorder_ = false;
 };
 
+/// Options for a state folder, with this program as the shim. An image reference lists its layers' folders,
+/// lowest first, with commas between.
+inline OciOptions test_options(const std::string& state) {
+  OciOptions options;
+  options.state = state;
+  options.launching.executable = std::filesystem::read_symlink("/proc/self/exe");
+  options.launching.prepare_image = [](const std::string& reference, const User&) -> Result<image::Image> {
+    image::Image image;
+    image.reference = reference;
+    std::istringstream layers(reference);
+    for (std::string layer; std::getline(layers, layer, ',');) image.layers.push_back(layer);
+    return image;
+  };
+  return options;
+}
+
+/// A task of root's.
+inline Launch test_launch(const std::string& id, std::vector<std::string> command) {
+  Launch launch;
+  launch.task.id = id;
+  launch.task.command = std::move(command);
+  launch.task.user = User{0, 0, {}, "root", "/root"};
+  launch.task.resources.memory_bytes = 256ULL << 20;
+  return launch;
+}
+
+/// The task of run_test_daemon(): it leaves a trace of every start.
+inline Launch traced_launch(const std::string& id) {
+  return test_launch(id, {"/bin/sh", "-c", "echo ran >> trace; sleep 0.2; exit 5"});
+}
+
+/// See main_test.cc.
+inline int run_test_daemon(const std::string& state, const std::string& id) {
+  Heard heard;
+  auto made = OciContainerizer::create(test_options(state), heard.watcher());
+  if (!made || !(*made)->launch(traced_launch(id))) return EXIT_FAILURE;
+  while (true) ::pause();
+}
+
 class OciFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -87,19 +127,7 @@ class OciFixture : public ::testing::Test {
     std::filesystem::remove_all(state_);
   }
 
-  OciOptions options() const {
-    OciOptions options;
-    options.state = state_;
-    options.launching.executable = std::filesystem::read_symlink("/proc/self/exe");
-    options.launching.prepare_image = [](const std::string& reference, const User&) -> Result<image::Image> {
-      image::Image image;
-      image.reference = reference;
-      std::istringstream layers(reference);
-      for (std::string layer; std::getline(layers, layer, ',');) image.layers.push_back(layer);
-      return image;
-    };
-    return options;
-  }
+  OciOptions options() const { return test_options(state_); }
 
   void open() { open(options()); }
   void open(OciOptions given) {
@@ -108,15 +136,12 @@ class OciFixture : public ::testing::Test {
     oci_ = std::move(*made);
   }
 
-  /// Ids are unique on this machine: several test programs may run at once.
+  /// Unique on this machine: several test programs may run at once.
+  std::string id_of(const std::string& name) const {
+    return name + "-" + std::filesystem::path(state_).filename().string();
+  }
   Launch launch_of(const std::string& name, std::vector<std::string> command) const {
-    Launch launch;
-    launch.task.id = name + "-" + std::filesystem::path(state_).filename().string();
-    launch.task.name = name;
-    launch.task.command = std::move(command);
-    launch.task.user = User{0, 0, {}, "root", "/root"};
-    launch.task.resources.memory_bytes = 256ULL << 20;
-    return launch;
+    return test_launch(id_of(name), std::move(command));
   }
 
   /// Launches and waits for the end; an Error ends the test.

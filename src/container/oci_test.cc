@@ -47,6 +47,16 @@ TEST_F(OciTest, StopsASleepAtOnceAlthoughItIsTheFirstProcess) {
   EXPECT_EQ(ending->exit_status, 128 + SIGTERM);
 }
 
+TEST_F(OciTest, AStopRightAfterTheStartIsNotLostOnTheRuntime) {
+  for (int round = 0; round < 10; ++round) {
+    auto launch = launch_of("early" + std::to_string(round), {"/bin/sleep", "1000"});
+    launch.task.grace = std::chrono::hours(1);
+    ASSERT_TRUE(oci_->launch(launch));
+    ASSERT_TRUE(oci_->stop(launch.task.id, false));
+    EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 128 + SIGTERM);
+  }
+}
+
 TEST_F(OciTest, AStoppedScriptDoesNotGoOnToItsNextCommand) {
   auto launch = launch_of("script", {"/bin/sh", "-c", "echo one; sleep 1000; echo two"});
   launch.task.grace = std::chrono::hours(1);

@@ -1,0 +1,207 @@
+#include "container/bundle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "container/environment.h"
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+Launch a_launch() {
+  Launch launch;
+  launch.task.id = "0123456789abcdef";
+  launch.task.command = {"run", "me"};
+  launch.task.user = User{1000, 1000, {27, 100}, "ada", "/home/ada"};
+  launch.task.resources.milli_cpus = 1500;
+  launch.task.resources.memory_bytes = 512ULL << 20;
+  return launch;
+}
+
+Launch with_gpus() {
+  auto launch = a_launch();
+  launch.gpu_devices = {{"/dev/nvidia1", 195, 1, 0666}, {"/dev/nvidia5", 195, 5, 0666}};
+  launch.gpu_uuids = {"GPU-b", "GPU-f"};
+  launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
+  launch.driver.volume = ReadOnlyMount{"/state/driver/nvidia_390.30", "/usr/local/nvidia"};
+  return launch;
+}
+
+image::Image an_image() {
+  image::Image image;
+  image.reference = "oci:/layout";
+  image.config.entrypoint = {"/entry"};
+  image.config.command = {"default"};
+  image.config.labels = {{"com.nvidia.volumes.needed", "nvidia_driver"}};
+  return image;
+}
+
+BundleFacts facts() {
+  BundleFacts facts;
+  facts.root = "/state/tasks/t/root";
+  facts.sandbox = "/state/tasks/t/sandbox";
+  facts.cgroup = "/drover/t";
+  facts.user = a_launch().task.user;
+  facts.host_files = {"/etc/resolv.conf"};
+  facts.machine = "x86_64";
+  facts.limit_swap = true;
+  return facts;
+}
+
+json specification(const Launch& launch, const image::Image* image, const BundleFacts& given = facts()) {
+  const auto made = make_specification(launch, image, given);
+  EXPECT_TRUE(made) << to_string(made.error());
+  return made.value_or(json());
+}
+
+std::vector<std::string> destinations(const json& specification) {
+  std::vector<std::string> all;
+  for (const auto& mount : specification["mounts"]) all.push_back(mount["destination"]);
+  return all;
+}
+
+TEST(Arguments, TheTasksCommandReplacesTheImagesCommandOnly) {
+  const auto image = an_image();
+  auto task = a_launch().task;
+  EXPECT_THAT(arguments_of(task, &image).value(), ElementsAre("/entry", "run", "me"));
+  task.command = {};
+  EXPECT_THAT(arguments_of(task, &image).value(), ElementsAre("/entry", "default"));
+  EXPECT_FALSE(arguments_of(task, nullptr));
+  const image::Image empty;
+  EXPECT_FALSE(arguments_of(task, &empty));
+}
+
+TEST(Specification, DeniesAllDevicesFirstAndThenAllowsExactlyTheGivenOnes) {
+  const auto rules = specification(with_gpus(), nullptr)["linux"]["resources"]["devices"];
+  ASSERT_EQ(rules.size(), 4U);
+  EXPECT_EQ(rules[0], json::parse(R"({"allow": false, "access": "rwm"})"));
+  for (const auto& [rule, minor] : {std::pair{1, 1}, {2, 5}, {3, 255}}) {
+    EXPECT_EQ(rules[static_cast<std::size_t>(rule)]["allow"], true);
+    EXPECT_EQ(rules[static_cast<std::size_t>(rule)]["major"], 195);
+    EXPECT_EQ(rules[static_cast<std::size_t>(rule)]["minor"], minor);
+  }
+}
+
+TEST(Specification, WithoutGpusThereAreNoControlDevicesAndNoVolume) {
+  auto launch = with_gpus();
+  launch.gpu_devices.clear();
+  launch.gpu_uuids.clear();
+  const auto image = an_image();
+  const auto made = specification(launch, &image);
+  EXPECT_EQ(made["linux"]["devices"], json::array());
+  EXPECT_EQ(made["linux"]["resources"]["devices"].size(), 1U);
+  EXPECT_THAT(destinations(made), Not(Contains("/usr/local/nvidia")));
+}
+
+TEST(Specification, MountsTheDriverVolumeReadOnlyWhenTheImageAsks) {
+  auto image = an_image();
+  const auto made = specification(with_gpus(), &image);
+  ASSERT_THAT(destinations(made), Contains("/usr/local/nvidia"));
+  for (const auto& mount : made["mounts"])
+    if (mount["destination"] == "/usr/local/nvidia") {
+      EXPECT_EQ(mount["source"], "/state/driver/nvidia_390.30");
+      EXPECT_THAT(mount["options"].get<std::vector<std::string>>(), Contains("ro"));
+    }
+  image.config.labels.clear();
+  EXPECT_THAT(destinations(specification(with_gpus(), &image)), Not(Contains("/usr/local/nvidia")));
+  EXPECT_THAT(destinations(specification(with_gpus(), nullptr)), Not(Contains("/usr/local/nvidia")));
+}
+
+TEST(Specification, LimitsCpuAndMemory) {
+  const auto resources = specification(a_launch(), nullptr)["linux"]["resources"];
+  EXPECT_EQ(resources["cpu"], json::parse(R"({"shares": 1536, "quota": 150000, "period": 100000})"));
+  EXPECT_EQ(resources["memory"], json::parse(R"({"limit": 536870912, "swap": 536870912})"));
+  auto without_swap = facts();
+  without_swap.limit_swap = false;
+  EXPECT_FALSE(
+      specification(a_launch(), nullptr, without_swap)["linux"]["resources"]["memory"].contains("swap"));
+}
+
+TEST(Specification, OnlyRootHasCapabilitiesAndNobodyGetsNewOnes) {
+  auto process = specification(a_launch(), nullptr)["process"];
+  EXPECT_EQ(process["noNewPrivileges"], true);
+  for (const auto& [set, held] : process["capabilities"].items()) EXPECT_EQ(held, json::array()) << set;
+  auto as_root = facts();
+  as_root.user = User{0, 0, {}, "root", "/root"};
+  process = specification(a_launch(), nullptr, as_root)["process"];
+  const auto effective = process["capabilities"]["effective"].get<std::vector<std::string>>();
+  EXPECT_THAT(effective, Contains("CAP_MKNOD"));
+  EXPECT_THAT(effective, Not(Contains("CAP_SYS_ADMIN")));
+}
+
+TEST(Specification, NeverLowersTheOomScore) {
+  auto protected_daemon = facts();
+  protected_daemon.oom_score_adj = -900;
+  EXPECT_EQ(specification(a_launch(), nullptr, protected_daemon)["process"]["oomScoreAdj"], 0);
+  auto humble_daemon = facts();
+  humble_daemon.oom_score_adj = 500;
+  EXPECT_EQ(specification(a_launch(), nullptr, humble_daemon)["process"]["oomScoreAdj"], 500);
+}
+
+TEST(Specification, SeesOnlyItsOwnCgroupWhereThereIsAnamespaceForIt) {
+  const auto count = [](const json& made) { return made["linux"]["namespaces"].size(); };
+  auto unified = facts();
+  unified.cgroup_v2 = true;
+  EXPECT_EQ(count(specification(a_launch(), nullptr, unified)),
+            count(specification(a_launch(), nullptr)) + 1);
+}
+
+TEST(Specification, KeepsAReadOnlyRootReadOnly) {
+  auto launch = a_launch();
+  EXPECT_EQ(specification(launch, nullptr)["root"]["readonly"], false);
+  launch.task.read_only = true;
+  EXPECT_EQ(specification(launch, nullptr)["root"]["readonly"], true);
+}
+
+TEST(Specification, RunsInTheSandboxUnlessSomebodySaysOtherwise) {
+  auto launch = a_launch();
+  auto image = an_image();
+  const auto directory = [&](const image::Image* used) {
+    return specification(launch, used)["process"]["cwd"];
+  };
+  EXPECT_EQ(directory(nullptr), "/state/tasks/t/sandbox");
+  EXPECT_EQ(directory(&image), "/mnt/mesos/sandbox");
+  image.config.working_directory = "/app";
+  EXPECT_EQ(directory(&image), "/app");
+  launch.task.working_directory = "/work";
+  EXPECT_EQ(directory(&image), "/work");
+  launch.task.working_directory = "relative";
+  EXPECT_FALSE(make_specification(launch, &image, facts()));
+}
+
+TEST(Environment, WhatIsolationRestsOnWinsOverImageAndTask) {
+  auto launch = a_launch();
+  launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"MESOS_SANDBOX", "/elsewhere"}};
+  auto image = an_image();
+  image.config.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
+  const auto none = environment_of(launch, &image, launch.task.user, "/sandbox");
+  EXPECT_THAT(none, Contains("NVIDIA_VISIBLE_DEVICES=void"));
+  EXPECT_THAT(none, Contains("MESOS_SANDBOX=/mnt/mesos/sandbox"));
+  auto owner = with_gpus();
+  owner.task.environment = launch.task.environment;
+  EXPECT_THAT(environment_of(owner, &image, launch.task.user, "/sandbox"),
+              Contains("NVIDIA_VISIBLE_DEVICES=GPU-b,GPU-f"));
+}
+
+TEST(Environment, LaterSourcesWinAndTheDriversPathsAreAdded) {
+  auto launch = with_gpus();
+  auto image = an_image();
+  image.config.environment = {{"A", "image"}, {"B", "image"}, {"PATH", "/image"}};
+  launch.task.environment = {{"B", "task"}, {"HOME", "/elsewhere"}};
+  const auto made = environment_of(launch, &image, launch.task.user, "/sandbox");
+  EXPECT_THAT(made, Contains("A=image"));
+  EXPECT_THAT(made, Contains("B=task"));
+  EXPECT_THAT(made, Contains("HOME=/elsewhere"));
+  EXPECT_THAT(made, Contains("USER=ada"));
+  EXPECT_THAT(made, Contains("PATH=/image:/usr/local/nvidia/bin"));
+}
+
+}  // namespace
+}  // namespace drover::container

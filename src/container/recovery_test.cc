@@ -1,0 +1,177 @@
+// The daemon may be killed at any moment, and so may a shim: no task runs twice, none is forgotten, and
+// nothing of a lost one stays behind.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <charconv>
+
+#include "container/oci_fixture.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RecoveryTest : public OciFixture {
+ protected:
+  pid_t spawn_daemon(const std::string& id) const {
+    std::string program = fs::read_symlink("/proc/self/exe"), role = "daemon", state = state_, task = id;
+    char* arguments[] = {program.data(), role.data(), state.data(), task.data(), nullptr};
+    pid_t pid = 0;
+    EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, static_cast<char**>(arguments), environ),
+              0);
+    return pid;
+  }
+
+  void kill_daemon(pid_t pid) const {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+
+  pid_t shim_of(const std::string& id) const {
+    std::ifstream lock(state_ + "/tasks/" + id + "/" + kLockFile);
+    pid_t pid = 0;
+    lock >> pid;
+    return pid;
+  }
+
+  /// A zombie that nobody has reaped yet is not.
+  static bool is_alive(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string number, name, state;
+    return static_cast<bool>(file >> number >> name >> state) && state != "Z" && state != "X";
+  }
+
+  void expect_nothing_left(const std::string& id, pid_t first_process) const {
+    EXPECT_FALSE(is_alive(first_process));
+    const auto hierarchies = find_hierarchies().value();
+    for (const auto& hierarchy : hierarchies)
+      EXPECT_FALSE(fs::exists(hierarchy.mount + "/drover/" + id)) << hierarchy.mount;
+    std::ifstream file("/proc/self/mountinfo");
+    const std::string mounts(std::istreambuf_iterator<char>(file), {});
+    EXPECT_THAT(mounts, ::testing::Not(HasSubstr(id)));
+    EXPECT_FALSE(fs::exists(state_ + "/tasks/" + id + "/bundle"));
+  }
+};
+
+TEST_F(RecoveryTest, ATaskThatNobodyLaunchedNeverRan) {
+  EXPECT_EQ(oci_->recover(id_of("nobody")).value(), Found::kNever);
+}
+
+TEST_F(RecoveryTest, ARunningTaskIsFoundAgainAndHeardOf) {
+  auto launch = launch_of("survivor", {"/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"});
+  ASSERT_TRUE(oci_->launch(launch));
+  const auto running = heard_.await_started(launch.task.id).value();
+  oci_.reset();  // the daemon goes; the task does not notice
+  Heard later;
+  auto made = OciContainerizer::create(options(), later.watcher());
+  ASSERT_TRUE(made);
+  oci_ = std::move(*made);
+  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kAlive);
+  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kAlive);
+  EXPECT_EQ(later.await_started(launch.task.id).value().pid, running.pid);
+  std::ofstream(oci_->sandbox(launch.task.id) + "/go") << "";
+  EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 5);
+  EXPECT_FALSE(later.disorder());
+  EXPECT_TRUE(oci_->forget(launch.task.id));
+  oci_.reset();
+}
+
+TEST_F(RecoveryTest, ATaskThatEndedMeanwhileIsHeardOf) {
+  const auto launch = launch_of("meanwhile", {"/bin/sh", "-c", "exit 6"});
+  ASSERT_EQ(run(launch).exit_status, 6);
+  Heard later;
+  auto second = OciContainerizer::create(options(), later.watcher()).value();
+  EXPECT_EQ(second->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 6);
+  EXPECT_TRUE(later.await_started(launch.task.id));
+}
+
+TEST_F(RecoveryTest, KilledAtAnyMomentADaemonRunsItsTaskOnceAtMost) {
+  int never = 0, alive = 0, ended = 0;
+  for (int round = 0; round < 40; ++round) {
+    const auto id = id_of("crash" + std::to_string(round));
+    const auto daemon = spawn_daemon(id);
+    ::usleep(static_cast<useconds_t>(round) * 6000);
+    kill_daemon(daemon);
+    const auto found = oci_->recover(id);
+    ASSERT_TRUE(found) << to_string(found.error());
+    if (*found == Found::kNever) {
+      ++never;
+      EXPECT_EQ(run(traced_launch(id)).exit_status, 5);
+    } else {
+      *found == Found::kAlive ? ++alive : ++ended;
+      EXPECT_EQ(heard_.await_ending(id).value().exit_status, 5);
+    }
+    EXPECT_EQ(sandbox_file(id, "trace"), "ran\n") << "round " << round;
+  }
+  RecordProperty("never", never);
+  RecordProperty("alive", alive);
+  RecordProperty("ended", ended);
+}
+
+TEST_F(RecoveryTest, AWithdrawnOrderIsNotRunByAShimThatComesLate) {
+  const auto launch = traced_launch(id_of("late"));
+  const auto folder = Directory::create(state_ + "/tasks/" + launch.task.id, 0711).value();
+  const Launcher launcher(options().launching, find_hierarchies().value());
+  ASSERT_TRUE(launcher.prepare(folder, launch, oci_->runtimes().back().path));
+  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kNever);
+  EXPECT_EQ(launcher.start(folder, launch.task.id).value().word, FirstWord::kTaken);
+  EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "");
+}
+
+TEST_F(RecoveryTest, AShimThatIsKilledLosesItsTaskAndLeavesNothing) {
+  const auto launch = launch_of("orphan", {"/bin/sh", "-c", "sleep 1000 & sleep 1000"});
+  ASSERT_TRUE(oci_->launch(launch));
+  const auto first_process = heard_.await_started(launch.task.id).value().pid;
+  ASSERT_EQ(::kill(shim_of(launch.task.id), SIGKILL), 0);
+  const auto ending = heard_.await_ending(launch.task.id).value();
+  EXPECT_TRUE(ending.lost);
+  EXPECT_THAT(ending.message, HasSubstr("its shim died"));
+  expect_nothing_left(launch.task.id, first_process);
+  Heard later;
+  auto second = OciContainerizer::create(options(), later.watcher()).value();
+  EXPECT_EQ(second->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_TRUE(later.await_ending(launch.task.id).value().lost) << "once lost, always lost";
+}
+
+TEST_F(RecoveryTest, AShimKilledWhileNoDaemonRanIsNoticedLater) {
+  const auto launch = launch_of("alone", {"/bin/sleep", "1000"});
+  ASSERT_TRUE(oci_->launch(launch));
+  const auto first_process = heard_.await_started(launch.task.id).value().pid;
+  oci_.reset();
+  const auto shim = shim_of(launch.task.id);
+  ASSERT_EQ(::kill(shim, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(shim, nullptr, 0), shim);
+  open();
+  EXPECT_TRUE(is_alive(first_process)) << "nobody was there to end it";
+  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_TRUE(heard_.await_ending(launch.task.id).value().lost);
+  expect_nothing_left(launch.task.id, first_process);
+}
+
+TEST_F(RecoveryTest, ForgettingARunningTaskEndsItWithoutAWord) {
+  const auto launch = launch_of("forgotten", {"/bin/sleep", "1000"});
+  ASSERT_TRUE(oci_->launch(launch));
+  const auto first_process = heard_.await_started(launch.task.id).value().pid;
+  EXPECT_FALSE(oci_->clean(launch.task.id)) << "it still runs";
+  ASSERT_TRUE(oci_->forget(launch.task.id));
+  EXPECT_FALSE(fs::exists(state_ + "/tasks/" + launch.task.id));
+  EXPECT_FALSE(heard_.await_ending(launch.task.id, std::chrono::seconds(0)));
+  expect_nothing_left(launch.task.id, first_process);
+  EXPECT_TRUE(oci_->forget(launch.task.id));
+}
+
+TEST_F(RecoveryTest, StoppingWhatDoesNotRunIsSaid) {
+  EXPECT_EQ(oci_->stop("never-heard-of", false).error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(oci_->launch(test_launch("../escape", {"/bin/true"})).error().kind, ErrorKind::kInvalid);
+}
+
+}  // namespace
+}  // namespace drover::container
