@@ -100,8 +100,8 @@ Result<std::string> LogReader::read() {
   while (true) {
     DROVER_TRY(auto piece, file_->read(position_.offset, kPiece));
     if (piece.empty()) {
-      // A file that is not the newest any more never grows again: what was written between our look at its end
-      // and the rotation is read before we leave it.
+      // A file that is not the newest any more never grows again: what was written between our look at its
+      // end and the rotation is read before we leave it.
       const auto files = generations();
       if (find_position(files) == 0) return piece;
       DROVER_TRY(piece, file_->read(position_.offset, kPiece));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -18,6 +19,7 @@
 namespace drover::api {
 namespace {
 
+constexpr std::chrono::seconds kPatienceWithRefused{5};
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 /// The answer to a request that could not even be read; nullopt when there is nobody to answer.
@@ -70,6 +72,7 @@ asio::awaitable<void> Session::run() {
   }
   boost::system::error_code ignored;
   stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+  if (unread_) co_await discard_rest();
 }
 
 asio::awaitable<void> Session::refuse(Error error) {
@@ -113,6 +116,7 @@ asio::awaitable<bool> Session::serve_one() {
   }
   auto& message = parser.get();
   if (rest_unread) message.keep_alive(false);
+  unread_ = rest_unread;
   if (!response) {
     auto request = to_request(message);
     if (request) {
@@ -200,6 +204,7 @@ asio::awaitable<void> Session::send_stream(Response& response, http::response<ht
   http::serializer<false, http::empty_body> serializer(head);
   co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
   if (head_only) co_return;
+  if (stopping_) throw boost::system::system_error(asio::error::operation_aborted);
   interruptible_ = true;
   const auto ended = co_await (response.stream(*this) || wait_for_hangup());
   interruptible_ = false;
@@ -218,14 +223,21 @@ asio::awaitable<void> Session::write(std::string piece) {
     co_await asio::async_write(stream_, buffer, asio::use_awaitable);
 }
 
+/// A client that is still sending would never see our refusal: closing with unread input resets the
+/// connection.
+asio::awaitable<void> Session::discard_rest() {
+  std::array<char, 65536> scrap;
+  stream_.expires_after(kPatienceWithRefused);
+  while (true) co_await stream_.async_read_some(asio::buffer(scrap), asio::use_awaitable);
+}
+
 /// Returns when the client is gone, although nothing is being written.
 asio::awaitable<void> Session::wait_for_hangup() {
   auto& socket = stream_.socket();
   char byte = 0;
   while (true) {
-    co_await socket.async_wait(asio::socket_base::wait_read, asio::use_awaitable);
-    boost::system::error_code error;
-    socket.receive(asio::buffer(&byte, 1), asio::socket_base::message_peek, error);
+    auto [error] = co_await socket.async_wait(asio::socket_base::wait_read, kTuple);
+    if (!error) socket.receive(asio::buffer(&byte, 1), asio::socket_base::message_peek, error);
     if (error) co_return;
     // The next request is there already: nothing can be learnt from this socket until it is read.
     asio::steady_timer forever(stream_.get_executor(), asio::steady_timer::time_point::max());

@@ -62,6 +62,7 @@ class Session : public BodyWriter {
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);
   asio::awaitable<void> wait_for_hangup();
+  asio::awaitable<void> discard_rest();
 
   beast::basic_stream<asio::generic::stream_protocol> stream_;
   beast::flat_buffer buffer_;
@@ -70,6 +71,7 @@ class Session : public BodyWriter {
   bool chunked_ = false;
   bool interruptible_ = true;
   bool stopping_ = false;
+  bool unread_ = false;  ///< the client may still be sending what was refused
 };
 
 }  // namespace drover::api

@@ -1,0 +1,106 @@
+#include "api/sandbox.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/testing/fake_daemon.h"
+
+namespace drover::api {
+namespace {
+
+class SandboxTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(box_ + "/sub");
+    std::ofstream(box_ + "/sub/answer") << "forty-two";
+    std::ofstream(folder_.path() + "/secret") << "not yours";
+  }
+  Sandbox sandbox() { return Sandbox::open(box_, ::geteuid()).value(); }
+  ErrorKind refused(const std::string& path) {
+    const auto file = sandbox().file(path);
+    EXPECT_FALSE(file) << path;
+    return file ? ErrorKind::kInternal : file.error().kind;
+  }
+
+  testing::TemporaryFolder folder_;
+  std::string box_ = folder_.path() + "/box";
+};
+
+TEST_F(SandboxTest, BrowsesByNameWithKinds) {
+  ASSERT_EQ(::symlink("sub", (box_ + "/a-link").c_str()), 0);
+  ASSERT_EQ(::mkfifo((box_ + "/pipe").c_str(), 0600), 0);
+  const auto files = sandbox().browse("").value();
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0].name + " " + files[0].kind, "a-link link");
+  EXPECT_EQ(files[1].name + " " + files[1].kind, "pipe other");
+  EXPECT_EQ(files[2].name + " " + files[2].kind, "sub directory");
+  EXPECT_EQ(sandbox().browse("/sub").value().front().size, 9u);
+}
+
+TEST_F(SandboxTest, ReadsPages) {
+  const auto file = sandbox().file("sub/answer").value();
+  EXPECT_EQ(file.size, 9u);
+  EXPECT_EQ(file.read(6, 100).value(), "two");
+  EXPECT_EQ(file.read(100, 100).value(), "");
+}
+
+TEST_F(SandboxTest, NoPathLeadsOut) {
+  ASSERT_EQ(::symlink("../secret", (box_ + "/up").c_str()), 0);
+  ASSERT_EQ(::symlink((folder_.path() + "/secret").c_str(), (box_ + "/away").c_str()), 0);
+  ASSERT_EQ(::symlink(folder_.path().c_str(), (box_ + "/folder").c_str()), 0);
+  for (const auto* path : {"../secret", "sub/../../secret", "up", "away", "folder/secret", "/../secret"})
+    EXPECT_EQ(refused(path), ErrorKind::kInvalid) << path;
+  EXPECT_EQ(refused(std::string("sub\0/answer", 11)), ErrorKind::kInvalid);
+  EXPECT_FALSE(sandbox().browse(".."));
+  EXPECT_FALSE(sandbox().browse("folder"));
+}
+
+TEST_F(SandboxTest, AnErrorDoesNotTellWhereTheSandboxLies) {
+  for (const auto* path : {"../secret", "no-such-file"})
+    EXPECT_THAT(sandbox().file(path).error().message, ::testing::Not(::testing::HasSubstr(folder_.path())));
+}
+
+TEST_F(SandboxTest, LinksInsideAreFollowed) {
+  ASSERT_EQ(::symlink("sub/answer", (box_ + "/short").c_str()), 0);
+  EXPECT_EQ(sandbox().file("short").value().read(0, 5).value(), "forty");
+}
+
+TEST_F(SandboxTest, OnlyRegularFilesAreOpened) {
+  ASSERT_EQ(::mkfifo((box_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(refused("pipe"), ErrorKind::kInvalid);
+  EXPECT_EQ(refused("sub"), ErrorKind::kInvalid);
+  EXPECT_EQ(refused("missing"), ErrorKind::kNotFound);
+  if (::geteuid() == 0 && ::mknod((box_ + "/null").c_str(), S_IFCHR | 0600, (1 << 8) + 3) == 0) {
+    EXPECT_EQ(refused("null"), ErrorKind::kInvalid);
+  }
+}
+
+TEST_F(SandboxTest, AHardLinkToSomebodyElsesFileIsNotShown) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  ASSERT_EQ(::link((folder_.path() + "/secret").c_str(), (box_ + "/mine").c_str()), 0);
+  EXPECT_EQ(Sandbox::open(box_, 1000).value().file("mine").error().kind, ErrorKind::kNotFound);
+  ASSERT_EQ(::chown((box_ + "/mine").c_str(), 1000, 1000), 0);
+  EXPECT_TRUE(Sandbox::open(box_, 1000).value().file("mine"));
+}
+
+TEST(Utf8, KnowsWhatIsText) {
+  EXPECT_TRUE(is_utf8("plain"));
+  EXPECT_TRUE(is_utf8("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x91"));
+  for (const auto* text : {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+                           "\xf4\x90\x80\x80", "a\xff"})
+    EXPECT_FALSE(is_utf8(text)) << text;
+}
+
+TEST(Utf8, CutsNoCharacterInTwo) {
+  EXPECT_EQ(complete_utf8("ab"), 2u);
+  EXPECT_EQ(complete_utf8("ab\xe2\x82"), 2u);
+  EXPECT_EQ(complete_utf8("ab\xe2\x82\xac"), 5u);
+  EXPECT_EQ(complete_utf8("\xf0\x9f\x90"), 0u);
+  EXPECT_EQ(complete_utf8(""), 0u);
+}
+
+}  // namespace
+}  // namespace drover::api

@@ -1,0 +1,258 @@
+#pragma once
+
+// A daemon for the tests of the API and of its clients: tasks are records that the test moves about,
+// sandboxes are folders that the test fills. Also a server around it, on a thread of its own, in a temporary
+// folder.
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "api/server.h"
+#include "base/files.h"
+#include "engine/daemon.h"
+
+namespace drover::api::testing {
+
+class FakeDaemon : public engine::Daemon {
+ public:
+  explicit FakeDaemon(std::string folder) : folder_(std::move(folder)) {
+    inventory_.simulated = true;
+    inventory_.simulation = "fake";
+    inventory_.driver_version = "390.30";
+    inventory_.cuda_version = "9.1";
+    for (int i = 0; i < 2; ++i) {
+      gpu::Device device;
+      device.index = i;
+      device.uuid = fmt::format("GPU-{}", i);
+      device.model = "Tesla K40m";
+      device.memory_bytes = 11441ULL << 20;
+      device.compute_capability = gpu::ComputeCapability{3, 5};
+      device.pci = gpu::PciAddress{0, 0x82u + static_cast<unsigned>(i), 0, 0};
+      device.numa_node = i;
+      device.cpus = {0, 1, 2, 5};
+      inventory_.devices.push_back(device);
+    }
+    const gpu::Link self{0, gpu::PcieLevel::kSameDevice};
+    const gpu::Link across{2, gpu::PcieLevel::kAcross};
+    inventory_.links = {{self, across}, {across, self}};
+  }
+
+  // What the API asks
+
+  void submit(const engine::Caller& caller, workload::TaskRequest request,
+              std::function<void(Result<control::TaskRecord>)> done) override {
+    if (request.user && !caller.is_root())
+      return done(fail(ErrorKind::kPermissionDenied, "Only root may name another user"));
+    control::TaskRecord record;
+    record.task = std::move(request.task);
+    record.task.id = fmt::format("task-{}", ++count_);
+    record.task.user = caller.user;
+    record.task.owner = caller.user.uid;
+    record.sequence = count_;
+    record.state = start_state;
+    std::filesystem::create_directories(sandbox_of(record.task.id));
+    records_[record.task.id] = record;
+    tell("task_" + std::string(control::to_string(record.state)), record.task.id);
+    done(record);
+  }
+  void stop(const engine::Caller& caller, const std::string& id, bool force,
+            std::function<void(Result<control::TaskRecord>)> done) override {
+    auto record = task(caller, id);
+    if (!record) return done(record);
+    stops.emplace_back(record->task.id, force);
+    if (stop_ends || force)
+      end(record->task.id, force ? 137 : 143, control::TaskState::kKilled, "stopped on request");
+    done(records_.at(record->task.id));
+  }
+  void remove(const engine::Caller& caller, const std::string& id,
+              std::function<void(Status)> done) override {
+    const auto record = task(caller, id);
+    if (!record) return done(Failure(record.error()));
+    if (!control::is_final(record->state))
+      return done(
+          fail(ErrorKind::kConflict, fmt::format("The task '{}' has not ended", id), "stop it first"));
+    records_.erase(record->task.id);
+    done({});
+  }
+  Result<control::TaskRecord> task(const engine::Caller& caller, const std::string& id) const override {
+    const auto found = records_.find(id);
+    if (found == records_.end() || !may(caller, found->second))
+      return fail(ErrorKind::kNotFound, fmt::format("There is no task '{}'", id));
+    return found->second;
+  }
+  std::vector<control::TaskRecord> tasks(const engine::Caller& caller) const override {
+    std::vector<control::TaskRecord> result;
+    for (const auto& [id, record] : records_)
+      if (may(caller, record)) result.push_back(record);
+    return result;
+  }
+  Result<std::vector<std::string>> explain(const engine::Caller& caller,
+                                           const std::string& id) const override {
+    DROVER_CHECK_OK(task(caller, id).map([](const auto&) {}));
+    return std::vector<std::string>{"2 GPUs are wanted, 0 of 2 are free"};
+  }
+  Result<std::string> sandbox(const engine::Caller& caller, const std::string& id) const override {
+    DROVER_TRY(const auto record, task(caller, id));
+    return sandbox_of(record.task.id);
+  }
+  engine::NodeView node() const override {
+    engine::NodeView view;
+    view.name = "here";
+    view.gpus_total = 2;
+    view.gpus_free = 1;
+    view.milli_cpus_total = 40'000;
+    view.milli_cpus_free = 39'500;
+    view.memory_bytes_total = 8ULL << 30;
+    view.memory_bytes_free = 4ULL << 30;
+    view.disk_bytes = 1ULL << 40;
+    view.resources = "gpus(*):2; cpus(*):40; mem(*):8192; disk(*):1048576; ports(*):[31000-32000]";
+    view.runtime = "runc 1.1.5";
+    view.cgroups = "hybrid";
+    return view;
+  }
+  gpu::Inventory inventory() const override { return inventory_; }
+  std::vector<Holder> holders(const engine::Caller& caller) const override {
+    return {{"GPU-1", caller.is_root() ? "task-0" : "", "alice"}};
+  }
+  std::vector<engine::EventView> events(const engine::Caller& caller, std::uint64_t after) const override {
+    std::vector<engine::EventView> result;
+    for (const auto& event : events_)
+      if (event.number > after && (caller.is_root() || caller.user.uid == event.owner))
+        result.push_back(event);
+    return result;
+  }
+  std::shared_ptr<void> subscribe(std::function<void()> listener) override {
+    auto handle = std::make_shared<std::function<void()>>(std::move(listener));
+    listeners_.push_back(handle);
+    return handle;
+  }
+
+  // What a test does
+
+  void set_state(const std::string& id, control::TaskState state) {
+    records_.at(id).state = state;
+    tell("task_" + std::string(control::to_string(state)), id);
+  }
+  void end(const std::string& id, int status, control::TaskState state, const std::string& reason = "") {
+    auto& record = records_.at(id);
+    record.exit_status = status;
+    record.reason = reason;
+    set_state(id, state);
+  }
+  void tell(const std::string& kind, const std::string& id) {
+    engine::EventView event;
+    event.number = events_.size() + 1;
+    event.kind = kind;
+    event.task_id = id;
+    event.owner = records_.at(id).task.owner;
+    event.message = "it happened";
+    events_.push_back(event);
+    for (const auto& weak : std::vector(listeners_))
+      if (const auto listener = weak.lock()) (*listener)();
+  }
+  std::string sandbox_of(const std::string& id) const { return folder_ + "/tasks/" + id; }
+
+  control::TaskState start_state = control::TaskState::kRunning;
+  bool stop_ends = true;
+  std::vector<std::pair<std::string, bool>> stops;
+  gpu::Inventory inventory_;
+
+ private:
+  static bool may(const engine::Caller& caller, const control::TaskRecord& record) {
+    return caller.is_root() || record.task.owner == caller.user.uid;
+  }
+
+  std::string folder_;
+  std::uint64_t count_ = 0;
+  std::map<std::string, control::TaskRecord> records_;
+  std::vector<engine::EventView> events_;
+  std::vector<std::weak_ptr<std::function<void()>>> listeners_;
+};
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "drover-api-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    ::chmod(name.c_str(), 0755);
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// A server with a FakeDaemon, serving until it is destroyed.
+class ServerFixture {
+ public:
+  explicit ServerFixture(ServerOptions options = {}) : daemon_(folder_.path()), options_(std::move(options)) {
+    options_.socket_path = folder_.path() + "/run/drover.sock";
+    options_.version = "1.2.3";
+    start();
+  }
+  ~ServerFixture() { stop(); }
+
+  /// Runs where the daemon lives, and waits for it.
+  template <typename Function>
+  auto on_strand(Function function) {
+    std::packaged_task<std::invoke_result_t<Function>()> work(std::move(function));
+    auto result = work.get_future();
+    boost::asio::post(*context_, std::ref(work));
+    return result.get();
+  }
+
+  void start() {
+    context_ = std::make_unique<boost::asio::io_context>(1);
+    auto server = Server::start(*context_, daemon_, options_);
+    if (!server) throw std::runtime_error(to_string(server.error()));
+    server_ = std::move(*server);
+    thread_ = std::thread([this] { context_->run(); });
+  }
+  void stop() {
+    if (!thread_.joinable()) return;
+    on_strand([this] { server_.reset(); });
+    thread_.join();
+    context_.reset();
+  }
+
+  FakeDaemon& daemon() { return daemon_; }
+  Server& server() { return *server_; }
+  const std::string& folder() const { return folder_.path(); }
+  const std::string& socket() const { return options_.socket_path; }
+  /// Adds to a file in a task's sandbox.
+  void append(const std::string& id, const std::string& name, std::string_view bytes) {
+    std::ofstream(daemon_.sandbox_of(id) + "/" + name, std::ios::app | std::ios::binary) << bytes;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  FakeDaemon daemon_;
+  ServerOptions options_;
+  std::unique_ptr<boost::asio::io_context> context_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace drover::api::testing
