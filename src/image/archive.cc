@@ -8,7 +8,6 @@
 #include "image/digest.h"
 #include "image/document.h"
 #include "image/entry_path.h"
-#include "image/layout.h"
 #include "image/reference.h"
 #include "image/text.h"
 

@@ -207,6 +207,19 @@ Result<ConfigDocument> parse_config(std::string_view text, std::string_view what
   return result;
 }
 
+Status check_config(const ConfigDocument& document, std::size_t layers, const std::string& architecture) {
+  const auto& of_image = document.config.architecture;
+  if ((!of_image.empty() && of_image != architecture) || (!document.os.empty() && document.os != "linux"))
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("the image is for {}/{}, and this machine is linux/{}", printable(document.os),
+                            printable(of_image), architecture),
+                "use an image that was built for this machine");
+  if (document.diff_ids.size() != layers)
+    return fail(ErrorKind::kInvalid, fmt::format("the image has {} layers, and its configuration names {}",
+                                                 layers, document.diff_ids.size()));
+  return {};
+}
+
 Result<std::vector<ArchivedImage>> parse_archive_manifest(std::string_view text, std::string_view what) {
   DROVER_TRY(const auto document, parse(text, what));
   if (!document.is_array() || document.size() > kMaxManifests)

@@ -4,6 +4,7 @@
 // docker-archives. They come from strangers: everything is limited and checked, fields that we do not need
 // are passed over, as these formats demand. Pure; thread safe.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -62,6 +63,10 @@ Result<ConfigDocument> parse_config(std::string_view text, std::string_view what
 Result<std::vector<ArchivedImage>> parse_archive_manifest(std::string_view text, std::string_view what);
 /// The file `oci-layout`: refuses versions other than 1.
 Status check_layout_version(std::string_view text);
+
+/// Refuses an image for another machine (`architecture` is Go's name of this one), and one whose layers and
+/// diff_ids do not go together.
+Status check_config(const ConfigDocument& document, std::size_t layers, const std::string& architecture);
 
 bool is_index(std::string_view media_type);
 bool is_manifest(std::string_view media_type);

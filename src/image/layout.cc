@@ -124,19 +124,6 @@ Result<Descriptor> find_manifest(const ImageFiles& files, Descriptor chosen,
 
 }  // namespace
 
-Status check_config(const ConfigDocument& document, std::size_t layers, const std::string& architecture) {
-  const auto& of_image = document.config.architecture;
-  if ((!of_image.empty() && of_image != architecture) || (!document.os.empty() && document.os != "linux"))
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("the image is for {}/{}, and this machine is linux/{}", printable(document.os),
-                            printable(of_image), architecture),
-                "use an image that was built for this machine");
-  if (document.diff_ids.size() != layers)
-    return fail(ErrorKind::kInvalid, fmt::format("the image has {} layers, and its configuration names {}",
-                                                 layers, document.diff_ids.size()));
-  return {};
-}
-
 Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
                              const std::string& architecture) {
   DROVER_TRY(const auto version, files.read("oci-layout", kMaxDocument));

@@ -16,8 +16,4 @@ namespace drover::image {
 Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
                              const std::string& architecture);
 
-/// Refuses an image for another machine, and one whose layers and diff_ids do not go together.
-struct ConfigDocument;
-Status check_config(const ConfigDocument& document, std::size_t layers, const std::string& architecture);
-
 }  // namespace drover::image
