@@ -21,6 +21,7 @@ using Errors = std::vector<Error>;
 constexpr int kMaxGpus = 64;
 constexpr int kMaxCpus = 4096;
 constexpr int kMaxLinks = 18;
+constexpr int kMaxMinor = 253;  // the driver keeps the next two for its control devices
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 40;
 constexpr std::uint32_t kNvidia = 0x10de;
 
@@ -188,6 +189,21 @@ PciAddress decode_pci(Decoder& decoder, const Required& required) {
   return {};
 }
 
+/// What tells the GPU from others of its model; made up, always alike, where the profile does not say.
+void identify(Gpu& gpu, Decoder& decoder, const Profile& profile) {
+  const auto index = static_cast<std::int64_t>(profile.gpus.size());
+  gpu.minor = static_cast<int>(decoder.integer("minor", 0, kMaxMinor).value_or(index));
+  const auto board = decoder.string("board");
+  gpu.multi_gpu_board = board.has_value();
+  const auto seed = profile.name + "/" + to_string(gpu.pci);
+  const auto board_seed = board ? profile.name + "/board/" + *board : seed;
+  gpu.board = static_cast<int>(board ? stable_hash(board_seed) & 0xffff
+                                     : gpu.pci.domain << 16 | gpu.pci.bus << 8 | gpu.pci.device);
+  gpu.uuid = decoder.string("uuid").value_or(made_up_uuid(seed));
+  const bool has_serial = gpu.model.brand != "geforce";
+  gpu.serial = decoder.string("serial").value_or(has_serial ? made_up_serial(board_seed) : "");
+}
+
 Gpu decode_gpu(Decoder& decoder, const Profile& profile, const std::map<std::string, Model>& models,
                Errors& errors) {
   const Required required(decoder, errors);
@@ -207,18 +223,7 @@ Gpu decode_gpu(Decoder& decoder, const Profile& profile, const std::map<std::str
   gpu.bridges = decoder.string_list("bridges").value_or(std::vector<std::string>());
   if (gpu.bridges.empty()) decoder.mistake("bridges", "must name at least the host bridge");
   gpu.cpu_links = static_cast<int>(decoder.integer("cpu_links", 0, kMaxLinks).value_or(0));
-  const auto index = static_cast<std::int64_t>(profile.gpus.size());
-  gpu.minor = static_cast<int>(decoder.integer("minor", 0, 255).value_or(index));
-
-  const auto seed = profile.name + "/" + to_string(gpu.pci);
-  const auto board = decoder.string("board");
-  gpu.multi_gpu_board = board.has_value();
-  gpu.board = static_cast<int>(board ? stable_hash(profile.name + "/board/" + *board) & 0xffff
-                                     : gpu.pci.domain << 16 | gpu.pci.bus << 8 | gpu.pci.device);
-  gpu.uuid = decoder.string("uuid").value_or(made_up_uuid(seed));
-  const bool has_serial = gpu.model.brand != "geforce";
-  gpu.serial = decoder.string("serial").value_or(
-      has_serial ? made_up_serial(board ? profile.name + "/board/" + *board : seed) : "");
+  identify(gpu, decoder, profile);
   decoder.finish();
   return gpu;
 }
