@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "container/bundle.h"
 #include "container/image_user.h"
@@ -20,6 +21,7 @@ namespace drover::container {
 namespace {
 
 constexpr auto kKillTimeout = std::chrono::seconds(10);
+constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
 /// On top of the runtime's own: for mounting and for clearing up after a failure.
 constexpr auto kShimMargin = std::chrono::seconds(60);
 
@@ -52,6 +54,21 @@ Status make_sandbox(const Directory& folder, const User& user) {
   if (::fchown(sandbox.fd(), user.uid, user.gid) != 0 || ::fchmod(sandbox.fd(), 0700) != 0)
     return fail_errno(fmt::format("Failed to give '{}' to its user", sandbox.path()), errno);
   return {};
+}
+
+/// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment: only when it is
+/// gone does nobody come into the group any more.
+Status end_all(const Directory& folder, const Cgroup& group) {
+  const auto deadline = std::chrono::steady_clock::now() + kKillTimeout;
+  while (true) {
+    DROVER_TRY(const bool lives, runtime_lives(folder));
+    DROVER_CHECK_OK(group.kill_all(kKillTimeout));
+    if (!lives) return {};
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(ErrorKind::kTimeout, fmt::format("The runtime of '{}' does not end", folder.path()),
+                  "look for it with 'lslocks'");
+    std::this_thread::sleep_for(kRuntimePoll);
+  }
 }
 
 }  // namespace
@@ -120,9 +137,10 @@ Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::st
 
 Status Launcher::clear(const Directory& folder, const std::string& task_id) const {
   const auto group = cgroup(task_id);
-  DROVER_CHECK_OK(group.kill_all(kKillTimeout));
+  DROVER_CHECK_OK(end_all(folder, group));
   group.remove();
-  for (const char* name : {kOrderFile, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot, kRuntimeState})
+  for (const char* name :
+       {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot, kRuntimeState})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

@@ -28,6 +28,13 @@ TimePoint now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
+/// Whether other programs need this folder too: a file system's root, or one where everybody may write.
+bool is_shared(const std::string& folder) {
+  struct stat own{}, parent{};
+  if (::stat(folder.c_str(), &own) != 0 || ::stat((folder + "/..").c_str(), &parent) != 0) return false;
+  return (own.st_mode & S_IWOTH) != 0 || own.st_dev != parent.st_dev || own.st_ino == parent.st_ino;
+}
+
 /// Mounts see no symbolic links: every path that one is made from must be the real one.
 Result<OciOptions> with_real_paths(OciOptions options) {
   DROVER_TRY(const auto created, Directory::create(options.state, kTaskMode));
@@ -39,6 +46,7 @@ Result<OciOptions> with_real_paths(OciOptions options) {
   for (auto& folder : hidden)
     if (::realpath(folder.c_str(), static_cast<char*>(resolved)) != nullptr)
       folder = static_cast<char*>(resolved);
+  std::erase_if(hidden, is_shared);
   hidden.insert(hidden.begin(), options.state);
   return options;
 }
@@ -159,7 +167,8 @@ Status OciContainerizer::start(const Directory& folder, const std::string& task_
     DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
     return resume(folder, task_id);
   }
-  report_started(task_id);
+  // A disk that is full may have kept the shim from writing down what it told.
+  if (!report_started(task_id)) watcher_.started(task_id, Running{0, now()});
   return shims_->add(task_id, std::move(outcome.shim), false);
 }
 

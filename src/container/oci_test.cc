@@ -156,6 +156,26 @@ TEST_F(OciTest, ATaskSeesNeitherTheStateNorOtherTasks) {
           "\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n");
 }
 
+TEST_F(OciTest, ATaskInheritsNothingButItsOutputs) {
+  const auto launch = launch_of("descriptors", {"/bin/ls", "/proc/self/fd"});
+  EXPECT_EQ(run(launch).exit_status, 0);
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "0\n1\n2\n3\n") << "3 is the folder that ls reads";
+}
+
+TEST_F(OciTest, HidesTheFoldersItIsToldToButNoneThatOthersNeed) {
+  auto changed = options();
+  const auto secret = state_ + "-secret";
+  std::filesystem::create_directory(secret);
+  std::ofstream(secret + "/file") << "secret";
+  changed.launching.hidden = {secret, "/tmp", "/proc", "/"};
+  open(std::move(changed));
+  const auto launch = launch_of("secret", {"/bin/sh", "-c", "ls -A " + secret + "; ls -d /tmp/*"});
+  EXPECT_EQ(run(launch).exit_status, 0);
+  EXPECT_THAT(sandbox_file(launch.task.id, "stdout"), ::testing::Not(HasSubstr("file")));
+  EXPECT_THAT(sandbox_file(launch.task.id, "stdout"), HasSubstr(secret));
+  std::filesystem::remove_all(secret);
+}
+
 TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
   auto launch = launch_of("gpu", {"/bin/sh", "-c",
                                   "ls /dev/nvidia*; mknod own c 195 3; mknod other c 195 4;"

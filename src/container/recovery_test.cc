@@ -141,6 +141,24 @@ TEST_F(RecoveryTest, AShimThatIsKilledLosesItsTaskAndLeavesNothing) {
   EXPECT_TRUE(later.await_ending(launch.task.id).value().lost) << "once lost, always lost";
 }
 
+TEST_F(RecoveryTest, AShimKilledWhileItStartsItsTaskLeavesNothing) {
+  for (int round = 0; round < 12; ++round) {
+    const auto launch = launch_of("start" + std::to_string(round), {"/bin/sleep", "1000"});
+    std::thread killer([&] {
+      while (shim_of(launch.task.id) == 0) ::usleep(500);
+      ::usleep(static_cast<useconds_t>(round) * 3000);
+      ::kill(shim_of(launch.task.id), SIGKILL);
+    });
+    const auto launched = oci_->launch(launch);
+    killer.join();
+    if (launched)
+      EXPECT_TRUE(heard_.await_ending(launch.task.id).value().lost);
+    else
+      EXPECT_EQ(launched.error().message, "The shim died before it could start the task");
+    expect_nothing_left(launch.task.id, 0);
+  }
+}
+
 TEST_F(RecoveryTest, AShimKilledWhileNoDaemonRanIsNoticedLater) {
   const auto launch = launch_of("alone", {"/bin/sleep", "1000"});
   ASSERT_TRUE(oci_->launch(launch));

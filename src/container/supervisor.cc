@@ -24,7 +24,13 @@ namespace {
 constexpr auto kStopPoll = std::chrono::milliseconds(20);
 constexpr auto kKillTimeout = std::chrono::seconds(10);
 constexpr auto kDrainTimeout = std::chrono::seconds(2);
+/// Of any wait that was asked for: what is longer would not fit the clock's nanoseconds.
+constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
 constexpr std::size_t kErrorTail = 4096;
+
+Supervisor::Clock::time_point after(std::chrono::milliseconds wait) {
+  return Supervisor::Clock::now() + std::min(wait, kLongestWait);
+}
 
 TimePoint now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -49,12 +55,13 @@ std::vector<std::string> runtime_arguments(const Order& order, const std::string
 
 /// In the child, after fork: becomes the runtime. It dies with the shim, so that it cannot start anything
 /// after the daemon has cleared up behind a shim that was killed.
-[[noreturn]] void become_runtime(pid_t parent, const std::array<int, 3>& stdio, char* const* arguments,
-                                 char* const* environment) {
+[[noreturn]] void become_runtime(pid_t parent, const std::array<int, 3>& stdio, int lock,
+                                 char* const* arguments, char* const* environment) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(EXIT_FAILURE);
   ::setpgid(0, 0);
   for (int target = 0; target < 3; ++target) ::dup2(stdio.at(static_cast<std::size_t>(target)), target);
+  ::fcntl(lock, F_SETFD, 0);
   for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -89,7 +96,7 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
   signals_.reset(::signalfd(-1, &listened, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return fail_errno("Failed to listen to signals", errno);
   DROVER_CHECK_OK(spawn_runtime());
-  start_deadline_ = Clock::now() + order_.start_timeout;
+  start_deadline_ = after(order_.start_timeout);
   loop(started);
   if (failure_) return Failure(*failure_);
   if (start_failed_) return Failure(start_failure());
@@ -105,6 +112,7 @@ Status Supervisor::spawn_runtime() {
     ends[stream].reset(fds[1]);
     ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
   }
+  DROVER_TRY(const auto lock, lock_runtime(task_));
   const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   auto arguments = runtime_arguments(order_, task_.path());
   std::vector<std::string> assignments;
@@ -115,8 +123,8 @@ Status Supervisor::spawn_runtime() {
   runtime_ = ::fork();
   if (runtime_ < 0) return fail_errno("Failed to create a process", errno);
   if (runtime_ == 0)
-    become_runtime(parent, {nothing.get(), ends[0].get(), ends[1].get()}, argument_pointers.data(),
-                   environment_pointers.data());
+    become_runtime(parent, {nothing.get(), ends[0].get(), ends[1].get()}, lock.get(),
+                   argument_pointers.data(), environment_pointers.data());
   ::setpgid(runtime_, runtime_);  // here too: whichever comes first
   return {};
 }
@@ -220,13 +228,13 @@ void Supervisor::stop(bool force) {
   if (init_ == 0) {
     // Not started yet: it is killed as soon as it is, and a runtime that hangs is not waited for.
     start_deadline_ = std::min(start_deadline_.value_or(Clock::time_point::max()),
-                               Clock::now() + (force ? std::chrono::milliseconds(0) : order_.grace));
+                               after(force ? std::chrono::milliseconds(0) : order_.grace));
     return;
   }
   if (force) {
     ::kill(init_, SIGKILL);
   } else if (!graceful_) {
-    kill_deadline_ = Clock::now() + order_.grace;
+    kill_deadline_ = after(order_.grace);
     graceful_.emplace(init_, cgroup_);
     graceful_->begin();
   }

@@ -75,6 +75,20 @@ Result<TaskLock> try_lock(const Directory& task) {
   return fail_errno(fmt::format("Failed to lock '{}/{}'", task.path(), kLockFile), errno);
 }
 
+Result<UniqueFd> lock_runtime(const Directory& task) {
+  DROVER_TRY(auto file, task.open_file(kRuntimeLock, O_RDONLY | O_CREAT, 0600));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
+  return fail_errno(fmt::format("Failed to lock '{}/{}'", task.path(), kRuntimeLock), errno);
+}
+
+Result<bool> runtime_lives(const Directory& task) {
+  if (!task.exists(kRuntimeLock)) return false;
+  DROVER_TRY(const auto file, task.open_file(kRuntimeLock, O_RDONLY));
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0) return true;
+  ::flock(file.get(), LOCK_UN);
+  return false;
+}
+
 Result<UniqueFd> lock_holder(const Directory& task) {
   const auto deadline = std::chrono::steady_clock::now() + kSignatureWait;
   while (true) {

@@ -11,6 +11,7 @@
 //   upper/ work/  the writable layer of an image task
 //   root/         where the root file system is mounted, seen only in the shim's own mount namespace
 //   runtime/      the OCI runtime's own state
+//   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
 //   runtime.log   what the OCI runtime had to say
 //   sandbox/      stdout, stderr and the task's own files (M13); belongs to the task's user
 
@@ -33,6 +34,7 @@ inline constexpr const char* kUpper = "upper";
 inline constexpr const char* kWork = "work";
 inline constexpr const char* kRoot = "root";
 inline constexpr const char* kRuntimeState = "runtime";
+inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSandbox = "sandbox";
 
@@ -64,6 +66,12 @@ class TaskLock {
 
 /// Takes the lock if it is free. Not held (no error) when somebody else has it.
 Result<TaskLock> try_lock(const Directory& task);
+/// For a runtime to inherit: lasts until it and the children that it has not executed away are gone.
+/// Read-only, so that nothing could be done with it if it ever got further.
+Result<UniqueFd> lock_runtime(const Directory& task);
+/// Whether a runtime that was given that lock still lives.
+Result<bool> runtime_lives(const Directory& task);
+
 /// A pidfd of the process that holds the lock; invalid when nobody does. Waits a moment for a holder that has
 /// not signed yet. A process id that was used again is not mistaken for the holder: the lock is looked at
 /// again after the pidfd was opened.
