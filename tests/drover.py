@@ -20,7 +20,7 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = pathlib.Path(os.environ.get("DROVER_BUILD", ROOT / "build/release"))
+BUILD = pathlib.Path(os.environ.get("DROVER_BUILD", ROOT / "build/release")).absolute()
 BINARY = BUILD / "drover"
 NOBODY = 65534
 FINAL_STATES = {"finished", "failed", "killed", "lost"}

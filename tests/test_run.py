@@ -81,6 +81,16 @@ class RunTest(drover.DaemonTest):
                 self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
                 self.assertEqual(self.daemon.file(task, "answer"), "42\n")
 
+    def test_the_driver_is_there_read_only_when_the_image_wants_it_and_has_gpus(self):
+        wanting = drover.make_probe_image(self.daemon.folder / "wanting", self.daemon.probe,
+                                          labels={"com.nvidia.volumes.needed": "nvidia_driver"})
+        library = "/usr/local/nvidia/lib64/libnvidia-ml.so.1"
+        for options, image, found in ((["--gpus", "1"], wanting, "ok"), ([], wanting, "ENOENT"),
+                                      (["--gpus", "1"], self.image, "ENOENT")):
+            with self.subTest(options=options, image=image):
+                self.assertEqual(self.probe(options, "exists", library, image=image).out, found + "\n")
+        self.assertEqual(self.probe(["--gpus", "1"], "write", library, "x", image=wanting).out, "EROFS\n")
+
     def test_memory_is_limited(self):
         task = self.daemon.submit("allocate", 256, memory="32MiB")
         record = self.daemon.wait_until_final(task)
