@@ -40,6 +40,28 @@ void add_commands(CLI::App& app, Context& context) {
   add_serve(app, context);
 }
 
+struct HelpOptions {
+  std::string command;
+};
+
+Result<int> help(Context& context, const HelpOptions& options) {
+  const auto& app = *context.app;
+  const auto is_wanted = [&](const CLI::App* child) { return child->check_name(options.command); };
+  const auto found = app.get_subcommands(is_wanted);
+  if (found.empty() && !options.command.empty()) return Failure(unknown_word(app, options.command));
+  const auto* command = found.empty() ? &app : found.front();
+  const auto name = found.empty() ? app.get_name() : app.get_name() + " " + command->get_name();
+  print(app.get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));
+  return 0;
+}
+
+void add_help(CLI::App& app, Context& context) {
+  auto options = std::make_shared<HelpOptions>();
+  auto* command = app.add_subcommand("help", "Print the help of Drover, or of one command");
+  command->add_option("command", options->command)->type_name("COMMAND");
+  on_call(command, context, options, help);
+}
+
 /// Everything after the first "--" is the command to run, whatever it looks like: the parser never sees it.
 std::vector<std::string> take_command(std::vector<std::string>& arguments) {
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
@@ -62,10 +84,14 @@ int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
   app.set_version_flag("--version", "drover " + hooks.version);
   add_endpoint_options(app, context.endpoint);
   add_commands(app, context);
-  app.add_subcommand("help", "Print this help")->callback([&] { print(app.help()); });
+  add_help(app, context);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   context.command = take_command(arguments);
   std::reverse(arguments.begin(), arguments.end());  // as the parser takes them
+  if (arguments.empty()) {
+    print(app.help());
+    return error_kind_info(ErrorKind::kInvalid).exit_status;
+  }
   try {
     app.parse(arguments);
   } catch (const CLI::Success& wanted) {

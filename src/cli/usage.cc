@@ -39,6 +39,7 @@ Error unknown_word(const CLI::App& command, const std::string& argument) {
   const bool flag = word.starts_with('-');
   const auto meant = nearest(word, known_words(command));
   auto hint = fmt::format("'{} --help' lists what there is", full_name(command));
+  if (flag && command.get_name() == "run") hint = "write the command to run, with its own flags, after '--'";
   if (!meant.empty()) hint = fmt::format("did you mean '{}'?", meant);
   const auto* kind = flag                                                                    ? "flag"
                      : command.get_subcommands([](const CLI::App*) { return true; }).empty() ? "argument"
@@ -48,10 +49,9 @@ Error unknown_word(const CLI::App& command, const std::string& argument) {
 
 Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const auto& command = named_command(app);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const auto rest = app.remaining(true);
-    if (!rest.empty()) return unknown_word(command, rest.front());
-  }
+  // A word that nobody knows is the mistake, whatever is missing besides.
+  const auto rest = app.remaining(true);
+  if (!rest.empty()) return unknown_word(command, rest.front());
   const std::string message = error.what();
   return {ErrorKind::kInvalid, message.substr(0, message.find('\n')),
           fmt::format("'{} --help' says how it is used", full_name(command)), ""};

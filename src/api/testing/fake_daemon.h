@@ -157,6 +157,10 @@ class FakeDaemon : public engine::Daemon {
     record.reason = reason;
     set_state(id, state);
   }
+  void fail_to_start(const std::string& id, const std::string& reason) {
+    records_.at(id).reason = reason;
+    set_state(id, control::TaskState::kFailed);
+  }
   void tell(const std::string& kind, const std::string& id) {
     engine::EventView event;
     event.number = events_.size() + 1;

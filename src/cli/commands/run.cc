@@ -16,7 +16,6 @@
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
 #include "cli/interrupts.h"
-#include "cli/usage.h"
 
 namespace drover::cli {
 namespace {
@@ -30,7 +29,7 @@ struct RunOptions {
   std::string gpus, cpus, memory, image, user, working_directory, name, timeout, grace;
   std::vector<std::string> environment;
   std::vector<std::string> labels;
-  const CLI::App* self = nullptr;
+  std::vector<std::string> words;  ///< of the command, before "--" or without it
   bool read_only = false;
   bool detach = false;
   bool json = false;
@@ -101,15 +100,6 @@ Status add_sizes(const RunOptions& options, json& body) {
     body[name] = *text;
   }
   return {};
-}
-
-/// The words before "--", which are no flags, and those after it.
-Result<std::vector<std::string>> command_words(const Context& context, const RunOptions& options) {
-  auto words = options.self->remaining();
-  for (const auto& word : words)
-    if (word.size() > 1 && word.starts_with('-')) return Failure(unknown_word(*options.self, word));
-  words.insert(words.end(), context.command.begin(), context.command.end());
-  return words;
 }
 
 Result<json> task_request(const RunOptions& options, const std::vector<std::string>& command) {
@@ -195,8 +185,8 @@ int judge_end(const json& record, int signal) {
   const auto reason = record.value("reason", "");
   const bool has_status = status != record.end() && status->is_number_integer();
   const bool said_by_status = has_status && reason.starts_with("exited with status");
-  if (!reason.empty() && !said_by_status)
-    tell(fmt::format("the task {}: {}", state == "finished" ? "ended" : "was " + state, reason));
+  const auto verb = state == "failed" ? "failed" : "was " + state;
+  if (!reason.empty() && !said_by_status) tell(fmt::format("the task {}: {}", verb, reason));
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }
@@ -210,7 +200,8 @@ Result<int> not_run(const Error& error) {
 }
 
 Result<int> run(Context& context, const RunOptions& options) {
-  DROVER_TRY(const auto command, command_words(context, options));
+  auto command = options.words;
+  command.insert(command.end(), context.command.begin(), context.command.end());
   DROVER_TRY(const auto body, task_request(options, command));
   const auto client = context.client();
   const auto record = client.post("/v1/tasks", body);
@@ -266,8 +257,9 @@ void add_run(CLI::App& app, Context& context) {
       ->allow_extra_args(false);
   command->add_flag("--detach,-d", options->detach, "Print the task's id and leave it running");
   command->add_flag("--json", options->json, "Print the task's record as JSON");
-  command->allow_extras()->footer("Write the command after '--': drover run --gpus 1 -- nvidia-smi -L");
-  options->self = command;
+  command->add_option("command", options->words, "What to run; after '--' if it has flags of its own")
+      ->type_name("COMMAND");
+  command->footer("Write the command after '--': drover run --gpus 1 -- nvidia-smi -L");
   on_call(command, context, options, run);
 }
 

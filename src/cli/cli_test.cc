@@ -1,0 +1,362 @@
+#include "cli/cli.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "api/testing/fake_daemon.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Ran {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Hooks hooks() {
+  Hooks result;
+  result.version = "1.2.3";
+  result.serve = [](const ServeOptions& options) -> Status {
+    return fail(ErrorKind::kUnavailable, options.state + " " + options.socket + " " + options.simulate);
+  };
+  result.doctor = [] {
+    return std::vector<Check>{{"kernel", Check::State::kFound, "Linux", ""},
+                              {"runtime", Check::State::kMissing, "no runc", "install runc"}};
+  };
+  return result;
+}
+
+int run_words(const std::vector<std::string>& words) {
+  std::vector<const char*> argv = {"drover"};
+  for (const auto& word : words) argv.push_back(word.c_str());
+  return run_cli(static_cast<int>(argv.size()), argv.data(), hooks());
+}
+
+Ran drover(const std::vector<std::string>& words) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  Ran ran;
+  ran.status = run_words(words);
+  ran.out = ::testing::internal::GetCapturedStdout();
+  ran.err = ::testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+TEST(Usage, UnknownWordsAreNamedWithWhatWasProbablyMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"run", "--gpu", "1", "--", "true"}, "did you mean '--gpus'?"},
+      {{"gpsu"}, "did you mean 'gpus'?"},
+      {{"ps", "--jsno"}, "did you mean '--json'?"},
+      {{"serve", "--sate", "/tmp"}, "did you mean '--state'?"},
+      {{"run", "echo", "-n", "x"}, "after '--'"},
+      {{"files", "lss", "x"}, "did you mean 'ls'?"}};
+  for (const auto& [words, hint] : wrong) {
+    const auto ran = drover(words);
+    EXPECT_EQ(ran.status, 64) << words.front();
+    EXPECT_THAT(ran.err, HasSubstr(hint));
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+TEST(Usage, MissingArgumentsAndHelp) {
+  EXPECT_EQ(drover({}).status, 64);
+  EXPECT_EQ(drover({"logs"}).status, 64);
+  const auto help = drover({"run", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, HasSubstr("--gpus"));
+  EXPECT_THAT(drover({"help"}).out, HasSubstr("explain"));
+  EXPECT_THAT(drover({"help", "run"}).out, HasSubstr("--gpus"));
+  EXPECT_THAT(drover({"help", "runn"}).err, HasSubstr("did you mean 'run'?"));
+  EXPECT_THAT(drover({"version"}).out, HasSubstr("1.2.3"));
+  EXPECT_EQ(json::parse(drover({"version", "--json"}).out).at("version"), "1.2.3");
+}
+
+TEST(Usage, RefusesValuesBeforeItAsksTheDaemon) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"--gpus", "0.5"}, "GPUs; sharing one GPU is not available yet"},
+      {{"--gpus", "many"}, "'many'"},
+      {{"--gpus=-1"}, "'-1'"},
+      {{"--mem", "plenty"}, "--mem: 'plenty'"},
+      {{"--cpus", "0"}, "--cpus: '0'"},
+      {{"--timeout", "soon"}, "--timeout: 'soon'"},
+      {{"--env", "=x"}, "'=x'"},
+      {{"--label", "x"}, "'x'"}};
+  for (const auto& [options, words] : wrong) {
+    std::vector<std::string> all = {"--socket", "/no/such/socket", "run"};
+    all.insert(all.end(), options.begin(), options.end());
+    all.insert(all.end(), {"--", "true"});
+    const auto ran = drover(all);
+    EXPECT_EQ(ran.status, 64) << options.front();
+    EXPECT_THAT(ran.err, HasSubstr(words));
+  }
+  EXPECT_EQ(drover({"--socket", "/no/such/socket", "run"}).status, 64);
+}
+
+TEST(Usage, ADaemonThatIsNotThere) {
+  const auto ran = drover({"--socket", "/no/such/socket", "ps"});
+  EXPECT_EQ(ran.status, 69);
+  EXPECT_THAT(ran.err,
+              HasSubstr("Failed to reach the daemon at '/no/such/socket': No such file or directory"));
+  EXPECT_THAT(ran.err, HasSubstr("drover serve"));
+  EXPECT_EQ(drover({"--host", "nonsense", "ps"}).status, 64);
+}
+
+TEST(Serve, GetsItsOptions) {
+  const auto ran = drover({"serve", "--state", "/s", "--socket", "/x", "--simulate", "k80"});
+  EXPECT_EQ(ran.status, 69);
+  EXPECT_THAT(ran.err, HasSubstr("/s /x k80"));
+}
+
+TEST(Doctor, SaysHowToMendAndFailsWhenSomethingIsMissing) {
+  const auto ran = drover({"--socket", "/no/such/socket", "doctor"});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.out, HasSubstr("found    kernel   Linux\n"));
+  EXPECT_THAT(ran.out, HasSubstr("missing  runtime  no runc\n"));
+  EXPECT_THAT(ran.out, HasSubstr("→ install runc\n"));
+  const auto checks = json::parse(drover({"--socket", "/no/such/socket", "doctor", "--json"}).out);
+  EXPECT_EQ(checks.at("well"), false);
+  EXPECT_EQ(checks.at("checks").back().at("name"), "daemon");
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  Ran ask(std::vector<std::string> words) {
+    words.insert(words.begin(), {"--socket", server_.socket()});
+    return drover(words);
+  }
+  std::string submit() {
+    auto id = ask({"run", "--detach", "--", "sleep", "9"}).out;
+    id.pop_back();
+    return id;
+  }
+  void end(const std::string& id, int status, control::TaskState state, const std::string& reason = "") {
+    server_.on_strand([&] { server_.daemon().end(id, status, state, reason); });
+  }
+  /// Ends the next task as soon as it is there, and does `before` first.
+  std::thread end_next_task(
+      int status, control::TaskState state, const std::string& reason, std::function<void()> before = [] {}) {
+    return std::thread([=, this] {
+      wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
+      before();
+      end("task-1", status, state, reason);
+    });
+  }
+  static void wait_for(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+
+  const engine::Caller kRoot{};
+  api::testing::ServerFixture server_;
+};
+
+TEST_F(CliTest, RunStreamsBothOutputsAndExitsAsTheTask) {
+  auto ending = end_next_task(42, control::TaskState::kFailed, "exited with status 42", [this] {
+    server_.append("task-1", "stdout", std::string("out\0\xff\n", 6));
+    server_.append("task-1", "stderr", "err\n");
+  });
+  const auto ran = ask({"run", "--", "anything"});
+  ending.join();
+  EXPECT_EQ(ran.status, 42);
+  EXPECT_EQ(ran.out, std::string("out\0\xff\n", 6));
+  EXPECT_EQ(ran.err, "err\n");
+}
+
+TEST_F(CliTest, RunHandsOnWhatWasAsked) {
+  ::setenv("DROVER_TEST_VALUE", "from here", 1);
+  const auto ran = ask({"run",
+                        "--detach",
+                        "--json",
+                        "--gpus",
+                        "2",
+                        "--cpus",
+                        "1.5",
+                        "--mem",
+                        "2G",
+                        "--image",
+                        "oci:layout:v1",
+                        "--env",
+                        "A=b=c",
+                        "-e",
+                        "DROVER_TEST_VALUE",
+                        "-e",
+                        "DROVER_TEST_UNSET",
+                        "--label",
+                        "k=v",
+                        "--name",
+                        "n",
+                        "--timeout",
+                        "1h",
+                        "--grace",
+                        "3s",
+                        "--workdir",
+                        "/w",
+                        "--read-only",
+                        "--",
+                        "[a,b]",
+                        "",
+                        "--gpus",
+                        "--"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto task = json::parse(ran.out).at("task");
+  EXPECT_EQ(task.at("command"), json({"[a,b]", "", "--gpus", "--"}));
+  EXPECT_EQ(task.at("gpus"), 2);
+  EXPECT_EQ(task.at("cpus"), 1.5);
+  EXPECT_EQ(task.at("memory"), 2ULL << 30);
+  EXPECT_EQ(task.at("image"), "oci:" + std::filesystem::current_path().string() + "/layout:v1");
+  EXPECT_EQ(task.at("env"), json({{"A", "b=c"}, {"DROVER_TEST_VALUE", "from here"}}));
+  EXPECT_EQ(task.at("labels"), json({{"k", "v"}}));
+  EXPECT_EQ(task.at("timeout_ms"), 3'600'000);
+  EXPECT_EQ(task.at("grace_ms"), 3000);
+  EXPECT_EQ(task.at("working_directory"), "/w");
+  EXPECT_EQ(task.at("read_only"), true);
+}
+
+TEST_F(CliTest, RunSaysWhyItWaits) {
+  server_.on_strand([this] { server_.daemon().start_state = control::TaskState::kQueued; });
+  auto ending = end_next_task(0, control::TaskState::kFinished, "",
+                              [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
+  const auto ran = ask({"run", "--gpus", "2", "--", "anything"});
+  ending.join();
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.err, "drover: waiting: 2 GPUs are wanted, 0 of 2 are free\n");
+}
+
+TEST_F(CliTest, RunThatCouldNotBeStartedIs125WithTheReason) {
+  auto ending = std::thread([this] {
+    wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
+    server_.on_strand([this] { server_.daemon().fail_to_start("task-1", "There is no image 'x'"); });
+  });
+  const auto ran = ask({"run", "--image", "x"});
+  ending.join();
+  EXPECT_EQ(ran.status, 125);
+  EXPECT_EQ(ran.err, "drover: the task failed: There is no image 'x'\n");
+}
+
+TEST_F(CliTest, RunGoesOnAfterTheDaemonWasRestarted) {
+  auto ending = end_next_task(0, control::TaskState::kFinished, "", [this] {
+    server_.append("task-1", "stdout", "before\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    server_.stop();
+    server_.append("task-1", "stdout", "meanwhile\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    server_.start();
+    server_.append("task-1", "stdout", "after\n");
+  });
+  const auto ran = ask({"run", "--", "anything"});
+  ending.join();
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.out, "before\nmeanwhile\nafter\n");
+  EXPECT_THAT(ran.err, HasSubstr("the daemon does not answer; the task goes on"));
+}
+
+TEST_F(CliTest, OneInterruptAsksAndTheSecondKills) {
+  server_.on_strand([this] { server_.daemon().stop_ends = false; });
+  const auto socket = server_.socket();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(STDERR_FILENO);
+    ::_exit(run_words({"--socket", socket, "run", "--", "anything"}));
+  }
+  const auto stops = [&] { return server_.on_strand([&] { return server_.daemon().stops; }); };
+  wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ::kill(child, SIGINT);
+  wait_for([&] { return stops().size() == 1; });
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 137);
+  EXPECT_THAT(stops(), ::testing::ElementsAre(std::pair<std::string, bool>("task-1", false),
+                                              std::pair<std::string, bool>("task-1", true)));
+}
+
+TEST_F(CliTest, ListsTasks) {
+  const auto id = submit();
+  const auto running = ask({"ps"});
+  EXPECT_THAT(running.out, HasSubstr("GPUS (simulated)"));
+  EXPECT_THAT(running.out, HasSubstr(id));
+  end(id, 3, control::TaskState::kFailed, "exited with status 3");
+  EXPECT_THAT(ask({"ps"}).out, Not(HasSubstr(id)));
+  EXPECT_THAT(ask({"ps", "-a"}).out, HasSubstr("exited with status 3"));
+  EXPECT_EQ(json::parse(ask({"ps", "--all", "--json"}).out).at("tasks").size(), 1u);
+  EXPECT_EQ(json::parse(ask({"inspect", id}).out).at("exit_status"), 3);
+  EXPECT_EQ(ask({"rm", id}).status, 0);
+  EXPECT_EQ(ask({"inspect", id}).status, 66);
+}
+
+TEST_F(CliTest, StopsManyAndGoesOnAfterAMistake) {
+  const auto first = submit();
+  const auto second = submit();
+  const auto ran = ask({"stop", first, "nonsense", second});
+  EXPECT_EQ(ran.status, 66);
+  EXPECT_THAT(ran.err, HasSubstr("'nonsense'"));
+  EXPECT_EQ(server_.daemon().stops.size(), 2u);
+}
+
+TEST_F(CliTest, PrintsLogs) {
+  const auto id = submit();
+  server_.append(id, "stdout", "one\ntwo\n");
+  server_.append(id, "stderr", "oh\n");
+  const auto both = ask({"logs", id});
+  EXPECT_EQ(both.out, "one\ntwo\n");
+  EXPECT_EQ(both.err, "oh\n");
+  EXPECT_EQ(ask({"logs", "--stdout", "--tail", "1", id}).out, "two\n");
+  EXPECT_EQ(ask({"logs", "--stderr", id}).out, "");
+  end(id, 0, control::TaskState::kFinished);
+  EXPECT_EQ(ask({"logs", "-f", id}).out, "one\ntwo\n");
+  EXPECT_EQ(ask({"logs", "-f", "--tail", "1", "--stdout", id}).out, "two\n");
+}
+
+TEST_F(CliTest, ShowsTheMachine) {
+  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("simulated GPUs (profile fake), driver 390.30, CUDA up to 9.1\n"));
+  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("11.2 GiB  GPU-1"));
+  EXPECT_THAT(ask({"topo"}).out, HasSubstr("GPU1  NV2   X     0-2,5"));
+  EXPECT_THAT(ask({"node"}).out, HasSubstr("gpus(*):2; cpus(*):40"));
+  for (const auto* command : {"gpus", "topo", "node"})
+    EXPECT_TRUE(json::parse(ask({command, "--json"}).out).is_object()) << command;
+}
+
+TEST_F(CliTest, ExplainsAndTellsEvents) {
+  const auto id = submit();
+  EXPECT_THAT(ask({"explain", id}).out, HasSubstr("2 GPUs are wanted, 0 of 2 are free"));
+  EXPECT_THAT(ask({"events"}).out, HasSubstr("task_running"));
+  EXPECT_EQ(json::parse(ask({"events", "--json"}).out).at("number"), 1);
+}
+
+TEST_F(CliTest, LooksIntoTheSandbox) {
+  const auto id = submit();
+  server_.append(id, "answer", "forty-two");
+  EXPECT_THAT(ask({"files", "ls", id}).out, HasSubstr("answer"));
+  EXPECT_EQ(ask({"files", "cat", id, "answer"}).out, "forty-two");
+  const auto target = server_.folder() + "/copy";
+  EXPECT_EQ(ask({"files", "get", id, "answer", "-o", target}).status, 0);
+  EXPECT_EQ(read_file(target).value(), "forty-two");
+  EXPECT_NE(ask({"files", "get", id, "answer", "-o", target}).status, 0);
+  EXPECT_EQ(ask({"files", "get", id, "missing", "-o", target + "2"}).status, 66);
+  EXPECT_FALSE(std::filesystem::exists(target + "2"));
+}
+
+TEST(CliOverTcp, NeedsTheToken) {
+  const std::string secret = "0123456789abcdef0123456789abcdef";
+  api::ServerOptions options;
+  options.listen = api::ListenAddress{"127.0.0.1", 0};
+  options.credentials = {{"root", secret}};
+  api::testing::ServerFixture server(options);
+  const auto url = "http://" + api::to_string(*server.server().tcp_address());
+  EXPECT_EQ(drover({"--host", url, "ps"}).status, 77);
+  EXPECT_EQ(drover({"--host", url, "--token", secret, "ps"}).status, 0);
+}
+
+}  // namespace
+}  // namespace drover::cli
