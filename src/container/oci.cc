@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
+#include <filesystem>
 
 #include "container/shim.h"
 #include "container/status_file.h"
@@ -36,16 +35,22 @@ bool is_shared(const std::string& folder) {
 }
 
 /// Mounts see no symbolic links: every path that one is made from must be the real one.
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::weakly_canonical(path, error);
+  return error ? path : real.string();
+}
+
 Result<OciOptions> with_real_paths(OciOptions options) {
-  DROVER_TRY(const auto created, Directory::create(options.state, kTaskMode));
-  char resolved[PATH_MAX];
-  if (::realpath(options.state.c_str(), static_cast<char*>(resolved)) == nullptr)
-    return fail_errno(fmt::format("Failed to resolve '{}'", options.state), errno);
-  options.state = static_cast<char*>(resolved);
+  options.state = real_path(options.state);
+  for (const std::string_view replaced : {"/dev/", "/proc/", "/sys/"})
+    if (options.state.starts_with(replaced))
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("The state folder '{}' lies in '{}', which every container has its own of",
+                              options.state, replaced),
+                  "choose a folder such as /var/lib/drover");
   auto& hidden = options.launching.hidden;
-  for (auto& folder : hidden)
-    if (::realpath(folder.c_str(), static_cast<char*>(resolved)) != nullptr)
-      folder = static_cast<char*>(resolved);
+  for (auto& folder : hidden) folder = real_path(folder);
   std::erase_if(hidden, is_shared);
   hidden.insert(hidden.begin(), options.state);
   return options;

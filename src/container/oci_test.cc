@@ -225,6 +225,13 @@ TEST_F(OciTest, TwentyTasksAtOnce) {
   for (auto& thread : threads) thread.join();
 }
 
+TEST_F(OciTest, AStateFolderThatContainersWouldCoverIsRefused) {
+  auto changed = options();
+  changed.state = "/dev/shm/drover-" + id_of("state");
+  EXPECT_FALSE(OciContainerizer::create(changed, heard_.watcher()));
+  EXPECT_FALSE(std::filesystem::exists(changed.state));
+}
+
 TEST_F(OciTest, LaunchIsIdempotent) {
   const auto launch = launch_of("once", {"/bin/sh", "-c", "echo ran >> trace; sleep 0.3"});
   ASSERT_TRUE(oci_->launch(launch));

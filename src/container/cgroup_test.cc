@@ -1,0 +1,40 @@
+#include "container/cgroup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drover::container {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Hierarchies, AreReadFromMountinfo) {
+  const auto found = parse_hierarchies(
+      "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+      "30 27 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+      "31 27 0:27 / /sys/fs/cgroup/systemd rw shared:9 - cgroup cgroup rw,xattr,name=systemd\n"
+      "32 27 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n"
+      "33 27 0:28 / /odd\n");
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_THAT(found[0].controllers, ElementsAre("cpu", "cpuacct"));
+  EXPECT_THAT(found[1].controllers, ElementsAre("name=systemd"));
+  EXPECT_TRUE(found[2].unified);
+  EXPECT_EQ(cgroup_mode(found), "hybrid");
+  EXPECT_EQ(cgroup_mode({found[0]}), "v1");
+  EXPECT_EQ(cgroup_mode({found[2]}), "v2");
+  EXPECT_EQ(cgroup_mode({}), "none");
+}
+
+TEST(Hierarchies, AServiceIsLeftOnlyWhereThereIsOne) {
+  const Hierarchy systemd{"/sys/fs/cgroup/systemd", {"name=systemd"}, false};
+  const Hierarchy unified{"/sys/fs/cgroup", {}, true};
+  const Hierarchy memory{"/sys/fs/cgroup/memory", {"memory"}, false};
+  constexpr auto kGroups = "5:memory:/x\n1:name=systemd:/system.slice/drover.service\n0::/\n";
+  EXPECT_TRUE(in_service(systemd, kGroups));
+  EXPECT_FALSE(in_service(unified, kGroups));
+  EXPECT_FALSE(in_service(memory, kGroups));
+  EXPECT_TRUE(in_service(unified, "0::/system.slice/drover.service\n"));
+}
+
+}  // namespace
+}  // namespace drover::container

@@ -1,0 +1,33 @@
+#include "container/order.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace drover::container {
+namespace {
+
+RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
+  const auto text = rc::gen::container<std::string>(rc::gen::inRange<char>(' ', '~'));
+  Order order;
+  order.task_id = "t" + *text;
+  order.runtime = "/" + *text;
+  order.cgroup = "/" + *text;
+  order.uid = *rc::gen::arbitrary<uid_t>();
+  order.gid = *rc::gen::arbitrary<gid_t>();
+  order.grace = std::chrono::milliseconds(*rc::gen::inRange(0, 1'000'000));
+  order.root.layers = *rc::gen::container<std::vector<std::string>>(text);
+  order.root.read_only = *rc::gen::arbitrary<bool>();
+  order.logs.files = *rc::gen::inRange(1, 100);
+  const auto read = decode_order(encode(order));
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(*read == order);
+}
+
+TEST(Order, RefusesWhatIsNoOrder) {
+  EXPECT_FALSE(decode_order("{"));
+  EXPECT_FALSE(decode_order("{}"));
+  EXPECT_FALSE(decode_order(R"({"task_id": "a", "runtime": "/r", "cgroup": "/c", "surprise": 1})"));
+}
+
+}  // namespace
+}  // namespace drover::container
