@@ -124,10 +124,15 @@ class Daemon:
         self.folder.chmod(0o755)
         self.state, self.socket, self.log = self.folder / "state", self.folder / "run/socket", self.folder / "log"
         self.arguments = [*(["--simulate", profile] if profile else []), *arguments]
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {**os.environ, **self.sanitizer_settings(), **(environment or {})}
         self.process = None
         self.probe = build_probe(self.folder)
         self._client = None
+
+    def sanitizer_settings(self):
+        """What a sanitizer has to say goes into files of the folder: see close()."""
+        names = [name for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS") if name in os.environ]
+        return {name: f"{os.environ[name]}:log_path={self.folder}/sanitizer" for name in names}
 
     # The daemon's life
 
@@ -172,9 +177,11 @@ class Daemon:
     def close(self):
         """Ends everything; returns what was left behind, in words."""
         tasks = self.end_tasks() if self.process and self.process.poll() is None else []
-        if self.process:
-            self.stop()
+        status = self.stop() if self.process else 0
         found = leftovers(self.folder, tasks)
+        if status not in (0, -signal.SIGKILL):
+            found.append(f"the daemon ended with {status}:\n{self.read_log()[-4000:]}")
+        found += [path.read_text(errors="replace") for path in sorted(self.folder.glob("sanitizer.*"))]
         for pid in processes_of(self.folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
