@@ -183,10 +183,12 @@ Error join_mistakes(const std::vector<Error>& mistakes, std::string_view what) {
 
 std::string nearest(std::string_view word, const std::set<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = 1 + word.size() / 3;
+  // Of two that are equally near, the one of the same length: "rum" was meant to be "run" rather than "rm".
+  std::pair<std::size_t, std::size_t> best_distance = {1 + word.size() / 3, word.size() + 1};
   for (const auto& candidate : candidates) {
-    const auto distance = edit_distance(word, candidate);
-    if (distance > best_distance || (distance == best_distance && !best.empty())) continue;
+    const auto longer = std::max(candidate.size(), word.size()) - std::min(candidate.size(), word.size());
+    const std::pair distance(edit_distance(word, candidate), longer);
+    if (distance >= best_distance) continue;
     best = candidate;
     best_distance = distance;
   }

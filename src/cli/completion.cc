@@ -57,16 +57,17 @@ std::string in_single_quotes(std::string text) {
   return "'" + text + "'";
 }
 
-/// Which command the words before the cursor name: the shell code that finds out, shared by bash and zsh.
+/// Which command the words before the cursor name, left in $found: shell code that bash and zsh both read.
 std::string find_command_code(const std::vector<Command>& commands) {
   std::vector<std::string> paths;
   for (const auto& command : commands)
     if (!command.path.empty()) paths.push_back(in_single_quotes(command.path));
   return fmt::format(R"(  for word in "${{typed[@]}}"; do
     case "$word" in --) return ;; -*) continue ;; esac
-    candidate="${{path:+$path }}$word"
-    case "$candidate" in {}) path="$candidate" ;; esac
+    candidate="${{found:+$found }}$word"
+    case "$candidate" in {}) found="$candidate" ;; esac
   done
+  case "$found" in
 )",
                      fmt::join(paths, "|"));
 }
@@ -77,10 +78,9 @@ std::string bash_script(const std::vector<Command>& commands) {
     cases += fmt::format("    '{}') words='{}' ;;\n", command.path, words_of(command));
   return fmt::format(R"(# bash completion for drover: source it, or put it into bash-completion's folder
 _drover() {{
-  local path='' candidate word words typed
+  local found='' candidate word words typed
   typed=("${{COMP_WORDS[@]:1:COMP_CWORD-1}}")
-{}  case "$path" in
-{}  esac
+{}{}  esac
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _drover drover
@@ -105,21 +105,18 @@ std::string zsh_script(const std::vector<Command>& commands) {
     for (const auto& [name, help] : command.subcommands) words += " " + described(name, help);
     for (const auto& flag : command.flags)
       for (const auto& name : flag.names) words += " " + described(name, flag.help);
-    cases += fmt::format("    '{}') words=({}) ;;\n", command.path, words);
+    cases += fmt::format("    '{}') offers=({}) ;;\n", command.path, words);
   }
   return fmt::format(R"(#compdef drover
 # zsh completion for drover: put it as _drover into a folder of $fpath
 _drover() {{
-  local path='' candidate word
-  local -a typed words
-  typed=("${{(@)words_typed}}")
-{}  case "$path" in
-{}  esac
-  _describe 'drover' words || _files
+  local found='' candidate word
+  local -a typed offers
+  typed=("${{(@)words[2,CURRENT-1]}}")
+{}{}  esac
+  _describe 'drover' offers || _files
 }}
-local -a words_typed
-words_typed=("${{(@)words[2,CURRENT-1]}}")
-_drover
+if [[ "${{funcstack[1]}}" == _drover ]]; then _drover "$@"; else compdef _drover drover; fi
 )",
                      find_command_code(commands), cases);
 }

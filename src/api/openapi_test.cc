@@ -1,0 +1,178 @@
+// docs/openapi.yaml against the code, in both directions: every route of the table is described and nothing
+// else is, and what the daemon answers has the shape that the file promises, down to the last field.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/native/routes.h"
+#include "api/testing/fake_daemon.h"
+#include "api/testing/raw_http.h"
+
+namespace drover::api {
+namespace {
+
+using nlohmann::json;
+using testing::body_of;
+using testing::RawConnection;
+using testing::ServerFixture;
+using testing::status_of;
+
+const YAML::Node& document() {
+  static const YAML::Node loaded = YAML::LoadFile(DROVER_SOURCE_DIR "/docs/openapi.yaml");
+  return loaded;
+}
+
+YAML::Node resolve(const YAML::Node& node) {
+  if (!node["$ref"]) return node;
+  auto reference = node["$ref"].as<std::string>().substr(2);
+  YAML::Node found = YAML::Clone(document());
+  for (std::size_t at = 0; at != std::string::npos;) {
+    const auto slash = reference.find('/', at);
+    const auto key = reference.substr(at, slash == std::string::npos ? slash : slash - at);
+    if (!found[key]) throw std::runtime_error("nothing at " + reference);
+    found.reset(found[key]);
+    at = slash == std::string::npos ? slash : slash + 1;
+  }
+  return found;
+}
+
+std::set<std::string> names(const YAML::Node& list) {
+  std::set<std::string> result;
+  for (const auto& item : list) result.insert(item.as<std::string>());
+  return result;
+}
+
+bool has_type(const json& value, const std::string& type) {
+  if (type == "null") return value.is_null();
+  if (type == "integer") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "array") return value.is_array();
+  return type == "object" && value.is_object();
+}
+
+/// Records everything in which `value` differs from `schema`. Objects have no field that is not described.
+void compare(const json& value, const YAML::Node& schema_or_reference, const std::string& path,
+             std::vector<std::string>& differences) {
+  const auto schema = resolve(schema_or_reference);
+  const auto types =
+      schema["type"].IsSequence() ? names(schema["type"]) : std::set{schema["type"].as<std::string>()};
+  if (std::none_of(types.begin(), types.end(), [&](const auto& type) { return has_type(value, type); }))
+    differences.push_back(fmt::format("{} is {}", path, value.dump()));
+  if (schema["enum"] && value.is_string() && !names(schema["enum"]).contains(value.get<std::string>()))
+    differences.push_back(fmt::format("{} is '{}', which is not listed", path, value.get<std::string>()));
+  if (value.is_array())
+    for (std::size_t i = 0; i < value.size(); ++i)
+      compare(value[i], schema["items"], fmt::format("{}/{}", path, i), differences);
+  if (!value.is_object()) return;
+  for (const auto& name : names(schema["required"]))
+    if (!value.contains(name)) differences.push_back(fmt::format("{}/{} is missing", path, name));
+  for (const auto& [name, field] : value.items()) {
+    if (schema["properties"] && schema["properties"][name])
+      compare(field, schema["properties"][name], path + "/" + name, differences);
+    else if (schema["additionalProperties"])
+      compare(field, schema["additionalProperties"], path + "/" + name, differences);
+    else
+      differences.push_back(fmt::format("{}/{} is not described", path, name));
+  }
+}
+
+std::string differences(const json& value, const std::string& schema) {
+  std::vector<std::string> found;
+  compare(value, document()["components"]["schemas"][schema], schema, found);
+  std::string text;
+  for (const auto& difference : found) text += difference + "\n";
+  return text;
+}
+
+TEST(OpenApi, DescribesEveryRouteAndNoOther) {
+  std::set<std::string> in_code;
+  for (const auto& route : native_routes()) in_code.insert(fmt::format("{} {}", route.method, route.path));
+  std::set<std::string> in_file;
+  for (const auto& path : document()["paths"])
+    for (const auto& operation : path.second) {
+      auto method = operation.first.as<std::string>();
+      if (method == "parameters") continue;
+      std::transform(method.begin(), method.end(), method.begin(), ::toupper);
+      in_file.insert(method + " " + path.first.as<std::string>());
+    }
+  EXPECT_EQ(in_code, in_file);
+}
+
+TEST(OpenApi, SaysWhichRoutesAreOpen) {
+  for (const auto& route : native_routes()) {
+    std::string method(route.method);
+    std::transform(method.begin(), method.end(), method.begin(), ::tolower);
+    const auto operation = document()["paths"][std::string(route.path)][method];
+    EXPECT_EQ(operation["security"].IsDefined(), route.open) << route.path;
+    EXPECT_TRUE(operation["operationId"]) << route.path;
+  }
+}
+
+TEST(OpenApi, ListsEveryKindOfError) {
+  const auto listed = names(document()["components"]["schemas"]["Problem"]["properties"]["kind"]["enum"]);
+  std::set<std::string> in_code;
+  for (int kind = 0; kind <= static_cast<int>(ErrorKind::kInternal); ++kind)
+    in_code.emplace(error_kind_info(static_cast<ErrorKind>(kind)).name);
+  EXPECT_EQ(listed, in_code);
+}
+
+TEST(OpenApi, TheComparisonFindsWhatIsWrong) {
+  EXPECT_EQ(differences({{"version", "1"}, {"api", "v1"}}, "Version"), "");
+  EXPECT_EQ(differences({{"version", 1}, {"more", "x"}}, "Version"),
+            "Version/api is missing\nVersion/more is not described\nVersion/version is 1\n");
+}
+
+class OpenApiAnswers : public ::testing::Test {
+ protected:
+  std::string ask(const std::string& method, const std::string& target, const std::string& body = "") {
+    auto connection = RawConnection::to_unix(server_.socket());
+    connection.send(
+        fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                    "Content-Length: {}\r\n\r\n{}",
+                    method, target, body.size(), body));
+    return connection.receive();
+  }
+  ServerFixture server_;
+};
+
+TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
+  server_.on_strand(
+      [this] { server_.daemon().inventory_.problems = {{ErrorKind::kUnavailable, "a problem", "", ""}}; });
+  const std::string request =
+      R"({"command":["x"],"image":"/i","env":{"A":"b"},"timeout":"1h","labels":{"k":"v"},"memory":"1G","gpus":1})";
+  EXPECT_EQ(differences(json::parse(request), "TaskRequest"), "");
+  const auto submitted = ask("POST", "/v1/tasks", request);
+  ASSERT_EQ(status_of(submitted), 201);
+  EXPECT_EQ(differences(json::parse(body_of(submitted)), "TaskRecord"), "");
+  server_.append("task-1", "stdout", "text");
+  const std::vector<std::pair<std::string, std::string>> answers = {
+      {"/health", "Health"},
+      {"/version", "Version"},
+      {"/v1/nodes", "NodeList"},
+      {"/v1/gpus", "GpuList"},
+      {"/v1/topology", "Topology"},
+      {"/v1/events?follow=false", "EventList"},
+      {"/v1/tasks", "TaskList"},
+      {"/v1/tasks/task-1", "TaskRecord"},
+      {"/v1/tasks/task-1/explain", "Explanation"},
+      {"/v1/tasks/task-1/files/browse", "FileList"},
+      {"/v1/tasks/task-1/files/read?path=stdout", "FilePiece"},
+      {"/v1/tasks/nothing", "ErrorAnswer"},
+  };
+  for (const auto& [target, schema] : answers)
+    EXPECT_EQ(differences(json::parse(body_of(ask("GET", target))), schema), "") << target;
+  EXPECT_EQ(differences(json::parse(body_of(ask("POST", "/v1/tasks/task-1/stop", R"({"force":true})"))),
+                        "TaskRecord"),
+            "");
+  const auto live = ask("GET", "/v1/tasks/task-1/logs?follow=true");
+  const auto begin = live.find("event: log\ndata: ") + 17;
+  EXPECT_EQ(differences(json::parse(live.substr(begin, live.find('\n', begin) - begin)), "LogPiece"), "");
+}
+
+}  // namespace
+}  // namespace drover::api
