@@ -139,8 +139,9 @@ class Service {
     options.state = options_.state;
     options.runtime = options_.runtime;
     options.launching.executable = "/proc/self/exe";
-    options.launching.prepare_image = [this](const auto& reference, const User& reader) {
-      return images_.prepare(reference, reader);
+    options.launching.prepare_image = [this](const auto& reference, const User& reader,
+                                             const auto& progress) {
+      return images_.prepare(reference, reader, progress);
     };
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
     // sight too.

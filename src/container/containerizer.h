@@ -38,6 +38,8 @@ struct Launch {
   std::vector<gpu::DeviceNode> gpu_devices;  ///< exactly those that the task owns; everything else is denied
   std::vector<std::string> gpu_uuids;        ///< in the same order; the environment's NVIDIA_VISIBLE_DEVICES
   DriverSupply driver;
+  /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
+  std::function<void(const std::string&)> progress;
 };
 
 using workload::Ending;

@@ -86,7 +86,8 @@ TEST_F(ImageTaskTest, UpperLayersHideLowerOnes) {
   }
   // The fixture divides a reference at its commas.
   auto changed = options();
-  changed.launching.prepare_image = [this](const std::string&, const User&) -> Result<image::Image> {
+  changed.launching.prepare_image = [this](const std::string&, const User&,
+                                           const auto&) -> Result<image::Image> {
     image::Image image;
     image.layers = {base_};
     for (int i = 0; i < 120; ++i)
@@ -101,7 +102,8 @@ TEST_F(ImageTaskTest, UpperLayersHideLowerOnes) {
 
 TEST_F(ImageTaskTest, RunsAsTheCallerWhateverTheImageSays) {
   auto changed = options();
-  changed.launching.prepare_image = [this](const std::string&, const User&) -> Result<image::Image> {
+  changed.launching.prepare_image = [this](const std::string&, const User&,
+                                           const auto&) -> Result<image::Image> {
     image::Image image;
     image.layers = {base_};
     image.config.user = "app";
@@ -122,7 +124,7 @@ TEST_F(ImageTaskTest, RunsAsTheCallerWhateverTheImageSays) {
 
 TEST_F(ImageTaskTest, AnImageThatCannotBeMadeReadyIsAnErrorThatLeavesNothing) {
   auto changed = options();
-  changed.launching.prepare_image = [](const std::string&, const User&) -> Result<image::Image> {
+  changed.launching.prepare_image = [](const std::string&, const User&, const auto&) -> Result<image::Image> {
     return fail(ErrorKind::kInvalid, "That is no image");
   };
   open(std::move(changed));

@@ -80,7 +80,7 @@ Cgroup Launcher::cgroup(const std::string& task_id) const {
 Status Launcher::prepare(const Directory& folder, const Launch& launch, const std::string& runtime) const {
   std::optional<image::Image> image;
   if (launch.task.image) {
-    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task)));
+    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task), launch.progress));
   }
   auto user = launch.task.user;
   if (image) {

@@ -22,7 +22,9 @@ namespace drover::container {
 struct LauncherOptions {
   std::string executable;  ///< the drover program, for `drover shim`
   /// Makes an image ready, reading with the rights of `reader` (image::Store::prepare).
-  std::function<Result<image::Image>(const std::string& reference, const User& reader)> prepare_image;
+  std::function<Result<image::Image>(const std::string& reference, const User& reader,
+                                     const std::function<void(const std::string&)>& progress)>
+      prepare_image;
   std::vector<std::string> hidden;  ///< folders and files that image-less tasks must not see
   LogLimits logs;
   std::string cgroup_parent = "/drover";

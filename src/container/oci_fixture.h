@@ -71,7 +71,8 @@ inline OciOptions test_options(const std::string& state) {
   OciOptions options;
   options.state = state;
   options.launching.executable = std::filesystem::read_symlink("/proc/self/exe");
-  options.launching.prepare_image = [](const std::string& reference, const User&) -> Result<image::Image> {
+  options.launching.prepare_image = [](const std::string& reference, const User&,
+                                       const auto&) -> Result<image::Image> {
     image::Image image;
     image.reference = reference;
     std::istringstream layers(reference);

@@ -116,7 +116,16 @@ void LocalEngine::retry_unsaved() {
   }
 }
 
+void LocalEngine::prepares(const std::string& id, const std::string& step) {
+  const auto found = state_.tasks.find(id);
+  if (found == state_.tasks.end() || found->second.state != control::TaskState::kStarting) return;
+  preparing_[id] = step;
+  const auto& task = found->second.task;
+  feed_.add({0, ports_.now(), "task_preparing", id, task.owner, fmt::format("{}: {}", task.name, step)});
+}
+
 void LocalEngine::publish(const control::TaskRecord& record) {
+  if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
   auto message = fmt::format("{} is {}", record.task.name, control::to_string(record.state));
   if (!record.reason.empty()) message += ": " + record.reason;
   feed_.add({0, ports_.now(), fmt::format("task_{}", control::to_string(record.state)), record.task.id,
@@ -141,6 +150,9 @@ Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<
   container::Launch launch;
   launch.task = record.task;
   launch.gpu_uuids = record.gpus;
+  launch.progress = [this, id = record.task.id](const std::string& step) {
+    ports_.post([this, id, step] { prepares(id, step); });
+  };
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
   if (!devices.empty()) {
@@ -238,7 +250,7 @@ void LocalEngine::submit(const Caller& caller, workload::TaskRequest request,
   const auto id = task.id;
   if (auto accepted = process(control::event::Submitted{std::move(task)}); !accepted)
     return done(Failure(accepted.error()));
-  done(shown(state_.tasks.at(id)));
+  done(shown(state_.tasks.at(id), control::waiting_reasons(state_)));
 }
 
 void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
@@ -248,7 +260,7 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const auto full_id = record->task.id;
   if (auto stopped = process(control::event::StopRequested{full_id, force}); !stopped)
     return done(Failure(stopped.error()));
-  done(shown(state_.tasks.at(full_id)));
+  done(shown(state_.tasks.at(full_id), control::waiting_reasons(state_)));
 }
 
 void LocalEngine::remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) {

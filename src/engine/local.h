@@ -66,12 +66,15 @@ class LocalEngine final : public Daemon {
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
 
  private:
+  using Waiting = std::map<std::string, std::vector<std::string>>;
+
   /// Decide, journal, apply, act. On an Error nothing has changed.
   Status process(const control::Event& event);
   /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
   void happened(control::Event event);
   void retry_unsaved();
   void publish(const control::TaskRecord& record);
+  void prepares(const std::string& id, const std::string& step);
 
   void perform(const control::action::Launch& action);
   void perform(const control::action::Stop& action);
@@ -83,7 +86,8 @@ class LocalEngine final : public Daemon {
   void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then);
   Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices);
 
-  control::TaskRecord shown(const control::TaskRecord& record) const;
+  /// With the reason why it waits, or what is being done for it.
+  control::TaskRecord shown(const control::TaskRecord& record, const Waiting& waiting) const;
 
   Ports ports_;
   store::Journal journal_;
@@ -91,6 +95,7 @@ class LocalEngine final : public Daemon {
   NodeView view_;
   std::unique_ptr<container::Containerizer> containerizer_;
   std::deque<control::Event> unsaved_;
+  std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   std::map<std::string, std::deque<Work>> chains_;
   Feed feed_;

@@ -21,16 +21,18 @@ Failure no_such_task(const std::string& id) {
 
 }  // namespace
 
-control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
+control::TaskRecord LocalEngine::shown(const control::TaskRecord& record, const Waiting& waiting) const {
   auto copy = record;
-  if (record.state == control::TaskState::kQueued)
-    copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_)[record.task.id], "; "));
+  const auto& id = record.task.id;
+  if (const auto reasons = waiting.find(id); reasons != waiting.end())
+    copy.reason = fmt::format("{}", fmt::join(reasons->second, "; "));
+  if (const auto step = preparing_.find(id); step != preparing_.end()) copy.reason = step->second;
   return copy;
 }
 
 Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::string& id) const {
   if (const auto exact = state_.tasks.find(id); exact != state_.tasks.end() && may_see(caller, exact->second))
-    return shown(exact->second);
+    return shown(exact->second, control::waiting_reasons(state_));
   std::vector<const control::TaskRecord*> by_prefix, by_name;
   for (const auto& [full, record] : state_.tasks) {
     if (!may_see(caller, record)) continue;
@@ -42,7 +44,7 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
       std::any_of(by_name.begin(), by_name.end(), [](auto* r) { return !is_final(r->state); }))
     std::erase_if(by_name, [](const auto* record) { return is_final(record->state); });
   const auto& matches = by_name.empty() ? by_prefix : by_name;
-  if (matches.size() == 1) return shown(*matches.front());
+  if (matches.size() == 1) return shown(*matches.front(), control::waiting_reasons(state_));
   if (matches.empty()) return no_such_task(id);
   std::vector<std::string> ids;
   for (const auto* record : matches) ids.push_back(record->task.id);
@@ -53,12 +55,8 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
 std::vector<control::TaskRecord> LocalEngine::tasks(const Caller& caller) const {
   const auto waiting = control::waiting_reasons(state_);
   std::vector<control::TaskRecord> result;
-  for (const auto& [id, record] : state_.tasks) {
-    if (!may_see(caller, record)) continue;
-    result.push_back(record);
-    if (const auto reasons = waiting.find(id); reasons != waiting.end())
-      result.back().reason = fmt::format("{}", fmt::join(reasons->second, "; "));
-  }
+  for (const auto& [id, record] : state_.tasks)
+    if (may_see(caller, record)) result.push_back(shown(record, waiting));
   std::sort(result.begin(), result.end(),
             [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
   return result;
