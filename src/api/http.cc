@@ -23,10 +23,13 @@ Response json_response(const json& value, int status) {
 
 Response error_response(const Error& error, std::optional<int> status) {
   const auto& info = error_kind_info(error.kind);
-  return json_response(
+  auto response = json_response(
       {{"error",
         {{"kind", info.name}, {"message", error.message}, {"hint", error.hint}, {"path", error.path}}}},
       status.value_or(info.http_status));
+  if (error.kind == ErrorKind::kUnauthenticated)  // RFC 9110, 15.5.2
+    response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"drover\", Basic realm=\"drover\"");
+  return response;
 }
 
 Status parse_target(std::string_view target, Request& request) {

@@ -67,13 +67,10 @@ asio::awaitable<Response> route(std::span<const Route> routes, const Services& s
                               fmt::format("There is nothing at '/{}'", fmt::join(request.segments, "/")),
                               "docs/openapi.yaml lists what there is", ""});
   if (found == nullptr) co_return method_not_allowed(request.method, allowed);
-  if (!found->open && !request.caller) {
-    auto response =
-        error_response({ErrorKind::kUnauthenticated, "This needs a token",
-                        "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it", ""});
-    response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"drover\", Basic realm=\"drover\"");
-    co_return response;
-  }
+  if (!found->open && !request.caller)
+    co_return error_response({ErrorKind::kUnauthenticated, "This needs a token",
+                              "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it",
+                              ""});
   if (!request.body.empty() && !is_json(request.content_type))
     co_return error_response(
         {ErrorKind::kInvalid, fmt::format("The body is '{}', not JSON", request.content_type),

@@ -104,8 +104,6 @@ asio::awaitable<bool> Session::serve_one() {
     if (!response) co_return false;
   } else if (auto admitted = co_await admit(parser.get().base()); !admitted) {
     response = error_response(admitted.error());
-    if (admitted.error().kind == ErrorKind::kUnauthenticated)
-      response->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"drover\", Basic realm=\"drover\"");
   } else {
     caller = std::move(*admitted);
     // A stranger's body is not read: no open route takes one.

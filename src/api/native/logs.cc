@@ -79,25 +79,28 @@ asio::awaitable<void> send_news(asio::thread_pool& pool, std::shared_ptr<Readers
   }
 }
 
+std::string dump(const control::TaskRecord& record) {
+  return control::encode(record).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 asio::awaitable<void> follow_task(Services services, engine::Caller caller, std::string id,
                                   std::shared_ptr<Readers> readers, BodyWriter& writer) {
   Wakeup wakeup(co_await asio::this_coro::executor, *services.daemon);
-  std::string last_record;
+  std::optional<control::TaskRecord> last;
   auto last_sent = std::chrono::steady_clock::now();
   while (true) {
     // The state is read before the output: what a task wrote before it ended is there when it has ended.
     const auto record = services.daemon->task(caller, id);
-    bool sent = false;
-    auto shown = record ? control::encode(*record).dump(-1, ' ', false, json::error_handler_t::replace) : "";
     const bool ended = !record || control::is_final(record->state);
-    if (!ended && shown != last_record) {
-      co_await writer.write(sse_event("state", "", shown));
+    bool sent = false;
+    if (!ended && last != *record) {
+      last = *record;
+      co_await writer.write(sse_event("state", "", dump(*record)));
       sent = true;
     }
-    last_record = shown;
     co_await send_news(*services.pool, readers, writer, sent);
     if (ended) {
-      if (record) co_await writer.write(sse_event("end", "", shown));
+      if (record) co_await writer.write(sse_event("end", "", dump(*record)));
       co_return;
     }
     const auto now = std::chrono::steady_clock::now();
