@@ -157,21 +157,25 @@ def quartiles(values):
     return f"{middle:.1f} ({low:.1f}–{high:.1f})"
 
 
-def print_tables(times, memory, rounds, skipped):
-    bare = statistics.median(first for first, _ in times[BareRuntime.name])
-    docker = times.get(Docker.name)
-    docker = statistics.median(first for first, _ in docker) if docker else None
-    print(f"| way | ms to the first instruction: median (quartiles) | ms to the end | ÷ bare runtime | Docker ÷ this |")
-    print("| --- | --- | --- | --- | --- |")
+def print_table(what, times, index):
+    """One row a way; `index` chooses the first instruction (0) or the end (1)."""
+    medians = {name: statistics.median(pair[index] for pair in pairs) for name, pairs in times.items()}
+    print(f"| way | ms to {what}: median (quartiles) | ÷ bare runtime | faster than Docker by |")
+    print("| --- | --- | --- | --- |")
     for name, pairs in times.items():
-        first = statistics.median(pair[0] for pair in pairs)
-        faster = f"{docker / first:.1f}" if docker else "–"
-        print(f"| {name} | {quartiles([pair[0] for pair in pairs])} | {quartiles([pair[1] for pair in pairs])} "
-              f"| {first / bare:.2f} | {faster} |")
-    print(f"\n{rounds} rounds.", *skipped)
-    print("\n| process | resident MiB | proportional MiB |\n| --- | --- | --- |")
+        faster = f"{medians[Docker.name] / medians[name]:.1f} ×" if Docker.name in medians else "–"
+        print(f"| {name} | {quartiles([pair[index] for pair in pairs])} | {medians[name] / medians[BareRuntime.name]:.2f} "
+              f"| {faster} |")
+    print()
+
+
+def print_tables(times, memory, rounds, skipped):
+    print_table("the task's first instruction", times, 0)
+    print_table("the end of the command", times, 1)
+    print("| process | resident MiB | proportional MiB |\n| --- | --- | --- |")
     for what, resident, proportional in memory:
         print(f"| {what} | {resident / 1024:.1f} | {proportional / 1024:.1f} |")
+    print("\n".join([f"\n{rounds} rounds of each way.", *skipped]))
 
 
 def make_root(folder):

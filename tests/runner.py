@@ -21,10 +21,11 @@ JOBS = os.cpu_count() or 1
 PROGRAM_TIMEOUT = 600  # seconds for one unit-test program or one black-box module
 SKIPPED = 77           # exit status by which a program says that it cannot run here
 
+SYMBOLIZER = "external_symbolizer_path=/usr/bin/llvm-symbolizer-19"
 SANITIZER_OPTIONS = {
-    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
-    "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    "ASAN_OPTIONS": f"detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:{SYMBOLIZER}",
+    "UBSAN_OPTIONS": f"print_stacktrace=1:{SYMBOLIZER}",
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:{SYMBOLIZER}",
 }
 # Rooms whose code runs on several threads, and the black-box tests that make a daemon use them all.
 THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test"}
