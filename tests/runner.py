@@ -249,7 +249,7 @@ def main():
     if arguments.tsan or not (chosen or arguments.quick):
         tsan = stage("tsan")
         tsan.environment["DROVER_TEST_KILLS"] = "10"
-        if tsan.build("all"):
+        if tsan.build("drover", *sorted(THREADED_PROGRAMS)):
             tsan.run_tests(programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
     results.summary()
     return 1 if results.failed or not results.passed else 0
