@@ -79,8 +79,8 @@ json mounts(const Launch& launch, const image::Image* image, const BundleFacts& 
   if (image == nullptr) return all;
   for (const auto& file : facts.host_files)
     all.push_back(mount(file, "bind", file, {"bind", "ro", "nosuid", "nodev", "noexec"}));
-  if (gets_driver_volume(launch, image))
-    all.push_back(mount(launch.driver.volume->destination, "bind", launch.driver.volume->source,
+  if (facts.driver_volume)
+    all.push_back(mount(facts.driver_volume->destination, "bind", facts.driver_volume->source,
                         {"rbind", "ro", "nosuid", "nodev"}));
   all.push_back(mount(kSandboxMount, "bind", facts.sandbox, {"bind", "rw"}));
   return all;

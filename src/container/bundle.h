@@ -17,9 +17,10 @@ namespace drover::container {
 
 /// What the specification depends on besides the launch.
 struct BundleFacts {
-  std::string root;                     ///< where the root file system will be mounted, absolute
-  std::string sandbox;                  ///< on the host, absolute
-  std::string cgroup;                   ///< "/drover/<id>"
+  std::string root;                            ///< where the root file system will be mounted, absolute
+  std::string sandbox;                         ///< on the host, absolute
+  std::string cgroup;                          ///< "/drover/<id>"
+  std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
   User user;                            ///< whom the first process runs as, in the container's own terms
   std::vector<std::string> host_files;  ///< of the host, shown read-only to image tasks: /etc/resolv.conf …
   std::string machine;                  ///< as uname(2) names it

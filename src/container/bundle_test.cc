@@ -30,7 +30,9 @@ Launch with_gpus() {
   launch.gpu_devices = {{"/dev/nvidia1", 195, 1, 0666}, {"/dev/nvidia5", 195, 5, 0666}};
   launch.gpu_uuids = {"GPU-b", "GPU-f"};
   launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
-  launch.driver.volume = ReadOnlyMount{"/state/driver/nvidia_390.30", "/usr/local/nvidia"};
+  launch.driver.volume = []() -> Result<ReadOnlyMount> {
+    return ReadOnlyMount{"/state/driver/nvidia_390.30", "/usr/local/nvidia"};
+  };
   return launch;
 }
 
@@ -56,7 +58,9 @@ BundleFacts facts() {
 }
 
 json specification(const Launch& launch, const image::Image* image, const BundleFacts& given = facts()) {
-  const auto made = make_specification(launch, image, given);
+  auto complete = given;
+  if (gets_driver_volume(launch, image)) complete.driver_volume = *launch.driver.volume();
+  const auto made = make_specification(launch, image, complete);
   EXPECT_TRUE(made) << to_string(made.error());
   return made.value_or(json());
 }

@@ -30,7 +30,8 @@ struct ReadOnlyMount {
 /// What of the host's driver goes with the GPUs. Used only when the task was given GPUs.
 struct DriverSupply {
   std::vector<gpu::DeviceNode> control_devices;  ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools
-  std::optional<ReadOnlyMount> volume;           ///< mounted when the image wants it (driver::wants_volume)
+  /// Makes the driver volume ready. Called only for images that want it (driver::wants_volume).
+  std::function<Result<ReadOnlyMount>()> volume;
 };
 
 struct Launch {

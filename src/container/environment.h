@@ -17,7 +17,8 @@ inline constexpr const char* kSandboxMount = "/mnt/mesos/sandbox";
 /// The sandbox as the task sees it; `image` is null for an image-less task.
 std::string sandbox_inside(const image::Image* image, const std::string& sandbox_on_host);
 
-/// Whether the driver volume belongs in this container: GPUs were given, and the image asks (M3).
+/// Whether the driver volume belongs in this container: GPUs were given, there is a volume, and the image
+/// asks (M3).
 bool gets_driver_volume(const Launch& launch, const image::Image* image);
 
 /// "NAME=value", sorted by name. Later sources win: defaults, the image's, the task's, the driver volume's

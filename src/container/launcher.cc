@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "container/bundle.h"
+#include "container/environment.h"
 #include "container/image_user.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
@@ -113,6 +114,9 @@ Status Launcher::write_bundle(const Directory& folder, const Launch& launch, con
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.cgroup = options_.cgroup_parent + "/" + launch.task.id;
   facts.user = user;
+  if (gets_driver_volume(launch, image)) {
+    DROVER_TRY(facts.driver_volume, launch.driver.volume());
+  }
   facts.host_files = network_files();
   facts.machine = machine();
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";

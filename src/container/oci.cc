@@ -66,6 +66,15 @@ Launch trial_launch(const std::string& task_id) {
   return launch;
 }
 
+Ending lost_ending(std::string message) {
+  Ending lost;
+  lost.exit_status = 128 + SIGKILL;
+  lost.lost = true;
+  lost.message = std::move(message);
+  lost.finished_at = now();
+  return lost;
+}
+
 /// One container that does nothing, as a task would get it, but in a folder that is thrown away.
 Status run_trial(const Launcher& launcher, const Directory& trials, const std::string& runtime) {
   const auto task_id = fmt::format("trial-{}", ::getpid());
@@ -115,7 +124,7 @@ Result<std::unique_ptr<OciContainerizer>> OciContainerizer::create(OciOptions gi
       new OciContainerizer(std::move(options), std::move(watcher), std::move(tasks), std::move(launcher)));
   DROVER_TRY(made->shims_,
              ShimWatcher::start({[raw = made.get()](const auto& id) { return raw->report_started(id); },
-                                 [raw = made.get()](const auto& id) { raw->shim_ended(id); }}));
+                                 [raw = made.get()](const auto& id) { return raw->shim_ended(id); }}));
   made->runtimes_ = try_here(made->options_, made->launcher_);
   return made;
 }
@@ -230,35 +239,28 @@ bool OciContainerizer::report_started(const std::string& task_id) {
   return true;
 }
 
-void OciContainerizer::shim_ended(const std::string& task_id) {
-  const auto concluded =
-      open_task(task_id).and_then([&](const Directory& folder) { return conclude(folder, task_id); });
-  if (concluded) return;
-  Ending lost;
-  lost.exit_status = 128 + SIGKILL;
-  lost.lost = true;
-  lost.message = to_string(concluded.error());
-  lost.finished_at = now();
-  watcher_.ended(task_id, lost);
+/// False while something of the task still runs and cannot be ended: then its GPUs are not free either.
+bool OciContainerizer::shim_ended(const std::string& task_id) {
+  const auto folder = open_task(task_id);
+  if (folder) return conclude(*folder, task_id).has_value();
+  watcher_.ended(task_id, lost_ending(to_string(folder.error())));
+  return true;
 }
 
 /// The shim is gone: what it wrote last is the ending, or else there is none to be known, and what it left
 /// is ended here.
 Status OciContainerizer::conclude(const Directory& folder, const std::string& task_id) {
-  auto status = read_status(folder);
+  const auto status = read_status(folder);
   if (status && *status && (*status)->ending) {
     watcher_.ended(task_id, *(*status)->ending);
     return {};
   }
   DROVER_CHECK_OK(launcher_.clear(folder, task_id));
-  Ending lost;
-  lost.exit_status = 128 + SIGKILL;
-  lost.lost = true;
-  lost.message = status ? "its shim died, or the machine went down: nobody can say how it ended"
-                        : to_string(status.error());
-  lost.finished_at = now();
-  DROVER_TRY(auto file, StatusFile::reserve(folder));
-  DROVER_CHECK_OK(file.write_ending(lost));
+  const auto lost =
+      lost_ending(status ? "its shim died, or the machine went down: nobody can say how it ended"
+                         : to_string(status.error()));
+  // Without the file (a full disk) it is found lost once more at the next start.
+  (void)StatusFile::reserve(folder).and_then([&](auto&& file) { return file.write_ending(lost); });
   watcher_.ended(task_id, lost);
   return {};
 }

@@ -54,7 +54,7 @@ class OciContainerizer final : public Containerizer {
   Result<bool> attach(const Directory& folder, const std::string& task_id);
   Status conclude(const Directory& folder, const std::string& task_id);
   bool report_started(const std::string& task_id);
-  void shim_ended(const std::string& task_id);
+  bool shim_ended(const std::string& task_id);
 
   OciOptions options_;
   Watcher watcher_;

@@ -16,6 +16,7 @@ namespace drover::container {
 namespace {
 
 constexpr int kStartingPollMs = 50;
+constexpr int kSettlingPollMs = 1000;
 
 void reap(int pidfd) {
   siginfo_t info{};
@@ -71,6 +72,7 @@ Status ShimWatcher::add(const std::string& task_id, UniqueFd shim, bool starting
 
 Status ShimWatcher::signal(const std::string& task_id, int signal) {
   const std::lock_guard lock(mutex_);
+  if (unsettled_.contains(task_id)) return {};
   const auto found = shims_.find(task_id);
   if (found == shims_.end())
     return fail(ErrorKind::kNotFound, fmt::format("Task '{}' does not run here", task_id));
@@ -81,13 +83,14 @@ Status ShimWatcher::signal(const std::string& task_id, int signal) {
 
 bool ShimWatcher::watches(const std::string& task_id) const {
   const std::lock_guard lock(mutex_);
-  return shims_.contains(task_id);
+  return shims_.contains(task_id) || unsettled_.contains(task_id);
 }
 
 UniqueFd ShimWatcher::forget(const std::string& task_id) {
   const std::lock_guard quiet(callback_mutex_);
   const std::lock_guard lock(mutex_);
   starting_.erase(task_id);
+  unsettled_.erase(task_id);
   auto node = shims_.extract(task_id);
   if (node.empty()) return UniqueFd();
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, node.mapped().get(), nullptr);
@@ -105,6 +108,20 @@ void ShimWatcher::ask_starting() {
     if (!watches(task_id) || !callbacks_.has_started(task_id)) continue;
     const std::lock_guard lock(mutex_);
     starting_.erase(task_id);
+  }
+}
+
+void ShimWatcher::settle_ended() {
+  std::set<std::string> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = unsettled_;
+  }
+  for (const auto& task_id : asked) {
+    const std::lock_guard quiet(callback_mutex_);
+    if (!watches(task_id) || !callbacks_.ended(task_id)) continue;
+    const std::lock_guard lock(mutex_);
+    unsettled_.erase(task_id);
   }
 }
 
@@ -126,7 +143,9 @@ void ShimWatcher::end(int shim) {
   }
   reap(shim);
   if (starting) callbacks_.has_started(task_id);
-  callbacks_.ended(task_id);
+  if (callbacks_.ended(task_id)) return;
+  const std::lock_guard lock(mutex_);
+  unsettled_.insert(task_id);
 }
 
 void ShimWatcher::run() {
@@ -136,6 +155,7 @@ void ShimWatcher::run() {
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
+      if (!unsettled_.empty()) timeout = kSettlingPollMs;
       if (!starting_.empty()) timeout = kStartingPollMs;
     }
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
@@ -148,6 +168,7 @@ void ShimWatcher::run() {
         end(fd);
     }
     ask_starting();
+    if (count == 0) settle_ended();
   }
 }
 

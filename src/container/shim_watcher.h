@@ -23,15 +23,16 @@ class ShimWatcher {
   struct Callbacks {
     /// Now and then, for every shim that was added with `starting`, until it returns true.
     std::function<bool(const std::string& task_id)> has_started;
-    /// Once for every shim: it is gone (and reaped, if it was our child).
-    std::function<void(const std::string& task_id)> ended;
+    /// It is gone (and reaped, if it was our child). Again every second until it returns true: while what it
+    /// left behind does not end, its task has not ended either.
+    std::function<bool(const std::string& task_id)> ended;
   };
 
   static Result<std::unique_ptr<ShimWatcher>> start(Callbacks callbacks);
   ~ShimWatcher();
 
   Status add(const std::string& task_id, UniqueFd shim, bool starting);
-  /// kNotFound when no such shim is watched.
+  /// kNotFound when no such shim is watched. A shim that is gone needs no signal.
   Status signal(const std::string& task_id, int signal);
   bool watches(const std::string& task_id) const;
   /// Watches it no more; the result is its pidfd, invalid when it was not watched. No callback is running for
@@ -42,6 +43,7 @@ class ShimWatcher {
   explicit ShimWatcher(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
   void run();
   void ask_starting();
+  void settle_ended();
   void end(int shim);
 
   Callbacks callbacks_;
@@ -52,6 +54,7 @@ class ShimWatcher {
   bool stopping_ = false;
   std::map<std::string, UniqueFd> shims_;
   std::set<std::string> starting_;
+  std::set<std::string> unsettled_;  ///< gone, but `ended` has not returned true yet
   std::thread thread_;
 };
 
