@@ -80,8 +80,10 @@ Result<std::string> Hardware::volume() const {
 Result<container::DriverSupply> Hardware::driver_supply() const {
   container::DriverSupply supply;
   DROVER_TRY(supply.control_devices, gpu::control_device_nodes(device_folder_));
-  DROVER_TRY(auto folder, volume());
-  supply.volume = container::ReadOnlyMount{std::move(folder), driver::kContainerFolder};
+  supply.volume = [this]() -> Result<container::ReadOnlyMount> {
+    DROVER_TRY(auto folder, volume());
+    return container::ReadOnlyMount{std::move(folder), driver::kContainerFolder};
+  };
   return supply;
 }
 

@@ -36,7 +36,8 @@ class Hardware {
   const gpu::HostFacts& host() const { return host_; }
 
   Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
-  /// Builds the driver volume when it is not there; blocks.
+  /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the
+  /// answer.
   Result<container::DriverSupply> driver_supply() const;
   /// The CDI specification of all GPUs (M3), as JSON text.
   Result<std::string> cdi_specification() const;
