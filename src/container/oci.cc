@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,13 +26,6 @@ TimePoint now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-/// Whether other programs need this folder too: a file system's root, or one where everybody may write.
-bool is_shared(const std::string& folder) {
-  struct stat own{}, parent{};
-  if (::stat(folder.c_str(), &own) != 0 || ::stat((folder + "/..").c_str(), &parent) != 0) return false;
-  return (own.st_mode & S_IWOTH) != 0 || own.st_dev != parent.st_dev || own.st_ino == parent.st_ino;
-}
-
 /// Mounts see no symbolic links: every path that one is made from must be the real one.
 std::string real_path(const std::string& path) {
   std::error_code error;
@@ -50,8 +42,7 @@ Result<OciOptions> with_real_paths(OciOptions options) {
                               options.state, replaced),
                   "choose a folder such as /var/lib/drover");
   auto& hidden = options.launching.hidden;
-  for (auto& folder : hidden) folder = real_path(folder);
-  std::erase_if(hidden, is_shared);
+  for (auto& place : hidden) place = real_path(place);
   hidden.insert(hidden.begin(), options.state);
   return options;
 }
