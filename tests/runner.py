@@ -97,10 +97,8 @@ class Stage:
         began = time.monotonic()
         say(f"Building {self.preset} …")
         shown = None if sys.stdout.isatty() else subprocess.PIPE
-        commands = [["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", *targets]]
-        if not (self.build_folder / "build.ninja").exists():
-            commands.insert(0, ["cmake", "--preset", self.preset, "--log-level=WARNING"])
-        for command in commands:
+        for command in (["cmake", "--preset", self.preset, "--log-level=WARNING"],
+                        ["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", *targets]):
             done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT,
                                   text=True)
             if done.returncode != 0:
