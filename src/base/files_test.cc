@@ -65,5 +65,16 @@ TEST_F(FilesTest, RemovesATreeWithoutFollowingLinks) {
   EXPECT_TRUE(directory.remove_tree("never-there"));
 }
 
+TEST_F(FilesTest, RemovesATreeDeeperThanDescriptorsAndPathsReach) {
+  auto level = *Directory::create(folder_ / "deep");
+  fs::create_directories(folder_ / "deep/.drover-removed-0/taken");
+  for (int i = 0; i < 2000; ++i) level = *level.make_subdirectory("d");
+  ASSERT_TRUE(level.write("file", "x"));
+  const auto directory = *Directory::open(folder_);
+  const auto removed = directory.remove_tree("deep");
+  ASSERT_TRUE(removed) << to_string(removed.error());
+  EXPECT_EQ(*directory.list(), std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace drover

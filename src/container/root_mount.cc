@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +28,17 @@ Status overlay_failure(int error, const std::string& task_folder) {
   return Failure(std::move(failure));
 }
 
+/// The paths of layers have no symbolic links: one that does now was put there since, by somebody who would
+/// like to have another folder mounted.
+Result<UniqueFd> open_layer(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  UniqueFd layer(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  if (!layer.valid()) return fail_errno(fmt::format("Failed to open layer '{}'", path), errno);
+  return layer;
+}
+
 /// Layers are named by descriptor: that is short, and a path with ':' or ',' in it cannot be misread.
 Status mount_overlay(const RootPlan& plan, const std::string& task_folder, const std::string& target) {
   DROVER_TRY(const auto upper, Directory::open(task_folder + "/" + kUpper));
@@ -33,8 +46,8 @@ Status mount_overlay(const RootPlan& plan, const std::string& task_folder, const
   std::vector<UniqueFd> layers;
   std::string lower;
   for (auto layer = plan.layers.rbegin(); layer != plan.layers.rend(); ++layer) {
-    layers.emplace_back(::open(layer->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!layers.back().valid()) return fail_errno(fmt::format("Failed to open layer '{}'", *layer), errno);
+    DROVER_TRY(auto opened, open_layer(*layer));
+    layers.push_back(std::move(opened));
     lower += (lower.empty() ? "" : ":") + descriptor_path(layers.back().get());
   }
   const auto options =
