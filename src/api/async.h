@@ -4,10 +4,11 @@
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -16,12 +17,31 @@
 
 namespace drover::api {
 
-/// Runs `function` on the pool; the coroutine goes on where it was.
+/// Runs `function` on the pool; the coroutine goes on where it was. A cancelled coroutine still waits for it:
+/// cancellation must not reach into the other thread.
 template <typename Function, typename T = std::invoke_result_t<Function>>
 boost::asio::awaitable<T> on_pool(boost::asio::thread_pool& pool, Function function) {
-  co_return co_await boost::asio::co_spawn(
-      pool, [function = std::move(function)]() mutable -> boost::asio::awaitable<T> { co_return function(); },
-      boost::asio::use_awaitable);
+  auto initiate = [&pool, function = std::move(function)](auto handler) mutable {
+    auto executor = boost::asio::get_associated_executor(handler);
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    auto work = boost::asio::make_work_guard(executor);
+    boost::asio::post(pool, [shared = std::move(shared), work = std::move(work), executor,
+                             function = std::move(function)]() mutable {
+      std::exception_ptr failure;
+      T value{};
+      try {
+        value = function();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      boost::asio::post(executor, [shared = std::move(shared), failure, value = std::move(value)]() mutable {
+        (*shared)(failure, std::move(value));
+      });
+    });
+  };
+  co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,
+                                                 void(std::exception_ptr, T)>(std::move(initiate),
+                                                                              boost::asio::use_awaitable);
 }
 
 /// Starts something that answers through a callback, on this strand, now or later, at most once.

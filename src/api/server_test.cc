@@ -216,6 +216,18 @@ TEST_F(ServerTest, LiveLogsTellOutputStatesAndTheEnd) {
   EXPECT_THAT(rest.substr(rest.find("last words")), HasSubstr("event: end\n"));
 }
 
+TEST_F(ServerTest, ClientsThatVanishAtAnyMomentHurtNobody) {
+  const auto id = submit();
+  for (int i = 0; i < 200; ++i) {
+    auto connection = RawConnection::to_unix(server_.socket());
+    connection.send("GET /v1/tasks/" + id + "/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n");
+    server_.append(id, "stdout", "more\n");
+    if (i % 2 == 0) connection.receive("event: ");
+    std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
+  }
+  EXPECT_EQ(get("/version").at("version"), "1.2.3");
+}
+
 TEST_F(ServerTest, LiveLogsGoOnFromAnEventId) {
   const auto id = submit();
   server_.append(id, "stdout", "heard\n");
