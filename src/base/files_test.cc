@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -65,15 +66,20 @@ TEST_F(FilesTest, RemovesATreeWithoutFollowingLinks) {
   EXPECT_TRUE(directory.remove_tree("never-there"));
 }
 
-TEST_F(FilesTest, RemovesATreeDeeperThanDescriptorsAndPathsReach) {
+TEST_F(FilesTest, RemovesATreeThatIsDeeperThanThereAreDescriptors) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{128, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   auto level = *Directory::create(folder_ / "deep");
   fs::create_directories(folder_ / "deep/.drover-removed-0/taken");
-  for (int i = 0; i < 2000; ++i) level = *level.make_subdirectory("d");
+  for (int i = 0; i < 300; ++i) level = *level.make_subdirectory("d");
   ASSERT_TRUE(level.write("file", "x"));
   const auto directory = *Directory::open(folder_);
   const auto removed = directory.remove_tree("deep");
   ASSERT_TRUE(removed) << to_string(removed.error());
   EXPECT_EQ(*directory.list(), std::vector<std::string>{});
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace
