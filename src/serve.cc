@@ -131,6 +131,7 @@ class Service {
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
+    ports.cdi_specification = [this] { return hardware_.cdi_specification(); };
     return ports;
   }
 

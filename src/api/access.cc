@@ -9,7 +9,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
-#include "api/base64.h"
+#include "base/base64.h"
 
 namespace drover::api {
 namespace {

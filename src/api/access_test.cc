@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/base64.h"
+#include "base/base64.h"
 
 namespace drover::api {
 namespace {

@@ -156,6 +156,7 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
       {"/v1/nodes", "NodeList"},
       {"/v1/gpus", "GpuList"},
       {"/v1/topology", "Topology"},
+      {"/v1/cdi", "Cdi"},
       {"/v1/events?follow=false", "EventList"},
       {"/v1/tasks", "TaskList"},
       {"/v1/tasks/task-1", "TaskRecord"},

@@ -321,7 +321,7 @@ TEST_F(CliTest, PrintsLogs) {
 TEST_F(CliTest, ShowsTheMachine) {
   EXPECT_THAT(ask({"gpus"}).out, HasSubstr("simulated GPUs (profile fake), driver 390.30, CUDA up to 9.1\n"));
   EXPECT_THAT(ask({"gpus"}).out, HasSubstr("11.2 GiB  GPU-1"));
-  EXPECT_THAT(ask({"topo"}).out, HasSubstr("GPU1  NV2   X     0-2,5"));
+  EXPECT_THAT(ask({"topo"}).out, HasSubstr("GPU1\tNV2\t X \t0-2,5"));
   EXPECT_THAT(ask({"node"}).out, HasSubstr("gpus(*):2; cpus(*):40"));
   for (const auto* command : {"gpus", "topo", "node"})
     EXPECT_TRUE(json::parse(ask({command, "--json"}).out).is_object()) << command;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/base64.h"
-
 namespace drover::cli {
 namespace {
 
@@ -36,12 +34,6 @@ TEST(EventStreamParser, AHandlerEndsIt) {
   int calls = 0;
   EXPECT_FALSE(parser.feed("data: 1\n\ndata: 2\n\n", [&](const ServerEvent&) { return ++calls > 5; }));
   EXPECT_EQ(calls, 1);
-}
-
-TEST(DecodeBase64, GivesTheBytes) {
-  EXPECT_EQ(decode_base64("AP8="), std::string("\0\xff", 2));
-  EXPECT_EQ(decode_base64("YWJj"), "abc");
-  EXPECT_EQ(decode_base64(""), "");
 }
 
 }  // namespace

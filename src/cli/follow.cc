@@ -6,8 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/base64.h"
 #include "base/decode.h"
-#include "cli/base64.h"
 #include "cli/context.h"
 #include "cli/event_stream.h"
 
@@ -37,7 +37,7 @@ bool take(const ServerEvent& event, const FollowHandlers& handlers, Progress& pr
   }
   if (event.name == "log") {
     auto bytes = value->value("data", "");
-    if (value->value("encoding", "") == "base64") bytes = decode_base64(bytes);
+    if (value->value("encoding", "") == "base64") bytes = decode_base64(bytes).value_or("");
     if (!handlers.output(value->value("stream", ""), bytes)) {
       progress.stopped = true;
       return false;

@@ -78,6 +78,8 @@ class Daemon {
 
   virtual NodeView node() const = 0;
   virtual gpu::Inventory inventory() const = 0;
+  /// The CDI specification of the GPUs that are fit, as JSON text (M3).
+  virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
   /// UUID → id of the owning task, and its owner's name.
   struct Holder {
     std::string uuid;

@@ -269,4 +269,11 @@ void LocalEngine::remove(const Caller& caller, const std::string& id, std::funct
   done(process(control::event::RemoveRequested{record->task.id}));
 }
 
+void LocalEngine::cdi(std::function<void(Result<std::string>)> done) {
+  ports_.pool([this, done = std::move(done)] {
+    auto answer = std::make_shared<Result<std::string>>(ports_.cdi_specification());
+    ports_.post([done, answer] { done(std::move(*answer)); });
+  });
+}
+
 }  // namespace drover::engine

@@ -34,6 +34,8 @@ struct Ports {
   std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
   /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
   std::function<Result<container::DriverSupply>()> driver_supply;
+  /// Called on the pool.
+  std::function<Result<std::string>()> cdi_specification;
 };
 
 class LocalEngine final : public Daemon {
@@ -61,6 +63,7 @@ class LocalEngine final : public Daemon {
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
   NodeView node() const override;
   gpu::Inventory inventory() const override;
+  void cdi(std::function<void(Result<std::string>)> done) override;
   std::vector<Holder> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;

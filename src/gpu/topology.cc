@@ -17,13 +17,11 @@ constexpr std::string_view kLegend =
     "  PIX  = at most one PCIe bridge\n"
     "  NV#  = that many NVLinks\n";
 
-std::string cell(const Inventory& inventory, std::size_t from, std::size_t to) {
-  if (from == to) return " X ";
-  const auto& link = inventory.links.at(from).at(to);
+}  // namespace
+
+std::string link_label(const Link& link) {
   return link.nvlinks > 0 ? fmt::format("NV{}", link.nvlinks) : std::string(to_string(link.pcie));
 }
-
-}  // namespace
 
 std::string topology_matrix(const Inventory& inventory) {
   if (inventory.devices.empty()) return "";
@@ -33,7 +31,8 @@ std::string topology_matrix(const Inventory& inventory) {
   for (std::size_t i = 0; i < inventory.devices.size(); ++i) {
     const auto& device = inventory.devices[i];
     text += fmt::format("GPU{}", device.index);
-    for (std::size_t j = 0; j < inventory.devices.size(); ++j) text += "\t" + cell(inventory, i, j);
+    for (std::size_t j = 0; j < inventory.devices.size(); ++j)
+      text += "\t" + (i == j ? " X " : link_label(inventory.links.at(i).at(j)));
     text += fmt::format("\t{}\t{}\n", device.cpus.empty() ? "N/A" : format_cpu_list(device.cpus),
                         device.numa_node ? std::to_string(*device.numa_node) : "N/A");
   }

@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
 
+#include "api/async.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
+#include "base/decode.h"
 
 namespace drover::api {
 
@@ -43,6 +45,15 @@ Result<Response> list_gpus(const Services& services, const Request& request) {
 Result<Response> get_topology(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
   return json_response(view_topology(services.daemon->inventory()));
+}
+
+asio::awaitable<Result<Response>> get_cdi(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  auto& daemon = *services.daemon;
+  const auto start = [&](auto done) { daemon.cdi(std::move(done)); };
+  DROVER_CO_TRY(const auto text, co_await callback_result<Result<std::string>>(start));
+  DROVER_CO_TRY(auto specification, parse_json(text, "The CDI specification"));
+  co_return json_response(std::move(specification));
 }
 
 }  // namespace drover::api

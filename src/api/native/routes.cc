@@ -15,6 +15,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/nodes", at_once<list_nodes>},
     Route{"GET", "/v1/gpus", at_once<list_gpus>},
     Route{"GET", "/v1/topology", at_once<get_topology>},
+    Route{"GET", "/v1/cdi", get_cdi},
     Route{"GET", "/v1/events", at_once<get_events>},
     Route{"GET", "/v1/tasks", at_once<list_tasks>},
     Route{"POST", "/v1/tasks", submit_task},

@@ -4,7 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/base64.h"
+#include "base/base64.h"
+#include "gpu/topology.h"
 
 namespace drover::api {
 namespace {
@@ -56,10 +57,7 @@ json view_device(const gpu::Device& device) {
 }
 
 json view_link(const gpu::Link& link) {
-  const std::string pcie(gpu::to_string(link.pcie));
-  return {{"label", link.nvlinks > 0 ? fmt::format("NV{}", link.nvlinks) : pcie},
-          {"nvlinks", link.nvlinks},
-          {"pcie", pcie}};
+  return {{"label", gpu::link_label(link)}, {"nvlinks", link.nvlinks}, {"pcie", gpu::to_string(link.pcie)}};
 }
 
 /// What every listing of the machine's GPUs says first: that they are simulated, if they are.
@@ -146,6 +144,7 @@ json view_topology(const gpu::Inventory& inventory) {
     for (const auto& link : row) links.push_back(view_link(link));
     value["links"].push_back(std::move(links));
   }
+  value["text"] = gpu::topology_matrix(inventory);
   return value;
 }
 

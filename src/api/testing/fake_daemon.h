@@ -129,6 +129,9 @@ class FakeDaemon : public engine::Daemon {
     return view;
   }
   gpu::Inventory inventory() const override { return inventory_; }
+  void cdi(std::function<void(Result<std::string>)> done) override {
+    done(R"({"cdiVersion":"0.6.0","kind":"nvidia.com/gpu","devices":[],"containerEdits":{}})");
+  }
   std::vector<Holder> holders(const engine::Caller& caller) const override {
     return {{"GPU-1", caller.is_root() ? "task-0" : "", "alice"}};
   }

@@ -75,50 +75,13 @@ Result<int> gpus(Context& context, const ShowOptions& options) {
   return 0;
 }
 
-/// "0-3,8": ascending numbers in short.
-std::string ranges(const json& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1].get<int>() == numbers[end].get<int>() + 1) ++end;
-    text += (text.empty() ? "" : ",") + numbers[i].dump();
-    if (end > i) text += "-" + numbers[end].dump();
-    i = end + 1;
-  }
-  return text.empty() ? "-" : text;
-}
-
-constexpr std::string_view kLegend = R"(
-  X     the GPU itself
-  NV#   joined by # NVLinks
-  PIX   at most one PCIe bridge between them
-  PXB   several PCIe bridges, no host bridge
-  PHB   through the host bridge of one CPU
-  NODE  between host bridges of one NUMA node
-  SYS   between NUMA nodes
-)";
-
 Result<int> topo(Context& context, const ShowOptions& options) {
   DROVER_TRY(const auto machine, context.client().get("/v1/topology"));
   if (options.json) {
     print_json(machine);
     return 0;
   }
-  const auto gpus = machine.value("gpus", json::array());
-  const auto links = machine.value("links", json::array());
-  std::vector<std::string> header = {""};
-  for (const auto& gpu : gpus) header.push_back("GPU" + shown(gpu, "index"));
-  header.insert(header.end(), {"CPU Affinity", "NUMA Affinity"});
-  Table table(header);
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    std::vector<std::string> row = {"GPU" + shown(gpus[i], "index")};
-    for (std::size_t j = 0; j < gpus.size(); ++j)
-      row.push_back(i == j ? "X" : links.at(i).at(j).value("label", "?"));
-    row.push_back(ranges(gpus[i].value("cpus", json::array())));
-    row.push_back(shown(gpus[i], "numa_node"));
-    table.add(std::move(row));
-  }
-  print(title(machine) + table.render() + std::string(kLegend));
+  print(title(machine) + machine.value("text", ""));
   return 0;
 }
 
@@ -148,11 +111,17 @@ Result<int> node(Context& context, const ShowOptions& options) {
   return 0;
 }
 
+Result<int> cdi(Context& context, const ShowOptions&) {
+  DROVER_TRY(const auto specification, context.client().get("/v1/cdi"));
+  print_json(specification);
+  return 0;
+}
+
 void add_listing(CLI::App& app, Context& context, const std::string& name, const std::string& help,
                  Result<int> (*body)(Context&, const ShowOptions&)) {
   auto options = std::make_shared<ShowOptions>();
   auto* command = app.add_subcommand(name, help);
-  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--json", options->json, name == "cdi" ? "It is JSON in any case" : "Print JSON");
   if (name == "node") command->alias("nodes");
   on_call(command, context, options, body);
 }
@@ -162,6 +131,8 @@ void add_listing(CLI::App& app, Context& context, const std::string& name, const
 void add_machine(CLI::App& app, Context& context) {
   add_listing(app, context, "gpus", "List the GPUs: what they are, how they are, who has them", gpus);
   add_listing(app, context, "topo", "Show how the GPUs are joined, pair by pair", topo);
+  add_listing(app, context, "cdi", "Print the CDI specification of the GPUs, for other container engines",
+              cdi);
   add_listing(app, context, "node", "Show what this machine offers, and what of it is free", node);
 }
 

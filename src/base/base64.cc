@@ -1,8 +1,8 @@
-#include "api/base64.h"
+#include "base/base64.h"
 
 #include <openssl/evp.h>
 
-namespace drover::api {
+namespace drover {
 
 std::string encode_base64(std::string_view bytes) {
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL writes a zero byte after it
@@ -14,7 +14,9 @@ std::string encode_base64(std::string_view bytes) {
 }
 
 std::optional<std::string> decode_base64(std::string_view text) {
+  const auto padded = text.find('=');
   if (text.size() % 4 != 0) return std::nullopt;
+  if (padded != std::string_view::npos && (padded + 2 < text.size() || text.back() != '=')) return std::nullopt;
   std::string bytes(text.size() / 4 * 3, '\0');
   const int length =
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
@@ -26,4 +28,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace drover::api
+}  // namespace drover

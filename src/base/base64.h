@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace drover::api {
+namespace drover {
 
 std::string encode_base64(std::string_view bytes);
 /// nullopt when `text` is not base64.
 std::optional<std::string> decode_base64(std::string_view text);
 
-}  // namespace drover::api
+}  // namespace drover
