@@ -17,13 +17,13 @@ pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # The program starts once for every task, as its shim. As shared libraries these bring in two dozen more (libarchive
 # alone: libxml2 and ICU), and binding them takes longer than all that Drover itself does to start a task.
-set(drover_static_names libarchive.a libcrypto.a libsqlite3.a)
+set(drover_static_names libarchive.a libcrypto.a libhwloc.a libsqlite3.a)
 foreach(name ${drover_static_names})
   find_library(DROVER_STATIC_${name} ${name})
 endforeach()
 if(DROVER_STATIC_libarchive.a)
   # Of libarchive only tar with gzip and zstd is used, so of its own dependencies only these are needed.
-  find_library(DROVER_ZLIB z REQUIRED)
+  find_library(DROVER_ZLIB NAMES libz.a z REQUIRED)
   find_library(DROVER_ZSTD NAMES libzstd.a zstd REQUIRED)
   set_target_properties(LibArchive::LibArchive PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libarchive.a}
     INTERFACE_LINK_LIBRARIES "${DROVER_ZLIB};${DROVER_ZSTD}")
@@ -36,6 +36,10 @@ if(DROVER_STATIC_libsqlite3.a)
   set_target_properties(SQLite::SQLite3 PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libsqlite3.a}
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};m")
 endif()
+if(DROVER_STATIC_libhwloc.a)
+  set_target_properties(PkgConfig::hwloc PROPERTIES INTERFACE_LINK_LIBRARIES "${DROVER_STATIC_libhwloc.a};udev;m")
+endif()
+
 if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
   find_package(GTest REQUIRED)
   find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
