@@ -12,6 +12,8 @@
 namespace drover::container {
 namespace {
 
+constexpr std::string_view kRuncInit = "Name:\trunc:[";
+
 std::uint64_t signal_mask(std::string_view status, std::string_view field) {
   const auto at = status.find(field);
   if (at == std::string_view::npos) return 0;
@@ -38,6 +40,9 @@ GracefulStop::Program GracefulStop::program() const {
 void GracefulStop::begin() {
   program_ = program();
   const auto status = read_file(fmt::format("/proc/{}/status", init_));
+  // The Go run time of runc's own beginning would take the signal as its end. The task's program will be told
+  // instead.
+  if (status && status->starts_with(kRuncInit)) return;
   would_die_ = status && has_default_disposition(*status, SIGTERM);
   ::kill(init_, would_die_ ? SIGSTOP : SIGTERM);
   cgroup_->signal_all(SIGTERM, init_);

@@ -20,6 +20,7 @@ constexpr const char* kTasks = "tasks";
 constexpr const char* kTrials = "trials";
 constexpr mode_t kTaskMode = 0711;
 constexpr auto kForgetTimeout = std::chrono::seconds(40);
+constexpr int kLaunchAttempts = 5;
 constexpr auto kTrialTimeout = std::chrono::seconds(20);
 
 TimePoint now() {
@@ -153,36 +154,45 @@ Status OciContainerizer::launch(const Launch& launch) {
   if (shims_->watches(task_id)) return {};
   DROVER_TRY(const auto runtime_path, runtime());
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(task_id, kTaskMode));
-  DROVER_TRY(auto lock, try_lock(folder));
-  if (!lock.held() || folder.exists(kStartedFile)) {
-    lock.release();
-    return resume(folder, task_id);
+  // A late shim of a daemon that died may hold the folder for a moment, only to find its order withdrawn.
+  for (int attempt = 0; attempt < kLaunchAttempts; ++attempt) {
+    DROVER_TRY(const bool settled, try_launch(folder, launch, runtime_path));
+    if (settled) return {};
   }
-  if (auto prepared = launcher_.prepare(folder, launch, runtime_path); !prepared) {
-    (void)launcher_.clear(folder, task_id);
-    return prepared;
-  }
-  lock.release();
-  return start(folder, task_id);
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("The shims of task '{}' come and go and do not start it", task_id),
+              "launch it again");
 }
 
-Status OciContainerizer::start(const Directory& folder, const std::string& task_id) {
+/// False when a shim was there that will not start the task.
+Result<bool> OciContainerizer::try_launch(const Directory& folder, const Launch& launch,
+                                          const std::string& runtime_path) {
+  const auto& task_id = launch.task.id;
+  const auto started_before = [&]() -> Result<bool> {
+    DROVER_TRY(const auto found, find(folder, task_id));
+    return found != Found::kNever;
+  };
+  {
+    DROVER_TRY(auto lock, try_lock(folder));
+    if (!lock.held() || folder.exists(kStartedFile)) {
+      lock.release();
+      return started_before();
+    }
+    if (auto prepared = launcher_.prepare(folder, launch, runtime_path); !prepared) {
+      (void)launcher_.clear(folder, task_id);
+      return Failure(prepared.error());
+    }
+    lock.release();
+  }
   DROVER_TRY(auto outcome, launcher_.start(folder, task_id));
   if (outcome.word == FirstWord::kTaken) {
     DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
-    return resume(folder, task_id);
+    return started_before();
   }
   // A disk that is full may have kept the shim from writing down what it told.
   if (!report_started(task_id)) watcher_.started(task_id, Running{0, now()});
-  return shims_->add(task_id, std::move(outcome.shim), false);
-}
-
-/// A launch of what was started before.
-Status OciContainerizer::resume(const Directory& folder, const std::string& task_id) {
-  DROVER_TRY(const auto found, find(folder, task_id));
-  if (found != Found::kNever) return {};
-  return fail(ErrorKind::kUnavailable, fmt::format("The shim of task '{}' did not start it", task_id),
-              "launch it again");
+  DROVER_CHECK_OK(shims_->add(task_id, std::move(outcome.shim), false));
+  return true;
 }
 
 Status OciContainerizer::stop(const std::string& task_id, bool force) {

@@ -48,8 +48,7 @@ class OciContainerizer final : public Containerizer {
 
   Result<std::string> runtime();
   Result<Directory> open_task(const std::string& task_id) const;
-  Status start(const Directory& folder, const std::string& task_id);
-  Status resume(const Directory& folder, const std::string& task_id);
+  Result<bool> try_launch(const Directory& folder, const Launch& launch, const std::string& runtime_path);
   Result<Found> find(const Directory& folder, const std::string& task_id);
   Result<bool> attach(const Directory& folder, const std::string& task_id);
   Status conclude(const Directory& folder, const std::string& task_id);

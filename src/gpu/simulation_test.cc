@@ -91,9 +91,9 @@ TEST_F(SimulationTest, TakesThePathOfAProfile) {
 }
 
 TEST_F(SimulationTest, UnknownProfilesLeaveNothingBehind) {
-  const auto simulation = prepare_simulation("k40", state_.root(), kPlaces);
+  const auto simulation = prepare_simulation("k40n", state_.root(), kPlaces);
   ASSERT_FALSE(simulation);
-  EXPECT_EQ(simulation.error().message, "there is no simulator profile 'k40'");
+  EXPECT_EQ(simulation.error().message, "there is no simulator profile 'k40n'");
   EXPECT_THAT(simulation.error().hint, HasSubstr("did you mean 'k40m'? known are dgx-a100, "));
   FakeTree broken;
   broken.file("bad.yaml", "gpus: 3\n");
