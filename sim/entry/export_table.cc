@@ -1,6 +1,6 @@
 // A table of functions for the vendor's own tools, beside the public interface. What it holds is not public:
-// what is here was learnt by watching which entry nvidia-smi calls, and with what. The tools refuse a library
-// without the table, and do without the entries that are not supported.
+// what is here was learnt by watching nvidia-smi in a debugger: which entry it calls, and with what. The
+// tools refuse a library without the table, and do without the entries that are not supported.
 
 #include <array>
 
