@@ -55,7 +55,7 @@ Result<std::vector<control::TaskRecord>> read_records(store::Journal& journal, c
       return fail(
           ErrorKind::kCorrupt,
           fmt::format("The state file '{}' is damaged: task '{}': {}", path, id, record.error().message),
-          "restore it from a backup, or move it aside to start with no tasks", path);
+          "restore it from a backup, or move it aside to start with no tasks");
     records.push_back(std::move(*record));
   }
   return records;
@@ -83,10 +83,7 @@ class Service {
     pool_.join();
   }
 
-  Status start() {
-    const auto journal_path = options_.state + "/state.db";
-    DROVER_TRY(auto journal, store::Journal::open(journal_path));
-    DROVER_TRY(auto records, read_records(journal, journal_path));
+  Status start(store::Journal journal, std::vector<control::TaskRecord> records) {
     const auto& facts = hardware_.host();
     placement::Node node{hardware_.look(), facts.cpus * 1000LL, facts.memory_bytes};
     engine::NodeView view;
@@ -97,11 +94,11 @@ class Service {
     report(node.inventory);
     engine_ = std::make_unique<engine::LocalEngine>(
         ports(), std::move(journal), control::restore(std::move(records), std::move(node)), std::move(view));
+    DROVER_CHECK_OK(listen());
     DROVER_TRY(auto containerizer,
                container::OciContainerizer::create(container_options(), engine_->watcher()));
     DROVER_TRY(auto runtime, working_runtime(containerizer->runtimes()));
     engine_->start(std::move(containerizer), std::move(runtime));
-    DROVER_CHECK_OK(listen());
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(wall_clock() + kHouseKeeping);
     look_at_gpus_later();
@@ -233,10 +230,14 @@ Status run_service(const cli::ServeOptions& options) {
                 "'drover serve' makes containers and device nodes, which only root may do",
                 "start it with sudo, or as a service");
   DROVER_TRY(const auto folder, Directory::create(options.state, 0711));
+  // The journal first: it is locked, so nothing below is shared with another daemon.
+  const auto path = options.state + "/state.db";
+  DROVER_TRY(auto journal, store::Journal::open(path));
+  DROVER_TRY(auto records, read_records(journal, path));
   DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images"));
   Service service(options, std::move(hardware), std::move(images));
-  DROVER_CHECK_OK(service.start());
+  DROVER_CHECK_OK(service.start(std::move(journal), std::move(records)));
   service.run();
   return {};
 }

@@ -16,7 +16,8 @@ std::string encode_base64(std::string_view bytes) {
 std::optional<std::string> decode_base64(std::string_view text) {
   const auto padded = text.find('=');
   if (text.size() % 4 != 0) return std::nullopt;
-  if (padded != std::string_view::npos && (padded + 2 < text.size() || text.back() != '=')) return std::nullopt;
+  if (padded != std::string_view::npos && (padded + 2 < text.size() || text.back() != '='))
+    return std::nullopt;
   std::string bytes(text.size() / 4 * 3, '\0');
   const int length =
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),

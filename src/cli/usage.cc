@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/decode.h"
@@ -21,6 +23,21 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
+/// The word that was meant, if it is near: dashes make no flag nearer to another.
+std::string nearest_word(const std::string& word, const std::set<std::string>& known) {
+  const auto bare = [](const std::string& text) {
+    return text.substr(std::min(text.find_first_not_of('-'), text.size()));
+  };
+  std::map<std::string, std::string> by_bare_word;
+  std::set<std::string> bare_words;
+  for (const auto& candidate : known) {
+    by_bare_word[bare(candidate)] = candidate;
+    bare_words.insert(bare(candidate));
+  }
+  const auto meant = nearest(bare(word), bare_words);
+  return meant.empty() ? "" : by_bare_word.at(meant);
+}
+
 /// Every word that could stand there: the flags of the command and of its parents, and its subcommands.
 std::set<std::string> known_words(const CLI::App& command) {
   std::set<std::string> words;
@@ -37,7 +54,7 @@ std::set<std::string> known_words(const CLI::App& command) {
 Error unknown_word(const CLI::App& command, const std::string& argument) {
   const auto word = argument.substr(0, argument.find('='));
   const bool flag = word.starts_with('-');
-  const auto meant = nearest(word, known_words(command));
+  const auto meant = nearest_word(word, known_words(command));
   auto hint = fmt::format("'{} --help' lists what there is", full_name(command));
   if (flag && command.get_name() == "run") hint = "write the command to run, with its own flags, after '--'";
   if (!meant.empty()) hint = fmt::format("did you mean '{}'?", meant);

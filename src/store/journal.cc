@@ -61,7 +61,7 @@ std::string hint_for(ErrorKind kind) {
     case ErrorKind::kCorrupt:
       return "restore it from a backup, or move it aside to start with no tasks";
     case ErrorKind::kConflict:
-      return "another daemon uses this state folder: stop it, or choose another with --state";
+      return "stop it, or choose another folder with --state";
     case ErrorKind::kPermissionDenied:
       return "check who owns the file and its folder";
     default:
@@ -86,8 +86,10 @@ Error Journal::error(const char* what) const {
   // A full disk shows as an I/O error where SQLite extends the file's shared memory or log.
   const bool no_space = sqlite3_system_errno(database_.get()) == ENOSPC && (code & 0xff) == SQLITE_IOERR;
   const auto kind = no_space ? ErrorKind::kExhausted : kind_of(code);
+  if (kind == ErrorKind::kConflict)
+    return Error{kind, fmt::format("Another daemon uses the state file '{}'", path_), hint_for(kind), ""};
   return Error{kind, fmt::format("{} '{}': {}", what, path_, sqlite3_errmsg(database_.get())), hint_for(kind),
-               path_};
+               ""};
 }
 
 Status Journal::execute(const char* sql) {
@@ -106,19 +108,18 @@ Result<Journal> Journal::open(const std::string& path) {
   if (code != SQLITE_OK) return Failure(journal.error("Failed to open the state file"));
   sqlite3_extended_result_codes(raw, 1);
   // The lock is taken before anything is read or written, and is the process's until it ends.
-  DROVER_CHECK_OK(
-      journal.execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                      "BEGIN IMMEDIATE; COMMIT;"));
+  DROVER_CHECK_OK(journal.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT;"));
   const auto id = pragma(raw, "PRAGMA application_id");
   const auto tables = pragma(raw, "SELECT count(*) FROM sqlite_master");
   if (id != kApplicationId && (id != 0 || tables != 0))
     return fail(ErrorKind::kCorrupt, fmt::format("The state file '{}' is not one of Drover's", path),
-                hint_for(ErrorKind::kCorrupt), path);
+                hint_for(ErrorKind::kCorrupt));
   if (const auto format = pragma(raw, "PRAGMA user_version"); format > kFormat)
     return fail(
         ErrorKind::kUnsupported,
         fmt::format("The state file '{}' has format {}, newer than this program's {}", path, format, kFormat),
-        "use the newer drover", path);
+        "use the newer drover");
+  DROVER_CHECK_OK(journal.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"));
   if (tables == 0)
     DROVER_CHECK_OK(journal.execute(
         fmt::format(
@@ -129,7 +130,7 @@ Result<Journal> Journal::open(const std::string& path) {
   const auto check = prepare(raw, "PRAGMA quick_check(1)");
   if (!check || sqlite3_step(check.get()) != SQLITE_ROW || column(check, 0) != "ok")
     return fail(ErrorKind::kCorrupt, fmt::format("The state file '{}' is damaged", path),
-                hint_for(ErrorKind::kCorrupt), path);
+                hint_for(ErrorKind::kCorrupt));
   return journal;
 }
 

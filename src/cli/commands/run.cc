@@ -78,7 +78,11 @@ std::string absolute_image(const std::string& reference) {
     if (reference.starts_with(scheme))
       return std::string(scheme) +
              std::filesystem::absolute(reference.substr(scheme.size())).lexically_normal().string();
-  return std::filesystem::absolute(reference).lexically_normal().string();
+  // A word that is no file here may be the name of an image in a registry: the daemon says what it makes of
+  // it.
+  const bool is_path = reference.starts_with('/') || reference.starts_with('.') ||
+                       std::filesystem::exists(reference.substr(0, reference.find(':')));
+  return is_path ? std::filesystem::absolute(reference).lexically_normal().string() : reference;
 }
 
 Status add_sizes(const RunOptions& options, json& body) {
