@@ -8,9 +8,13 @@ import drover
 class QueueTest(drover.DaemonTest):
     profile = "k80"  # two GPUs
 
+    def tearDown(self):
+        self.daemon.end_tasks()  # a test that failed must not keep the GPUs from the next
+
     def occupy(self, gpus):
         task = self.daemon.submit("say", "up", ",", "sleep", 600, gpus=gpus)
         self.daemon.wait_for_output(task, "up")
+        self.daemon.wait_until_running(task)  # the daemon may hear of it a moment after the task wrote
         return task
 
     def end(self, *tasks):
