@@ -71,7 +71,7 @@ class Daemon {
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
   /// The caller's tasks (root: everyone's), oldest first. A queued one carries in `reason` why it waits.
   virtual std::vector<control::TaskRecord> tasks(const Caller& caller) const = 0;
-  /// Why the task is where it is, one line each.
+  /// Why the task is in its state, one line each; none when there is nothing to say but the state.
   virtual Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const = 0;
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;

@@ -215,6 +215,17 @@ TEST_F(LocalEngineTest, OnlyRootActsForOthers) {
   EXPECT_FALSE(engine_->events(alice, 0).empty());
 }
 
+TEST_F(LocalEngineTest, ExplainsWhyATaskWaitsAndHowItEnded) {
+  begin();
+  const auto holder = submit(2)->task.id;
+  const auto waiting = submit(1)->task.id;
+  EXPECT_EQ(engine_->explain({}, waiting), std::vector<std::string>{"1 GPU is wanted and 0 of 2 are free"});
+  EXPECT_EQ(engine_->explain({}, holder), std::vector<std::string>{"it has the GPUs: GPU-0, GPU-1"});
+  end(holder, 3);
+  EXPECT_EQ(engine_->explain({}, holder),
+            (std::vector<std::string>{"exited with status 3", "it had the GPUs: GPU-0, GPU-1"}));
+}
+
 TEST_F(LocalEngineTest, FindsATaskByPrefixAndName) {
   begin();
   const auto first = submit(0)->task.id;

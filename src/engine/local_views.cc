@@ -64,8 +64,7 @@ std::vector<control::TaskRecord> LocalEngine::tasks(const Caller& caller) const 
 
 Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, const std::string& id) const {
   DROVER_TRY(const auto record, task(caller, id));
-  std::vector<std::string> lines = {
-      fmt::format("{} ({}) is {}", record.task.name, record.task.id, control::to_string(record.state))};
+  std::vector<std::string> lines;
   if (record.state == control::TaskState::kQueued) {
     auto waiting = control::waiting_reasons(state_);
     for (auto& reason : waiting[record.task.id]) lines.push_back(std::move(reason));
@@ -79,7 +78,8 @@ Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, cons
   if (!record.gpus.empty())
     lines.push_back(fmt::format("{} GPUs: {}", is_final(record.state) ? "it had the" : "it has the",
                                 fmt::join(record.gpus, ", ")));
-  if (record.exit_status) lines.push_back(fmt::format("exit status {}", *record.exit_status));
+  if (record.exit_status && record.reason.empty())
+    lines.push_back(fmt::format("exited with status {}", *record.exit_status));
   return lines;
 }
 
