@@ -42,15 +42,19 @@ container::Watcher LocalEngine::watcher() {
 void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
   containerizer_ = std::move(containerizer);
   view_.runtime = std::move(runtime);
+  // What has a folder but no record was forgotten, or its journal was moved away. It must not live on unseen,
+  // and its GPUs are nobody else's before it has ended: so this is waited for.
+  for (const auto& id : containerizer_->known())
+    if (!state_.tasks.contains(id))
+      if (const auto ended = containerizer_->forget(id); !ended)
+        ports_.log(fmt::format("Failed to end task '{}', which the journal does not know: {}", id,
+                               to_string(ended.error())));
   for (const auto& [id, record] : state_.tasks) {
     if (control::owns_resources(record.state))
       recover(id);
     else if (control::is_final(record.state))
       perform(control::action::Clean{id});
   }
-  // What has a folder but no record was forgotten, or its journal was moved away: it must not live on unseen.
-  for (const auto& id : containerizer_->known())
-    if (!state_.tasks.contains(id)) perform(control::action::Forget{id});
   tick();
 }
 

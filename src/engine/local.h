@@ -45,8 +45,8 @@ class LocalEngine final : public Daemon {
 
   /// For the Containerizer's constructor: what it sees becomes events on the strand.
   container::Watcher watcher();
-  /// Starts work: finds the tasks of an earlier life again, then launches what waits.
-  /// `runtime` is shown to people: "runc 1.1.5".
+  /// Starts work: ends containers that no record knows (blocks until they have), finds the tasks of an
+  /// earlier life again, then launches what waits. `runtime` is shown to people: "runc 1.1.5".
   void start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   void tick();
   /// GPUs were looked at again.

@@ -181,6 +181,7 @@ TEST_F(LocalEngineTest, ARestartFindsRunningTasksAndDoublesNone) {
 TEST_F(LocalEngineTest, WhatTheJournalDoesNotKnowIsEnded) {
   world_.alive.insert("stray");
   begin();
+  EXPECT_TRUE(world_.alive.empty());
   EXPECT_EQ(world_.forgotten, std::vector<std::string>{"stray"});
 }
 
