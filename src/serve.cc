@@ -85,7 +85,7 @@ class Service {
 
   Status start(store::Journal journal, std::vector<control::TaskRecord> records) {
     const auto& facts = hardware_.host();
-    placement::Node node{hardware_.look(), facts.cpus * 1000LL, facts.memory_bytes};
+    placement::whole::Node node{hardware_.look(), facts.cpus * 1000LL, facts.memory_bytes};
     engine::NodeView view;
     view.name = host_name();
     view.disk_bytes = facts.disk_bytes;

@@ -32,8 +32,8 @@ class Draft {
     outcome_.removed.push_back(id);
     act(action::Forget{id});
   }
-  void set_node(placement::Node node) { outcome_.node = std::move(node); }
-  const placement::Node& node() const { return outcome_.node ? *outcome_.node : state_.node; }
+  void set_node(placement::whole::Node node) { outcome_.node = std::move(node); }
+  const placement::whole::Node& node() const { return outcome_.node ? *outcome_.node : state_.node; }
 
   void end(TaskRecord& record, TaskState state, std::string reason, TimePoint at) {
     record.state = state;
@@ -52,8 +52,8 @@ class Draft {
       if (record->state == TaskState::kQueued) result.push_back(record);
     return result;
   }
-  placement::Usage usage() const {
-    placement::Usage usage;
+  placement::whole::Usage usage() const {
+    placement::whole::Usage usage;
     for (const auto& id : state_.active)
       if (!changed_.contains(id)) add_usage(usage, state_.tasks.at(id));
     for (const auto& [id, record] : changed_)
@@ -81,7 +81,7 @@ Failure no_such_task(const std::string& id) {
 Status handle(Draft& draft, const event::Submitted& event) {
   if (draft.find(event.task.id) != nullptr)
     return fail(ErrorKind::kConflict, fmt::format("There is a task '{}' already", event.task.id));
-  DROVER_CHECK_OK(placement::possible(draft.node(), request_of(event.task)));
+  DROVER_CHECK_OK(placement::whole::possible(draft.node(), request_of(event.task)));
   TaskRecord record;
   record.task = event.task;
   record.sequence = draft.base().next_sequence;
@@ -211,7 +211,7 @@ Status handle(Draft& draft, const event::Tick&) {
 void start_what_fits(Draft& draft) {
   auto usage = draft.usage();
   Reservation ahead;
-  std::vector<std::pair<std::string, placement::Decision>> starts;
+  std::vector<std::pair<std::string, placement::whole::Decision>> starts;
   for (const auto* record : draft.waiting()) {
     const auto request = request_of(record->task);
     if (must_wait(ahead, request)) {
@@ -219,7 +219,7 @@ void start_what_fits(Draft& draft) {
       continue;
     }
     auto answer = place_behind(draft.node(), usage, ahead, request);
-    if (auto* decision = std::get_if<placement::Decision>(&answer)) {
+    if (auto* decision = std::get_if<placement::whole::Decision>(&answer)) {
       usage.gpus.insert(decision->gpus.begin(), decision->gpus.end());
       usage.milli_cpus += request.milli_cpus;
       usage.memory_bytes += request.memory_bytes;
@@ -268,7 +268,7 @@ void apply(State& state, const Outcome& outcome) {
   if (outcome.node) state.node = *outcome.node;
 }
 
-State restore(std::vector<TaskRecord> records, placement::Node node) {
+State restore(std::vector<TaskRecord> records, placement::whole::Node node) {
   State state;
   Outcome outcome;
   outcome.changed = std::move(records);
@@ -277,8 +277,8 @@ State restore(std::vector<TaskRecord> records, placement::Node node) {
   return state;
 }
 
-placement::Usage usage_of(const State& state) {
-  placement::Usage usage;
+placement::whole::Usage usage_of(const State& state) {
+  placement::whole::Usage usage;
   for (const auto& id : state.active) add_usage(usage, state.tasks.at(id));
   return usage;
 }
@@ -290,7 +290,7 @@ std::map<std::string, std::vector<std::string>> waiting_reasons(const State& sta
   for (const auto& [sequence, id] : state.queue) {
     const auto request = request_of(state.tasks.at(id).task);
     const auto answer = place_behind(state.node, usage, ahead, request);
-    const auto* reasons = std::get_if<placement::Reasons>(&answer);
+    const auto* reasons = std::get_if<placement::whole::Reasons>(&answer);
     result[id] = reasons != nullptr ? reasons->list : std::vector<std::string>{"it is about to start"};
     ahead.add(request);
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "control/record.h"
-#include "placement/placement.h"
+#include "placement/whole.h"
 #include "workload/ending.h"
 
 namespace drover::control {
@@ -51,7 +51,7 @@ struct RemoveRequested {
   std::string id;
 };
 struct NodeChanged {
-  placement::Node node;
+  placement::whole::Node node;
 };
 struct Tick {};
 }  // namespace event
@@ -81,7 +81,7 @@ struct Forget {
 using Action = std::variant<action::Launch, action::Stop, action::Clean, action::Forget>;
 
 struct State {
-  placement::Node node;
+  placement::whole::Node node;
   std::map<std::string, TaskRecord> tasks;  ///< by id
   /// Ids of tasks that wait, by order of acceptance, and of those that own resources: kept by apply().
   std::map<std::uint64_t, std::string> queue;
@@ -93,7 +93,7 @@ struct Outcome {
   std::vector<TaskRecord> changed;
   std::vector<std::string> removed;
   std::vector<Action> actions;
-  std::optional<placement::Node> node;
+  std::optional<placement::whole::Node> node;
 };
 
 /// An Error refuses the event whole: nothing changes. Events about tasks that are over or unknown change
@@ -104,10 +104,10 @@ Result<Outcome> decide(const State& state, const Event& event, TimePoint now);
 void apply(State& state, const Outcome& outcome);
 
 /// State as the journal left it: `records` in any order.
-State restore(std::vector<TaskRecord> records, placement::Node node);
+State restore(std::vector<TaskRecord> records, placement::whole::Node node);
 
 /// What running tasks use.
-placement::Usage usage_of(const State& state);
+placement::whole::Usage usage_of(const State& state);
 
 /// Why each queued task waits, by id: one clause each, never none.
 std::map<std::string, std::vector<std::string>> waiting_reasons(const State& state);

@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 const TimePoint kNow = TimePoint(1'700'000'000'000ms);
 
-placement::Node node_with(int gpus, std::int64_t milli_cpus = 64'000) {
-  placement::Node node;
+placement::whole::Node node_with(int gpus, std::int64_t milli_cpus = 64'000) {
+  placement::whole::Node node;
   for (int i = 0; i < gpus; ++i) {
     gpu::Device device;
     device.uuid = "GPU-" + std::to_string(i);

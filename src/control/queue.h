@@ -7,15 +7,15 @@
 #include <variant>
 
 #include "control/record.h"
-#include "placement/placement.h"
+#include "placement/whole.h"
 
 namespace drover::control {
 
-inline placement::Request request_of(const workload::Task& task) {
+inline placement::whole::Request request_of(const workload::Task& task) {
   return {task.resources.gpus, task.resources.milli_cpus, task.resources.memory_bytes};
 }
 
-inline void add_usage(placement::Usage& usage, const TaskRecord& record) {
+inline void add_usage(placement::whole::Usage& usage, const TaskRecord& record) {
   usage.gpus.insert(record.gpus.begin(), record.gpus.end());
   usage.milli_cpus += record.task.resources.milli_cpus;
   usage.memory_bytes += record.task.resources.memory_bytes;
@@ -28,7 +28,7 @@ struct Reservation {
   std::int64_t milli_cpus = 0;
   std::uint64_t memory_bytes = 0;
 
-  void add(const placement::Request& request) {
+  void add(const placement::whole::Request& request) {
     ++tasks;
     if (request.gpus > 0) ++tasks_with_gpus;
     milli_cpus += request.milli_cpus;
@@ -37,14 +37,13 @@ struct Reservation {
 };
 
 /// Whether those ahead want GPUs too, so that this one waits whatever is free.
-inline bool must_wait(const Reservation& ahead, const placement::Request& request) {
+inline bool must_wait(const Reservation& ahead, const placement::whole::Request& request) {
   return request.gpus > 0 && ahead.tasks_with_gpus > 0;
 }
 
-/// placement::place for a task that stands behind `ahead` in the queue.
-std::variant<placement::Decision, placement::Reasons> place_behind(const placement::Node& node,
-                                                                   const placement::Usage& usage,
-                                                                   const Reservation& ahead,
-                                                                   const placement::Request& request);
+/// placement::whole::place for a task that stands behind `ahead` in the queue.
+std::variant<placement::whole::Decision, placement::whole::Reasons> place_behind(
+    const placement::whole::Node& node, const placement::whole::Usage& usage, const Reservation& ahead,
+    const placement::whole::Request& request);
 
 }  // namespace drover::control

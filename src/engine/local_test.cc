@@ -68,8 +68,8 @@ class LocalEngineTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  static placement::Node node(int gpus) {
-    placement::Node result;
+  static placement::whole::Node node(int gpus) {
+    placement::whole::Node result;
     for (int i = 0; i < gpus; ++i) {
       gpu::Device device;
       device.uuid = "GPU-" + std::to_string(i);

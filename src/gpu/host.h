@@ -4,6 +4,7 @@
 // Values; the two functions block and are thread safe.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,20 @@ struct NumaNode {
   bool operator==(const NumaNode&) const = default;
 };
 
+/// A network card that RDMA or plain traffic can use.
+struct Nic {
+  std::string name;              ///< "mlx5_0", "eth0"
+  std::optional<int> numa_node;  ///< absent when unknown
+
+  bool operator==(const Nic&) const = default;
+};
+
 struct HostFacts {
   int cpus = 0;                    ///< online
   std::uint64_t memory_bytes = 0;  ///< of the machine, not what is free
   std::uint64_t disk_bytes = 0;    ///< size of the file system asked about
   std::vector<NumaNode> numa;      ///< by id; never empty
+  std::vector<Nic> nics;           ///< by name; those on a PCI bus
 
   bool operator==(const HostFacts&) const = default;
 };

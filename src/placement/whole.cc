@@ -1,4 +1,4 @@
-#include "placement/placement.h"
+#include "placement/whole.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 
-namespace drover::placement {
+namespace drover::placement::whole {
 namespace {
 
 /// Larger is better.
@@ -142,4 +142,4 @@ Status possible(const Node& node, const Request& request) {
   return {};
 }
 
-}  // namespace drover::placement
+}  // namespace drover::placement::whole

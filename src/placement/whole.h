@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "gpu/device.h"
 
-namespace drover::placement {
+namespace drover::placement::whole {
 
 struct Request {
   int gpus = 0;
@@ -52,4 +52,4 @@ Reasons shortages(const Node& node, const Usage& usage, const Request& request);
 /// An error when the request could not be met even by an empty machine.
 Status possible(const Node& node, const Request& request);
 
-}  // namespace drover::placement
+}  // namespace drover::placement::whole

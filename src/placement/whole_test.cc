@@ -1,8 +1,8 @@
-#include "placement/placement.h"
+#include "placement/whole.h"
 
 #include <gtest/gtest.h>
 
-namespace drover::placement {
+namespace drover::placement::whole {
 namespace {
 
 Node node_with_links(const std::vector<std::vector<int>>& nvlinks) {
@@ -57,4 +57,4 @@ TEST(Placement, SaysWhatCanNeverBe) {
 }
 
 }  // namespace
-}  // namespace drover::placement
+}  // namespace drover::placement::whole

@@ -1,0 +1,77 @@
+#pragma once
+
+// Nodes, what of them is taken, and where the next request goes. Deterministic: the same calls in the same
+// order give the same answers. A value: copies share what does not change, so a copy for a thought experiment
+// is cheap. Not thread safe. The cost of a decision depends on what has changed since the last one like it,
+// not on the number of nodes.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "placement/decision.h"
+#include "placement/node.h"
+#include "placement/request.h"
+
+namespace drover::placement {
+
+/// Which of several nodes that fit.
+enum class NodePolicy {
+  kPack,           ///< the one that is left with the least, so that others stay whole (K12)
+  kSpread,         ///< the one that is left with the most
+  kFragmentation,  ///< the one where the least of what typical requests could use is lost: fragmentation.h
+};
+
+/// What is free on one node.
+struct Free {
+  int gpus = 0;                ///< whole and fit
+  std::int64_t gpu_milli = 0;  ///< over all fit GPUs
+  std::int64_t milli_cpus = 0;
+  std::uint64_t memory_bytes = 0;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(NodePolicy policy = NodePolicy::kPack);
+  Cluster(const Cluster&);
+  Cluster& operator=(const Cluster&);
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) noexcept;
+  ~Cluster();
+
+  /// Adds the node, or replaces the one of that name: what is allocated on it stays, found again by UUID,
+  /// also when the device is no longer listed.
+  void set_node(Node node);
+  /// kConflict while something is allocated on it.
+  Status remove_node(const std::string& name);
+  const Node* node(const std::string& name) const;
+  std::vector<std::string> nodes() const;  ///< names, in order of addition
+  /// What is allocated on a node may be more than it has, after it shrank: then 0.
+  Free free(const std::string& node) const;
+
+  /// Where a valid request would go now. Changes nothing that can be seen.
+  Answer place(const Request& request);
+  /// The same on one node only.
+  Answer place_on(const std::string& node, const Request& request);
+  /// An error when not even the empty cluster, without cordons and with all GPUs fit, could hold the request.
+  Status possible(const Request& request) const;
+
+  /// Takes it. kConflict when the id is taken already or a device, share, CPU or memory is not free: then
+  /// nothing changed.
+  Status allocate(const std::string& id, const Request& request, const Decision& decision);
+  /// Takes what a journal says is taken, without asking whether it is free: after a restart a node may have
+  /// shrunk, and its work still runs.
+  void restore(const std::string& id, const Request& request, const Decision& decision);
+  /// Unknown ids are harmless. The GPUs of a group are free when its last container is released.
+  void release(const std::string& id);
+  const Decision* find(const std::string& id) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drover::placement

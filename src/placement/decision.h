@@ -1,0 +1,83 @@
+#pragma once
+
+// What placement answers: where, or why not. Values.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace drover::placement {
+
+/// A GPU, or a part of one.
+struct Grant {
+  std::string uuid;
+  int milli = 1000;                ///< of 1000
+  std::uint64_t memory_bytes = 0;  ///< of the GPU's memory; 0 when its size is unknown
+
+  bool operator==(const Grant&) const = default;
+};
+
+struct Decision {
+  std::string node;
+  std::vector<Grant> gpus;        ///< in the order of the node's indices
+  std::vector<int> cpus;          ///< those it is pinned to, ascending; empty: it floats
+  std::vector<std::string> nics;  ///< of the same NUMA nodes, when the request wished for one
+
+  bool operator==(const Decision&) const = default;
+};
+
+/// In what something was short.
+enum class Dimension {
+  kCordon,
+  kAttribute,
+  kGpuCount,  ///< the node has too few GPUs at all
+  kModel,
+  kGpuMemory,
+  kComputeCapability,
+  kEcc,
+  kDriver,
+  kUnfit,  ///< GPUs that nobody gets now: their health
+  kFreeGpus,
+  kShare,  ///< no GPU has so much left
+  kInterconnect,
+  kDifferentModels,
+  kCpuAffinity,
+  kNic,
+  kCpus,
+  kMemory,
+  kGroup,  ///< the GPUs of its group are on a node that has no room
+  kGang,   ///< some members fit, not all at once
+  kQuota,
+  kQueueLimit,
+  kOrder,       ///< it stands behind others
+  kPreemption,  ///< it waits for the end of work that makes room for it
+};
+
+/// One reason. `text` is a clause without the count of nodes: "has no model A100".
+struct Reason {
+  Dimension dimension{};
+  int nodes = 0;  ///< how many nodes it is true of; 0 when it is not about nodes
+  std::string text;
+
+  bool operator==(const Reason&) const = default;
+};
+
+/// Each node is counted once, under the first dimension (in the order of the enum) that keeps the request
+/// off it. So the counts sum up to `nodes`.
+struct Reasons {
+  int nodes = 0;  ///< that were looked at
+  std::vector<Reason> list;
+  std::vector<std::string>
+      remedies;  ///< what would make it fit: "ask for 1 GPU", "wait for 2 GPUs of node-3"
+
+  bool operator==(const Reasons&) const = default;
+};
+
+/// "4 nodes: 2 have no model A100, 1 lacks …, 1 is cordoned"; the reasons that are not about nodes follow,
+/// one entry each. On a cluster of one node the count is left out. Never empty for a Reasons that is not.
+std::vector<std::string> describe(const Reasons& reasons);
+
+using Answer = std::variant<Decision, Reasons>;
+
+}  // namespace drover::placement

@@ -1,0 +1,51 @@
+#pragma once
+
+// Which devices of one node: the exact optimum, found in microseconds for every number of up to 16 free
+// devices. Pure; deterministic; thread safe.
+//
+// Larger first, in this order:
+//   1. NVLinks over all pairs of the chosen;
+//   2. NVLinks of their weakest pair;
+//   3. nearness over PCIe over all pairs (none where levels are unknown);
+//   4. preferred locality that is met: CPUs on their NUMA nodes only when cpu_affinity says so, then devices
+//   in `preferred`;
+//   5. what is left for the next request: NVLinks, then nearness, over all pairs of `free` that are not
+//   chosen
+//      (MAPA's preserved bandwidth);
+//   6. fewest NUMA nodes; then the lowest indices.
+// A requirement (minimum, required affinity) is a condition, not a score.
+
+#include <bitset>
+#include <optional>
+#include <vector>
+
+#include "placement/request.h"
+#include "placement/wiring.h"
+
+namespace drover::placement {
+
+/// So many devices out of `allowed`.
+struct ClaimMask {
+  int count = 0;
+  DeviceMask allowed = 0;
+};
+
+/// Bit i is the i-th of Wiring::numa_nodes(); sets of more than 8 NUMA nodes are not told apart.
+using NumaMask = std::uint8_t;
+
+struct DeviceWish {
+  std::vector<ClaimMask> claims;      ///< may overlap; each device serves one
+  DeviceMask free = 0;                ///< all that are free, also those that no claim allows
+  std::vector<DeviceMask> exclusive;  ///< at most one device out of each of these
+  Interconnect minimum;               ///< of every pair
+  Wish cpu_affinity = Wish::kNone;
+  std::bitset<256> cpus_suffice;  ///< [numa]: those NUMA nodes together have the CPUs that are wanted
+  DeviceMask preferred = 0;       ///< devices with a NIC near, when one is preferred
+};
+
+/// The best set, or none when no set satisfies.
+std::optional<DeviceMask> choose(const Wiring& wiring, const DeviceWish& wish);
+
+NumaMask numa_of(const Wiring& wiring, DeviceMask devices);
+
+}  // namespace drover::placement

@@ -1,0 +1,32 @@
+#pragma once
+
+// A machine as placement sees it: its devices, how they are wired, and what else it offers. A value, made by
+// discovery, by a Kubernetes node or by a benchmark. Devices are named by UUID; `inventory.links` has NVLinks
+// and PCIe levels of every pair.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/host.h"
+
+namespace drover::placement {
+
+struct Node {
+  std::string name;
+  gpu::Inventory inventory;
+  std::vector<gpu::NumaNode> numa;  ///< with their CPUs; empty when unknown
+  std::vector<gpu::Nic> nics;
+  std::int64_t milli_cpus = 0;
+  std::uint64_t memory_bytes = 0;
+  /// What work may ask for by name (M9): "rack" → {"r7"}, "cpu" → {"x86-64-v3", "avx512f"} (Q3).
+  std::map<std::string, std::vector<std::string>> attributes;
+  std::string cordoned;  ///< why it takes no new work, in words; empty when it does
+
+  bool operator==(const Node&) const = default;
+};
+
+}  // namespace drover::placement

@@ -1,0 +1,82 @@
+#pragma once
+
+// The rules of sharing: hierarchical queues, what each is sure of and what it may hold at most, and hard
+// quotas of users and namespaces (K9). Values; pure.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::placement {
+
+struct Amounts {
+  std::int64_t gpu_milli = 0;  ///< 1000 = one whole GPU; a share by memory counts in thousandths, rounded up
+  std::int64_t milli_cpus = 0;
+  std::uint64_t memory_bytes = 0;
+
+  bool operator==(const Amounts&) const = default;
+};
+
+/// What is absent is not limited.
+struct Limits {
+  std::optional<std::int64_t> gpu_milli;
+  std::optional<std::int64_t> milli_cpus;
+  std::optional<std::uint64_t> memory_bytes;
+
+  bool operator==(const Limits&) const = default;
+};
+
+/// A queue is named by its path: "research/vision" is a child of "research". What a queue holds counts for
+/// all its ancestors too. Jobs may stand in any queue, also one with children.
+struct Queue {
+  std::string path;
+  Limits limit;      ///< never exceeded at any instant
+  Limits guarantee;  ///< lent to others while it is idle, and reclaimed from them when it is wanted
+  int weight = 1;    ///< among its siblings, in dominant-resource fairness; ≥ 1
+  std::vector<std::string> users;  ///< who may use it and its children; empty: whoever may use its parent
+
+  bool operator==(const Queue&) const = default;
+};
+
+enum class SubjectKind { kUser, kNamespace };
+
+struct Subject {
+  SubjectKind kind = SubjectKind::kUser;
+  std::string name;
+
+  auto operator<=>(const Subject&) const = default;
+};
+
+/// A hard quota, over all queues.
+struct Quota {
+  Subject subject;
+  Limits limit;
+  std::optional<int> max_priority;  ///< users only: the highest priority that they may ask for; absent: 0
+
+  bool operator==(const Quota&) const = default;
+};
+
+/// The queue of those who name none. It always exists, without limits unless somebody set them.
+inline constexpr std::string_view kDefaultQueue = "default";
+
+struct Rules {
+  std::map<std::string, Queue> queues;  ///< by path; parents that nobody defined exist without limits
+  std::map<Subject, Quota> quotas;
+
+  bool operator==(const Rules&) const = default;
+};
+
+/// Names are 1 to 64 of [A-Za-z0-9._-] per level, at most 8 levels; amounts are not negative; a guarantee is
+/// not above the limit, and the guarantees of children are together not above that of their parent, where it
+/// has one. The error's path names the field: "/queues/research~1vision/guarantee".
+Status validate(const Rules& rules);
+
+/// Whether `user` may put work into `queue`; kNotFound lists the queues that exist, kPermissionDenied.
+Status may_use(const Rules& rules, const std::string& queue, const std::string& user);
+
+}  // namespace drover::placement
