@@ -32,7 +32,7 @@ workload::Task task(const std::string& id, int gpus) {
   result.id = id;
   result.name = id;
   result.command = {"true"};
-  result.resources.gpus = gpus;
+  if (gpus > 0) result.resources.gpus = {{gpus, {}}};
   return result;
 }
 
@@ -249,7 +249,7 @@ TEST(Controller, PropertyNoGpuTwiceAndARestartRecoversExactly) {
       std::vector<TaskRecord> journal;
       for (const auto& [id, record] : machine.state.tasks) {
         if (owns_resources(record.state)) {
-          RC_ASSERT(record.gpus.size() == static_cast<std::size_t>(record.task.resources.gpus));
+          RC_ASSERT(record.gpus.size() == static_cast<std::size_t>(record.task.resources.gpu_count()));
           for (const auto& uuid : record.gpus) RC_ASSERT(owned.insert(uuid).second);
         }
         if (const auto old = before.find(id); old != before.end() && is_final(old->second.state))

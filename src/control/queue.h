@@ -12,7 +12,7 @@
 namespace drover::control {
 
 inline placement::whole::Request request_of(const workload::Task& task) {
-  return {task.resources.gpus, task.resources.milli_cpus, task.resources.memory_bytes};
+  return {task.resources.gpu_count(), task.resources.milli_cpus, task.resources.memory_bytes};
 }
 
 inline void add_usage(placement::whole::Usage& usage, const TaskRecord& record) {

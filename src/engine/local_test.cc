@@ -126,7 +126,7 @@ class LocalEngineTest : public testing::Test {
     workload::TaskRequest request;
     request.task.name = "job";
     request.task.command = {"true"};
-    request.task.resources.gpus = gpus;
+    if (gpus > 0) request.task.resources.gpus = {{gpus, {}}};
     request.user = std::move(user);
     Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
     engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });

@@ -69,7 +69,7 @@ Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, cons
     auto waiting = control::waiting_reasons(state_);
     for (auto& reason : waiting[record.task.id]) lines.push_back(std::move(reason));
     for (const auto& device : state_.node.inventory.devices)
-      if (record.task.resources.gpus > 0 && !device.unfit.empty())
+      if (!record.task.resources.gpus.empty() && !device.unfit.empty())
         lines.push_back(
             fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
   } else if (!record.reason.empty()) {

@@ -10,12 +10,6 @@
 
 namespace drover::placement {
 
-enum class Arrangement {
-  kPack,    ///< on as few nodes as can be
-  kSpread,  ///< no two on one node; refused when there are too few nodes
-  kAny,     ///< wherever the cluster's policy puts them
-};
-
 struct Gang {
   std::vector<Request> members;  ///< by rank; not empty
   Arrangement arrangement = Arrangement::kPack;

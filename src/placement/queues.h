@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workload/task.h"
 
 namespace drover::placement {
 
@@ -62,7 +63,7 @@ struct Quota {
 };
 
 /// The queue of those who name none. It always exists, without limits unless somebody set them.
-inline constexpr std::string_view kDefaultQueue = "default";
+inline constexpr std::string_view kDefaultQueue = workload::kDefaultQueue;
 
 struct Rules {
   std::map<std::string, Queue> queues;  ///< by path; parents that nobody defined exist without limits

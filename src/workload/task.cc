@@ -122,7 +122,7 @@ void decode_common(Decoder& decoder, const json& value, Task& task) {
   task.working_directory = decoder.string("working_directory").value_or("");
   task.read_only = decoder.boolean("read_only").value_or(false);
   task.labels = decoder.string_map("labels").value_or(std::map<std::string, std::string>{});
-  task.resources.gpus = decode_gpus(decoder);
+  if (const int gpus = decode_gpus(decoder); gpus > 0) task.resources.gpus = {{gpus, {}}};
   if (const auto cpus = decoder.number("cpus", 0.001, kMaxMilliCpus / 1e3))
     task.resources.milli_cpus = static_cast<std::int64_t>(*cpus * 1000 + 0.5);
   if (const auto memory = decode_memory(decoder, value)) task.resources.memory_bytes = *memory;
@@ -162,7 +162,7 @@ json encode(const Task& task) {
                 {"user", encode_user(task.user)},
                 {"owner", task.owner},
                 {"read_only", task.read_only},
-                {"gpus", task.resources.gpus},
+                {"gpus", task.resources.gpu_count()},
                 {"cpus", static_cast<double>(task.resources.milli_cpus) / 1000},
                 {"memory", task.resources.memory_bytes},
                 {"grace_ms", task.grace.count()},

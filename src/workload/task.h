@@ -12,16 +12,26 @@
 
 #include "base/result.h"
 #include "base/users.h"
+#include "workload/resources.h"
 
 namespace drover::workload {
 
-struct Resources {
-  int gpus = 0;                    ///< whole GPUs
-  std::int64_t milli_cpus = 1000;  ///< thousandths of a CPU; also the weight under contention
-  std::uint64_t memory_bytes = 1ULL << 30;
+/// What makes a task a member of a gang: all its members start together or not at all, and end together
+/// (K11).
+struct GangMembership {
+  std::string id;  ///< made by the daemon; the members' own ids are "<id>-<rank>"
+  int rank = 0;    ///< 0 … size - 1
+  int size = 1;
+  Arrangement arrangement = Arrangement::kPack;
 
-  bool operator==(const Resources&) const = default;
+  bool operator==(const GangMembership&) const = default;
 };
+
+/// The queue of those who name none.
+inline constexpr const char* kDefaultQueue = "default";
+
+inline constexpr int kMinPriority = -1000;
+inline constexpr int kMaxPriority = 1000;
 
 struct Task {
   std::string id;                    ///< unique for ever; made by the daemon
@@ -33,7 +43,11 @@ struct Task {
   User user;                      ///< whom it runs as
   uid_t owner = 0;                ///< who asked for it
   bool read_only = false;         ///< root file system
-  Resources resources;
+  Resources resources{.milli_cpus = 1000, .memory_bytes = 1ULL << 30};
+  std::string queue = kDefaultQueue;  ///< path: "research/vision"
+  std::string name_space;             ///< "namespace" outside of C++; "" for none
+  int priority = 0;                   ///< kMinPriority … kMaxPriority; higher goes first
+  std::optional<GangMembership> gang;
   std::optional<std::chrono::milliseconds> timeout;  ///< then it is stopped
   std::chrono::milliseconds grace{10'000};           ///< between SIGTERM and SIGKILL
   std::map<std::string, std::string> labels;
@@ -50,6 +64,12 @@ struct TaskRequest {
   std::optional<std::string> user;
 };
 Result<TaskRequest> decode_task_request(const nlohmann::json& body);
+
+/// Several tasks at once or none. One member alone is a gang too: it is told its rank.
+struct GangRequest {
+  std::vector<TaskRequest> members;  ///< by rank; not empty; `gang` of their tasks is left empty
+  Arrangement arrangement = Arrangement::kPack;
+};
 
 /// A task as stored in the journal and as shown by the API; decode_task(encode(task)) == task.
 nlohmann::json encode(const Task& task);

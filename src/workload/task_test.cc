@@ -7,6 +7,12 @@
 namespace drover::workload {
 namespace {
 
+Resources whole_gpus(int count, std::int64_t milli_cpus, std::uint64_t memory_bytes) {
+  Resources resources{.milli_cpus = milli_cpus, .memory_bytes = memory_bytes};
+  if (count > 0) resources.gpus = {{count, {}}};
+  return resources;
+}
+
 using nlohmann::json;
 using namespace std::chrono_literals;
 
@@ -19,7 +25,7 @@ TEST(TaskRequest, HasDefaults) {
   const auto request = decode_task_request({{"command", {"/usr/bin/python3", "train.py"}}});
   ASSERT_TRUE(request) << to_string(request.error());
   EXPECT_EQ(request->task.name, "python3");
-  EXPECT_EQ(request->task.resources, (Resources{0, 1000, 1ULL << 30}));
+  EXPECT_EQ(request->task.resources, whole_gpus(0, 1000, 1ULL << 30));
   EXPECT_EQ(request->task.grace, 10s);
   EXPECT_FALSE(request->user);
 }
@@ -32,7 +38,7 @@ TEST(TaskRequest, TakesEveryField) {
   ASSERT_TRUE(request) << to_string(request.error());
   const auto& task = request->task;
   EXPECT_EQ(task.image, "oci:/x:y");
-  EXPECT_EQ(task.resources, (Resources{2, 500, 2ULL << 30}));
+  EXPECT_EQ(task.resources, whole_gpus(2, 500, 2ULL << 30));
   EXPECT_EQ(task.timeout, 3600s);
   EXPECT_EQ(request->user, "alice");
   EXPECT_EQ(decode_task_request({{"command", {"a"}}, {"memory", 8 << 20}})->task.resources.memory_bytes,
@@ -75,7 +81,7 @@ TEST(Task, ReadsBackWhatItWrote) {
   task.environment = {{"A", "1"}};
   task.user = {1000, 1001, {4, 27}, "alice", "/home/alice"};
   task.owner = 1000;
-  task.resources = {3, 1500, 123456789};
+  task.resources = whole_gpus(3, 1500, 123456789);
   task.timeout = 90s;
   task.labels = {{"k", "v"}};
   const auto read_back = decode_task(encode(task));

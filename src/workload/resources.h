@@ -1,0 +1,98 @@
+#pragma once
+
+// What one container is given: so many GPUs of a kind, CPUs, memory, and what they must be like. Values; the
+// same types are what people write, what the journal keeps and what placement decides on.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/device.h"
+
+namespace drover::workload {
+
+/// What a GPU must be like; every field that is set must hold (K4).
+struct DeviceFilter {
+  /// Any of these: a whole word, or several, of the model's name, in any case: "a100" is in
+  /// "NVIDIA A100-SXM4-80GB", "A10" is not.
+  std::vector<std::string> models;
+  std::uint64_t min_memory_bytes = 0;
+  std::optional<gpu::ComputeCapability> min_compute_capability;
+  std::optional<bool> ecc;
+  std::string min_driver;  ///< "535.104"; compared number by number
+
+  bool operator==(const DeviceFilter&) const = default;
+};
+
+/// So many GPUs of one kind: "2 × A100" and "1 × T4" are two claims of one request.
+struct DeviceClaim {
+  int count = 0;
+  DeviceFilter filter;
+
+  bool operator==(const DeviceClaim&) const = default;
+};
+
+/// How much of each GPU (K5). By memory when `memory_bytes` is set, else in thousandths; 1000 is the whole.
+/// A share by thousandths holds as much of the memory, rounded down; a share by memory holds as many
+/// thousandths, rounded down. On one GPU neither sum may pass what it has, so both are exact.
+struct Share {
+  int milli = 1000;
+  std::uint64_t memory_bytes = 0;
+
+  bool whole() const { return memory_bytes == 0 && milli == 1000; }
+  bool operator==(const Share&) const = default;
+};
+
+/// The weakest pair of the chosen GPUs is at least this near (K10): so many NVLinks, or a PCIe level.
+struct Interconnect {
+  int min_nvlinks = 0;
+  gpu::PcieLevel max_pcie =
+      gpu::PcieLevel::kUnknown;  ///< kUnknown: any; ignored for pairs with enough NVLinks
+
+  bool asks() const { return min_nvlinks > 0 || max_pcie != gpu::PcieLevel::kUnknown; }
+  bool operator==(const Interconnect&) const = default;
+};
+
+/// How much a wish weighs.
+enum class Wish {
+  kNone,
+  kPrefer,   ///< decides between choices that are equal otherwise
+  kRequire,  ///< no placement without it
+};
+
+/// The node has this attribute with one of these values (M9, Q3).
+struct AttributeConstraint {
+  std::string name;
+  std::vector<std::string> any_of;
+
+  bool operator==(const AttributeConstraint&) const = default;
+};
+
+struct Resources {
+  std::vector<DeviceClaim> gpus;  ///< none: CPU-only
+  bool different_models = false;  ///< no two of its GPUs are of one model
+  Share share;
+  Interconnect interconnect;          ///< a minimum; without one the best is taken all the same
+  Wish cpu_affinity = Wish::kPrefer;  ///< CPUs of the NUMA nodes of its GPUs
+  Wish nic = Wish::kNone;             ///< a NIC on the NUMA node of its GPUs
+  std::int64_t milli_cpus = 0;        ///< thousandths of a CPU; also the weight under contention
+  std::uint64_t memory_bytes = 0;
+  std::vector<AttributeConstraint> attributes;
+  /// Containers of one group share one set of GPUs (K6): the first that is placed chooses them, the others
+  /// get the same ones, on the same node, and add only their CPUs and memory. "" is no group.
+  std::string group;
+
+  int gpu_count() const;  ///< sum of the claims; at most INT_MAX, whatever they say
+
+  bool operator==(const Resources&) const = default;
+};
+
+/// How the members of a gang lie on the nodes.
+enum class Arrangement {
+  kPack,    ///< on as few nodes as can be
+  kSpread,  ///< no two on one node; refused when there are too few nodes
+  kAny,     ///< wherever the cluster's policy puts them
+};
+
+}  // namespace drover::workload
