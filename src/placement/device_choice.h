@@ -30,7 +30,8 @@ struct ClaimMask {
   DeviceMask allowed = 0;
 };
 
-/// Bit i is the i-th of Wiring::numa_nodes(); sets of more than 8 NUMA nodes are not told apart.
+/// Bit i is the i-th of Wiring::numa_nodes(). A node beyond the eighth has no bit: its devices count as
+/// devices of which the NUMA node is unknown.
 using NumaMask = std::uint8_t;
 
 struct DeviceWish {
@@ -43,9 +44,13 @@ struct DeviceWish {
   DeviceMask preferred = 0;       ///< devices with a NIC near, when one is preferred
 };
 
-/// The best set, or none when no set satisfies.
+/// The best set, or none when no set satisfies. Claims for no device at all are met by the empty set.
 std::optional<DeviceMask> choose(const Wiring& wiring, const DeviceWish& wish);
 
 NumaMask numa_of(const Wiring& wiring, DeviceMask devices);
+
+/// Whether a pair that is joined so satisfies the minimum: enough NVLinks, or near enough over PCIe. Any
+/// NVLink is nearer than PCIe, so one is enough where only a PCIe level is asked for.
+bool near_enough(const gpu::Link& link, const Interconnect& minimum);
 
 }  // namespace drover::placement

@@ -1,0 +1,277 @@
+#include "placement/device_choice.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <set>
+#include <tuple>
+
+namespace drover::placement {
+namespace {
+
+using gpu::Link;
+using gpu::PcieLevel;
+using Links = std::vector<std::vector<Link>>;
+using NumaNodes = std::vector<std::optional<int>>;
+
+Links links_of(const std::vector<std::vector<int>>& nvlinks) {
+  Links links;
+  for (const auto& row : nvlinks) {
+    auto& made = links.emplace_back();
+    for (const int count : row) made.push_back({count, PcieLevel::kUnknown});
+  }
+  return links;
+}
+
+DeviceMask all_of(int devices) {
+  return devices == kMaxDevices ? ~DeviceMask{0} : (DeviceMask{1} << devices) - 1;
+}
+
+DeviceWish any(int count, DeviceMask free) {
+  DeviceWish wish;
+  wish.claims = {{count, free}};
+  wish.free = free;
+  return wish;
+}
+
+DeviceMask mask(std::initializer_list<int> devices) {
+  DeviceMask set = 0;
+  for (const int device : devices) set |= DeviceMask{1} << device;
+  return set;
+}
+
+// NVIDIA DGX-1 with V100: a hybrid cube mesh; four devices a socket.
+const Links kDgx1 = links_of({{0, 1, 1, 2, 2, 0, 0, 0},
+                              {1, 0, 2, 1, 0, 2, 0, 0},
+                              {1, 2, 0, 2, 0, 0, 1, 0},
+                              {2, 1, 2, 0, 0, 0, 0, 1},
+                              {2, 0, 0, 0, 0, 1, 1, 2},
+                              {0, 2, 0, 0, 1, 0, 2, 1},
+                              {0, 0, 1, 0, 1, 2, 0, 2},
+                              {0, 0, 0, 1, 2, 1, 2, 0}});
+const NumaNodes kTwoSockets = {0, 0, 0, 0, 1, 1, 1, 1};
+
+TEST(DeviceChoiceTest, TakesTheMostNvLinksAndKeepsTheRestStrong) {
+  const Wiring wiring(kDgx1, kTwoSockets);
+  EXPECT_EQ(choose(wiring, any(4, all_of(8))), mask({0, 1, 2, 3}));
+  EXPECT_EQ(choose(wiring, any(2, mask({0, 1, 4, 5, 6}))), mask({0, 4}));
+  EXPECT_EQ(choose(wiring, any(8, all_of(8))), all_of(8));
+  EXPECT_EQ(choose(wiring, any(5, mask({0, 1, 2, 3}))), std::nullopt);
+}
+
+TEST(DeviceChoiceTest, OneDeviceDoesNotBreakAPairThatTheNextRequestCouldUse) {
+  const Wiring wiring(links_of({{0, 2, 0}, {2, 0, 0}, {0, 0, 0}}), {0, 0, 0});
+  EXPECT_EQ(choose(wiring, any(1, all_of(3))), mask({2}));
+}
+
+TEST(DeviceChoiceTest, WeakestPairDecidesBetweenEqualSums) {
+  // 0-1-2: 3 + 3 + 0; 3-4-5: 2 + 2 + 2.
+  std::vector<std::vector<int>> nvlinks(6, std::vector<int>(6, 0));
+  const auto join = [&](std::size_t a, std::size_t b, int count) { nvlinks[a][b] = nvlinks[b][a] = count; };
+  join(0, 1, 3), join(1, 2, 3), join(3, 4, 2), join(3, 5, 2), join(4, 5, 2);
+  EXPECT_EQ(choose(Wiring(links_of(nvlinks), {0, 0, 0, 0, 0, 0}), any(3, all_of(6))), mask({3, 4, 5}));
+}
+
+TEST(DeviceChoiceTest, NearnessOverPcieDecidesWithoutNvLinks) {
+  auto links = Links(3, std::vector<Link>(3, {0, PcieLevel::kAcross}));
+  links[0][2].pcie = links[2][0].pcie = PcieLevel::kSwitch;
+  EXPECT_EQ(choose(Wiring(links, {0, 1, 0}), any(2, all_of(3))), mask({0, 2}));
+}
+
+TEST(DeviceChoiceTest, StaysOnOneNumaNodeWhenNothingElseDecides) {
+  const Wiring wiring(links_of(std::vector<std::vector<int>>(4, std::vector<int>(4, 6))), {0, 1, 0, 1});
+  EXPECT_EQ(choose(wiring, any(2, all_of(4))), mask({0, 2}));
+}
+
+TEST(DeviceChoiceTest, PreferredLocalityBreaksTiesAndRequiredLocalityBinds) {
+  const Wiring wiring(links_of(std::vector<std::vector<int>>(4, std::vector<int>(4, 6))), {0, 0, 1, 1});
+  auto wish = any(2, all_of(4));
+  wish.preferred = mask({3});
+  EXPECT_EQ(choose(wiring, wish), mask({2, 3}));
+  wish.cpu_affinity = Wish::kPrefer;
+  wish.cpus_suffice.set(0b01);
+  EXPECT_EQ(choose(wiring, wish), mask({0, 1}));
+  wish.cpu_affinity = Wish::kRequire;
+  wish.free = mask({1, 2, 3});
+  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+}
+
+TEST(DeviceChoiceTest, PreferredLocalityNeverCostsALink) {
+  const Wiring wiring(links_of({{0, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, 2}, {0, 0, 2, 0}}), {0, 0, 1, 1});
+  auto wish = any(2, all_of(4));
+  wish.preferred = mask({0, 1});
+  wish.cpu_affinity = Wish::kPrefer;
+  wish.cpus_suffice.set(0b01);
+  EXPECT_EQ(choose(wiring, wish), mask({2, 3}));
+}
+
+TEST(DeviceChoiceTest, MinimumBindsEveryPair) {
+  const Wiring wiring(kDgx1, kTwoSockets);
+  auto wish = any(3, all_of(8));
+  wish.minimum.min_nvlinks = 1;
+  EXPECT_EQ(choose(wiring, wish), mask({0, 2, 3}));
+  wish.minimum.min_nvlinks = 2;
+  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+}
+
+TEST(DeviceChoiceTest, AnyNvLinkIsNearerThanPcie) {
+  EXPECT_TRUE(near_enough({0, PcieLevel::kUnknown}, {}));
+  EXPECT_TRUE(near_enough({1, PcieLevel::kAcross}, {0, PcieLevel::kSwitch}));
+  EXPECT_TRUE(near_enough({0, PcieLevel::kSameBoard}, {2, PcieLevel::kSwitch}));
+  EXPECT_FALSE(near_enough({1, PcieLevel::kSwitches}, {2, PcieLevel::kSwitch}));
+  EXPECT_FALSE(near_enough({1, PcieLevel::kSameBoard}, {2, PcieLevel::kUnknown}));
+  EXPECT_FALSE(near_enough({0, PcieLevel::kUnknown}, {0, PcieLevel::kAcross}));
+}
+
+TEST(DeviceChoiceTest, EachDeviceServesOneClaim) {
+  const Wiring wiring(kDgx1, kTwoSockets);
+  DeviceWish wish;
+  wish.free = all_of(8);
+  wish.claims = {{1, mask({0, 1})}, {1, mask({0})}, {1, mask({6, 7})}};
+  EXPECT_EQ(choose(wiring, wish), mask({0, 1, 6}));
+  wish.claims = {{2, mask({0, 1})}, {1, mask({0})}};
+  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+}
+
+TEST(DeviceChoiceTest, TakesAtMostOneOfAnExclusiveSet) {
+  const Wiring wiring(kDgx1, kTwoSockets);
+  auto wish = any(2, all_of(8));
+  wish.exclusive = {all_of(4), all_of(8) & ~all_of(4)};
+  EXPECT_EQ(choose(wiring, wish), mask({0, 4}));
+  wish.claims.front().count = 3;
+  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+}
+
+// ---- against the definition ----
+
+struct Machine {
+  Links links;
+  NumaNodes numa;
+};
+
+/// Larger is better, in the order of device_choice.h; the last fields are negative or reversed.
+using Rank = std::tuple<long, int, long, bool, int, long, long, int>;
+
+struct PairSums {
+  long nvlinks = 0;
+  long nearness = 0;
+  int weakest = 1 << 20;
+};
+
+PairSums sums_of(const Machine& machine, DeviceMask set) {
+  PairSums sums;
+  for (std::size_t a = 0; a < machine.links.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      if ((set >> a & set >> b & 1U) == 0) continue;
+      const auto& link = machine.links[a][b];
+      sums.nvlinks += link.nvlinks;
+      sums.weakest = std::min(sums.weakest, link.nvlinks);
+      if (link.pcie != PcieLevel::kUnknown) sums.nearness += 7 - static_cast<int>(link.pcie);
+    }
+  return sums;
+}
+
+bool can_serve(const std::vector<ClaimMask>& claims, std::size_t claim, int served, DeviceMask set) {
+  if (claim == claims.size()) return set == 0;
+  if (served == claims[claim].count) return can_serve(claims, claim + 1, 0, set);
+  for (DeviceMask rest = set & claims[claim].allowed; rest != 0; rest &= rest - 1)
+    if (can_serve(claims, claim, served + 1, set & ~(rest & -rest))) return true;
+  return false;
+}
+
+bool allowed(const Machine& machine, const DeviceWish& wish, DeviceMask set) {
+  if ((set & ~wish.free) != 0 || !can_serve(wish.claims, 0, 0, set)) return false;
+  for (const auto exclusive : wish.exclusive)
+    if (std::popcount(set & exclusive) > 1) return false;
+  for (std::size_t a = 0; a < machine.links.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if ((set >> a & set >> b & 1U) != 0 && !near_enough(machine.links[a][b], wish.minimum)) return false;
+  return true;
+}
+
+std::optional<DeviceMask> by_definition(const Machine& machine, const DeviceWish& wish) {
+  std::optional<DeviceMask> best;
+  Rank best_rank;
+  const auto first_differs_in = [](DeviceMask a, DeviceMask b) { return (a ^ b) & -(a ^ b); };
+  for (DeviceMask set = 0; set < DeviceMask{1} << machine.links.size(); ++set) {
+    if (!allowed(machine, wish, set)) continue;
+    const auto sums = sums_of(machine, set);
+    const auto left = sums_of(machine, wish.free & ~set);
+    std::set<int> nodes;
+    for (std::size_t i = 0; i < machine.numa.size(); ++i)
+      if ((set >> i & 1U) != 0 && machine.numa[i]) nodes.insert(*machine.numa[i]);
+    std::set<int> known;
+    for (const auto& node : machine.numa)
+      if (node) known.insert(*node);
+    std::size_t numa = 0;
+    for (const int node : nodes) numa |= 1U << std::distance(known.begin(), known.find(node));
+    const bool near = wish.cpu_affinity != Wish::kNone && set != 0 && wish.cpus_suffice[numa];
+    if (wish.cpu_affinity == Wish::kRequire && set != 0 && !near) continue;
+    const Rank rank{sums.nvlinks,
+                    sums.weakest,
+                    sums.nearness,
+                    near,
+                    std::popcount(set & wish.preferred),
+                    left.nvlinks,
+                    left.nearness,
+                    -static_cast<int>(nodes.size())};
+    if (!best || rank > best_rank || (rank == best_rank && (set & first_differs_in(set, *best)) != 0)) {
+      best = set;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
+Machine any_machine(int devices) {
+  // Few values, so that much ties; sometimes one value, as behind switches.
+  const auto most = *rc::gen::element(0, 1, 2, 6);
+  const auto least = *rc::gen::element(0, most);
+  const auto nearest = *rc::gen::element(PcieLevel::kSameBoard, PcieLevel::kHostBridge, PcieLevel::kUnknown);
+  const auto nodes = *rc::gen::inRange(1, 4);
+  const auto size = static_cast<std::size_t>(devices);
+  Machine machine{Links(size, std::vector<Link>(size, {0, PcieLevel::kSameDevice})), {}};
+  for (std::size_t a = 0; a < size; ++a) {
+    const auto node = *rc::gen::inRange(-1, nodes);
+    machine.numa.push_back(node < 0 ? std::nullopt : std::optional(node * 3));
+    for (std::size_t b = 0; b < a; ++b)
+      machine.links[a][b] =
+          machine.links[b][a] = {*rc::gen::inRange(least, most + 1),
+                                 static_cast<PcieLevel>(*rc::gen::inRange(
+                                     static_cast<int>(nearest), static_cast<int>(PcieLevel::kUnknown) + 1))};
+  }
+  return machine;
+}
+
+/// Not only small ones at first, as RapidCheck would.
+DeviceMask any_mask(int devices) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<DeviceMask>(0, all_of(devices) + 1));
+}
+
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyFreeDevices, ()) {
+  const auto devices = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 10));
+  const auto machine = any_machine(devices);
+  const auto wish = any(*rc::gen::inRange(0, devices + 2), any_mask(devices));
+  RC_ASSERT(choose(Wiring(machine.links, machine.numa), wish) == by_definition(machine, wish));
+}
+
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetUnderEveryWish, ()) {
+  const auto devices = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(4, 9));
+  const auto machine = any_machine(devices);
+  DeviceWish wish;
+  wish.free = any_mask(devices) | any_mask(devices);
+  for (int claims = *rc::gen::inRange(1, 4); claims > 0; --claims)
+    wish.claims.push_back({*rc::gen::inRange(1, 4), any_mask(devices) | any_mask(devices)});
+  for (int sets = *rc::gen::element(0, 0, 1, 2); sets > 0; --sets)
+    wish.exclusive.push_back(any_mask(devices) & any_mask(devices));
+  wish.minimum.min_nvlinks = *rc::gen::element(0, 0, 1, 2);
+  wish.minimum.max_pcie = *rc::gen::element(PcieLevel::kUnknown, PcieLevel::kUnknown, PcieLevel::kSameNuma);
+  wish.cpu_affinity = *rc::gen::element(Wish::kNone, Wish::kPrefer, Wish::kRequire);
+  for (std::size_t numa = 0; numa < 8; ++numa) wish.cpus_suffice[numa] = *rc::gen::arbitrary<bool>();
+  wish.preferred = any_mask(devices);
+  RC_ASSERT(choose(Wiring(machine.links, machine.numa), wish) == by_definition(machine, wish));
+}
+
+}  // namespace
+}  // namespace drover::placement
