@@ -72,12 +72,20 @@ struct Rules {
   bool operator==(const Rules&) const = default;
 };
 
+/// "research/vision" → "research" → "", the parent of all that have none.
+std::string_view parent_of(std::string_view path);
+
 /// Names are 1 to 64 of [A-Za-z0-9._-] per level, at most 8 levels; amounts are not negative; a guarantee is
 /// not above the limit, and the guarantees of children are together not above that of their parent, where it
-/// has one. The error's path names the field: "/queues/research~1vision/guarantee".
+/// has one. All mistakes at once; the error's path names the field of the first:
+/// "/queues/research~1vision/guarantee/gpu_milli", "/quotas/user:ann/max_priority".
 Status validate(const Rules& rules);
 
-/// Whether `user` may put work into `queue`; kNotFound lists the queues that exist, kPermissionDenied.
+/// Whether `user` may put work into `queue`: named on the list of the queue or of one above it, or all these
+/// lists are empty. kNotFound names the queues that exist; kPermissionDenied.
 Status may_use(const Rules& rules, const std::string& queue, const std::string& user);
+
+/// Whether `user` may ask for that priority: their quota's max_priority, 0 without one. kPermissionDenied.
+Status may_have_priority(const Rules& rules, const std::string& user, int priority);
 
 }  // namespace drover::placement

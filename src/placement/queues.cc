@@ -1,0 +1,225 @@
+#include "placement/queues.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/decode.h"
+
+namespace drover::placement {
+namespace {
+
+constexpr std::size_t kMaxName = 64;
+constexpr std::size_t kMaxLevels = 8;
+constexpr int kMaxWeight = 1'000'000;
+// Far beyond every cluster, and so small that sums over all queues cannot overflow.
+constexpr std::int64_t kMaxAmount = 1'000'000'000'000;
+constexpr std::uint64_t kMaxMemory = 1ULL << 52;
+constexpr std::size_t kQueuesNamed = 20;
+
+/// "a/b" as one part of a JSON pointer: "a~1b".
+std::string escaped(std::string_view part) {
+  std::string result;
+  for (const char c : part) result += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return result;
+}
+
+class Mistakes {
+ public:
+  void add(std::string path, std::string message, std::string hint = "") {
+    list_.push_back({ErrorKind::kInvalid, std::move(message), std::move(hint), std::move(path)});
+  }
+  Status status() const {
+    if (list_.empty()) return {};
+    auto error = join_mistakes(list_, "the rules of sharing");
+    error.path = list_.front().path;
+    return Failure(std::move(error));
+  }
+
+ private:
+  std::vector<Error> list_;
+};
+
+/// The dimensions of Limits, one by one, so that each rule is written once.
+struct Field {
+  const char* name;
+  const char* unit;
+};
+constexpr Field kGpus{"gpu_milli", "thousandths of GPUs"};
+constexpr Field kCpus{"milli_cpus", "thousandths of CPUs"};
+constexpr Field kMemory{"memory_bytes", "bytes of memory"};
+
+/// Calls visit(field, the dimension of each of the limits …).
+template <typename Visit, typename... All>
+void each_field(Visit visit, All&... limits) {
+  visit(kGpus, limits.gpu_milli...);
+  visit(kCpus, limits.milli_cpus...);
+  visit(kMemory, limits.memory_bytes...);
+}
+
+void check_amounts(const Limits& limits, const std::string& path, Mistakes& mistakes) {
+  const auto check = [&](const Field& field, const auto& value, auto highest) {
+    const auto at = path + "/" + field.name;
+    if (value && *value < decltype(highest){0})
+      mistakes.add(at, fmt::format("{} {} are less than nothing", *value, field.unit));
+    if (value && *value > highest)
+      mistakes.add(at, fmt::format("{} {} are absurdly much", *value, field.unit));
+  };
+  check(kGpus, limits.gpu_milli, kMaxAmount);
+  check(kCpus, limits.milli_cpus, kMaxAmount);
+  check(kMemory, limits.memory_bytes, kMaxMemory);
+}
+
+void check_path(const std::string& path, const std::string& at, Mistakes& mistakes) {
+  std::size_t levels = 0;
+  for (std::string_view rest = path;; ++levels) {
+    const auto slash = rest.find('/');
+    const auto name = rest.substr(0, slash);
+    const bool known_letters = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+             c == '_' || c == '-';
+    });
+    if (name.empty() || name.size() > kMaxName || !known_letters)
+      mistakes.add(
+          at, fmt::format("'{}' is not a name of a queue", path),
+          fmt::format("a name is 1 to {} letters, digits, '.', '_' or '-'; '/' stands between levels",
+                      kMaxName));
+    if (name.empty() || slash == std::string_view::npos) break;
+    rest.remove_prefix(slash + 1);
+  }
+  if (levels >= kMaxLevels)
+    mistakes.add(at, fmt::format("'{}' has {} levels", path, levels + 1),
+                 fmt::format("at most {} are possible", kMaxLevels));
+}
+
+void check_users(const std::vector<std::string>& users, const std::string& at, Mistakes& mistakes) {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    const auto path = fmt::format("{}/{}", at, i);
+    if (users[i].empty()) mistakes.add(path, "a user's name is empty");
+    if (!seen.insert(users[i]).second)
+      mistakes.add(path, fmt::format("the user '{}' is named twice", users[i]));
+  }
+}
+
+void check_queue(const std::string& key, const Queue& queue, Mistakes& mistakes) {
+  const auto at = "/queues/" + escaped(key);
+  check_path(key, at, mistakes);
+  if (queue.path != key)
+    mistakes.add(at + "/path", fmt::format("the queue '{}' calls itself '{}'", key, queue.path));
+  check_amounts(queue.limit, at + "/limit", mistakes);
+  check_amounts(queue.guarantee, at + "/guarantee", mistakes);
+  if (queue.weight < 1 || queue.weight > kMaxWeight)
+    mistakes.add(at + "/weight", fmt::format("a weight of {} is not possible", queue.weight),
+                 fmt::format("give 1 to {}", kMaxWeight));
+  check_users(queue.users, at + "/users", mistakes);
+}
+
+/// The guarantees of a queue's children are what it must be able to give: from the leaves up, what each
+/// parent must at least be sure of, whether somebody defined it or not.
+void check_guarantees(const Rules& rules, Mistakes& mistakes) {
+  std::map<std::string_view, Limits, std::greater<>> promised;  // children come before their parents
+  for (const auto& [path, queue] : rules.queues)
+    for (auto at = std::string_view(path); !at.empty(); at = parent_of(at)) promised[at];
+  for (auto& [path, children] : promised) {
+    const auto found = rules.queues.find(std::string(path));
+    const Queue queue = found == rules.queues.end() ? Queue{} : found->second;
+    const auto at = "/queues/" + escaped(path) + "/guarantee";
+    const auto parent = promised.find(parent_of(path));
+    Limits none;
+    each_field(
+        [&](const Field& field, auto& of_children, const auto& own, const auto& limit, auto& of_parent) {
+          if (own && of_children && *of_children > *own)
+            mistakes.add(fmt::format("{}/{}", at, field.name),
+                         fmt::format("the children of '{}' are together sure of {} {}, and it is of {}", path,
+                                     *of_children, field.unit, *own));
+          const auto sure = own ? own : of_children;
+          if (sure && limit && *sure > *limit)
+            mistakes.add(fmt::format("{}/{}", at, field.name),
+                         fmt::format("'{}' is sure of {} {}, but may hold at most {}", path, *sure,
+                                     field.unit, *limit));
+          if (sure) of_parent = of_parent.value_or(0) + *sure;
+        },
+        children, queue.guarantee, queue.limit, parent == promised.end() ? none : parent->second);
+  }
+}
+
+void check_quota(const Subject& key, const Quota& quota, Mistakes& mistakes) {
+  const bool user = key.kind == SubjectKind::kUser;
+  const auto at = fmt::format("/quotas/{}:{}", user ? "user" : "namespace", escaped(key.name));
+  if (key.name.empty()) mistakes.add(at, "a quota is for somebody who has a name");
+  if (quota.subject != key)
+    mistakes.add(at + "/subject",
+                 fmt::format("the quota of '{}' calls itself that of '{}'", key.name, quota.subject.name));
+  check_amounts(quota.limit, at + "/limit", mistakes);
+  if (!user && quota.max_priority)
+    mistakes.add(at + "/max_priority",
+                 fmt::format("the namespace '{}' cannot have a highest priority", key.name),
+                 "give it to users");
+}
+
+bool exists(const Rules& rules, const std::string& queue) {
+  if (queue == kDefaultQueue || rules.queues.contains(queue)) return true;
+  const auto child = rules.queues.lower_bound(queue + "/");
+  return !queue.empty() && child != rules.queues.end() && child->first.starts_with(queue + "/");
+}
+
+Failure no_such_queue(const Rules& rules, const std::string& queue) {
+  std::set<std::string> names{std::string(kDefaultQueue)};
+  for (const auto& [path, unused] : rules.queues)
+    for (auto at = std::string_view(path); !at.empty(); at = parent_of(at)) names.emplace(at);
+  const auto meant = nearest(queue, names);
+  std::vector<std::string> named;
+  for (const auto& name : names)
+    if (named.size() < kQueuesNamed) named.push_back(name);
+  return fail(ErrorKind::kNotFound, fmt::format("there is no queue '{}'", queue),
+              fmt::format("{}there {}: {}{}", meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant),
+                          names.size() == 1 ? "is" : "are", fmt::join(named, ", "),
+                          names.size() > named.size() ? ", …" : ""),
+              "/queue");
+}
+
+}  // namespace
+
+std::string_view parent_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+Status validate(const Rules& rules) {
+  Mistakes mistakes;
+  for (const auto& [path, queue] : rules.queues) check_queue(path, queue, mistakes);
+  for (const auto& [subject, quota] : rules.quotas) check_quota(subject, quota, mistakes);
+  DROVER_CHECK_OK(mistakes.status());  // sums are only made of amounts that are sound
+  check_guarantees(rules, mistakes);
+  return mistakes.status();
+}
+
+Status may_use(const Rules& rules, const std::string& queue, const std::string& user) {
+  if (!exists(rules, queue)) return no_such_queue(rules, queue);
+  bool everybody = true;
+  for (auto at = std::string_view(queue); !at.empty(); at = parent_of(at)) {
+    const auto found = rules.queues.find(std::string(at));
+    if (found == rules.queues.end() || found->second.users.empty()) continue;
+    everybody = false;
+    const auto& users = found->second.users;
+    if (std::find(users.begin(), users.end(), user) != users.end()) return {};
+  }
+  if (everybody) return {};
+  return fail(ErrorKind::kPermissionDenied,
+              fmt::format("the user '{}' may not put work into the queue '{}'", user, queue),
+              "ask whoever keeps the queues to be put on its list, or name another queue", "/queue");
+}
+
+Status may_have_priority(const Rules& rules, const std::string& user, int priority) {
+  const auto quota = rules.quotas.find(Subject{SubjectKind::kUser, user});
+  const int highest = quota == rules.quotas.end() ? 0 : quota->second.max_priority.value_or(0);
+  if (priority <= highest) return {};
+  return fail(ErrorKind::kPermissionDenied,
+              fmt::format("the user '{}' may not ask for a priority of {}", user, priority),
+              fmt::format("ask for at most {}", highest), "/priority");
+}
+
+}  // namespace drover::placement
