@@ -231,7 +231,7 @@ void start_what_fits(Draft& draft) {
   for (auto& [id, decision] : starts) {
     auto& record = draft.change(id);
     record.state = TaskState::kStarting;
-    record.gpus = std::move(decision.gpus);
+    for (auto& uuid : decision.gpus) record.gpus.push_back({std::move(uuid)});
     draft.act(action::Launch{id});
   }
 }

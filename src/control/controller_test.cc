@@ -71,7 +71,7 @@ TEST(Controller, GivesIdentitiesAndTakesThemBack) {
   Machine machine(2);
   ASSERT_TRUE(machine.on(event::Submitted{task("a", 2)}));
   EXPECT_EQ(machine.at("a"), TaskState::kStarting);
-  EXPECT_EQ(machine.state.tasks.at("a").gpus, (std::vector<std::string>{"GPU-0", "GPU-1"}));
+  EXPECT_EQ(uuids_of(machine.state.tasks.at("a")), (std::vector<std::string>{"GPU-0", "GPU-1"}));
   EXPECT_EQ(machine.asked<action::Launch>(), std::vector<std::string>{"a"});
 
   ASSERT_TRUE(machine.on(event::Submitted{task("b", 1)}));
@@ -202,7 +202,7 @@ TEST(Controller, AnUnfitGpuIsNotGiven) {
   node.inventory.devices[0].unfit = "it has fallen off the bus";
   ASSERT_TRUE(machine.on(event::NodeChanged{node}));
   ASSERT_TRUE(machine.on(event::Submitted{task("a", 1)}));
-  EXPECT_EQ(machine.state.tasks.at("a").gpus, std::vector<std::string>{"GPU-1"});
+  EXPECT_EQ(uuids_of(machine.state.tasks.at("a")), std::vector<std::string>{"GPU-1"});
   ASSERT_TRUE(machine.on(event::Submitted{task("b", 1)}));
   EXPECT_EQ(waiting_reasons(machine.state).at("b").front(), "1 GPU is wanted and 0 of 2 are free, 1 unfit");
   ASSERT_TRUE(machine.on(event::NodeChanged{node_with(2)}));
@@ -250,7 +250,7 @@ TEST(Controller, PropertyNoGpuTwiceAndARestartRecoversExactly) {
       for (const auto& [id, record] : machine.state.tasks) {
         if (owns_resources(record.state)) {
           RC_ASSERT(record.gpus.size() == static_cast<std::size_t>(record.task.resources.gpu_count()));
-          for (const auto& uuid : record.gpus) RC_ASSERT(owned.insert(uuid).second);
+          for (const auto& uuid : uuids_of(record)) RC_ASSERT(owned.insert(uuid).second);
         }
         if (const auto old = before.find(id); old != before.end() && is_final(old->second.state))
           RC_ASSERT(record == old->second);

@@ -16,7 +16,7 @@ inline placement::whole::Request request_of(const workload::Task& task) {
 }
 
 inline void add_usage(placement::whole::Usage& usage, const TaskRecord& record) {
-  usage.gpus.insert(record.gpus.begin(), record.gpus.end());
+  for (const auto& grant : record.gpus) usage.gpus.insert(grant.uuid);
   usage.milli_cpus += record.task.resources.milli_cpus;
   usage.memory_bytes += record.task.resources.memory_bytes;
 }

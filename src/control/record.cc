@@ -24,7 +24,51 @@ std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) 
   return std::nullopt;
 }
 
+json encode(const std::vector<placement::Grant>& grants) {
+  auto list = json::array();
+  for (const auto& grant : grants)
+    list.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
+  return list;
+}
+
+std::vector<placement::Grant> decode_gpus(Decoder& decoder, const json& value) {
+  std::vector<placement::Grant> grants;
+  if (!value.contains("grants")) {
+    for (auto& uuid : decoder.string_list("gpus").value_or(std::vector<std::string>{}))
+      grants.push_back({std::move(uuid)});
+    return grants;
+  }
+  for (auto& one : decoder.objects("grants")) {
+    placement::Grant grant;
+    grant.uuid = one.string("gpu").value_or("");
+    grant.milli = static_cast<int>(one.integer("milli", 0, 1000).value_or(1000));
+    grant.memory_bytes = static_cast<std::uint64_t>(one.integer("memory", 0, 1LL << 60).value_or(0));
+    grants.push_back(std::move(grant));
+  }
+  return grants;
+}
+
+std::vector<int> decode_cpus(Decoder& decoder, const json& value) {
+  std::vector<int> cpus;
+  const auto field = value.find("cpus");
+  if (field == value.end()) return cpus;
+  for (const auto& cpu : *field) {
+    if (!cpu.is_number_integer()) {
+      decoder.mistake("cpus", "a CPU is a number");
+      return cpus;
+    }
+    cpus.push_back(cpu.get<int>());
+  }
+  return cpus;
+}
+
 }  // namespace
+
+std::vector<std::string> uuids_of(const TaskRecord& record) {
+  std::vector<std::string> uuids;
+  for (const auto& grant : record.gpus) uuids.push_back(grant.uuid);
+  return uuids;
+}
 
 std::string_view to_string(TaskState state) {
   return kStates.at(static_cast<std::size_t>(state));
@@ -40,11 +84,18 @@ json encode(const TaskRecord& record) {
   json value = {{"task", workload::encode(record.task)},
                 {"sequence", record.sequence},
                 {"state", to_string(record.state)},
-                {"gpus", record.gpus},
+                {"gpus", uuids_of(record)},
+                {"grants", encode(record.gpus)},
+                {"cpus", record.cpus},
+                {"nics", record.nics},
                 {"reason", record.reason},
                 {"stop_requested", record.stop_requested},
                 {"timed_out", record.timed_out},
+                {"preempted", record.preempted},
+                {"preemptions", record.preemptions},
                 {"submitted_at", format_time(record.submitted_at)}};
+  if (record.gang_port != 0) value["gang_port"] = record.gang_port;
+  if (!record.gang_reason.empty()) value["gang_reason"] = record.gang_reason;
   if (record.exit_status) value["exit_status"] = *record.exit_status;
   if (record.started_at) value["started_at"] = format_time(*record.started_at);
   if (record.finished_at) value["finished_at"] = format_time(*record.finished_at);
@@ -62,10 +113,16 @@ Result<TaskRecord> decode_record(const json& value) {
   DROVER_TRY(record.task, workload::decode_task(value["task"]));
   DROVER_TRY(record.state, parse_task_state(decoder.string("state").value_or("")));
   record.sequence = static_cast<std::uint64_t>(decoder.integer("sequence", 0, 1LL << 53).value_or(0));
-  record.gpus = decoder.string_list("gpus").value_or(std::vector<std::string>{});
+  record.gpus = decode_gpus(decoder, value);
+  record.cpus = decode_cpus(decoder, value);
+  record.nics = decoder.string_list("nics").value_or(std::vector<std::string>{});
+  record.gang_port = static_cast<int>(decoder.integer("gang_port", 0, 65535).value_or(0));
   record.reason = decoder.string("reason").value_or("");
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);
+  record.preempted = decoder.boolean("preempted").value_or(false);
+  record.preemptions = static_cast<int>(decoder.integer("preemptions", 0, 1LL << 30).value_or(0));
+  record.gang_reason = decoder.string("gang_reason").value_or("");
   if (const auto status = decoder.integer("exit_status", 0, 255))
     record.exit_status = static_cast<int>(*status);
   record.submitted_at = decode_time(decoder, "submitted_at").value_or(TimePoint{});

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "placement/decision.h"
 #include "workload/task.h"
 
 namespace drover::control {
@@ -40,11 +41,18 @@ struct TaskRecord {
   workload::Task task;
   std::uint64_t sequence = 0;  ///< order of acceptance
   TaskState state = TaskState::kQueued;
-  std::vector<std::string> gpus;  ///< UUIDs; kept after the end as history
+  // What it was given; kept after the end as history, empty while it waits.
+  std::vector<placement::Grant> gpus;
+  std::vector<int> cpus;          ///< those it is pinned to; empty: it floats
+  std::vector<std::string> nics;  ///< near its GPUs, when it asked for one
+  int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
   std::optional<int> exit_status;
   bool stop_requested = false;
   bool timed_out = false;
+  bool preempted = false;   ///< it is being ended to make room, and will wait again then
+  int preemptions = 0;      ///< how often that has happened: it was started so often and put back
+  std::string gang_reason;  ///< it is being ended because of another member: "rank 2 exited with status 3"
   TimePoint submitted_at{};
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> finished_at;
@@ -52,7 +60,11 @@ struct TaskRecord {
   bool operator==(const TaskRecord&) const = default;
 };
 
-/// decode_record(encode(record)) == record.
+/// UUIDs of its GPUs.
+std::vector<std::string> uuids_of(const TaskRecord& record);
+
+/// decode_record(encode(record)) == record. "gpus" are the UUIDs; "grants" say in addition how much of each.
+/// A record without "grants", as older daemons wrote it, has whole GPUs.
 nlohmann::json encode(const TaskRecord& record);
 Result<TaskRecord> decode_record(const nlohmann::json& value);
 

@@ -16,6 +16,8 @@
 #include "base/users.h"
 #include "control/record.h"
 #include "gpu/device.h"
+#include "placement/decision.h"
+#include "placement/queues.h"
 #include "workload/task.h"
 
 namespace drover::engine {
@@ -30,7 +32,7 @@ struct Caller {
 struct NodeView {
   std::string name;
   int gpus_total = 0;
-  int gpus_free = 0;
+  int gpus_free = 0;  ///< fit, and nobody has a share of them
   std::int64_t milli_cpus_total = 0;
   std::int64_t milli_cpus_free = 0;
   std::uint64_t memory_bytes_total = 0;
@@ -54,6 +56,41 @@ struct EventView {
   std::string message;
 };
 
+/// What would become of a request if it came now (nothing of it is done).
+struct PlanView {
+  bool starts_now = false;
+  /// By rank: where each member would go; empty when it does not start now.
+  std::vector<placement::Decision> members;
+  int victims = 0;                      ///< tasks that would be ended for it; it starts when they are gone
+  std::vector<std::string> victim_ids;  ///< those of them that the caller may see
+  int place = 0;                        ///< in the queue, 1 is the head; 0 when it starts now
+  std::vector<std::string> reasons;     ///< why it would wait; none when it starts now
+  std::vector<std::string> remedies;
+};
+
+/// One queue, as one caller may see it.
+struct QueueView {
+  placement::Queue queue;
+  placement::Amounts used;  ///< by running work, also that of its children
+  bool usable = false;      ///< whether the caller may put work into it
+  /// One task, or a gang, that waits.
+  struct Waiting {
+    std::string id;  ///< of the task or the gang; "" unless the caller may see it
+    std::string user;
+    placement::Amounts wanted;  ///< of all members together
+    int members = 1;
+    int priority = 0;  ///< 0 unless the caller may see it
+    TimePoint submitted_at{};
+    std::vector<std::string> reasons;  ///< none unless the caller may see it
+  };
+  std::vector<Waiting> waiting;  ///< of this queue without its children, in the order in which they stand
+};
+
+struct QuotaView {
+  placement::Quota quota;
+  placement::Amounts used;
+};
+
 class Daemon {
  public:
   virtual ~Daemon() = default;
@@ -61,7 +98,15 @@ class Daemon {
   /// Validates rights and request, makes the id, journals, and then answers with the record: journal first.
   virtual void submit(const Caller& caller, workload::TaskRequest request,
                       std::function<void(Result<control::TaskRecord>)> done) = 0;
-  /// Asks the task to end; answers when the wish is in the journal. `force` skips the grace.
+  /// As submit(), for all members of a gang at once: the records by rank. The path of an error starts with
+  /// "/members/<rank>" where it is about one of them.
+  virtual void submit_gang(const Caller& caller, workload::GangRequest request,
+                           std::function<void(Result<std::vector<control::TaskRecord>>)> done) = 0;
+  /// What would become of the request; one member is an ordinary task. Errors as those of submit().
+  virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
+  /// Asks the task to end; answers when the wish is in the journal. `force` skips the grace. With one member
+  /// of a gang, or the id of the gang, the whole gang is stopped; the answer is the named member or the
+  /// first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
                     std::function<void(Result<control::TaskRecord>)> done) = 0;
   /// Forgets an ended task and removes its sandbox.
@@ -76,15 +121,33 @@ class Daemon {
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
 
+  /// Every queue that exists, by path; all callers see all queues, but not whose work it is that waits.
+  virtual std::vector<QueueView> queues(const Caller& caller) const = 0;
+  /// Root: all quotas. Others: those of their own name.
+  virtual std::vector<QuotaView> quotas(const Caller& caller) const = 0;
+  /// Adds it, or replaces the one of that path. Root only. The error's path is that of the field in the queue
+  /// ("/guarantee").
+  virtual void set_queue(const Caller& caller, placement::Queue queue, std::function<void(Status)> done) = 0;
+  /// Root only. kNotFound; kConflict while work waits or runs in it.
+  virtual void remove_queue(const Caller& caller, const std::string& path,
+                            std::function<void(Status)> done) = 0;
+  /// Adds it, or replaces the one of that subject. Root only.
+  virtual void set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) = 0;
+  /// Root only. kNotFound.
+  virtual void remove_quota(const Caller& caller, const placement::Subject& subject,
+                            std::function<void(Status)> done) = 0;
+
   virtual NodeView node() const = 0;
   virtual gpu::Inventory inventory() const = 0;
   /// The CDI specification of the GPUs that are fit, as JSON text (M3).
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
-  /// UUID → id of the owning task, and its owner's name.
+  /// Who has a GPU, or a share of it: then several have the same one.
   struct Holder {
     std::string uuid;
     std::string task_id;  ///< "" unless the caller may see that task
     std::string user;
+    int milli = 1000;
+    std::uint64_t memory_bytes = 0;  ///< of the GPU's; 0 when unknown
   };
   virtual std::vector<Holder> holders(const Caller& caller) const = 0;
 

@@ -140,7 +140,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
   if (!containerizer_) return;
   const auto& record = state_.tasks.at(action.id);
   std::vector<gpu::Device> devices;
-  for (const auto& uuid : record.gpus)
+  for (const auto& uuid : control::uuids_of(record))
     for (const auto& device : state_.node.inventory.devices)
       if (device.uuid == uuid) devices.push_back(device);
   in_order(
@@ -153,7 +153,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
 Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices) {
   container::Launch launch;
   launch.task = record.task;
-  launch.gpu_uuids = record.gpus;
+  launch.gpu_uuids = control::uuids_of(record);
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };
@@ -239,6 +239,7 @@ void LocalEngine::submit(const Caller& caller, workload::TaskRequest request,
                          std::function<void(Result<control::TaskRecord>)> done) {
   auto& task = request.task;
   task.owner = caller.user.uid;
+  task.owner_name = caller.user.name;
   task.user = caller.user;
   if (request.user) {
     auto user = find_user(*request.user);

@@ -54,6 +54,9 @@ class LocalEngine final : public Daemon {
 
   void submit(const Caller& caller, workload::TaskRequest request,
               std::function<void(Result<control::TaskRecord>)> done) override;
+  void submit_gang(const Caller& caller, workload::GangRequest request,
+                   std::function<void(Result<std::vector<control::TaskRecord>>)> done) override;
+  Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const override;
   void stop(const Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override;
   void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
@@ -61,6 +64,13 @@ class LocalEngine final : public Daemon {
   std::vector<control::TaskRecord> tasks(const Caller& caller) const override;
   Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const override;
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
+  std::vector<QueueView> queues(const Caller& caller) const override;
+  std::vector<QuotaView> quotas(const Caller& caller) const override;
+  void set_queue(const Caller& caller, placement::Queue queue, std::function<void(Status)> done) override;
+  void remove_queue(const Caller& caller, const std::string& path, std::function<void(Status)> done) override;
+  void set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) override;
+  void remove_quota(const Caller& caller, const placement::Subject& subject,
+                    std::function<void(Status)> done) override;
   NodeView node() const override;
   gpu::Inventory inventory() const override;
   void cdi(std::function<void(Result<std::string>)> done) override;

@@ -77,7 +77,7 @@ Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, cons
   }
   if (!record.gpus.empty())
     lines.push_back(fmt::format("{} GPUs: {}", is_final(record.state) ? "it had the" : "it has the",
-                                fmt::join(record.gpus, ", ")));
+                                fmt::join(control::uuids_of(record), ", ")));
   if (record.exit_status && record.reason.empty())
     lines.push_back(fmt::format("exited with status {}", *record.exit_status));
   return lines;
@@ -116,8 +116,9 @@ std::vector<Daemon::Holder> LocalEngine::holders(const Caller& caller) const {
   std::vector<Holder> result;
   for (const auto& id : state_.active) {
     const auto& record = state_.tasks.at(id);
-    for (const auto& uuid : record.gpus)
-      result.push_back({uuid, may_see(caller, record) ? id : "", record.task.user.name});
+    for (const auto& grant : record.gpus)
+      result.push_back({grant.uuid, may_see(caller, record) ? id : "", record.task.user.name, grant.milli,
+                        grant.memory_bytes});
   }
   return result;
 }

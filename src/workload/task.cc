@@ -161,6 +161,7 @@ json encode(const Task& task) {
                 {"working_directory", task.working_directory},
                 {"user", encode_user(task.user)},
                 {"owner", task.owner},
+                {"owner_name", task.owner_name},
                 {"read_only", task.read_only},
                 {"gpus", task.resources.gpu_count()},
                 {"cpus", static_cast<double>(task.resources.milli_cpus) / 1000},
@@ -187,6 +188,9 @@ Result<Task> decode_task(const json& value) {
     task.user = decode_user(*user, value["user"]);
   else
     decoder.mistake("user", "missing");
+  // Older daemons did not keep the name.
+  task.owner_name = decoder.string("owner_name")
+                        .value_or(task.user.uid == task.owner ? task.user.name : std::to_string(task.owner));
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored task"));
   return task;
 }

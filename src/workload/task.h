@@ -42,6 +42,7 @@ struct Task {
   std::string working_directory;  ///< "": the image's, or the sandbox
   User user;                      ///< whom it runs as
   uid_t owner = 0;                ///< who asked for it
+  std::string owner_name;         ///< by whom quotas and queues count it
   bool read_only = false;         ///< root file system
   Resources resources{.milli_cpus = 1000, .memory_bytes = 1ULL << 30};
   std::string queue = kDefaultQueue;  ///< path: "research/vision"

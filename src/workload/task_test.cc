@@ -81,6 +81,7 @@ TEST(Task, ReadsBackWhatItWrote) {
   task.environment = {{"A", "1"}};
   task.user = {1000, 1001, {4, 27}, "alice", "/home/alice"};
   task.owner = 1000;
+  task.owner_name = "alice";
   task.resources = whole_gpus(3, 1500, 123456789);
   task.timeout = 90s;
   task.labels = {{"k", "v"}};

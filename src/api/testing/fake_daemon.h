@@ -82,6 +82,28 @@ class FakeDaemon : public engine::Daemon {
       end(record->task.id, force ? 137 : 143, control::TaskState::kKilled, "stopped on request");
     done(records_.at(record->task.id));
   }
+  void submit_gang(const engine::Caller&, workload::GangRequest,
+                   std::function<void(Result<std::vector<control::TaskRecord>>)> done) override {
+    done(fail(ErrorKind::kUnsupported, "The fake daemon has no gangs"));
+  }
+  Result<engine::PlanView> plan(const engine::Caller&, workload::GangRequest) const override {
+    return engine::PlanView{};
+  }
+  std::vector<engine::QueueView> queues(const engine::Caller&) const override { return {}; }
+  std::vector<engine::QuotaView> quotas(const engine::Caller&) const override { return {}; }
+  void set_queue(const engine::Caller&, placement::Queue, std::function<void(Status)> done) override {
+    done({});
+  }
+  void remove_queue(const engine::Caller&, const std::string&, std::function<void(Status)> done) override {
+    done({});
+  }
+  void set_quota(const engine::Caller&, placement::Quota, std::function<void(Status)> done) override {
+    done({});
+  }
+  void remove_quota(const engine::Caller&, const placement::Subject&,
+                    std::function<void(Status)> done) override {
+    done({});
+  }
   void remove(const engine::Caller& caller, const std::string& id,
               std::function<void(Status)> done) override {
     const auto record = task(caller, id);
