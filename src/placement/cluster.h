@@ -54,6 +54,10 @@ class Cluster {
 
   /// Where a valid request would go now. Changes nothing that can be seen.
   Answer place(const Request& request);
+  /// The same, without saying why when there is no place: cheaper, for trying many things.
+  std::optional<Decision> try_place(const Request& request);
+  /// Names of the nodes where it fits now, best first.
+  std::vector<std::string> fitting(const Request& request);
   /// The same on one node only.
   Answer place_on(const std::string& node, const Request& request);
   /// An error when not even the empty cluster, without cordons and with all GPUs fit, could hold the request.

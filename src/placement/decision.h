@@ -54,7 +54,8 @@ enum class Dimension {
   kPreemption,  ///< it waits for the end of work that makes room for it
 };
 
-/// One reason. `text` is a clause without the count of nodes: "has no model A100".
+/// One reason. `text` is a clause without the count of nodes, in the singular: "has no model A100". About the
+/// only node there is, it is a sentence: "2 GPUs are wanted and 1 of 2 is free".
 struct Reason {
   Dimension dimension{};
   int nodes = 0;  ///< how many nodes it is true of; 0 when it is not about nodes
@@ -64,7 +65,7 @@ struct Reason {
 };
 
 /// Each node is counted once, under the first dimension (in the order of the enum) that keeps the request
-/// off it. So the counts sum up to `nodes`.
+/// off it. So the counts sum up to `nodes`. Of a single node, everything that is short is listed.
 struct Reasons {
   int nodes = 0;  ///< that were looked at
   std::vector<Reason> list;

@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "placement/cluster_impl.h"
+
+namespace drover::placement {
+namespace {
+
+Failure taken(std::string what) {
+  return fail(ErrorKind::kConflict, std::move(what), "place the request again");
+}
+
+Status check_grants(const NodeEntry& entry, const Decision& decision) {
+  std::set<int> seen;
+  for (const auto& grant : decision.gpus) {
+    const auto device = entry.device(grant.uuid);
+    if (!device) return taken(fmt::format("Node '{}' has no GPU '{}'", decision.node, grant.uuid));
+    const auto& state = entry.state.devices[static_cast<std::size_t>(*device)];
+    if (grant.milli < 0 || grant.milli > state.free_milli || !seen.insert(*device).second ||
+        grant.memory_bytes > static_cast<std::uint64_t>(std::max<std::int64_t>(0, state.free_memory)))
+      return taken(fmt::format("GPU '{}' of node '{}' is not free", grant.uuid, decision.node));
+  }
+  return {};
+}
+
+Status check_host(const NodeEntry& entry, const Request& request, const Decision& decision) {
+  const auto& state = entry.state;
+  if (state.free_milli_cpus < request.milli_cpus)
+    return taken(fmt::format("Node '{}' has too few free CPUs", decision.node));
+  if (state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
+    return taken(fmt::format("Node '{}' has too little free memory", decision.node));
+  const auto pinned = numa_with_cpus(*entry.kind, decision.cpus);
+  if (pinned != 0 && !cpus_suffice(state, request.milli_cpus).test(pinned))
+    return taken(fmt::format("The CPUs near the GPUs of node '{}' are not free", decision.node));
+  return {};
+}
+
+}  // namespace
+
+Status Cluster::Impl::check(const std::string& id, const Request& request, const Decision& decision) const {
+  if (ledger.find(id) != nullptr)
+    return fail(ErrorKind::kConflict, fmt::format("'{}' is allocated already", id));
+  const auto* entry = find(decision.node);
+  if (entry == nullptr) return taken(fmt::format("There is no node '{}'", decision.node));
+  const auto* group = ledger.group(request.group);
+  if (group == nullptr) {
+    DROVER_CHECK_OK(check_grants(*entry, decision));
+  } else if (group->node != decision.node || group->gpus != decision.gpus) {
+    return taken(fmt::format("Group '{}' has other GPUs", request.group));
+  }
+  return check_host(*entry, request, decision);
+}
+
+void Cluster::Impl::add(const std::string& id, const Request& request, const Decision& decision) {
+  const bool gpus = ledger.add(id, request, decision);
+  charge(*ledger.find(id), gpus, 1);
+}
+
+void Cluster::Impl::remove(const std::string& id) {
+  const auto removed = ledger.remove(id);
+  charge(removed.allocation, removed.frees_gpus, -1);
+}
+
+}  // namespace drover::placement

@@ -1,0 +1,197 @@
+#include "placement/feasibility.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "placement/filter.h"
+
+namespace drover::placement {
+namespace {
+
+/// What a share takes of a device (request.h): memory rounded down, thousandths rounded down.
+Part part_of(const Share& share, const DeviceKind& device, int index) {
+  const auto memory = device.memory_bytes;
+  if (share.memory_bytes == 0) {
+    const auto milli = static_cast<std::uint64_t>(share.milli);
+    const auto bytes = memory / 1000 * milli + memory % 1000 * milli / 1000;
+    return {index, share.milli, static_cast<std::int64_t>(bytes)};
+  }
+  if (share.memory_bytes > memory) return {index, 0, 0};  // no claim allows this device
+  __extension__ using Wide = unsigned __int128;
+  return {index, static_cast<std::int32_t>(Wide{share.memory_bytes} * 1000 / memory),
+          static_cast<std::int64_t>(share.memory_bytes)};
+}
+
+std::vector<ClaimMask> claims_up_to(const Request& request, const NodeKind& kind, Dimension up_to) {
+  std::vector<ClaimMask> claims;
+  for (const auto& claim : request.gpus)
+    claims.push_back({claim.count, allowed_devices(kind, claim.filter, request.share, up_to)});
+  return claims;
+}
+
+/// The first claim that finds too few devices alone, or the last one when only all together find too few.
+std::optional<int> short_claim(const std::vector<ClaimMask>& claims, DeviceMask available) {
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    if (std::popcount(claims[i].allowed & available) < claims[i].count) return static_cast<int>(i);
+  if (serves(claims, available)) return std::nullopt;
+  return static_cast<int>(claims.size()) - 1;
+}
+
+std::optional<Obstacle> never_on(const Request& request, const NodeKind& kind, int gpus) {
+  if (kind.count() < gpus) return Obstacle{Dimension::kGpuCount, 0};
+  for (const auto dimension : kFilterDimensions)
+    if (const auto claim = short_claim(claims_up_to(request, kind, dimension), kind.all))
+      return Obstacle{dimension, *claim};
+  return std::nullopt;
+}
+
+std::vector<DeviceMask> devices_by_model(const NodeKind& kind) {
+  std::map<std::string, DeviceMask> models;
+  for (int i = 0; i < kind.count(); ++i)
+    models[kind.devices[static_cast<std::size_t>(i)].model] |= device_bit(i);
+  std::vector<DeviceMask> masks;
+  for (const auto& [model, mask] : models) masks.push_back(mask);
+  return masks;
+}
+
+KindFit make_kind_fit(const Request& request, const NodeKind& kind, int gpus) {
+  KindFit fit;
+  if (gpus == 0) return fit;
+  fit.claims = claims_up_to(request, kind, Dimension::kDriver);
+  for (const auto& claim : fit.claims) fit.allowed |= claim.allowed;
+  if (request.different_models) fit.exclusive = devices_by_model(kind);
+  for (int i = 0; i < kind.count(); ++i)
+    fit.parts.push_back(part_of(request.share, kind.devices[static_cast<std::size_t>(i)], i));
+  fit.never = never_on(request, kind, gpus);
+  return fit;
+}
+
+/// No condition but the number of devices.
+bool plain(const Request& request) {
+  return !request.interconnect.asks() && !request.different_models &&
+         request.cpu_affinity != Wish::kRequire && request.nic != Wish::kRequire;
+}
+
+}  // namespace
+
+Shape::Shape(const Request& request) : request_(request), gpus_(request.gpu_count()) {}
+
+const KindFit& Shape::on(const NodeKind& kind) const {
+  const auto id = static_cast<std::size_t>(kind.id);
+  if (id >= fits_.size()) fits_.resize(id + 1);
+  if (!fits_[id]) fits_[id] = std::make_unique<const KindFit>(make_kind_fit(request_, kind, gpus_));
+  return *fits_[id];
+}
+
+bool serves(const std::vector<ClaimMask>& claims, DeviceMask available) {
+  for (unsigned set = 1; set < 1U << claims.size(); ++set) {
+    ClaimMask together;
+    for (std::size_t i = 0; i < claims.size(); ++i)
+      if ((set >> i & 1) != 0)
+        together = {together.count + claims[i].count, together.allowed | claims[i].allowed};
+    if (std::popcount(together.allowed & available) < together.count) return false;
+  }
+  return true;
+}
+
+DeviceMask devices_with_room(const NodeState& state, const Shape& shape) {
+  if (shape.whole()) return state.whole();
+  const auto& parts = shape.on(*state.kind).parts;
+  DeviceMask room = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& device = state.devices[i];
+    if (device.free_milli >= parts[i].milli && device.free_memory >= parts[i].memory)
+      room |= device_bit(static_cast<int>(i));
+  }
+  return room & state.fit;
+}
+
+std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const Shape& shape) {
+  const auto& constraints = shape.request().attributes;
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    const auto found = attributes.find(constraints[i].name);
+    if (found == attributes.end() ||
+        std::ranges::find_first_of(found->second, constraints[i].any_of) == found->second.end())
+      return Obstacle{Dimension::kAttribute, static_cast<int>(i)};
+  }
+  return std::nullopt;
+}
+
+DeviceWish device_wish(const NodeState& state, const Shape& shape, Dimension up_to) {
+  const auto& request = shape.request();
+  const auto& fit = shape.on(*state.kind);
+  const auto room = devices_with_room(state, shape);
+  DeviceWish wish{.claims = fit.claims, .free = state.whole() | room};
+  auto allowed = room;
+  if (up_to >= Dimension::kNic && request.nic == Wish::kRequire) allowed &= state.kind->near_nic;
+  for (auto& claim : wish.claims) claim.allowed &= allowed;
+  if (up_to >= Dimension::kInterconnect) wish.minimum = request.interconnect;
+  if (up_to >= Dimension::kDifferentModels) wish.exclusive = fit.exclusive;
+  if (up_to >= Dimension::kCpuAffinity) wish.cpu_affinity = request.cpu_affinity;
+  if (wish.cpu_affinity != Wish::kNone) wish.cpus_suffice = cpus_suffice(state, request.milli_cpus);
+  if (request.nic == Wish::kPrefer) wish.preferred = state.kind->near_nic;
+  return wish;
+}
+
+std::optional<Obstacle> device_obstacle(const NodeState& state, const Shape& shape) {
+  const auto& fit = shape.on(*state.kind);
+  if (fit.never) return fit.never;
+  if (shape.gpus() == 0) return std::nullopt;
+  if (const auto claim = short_claim(fit.claims, state.fit)) return Obstacle{Dimension::kUnfit, *claim};
+  if (const auto claim = short_claim(fit.claims, devices_with_room(state, shape)))
+    return Obstacle{shape.whole() ? Dimension::kFreeGpus : Dimension::kShare, *claim};
+  if (plain(shape.request()) || choose(state.kind->wiring, device_wish(state, shape))) return std::nullopt;
+  for (const auto dimension :
+       {Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kCpuAffinity})
+    if (!choose(state.kind->wiring, device_wish(state, shape, dimension))) return Obstacle{dimension, 0};
+  return Obstacle{Dimension::kNic, 0};
+}
+
+std::optional<Obstacle> obstacle(const NodeState& state, const Attributes& attributes, const Shape& shape) {
+  if (state.cordoned) return Obstacle{Dimension::kCordon, 0};
+  if (const auto found = attribute_obstacle(attributes, shape)) return found;
+  if (const auto found = device_obstacle(state, shape)) return found;
+  return host_obstacle(state, shape);
+}
+
+std::optional<Obstacle> host_obstacle(const NodeState& state, const Shape& shape) {
+  const auto& request = shape.request();
+  if (state.free_milli_cpus < request.milli_cpus) return Obstacle{Dimension::kCpus, 0};
+  if (state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
+    return Obstacle{Dimension::kMemory, 0};
+  return std::nullopt;
+}
+
+boost::container::small_vector<DeviceMask, 8> candidates(const NodeState& state, const Shape& shape) {
+  boost::container::small_vector<DeviceMask, 8> sets;
+  if (shape.gpus() == 0) {
+    sets.push_back(0);
+    return sets;
+  }
+  auto wish = device_wish(state, shape);
+  if (shape.whole() || shape.gpus() > 1) {
+    if (const auto chosen = choose(state.kind->wiring, wish)) sets.push_back(*chosen);
+    return sets;
+  }
+  std::map<std::tuple<std::int32_t, std::int64_t>, DeviceMask> fillings;
+  for (auto rest = wish.claims.front().allowed; rest != 0; rest &= rest - 1) {
+    const auto index = std::countr_zero(rest);
+    const auto& device = state.devices[static_cast<std::size_t>(index)];
+    fillings[{device.free_milli, device.free_memory}] |= device_bit(index);
+  }
+  for (const auto& [filling, devices] : fillings) {
+    wish.claims.front().allowed = devices;
+    if (const auto chosen = choose(state.kind->wiring, wish)) sets.push_back(*chosen);
+  }
+  return sets;
+}
+
+NumaMask pinning(const NodeState& state, const Shape& shape, DeviceMask devices) {
+  const auto& request = shape.request();
+  if (devices == 0 || request.cpu_affinity == Wish::kNone) return 0;
+  const auto numa = numa_of(state.kind->wiring, devices);
+  return cpus_suffice(state, request.milli_cpus).test(numa) ? numa : NumaMask{0};
+}
+
+}  // namespace drover::placement

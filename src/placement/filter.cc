@@ -1,0 +1,93 @@
+#include "placement/filter.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+namespace drover::placement {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  bool inside = false;
+  for (const char raw : text) {
+    const char c = lower(raw);
+    const bool part = is_digit(c) || (c >= 'a' && c <= 'z');
+    if (part && !inside) words.emplace_back();
+    if (part) words.back() += c;
+    inside = part;
+  }
+  return words;
+}
+
+std::vector<long> numbers_of(std::string_view text) {
+  std::vector<long> numbers;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (!is_digit(text[at])) continue;
+    long number = 0;
+    const auto end = std::from_chars(text.data() + at, text.data() + text.size(), number).ptr;
+    numbers.push_back(number);
+    at = static_cast<std::size_t>(end - text.data());
+  }
+  return numbers;
+}
+
+bool satisfies(const NodeKind& kind, const DeviceKind& device, const DeviceFilter& filter, const Share& share,
+               Dimension dimension) {
+  switch (dimension) {
+    case Dimension::kModel:
+      return filter.models.empty() || std::ranges::any_of(filter.models, [&](const auto& model) {
+               return model_matches(model, device.model);
+             });
+    case Dimension::kGpuMemory:
+      return device.memory_bytes >= std::max(filter.min_memory_bytes, share.memory_bytes);
+    case Dimension::kComputeCapability:
+      return !filter.min_compute_capability ||
+             (device.compute_capability && *device.compute_capability >= *filter.min_compute_capability);
+    case Dimension::kEcc:
+      return !filter.ecc || device.ecc.value_or(false) == *filter.ecc;
+    case Dimension::kDriver:
+      return filter.min_driver.empty() || driver_at_least(kind.driver, filter.min_driver);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+bool model_matches(std::string_view wanted, std::string_view model) {
+  const auto words = words_of(wanted);
+  const auto all = words_of(model);
+  return !words.empty() && !std::ranges::search(all, words).empty();
+}
+
+bool driver_at_least(std::string_view driver, std::string_view minimum) {
+  auto has = numbers_of(driver);
+  auto wants = numbers_of(minimum);
+  if (has.empty()) return false;
+  const auto length = std::max(has.size(), wants.size());
+  has.resize(length);
+  wants.resize(length);
+  return has >= wants;
+}
+
+DeviceMask allowed_devices(const NodeKind& kind, const DeviceFilter& filter, const Share& share,
+                           Dimension up_to) {
+  auto allowed = kind.all;
+  for (const auto dimension : kFilterDimensions) {
+    if (dimension > up_to) break;
+    for (int i = 0; i < kind.count(); ++i)
+      if (!satisfies(kind, kind.devices[static_cast<std::size_t>(i)], filter, share, dimension))
+        allowed &= ~device_bit(i);
+  }
+  return allowed;
+}
+
+}  // namespace drover::placement

@@ -1,0 +1,29 @@
+#pragma once
+
+// Whether a GPU is what a filter asks for. Pure; thread safe.
+
+#include <string>
+#include <string_view>
+
+#include "placement/decision.h"
+#include "placement/node_kind.h"
+#include "placement/request.h"
+
+namespace drover::placement {
+
+/// "a100" is a word of "NVIDIA A100-SXM4-80GB", "A10" is not; words end where letters and digits do.
+bool model_matches(std::string_view wanted, std::string_view model);
+/// "535.104.05" is at least "535.104"; an unknown driver is at least nothing.
+bool driver_at_least(std::string_view driver, std::string_view minimum);
+
+/// Devices of this kind that the filter allows when it is read up to this dimension: kGpuCount allows all,
+/// kModel those of its models, … kDriver those that satisfy every field. A share by memory is a minimum too.
+DeviceMask allowed_devices(const NodeKind& kind, const DeviceFilter& filter, const Share& share,
+                           Dimension up_to);
+
+/// Dimensions of a filter, in the order in which they are looked at.
+inline constexpr Dimension kFilterDimensions[] = {Dimension::kModel, Dimension::kGpuMemory,
+                                                  Dimension::kComputeCapability, Dimension::kEcc,
+                                                  Dimension::kDriver};
+
+}  // namespace drover::placement

@@ -1,0 +1,73 @@
+#include "placement/node_state.h"
+
+#include <algorithm>
+#include <array>
+
+namespace drover::placement {
+namespace {
+
+void update_idle(NodeState& state, int device) {
+  const auto& now = state.devices[static_cast<std::size_t>(device)];
+  const auto& kind = state.kind->devices[static_cast<std::size_t>(device)];
+  const bool idle = now.free_milli == 1000 && now.free_memory == static_cast<std::int64_t>(kind.memory_bytes);
+  state.idle = idle ? state.idle | device_bit(device) : state.idle & ~device_bit(device);
+}
+
+}  // namespace
+
+NodeState make_node_state(const Node& node, const NodeKind& kind) {
+  NodeState state;
+  state.kind = &kind;
+  for (const auto& device : kind.devices)
+    state.devices.push_back({.free_memory = static_cast<std::int64_t>(device.memory_bytes)});
+  for (int i = 0; i < kind.count(); ++i)
+    if (node.inventory.devices[static_cast<std::size_t>(i)].unfit.empty()) state.fit |= device_bit(i);
+  state.idle = kind.all;
+  state.milli_cpus = state.free_milli_cpus = node.milli_cpus;
+  state.memory_bytes = state.free_memory = static_cast<std::int64_t>(node.memory_bytes);
+  state.cordoned = !node.cordoned.empty();
+  return state;
+}
+
+void take(NodeState& state, const Part& part, int sign) {
+  auto& device = state.devices[static_cast<std::size_t>(part.device)];
+  device.free_milli -= sign * part.milli;
+  device.free_memory -= sign * part.memory;
+  update_idle(state, part.device);
+}
+
+void take(NodeState& state, NumaMask pinned, std::int64_t milli_cpus, std::int64_t memory, int sign) {
+  state.free_milli_cpus -= sign * milli_cpus;
+  state.free_memory -= sign * memory;
+  if (pinned == 0 || milli_cpus == 0) return;
+  auto entry = std::ranges::lower_bound(state.pinned, pinned, {}, &PinnedCpus::numa);
+  if (entry == state.pinned.end() || entry->numa != pinned) entry = state.pinned.insert(entry, {pinned, 0});
+  entry->milli += sign * milli_cpus;
+  if (entry->milli == 0) state.pinned.erase(entry);
+}
+
+std::bitset<256> cpus_suffice(const NodeState& state, std::int64_t milli_cpus) {
+  std::bitset<256> enough;
+  const auto& cpus = state.kind->numa_cpus;
+  const auto sets = 1U << cpus.size();
+  if (state.free_milli_cpus < milli_cpus) return enough;
+  std::array<bool, 256> room{};
+  for (unsigned set = 1; set < sets; ++set) {
+    std::int64_t exist = 0;
+    std::int64_t pinned = 0;
+    for (std::size_t i = 0; i < cpus.size(); ++i)
+      if ((set >> i & 1) != 0) exist += 1000 * static_cast<std::int64_t>(cpus[i].size());
+    for (const auto& taken : state.pinned)
+      if ((taken.numa & ~set) == 0) pinned += taken.milli;
+    room[set] = exist > 0 && exist - pinned >= milli_cpus;
+  }
+  for (unsigned set = sets - 1; set >= 1; --set) {
+    bool all = room[set];
+    for (std::size_t i = 0; i < cpus.size(); ++i)
+      if ((set >> i & 1) == 0) all = all && enough.test(set | 1U << i);
+    enough.set(set, all);
+  }
+  return enough;
+}
+
+}  // namespace drover::placement

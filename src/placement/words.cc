@@ -1,0 +1,84 @@
+#include "placement/words.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+
+namespace drover::placement {
+
+std::string gpus_text(std::int64_t count) {
+  return count == 1 ? "1 GPU" : fmt::format("{} GPUs", count);
+}
+std::string are(std::int64_t count) {
+  return count == 1 ? "is" : "are";
+}
+std::string cpus_text(std::int64_t milli) {
+  return fmt::format("{:g}", static_cast<double>(milli) / 1000);
+}
+std::string milli_text(std::int64_t milli) {
+  return fmt::format("{:g}", static_cast<double>(milli) / 1000);
+}
+
+std::string or_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
+std::string share_text(const Share& share) {
+  if (share.memory_bytes > 0) return format_bytes(share.memory_bytes) + " of a GPU's memory";
+  return milli_text(share.milli) + " of a GPU";
+}
+
+std::string interconnect_text(const Interconnect& interconnect) {
+  const auto nvlinks = interconnect.min_nvlinks;
+  std::string text;
+  if (nvlinks > 0) text = nvlinks == 1 ? "joined by NVLink" : fmt::format("joined by {} NVLinks", nvlinks);
+  const auto pcie = [&]() -> std::string {
+    switch (interconnect.max_pcie) {
+      case gpu::PcieLevel::kSameDevice:
+      case gpu::PcieLevel::kSameBoard:
+        return "on one board";
+      case gpu::PcieLevel::kSwitch:
+        return "behind one PCIe switch";
+      case gpu::PcieLevel::kSwitches:
+        return "joined by PCIe switches";
+      case gpu::PcieLevel::kHostBridge:
+        return "behind one PCIe host bridge";
+      case gpu::PcieLevel::kSameNuma:
+        return "on one NUMA node";
+      case gpu::PcieLevel::kAcross:
+        return "joined over PCIe";
+      case gpu::PcieLevel::kUnknown:
+        break;
+    }
+    return "";
+  }();
+  return text.empty() || pcie.empty() ? text + pcie : text + " or " + pcie;
+}
+
+std::string link_text(const gpu::Link& link) {
+  if (link.nvlinks > 0)
+    return link.nvlinks == 1 ? "over 1 NVLink" : fmt::format("over {} NVLinks", link.nvlinks);
+  switch (link.pcie) {
+    case gpu::PcieLevel::kSameDevice:
+    case gpu::PcieLevel::kSameBoard:
+      return "on one board";
+    case gpu::PcieLevel::kSwitch:
+      return "behind one PCIe switch";
+    case gpu::PcieLevel::kSwitches:
+      return "across PCIe switches";
+    case gpu::PcieLevel::kHostBridge:
+      return "across the host bridge";
+    case gpu::PcieLevel::kSameNuma:
+      return "across host bridges";
+    case gpu::PcieLevel::kAcross:
+      return "across sockets";
+    case gpu::PcieLevel::kUnknown:
+      break;
+  }
+  return "joined in a way that is not known";
+}
+
+}  // namespace drover::placement
