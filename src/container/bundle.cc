@@ -126,6 +126,7 @@ json resources(const Launch& launch, const BundleFacts& facts) {
                      {"quota", std::max(milli * kCpuPeriodMicros / 1000, kMinCpuQuotaMicros)},
                      {"period", kCpuPeriodMicros}};
   }
+  if (!facts.cpuset.empty()) limits["cpu"]["cpus"] = facts.cpuset;
   if (wanted.memory_bytes > 0) {
     limits["memory"] = {{"limit", wanted.memory_bytes}};
     // Memory and swap together: a task that is at its limit ends instead of making the machine crawl.

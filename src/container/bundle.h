@@ -26,6 +26,7 @@ struct BundleFacts {
   std::string machine;                  ///< as uname(2) names it
   bool cgroup_v2 = false;               ///< nothing but version 2: then the task sees only its own group
   bool limit_swap = false;              ///< the kernel can
+  std::string cpuset;                   ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
   int oom_score_adj = 0;                ///< of the daemon; a task never gets a lower one than 0
 };
 

@@ -180,6 +180,13 @@ TEST(Specification, RunsInTheSandboxUnlessSomebodySaysOtherwise) {
   EXPECT_FALSE(make_specification(launch, &image, facts()));
 }
 
+TEST(Specification, PinsToTheGivenCpus) {
+  auto pinned = facts();
+  pinned.cpuset = "0-3,8";
+  EXPECT_EQ(specification(a_launch(), nullptr, pinned)["linux"]["resources"]["cpu"]["cpus"], "0-3,8");
+  EXPECT_FALSE(specification(a_launch(), nullptr)["linux"]["resources"]["cpu"].contains("cpus"));
+}
+
 TEST(Environment, WhatIsolationRestsOnWinsOverImageAndTask) {
   auto launch = a_launch();
   launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"MESOS_SANDBOX", "/elsewhere"}};
@@ -192,6 +199,35 @@ TEST(Environment, WhatIsolationRestsOnWinsOverImageAndTask) {
   owner.task.environment = launch.task.environment;
   EXPECT_THAT(environment_of(owner, &image, launch.task.user, "/sandbox"),
               Contains("NVIDIA_VISIBLE_DEVICES=GPU-b,GPU-f"));
+}
+
+TEST(Environment, AMemberOfAGangKnowsItsPlace) {
+  auto launch = with_gpus();
+  launch.gang = GangPlace{"g1", 2, {"here", "here", "there"}, "10.0.0.1", 31007};
+  launch.task.environment = {{"MASTER_PORT", "29500"}, {"DROVER_GANG_ID", "mine"}};
+  auto image = an_image();
+  image.config.environment = {{"WORLD_SIZE", "1"}};
+  const auto made = environment_of(launch, &image, launch.task.user, "/sandbox");
+  for (const char* expected :
+       {"RANK=2", "WORLD_SIZE=3", "NODE_RANK=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=10.0.0.1",
+        "MASTER_PORT=29500", "DROVER_GANG_ID=g1", "DROVER_GANG_HOSTS=here,here,there"})
+    EXPECT_THAT(made, Contains(expected));
+  EXPECT_THAT(environment_of(with_gpus(), nullptr, launch.task.user, "/sandbox"),
+              Not(Contains(::testing::StartsWith("RANK="))));
+}
+
+TEST(Environment, ATaskKnowsItsSharesItsCardsAndHowOftenItBeganAgain) {
+  auto launch = with_gpus();
+  launch.gpu_shares = {{500, 8ULL << 30}, {125, 0}};
+  launch.nics = {"mlx5_0", "mlx5_1"};
+  launch.attempt = 2;
+  launch.task.environment = {{"DROVER_GPU_SHARE", "1"}};
+  const auto made = environment_of(launch, nullptr, launch.task.user, "/sandbox");
+  for (const char* expected : {"DROVER_GPU_SHARE=0.5,0.125", "DROVER_GPU_MEMORY=8589934592,0",
+                               "DROVER_NICS=mlx5_0,mlx5_1", "DROVER_PREEMPTIONS=2"})
+    EXPECT_THAT(made, Contains(expected));
+  EXPECT_THAT(environment_of(with_gpus(), nullptr, launch.task.user, "/sandbox"),
+              Not(Contains(::testing::StartsWith("DROVER_GPU_SHARE="))));
 }
 
 TEST(Environment, LaterSourcesWinAndTheDriversPathsAreAdded) {

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "gpu/kernel.h"
 
 namespace drover::container {
 namespace {
@@ -115,6 +116,23 @@ bool can_limit_swap(const std::vector<Hierarchy>& hierarchies) {
       if (std::filesystem::exists(entry.path() / "memory.swap.max", error)) return true;
   }
   return false;
+}
+
+std::vector<int> usable_cpus(const std::vector<Hierarchy>& hierarchies) {
+  for (const auto& hierarchy : hierarchies) {
+    if (!has_controller(hierarchy, "cpuset") && !hierarchy.unified) continue;
+    // Version 1 names it in the first way, version 2 in the second.
+    for (const char* file : {"/cpuset.effective_cpus", "/cpuset.cpus.effective"})
+      if (const auto text = read_file(hierarchy.mount + file))
+        if (auto cpus = gpu::parse_cpu_list(*text); cpus && !cpus->empty()) return *cpus;
+  }
+  return {};
+}
+
+std::vector<int> cpus_to_pin(const std::vector<int>& wanted, const std::vector<int>& usable) {
+  std::vector<int> both;
+  std::set_intersection(wanted.begin(), wanted.end(), usable.begin(), usable.end(), std::back_inserter(both));
+  return both == usable ? std::vector<int>() : both;
 }
 
 bool in_service(const Hierarchy& hierarchy, std::string_view own_groups) {

@@ -33,6 +33,11 @@ Result<std::vector<Hierarchy>> find_hierarchies();
 std::string_view cgroup_mode(const std::vector<Hierarchy>& hierarchies);
 /// Whether a limit on swap can be set here: kernels may be built or booted without.
 bool can_limit_swap(const std::vector<Hierarchy>& hierarchies);
+/// The CPUs that a container can be pinned to; none where there is no cpuset controller.
+std::vector<int> usable_cpus(const std::vector<Hierarchy>& hierarchies);
+/// Those of `wanted` that are usable; none when that leaves none or all of them, because then there is
+/// nothing to pin. Both ascending.
+std::vector<int> cpus_to_pin(const std::vector<int>& wanted, const std::vector<int>& usable);
 /// Whether a process belongs to a service manager's group in this hierarchy; `own_groups` is the text of its
 /// /proc/<pid>/cgroup (cgroups(7)). Pure.
 bool in_service(const Hierarchy& hierarchy, std::string_view own_groups);

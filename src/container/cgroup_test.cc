@@ -25,6 +25,15 @@ TEST(Hierarchies, AreReadFromMountinfo) {
   EXPECT_EQ(cgroup_mode({}), "none");
 }
 
+TEST(CpusToPin, AreThoseThatExistUnlessThatIsAllOrNone) {
+  using Cpus = std::vector<int>;
+  EXPECT_EQ(cpus_to_pin({0, 1, 5}, {0, 1, 2, 3}), (Cpus{0, 1}));
+  EXPECT_EQ(cpus_to_pin({0, 1, 2, 3, 4, 5}, {0, 1, 2, 3}), Cpus{}) << "all of them: nothing to pin";
+  EXPECT_EQ(cpus_to_pin({20, 21}, {0, 1}), Cpus{}) << "a simulated machine has more than this one";
+  EXPECT_EQ(cpus_to_pin({}, {0, 1}), Cpus{});
+  EXPECT_EQ(cpus_to_pin({0}, {}), Cpus{}) << "no cpuset controller";
+}
+
 TEST(Hierarchies, AServiceIsLeftOnlyWhereThereIsOne) {
   const Hierarchy systemd{"/sys/fs/cgroup/systemd", {"name=systemd"}, false};
   const Hierarchy unified{"/sys/fs/cgroup", {}, true};

@@ -34,10 +34,32 @@ struct DriverSupply {
   std::function<Result<ReadOnlyMount>()> volume;
 };
 
+/// How much of a GPU a task has.
+struct GpuShare {
+  int milli = 1000;
+  std::uint64_t memory_bytes = 0;  ///< 0 when unknown
+};
+
+/// What a member of a gang is told of the others.
+struct GangPlace {
+  std::string id;
+  int rank = 0;
+  std::vector<std::string> hosts;  ///< names of the machines, by rank
+  std::string first_address;       ///< where the first member can be reached from here
+  int first_port = 0;
+};
+
 struct Launch {
   workload::Task task;
+  /// How often it was started before and put back into the queue. Each attempt runs at most once; sandbox and
+  /// logs go on from the one before, everything else begins anew.
+  int attempt = 0;
   std::vector<gpu::DeviceNode> gpu_devices;  ///< exactly those that the task owns; everything else is denied
   std::vector<std::string> gpu_uuids;        ///< in the same order; the environment's NVIDIA_VISIBLE_DEVICES
+  std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole
+  std::vector<int> cpus;                     ///< to be pinned to, ascending; empty: it floats
+  std::vector<std::string> nics;             ///< near its GPUs
+  std::optional<GangPlace> gang;
   DriverSupply driver;
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
@@ -67,14 +89,15 @@ class Containerizer {
  public:
   virtual ~Containerizer() = default;
 
-  /// Prepares sandbox, image and bundle and starts the shim. Idempotent by task id: a task that was already
-  /// started is never started again. On error nothing runs and nothing is left but the sandbox.
+  /// Prepares sandbox, image and bundle and starts the shim. Idempotent by task id and attempt: one that was
+  /// already started is never started again. A later attempt comes only after the end of the one before was
+  /// told. On error nothing runs and nothing is left but the sandbox.
   virtual Status launch(const Launch& launch) = 0;
   /// SIGTERM, and after the task's grace SIGKILL to all its processes; at once when `force`. Returns before
   /// it ended.
   virtual Status stop(const std::string& task_id, bool force) = 0;
-  /// After a restart of the daemon: finds the task again and resumes watching it.
-  virtual Result<Found> recover(const std::string& task_id) = 0;
+  /// After a restart of the daemon: finds this attempt at the task again and resumes watching it.
+  virtual Result<Found> recover(const std::string& task_id, int attempt) = 0;
   /// Removes what a task that ended left outside its sandbox (mounts, cgroup, bundle, upper layer).
   /// Idempotent.
   virtual Status clean(const std::string& task_id) = 0;

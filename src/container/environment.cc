@@ -18,6 +18,41 @@ Variables defaults(const User& user) {
   return {{"PATH", kDefaultPath}, {"HOME", user.home}, {"USER", user.name}, {"LOGNAME", user.name}};
 }
 
+/// What distributed programs look for: the names of torch.distributed, which most others follow. A member has
+/// a container, and GPUs, of its own, so it counts as a node with one process: a program that takes the GPU
+/// number LOCAL_RANK finds its own.
+Variables gang_variables(const GangPlace& gang) {
+  const auto rank = std::to_string(gang.rank);
+  return {{"RANK", rank},
+          {"WORLD_SIZE", std::to_string(gang.hosts.size())},
+          {"NODE_RANK", rank},
+          {"LOCAL_RANK", "0"},
+          {"LOCAL_WORLD_SIZE", "1"},
+          {"MASTER_ADDR", gang.first_address},
+          {"MASTER_PORT", std::to_string(gang.first_port)}};
+}
+
+/// What only Drover can know: no image and no task sets these.
+Variables own_variables(const Launch& launch) {
+  Variables own;
+  if (!launch.gpu_shares.empty()) {
+    std::vector<std::string> shares, sizes;
+    for (const auto& share : launch.gpu_shares) {
+      shares.push_back(fmt::format("{:g}", share.milli / 1000.0));
+      sizes.push_back(std::to_string(share.memory_bytes));
+    }
+    own["DROVER_GPU_SHARE"] = fmt::format("{}", fmt::join(shares, ","));
+    own["DROVER_GPU_MEMORY"] = fmt::format("{}", fmt::join(sizes, ","));
+  }
+  if (!launch.nics.empty()) own["DROVER_NICS"] = fmt::format("{}", fmt::join(launch.nics, ","));
+  if (launch.attempt > 0) own["DROVER_PREEMPTIONS"] = std::to_string(launch.attempt);
+  if (launch.gang) {
+    own["DROVER_GANG_ID"] = launch.gang->id;
+    own["DROVER_GANG_HOSTS"] = fmt::format("{}", fmt::join(launch.gang->hosts, ","));
+  }
+  return own;
+}
+
 }  // namespace
 
 std::string sandbox_inside(const image::Image* image, const std::string& sandbox_on_host) {
@@ -34,6 +69,8 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   auto variables = defaults(user);
   if (image != nullptr)
     for (const auto& [name, value] : image->config.environment) variables[name] = value;
+  if (launch.gang)
+    for (const auto& [name, value] : gang_variables(*launch.gang)) variables[name] = value;
   for (const auto& [name, value] : launch.task.environment) variables[name] = value;
   // After the task's own: a task that sets PATH would lose its driver otherwise.
   if (gets_driver_volume(launch, image))
@@ -45,6 +82,7 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   variables["MESOS_SANDBOX"] = sandbox_inside(image, sandbox_on_host);
   variables["MESOS_TASK_ID"] = launch.task.id;
   variables["DROVER_TASK_ID"] = launch.task.id;
+  for (const auto& [name, value] : own_variables(launch)) variables[name] = value;
 
   std::vector<std::string> assignments;
   for (const auto& [name, value] : variables) assignments.push_back(name + "=" + value);

@@ -21,9 +21,10 @@ std::string sandbox_inside(const image::Image* image, const std::string& sandbox
 /// asks (M3).
 bool gets_driver_volume(const Launch& launch, const image::Image* image);
 
-/// "NAME=value", sorted by name. Later sources win: defaults, the image's, the task's, the driver volume's
-/// paths (added, not replaced), and last, always, what isolation rests on: NVIDIA_VISIBLE_DEVICES names the
-/// GPUs that the task owns, or "void", whatever image or task say.
+/// "NAME=value", sorted by name. Later sources win: defaults, the image's, the gang's (RANK …), the task's,
+/// the driver volume's paths (added, not replaced), and last, always, what isolation rests on and what only
+/// Drover knows: NVIDIA_VISIBLE_DEVICES names the GPUs that the task owns, or "void", whatever image or task
+/// say; DROVER_… tell of its gang, its shares and its network cards.
 std::vector<std::string> environment_of(const Launch& launch, const image::Image* image, const User& user,
                                         const std::string& sandbox_on_host);
 

@@ -17,6 +17,7 @@
 #include "container/image_user.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
+#include "gpu/kernel.h"
 
 namespace drover::container {
 namespace {
@@ -88,6 +89,8 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
     DROVER_TRY(user, user_in_image(launch.task, *image));
   }
   DROVER_CHECK_OK(clear(folder, launch.task.id));
+  // This attempt has not begun, so what is there tells of the one before.
+  DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(make_sandbox(folder, user));
   for (const char* name : {kUpper, kWork, kRoot})
     DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
@@ -96,6 +99,7 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
 
   Order order;
   order.task_id = launch.task.id;
+  order.attempt = launch.attempt;
   order.runtime = runtime;
   order.cgroup = options_.cgroup_parent + "/" + launch.task.id;
   order.uid = user.uid;
@@ -120,6 +124,7 @@ Status Launcher::write_bundle(const Directory& folder, const Launch& launch, con
   facts.host_files = network_files();
   facts.machine = machine();
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
+  facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);
   facts.oom_score_adj = own_oom_score_adj();
   DROVER_TRY(const auto specification, make_specification(launch, image, facts));

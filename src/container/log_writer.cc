@@ -18,10 +18,18 @@ void clear_name(int directory, const std::string& name) {
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
 }
 
+bool has_content(int directory, const std::string& name) {
+  struct stat facts{};
+  return ::fstatat(directory, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode) &&
+         facts.st_size > 0;
+}
+
 }  // namespace
 
-Result<LogWriter> LogWriter::create(int sandbox, std::string name, uid_t uid, gid_t gid, LogLimits limits) {
+Result<LogWriter> LogWriter::create(int sandbox, std::string name, uid_t uid, gid_t gid, LogLimits limits,
+                                    OldLog old) {
   LogWriter writer(sandbox, std::move(name), uid, gid, limits);
+  if (old == OldLog::kKeep && has_content(sandbox, writer.name_)) writer.move_on();
   clear_name(sandbox, writer.name_);
   DROVER_CHECK_OK(writer.make_file());
   return writer;
@@ -42,10 +50,15 @@ std::string LogWriter::numbered(int number) const {
   return number == 0 ? name_ : fmt::format("{}.{}", name_, number);
 }
 
-void LogWriter::rotate() {
+/// Every file gets the next number; the oldest goes.
+void LogWriter::move_on() {
   clear_name(sandbox_, numbered(limits_.files - 1));
   for (int number = limits_.files - 1; number > 0; --number)
     ::renameat(sandbox_, numbered(number - 1).c_str(), sandbox_, numbered(number).c_str());
+}
+
+void LogWriter::rotate() {
+  move_on();
   if (make_file()) return;
   // The task stands in the way, or the disk is full: keep the file that is open, and its limit.
   if (::ftruncate(file_.get(), 0) == 0) size_ = 0;

@@ -18,10 +18,17 @@
 
 namespace drover::container {
 
+/// What becomes of an output that is there already.
+enum class OldLog {
+  kRemove,
+  kKeep,  ///< as if it were full: it becomes "stdout.1"
+};
+
 class LogWriter {
  public:
-  /// `sandbox` is a directory descriptor that outlives the writer. What has the name already is removed.
-  static Result<LogWriter> create(int sandbox, std::string name, uid_t uid, gid_t gid, LogLimits limits);
+  /// `sandbox` is a directory descriptor that outlives the writer.
+  static Result<LogWriter> create(int sandbox, std::string name, uid_t uid, gid_t gid, LogLimits limits,
+                                  OldLog old = OldLog::kRemove);
 
   void append(std::string_view output);
 
@@ -30,6 +37,7 @@ class LogWriter {
       : sandbox_(sandbox), name_(std::move(name)), uid_(uid), gid_(gid), limits_(limits) {}
 
   Status make_file();
+  void move_on();
   void rotate();
   void write(std::string_view output);
   bool put(std::string_view output);

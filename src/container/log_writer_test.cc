@@ -48,6 +48,20 @@ TEST_F(LogWriterTest, RotatesBetweenLinesAndDropsTheOldest) {
   EXPECT_FALSE(fs::exists(folder_ / "sandbox" / "stdout.3"));
 }
 
+TEST_F(LogWriterTest, ALaterAttemptKeepsWhatWasWrittenBefore) {
+  const auto begin = [&](OldLog old) {
+    return LogWriter::create(sandbox_.get(), "stdout", ::getuid(), ::getgid(), {100, 3}, old).value();
+  };
+  begin(OldLog::kRemove).append("first\n");
+  (void)begin(OldLog::kKeep);  // says nothing, and so pushes nothing out later
+  begin(OldLog::kKeep).append("third\n");
+  EXPECT_EQ(content("stdout"), "third\n");
+  EXPECT_EQ(content("stdout.1"), "first\n");
+  EXPECT_FALSE(fs::exists(folder_ / "sandbox" / "stdout.2"));
+  (void)begin(OldLog::kRemove);
+  EXPECT_EQ(content("stdout"), "");
+}
+
 TEST_F(LogWriterTest, OneFileStartsOver) {
   auto log = writer({4, 1});
   log.append("aaaa");

@@ -151,9 +151,12 @@ std::vector<std::string> OciContainerizer::known() const {
 Status OciContainerizer::launch(const Launch& launch) {
   const auto& task_id = launch.task.id;
   DROVER_CHECK_OK(check_task_id(task_id));
-  if (shims_->watches(task_id)) return {};
-  DROVER_TRY(const auto runtime_path, runtime());
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(task_id, kTaskMode));
+  if (shims_->watches(task_id)) {
+    if (launch.attempt == 0 || folder.exists(started_file(launch.attempt))) return {};
+    shims_->forget(task_id);  // of the attempt before, whose end has been told
+  }
+  DROVER_TRY(const auto runtime_path, runtime());
   // A late shim of a daemon that died may hold the folder for a moment, only to find its order withdrawn.
   for (int attempt = 0; attempt < kLaunchAttempts; ++attempt) {
     DROVER_TRY(const bool settled, try_launch(folder, launch, runtime_path));
@@ -169,12 +172,12 @@ Result<bool> OciContainerizer::try_launch(const Directory& folder, const Launch&
                                           const std::string& runtime_path) {
   const auto& task_id = launch.task.id;
   const auto started_before = [&]() -> Result<bool> {
-    DROVER_TRY(const auto found, find(folder, task_id));
+    DROVER_TRY(const auto found, find(folder, task_id, launch.attempt));
     return found != Found::kNever;
   };
   {
     DROVER_TRY(auto lock, try_lock(folder));
-    if (!lock.held() || folder.exists(kStartedFile)) {
+    if (!lock.held() || folder.exists(started_file(launch.attempt))) {
       lock.release();
       return started_before();
     }
@@ -199,25 +202,25 @@ Status OciContainerizer::stop(const std::string& task_id, bool force) {
   return shims_->signal(task_id, force ? SIGUSR1 : SIGTERM);
 }
 
-Result<Found> OciContainerizer::recover(const std::string& task_id) {
+Result<Found> OciContainerizer::recover(const std::string& task_id, int attempt) {
   DROVER_CHECK_OK(check_task_id(task_id));
   if (!tasks_.exists(task_id)) return Found::kNever;
   if (shims_->watches(task_id)) return Found::kAlive;
   DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
-  return find(folder, task_id);
+  return find(folder, task_id, attempt);
 }
 
 /// By the lock: who holds it is the shim. If nobody does, the marker tells whether there ever was one that
 /// came to start the task; without it the order is withdrawn under the lock, so that no shim still on its way
 /// can start the task behind our back.
-Result<Found> OciContainerizer::find(const Directory& folder, const std::string& task_id) {
+Result<Found> OciContainerizer::find(const Directory& folder, const std::string& task_id, int attempt) {
   DROVER_TRY(const bool alive, attach(folder, task_id));
   if (alive) return Found::kAlive;
   DROVER_TRY(const auto lock, try_lock(folder));
   if (!lock.held())
     return fail(ErrorKind::kUnavailable, fmt::format("A shim of task '{}' comes and goes", task_id),
                 "try again");
-  if (!folder.exists(kStartedFile)) {
+  if (!folder.exists(started_file(attempt))) {
     DROVER_CHECK_OK(launcher_.clear(folder, task_id));
     return Found::kNever;
   }

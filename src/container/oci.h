@@ -34,7 +34,7 @@ class OciContainerizer final : public Containerizer {
 
   Status launch(const Launch& launch) override;
   Status stop(const std::string& task_id, bool force) override;
-  Result<Found> recover(const std::string& task_id) override;
+  Result<Found> recover(const std::string& task_id, int attempt) override;
   Status clean(const std::string& task_id) override;
   Status forget(const std::string& task_id) override;
   std::vector<std::string> known() const override;
@@ -49,7 +49,7 @@ class OciContainerizer final : public Containerizer {
   Result<std::string> runtime();
   Result<Directory> open_task(const std::string& task_id) const;
   Result<bool> try_launch(const Directory& folder, const Launch& launch, const std::string& runtime_path);
-  Result<Found> find(const Directory& folder, const std::string& task_id);
+  Result<Found> find(const Directory& folder, const std::string& task_id, int attempt);
   Result<bool> attach(const Directory& folder, const std::string& task_id);
   Status conclude(const Directory& folder, const std::string& task_id);
   bool report_started(const std::string& task_id);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "container/oci_fixture.h"
+#include "gpu/kernel.h"
 
 namespace drover::container {
 namespace {
@@ -204,6 +205,22 @@ TEST_F(OciTest, WithoutGpusNotEvenTheControlDevicesCanBeOpened) {
   const auto errors = sandbox_file(launch.task.id, "stderr");
   EXPECT_THAT(errors, HasSubstr("gpu: Operation not permitted"));
   EXPECT_THAT(errors, HasSubstr("ctl: Operation not permitted"));
+}
+
+TEST_F(OciTest, IsPinnedToItsCpus) {
+  const auto usable = usable_cpus(find_hierarchies().value());
+  if (usable.size() < 2) GTEST_SKIP() << "needs two CPUs and a cpuset controller";
+  const auto allowed_of = [&](const std::string& name, std::vector<int> cpus) {
+    auto launch = launch_of(name, {"/bin/grep", "Cpus_allowed_list", "/proc/self/status"});
+    launch.cpus = std::move(cpus);
+    EXPECT_EQ(run(launch).exit_status, 0);
+    return sandbox_file(launch.task.id, "stdout");
+  };
+  const auto last = usable.back();
+  EXPECT_EQ(allowed_of("pinned", {last}), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  const auto all = "Cpus_allowed_list:\t" + gpu::format_cpu_list(usable) + "\n";
+  EXPECT_EQ(allowed_of("all", usable), all);
+  EXPECT_EQ(allowed_of("elsewhere", {60'000}), all) << "a CPU that this host has not";
 }
 
 TEST_F(OciTest, AMissingCommandIsOneClearErrorAndLeavesOnlyTheSandbox) {

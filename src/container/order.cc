@@ -31,6 +31,7 @@ void read_logs(Decoder decoder, LogLimits& logs) {
 std::string encode(const Order& order) {
   const json value = {
       {"task_id", order.task_id},
+      {"attempt", order.attempt},
       {"runtime", order.runtime},
       {"cgroup", order.cgroup},
       {"uid", order.uid},
@@ -51,6 +52,8 @@ Result<Order> decode_order(std::string_view text) {
   Decoder decoder(value, mistakes);
   Order order;
   order.task_id = decoder.string("task_id").value_or("");
+  order.attempt =
+      static_cast<int>(decoder.integer("attempt", 0, std::numeric_limits<int>::max()).value_or(0));
   order.runtime = decoder.string("runtime").value_or("");
   order.cgroup = decoder.string("cgroup").value_or("");
   order.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(0));

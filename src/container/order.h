@@ -35,6 +35,7 @@ struct LogLimits {
 
 struct Order {
   std::string task_id;
+  int attempt = 0;      ///< the marker of this one must not be there yet
   std::string runtime;  ///< path of the OCI runtime
   std::string cgroup;   ///< "/drover/<id>"
   uid_t uid = 0;        ///< whom the log files belong to

@@ -17,6 +17,7 @@ RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
   order.grace = std::chrono::milliseconds(*rc::gen::inRange(0, 1'000'000));
   order.root.layers = *rc::gen::container<std::vector<std::string>>(text);
   order.root.read_only = *rc::gen::arbitrary<bool>();
+  order.attempt = *rc::gen::inRange(0, 1000);
   order.logs.files = *rc::gen::inRange(1, 100);
   const auto read = decode_order(encode(order));
   RC_ASSERT(read.has_value());

@@ -61,7 +61,7 @@ class RecoveryTest : public OciFixture {
 };
 
 TEST_F(RecoveryTest, ATaskThatNobodyLaunchedNeverRan) {
-  EXPECT_EQ(oci_->recover(id_of("nobody")).value(), Found::kNever);
+  EXPECT_EQ(oci_->recover(id_of("nobody"), 0).value(), Found::kNever);
 }
 
 TEST_F(RecoveryTest, ARunningTaskIsFoundAgainAndHeardOf) {
@@ -73,8 +73,8 @@ TEST_F(RecoveryTest, ARunningTaskIsFoundAgainAndHeardOf) {
   auto made = OciContainerizer::create(options(), later.watcher());
   ASSERT_TRUE(made);
   oci_ = std::move(*made);
-  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kAlive);
-  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kAlive);
+  EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kAlive);
+  EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kAlive);
   EXPECT_EQ(later.await_started(launch.task.id).value().pid, running.pid);
   std::ofstream(oci_->sandbox(launch.task.id) + "/go") << "";
   EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 5);
@@ -88,7 +88,7 @@ TEST_F(RecoveryTest, ATaskThatEndedMeanwhileIsHeardOf) {
   ASSERT_EQ(run(launch).exit_status, 6);
   Heard later;
   auto second = OciContainerizer::create(options(), later.watcher()).value();
-  EXPECT_EQ(second->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_EQ(second->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 6);
   EXPECT_TRUE(later.await_started(launch.task.id));
 }
@@ -100,7 +100,7 @@ TEST_F(RecoveryTest, KilledAtAnyMomentADaemonRunsItsTaskOnceAtMost) {
     const auto daemon = spawn_daemon(id);
     ::usleep(static_cast<useconds_t>(round) * 6000);
     kill_daemon(daemon);
-    const auto found = oci_->recover(id);
+    const auto found = oci_->recover(id, 0);
     ASSERT_TRUE(found) << to_string(found.error());
     if (*found == Found::kNever) {
       ++never;
@@ -116,12 +116,56 @@ TEST_F(RecoveryTest, KilledAtAnyMomentADaemonRunsItsTaskOnceAtMost) {
   RecordProperty("ended", ended);
 }
 
+TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
+  auto launch =
+      launch_of("again", {"/bin/sh", "-c", "echo ran >> trace; echo $DROVER_PREEMPTIONS; sleep 1000"});
+  ASSERT_TRUE(oci_->launch(launch));
+  ASSERT_TRUE(heard_.await_started(launch.task.id));
+  ASSERT_TRUE(oci_->stop(launch.task.id, true));
+  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 137);
+
+  Heard later;
+  oci_.reset();
+  oci_ = OciContainerizer::create(options(), later.watcher()).value();
+  launch.attempt = 1;
+  launch.task.command[2] = "echo ran >> trace; echo $DROVER_PREEMPTIONS; exit 7";
+  EXPECT_EQ(oci_->recover(launch.task.id, 1).value(), Found::kNever) << "the end of the first is not its end";
+  ASSERT_TRUE(oci_->launch(launch));
+  EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 7);
+  EXPECT_EQ(oci_->recover(launch.task.id, 1).value(), Found::kEnded);
+  EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "ran\nran\n");
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout.1"), "\n");
+  EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "1\n");
+  for (const auto& id : oci_->known()) EXPECT_TRUE(oci_->forget(id));
+  oci_.reset();
+}
+
+TEST_F(RecoveryTest, ADaemonKilledBetweenTwoAttemptsLosesNeither) {
+  // What may lie in the folder when the second attempt begins: all of the first, or a part of it.
+  for (const char* gone : {"", kStatusFile, kOrderFile, kBundle}) {
+    const auto id = id_of("between" + std::string(gone));
+    Heard heard;
+    auto oci = OciContainerizer::create(options(), heard.watcher()).value();
+    auto launch = traced_launch(id);
+    ASSERT_TRUE(oci->launch(launch));
+    ASSERT_EQ(heard.await_ending(id).value().exit_status, 5);
+    if (*gone != '\0') fs::remove_all(state_ + "/tasks/" + id + "/" + gone);
+    Heard later;
+    oci = OciContainerizer::create(options(), later.watcher()).value();
+    launch.attempt = 1;
+    ASSERT_TRUE(oci->launch(launch)) << gone;
+    EXPECT_EQ(later.await_ending(id).value().exit_status, 5) << gone;
+    EXPECT_EQ(sandbox_file(id, "trace"), "ran\nran\n") << gone;
+    EXPECT_TRUE(oci->forget(id));
+  }
+}
+
 TEST_F(RecoveryTest, AWithdrawnOrderIsNotRunByAShimThatComesLate) {
   const auto launch = traced_launch(id_of("late"));
   const auto folder = Directory::create(state_ + "/tasks/" + launch.task.id, 0711).value();
   const Launcher launcher(options().launching, find_hierarchies().value());
   ASSERT_TRUE(launcher.prepare(folder, launch, oci_->runtimes().back().path));
-  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kNever);
+  EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kNever);
   EXPECT_EQ(launcher.start(folder, launch.task.id).value().word, FirstWord::kTaken);
   EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "");
 }
@@ -137,7 +181,7 @@ TEST_F(RecoveryTest, AShimThatIsKilledLosesItsTaskAndLeavesNothing) {
   expect_nothing_left(launch.task.id, first_process);
   Heard later;
   auto second = OciContainerizer::create(options(), later.watcher()).value();
-  EXPECT_EQ(second->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_EQ(second->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_TRUE(later.await_ending(launch.task.id).value().lost) << "once lost, always lost";
 }
 
@@ -169,7 +213,7 @@ TEST_F(RecoveryTest, AShimKilledWhileNoDaemonRanIsNoticedLater) {
   ASSERT_EQ(::waitpid(shim, nullptr, 0), shim);
   open();
   EXPECT_TRUE(is_alive(first_process)) << "nobody was there to end it";
-  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_TRUE(heard_.await_ending(launch.task.id).value().lost);
   expect_nothing_left(launch.task.id, first_process);
 }

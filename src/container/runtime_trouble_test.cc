@@ -84,7 +84,7 @@ TEST_F(RuntimeTroubleTest, AFailedTaskIsNotFoundAliveLater) {
   open_with_runtime(runtime_with_switch("exit 1"), std::chrono::seconds(30));
   const auto launch = launch_of("later", {"/bin/true"});
   ASSERT_FALSE(oci_->launch(launch));
-  EXPECT_EQ(oci_->recover(launch.task.id).value(), Found::kEnded);
+  EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 125);
 }
 

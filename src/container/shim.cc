@@ -37,10 +37,11 @@ class Word {
   UniqueFd pipe_;
 };
 
-/// Made once in the life of a task. False when somebody did before.
-Result<bool> mark_started(const Directory& task) {
+/// Made once in the life of an attempt. False when somebody did before.
+Result<bool> mark_started(const Directory& task, int attempt) {
+  const auto name = started_file(attempt);
   const UniqueFd marker(
-      ::openat(task.fd(), kStartedFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      ::openat(task.fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!marker.valid() && errno == EEXIST) return false;
   if (!marker.valid()) return fail_errno(fmt::format("Failed to mark '{}' as started", task.path()), errno);
   DROVER_CHECK_OK(task.sync());
@@ -57,8 +58,12 @@ Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup
   DROVER_CHECK_OK(enter_private_mounts());
   DROVER_CHECK_OK(mount_root(order.root, task.path()));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
-  DROVER_TRY(auto output, LogWriter::create(sandbox.fd(), "stdout", order.uid, order.gid, order.logs));
-  DROVER_TRY(auto errors, LogWriter::create(sandbox.fd(), "stderr", order.uid, order.gid, order.logs));
+  const auto log = [&](const char* name) {
+    const auto old = order.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
+    return LogWriter::create(sandbox.fd(), name, order.uid, order.gid, order.logs, old);
+  };
+  DROVER_TRY(auto output, log("stdout"));
+  DROVER_TRY(auto errors, log("stderr"));
   Supervisor supervisor(order, task, cgroup, {std::move(output), std::move(errors)});
   auto ending = supervisor.run(started);
   stopped = supervisor.stop_requested();
@@ -94,7 +99,7 @@ Status run_task(const Order& order, const Directory& task, Word& word) {
   DROVER_TRY(const auto hierarchies, find_hierarchies());
   const Cgroup cgroup(hierarchies, order.cgroup);
   DROVER_TRY(auto status, StatusFile::reserve(task));
-  DROVER_TRY(const bool first, mark_started(task));
+  DROVER_TRY(const bool first, mark_started(task, order.attempt));
   if (!first) {
     word.say(kWordTaken);
     return {};

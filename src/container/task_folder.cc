@@ -39,6 +39,10 @@ Result<pid_t> signature(const Directory& task) {
 
 }  // namespace
 
+std::string started_file(int attempt) {
+  return attempt == 0 ? "started" : fmt::format("started.{}", attempt);
+}
+
 Status check_task_id(const std::string& id) {
   const bool good = !id.empty() && id.size() <= kMaxIdLength && id.front() != '.' && id.front() != '-' &&
                     std::all_of(id.begin(), id.end(), is_id_character);

@@ -5,8 +5,9 @@
 //
 //   launch.json   the shim's order; removed under the lock when a task turns out never to have started
 //   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
-//   started       made once, durably, before anything of the task can run: whoever finds it never runs again
-//   status.json   running or ended, replaced atomically
+//   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
+//                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
+//   status.json   of the last attempt: running or ended, replaced atomically
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task
 //   root/         where the root file system is mounted, seen only in the shim's own mount namespace
@@ -26,7 +27,6 @@ namespace drover::container {
 
 inline constexpr const char* kOrderFile = "launch.json";
 inline constexpr const char* kLockFile = "shim.lock";
-inline constexpr const char* kStartedFile = "started";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kPidFile = "pid";
 inline constexpr const char* kBundle = "bundle";
@@ -37,6 +37,9 @@ inline constexpr const char* kRuntimeState = "runtime";
 inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSandbox = "sandbox";
+
+/// The marker of an attempt, counted from 0.
+std::string started_file(int attempt);
 
 /// Task ids become folder, cgroup and container names: letters, digits, '_', '.', '-'; at most 128; no dot
 /// first.

@@ -153,6 +153,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
 Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices) {
   container::Launch launch;
   launch.task = record.task;
+  launch.attempt = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
@@ -200,8 +201,8 @@ void LocalEngine::recover(const std::string& id) {
   auto found = std::make_shared<container::Found>(container::Found::kAlive);
   in_order(
       id,
-      [this, id, found]() -> Status {
-        DROVER_TRY(*found, containerizer_->recover(id));
+      [this, id, found, attempt = state_.tasks.at(id).preemptions]() -> Status {
+        DROVER_TRY(*found, containerizer_->recover(id, attempt));
         return {};
       },
       [this, id, found](Status recovered) {

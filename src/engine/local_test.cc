@@ -38,7 +38,7 @@ class FakeContainerizer final : public container::Containerizer {
     world_.stopped.push_back(id);
     return {};
   }
-  Result<container::Found> recover(const std::string& id) override {
+  Result<container::Found> recover(const std::string& id, int) override {
     return world_.alive.contains(id) ? container::Found::kAlive : container::Found::kNever;
   }
   Status clean(const std::string& id) override {
