@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/decode.h"
@@ -14,9 +15,9 @@ namespace {
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kMaxLevels = 8;
 constexpr int kMaxWeight = 1'000'000;
-// Far beyond every cluster, and so small that sums over all queues cannot overflow.
+// Far beyond every cluster.
 constexpr std::int64_t kMaxAmount = 1'000'000'000'000;
-constexpr std::uint64_t kMaxMemory = 1ULL << 52;
+constexpr std::uint64_t kMaxMemory = 1ULL << 62;
 constexpr std::size_t kQueuesNamed = 20;
 
 /// "a/b" as one part of a JSON pointer: "a~1b".
@@ -57,6 +58,12 @@ void each_field(Visit visit, All&... limits) {
   visit(kGpus, limits.gpu_milli...);
   visit(kCpus, limits.milli_cpus...);
   visit(kMemory, limits.memory_bytes...);
+}
+
+/// Never more than the type holds.
+template <typename T>
+T sum(T a, T b) {
+  return b > std::numeric_limits<T>::max() - a ? std::numeric_limits<T>::max() : a + b;
 }
 
 void check_amounts(const Limits& limits, const std::string& path, Mistakes& mistakes) {
@@ -140,7 +147,7 @@ void check_guarantees(const Rules& rules, Mistakes& mistakes) {
             mistakes.add(fmt::format("{}/{}", at, field.name),
                          fmt::format("'{}' is sure of {} {}, but may hold at most {}", path, *sure,
                                      field.unit, *limit));
-          if (sure) of_parent = of_parent.value_or(0) + *sure;
+          if (sure) of_parent = sum(of_parent.value_or(0), *sure);
         },
         children, queue.guarantee, queue.limit, parent == promised.end() ? none : parent->second);
   }

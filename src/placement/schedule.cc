@@ -1,0 +1,54 @@
+#include "placement/schedule.h"
+
+#include <fmt/format.h>
+
+#include "placement/schedule/planner.h"
+
+namespace drover::placement {
+namespace {
+
+/// A limit that the job alone is over, as an error.
+Status within(const Limits& limits, const schedule::Load& demand, const std::string& whose) {
+  const auto bounds = schedule::bounds_of(limits);
+  constexpr const char* kPaths[] = {"/gpus", "/cpus", "/memory"};
+  for (std::size_t i = 0; i < schedule::kDimensions; ++i)
+    if (bounds[i] && demand[i] > *bounds[i])
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("{} may hold at most {}, and {} are asked for", whose,
+                              schedule::amount_text(i, *bounds[i]), schedule::amount_text(i, demand[i])),
+                  "ask for less, or for a higher limit", kPaths[i]);
+  return {};
+}
+
+}  // namespace
+
+std::string allocation_id(const Job& job, std::size_t rank) {
+  return job.gang.members.size() == 1 ? job.id : fmt::format("{}/{}", job.id, rank);
+}
+
+Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
+          const std::vector<RunningJob>& running, TimePoint now) {
+  return schedule::Planner(cluster, rules, waiting, running, now).run();
+}
+
+Status possible(const Cluster& cluster, const Rules& rules, const Job& job) {
+  DROVER_CHECK_OK(possible(cluster, job.gang));
+  const auto demand = schedule::demand_of(cluster, job.gang).total();
+  for (auto at = std::string_view(job.queue); !at.empty(); at = parent_of(at))
+    if (const auto queue = rules.queues.find(std::string(at)); queue != rules.queues.end())
+      DROVER_CHECK_OK(within(queue->second.limit, demand, fmt::format("the queue '{}'", at)));
+  for (const auto& [subject, whose] :
+       {std::pair(Subject{SubjectKind::kUser, job.user}, fmt::format("the user '{}'", job.user)),
+        std::pair(Subject{SubjectKind::kNamespace, job.name_space},
+                  fmt::format("the namespace '{}'", job.name_space))})
+    if (const auto quota = rules.quotas.find(subject); quota != rules.quotas.end())
+      DROVER_CHECK_OK(within(quota->second.limit, demand, whose));
+  return {};
+}
+
+Amounts amounts_of(const Cluster& cluster, const Gang& gang) {
+  const auto load = schedule::demand_of(cluster, gang).total();
+  return {load[0], load[1], static_cast<std::uint64_t>(load[2])};
+}
+
+}  // namespace drover::placement

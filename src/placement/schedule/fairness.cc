@@ -1,0 +1,186 @@
+#include "placement/schedule/fairness.h"
+
+#include <algorithm>
+
+namespace drover::placement::schedule {
+namespace {
+
+constexpr int kOwn = -1;
+
+}  // namespace
+
+Turns::Turns(const Rules& rules, const Load& total) : rules_(rules), total_(total) {
+  nodes_.emplace_back();
+  indices_[""] = 0;
+}
+
+int Turns::node_of(std::string_view path) {
+  if (const auto found = indices_.find(path); found != indices_.end()) return found->second;
+  const auto parent = node_of(parent_of(path));
+  const auto index = static_cast<int>(nodes_.size());
+  Node node;
+  node.parent = parent;
+  if (const auto rule = rules_.queues.find(std::string(path)); rule != rules_.queues.end()) {
+    node.weight = std::max(1, rule->second.weight);
+    node.guarantee = bounds_of(rule->second.guarantee);
+    node.guaranteed = rule->second.guarantee != Limits{};
+  }
+  node.line = {index};
+  node.line.insert(node.line.end(), nodes_[static_cast<std::size_t>(parent)].line.begin(),
+                   nodes_[static_cast<std::size_t>(parent)].line.end());
+  nodes_.push_back(std::move(node));
+  indices_.emplace(path, index);
+  return index;
+}
+
+int Turns::queue_of(const Job& job) {
+  return node_of(job.queue);
+}
+
+int Turns::user_of(Node& node, const std::string& name) {
+  const auto [found, added] = node.user_indices.emplace(name, static_cast<int>(node.users.size()));
+  if (added) node.users.push_back({name, {}, {}});
+  return found->second;
+}
+
+void Turns::add(int queue, const Job& job, const Load& load) {
+  auto& node = nodes_[static_cast<std::size_t>(queue)];
+  node.users[static_cast<std::size_t>(user_of(node, job.user))].jobs.push_back({&job, load});
+}
+
+double Turns::share(const Load& held) const {
+  double dominant = 0;
+  for (std::size_t i = 0; i < kDimensions; ++i)
+    dominant = std::max(dominant, static_cast<double>(held[i]) / static_cast<double>(total_[i]));
+  return dominant;
+}
+
+const Turns::Waiting* Turns::first_of(int index) const {
+  const auto* node = &nodes_[static_cast<std::size_t>(index)];
+  while (!node->heads.empty()) {
+    const auto child = std::get<4>(*node->heads.begin());
+    if (child == kOwn)
+      return &node->users[static_cast<std::size_t>(std::get<3>(*node->line_of_users.begin()))].jobs.back();
+    node = &nodes_[static_cast<std::size_t>(child)];
+  }
+  return nullptr;
+}
+
+void Turns::refresh_user(Node& node, int index) {
+  if (const auto key = node.user_keys.extract(index)) node.line_of_users.erase(key.mapped());
+  const auto& user = node.users[static_cast<std::size_t>(index)];
+  if (user.jobs.empty()) return;
+  const auto& job = *user.jobs.back().job;
+  const UserKey key{-job.priority, share(user.held), job.sequence, index};
+  node.user_keys.emplace(index, key);
+  node.line_of_users.insert(key);
+}
+
+void Turns::set_head(Node& node, int child, std::optional<HeadKey> key) {
+  if (const auto old = node.head_keys.extract(child)) node.heads.erase(old.mapped());
+  if (!key) return;
+  node.head_keys.emplace(child, *key);
+  node.heads.insert(*key);
+}
+
+void Turns::refresh_own(int index) {
+  auto& node = nodes_[static_cast<std::size_t>(index)];
+  if (node.line_of_users.empty()) return set_head(node, kOwn, std::nullopt);
+  const auto& [priority, unused, arrival, user] = *node.line_of_users.begin();
+  set_head(node, kOwn, HeadKey{true, priority, share(node.own_held), arrival, kOwn});
+}
+
+/// Tells the parents, up to the root, which job is the first now.
+void Turns::refresh_upwards(int index) {
+  for (int at = index; at != 0; at = nodes_[static_cast<std::size_t>(at)].parent) {
+    const auto& node = nodes_[static_cast<std::size_t>(at)];
+    auto& parent = nodes_[static_cast<std::size_t>(node.parent)];
+    const auto* first = first_of(at);
+    if (first == nullptr) {
+      set_head(parent, at, std::nullopt);
+      continue;
+    }
+    const bool uncovered = std::get<0>(*node.heads.begin()) && !covers(at, first->load);
+    set_head(
+        parent, at,
+        HeadKey{uncovered, -first->job->priority, share(node.held) / node.weight, first->job->sequence, at});
+  }
+}
+
+void Turns::sort() {
+  sorted_ = true;
+  for (auto& node : nodes_)
+    for (std::size_t user = 0; user < node.users.size(); ++user) {
+      std::ranges::sort(node.users[user].jobs, [](const Waiting& a, const Waiting& b) {
+        return std::pair(a.job->priority, b.job->sequence) < std::pair(b.job->priority, a.job->sequence);
+      });
+      refresh_user(node, static_cast<int>(user));
+    }
+  for (auto index = static_cast<int>(nodes_.size()) - 1; index >= 0; --index) {  // children before parents
+    refresh_own(index);
+    refresh_upwards(index);
+  }
+}
+
+std::optional<Turns::Turn> Turns::next() {
+  if (!sorted_) sort();
+  if (nodes_[0].heads.empty()) return std::nullopt;
+  int index = 0;
+  const bool covered = !std::get<0>(*nodes_[0].heads.begin());
+  for (auto child = std::get<4>(*nodes_[0].heads.begin()); child != kOwn;
+       child = std::get<4>(*nodes_[static_cast<std::size_t>(child)].heads.begin()))
+    index = child;
+  auto& node = nodes_[static_cast<std::size_t>(index)];
+  const auto user = std::get<3>(*node.line_of_users.begin());
+  auto& jobs = node.users[static_cast<std::size_t>(user)].jobs;
+  const Turn turn{jobs.back().job, covered};
+  jobs.pop_back();
+  refresh_user(node, user);
+  refresh_own(index);
+  refresh_upwards(index);
+  return turn;
+}
+
+void Turns::charge(int queue, const std::string& user_name, const Load& load) {
+  auto& node = nodes_[static_cast<std::size_t>(queue)];
+  const auto user = user_of(node, user_name);
+  node.users[static_cast<std::size_t>(user)].held += load;
+  node.own_held += load;
+  for (const auto at : node.line) nodes_[static_cast<std::size_t>(at)].held += load;
+  if (!sorted_) return;
+  refresh_user(node, user);
+  refresh_own(queue);
+  refresh_upwards(queue);
+}
+
+const std::vector<int>& Turns::line(int queue) const {
+  return nodes_[static_cast<std::size_t>(queue)].line;
+}
+
+bool Turns::has_guarantee(int queue) const {
+  return nodes_[static_cast<std::size_t>(queue)].guaranteed;
+}
+
+bool Turns::covers(int queue, const Load& load) const {
+  const auto& node = nodes_[static_cast<std::size_t>(queue)];
+  bool any = false;
+  for (std::size_t i = 0; i < kDimensions; ++i) {
+    if (!node.guarantee[i] || load[i] <= 0) continue;
+    if (node.held[i] + load[i] > *node.guarantee[i]) return false;
+    any = true;
+  }
+  return any;
+}
+
+bool Turns::within_guarantee(int queue, const Load& load, const Load& less) const {
+  const auto& node = nodes_[static_cast<std::size_t>(queue)];
+  bool any = false;
+  for (std::size_t i = 0; i < kDimensions; ++i) {
+    if (!node.guarantee[i] || load[i] <= 0) continue;
+    if (node.held[i] - less[i] > *node.guarantee[i]) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace drover::placement::schedule

@@ -1,0 +1,101 @@
+#pragma once
+
+// Whose turn it is. At every queue, the candidates are the first job of each child queue and of the queue's
+// own jobs; of these goes first
+//   1. one that the guarantee of its queue covers (on the way from there down to the job);
+//   2. the higher priority;
+//   3. the smaller dominant share by weight (dominant-resource fairness, Ghodsi et al., NSDI '11;
+//   hierarchical
+//      as in H-DRF: each queue's share is of the whole cluster and compared among siblings);
+//   4. the earlier arrival.
+// Between the users of one queue: priority, dominant share, arrival. What a queue holds counts at once when a
+// job starts, so that shares even out within one plan. O(levels × log siblings) a job. Deterministic.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "placement/queues.h"
+#include "placement/schedule.h"
+#include "placement/schedule/load.h"
+
+namespace drover::placement::schedule {
+
+class Turns {
+ public:
+  /// `total` is what the cluster has.
+  Turns(const Rules& rules, const Load& total);
+
+  /// The job's queue; made when nobody has named it before.
+  int queue_of(const Job& job);
+
+  /// To wait in line. Only before the first next().
+  void add(int queue, const Job& job, const Load& load);
+  /// The next job, each once, and whether a guarantee covers it; none when all were taken.
+  struct Turn {
+    const Job* job = nullptr;
+    bool covered = false;
+  };
+  std::optional<Turn> next();
+
+  /// What a queue and a user hold from now on; a negative load gives back.
+  void charge(int queue, const std::string& user, const Load& load);
+
+  /// The queue and those above it, lowest first, without the root.
+  const std::vector<int>& line(int queue) const;
+  /// Whether the queue's guarantee covers the load in addition to what it holds: in every dimension that is
+  /// guaranteed and asked for, of which there is one.
+  bool covers(int queue, const Load& load) const;
+  /// Whether the queue holds no more than it is sure of, of what is in the load.
+  bool within_guarantee(int queue, const Load& load, const Load& less) const;
+  bool has_guarantee(int queue) const;
+
+ private:
+  struct Waiting {
+    const Job* job = nullptr;
+    Load load{};
+  };
+  struct User {
+    std::string name;
+    Load held{};
+    std::vector<Waiting> jobs;  ///< last first, once sorted
+  };
+  using UserKey = std::tuple<int, double, std::uint64_t, int>;        ///< −priority, share, arrival, user
+  using HeadKey = std::tuple<bool, int, double, std::uint64_t, int>;  ///< uncovered, …, child; −1: own jobs
+  struct Node {
+    int parent = 0;
+    int weight = 1;
+    Bounds guarantee;
+    bool guaranteed = false;
+    Load held{};
+    Load own_held{};
+    std::vector<int> line;
+    std::vector<User> users;
+    std::map<std::string, int> user_indices;
+    std::set<UserKey> line_of_users;
+    std::map<int, UserKey> user_keys;
+    std::set<HeadKey> heads;
+    std::map<int, HeadKey> head_keys;
+  };
+
+  int node_of(std::string_view path);
+  int user_of(Node& node, const std::string& name);
+  double share(const Load& held) const;
+  const Waiting* first_of(int node) const;
+  void refresh_user(Node& node, int user);
+  void refresh_own(int node);
+  void refresh_upwards(int node);
+  void set_head(Node& node, int child, std::optional<HeadKey> key);
+  void sort();
+
+  const Rules& rules_;
+  Load total_;
+  std::vector<Node> nodes_;  ///< [0] is the root
+  std::map<std::string, int, std::less<>> indices_;
+  bool sorted_ = false;
+};
+
+}  // namespace drover::placement::schedule

@@ -1,0 +1,198 @@
+#include "placement/schedule/planner.h"
+
+#include <algorithm>
+
+#include "placement/schedule/eviction.h"
+#include "placement/schedule/reservation.h"
+
+namespace drover::placement::schedule {
+namespace {
+
+/// By id, so that their order in the question does not matter.
+std::vector<const RunningJob*> sorted(const std::vector<RunningJob>& running) {
+  std::vector<const RunningJob*> result;
+  for (const auto& each : running) result.push_back(&each);
+  std::ranges::sort(result, {}, [](const auto* each) -> const std::string& { return each->job.id; });
+  return result;
+}
+
+std::vector<const RunningJob*> ending_of(const std::vector<RunningJob>& running) {
+  auto result = sorted(running);
+  std::erase_if(result, [](const auto* each) { return !each->ending; });
+  return result;
+}
+
+}  // namespace
+
+Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
+                 const std::vector<RunningJob>& running, TimePoint now)
+    : waiting_(waiting),
+      now_(now),
+      shapes_(cluster),
+      turns_(rules, total_of(cluster)),
+      limits_(rules),
+      ending_(ending_of(running)),
+      room_(cluster, ending_),
+      victims_(turns_, limits_) {
+  for (const auto* each : sorted(running)) {
+    auto& runner = runners_.emplace_back();
+    runner = {each, &shapes_.of(each->job.gang), turns_.queue_of(each->job), limits_.accounts_of(each->job),
+              each->ending};
+    limits_.start(runner.accounts, runner.shape->demand, Span::kLasting);
+    if (!each->ending) turns_.charge(runner.queue, each->job.user, runner.shape->demand.total());
+  }
+  // What is ending still counts now, and not soon.
+  for (const auto& runner : runners_)
+    if (runner.ending) limits_.end(runner.accounts, runner.shape->demand);
+  victims_.set_runners(runners_);
+}
+
+Plan Planner::run() {
+  for (const auto& job : waiting_) turns_.add(turns_.queue_of(job), job, shapes_.of(job.gang).demand.total());
+  plan_.order.reserve(waiting_.size());
+  while (const auto turn = turns_.next()) {
+    plan_.order.push_back(turn->job->id);
+    consider({turn->job, &shapes_.of(turn->job->gang), turns_.queue_of(*turn->job),
+              limits_.accounts_of(*turn->job)});
+  }
+  plan_.waiting = explain(verdicts_, room_, limits_, reserved_at_, now_);
+  return std::move(plan_);
+}
+
+void Planner::consider(const Waiter& waiter) {
+  if (start_now(waiter) || wait_for_ending(waiter) || preempt(waiter)) return;
+  victims_.pass(waiter);
+  if (const auto excess = limits_.excess(waiter.accounts, waiter.shape->demand, Span::kLasting)) {
+    verdicts_.push_back({waiter.job, waiter.shape, Cause::kLimit, *excess});
+    return;
+  }
+  verdicts_.push_back({waiter.job, waiter.shape, Cause::kRoom});
+  if (!reserved_ && waiter.shape->can_reserve) reserve(waiter);
+}
+
+bool Planner::start_now(const Waiter& waiter) {
+  if (waiter.shape->fits_lasting && start_as(waiter, Span::kLasting)) return true;
+  return ends_in_time(*waiter.job) && waiter.shape->fits_briefly && start_as(waiter, Span::kBrief);
+}
+
+bool Planner::start_as(const Waiter& waiter, Span span) {
+  if (limits_.excess(waiter.accounts, waiter.shape->demand, span)) return false;
+  const bool lasting = span == Span::kLasting;
+  auto placed = try_place(lasting ? room_.lasting() : room_.brief(), waiter.job->gang);
+  if (!placed || !room_.start(*waiter.job, *placed, span)) {
+    (lasting ? waiter.shape->fits_lasting : waiter.shape->fits_briefly) = false;
+    return false;
+  }
+  limits_.start(waiter.accounts, waiter.shape->demand, span);
+  add_runner(waiter, *placed, true);
+  plan_.starts.push_back({waiter.job->id, std::move(*placed)});
+  return true;
+}
+
+/// Room is made for somebody already: whoever it is enough for waits for it, and keeps it.
+bool Planner::wait_for_ending(const Waiter& waiter) {
+  if (!room_.changes_soon() || waiter.shape->failed_soon == ended_) return false;
+  if (!limits_.fits_soon(waiter.accounts, waiter.shape->demand, {})) return false;
+  auto placed = try_place(room_.soon(), waiter.job->gang);
+  if (!placed) {
+    waiter.shape->failed_soon = ended_;
+    return false;
+  }
+  hold(waiter, *placed, {});
+  verdicts_.push_back({waiter.job, waiter.shape, Cause::kEnding});
+  return true;
+}
+
+bool Planner::preempt(const Waiter& waiter) {
+  const bool within_limits = limits_.fits_soon(waiter.accounts, waiter.shape->demand, {});
+  const Search search{waiter.shape, waiter.job->priority, waiter.queue,
+                      within_limits ? Accounts{} : waiter.accounts};
+  if (searched_.contains(search) || static_cast<int>(searched_.size()) >= kMostVictimSearches) return false;
+  const auto candidates = victims_.candidates(waiter);
+  Subset all(candidates.size());
+  std::ranges::generate(all, [i = std::size_t{0}]() mutable { return i++; });
+  if (candidates.empty() || !victims_.enough(waiter, candidates, all)) return false;
+
+  std::vector<const RunningJob*> running;
+  for (const auto* candidate : candidates) running.push_back(candidate->running);
+  const auto found = fewest_evictions(
+      room_.soon(),
+      {waiter.job->gang, running,
+       [&](const Subset& subset) { return victims_.allowed(waiter, candidates, subset); },
+       [&](const Subset& subset) { return within_limits || victims_.enough(waiter, candidates, subset); }});
+  if (!found) {
+    searched_.insert(search);
+    return false;
+  }
+  Preemption preemption{waiter.job->id, {}};
+  std::vector<const RunningJob*> gone;
+  for (const auto position : found->gone) {
+    auto& victim = *candidates[position];
+    victim.ending = true;
+    gone.push_back(victim.running);
+    preemption.victims.push_back(victim.running->job.id);
+    limits_.end(victim.accounts, victim.shape->demand);
+    turns_.charge(victim.queue, victim.running->job.user, negative(victim.shape->demand.total()));
+  }
+  ended_ += static_cast<int>(gone.size());
+  hold(waiter, found->decisions, gone);
+  verdicts_.push_back({waiter.job, waiter.shape, Cause::kPreempting, {}, gone.size()});
+  plan_.preemptions.push_back(std::move(preemption));
+  return true;
+}
+
+void Planner::hold(const Waiter& waiter, const std::vector<Decision>& decisions,
+                   const std::vector<const RunningJob*>& victims) {
+  room_.hold(*waiter.job, decisions, victims);
+  limits_.hold(waiter.accounts, waiter.shape->demand);
+  add_runner(waiter, decisions, false);
+}
+
+void Planner::add_runner(const Waiter& waiter, const std::vector<Decision>& decisions, bool starts) {
+  auto& job = new_.emplace_back(RunningJob{*waiter.job, decisions, now_});
+  if (!starts) job.job.time_limit.reset();  // nobody knows when it starts
+  runners_.push_back({&job, waiter.shape, waiter.queue, waiter.accounts, false, true});
+  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->demand.total());
+}
+
+bool Planner::could_fit_once(const Gang& gang) {
+  if (!empty_) {
+    empty_ = std::make_unique<Cluster>(room_.soon());
+    for (const auto& runner : runners_) give_back(*empty_, runner.running->job);
+  }
+  return try_place(*empty_, gang).has_value();
+}
+
+void Planner::reserve(const Waiter& waiter) {
+  if (!could_fit_once(waiter.job->gang)) {
+    waiter.shape->can_reserve = false;
+    return;
+  }
+  const auto preemptable = victims_.candidates(waiter);
+  std::set<const Runner*> may_go(preemptable.begin(), preemptable.end());
+  std::vector<const RunningJob*> staying;
+  std::vector<const RunningJob*> going;
+  for (const auto& runner : runners_)
+    if (!runner.ending) (may_go.contains(&runner) ? going : staying).push_back(runner.running);
+  auto world = std::make_unique<Cluster>(room_.soon());
+  const auto found = earliest_start(*world, {waiter.job->gang, staying, going, now_});
+  if (!found) {
+    waiter.shape->can_reserve = false;
+    return;
+  }
+  reserved_ = true;
+  reserved_at_ = found->at;
+  verdicts_.back().reserved = true;
+  room_.reserve(*waiter.job, found->decisions, found->gone);
+  limits_.reserve(waiter.accounts, waiter.shape->demand);
+  const std::set<const RunningJob*> gone(found->gone.begin(), found->gone.end());
+  for (const auto& runner : runners_)
+    if (gone.contains(runner.running)) limits_.end_later(runner.accounts, runner.shape->demand);
+  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->demand.total());
+}
+
+bool Planner::ends_in_time(const Job& job) const {
+  return reserved_at_ && job.time_limit && now_ + *job.time_limit <= *reserved_at_;
+}
+
+}  // namespace drover::placement::schedule

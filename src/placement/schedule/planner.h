@@ -1,0 +1,69 @@
+#pragma once
+
+// One plan from begin to end: takes the waiting jobs in turn and finds out what can be done for each. Used
+// once.
+
+#include <deque>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "placement/schedule.h"
+#include "placement/schedule/fairness.h"
+#include "placement/schedule/limits.h"
+#include "placement/schedule/room.h"
+#include "placement/schedule/shapes.h"
+#include "placement/schedule/verdicts.h"
+#include "placement/schedule/victims.h"
+
+namespace drover::placement::schedule {
+
+/// For so many jobs a plan looks for victims; the next plan goes on.
+inline constexpr int kMostVictimSearches = 256;
+
+class Planner {
+ public:
+  /// Everything outlives the planner.
+  Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
+          const std::vector<RunningJob>& running, TimePoint now);
+
+  Plan run();
+
+ private:
+  void consider(const Waiter& waiter);
+  /// Each returns whether it is settled what becomes of the job.
+  bool start_now(const Waiter& waiter);
+  bool start_as(const Waiter& waiter, Span span);
+  bool wait_for_ending(const Waiter& waiter);
+  bool preempt(const Waiter& waiter);
+  void reserve(const Waiter& waiter);
+
+  bool ends_in_time(const Job& job) const;
+  void hold(const Waiter& waiter, const std::vector<Decision>& decisions,
+            const std::vector<const RunningJob*>& victims);
+  /// From now on it counts among those who run.
+  void add_runner(const Waiter& waiter, const std::vector<Decision>& decisions, bool starts);
+  bool could_fit_once(const Gang& gang);
+
+  const std::vector<Job>& waiting_;
+  TimePoint now_;
+  Shapes shapes_;
+  Turns turns_;
+  LimitLedger limits_;
+  std::vector<const RunningJob*> ending_;
+  std::deque<Runner> runners_;
+  std::deque<RunningJob> new_;  ///< started, or kept room for
+  Room room_;
+  Victims victims_;
+  std::unique_ptr<Cluster> empty_;  ///< nothing runs any more
+  using Search = std::tuple<const Shape*, int, int, Accounts>;
+  std::set<Search> searched_;  ///< for whom victims were looked for in vain
+  int ended_ = 0;              ///< so many jobs were chosen to end
+  bool reserved_ = false;
+  std::optional<TimePoint> reserved_at_;
+  Plan plan_;
+  std::vector<Verdict> verdicts_;
+};
+
+}  // namespace drover::placement::schedule

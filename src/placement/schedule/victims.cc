@@ -1,0 +1,98 @@
+#include "placement/schedule/victims.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace drover::placement::schedule {
+namespace {
+
+bool contains(const std::vector<int>& line, int queue) {
+  return std::ranges::find(line, queue) != line.end();
+}
+
+}  // namespace
+
+void Victims::set_runners(std::deque<Runner>& runners) {
+  runners_ = &runners;
+  order_.resize(runners.size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::ranges::sort(order_, {}, [&](std::size_t i) {
+    const auto& running = *runners[i].running;
+    return std::tuple(running.job.priority, -running.started_at.time_since_epoch(), i);
+  });
+}
+
+void Victims::pass(const Waiter& waiter) {
+  bool covered = false;
+  for (const auto queue : turns_.line(waiter.queue)) {
+    covered = covered || turns_.covers(queue, waiter.shape->demand.total());
+    if (!covered) passed_.insert(queue);
+  }
+}
+
+bool Victims::reclaims(const Waiter& waiter, const Runner& runner) const {
+  const auto& theirs = turns_.line(runner.queue);
+  bool covered = false;
+  for (const auto queue : turns_.line(waiter.queue)) {
+    if (contains(theirs, queue)) return false;
+    covered = covered || turns_.covers(queue, waiter.shape->demand.total());
+    // The last queue below the first that both stand in decides whose turn it is between them.
+    const auto& line = turns_.line(queue);
+    const bool divides = line.size() == 1 || contains(theirs, line[1]);
+    if (divides) return covered && !passed_.contains(queue);
+  }
+  return false;
+}
+
+bool Victims::is_protected(const Waiter& waiter, const Runner& runner,
+                           const std::map<int, Load>& less) const {
+  const auto& ours = turns_.line(waiter.queue);
+  for (const auto queue : turns_.line(runner.queue)) {
+    if (contains(ours, queue)) return false;
+    if (!turns_.has_guarantee(queue)) continue;
+    const auto found = less.find(queue);
+    if (turns_.within_guarantee(queue, runner.shape->demand.total(),
+                                found == less.end() ? Load{} : found->second))
+      return true;
+  }
+  return false;
+}
+
+std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
+  std::vector<Runner*> result;
+  for (const auto i : order_) {
+    auto& runner = (*runners_)[i];
+    if (runner.ending || runner.new_now) continue;
+    if (runner.running->job.priority >= waiter.job->priority && !reclaims(waiter, runner)) continue;
+    if (!is_protected(waiter, runner, {})) result.push_back(&runner);
+  }
+  return result;
+}
+
+bool Victims::allowed(const Waiter& waiter, const std::vector<Runner*>& candidates,
+                      const Subset& subset) const {
+  auto order = subset;
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::pair(candidates[i]->shape->demand.total(), i); });
+  std::map<int, Load> less;
+  for (const auto i : order) {
+    const auto& runner = *candidates[i];
+    if (is_protected(waiter, runner, less)) return false;
+    for (const auto queue : turns_.line(runner.queue)) {
+      if (contains(turns_.line(waiter.queue), queue)) break;
+      if (turns_.has_guarantee(queue)) less[queue] += runner.shape->demand.total();
+    }
+  }
+  return true;
+}
+
+bool Victims::enough(const Waiter& waiter, const std::vector<Runner*>& candidates,
+                     const Subset& subset) const {
+  if (waiter.accounts.empty()) return true;
+  std::map<int, Load> gone;
+  for (const auto i : subset)
+    for (const auto account : candidates[i]->accounts) gone[account] += candidates[i]->shape->demand.own;
+  return limits_.fits_soon(waiter.accounts, waiter.shape->demand, gone);
+}
+
+}  // namespace drover::placement::schedule
