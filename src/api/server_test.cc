@@ -95,7 +95,7 @@ TEST_F(ServerTest, ATaskFromSubmissionToRemoval) {
 }
 
 TEST_F(ServerTest, EveryMistakeIsNamedAtOnce) {
-  const auto answer = ask("POST", "/v1/tasks", R"({"comand": ["true"], "gpus": 0.5, "cpus": -1})");
+  const auto answer = ask("POST", "/v1/tasks", R"({"comand": ["true"], "gpus": 1.5, "cpus": -1})");
   EXPECT_EQ(status_of(answer), 400);
   const auto error = json::parse(body_of(answer)).at("error");
   EXPECT_EQ(error.at("kind"), "invalid");

@@ -1,6 +1,7 @@
 #include "base/decode.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +50,7 @@ Decoder::Decoder(const json& value, std::vector<Error>& errors, std::string path
                         "", path_.empty() ? "/" : path_});
 }
 
-const json* Decoder::find(const std::string& name) {
+const json* Decoder::value(const std::string& name) {
   known_.insert(name);
   if (!value_->is_object()) return nullptr;
   const auto it = value_->find(name);
@@ -65,7 +66,7 @@ void Decoder::mistake(const std::string& name, std::string message, std::string 
 }
 
 std::optional<std::string> Decoder::string(const std::string& name) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (field->is_string()) return field->get<std::string>();
   mistake(name, fmt::format("expected a string, found {}", field->type_name()));
@@ -73,7 +74,7 @@ std::optional<std::string> Decoder::string(const std::string& name) {
 }
 
 std::optional<std::int64_t> Decoder::integer(const std::string& name, std::int64_t min, std::int64_t max) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (!field->is_number()) {
     mistake(name, fmt::format("expected a whole number, found {}", field->type_name()));
@@ -88,7 +89,7 @@ std::optional<std::int64_t> Decoder::integer(const std::string& name, std::int64
 }
 
 std::optional<double> Decoder::number(const std::string& name, double min, double max) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (field->is_number() && field->get<double>() >= min && field->get<double>() <= max)
     return field->get<double>();
@@ -98,7 +99,7 @@ std::optional<double> Decoder::number(const std::string& name, double min, doubl
 }
 
 std::optional<bool> Decoder::boolean(const std::string& name) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (field->is_boolean()) return field->get<bool>();
   mistake(name, fmt::format("expected true or false, found {}", field->type_name()));
@@ -106,7 +107,7 @@ std::optional<bool> Decoder::boolean(const std::string& name) {
 }
 
 std::optional<std::vector<std::string>> Decoder::string_list(const std::string& name) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (!field->is_array() ||
       !std::all_of(field->begin(), field->end(), [](const json& item) { return item.is_string(); })) {
@@ -116,8 +117,25 @@ std::optional<std::vector<std::string>> Decoder::string_list(const std::string& 
   return field->get<std::vector<std::string>>();
 }
 
+std::optional<std::vector<std::string>> Decoder::strings(const std::string& name) {
+  const auto* field = value(name);
+  if (field == nullptr) return std::nullopt;
+  if (field->is_string()) return std::vector{field->get<std::string>()};
+  return string_list(name);
+}
+
+std::optional<std::size_t> Decoder::choice(const std::string& name, std::span<const std::string_view> words) {
+  const auto text = string(name);
+  if (!text) return std::nullopt;
+  const auto found = std::find(words.begin(), words.end(), *text);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  mistake(name, fmt::format("'{}' is not known", *text),
+          fmt::format("it is one of {}", fmt::join(words, ", ")));
+  return std::nullopt;
+}
+
 std::optional<std::map<std::string, std::string>> Decoder::string_map(const std::string& name) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (!field->is_object() ||
       !std::all_of(field->begin(), field->end(), [](const json& item) { return item.is_string(); })) {
@@ -128,13 +146,13 @@ std::optional<std::map<std::string, std::string>> Decoder::string_map(const std:
 }
 
 std::optional<Decoder> Decoder::object(const std::string& name) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   return Decoder(*field, *errors_, path_of(name));
 }
 
 std::vector<Decoder> Decoder::objects(const std::string& name) {
-  const auto* field = find(name);
+  const auto* field = value(name);
   std::vector<Decoder> result;
   if (field == nullptr) return result;
   if (!field->is_array()) {

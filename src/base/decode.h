@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,13 +36,19 @@ class Decoder {
   /// A nested array of objects.
   std::vector<Decoder> objects(const std::string& name);
 
+  /// The field as it stands, for the caller to judge; nullptr when it is absent or null.
+  const nlohmann::json* value(const std::string& name);
+  /// One string, or a list of strings.
+  std::optional<std::vector<std::string>> strings(const std::string& name);
+  /// One of these words, by its position.
+  std::optional<std::size_t> choice(const std::string& name, std::span<const std::string_view> words);
+
   /// Records a mistake at `name` found by the caller.
   void mistake(const std::string& name, std::string message, std::string hint = "");
   /// Records every field that nobody read as unknown, naming the nearest known one.
   void finish();
 
  private:
-  const nlohmann::json* find(const std::string& name);
   std::string path_of(const std::string& name) const;
 
   const nlohmann::json* value_;

@@ -7,6 +7,7 @@
 
 #include "base/decode.h"
 #include "base/units.h"
+#include "workload/resource_fields.h"
 
 namespace drover::workload {
 namespace {
@@ -15,9 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxName = 128;
 constexpr std::size_t kMaxWords = 4096;
-constexpr int kMaxGpus = 1024;
-constexpr std::int64_t kMaxMilliCpus = 1'000'000;
-constexpr std::uint64_t kMinMemory = 4ULL << 20;
+constexpr std::size_t kMaxLevels = 8;
 constexpr std::int64_t kMaxId = 0xffffffffLL;
 
 bool is_environment_name(const std::string& name) {
@@ -30,29 +29,6 @@ bool is_printable(const std::string& text) {
 
 bool has_nul(const std::string& text) {
   return text.find('\0') != std::string::npos;
-}
-
-int decode_gpus(Decoder& decoder) {
-  const auto gpus = decoder.number("gpus", 0, kMaxGpus).value_or(0);
-  if (gpus == static_cast<int>(gpus)) return static_cast<int>(gpus);
-  decoder.mistake("gpus", fmt::format("a part of a GPU ({}) cannot be given: GPUs are given whole", gpus),
-                  "ask for a whole number of GPUs; sharing one GPU is not available yet");
-  return 0;
-}
-
-/// A size as a number of bytes or as text: "16GiB".
-std::optional<std::uint64_t> decode_memory(Decoder& decoder, const json& body) {
-  const auto field = body.is_object() ? body.find("memory") : body.end();
-  if (body.is_object() && field != body.end() && field->is_number()) {
-    const auto bytes = decoder.integer("memory", 0, 1LL << 60);
-    return bytes ? std::optional<std::uint64_t>(static_cast<std::uint64_t>(*bytes)) : std::nullopt;
-  }
-  const auto text = decoder.string("memory");
-  if (!text) return std::nullopt;
-  const auto bytes = parse_bytes(*text);
-  if (bytes) return *bytes;
-  decoder.mistake("memory", bytes.error().message, bytes.error().hint);
-  return std::nullopt;
 }
 
 std::optional<std::chrono::milliseconds> decode_duration(Decoder& decoder, const std::string& name) {
@@ -113,8 +89,18 @@ User decode_user(Decoder decoder, const json& value) {
   return user;
 }
 
+GangMembership decode_membership(Decoder& decoder) {
+  GangMembership gang;
+  gang.id = decoder.string("id").value_or("");
+  gang.rank = static_cast<int>(decoder.integer("rank", 0, kMaxGang).value_or(0));
+  gang.size = static_cast<int>(decoder.integer("size", 1, kMaxGang).value_or(1));
+  if (const auto chosen = decoder.choice("arrangement", kArrangements))
+    gang.arrangement = static_cast<Arrangement>(*chosen);
+  return gang;
+}
+
 /// The fields that a request and a stored task share.
-void decode_common(Decoder& decoder, const json& value, Task& task) {
+void decode_common(Decoder& decoder, Task& task) {
   task.name = decoder.string("name").value_or("");
   task.command = decoder.string_list("command").value_or(std::vector<std::string>{});
   task.image = decoder.string("image");
@@ -122,35 +108,123 @@ void decode_common(Decoder& decoder, const json& value, Task& task) {
   task.working_directory = decoder.string("working_directory").value_or("");
   task.read_only = decoder.boolean("read_only").value_or(false);
   task.labels = decoder.string_map("labels").value_or(std::map<std::string, std::string>{});
-  if (const int gpus = decode_gpus(decoder); gpus > 0) task.resources.gpus = {{gpus, {}}};
-  if (const auto cpus = decoder.number("cpus", 0.001, kMaxMilliCpus / 1e3))
-    task.resources.milli_cpus = static_cast<std::int64_t>(*cpus * 1000 + 0.5);
-  if (const auto memory = decode_memory(decoder, value)) task.resources.memory_bytes = *memory;
+  task.queue = decoder.string("queue").value_or(kDefaultQueue);
+  task.name_space = decoder.string("namespace").value_or("");
+  task.priority = static_cast<int>(decoder.integer("priority", kMinPriority, kMaxPriority).value_or(0));
 }
 
-}  // namespace
-
-Result<TaskRequest> decode_task_request(const json& body) {
-  std::vector<Error> mistakes;
-  Decoder decoder(body, mistakes);
-  TaskRequest request;
+void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Error>& mistakes) {
   auto& task = request.task;
-  decode_common(decoder, body, task);
+  decode_common(decoder, task);
+  decode_resources(decoder, task.resources);
   request.user = decoder.string("user");
   task.timeout = decode_duration(decoder, "timeout");
   if (task.timeout && task.timeout->count() == 0)
     decoder.mistake("timeout", "a timeout is longer than nothing");
   task.grace = decode_duration(decoder, "grace").value_or(task.grace);
-  if (task.resources.memory_bytes < kMinMemory)
-    decoder.mistake(
-        "memory",
-        fmt::format("{} is too little to start a container", format_bytes(task.resources.memory_bytes)),
-        fmt::format("give at least {}", format_bytes(kMinMemory)));
+  if (!is_queue_path(task.queue))
+    decoder.mistake("queue", fmt::format("'{}' is not the path of a queue", task.queue),
+                    "write for example \"research/vision\"");
+  if (decoder.value("namespace") != nullptr && !is_plain_name(task.name_space))
+    decoder.mistake("namespace", "a namespace has 1 to 64 letters, digits, dots, dashes and underscores");
   if (mistakes.empty()) check_strings(decoder, task);
   decoder.finish();
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The task"));
   if (task.name.empty()) task.name = default_name(task);
+}
+
+/// What is wrong with one member, with paths into `member` for what it says itself and into the body for what
+/// it has from there.
+std::vector<Error> decode_member(const json& common, const json& member, std::size_t rank,
+                                 TaskRequest& request) {
+  std::vector<Error> mistakes;
+  const auto path = fmt::format("/gang/members/{}", rank);
+  json whole = common;
+  whole.update(member);
+  Decoder decoder(whole, mistakes, path);
+  decode_request(decoder, request, mistakes);
+  for (auto& mistake : mistakes) {
+    const auto field = mistake.path.substr(std::min(path.size() + 1, mistake.path.size()));
+    if (!member.contains(field.substr(0, field.find('/')))) mistake.path = "/" + field;
+  }
+  return mistakes;
+}
+
+void decode_members(Decoder& gang, const json& body, GangRequest& request, std::vector<Error>& mistakes) {
+  const auto* members = gang.value("members");
+  if (!members->is_array() || members->empty() || members->size() > kMaxGang) {
+    gang.mistake("members", fmt::format("a list of 1 to {} members is expected", kMaxGang));
+    return;
+  }
+  json common = body;
+  common.erase("gang");
+  for (std::size_t rank = 0; rank < members->size(); ++rank) {
+    const auto& member = (*members)[rank];
+    std::vector<Error> found;
+    if (member.is_object())
+      found = decode_member(common, member, rank, request.members.emplace_back());
+    else
+      found = {{ErrorKind::kInvalid, fmt::format("expected an object, found {}", member.type_name()), "",
+                fmt::format("/gang/members/{}", rank)}};
+    for (auto& mistake : found)  // what all members have in common is said once
+      if (std::find(mistakes.begin(), mistakes.end(), mistake) == mistakes.end())
+        mistakes.push_back(std::move(mistake));
+  }
+}
+
+Result<GangRequest> decode_gang(const json& body) {
+  std::vector<Error> mistakes;
+  GangRequest request;
+  Decoder outer(body, mistakes);
+  auto gang = *outer.object("gang");
+  if (const auto chosen = gang.choice("arrangement", kArrangements))
+    request.arrangement = static_cast<Arrangement>(*chosen);
+  const auto size = gang.integer("size", 1, kMaxGang);
+  if (gang.value("members") != nullptr) {
+    if (gang.value("size") != nullptr)
+      gang.mistake("size", "the members are listed, so it follows from them", "leave it out");
+    decode_members(gang, body, request, mistakes);
+  } else {
+    if (gang.value("size") == nullptr && body["gang"].is_object())
+      gang.mistake("size", "a gang needs a size, or a list of its members");
+    json common = body;
+    common.erase("gang");
+    std::vector<Error> found;
+    Decoder decoder(common, found);
+    TaskRequest member;
+    decode_request(decoder, member, found);
+    mistakes.insert(mistakes.end(), found.begin(), found.end());
+    request.members.assign(static_cast<std::size_t>(size.value_or(1)), member);
+  }
+  gang.finish();
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The gang"));
   return request;
+}
+
+}  // namespace
+
+bool is_queue_path(std::string_view text) {
+  std::size_t levels = 0;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find('/', begin), text.size());
+    if (!is_plain_name(text.substr(begin, end - begin)) || ++levels > kMaxLevels) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+Result<TaskRequest> decode_task_request(const json& body) {
+  std::vector<Error> mistakes;
+  Decoder decoder(body, mistakes);
+  TaskRequest request;
+  decode_request(decoder, request, mistakes);
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The task"));
+  return request;
+}
+
+Result<Submission> decode_submission(const json& body) {
+  if (body.is_object() && body.contains("gang") && !body["gang"].is_null())
+    return decode_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
+  return decode_task_request(body).map([](TaskRequest task) { return Submission(std::move(task)); });
 }
 
 json encode(const Task& task) {
@@ -163,11 +237,17 @@ json encode(const Task& task) {
                 {"owner", task.owner},
                 {"owner_name", task.owner_name},
                 {"read_only", task.read_only},
-                {"gpus", task.resources.gpu_count()},
-                {"cpus", static_cast<double>(task.resources.milli_cpus) / 1000},
-                {"memory", task.resources.memory_bytes},
+                {"queue", task.queue},
+                {"priority", task.priority},
                 {"grace_ms", task.grace.count()},
                 {"labels", task.labels}};
+  encode_resources(task.resources, value);
+  if (!task.name_space.empty()) value["namespace"] = task.name_space;
+  if (task.gang)
+    value["gang"] = {{"id", task.gang->id},
+                     {"rank", task.gang->rank},
+                     {"size", task.gang->size},
+                     {"arrangement", to_string(task.gang->arrangement)}};
   if (task.image) value["image"] = *task.image;
   if (task.timeout) value["timeout_ms"] = task.timeout->count();
   return value;
@@ -177,7 +257,9 @@ Result<Task> decode_task(const json& value) {
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
   Task task;
-  decode_common(decoder, value, task);
+  decode_common(decoder, task);
+  decode_stored_resources(decoder, task.resources);
+  if (auto gang = decoder.object("gang")) task.gang = decode_membership(*gang);
   task.id = decoder.string("id").value_or("");
   task.owner = static_cast<uid_t>(decoder.integer("owner", 0, kMaxId).value_or(0));
   constexpr std::int64_t kLongest = 1LL << 53;

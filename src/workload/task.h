@@ -8,6 +8,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -56,8 +58,8 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-/// Reads the body of a submission (api: POST /v1/tasks): name, command, image, env, working_directory,
-/// read_only, gpus, cpus, memory (size or bytes), timeout, grace, labels, and `user` (a name, returned apart
+/// Reads a request for one task: name, command, image, env, working_directory, read_only, queue, namespace,
+/// priority, timeout, grace, labels, what it needs (resource_fields.h), and `user` (a name, returned apart
 /// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner
 /// are left empty.
 struct TaskRequest {
@@ -71,6 +73,17 @@ struct GangRequest {
   std::vector<TaskRequest> members;  ///< by rank; not empty; `gang` of their tasks is left empty
   Arrangement arrangement = Arrangement::kPack;
 };
+
+inline constexpr int kMaxGang = 1024;  ///< members
+
+/// The body of a submission (api: POST /v1/tasks). A gang has all the fields of a task for its members, and
+/// "gang": {"size": 4} or {"members": [{"gpus": 2}, …]} with what is different for each, and "arrangement":
+/// "pack", "spread" or "any".
+using Submission = std::variant<TaskRequest, GangRequest>;
+Result<Submission> decode_submission(const nlohmann::json& body);
+
+/// "research/vision": 1 to 8 levels of plain names.
+bool is_queue_path(std::string_view text);
 
 /// A task as stored in the journal and as shown by the API; decode_task(encode(task)) == task.
 nlohmann::json encode(const Task& task);

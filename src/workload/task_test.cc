@@ -45,11 +45,21 @@ TEST(TaskRequest, TakesEveryField) {
             8u << 20);
 }
 
-TEST(TaskRequest, RefusesAPartOfAGpuWithTheReason) {
-  const auto error = mistake_of({{"command", {"a"}}, {"gpus", 0.5}});
-  EXPECT_EQ(error.message, "The task: a part of a GPU (0.5) cannot be given: GPUs are given whole");
-  EXPECT_EQ(error.path, "/gpus");
-  EXPECT_EQ(mistake_of({{"command", {"a"}}, {"gpus", -1}}).kind, ErrorKind::kInvalid);
+TEST(TaskRequest, StandsInAQueue) {
+  const auto task =
+      decode_task_request(
+          {{"command", {"a"}}, {"queue", "research/vision"}, {"namespace", "team-a"}, {"priority", -5}})
+          ->task;
+  EXPECT_EQ(task.queue, "research/vision");
+  EXPECT_EQ(task.name_space, "team-a");
+  EXPECT_EQ(task.priority, -5);
+  EXPECT_EQ(decode_task_request({{"command", {"a"}}})->task.queue, "default");
+  for (const auto* queue : {"", "/", "a/", "/a", "a//b", "a b", "1/2/3/4/5/6/7/8/9"})
+    EXPECT_EQ(mistake_of({{"command", {"a"}}, {"queue", queue}}).path, "/queue") << queue;
+  for (const auto* name : {"", "a/b", "a b"})
+    EXPECT_EQ(mistake_of({{"command", {"a"}}, {"namespace", name}}).path, "/namespace") << name;
+  for (const auto& priority : {json(1001), json(-1001), json(1e300), json(0.5), json("high")})
+    EXPECT_EQ(mistake_of({{"command", {"a"}}, {"priority", priority}}).path, "/priority") << priority;
 }
 
 TEST(TaskRequest, TellsAllMistakesAtOnce) {
@@ -72,6 +82,67 @@ TEST(TaskRequest, RefusesWhatNoKernelWouldTake) {
   EXPECT_EQ(mistake_of(json::array()).message, "The task: expected an object, found array");
 }
 
+Result<GangRequest> gang_of(json body, json gang) {
+  body["gang"] = std::move(gang);
+  return decode_submission(body).map([](Submission submission) { return std::get<GangRequest>(submission); });
+}
+
+TEST(Submission, IsATaskOrAGang) {
+  const auto task = decode_submission({{"command", {"a"}}});
+  ASSERT_TRUE(task && std::holds_alternative<TaskRequest>(*task));
+  const auto gang = gang_of({{"command", {"a"}}, {"gpus", 2}}, {{"size", 3}, {"arrangement", "spread"}});
+  ASSERT_TRUE(gang) << to_string(gang.error());
+  ASSERT_EQ(gang->members.size(), 3u);
+  EXPECT_EQ(gang->arrangement, Arrangement::kSpread);
+  for (const auto& member : gang->members) {
+    EXPECT_EQ(member.task.resources.gpu_count(), 2);
+    EXPECT_FALSE(member.task.gang);
+  }
+}
+
+TEST(Submission, MembersOfAGangDifferInWhatTheySay) {
+  const auto gang =
+      gang_of({{"command", {"a"}}, {"gpus", 2}, {"cpus", 4}},
+              {{"members", {json::object(), {{"gpus", 0}}, {{"command", {"b"}}, {"memory", "2GiB"}}}}});
+  ASSERT_TRUE(gang) << to_string(gang.error());
+  ASSERT_EQ(gang->members.size(), 3u);
+  EXPECT_EQ(gang->members[0].task.resources.gpu_count(), 2);
+  EXPECT_EQ(gang->members[1].task.resources.gpu_count(), 0);
+  EXPECT_EQ(gang->members[2].task.command, std::vector<std::string>{"b"});
+  EXPECT_EQ(gang->members[2].task.resources.milli_cpus, 4000);
+  EXPECT_EQ(gang->members[2].task.resources.memory_bytes, 2ULL << 30);
+}
+
+TEST(Submission, WrongGangsNameTheField) {
+  const json body = {{"command", {"a"}}};
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"7", "/gang"},
+      {"{}", "/gang/size"},
+      {R"({"size": 0})", "/gang/size"},
+      {R"({"size": -1})", "/gang/size"},
+      {R"({"size": 1e9})", "/gang/size"},
+      {R"({"size": 2.5})", "/gang/size"},
+      {R"({"size": "many"})", "/gang/size"},
+      {R"({"size": 2, "arrangement": "heap"})", "/gang/arrangement"},
+      {R"({"size": 2, "shape": "ring"})", "/gang/shape"},
+      {R"({"members": []})", "/gang/members"},
+      {R"({"members": 3})", "/gang/members"},
+      {R"({"members": [3]})", "/gang/members/0"},
+      {R"({"members": [{}], "size": 1})", "/gang/size"},
+      {R"({"members": [{}, {"gpus": -1}]})", "/gang/members/1/gpus"},
+      {R"({"members": [{"gang": {"size": 2}}]})", "/gang/members/0/gang"}};
+  for (const auto& [gang, path] : wrong) {
+    const auto refused = gang_of(body, json::parse(gang));
+    ASSERT_FALSE(refused) << gang;
+    EXPECT_EQ(refused.error().path, path) << gang << ": " << to_string(refused.error());
+  }
+  EXPECT_EQ(gang_of({{"command", {"a"}}, {"image", 1}}, {{"members", {json::object(), json::object()}}})
+                .error()
+                .path,
+            "/image");
+  EXPECT_EQ(gang_of({{"command", {"a"}}, {"gpus", -1}}, {{"size", 2}}).error().path, "/gpus");
+}
+
 TEST(Task, ReadsBackWhatItWrote) {
   Task task;
   task.id = "abc";
@@ -85,6 +156,10 @@ TEST(Task, ReadsBackWhatItWrote) {
   task.resources = whole_gpus(3, 1500, 123456789);
   task.timeout = 90s;
   task.labels = {{"k", "v"}};
+  task.queue = "a/b";
+  task.name_space = "n";
+  task.priority = -7;
+  task.gang = GangMembership{"g", 2, 4, Arrangement::kSpread};
   const auto read_back = decode_task(encode(task));
   ASSERT_TRUE(read_back) << to_string(read_back.error());
   EXPECT_EQ(*read_back, task);

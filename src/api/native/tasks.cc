@@ -56,6 +56,9 @@ asio::awaitable<Result<Response>> submit_task(const Services& services, const Re
   DROVER_CO_CHECK_OK(Query(request).finish());
   DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
   DROVER_CO_TRY(auto task, workload::decode_task_request(body));
+  if (!task.task.resources.share.whole())  // until placement accounts for shares
+    co_return fail(ErrorKind::kUnsupported, "The task: a part of a GPU cannot be given: GPUs are given whole",
+                   "ask for a whole number of GPUs", "/gpus");
   auto& daemon = *services.daemon;
   const auto start = [&](auto done) { daemon.submit(*request.caller, std::move(task), std::move(done)); };
   DROVER_CO_TRY(const auto record, co_await callback_result<Result<control::TaskRecord>>(start));

@@ -1,0 +1,385 @@
+#include "workload/resource_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+
+namespace drover::workload {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMaxGpus = 1024;
+constexpr int kMaxNvlinks = 32;
+constexpr std::size_t kMaxClaims = 64;
+constexpr std::size_t kMaxNames = 64;
+constexpr std::size_t kMaxText = 128;
+constexpr std::int64_t kMaxMilliCpus = 1'000'000;
+constexpr std::int64_t kMaxBytes = 1LL << 60;
+constexpr std::uint64_t kMinMemory = 4ULL << 20;
+constexpr std::uint64_t kMinShare = 1ULL << 20;
+
+constexpr std::array<std::string_view, 3> kWishes = {"none", "prefer", "require"};
+const std::array<std::string, 5> kFilterFields = {"gpu_model", "gpu_memory", "gpu_compute_capability",
+                                                  "gpu_ecc", "gpu_driver"};
+
+bool is_sound_text(const std::string& text) {
+  return !text.empty() && text.size() <= kMaxText &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+/// A size as a number of bytes or as text: "16GiB".
+std::optional<std::uint64_t> decode_bytes(Decoder& decoder, const std::string& name, std::uint64_t least) {
+  const auto* field = decoder.value(name);
+  if (field == nullptr) return std::nullopt;
+  std::optional<std::uint64_t> bytes;
+  if (field->is_number()) {
+    if (const auto number = decoder.integer(name, 0, kMaxBytes)) bytes = static_cast<std::uint64_t>(*number);
+  } else if (const auto text = decoder.string(name)) {
+    const auto parsed = parse_bytes(*text);
+    if (parsed && *parsed <= static_cast<std::uint64_t>(kMaxBytes))
+      bytes = *parsed;
+    else if (parsed)
+      decoder.mistake(name, fmt::format("'{}' is more than there can be", *text));
+    else
+      decoder.mistake(name, parsed.error().message, parsed.error().hint);
+  }
+  if (!bytes || *bytes >= least) return bytes;
+  decoder.mistake(name, fmt::format("{} is too little", format_bytes(*bytes)),
+                  fmt::format("give at least {}", format_bytes(least)));
+  return std::nullopt;
+}
+
+/// "7.0"
+std::optional<gpu::ComputeCapability> parse_capability(const std::string& text) {
+  gpu::ComputeCapability capability;
+  const char* last = text.data() + text.size();
+  const auto major = std::from_chars(text.data(), last, capability.major);
+  if (major.ec != std::errc() || major.ptr == last || *major.ptr != '.') return std::nullopt;
+  const auto minor = std::from_chars(major.ptr + 1, last, capability.minor);
+  if (minor.ec != std::errc() || minor.ptr != last) return std::nullopt;
+  if (capability.major < 1 || capability.major > 99 || capability.minor < 0 || capability.minor > 9)
+    return std::nullopt;
+  return capability;
+}
+
+/// "535.104.12"
+bool is_driver_version(const std::string& text) {
+  const bool sound = text.size() <= 32 && text.find_first_not_of("0123456789.") == std::string::npos;
+  return sound && !text.empty() && text.front() != '.' && text.back() != '.' &&
+         text.find("..") == std::string::npos;
+}
+
+/// The filters of one claim; with `prefix` "gpu_" those of a request for GPUs of one kind.
+DeviceFilter decode_filter(Decoder& decoder, const std::string& prefix) {
+  DeviceFilter filter;
+  filter.models = decoder.strings(prefix + "model").value_or(std::vector<std::string>{});
+  const auto* models = decoder.value(prefix + "model");
+  if (models != nullptr && models->is_array() && (models->empty() || models->size() > kMaxNames))
+    decoder.mistake(prefix + "model", fmt::format("a list of 1 to {} models is expected", kMaxNames));
+  if (!std::all_of(filter.models.begin(), filter.models.end(), is_sound_text))
+    decoder.mistake(prefix + "model", fmt::format("a model has 1 to {} printable characters", kMaxText));
+  filter.min_memory_bytes = decode_bytes(decoder, prefix + "memory", 1).value_or(0);
+  if (const auto text = decoder.string(prefix + "compute_capability")) {
+    filter.min_compute_capability = parse_capability(*text);
+    if (!filter.min_compute_capability)
+      decoder.mistake(prefix + "compute_capability", fmt::format("'{}' is not a compute capability", *text),
+                      "write for example \"7.0\"");
+  }
+  filter.ecc = decoder.boolean(prefix + "ecc");
+  filter.min_driver = decoder.string(prefix + "driver").value_or("");
+  if (decoder.value(prefix + "driver") != nullptr && decoder.value(prefix + "driver")->is_string() &&
+      !is_driver_version(filter.min_driver))
+    decoder.mistake(prefix + "driver", fmt::format("'{}' is not the version of a driver", filter.min_driver),
+                    "write for example \"535.104\"");
+  return filter;
+}
+
+std::vector<DeviceClaim> decode_claims(Decoder& decoder, const std::string& name) {
+  std::vector<DeviceClaim> claims;
+  auto objects = decoder.objects(name);
+  if (objects.empty() || objects.size() > kMaxClaims) {
+    decoder.mistake(name, fmt::format("a list of 1 to {} kinds of GPUs is expected", kMaxClaims),
+                    "for none, leave it out");
+    return claims;
+  }
+  for (auto& object : objects) {
+    DeviceClaim claim;
+    claim.count = static_cast<int>(object.integer("count", 1, kMaxGpus).value_or(1));
+    claim.filter = decode_filter(object, "");
+    object.finish();
+    claims.push_back(std::move(claim));
+  }
+  return claims;
+}
+
+/// 0.5 → 500; a part that no thousandths are is a mistake.
+std::optional<int> decode_thousandths(Decoder& decoder, const std::string& name) {
+  const auto part = decoder.value(name)->get<double>();
+  if (!(part > 0 && part <= 1)) {
+    decoder.mistake(
+        name, fmt::format("a share is more than 0 and at most 1, found {}", decoder.value(name)->dump()),
+        "write for example 0.5, or a size of memory: \"8GiB\"");
+    return std::nullopt;
+  }
+  const auto milli = std::round(part * 1000);
+  if (milli >= 1 && std::abs(part * 1000 - milli) < 1e-6) return static_cast<int>(milli);
+  decoder.mistake(name, fmt::format("{} is finer than a thousandth of a GPU", decoder.value(name)->dump()),
+                  "round it to three decimals");
+  return std::nullopt;
+}
+
+void decode_share(Decoder& decoder, Share& share) {
+  const auto* field = decoder.value("gpu_share");
+  if (field == nullptr) return;
+  if (field->is_number()) {
+    share.milli = decode_thousandths(decoder, "gpu_share").value_or(share.milli);
+  } else if (field->is_string()) {
+    share.memory_bytes = decode_bytes(decoder, "gpu_share", kMinShare).value_or(0);
+  } else {
+    decoder.mistake("gpu_share",
+                    fmt::format("expected a part or a size of memory, found {}", field->type_name()),
+                    "write for example 0.5 or \"8GiB\"");
+  }
+}
+
+/// "gpus" as a number: how many, or a part of one. None when that is wrong.
+std::optional<int> decode_count(Decoder& decoder, Share& share) {
+  const auto number = decoder.number("gpus", 0, kMaxGpus);
+  if (!number) return std::nullopt;
+  if (*number == std::floor(*number)) return static_cast<int>(*number);
+  if (*number > 1) {
+    decoder.mistake("gpus", fmt::format("{} GPUs are neither whole ones nor a part of one", *number),
+                    "ask for a whole number, and with gpu_share for a part of each");
+  } else if (decoder.value("gpu_share") != nullptr) {
+    decoder.mistake("gpus", "the share is given twice, here and as gpu_share", "give it in one of the two");
+  } else {
+    share.milli = decode_thousandths(decoder, "gpus").value_or(1000);
+  }
+  return 1;
+}
+
+std::string first_given(Decoder& decoder, const std::array<std::string, 5>& names) {
+  std::string given;
+  for (const auto& name : names)  // all are asked for, so that all are known
+    if (decoder.value(name) != nullptr && given.empty()) given = name;
+  return given;
+}
+
+/// Whether it is known how many GPUs are asked for.
+bool decode_gpus(Decoder& decoder, Resources& resources) {
+  const auto filter_field = first_given(decoder, kFilterFields);
+  const auto* field = decoder.value("gpus");
+  decode_share(decoder, resources.share);
+  if (field != nullptr && field->is_array()) {
+    resources.gpus = decode_claims(decoder, "gpus");
+    if (!filter_field.empty())
+      decoder.mistake(filter_field, "it says something of all GPUs, but gpus lists several kinds",
+                      "say it of each kind in gpus");
+    if (resources.gpu_count() > kMaxGpus)
+      decoder.mistake("gpus",
+                      fmt::format("{} GPUs are asked for, {} at most", resources.gpu_count(), kMaxGpus));
+    return !resources.gpus.empty();
+  }
+  const bool implied = field == nullptr && (!filter_field.empty() || decoder.value("gpu_share") != nullptr);
+  std::optional<int> count = implied ? 1 : 0;
+  if (field != nullptr) count = decode_count(decoder, resources.share);
+  auto filter = decode_filter(decoder, "gpu_");
+  if (count.value_or(0) > 0) resources.gpus = {{*count, std::move(filter)}};
+  return count.has_value();
+}
+
+void decode_wish(Decoder& decoder, const std::string& name, Wish& wish) {
+  if (const auto chosen = decoder.choice(name, kWishes)) wish = static_cast<Wish>(*chosen);
+}
+
+void decode_constraints(Decoder& decoder, std::vector<AttributeConstraint>& constraints) {
+  const auto* field = decoder.value("constraints");
+  auto object = decoder.object("constraints");
+  if (!object || !field->is_object()) return;
+  for (const auto& [name, unused] : field->items()) {
+    auto any_of = object->strings(name);
+    if (!is_sound_text(name)) object->mistake(name, "this is not the name of an attribute");
+    if (any_of && (any_of->empty() || any_of->size() > kMaxNames ||
+                   !std::all_of(any_of->begin(), any_of->end(), is_sound_text)))
+      object->mistake(name, fmt::format("1 to {} values are expected, each of 1 to {} printable characters",
+                                        kMaxNames, kMaxText));
+    if (unused.is_null()) object->mistake(name, "a value is expected, found null");
+    constraints.push_back({name, any_of.value_or(std::vector<std::string>{})});
+  }
+  if (constraints.size() > kMaxNames) decoder.mistake("constraints", fmt::format("{} at most", kMaxNames));
+}
+
+void decode_interconnect(Decoder& decoder, Interconnect& interconnect) {
+  const auto text = decoder.string("interconnect");
+  if (!text) return;
+  const auto parsed = parse_interconnect(*text);
+  if (parsed)
+    interconnect = *parsed;
+  else
+    decoder.mistake("interconnect", parsed.error().message, parsed.error().hint);
+}
+
+/// Fields that are right each by itself but not together.
+void find_contradictions(Decoder& decoder, const Resources& resources) {
+  const int gpus = resources.gpu_count();
+  const auto needs = [&](const std::string& name, bool asked, int least, const char* why) {
+    if (asked && gpus < least) decoder.mistake(name, why, fmt::format("ask for {} or more with gpus", least));
+  };
+  for (const auto& name : kFilterFields)
+    needs(name, decoder.value(name) != nullptr, 1, "no GPUs are asked for that could be so");
+  needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
+  needs("different_models", resources.different_models, 2, "only several GPUs can be of different models");
+  needs("interconnect", resources.interconnect.asks(), 2, "only several GPUs are joined to each other");
+  needs("cpu_affinity", resources.cpu_affinity == Wish::kRequire, 1, "without GPUs no CPUs are near them");
+  needs("nic", resources.nic != Wish::kNone, 1, "without GPUs no network card is near them");
+  needs("group", !resources.group.empty(), 1, "the tasks of a group share GPUs, and none are asked for");
+}
+
+json encode(const DeviceClaim& claim) {
+  json value = {{"count", claim.count}};
+  const auto& filter = claim.filter;
+  if (!filter.models.empty()) value["model"] = filter.models;
+  if (filter.min_memory_bytes > 0) value["memory"] = filter.min_memory_bytes;
+  if (const auto& capability = filter.min_compute_capability)
+    value["compute_capability"] = fmt::format("{}.{}", capability->major, capability->minor);
+  if (filter.ecc) value["ecc"] = *filter.ecc;
+  if (!filter.min_driver.empty()) value["driver"] = filter.min_driver;
+  return value;
+}
+
+/// What both the request and the stored task say in the same way.
+void decode_common(Decoder& decoder, Resources& resources) {
+  resources.different_models = decoder.boolean("different_models").value_or(false);
+  decode_interconnect(decoder, resources.interconnect);
+  decode_wish(decoder, "cpu_affinity", resources.cpu_affinity);
+  decode_wish(decoder, "nic", resources.nic);
+  decode_constraints(decoder, resources.attributes);
+  resources.group = decoder.string("group").value_or("");
+  if (const auto cpus = decoder.number("cpus", 0.001, kMaxMilliCpus / 1e3))
+    resources.milli_cpus = static_cast<std::int64_t>(*cpus * 1000 + 0.5);
+}
+
+}  // namespace
+
+void decode_resources(Decoder& decoder, Resources& resources) {
+  const bool gpus_are_known = decode_gpus(decoder, resources);
+  decode_common(decoder, resources);
+  if (decoder.value("group") != nullptr && !is_plain_name(resources.group))
+    decoder.mistake("group", "a group's name has 1 to 64 letters, digits, dots, dashes and underscores");
+  resources.memory_bytes = decode_bytes(decoder, "memory", kMinMemory).value_or(resources.memory_bytes);
+  if (gpus_are_known) find_contradictions(decoder, resources);
+}
+
+void encode_resources(const Resources& resources, json& task) {
+  const auto& gpus = resources.gpus;
+  task["gpus"] = resources.gpu_count();
+  if (gpus.size() > 1 || (gpus.size() == 1 && gpus.front().filter != DeviceFilter())) {
+    task["gpu_claims"] = json::array();
+    for (const auto& claim : gpus) task["gpu_claims"].push_back(encode(claim));
+  }
+  if (resources.share.memory_bytes > 0)
+    task["gpu_share"] = {{"memory_bytes", resources.share.memory_bytes}};
+  else if (!resources.share.whole())
+    task["gpu_share"] = {{"milli", resources.share.milli}};
+  if (resources.different_models) task["different_models"] = true;
+  if (resources.interconnect.asks()) task["interconnect"] = to_string(resources.interconnect);
+  if (resources.cpu_affinity != Wish::kPrefer) task["cpu_affinity"] = to_string(resources.cpu_affinity);
+  if (resources.nic != Wish::kNone) task["nic"] = to_string(resources.nic);
+  for (const auto& [name, any_of] : resources.attributes) task["constraints"][name] = any_of;
+  if (!resources.group.empty()) task["group"] = resources.group;
+  task["cpus"] = static_cast<double>(resources.milli_cpus) / 1000;
+  task["memory"] = resources.memory_bytes;
+}
+
+void decode_stored_resources(Decoder& decoder, Resources& resources) {
+  const auto count = static_cast<int>(decoder.integer("gpus", 0, kMaxGpus).value_or(0));
+  if (decoder.value("gpu_claims") != nullptr)
+    resources.gpus = decode_claims(decoder, "gpu_claims");
+  else if (count > 0)
+    resources.gpus = {{count, {}}};
+  if (auto share = decoder.object("gpu_share")) {
+    resources.share.milli = static_cast<int>(share->integer("milli", 1, 1000).value_or(1000));
+    resources.share.memory_bytes =
+        static_cast<std::uint64_t>(share->integer("memory_bytes", 1, kMaxBytes).value_or(0));
+  }
+  decode_common(decoder, resources);
+  resources.memory_bytes = static_cast<std::uint64_t>(decoder.integer("memory", 0, kMaxBytes).value_or(0));
+}
+
+Result<Interconnect> parse_interconnect(std::string_view text) {
+  std::string word(text);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  using gpu::PcieLevel;
+  // An NVLink is nearer than any way over PCIe: pairs that have one satisfy these too.
+  constexpr std::array<std::pair<std::string_view, Interconnect>, 11> kWords = {{
+      {"any", {}},
+      {"sys", {}},
+      {"qpi", {}},
+      {"nvlink", {1, PcieLevel::kUnknown}},
+      {"switch", {0, PcieLevel::kSwitch}},
+      {"pix", {0, PcieLevel::kSwitch}},
+      {"switches", {0, PcieLevel::kSwitches}},
+      {"pxb", {0, PcieLevel::kSwitches}},
+      {"bridge", {0, PcieLevel::kHostBridge}},
+      {"phb", {0, PcieLevel::kHostBridge}},
+      {"node", {0, PcieLevel::kSameNuma}},
+  }};
+  for (const auto& [name, meaning] : kWords)
+    if (word == name) return meaning;
+  for (const std::string_view prefix : {"nvlink:", "nv"}) {
+    if (!word.starts_with(prefix)) continue;
+    int links = 0;
+    const char* last = word.data() + word.size();
+    const auto [end, error] = std::from_chars(word.data() + prefix.size(), last, links);
+    if (error == std::errc() && end == last && links >= 1 && links <= kMaxNvlinks)
+      return Interconnect{links, PcieLevel::kUnknown};
+  }
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' is no way in which GPUs are joined", text),
+              "it is one of nvlink:2, nvlink, switch, switches, bridge, node, any");
+}
+
+std::string to_string(const Interconnect& interconnect) {
+  switch (interconnect.max_pcie) {
+    case gpu::PcieLevel::kSameDevice:
+    case gpu::PcieLevel::kSameBoard:
+    case gpu::PcieLevel::kSwitch:
+      return "switch";
+    case gpu::PcieLevel::kSwitches:
+      return "switches";
+    case gpu::PcieLevel::kHostBridge:
+      return "bridge";
+    case gpu::PcieLevel::kSameNuma:
+      return "node";
+    case gpu::PcieLevel::kAcross:
+      return "any";
+    case gpu::PcieLevel::kUnknown:
+      break;
+  }
+  if (interconnect.min_nvlinks == 0) return "any";
+  return interconnect.min_nvlinks == 1 ? "nvlink" : fmt::format("nvlink:{}", interconnect.min_nvlinks);
+}
+
+std::string_view to_string(Wish wish) {
+  return kWishes.at(static_cast<std::size_t>(wish));
+}
+
+std::string_view to_string(Arrangement arrangement) {
+  return kArrangements.at(static_cast<std::size_t>(arrangement));
+}
+
+bool is_plain_name(std::string_view text) {
+  constexpr std::size_t kLongest = 64;
+  return !text.empty() && text.size() <= kLongest &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+             std::string_view::npos;
+}
+
+}  // namespace drover::workload
