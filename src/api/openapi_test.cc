@@ -144,7 +144,10 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
   server_.on_strand(
       [this] { server_.daemon().inventory_.problems = {{ErrorKind::kUnavailable, "a problem", "", ""}}; });
   const std::string request =
-      R"({"command":["x"],"image":"/i","env":{"A":"b"},"timeout":"1h","labels":{"k":"v"},"memory":"1G","gpus":1})";
+      R"({"command":["x"],"image":"/i","env":{"A":"b"},"timeout":"1h","labels":{"k":"v"},"memory":"1G","gpus":2,
+          "gpu_model":["A100"],"gpu_memory":"1G","gpu_compute_capability":"7.0","gpu_ecc":true,"gpu_driver":"535",
+          "different_models":true,"interconnect":"nvlink","cpu_affinity":"require",
+          "nic":"require","constraints":{"rack":["r7"]},"group":"g","queue":"a/b","namespace":"n","priority":3})";
   EXPECT_EQ(differences(json::parse(request), "TaskRequest"), "");
   const auto submitted = ask("POST", "/v1/tasks", request);
   ASSERT_EQ(status_of(submitted), 201);
