@@ -1,14 +1,16 @@
 #pragma once
 
-// Which devices of one node: the exact optimum, found in microseconds for every number of up to 16 free
-// devices. Pure; deterministic; thread safe.
+// Which devices of one node: the exact optimum. On a node of up to 16 devices it takes microseconds, whatever
+// the links, however many are wanted. On a larger one branch and bound finds it, or is given up after some
+// ten milliseconds: then the answer is a good set that satisfies, and none only when none was found. Pure;
+// deterministic; thread safe.
 //
 // Larger first, in this order:
 //   1. NVLinks over all pairs of the chosen;
 //   2. NVLinks of their weakest pair;
 //   3. nearness over PCIe over all pairs (none where levels are unknown);
-//   4. preferred locality that is met: CPUs on their NUMA nodes only when cpu_affinity says so, then devices
-//   in `preferred`;
+//   4. preferred locality that is met: CPUs on their NUMA nodes only when cpu_affinity says so, then how many
+//      of the devices are in `preferred`;
 //   5. what is left for the next request: NVLinks, then nearness, over all pairs of `free` that are not
 //   chosen
 //      (MAPA's preserved bandwidth);
@@ -30,12 +32,11 @@ struct ClaimMask {
   DeviceMask allowed = 0;
 };
 
-/// Bit i is the i-th of Wiring::numa_nodes(). A node beyond the eighth has no bit: its devices count as
-/// devices of which the NUMA node is unknown.
+/// Bit i is the i-th of Wiring::numa_nodes(). A node beyond the eighth has no bit.
 using NumaMask = std::uint8_t;
 
 struct DeviceWish {
-  std::vector<ClaimMask> claims;      ///< may overlap; each device serves one
+  std::vector<ClaimMask> claims;      ///< may overlap; each device serves one; at most 16 different masks
   DeviceMask free = 0;                ///< all that are free, also those that no claim allows
   std::vector<DeviceMask> exclusive;  ///< at most one device out of each of these
   Interconnect minimum;               ///< of every pair

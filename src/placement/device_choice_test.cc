@@ -4,8 +4,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <bit>
+#include <random>
 #include <set>
 #include <tuple>
+
+#include "placement/bounded_choice.h"
 
 namespace drover::placement {
 namespace {
@@ -181,6 +184,9 @@ bool can_serve(const std::vector<ClaimMask>& claims, std::size_t claim, int serv
 }
 
 bool allowed(const Machine& machine, const DeviceWish& wish, DeviceMask set) {
+  int wanted = 0;
+  for (const auto& claim : wish.claims) wanted += claim.count;
+  if (std::popcount(set) != wanted) return false;
   if ((set & ~wish.free) != 0 || !can_serve(wish.claims, 0, 0, set)) return false;
   for (const auto exclusive : wish.exclusive)
     if (std::popcount(set & exclusive) > 1) return false;
@@ -224,45 +230,48 @@ std::optional<DeviceMask> by_definition(const Machine& machine, const DeviceWish
   return best;
 }
 
-Machine any_machine(int devices) {
-  // Few values, so that much ties; sometimes one value, as behind switches.
-  const auto most = *rc::gen::element(0, 1, 2, 6);
-  const auto least = *rc::gen::element(0, most);
-  const auto nearest = *rc::gen::element(PcieLevel::kSameBoard, PcieLevel::kHostBridge, PcieLevel::kUnknown);
-  const auto nodes = *rc::gen::inRange(1, 4);
-  const auto size = static_cast<std::size_t>(devices);
-  Machine machine{Links(size, std::vector<Link>(size, {0, PcieLevel::kSameDevice})), {}};
-  for (std::size_t a = 0; a < size; ++a) {
-    const auto node = *rc::gen::inRange(-1, nodes);
-    machine.numa.push_back(node < 0 ? std::nullopt : std::optional(node * 3));
-    for (std::size_t b = 0; b < a; ++b)
-      machine.links[a][b] =
-          machine.links[b][a] = {*rc::gen::inRange(least, most + 1),
-                                 static_cast<PcieLevel>(*rc::gen::inRange(
-                                     static_cast<int>(nearest), static_cast<int>(PcieLevel::kUnknown) + 1))};
-  }
-  return machine;
+int any_int(int first, int last) {  // not only small ones at first, as RapidCheck would
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(first, last + 1));
 }
 
-/// Not only small ones at first, as RapidCheck would.
 DeviceMask any_mask(int devices) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<DeviceMask>(0, all_of(devices) + 1));
 }
 
-RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyFreeDevices, ()) {
-  const auto devices = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 10));
-  const auto machine = any_machine(devices);
-  const auto wish = any(*rc::gen::inRange(0, devices + 2), any_mask(devices));
-  RC_ASSERT(choose(Wiring(machine.links, machine.numa), wish) == by_definition(machine, wish));
+Machine any_machine(int devices) {
+  // Few values, so that much ties; sometimes one value, as behind switches.
+  const auto most = *rc::gen::element(0, 1, 2, 6);
+  const auto least = *rc::gen::element(0, most);
+  const auto unknown = static_cast<int>(PcieLevel::kUnknown);
+  const auto nearest = *rc::gen::element(static_cast<int>(PcieLevel::kSwitch), unknown - 1, unknown);
+  const auto nodes = any_int(1, 3);
+  const auto size = static_cast<std::size_t>(devices);
+  Machine machine{Links(size, std::vector<Link>(size, {0, PcieLevel::kSameDevice})), {}};
+  for (std::size_t a = 0; a < size; ++a) {
+    const auto node = any_int(-1, nodes - 1);
+    machine.numa.push_back(node < 0 ? std::nullopt : std::optional(node * 3));
+    for (std::size_t b = 0; b < a; ++b)
+      machine.links[a][b] =
+          machine.links[b][a] = {any_int(least, most), static_cast<PcieLevel>(any_int(nearest, unknown))};
+  }
+  return machine;
 }
 
-RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetUnderEveryWish, ()) {
-  const auto devices = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(4, 9));
-  const auto machine = any_machine(devices);
+/// Sometimes every device has some that could take its place.
+Machine with_twins(Machine machine) {
+  for (std::size_t a = 0; a < machine.links.size(); ++a) {
+    machine.numa[a] = machine.numa[a % 3];
+    for (std::size_t b = 0; b < a; ++b)
+      machine.links[a][b] = machine.links[b][a] = machine.links[a % 3][b % 3 == a % 3 ? a % 3 : b % 3];
+  }
+  return machine;
+}
+
+DeviceWish any_wish(int devices) {
   DeviceWish wish;
   wish.free = any_mask(devices) | any_mask(devices);
-  for (int claims = *rc::gen::inRange(1, 4); claims > 0; --claims)
-    wish.claims.push_back({*rc::gen::inRange(1, 4), any_mask(devices) | any_mask(devices)});
+  for (int claims = any_int(1, 3); claims > 0; --claims)
+    wish.claims.push_back({any_int(1, 3), any_mask(devices) | any_mask(devices)});
   for (int sets = *rc::gen::element(0, 0, 1, 2); sets > 0; --sets)
     wish.exclusive.push_back(any_mask(devices) & any_mask(devices));
   wish.minimum.min_nvlinks = *rc::gen::element(0, 0, 1, 2);
@@ -270,7 +279,107 @@ RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetUnderEveryWish, ()) {
   wish.cpu_affinity = *rc::gen::element(Wish::kNone, Wish::kPrefer, Wish::kRequire);
   for (std::size_t numa = 0; numa < 8; ++numa) wish.cpus_suffice[numa] = *rc::gen::arbitrary<bool>();
   wish.preferred = any_mask(devices);
-  RC_ASSERT(choose(Wiring(machine.links, machine.numa), wish) == by_definition(machine, wish));
+  return wish;
+}
+
+/// By the tables, and by the search that stands in for them on larger machines.
+void check(const Machine& machine, const DeviceWish& wish) {
+  const Wiring wiring(machine.links, machine.numa);
+  const auto best = by_definition(machine, wish);
+  RC_ASSERT(choose(wiring, wish) == best);
+  const DeviceConditions conditions(wiring.tables(), wish);
+  if (conditions.count > 0 && conditions.possible())
+    RC_ASSERT(choose_by_search(wiring.tables(), wish, conditions) == best);
+}
+
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyFreeDevices, ()) {
+  const auto devices = any_int(0, 9);
+  const auto machine = any_machine(devices);
+  for (int count = 0; count <= devices + 1; ++count) check(machine, any(count, any_mask(devices)));
+}
+
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetUnderEveryWish, ()) {
+  const auto devices = any_int(4, 8);
+  const auto machine = any_machine(devices);
+  for (int i = 0; i < 10; ++i) check(machine, any_wish(devices));
+}
+
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetWhereDevicesAreAlike, ()) {
+  const auto devices = any_int(8, 11);
+  const auto machine = with_twins(any_machine(devices));
+  for (int count = 1; count <= devices; ++count) check(machine, any(count, any_mask(devices)));
+  for (int i = 0; i < 3; ++i) check(machine, any_wish(devices));
+}
+
+// ---- more devices than tables can hold ----
+
+Machine random_machine(int devices, int most, unsigned seed) {
+  std::minstd_rand random(seed);
+  const auto size = static_cast<std::size_t>(devices);
+  Machine machine{Links(size, std::vector<Link>(size, {0, PcieLevel::kSameDevice})), {}};
+  for (std::size_t a = 0; a < size; ++a) {
+    machine.numa.emplace_back(a / 8);
+    for (std::size_t b = 0; b < a; ++b)
+      machine.links[a][b] =
+          machine.links[b][a] = {static_cast<int>(random()) % (most + 1),
+                                 a / 8 == b / 8 ? PcieLevel::kSameNuma : PcieLevel::kAcross};
+  }
+  return machine;
+}
+
+/// Devices that are not free do not matter: the machine without them decides alike.
+TEST(DeviceChoiceTest, IsTheBestSetOnAMachineOfManyDevices) {
+  for (const int devices : {17, 33, 64})
+    for (const int most : {0, 1, 5}) {
+      const auto machine = random_machine(devices, most, static_cast<unsigned>(devices + most));
+      const Wiring wiring(machine.links, machine.numa);
+      std::minstd_rand random(1);
+      for (int round = 0; round < 20; ++round) {
+        std::vector<std::size_t> kept;
+        for (std::size_t i = 0; i < machine.links.size(); ++i)
+          if (random() % machine.links.size() < 9) kept.push_back(i);
+        Machine part;
+        DeviceMask free = 0;
+        for (const auto a : kept) {
+          free |= DeviceMask{1} << a;
+          part.numa.push_back(machine.numa[a]);
+          auto& row = part.links.emplace_back();
+          for (const auto b : kept) row.push_back(machine.links[a][b]);
+        }
+        if (kept.size() > 12) continue;
+        for (int count = 1; count <= static_cast<int>(kept.size()); ++count) {
+          const auto small = by_definition(part, any(count, all_of(static_cast<int>(kept.size()))));
+          DeviceMask expected = 0;
+          for (std::size_t i = 0; i < kept.size(); ++i)
+            if ((*small >> i & 1U) != 0) expected |= DeviceMask{1} << kept[i];
+          EXPECT_EQ(choose(wiring, any(count, free)), expected);
+        }
+      }
+    }
+}
+
+TEST(DeviceChoiceTest, SwitchesOfSixtyFourDevicesAreNoTrouble) {
+  const auto size = std::size_t{64};
+  NumaNodes numa;
+  for (std::size_t i = 0; i < size; ++i) numa.emplace_back(i % 2);
+  const Wiring wiring(Links(size, std::vector<Link>(size, {18, PcieLevel::kUnknown})), numa);
+  DeviceMask even = 0;
+  for (int i = 0; i < 64; i += 2) even |= DeviceMask{1} << i;
+  EXPECT_EQ(choose(wiring, any(32, all_of(64))), even);
+  EXPECT_EQ(choose(wiring, any(64, all_of(64))), all_of(64));
+}
+
+/// What a search that is given up found is still a set as it was asked for.
+TEST(DeviceChoiceTest, AnswersEvenWhereTheBestCannotBeProved) {
+  const auto machine = random_machine(64, 3, 7);
+  const Wiring wiring(machine.links, machine.numa);
+  auto wish = any(24, all_of(64));
+  wish.exclusive = {mask({0, 1, 2, 3})};
+  const auto chosen = choose(wiring, wish);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(std::popcount(*chosen), 24);
+  EXPECT_LE(std::popcount(*chosen & mask({0, 1, 2, 3})), 1);
+  EXPECT_GT(sums_of(machine, *chosen).nvlinks, sums_of(machine, all_of(24)).nvlinks);
 }
 
 }  // namespace

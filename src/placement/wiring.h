@@ -1,7 +1,8 @@
 #pragma once
 
 // How the devices of one node are wired, made ready for exact choices: built once per kind of node, shared by
-// all nodes of that kind. Immutable; thread safe.
+// all nodes of that kind. Copies share the tables: about 10 ms and 400 KiB to build for 16 devices,
+// microseconds for 8. Immutable; thread safe.
 
 #include <cstdint>
 #include <memory>
@@ -18,8 +19,8 @@ inline constexpr int kMaxDevices = 64;  ///< of one node
 
 class Wiring {
  public:
-  /// `links` is square and symmetric; `numa_nodes` has the device's NUMA node, absent when unknown. At most
-  /// kMaxDevices.
+  /// `links` is square and symmetric, without negative counts; `numa_nodes` has the device's NUMA node,
+  /// absent when unknown. At most kMaxDevices.
   Wiring(const std::vector<std::vector<gpu::Link>>& links, const std::vector<std::optional<int>>& numa_nodes);
 
   int devices() const;
@@ -27,9 +28,11 @@ class Wiring {
   /// NUMA nodes that have devices, ascending; the i-th is bit i of a NumaMask.
   const std::vector<int>& numa_nodes() const;
 
- private:
-  friend class DeviceChooser;
   struct Tables;
+  /// For choose() alone.
+  const Tables& tables() const { return *tables_; }
+
+ private:
   std::shared_ptr<const Tables> tables_;
 };
 

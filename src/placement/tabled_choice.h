@@ -1,0 +1,16 @@
+#pragma once
+
+// The best set of up to 16 devices, from the tables of all subsets. Always exact. Internal to the choice of
+// devices.
+
+#include <optional>
+
+#include "placement/device_conditions.h"
+
+namespace drover::placement {
+
+/// `conditions` are those of the wish, and possible.
+std::optional<DeviceMask> choose_by_tables(const Wiring::Tables& wiring, const DeviceWish& wish,
+                                           const DeviceConditions& conditions);
+
+}  // namespace drover::placement
