@@ -1,0 +1,278 @@
+#include "placement/outlook.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace drover::placement {
+namespace {
+
+constexpr double kTemperature = 10;  ///< milli-GPU
+constexpr int kCpuPrices = 24;
+constexpr int kFirstSteps = 300;
+constexpr int kLaterSteps = 20;
+constexpr double kFirstRate = 0.5;
+constexpr double kLaterRate = 0.2;
+/// A little more is expected than fits, so that what is scarce gets its price.
+constexpr double kHorizon = 1.1;
+/// A cluster that is nearly full still expects to fill this part of it, as work ends.
+constexpr double kLeastFree = 0.03;
+/// CPU-only work has to go somewhere, but a CPU is worth less to it than to the GPUs beside it.
+constexpr double kCpuOnlyReward = 0.3;
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+bool can_weigh(const TypicalRequest& typical) {
+  const auto& request = typical.request;
+  return typical.weight > 0 && std::isfinite(typical.weight) && validate(request).has_value() &&
+         request.gpus.size() <= 1 && (request.share.whole() || request.gpu_count() == 1) &&
+         request.gpu_count() <= Filling::kMaxIdle;
+}
+
+}  // namespace
+
+struct Outlook::Room {
+  struct Part {
+    int device_class = 0;
+    int level = 0;  ///< of one GPU, or
+    int idle = 0;   ///< so many idle GPUs
+  };
+  boost::container::small_vector<Part, 8> parts;
+  double milli_cpus = 0;
+};
+
+Outlook::Outlook(const std::vector<TypicalRequest>& mix) {
+  for (const auto& typical : mix)
+    if (can_weigh(typical))
+      typical_.push_back({std::make_shared<const Shape>(typical.request), typical.weight});
+}
+
+/// Devices on which every typical request takes the same are of one class.
+void Outlook::learn_kind(const NodeKind& kind) {
+  if (kinds_.contains(kind.id)) return;
+  auto& by_device = kinds_[kind.id].by_device;
+  for (int device = 0; device < kind.count(); ++device) {
+    DeviceClass takes;
+    for (const auto& typical : typical_) {
+      const auto& fit = typical.shape->on(kind);
+      const bool allowed = (fit.allowed & device_bit(device)) != 0;
+      takes.push_back(allowed ? std::max(1, fit.parts[at(device)].milli) : 0);
+    }
+    const auto [found, is_new] = class_numbers_.emplace(takes, static_cast<int>(classes_.size()));
+    if (is_new) classes_.push_back(takes);
+    by_device.push_back(found->second);
+  }
+}
+
+/// How many of each are to be expected, what placing one is worth, and which prices a CPU may have.
+void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
+  double gpus = 0;
+  double free_gpus = 0;
+  double cpus = 0;
+  for (const auto* node : nodes) {
+    gpus += 1000.0 * std::popcount(node->fit);
+    cpus += static_cast<double>(node->milli_cpus);
+    for (auto rest = node->fit; rest != 0; rest &= rest - 1)
+      free_gpus += std::max(0, node->devices[at(std::countr_zero(rest))].free_milli);
+  }
+  const auto milli_gpus_of = [&](std::size_t i) {
+    int most = 0;
+    for (const auto& device_class : classes_) most = std::max(most, device_class[i]);
+    return static_cast<double>(most) * typical_[i].shape->gpus();
+  };
+  const auto gpu_per_cpu = cpus > 0 ? gpus / cpus : 0;
+  double mean = 0;
+  for (std::size_t i = 0; i < typical_.size(); ++i) mean += typical_[i].weight * milli_gpus_of(i);
+  const auto coming = mean > 0 ? std::max(free_gpus, kLeastFree * gpus) * kHorizon / mean : 0;
+  for (std::size_t i = 0; i < typical_.size(); ++i) {
+    auto& typical = typical_[i];
+    typical.expected = coming * typical.weight;
+    const auto request_cpus = static_cast<double>(typical.shape->request().milli_cpus);
+    typical.reward =
+        typical.shape->gpus() > 0 ? milli_gpus_of(i) : kCpuOnlyReward * gpu_per_cpu * request_cpus;
+    typical.price = looked_ ? std::min(typical.price, typical.reward) : 0.9 * typical.reward;
+  }
+  cpu_prices_.assign(1, 0);
+  for (int i = 0; i + 1 < kCpuPrices; ++i)
+    cpu_prices_.push_back(gpu_per_cpu * std::pow(10, -2 + 3.0 * i / (kCpuPrices - 2)));
+}
+
+void Outlook::look_at(const std::vector<const NodeState*>& nodes) {
+  for (const auto* node : nodes) learn_kind(*node->kind);
+  learn_demand(nodes);
+  std::vector<Room> rooms;
+  for (const auto* node : nodes) rooms.push_back(room_of(*node));
+  const int steps = looked_ ? kLaterSteps : kFirstSteps;
+  for (int i = 0; i < steps; ++i) {
+    weigh(true);
+    step(rooms, (looked_ ? kLaterRate : kFirstRate) / (1 + i / 30.0));
+  }
+  weigh(false);
+  looked_ = true;
+}
+
+Outlook::Room Outlook::room_of(const NodeState& node) const {
+  Room room{.milli_cpus = static_cast<double>(std::max<std::int64_t>(0, node.free_milli_cpus))};
+  const auto& classes = kinds_.at(node.kind->id).by_device;
+  for (auto rest = node.fit; rest != 0; rest &= rest - 1) {
+    const auto device = at(std::countr_zero(rest));
+    const auto device_class = classes[device];
+    const auto level = node.devices[device].free_milli * Filling::kLevels / 1000;
+    if (level <= 0) continue;
+    if (level < Filling::kLevels) {
+      room.parts.push_back({device_class, level, 0});
+      continue;
+    }
+    const auto same = std::ranges::find_if(room.parts, [&](const auto& part) {
+      return part.device_class == device_class && part.idle > 0 && part.idle < Filling::kMaxIdle;
+    });
+    if (same == room.parts.end())
+      room.parts.push_back({device_class, 0, 1});
+    else
+      ++same->idle;
+  }
+  return room;
+}
+
+/// Every class of devices at every price of a CPU.
+void Outlook::weigh(bool for_use) {
+  cpu_floor_ = 0;
+  for (const auto& typical : typical_)
+    if (const auto cpus = typical.shape->request().milli_cpus; typical.shape->gpus() == 0 && cpus > 0)
+      cpu_floor_ = std::max(cpu_floor_, typical.price / static_cast<double>(cpus));
+  fillings_.clear();
+  for (const auto& device_class : classes_)
+    for (const auto cpu_price : cpu_prices_) {
+      std::vector<Filler> fillers;
+      for (std::size_t i = 0; i < typical_.size(); ++i) {
+        const auto& typical = typical_[i];
+        if (device_class[i] == 0) continue;
+        const auto cpus = static_cast<double>(typical.shape->request().milli_cpus);
+        fillers.push_back({static_cast<int>(i), typical.shape->gpus(), device_class[i],
+                           typical.price - cpu_price * cpus, cpus});
+      }
+      fillings_.emplace_back(fillers, kTemperature, for_use);
+    }
+  flatten();
+}
+
+const Filling& Outlook::filling(int device_class, std::size_t cpu_price) const {
+  return fillings_[at(device_class) * cpu_prices_.size() + cpu_price];
+}
+
+constexpr int kRows = Filling::kLevels + 1 + Filling::kMaxIdle + 1;  ///< of one class in worths_
+
+void Outlook::flatten() {
+  const auto prices = cpu_prices_.size();
+  worths_.resize(classes_.size() * kRows * prices);
+  for (std::size_t i = 0; i < fillings_.size(); ++i) {
+    auto* first = &worths_[i / prices * kRows * prices + i % prices];
+    for (int level = 0; level <= Filling::kLevels; ++level)
+      first[at(level) * prices] = fillings_[i].worth(level);
+    first += (Filling::kLevels + 1) * prices;
+    for (int idle = 0; idle <= Filling::kMaxIdle; ++idle)
+      first[at(idle) * prices] = fillings_[i].idle_worth(idle);
+  }
+}
+
+const double* Outlook::worths(int device_class, int level, int idle) const {
+  const auto row = idle > 0 ? Filling::kLevels + 1 + idle : level;
+  return &worths_[(at(device_class) * kRows + at(row)) * cpu_prices_.size()];
+}
+
+double Outlook::cpus_used(const Room& room, std::size_t cpu_price) const {
+  double cpus = 0;
+  for (const auto& part : room.parts) {
+    const auto& weighed = filling(part.device_class, cpu_price);
+    cpus += part.idle > 0 ? weighed.idle_cpus(part.idle) : weighed.cpus(part.level);
+  }
+  return cpus;
+}
+
+/// The price at which the worth is least, among those that are not below what CPU-only requests give.
+Outlook::Priced Outlook::priced(const Room& room) const {
+  boost::container::small_vector<const double*, 8> rows;
+  for (const auto& part : room.parts) rows.push_back(worths(part.device_class, part.level, part.idle));
+  Priced best;
+  for (auto price = cpu_prices_.size(); price-- > 0;) {
+    auto worth = std::max(cpu_prices_[price], cpu_floor_) * room.milli_cpus;
+    for (const auto* row : rows) worth += row[price];
+    if (price + 1 == cpu_prices_.size() || worth <= best.worth) best = {price, worth};
+    if (cpu_prices_[price] <= cpu_floor_) break;
+  }
+  return best;
+}
+
+double Outlook::worth(const NodeState& node) const {
+  return worths_.empty() ? 0 : priced(room_of(node)).worth;
+}
+
+/// The prices around the one at which the CPUs of the room are just used up, and how much of its demand is at
+/// the first of them. CPUs that the GPUs do not need at the floor go to CPU-only requests.
+Outlook::Split Outlook::split(const Room& room) const {
+  const auto count = cpu_prices_.size();
+  auto first = priced(room).cpu_price;
+  auto second = first;
+  const bool too_many = cpus_used(room, first) > room.milli_cpus;
+  while (too_many ? second + 1 < count : second > 0) {
+    second = too_many ? second + 1 : second - 1;
+    if ((cpus_used(room, second) > room.milli_cpus) != too_many) break;
+    first = second;
+  }
+  if (std::min(cpu_prices_[first], cpu_prices_[second]) < cpu_floor_) {
+    const auto floor = std::ranges::lower_bound(cpu_prices_, cpu_floor_) - cpu_prices_.begin();
+    first = second = std::min(static_cast<std::size_t>(floor), count - 1);
+  }
+  const auto above = cpus_used(room, first) - room.milli_cpus;
+  const auto below = cpus_used(room, second) - room.milli_cpus;
+  const auto share = above * below < 0 ? below / (below - above) : 1;
+  return {first, second, share, std::max(0.0, -(share * above + (1 - share) * below))};
+}
+
+/// How often each typical request is placed under the present prices, and the CPUs that are left.
+std::pair<std::vector<double>, double> Outlook::placed(const std::vector<Room>& rooms) const {
+  std::vector<std::vector<double>> levels(fillings_.size());
+  std::vector<std::vector<double>> idles(fillings_.size());
+  const auto ask = [&](const Room& room, std::size_t price, double share) {
+    for (const auto& part : room.parts) {
+      const auto i = at(part.device_class) * cpu_prices_.size() + price;
+      levels[i].resize(Filling::kLevels + 1);
+      idles[i].resize(Filling::kMaxIdle + 1);
+      (part.idle > 0 ? idles[i][at(part.idle)] : levels[i][at(part.level)]) += share;
+    }
+  };
+  double cpus_left = 0;
+  for (const auto& room : rooms) {
+    const auto demand = split(room);
+    ask(room, demand.first, demand.share);
+    if (demand.share < 1) ask(room, demand.second, 1 - demand.share);
+    cpus_left += demand.cpus_left;
+  }
+  std::vector<double> used(typical_.size(), 0);
+  for (std::size_t i = 0; i < fillings_.size(); ++i)
+    if (!levels[i].empty()) fillings_[i].use(levels[i], idles[i], used);
+  return {used, cpus_left};
+}
+
+/// Moves the prices against the gradient: what is placed oftener than it is expected gets cheaper.
+void Outlook::step(const std::vector<Room>& rooms, double rate) {
+  const auto [used, cpus_left] = placed(rooms);
+  double cpus_expected = 0;
+  for (const auto& typical : typical_)
+    if (typical.shape->gpus() == 0)
+      cpus_expected += typical.expected * static_cast<double>(typical.shape->request().milli_cpus);
+  for (std::size_t i = 0; i < typical_.size(); ++i) {
+    auto& [shape, weight, reward, price, expected] = typical_[i];
+    if (shape->gpus() > 0) {
+      const auto excess = std::clamp(std::log((used[i] + 0.1) / (expected + 0.1)), -2.0, 2.0);
+      price = std::clamp(price - rate * kTemperature * excess, -10 * kTemperature, reward);
+    } else if (cpus_expected > 0) {
+      const auto excess = std::clamp((cpus_left - cpus_expected) / cpus_expected, -1.0, 1.0);
+      price = std::clamp(price * std::exp(-rate * excess), 1e-9 * reward, reward);
+    }
+  }
+}
+
+}  // namespace drover::placement

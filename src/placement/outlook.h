@@ -1,0 +1,100 @@
+#pragma once
+
+// What free room is worth to the requests that are likely to come: the policy kFragmentation.
+//
+// Take the mix of typical requests, as many of each as the free GPUs of the cluster could hold, and ask for
+// the most GPU that they can fill: a linear program over the fillings of every node. Its dual prices each
+// request: what one more of it would be worth, which is less than its size where it leaves room that nobody
+// can use. Under these prices a node is worth its best filling, and a placement costs what the node loses by
+// it. Room that none of the coming requests could use is worth nothing. That is fragmentation as FGD (USENIX
+// ATC '23) measures it, but with the weights that the whole cluster gives instead of fixed ones.
+//
+// Two things make it quick. Fillings are weighed by temperature (filling.h), so that the dual is smooth and
+// some hundred steps along its gradient solve it. And a node's CPUs are priced apart: its worth is the least,
+// over prices of a CPU, of the CPUs at that price and the fillings of its GPUs at that price. Deterministic.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "placement/feasibility.h"
+#include "placement/filling.h"
+#include "placement/node_state.h"
+#include "placement/request.h"
+
+namespace drover::placement {
+
+/// A request and how often it comes, relative to the others of a mix.
+struct TypicalRequest {
+  Request request;
+  double weight = 1;
+
+  bool operator==(const TypicalRequest&) const = default;
+};
+
+class Outlook {
+ public:
+  /// Weights that are not positive, and requests of several GPUs with shares or several claims, are left out.
+  explicit Outlook(const std::vector<TypicalRequest>& mix);
+
+  /// Fits the prices to what is free on these nodes. The first time takes some hundred steps, later times a
+  /// few. All nodes that worth() is asked about must be of the kinds of these.
+  void look_at(const std::vector<const NodeState*>& nodes);
+
+  /// In milli-GPU; 0 when the mix has no GPUs.
+  double worth(const NodeState& node) const;
+
+ private:
+  struct Typical {
+    std::shared_ptr<const Shape> shape;  ///< shared by copies
+    double weight = 0;
+    double reward = 0;  ///< milli-GPU; of CPU-only requests a part of what their CPUs could carry
+    double price = 0;   ///< at most the reward
+    double expected = 0;
+  };
+  /// What the typical requests are on a device: milli of each, 0 where it is not allowed.
+  using DeviceClass = std::vector<int>;
+  struct KindClasses {
+    std::vector<int> by_device;  ///< into classes_
+  };
+  /// A node's free room, by class: what worth() and the gradient look at.
+  struct Room;
+  struct Priced {
+    std::size_t cpu_price = 0;
+    double worth = 0;
+  };
+  struct Split {
+    std::size_t first = 0;
+    std::size_t second = 0;
+    double share = 1;  ///< of the demand, at the first price
+    double cpus_left = 0;
+  };
+
+  void learn_kind(const NodeKind& kind);
+  void learn_demand(const std::vector<const NodeState*>& nodes);
+  Room room_of(const NodeState& node) const;
+  void weigh(bool for_use);
+  Split split(const Room& room) const;
+  std::pair<std::vector<double>, double> placed(const std::vector<Room>& rooms) const;
+  void step(const std::vector<Room>& rooms, double rate);
+  double cpus_used(const Room& room, std::size_t cpu_price) const;
+  Priced priced(const Room& room) const;
+  void flatten();
+  /// By price of a CPU: what a part of a room is worth.
+  const double* worths(int device_class, int level, int idle) const;
+  const Filling& filling(int device_class, std::size_t cpu_price) const;
+
+  std::vector<Typical> typical_;
+  std::vector<double> cpu_prices_;  ///< milli-GPU per milli-CPU, ascending, from 0
+  double cpu_floor_ = 0;            ///< what CPU-only requests would give for a CPU
+  std::vector<DeviceClass> classes_;
+  std::map<DeviceClass, int> class_numbers_;
+  std::map<int, KindClasses> kinds_;  ///< by NodeKind::id
+  std::vector<Filling> fillings_;     ///< [class * cpu prices + cpu price]
+  std::vector<double> worths_;        ///< the same in one table, since worth() is asked for every candidate
+  bool looked_ = false;
+};
+
+}  // namespace drover::placement
