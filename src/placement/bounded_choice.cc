@@ -10,7 +10,7 @@
 namespace drover::placement {
 namespace {
 
-constexpr int kMostSteps = 20'000;  // of about a microsecond each, with 64 devices
+constexpr int kMostSteps = 10'000;  // of about a microsecond each, with 64 devices
 
 std::size_t at(int device) {
   return static_cast<std::size_t>(device);
@@ -106,21 +106,19 @@ class BranchAndBound {
   void grow(int first) {
     auto chosen = bit(first);
     auto rest = conditions_.compatible[at(first)] & ~chosen;
-    for (int missing = conditions_.count - 1; missing > 0; --missing) {
+    std::array<Pairs, kMaxDevices> gain{};
+    for (int added = first, missing = conditions_.count - 1; missing > 0; --missing) {
       std::optional<int> next;
-      Pairs most;
       for_each_device(rest, [&](int device) {
-        if (!conditions_.quotas_hold(chosen | bit(device) | (rest & conditions_.compatible[at(device)])))
-          return;
-        Pairs gain;
-        for_each_device(chosen, [&](int other) { gain += pairs(device, other); });
-        if (next && gain <= most) return;
-        next = device;
-        most = gain;
+        gain[at(device)] += pairs(added, device);
+        if (next && gain[at(device)] <= gain[at(*next)]) return;
+        const auto reachable = chosen | bit(device) | (rest & conditions_.compatible[at(device)]);
+        if (conditions_.quotas_hold(reachable)) next = device;
       });
       if (!next) return;
-      chosen |= bit(*next);
-      rest &= conditions_.compatible[at(*next)] & ~bit(*next);
+      added = *next;
+      chosen |= bit(added);
+      rest &= conditions_.compatible[at(added)] & ~bit(added);
     }
     if (conditions_.quotas_hold(chosen)) consider(chosen);
   }
