@@ -149,6 +149,18 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
           "different_models":true,"interconnect":"nvlink","cpu_affinity":"require",
           "nic":"require","constraints":{"rack":["r7"]},"group":"g","queue":"a/b","namespace":"n","priority":3})";
   EXPECT_EQ(differences(json::parse(request), "TaskRequest"), "");
+  server_.on_strand([this] {
+    engine::PlanView plan;
+    plan.starts_now = true;
+    plan.members = {{"here", {{"GPU-0", 500, 1ULL << 30}}, {0, 1}, {"eth0"}}};
+    server_.daemon().plan_ = plan;
+  });
+  const std::string queue =
+      R"({"limit":{"gpus":2,"memory":"1G"},"guarantee":{"cpus":1},"weight":2,"users":["a"]})";
+  EXPECT_EQ(differences(json::parse(queue), "QueueRule"), "");
+  EXPECT_EQ(differences(json::parse(body_of(ask("PUT", "/v1/queues/a%2Fb", queue))), "QueueRule"), "");
+  const std::string quota = R"({"limit":{"gpus":2},"max_priority":5})";
+  EXPECT_EQ(differences(json::parse(body_of(ask("PATCH", "/v1/quotas/user:ann", quota))), "QuotaRule"), "");
   const auto submitted = ask("POST", "/v1/tasks", request);
   ASSERT_EQ(status_of(submitted), 201);
   EXPECT_EQ(differences(json::parse(body_of(submitted)), "TaskRecord"), "");
@@ -161,6 +173,8 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
       {"/v1/topology", "Topology"},
       {"/v1/cdi", "Cdi"},
       {"/v1/events?follow=false", "EventList"},
+      {"/v1/queues", "QueueList"},
+      {"/v1/quotas", "QuotaList"},
       {"/v1/tasks", "TaskList"},
       {"/v1/tasks/task-1", "TaskRecord"},
       {"/v1/tasks/task-1/explain", "Explanation"},
@@ -173,6 +187,10 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
   EXPECT_EQ(differences(json::parse(body_of(ask("POST", "/v1/tasks/task-1/stop", R"({"force":true})"))),
                         "TaskRecord"),
             "");
+  const std::string gang = R"({"command":["x"],"gang":{"size":2,"arrangement":"spread"}})";
+  EXPECT_EQ(differences(json::parse(gang), "TaskRequest"), "");
+  EXPECT_EQ(differences(json::parse(body_of(ask("POST", "/v1/tasks", gang))), "GangRecord"), "");
+  EXPECT_EQ(differences(json::parse(body_of(ask("POST", "/v1/plan", R"({"gpus":1})"))), "Plan"), "");
   const auto live = ask("GET", "/v1/tasks/task-1/logs?follow=true");
   const auto begin = live.find("event: log\ndata: ") + 17;
   EXPECT_EQ(differences(json::parse(live.substr(begin, live.find('\n', begin) - begin)), "LogPiece"), "");

@@ -19,9 +19,18 @@ asio::awaitable<Result<Response>> get_cdi(const Services& services, const Reques
 Result<Response> list_tasks(const Services& services, const Request& request);
 Result<Response> get_task(const Services& services, const Request& request);
 Result<Response> explain_task(const Services& services, const Request& request);
+Result<Response> plan_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> stop_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request);
+
+// sharing.cc
+Result<Response> list_queues(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> set_queue(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> remove_queue(const Services& services, const Request& request);
+Result<Response> list_quotas(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> set_quota(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> remove_quota(const Services& services, const Request& request);
 
 // files.cc
 asio::awaitable<Result<Response>> browse_files(const Services& services, const Request& request);

@@ -4,6 +4,8 @@
 
 #include "api/async.h"
 #include "api/native/handlers.h"
+#include "api/native/request_paths.h"
+#include "api/native/views.h"
 #include "base/decode.h"
 #include "control/record.h"
 
@@ -52,18 +54,61 @@ Result<Response> explain_task(const Services& services, const Request& request) 
       {{"id", record.task.id}, {"state", control::to_string(record.state)}, {"reasons", reasons}});
 }
 
-asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request) {
-  DROVER_CO_CHECK_OK(Query(request).finish());
-  DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
-  DROVER_CO_TRY(auto task, workload::decode_task_request(body));
+Result<Response> plan_task(const Services& services, const Request& request) {
+  DROVER_CHECK_OK(Query(request).finish());
+  DROVER_TRY(auto body, parse_json(request.body, "The body"));
+  // Where it would go does not depend on what it runs.
+  if (body.is_object() && !body.contains("command") && !body.contains("image")) body["command"] = {"true"};
+  DROVER_TRY(auto submission, workload::decode_submission(body));
+  workload::GangRequest gang;
+  if (auto* several = std::get_if<workload::GangRequest>(&submission))
+    gang = std::move(*several);
+  else
+    gang.members = {std::get<workload::TaskRequest>(std::move(submission))};
+  const auto plan = services.daemon->plan(*request.caller, std::move(gang));
+  if (!plan) return Failure(in_fields(plan.error(), body));
+  return json_response(view(*plan));
+}
+
+namespace {
+
+asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Request& request,
+                                             workload::TaskRequest task) {
   if (!task.task.resources.share.whole())  // until placement accounts for shares
-    co_return fail(ErrorKind::kUnsupported, "The task: a part of a GPU cannot be given: GPUs are given whole",
+    co_return fail(ErrorKind::kInvalid, "The task: a part of a GPU cannot be given: GPUs are given whole",
                    "ask for a whole number of GPUs", "/gpus");
-  auto& daemon = *services.daemon;
   const auto start = [&](auto done) { daemon.submit(*request.caller, std::move(task), std::move(done)); };
   DROVER_CO_TRY(const auto record, co_await callback_result<Result<control::TaskRecord>>(start));
   auto response = json_response(control::encode(record), 201);
   response.headers.emplace_back("Location", "/v1/tasks/" + record.task.id);
+  co_return response;
+}
+
+asio::awaitable<Result<Response>> submit_several(engine::Daemon& daemon, const Request& request,
+                                                 workload::GangRequest gang) {
+  using Records = std::vector<control::TaskRecord>;
+  const auto start = [&](auto done) {
+    daemon.submit_gang(*request.caller, std::move(gang), std::move(done));
+  };
+  DROVER_CO_TRY(const auto records, co_await callback_result<Result<Records>>(start));
+  json tasks = json::array();
+  for (const auto& record : records) tasks.push_back(control::encode(record));
+  const auto& membership = records.front().task.gang;
+  co_return json_response({{"gang", membership ? membership->id : ""}, {"tasks", std::move(tasks)}}, 201);
+}
+
+}  // namespace
+
+asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
+  DROVER_CO_TRY(auto submission, workload::decode_submission(body));
+  auto* gang = std::get_if<workload::GangRequest>(&submission);
+  auto response = gang != nullptr
+                      ? co_await submit_several(*services.daemon, request, std::move(*gang))
+                      : co_await submit_one(*services.daemon, request,
+                                            std::move(std::get<workload::TaskRequest>(submission)));
+  if (!response) co_return Failure(in_fields(response.error(), body));
   co_return response;
 }
 

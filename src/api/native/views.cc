@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/units.h"
+#include "control/rules.h"
 #include "gpu/topology.h"
 
 namespace drover::api {
@@ -60,6 +62,19 @@ json view_link(const gpu::Link& link) {
   return {{"label", gpu::link_label(link)}, {"nvlinks", link.nvlinks}, {"pcie", gpu::to_string(link.pcie)}};
 }
 
+json view_amounts(const placement::Amounts& amounts) {
+  return {{"gpus", static_cast<double>(amounts.gpu_milli) / 1000},
+          {"cpus", cpus(amounts.milli_cpus)},
+          {"memory", amounts.memory_bytes}};
+}
+
+json view_holder(const engine::Daemon::Holder& holder) {
+  return {{"user", holder.user},
+          {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
+          {"milli", holder.milli},
+          {"memory", holder.memory_bytes}};
+}
+
 /// What every listing of the machine's GPUs says first: that they are simulated, if they are.
 json machine(const gpu::Inventory& inventory) {
   return {{"simulated", inventory.simulated},
@@ -93,6 +108,44 @@ json view(const engine::EventView& event) {
   return value;
 }
 
+json view(const engine::PlanView& plan) {
+  json members = json::array();
+  for (const auto& decision : plan.members) {
+    json gpus = json::array();
+    for (const auto& grant : decision.gpus)
+      gpus.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
+    members.push_back({{"node", decision.node},
+                       {"gpus", std::move(gpus)},
+                       {"cpus", decision.cpus},
+                       {"nics", decision.nics}});
+  }
+  return {{"starts_now", plan.starts_now}, {"members", std::move(members)}, {"victims", plan.victims},
+          {"victim_ids", plan.victim_ids}, {"place", plan.place},           {"reasons", plan.reasons},
+          {"remedies", plan.remedies}};
+}
+
+json view(const engine::QueueView& queue) {
+  json value = control::encode(queue.queue);
+  value["used"] = view_amounts(queue.used);
+  value["usable"] = queue.usable;
+  value["waiting"] = json::array();
+  for (const auto& waiting : queue.waiting)
+    value["waiting"].push_back({{"id", waiting.id.empty() ? json(nullptr) : json(waiting.id)},
+                                {"user", waiting.user},
+                                {"wanted", view_amounts(waiting.wanted)},
+                                {"members", waiting.members},
+                                {"priority", waiting.id.empty() ? json(nullptr) : json(waiting.priority)},
+                                {"submitted_at", format_time(waiting.submitted_at)},
+                                {"reasons", waiting.reasons}});
+  return value;
+}
+
+json view(const engine::QuotaView& quota) {
+  json value = control::encode(quota.quota);
+  value["used"] = view_amounts(quota.used);
+  return value;
+}
+
 json view(const FileInfo& file) {
   return {{"name", file.name},
           {"kind", file.kind},
@@ -118,12 +171,10 @@ json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Daemon
   value["gpus"] = json::array();
   for (const auto& device : inventory.devices) {
     json shown = view_device(device);
-    shown["used_by"] = nullptr;
-    for (const auto& holder : holders) {
-      if (holder.uuid != device.uuid) continue;
-      shown["used_by"] = {{"user", holder.user}, {"task", nullptr}};
-      if (!holder.task_id.empty()) shown["used_by"]["task"] = holder.task_id;
-    }
+    shown["holders"] = json::array();
+    for (const auto& holder : holders)
+      if (holder.uuid == device.uuid) shown["holders"].push_back(view_holder(holder));
+    shown["used_by"] = shown["holders"].empty() ? json(nullptr) : shown["holders"].front();
     value["gpus"].push_back(std::move(shown));
   }
   return value;

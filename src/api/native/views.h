@@ -16,6 +16,9 @@ namespace drover::api {
 
 nlohmann::json view(const engine::NodeView& node);
 nlohmann::json view(const engine::EventView& event);
+nlohmann::json view(const engine::PlanView& plan);
+nlohmann::json view(const engine::QueueView& queue);
+nlohmann::json view(const engine::QuotaView& quota);
 nlohmann::json view(const FileInfo& file);
 nlohmann::json view(const std::vector<Error>& problems);
 /// The GPUs, who holds each, and what is wrong with the machine.

@@ -82,26 +82,55 @@ class FakeDaemon : public engine::Daemon {
       end(record->task.id, force ? 137 : 143, control::TaskState::kKilled, "stopped on request");
     done(records_.at(record->task.id));
   }
-  void submit_gang(const engine::Caller&, workload::GangRequest,
+  void submit_gang(const engine::Caller& caller, workload::GangRequest request,
                    std::function<void(Result<std::vector<control::TaskRecord>>)> done) override {
-    done(fail(ErrorKind::kUnsupported, "The fake daemon has no gangs"));
+    if (gang_error) return done(Failure(*gang_error));
+    std::vector<control::TaskRecord> members;
+    const auto size = static_cast<int>(request.members.size());
+    for (int rank = 0; rank < size; ++rank) {
+      auto& member = request.members[static_cast<std::size_t>(rank)];
+      member.task.gang = workload::GangMembership{"gang", rank, size, request.arrangement};
+      submit(caller, std::move(member), [&](auto record) { members.push_back(*record); });
+    }
+    done(members);
   }
-  Result<engine::PlanView> plan(const engine::Caller&, workload::GangRequest) const override {
-    return engine::PlanView{};
+  Result<engine::PlanView> plan(const engine::Caller&, workload::GangRequest request) const override {
+    planned = std::move(request);
+    return plan_;
   }
-  std::vector<engine::QueueView> queues(const engine::Caller&) const override { return {}; }
-  std::vector<engine::QuotaView> quotas(const engine::Caller&) const override { return {}; }
-  void set_queue(const engine::Caller&, placement::Queue, std::function<void(Status)> done) override {
+  std::vector<engine::QueueView> queues(const engine::Caller&) const override {
+    std::vector<engine::QueueView> views;
+    for (const auto& [path, queue] : rules.queues) {
+      engine::QueueView view{queue, {1500, 2000, 3ULL << 30}, true, {}};
+      view.waiting = {{"task-7", "alice", {2000, 1000, 1ULL << 30}, 2, 5, {}, {"0 of 2 GPUs are free"}},
+                      {"", "bob", {1000, 1000, 1ULL << 30}, 1, 0, {}, {}}};
+      views.push_back(std::move(view));
+    }
+    return views;
+  }
+  std::vector<engine::QuotaView> quotas(const engine::Caller&) const override {
+    std::vector<engine::QuotaView> views;
+    for (const auto& [subject, quota] : rules.quotas) views.push_back({quota, {500, 0, 0}});
+    return views;
+  }
+  void set_queue(const engine::Caller& caller, placement::Queue queue,
+                 std::function<void(Status)> done) override {
+    if (!caller.is_root()) return done(fail(ErrorKind::kPermissionDenied, "Only root may change queues"));
+    rules.queues[queue.path] = std::move(queue);
     done({});
   }
-  void remove_queue(const engine::Caller&, const std::string&, std::function<void(Status)> done) override {
-    done({});
-  }
-  void set_quota(const engine::Caller&, placement::Quota, std::function<void(Status)> done) override {
-    done({});
-  }
-  void remove_quota(const engine::Caller&, const placement::Subject&,
+  void remove_queue(const engine::Caller&, const std::string& path,
                     std::function<void(Status)> done) override {
+    if (rules.queues.erase(path) == 0) return done(fail(ErrorKind::kNotFound, "There is no such queue"));
+    done({});
+  }
+  void set_quota(const engine::Caller&, placement::Quota quota, std::function<void(Status)> done) override {
+    rules.quotas[quota.subject] = std::move(quota);
+    done({});
+  }
+  void remove_quota(const engine::Caller&, const placement::Subject& subject,
+                    std::function<void(Status)> done) override {
+    if (rules.quotas.erase(subject) == 0) return done(fail(ErrorKind::kNotFound, "There is no such quota"));
     done({});
   }
   void remove(const engine::Caller& caller, const std::string& id,
@@ -203,6 +232,10 @@ class FakeDaemon : public engine::Daemon {
   bool stop_ends = true;
   std::vector<std::pair<std::string, bool>> stops;
   gpu::Inventory inventory_;
+  placement::Rules rules;
+  Result<engine::PlanView> plan_ = engine::PlanView{};
+  mutable workload::GangRequest planned;  ///< what the last plan was asked for
+  std::optional<Error> gang_error;
 
  private:
   static bool may(const engine::Caller& caller, const control::TaskRecord& record) {
