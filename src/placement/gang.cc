@@ -104,6 +104,11 @@ Status validate(const Gang& gang) {
 }
 
 std::variant<std::vector<Decision>, Reasons> place(Cluster& cluster, const Gang& gang) {
+  if (gang.members.size() == 1) {
+    auto answer = cluster.place(gang.members.front());
+    if (auto* reasons = std::get_if<Reasons>(&answer)) return std::move(*reasons);
+    return std::vector{std::get<Decision>(std::move(answer))};
+  }
   std::vector<Decision> decisions(gang.members.size());
   std::vector<std::string> used;
   std::optional<std::size_t> failed;

@@ -72,11 +72,19 @@ Request any_request(Dice& dice) {
   return request;
 }
 
+Request with_cpus(Request request, std::int64_t milli_cpus) {
+  request.milli_cpus = milli_cpus;
+  return request;
+}
+
 Job any_job(Dice& dice, int number, bool with_priorities) {
   auto result = gang("j" + std::to_string(number), dice.one_in(5) ? dice.in(2, 4) : 1, any_request(dice));
   if (dice.one_in(3)) result.gang.arrangement = Arrangement::kSpread;
-  if (result.gang.members.size() == 1 && dice.one_in(12))
-    result.gang.members[0].group = "g" + std::to_string(dice.in(0, 1));
+  if (result.gang.members.size() == 1 && dice.one_in(12)) {  // containers of a group ask for the same GPUs
+    auto& request = result.gang.members[0];
+    request = with_cpus(gpus(dice.in(1, 2)), request.milli_cpus);
+    request.group = "g" + std::to_string(request.gpu_count());
+  }
   result.queue = kQueues[static_cast<std::size_t>(dice.in(0, static_cast<int>(kQueues.size()) - 1))];
   result.user = kUsers[static_cast<std::size_t>(dice.in(0, 2))];
   if (with_priorities && dice.one_in(3)) result.priority = dice.in(-1, 3);
@@ -330,6 +338,159 @@ TEST(ScheduleProperty, HoldsInEveryHistory) {
     for (const auto choice : choices) history.step(choice);
     history.drain();
   });
+}
+
+constexpr int kPlansOfAStream = 20;  ///< about
+
+/// One job waits in front of a stream of others, of the same user and priority.
+class Stream {
+ public:
+  Stream(std::uint64_t seed, bool with_time_limits)
+      : dice_(seed), work_(dice_.in(1, 3), 4), with_time_limits_(with_time_limits) {
+    for (int i = 0; i < 12; ++i) submit(with_time_limits_);
+    work_.step();
+    work_.waiting.clear();
+    for (const auto& [id, running] : work_.running) before_.insert(id);
+    first_ = gang("first", dice_.in(1, 3), gpus(dice_.in(1, 4)));
+  }
+
+  /// Whether it has to wait, but could run alone.
+  bool is_of_interest() { return possible(work_.cluster, {}, first_) && !fits(work_.cluster); }
+
+  /// When enough of those who run have come to their time limits.
+  TimePoint earliest() const {
+    std::set<TimePoint> ends;
+    for (const auto& [id, running] : work_.running) ends.insert(*end_of(running));
+    for (const auto end : ends) {
+      auto later = work_.cluster;
+      for (const auto& [id, running] : work_.running)
+        if (*end_of(running) <= end)
+          for (std::size_t rank = 0; rank < running.decisions.size(); ++rank)
+            later.release(allocation_id(running.job, rank));
+      if (fits(later)) return end;
+    }
+    return TimePoint::max();
+  }
+
+  /// Jobs come, jobs end: when all have ended that ran before it, it runs. Where some of the others have time
+  /// limits, it may be told one of these instead.
+  void check_without_time_limits(bool mixed) {
+    work_.submit(first_);
+    work_.step();
+    auto deadline = TimePoint::max();
+    while (!work_.runs("first")) {
+      if (dice_.one_in(2)) submit(mixed && dice_.one_in(2));
+      if (dice_.one_in(2)) end_at_random();
+      if (mixed && dice_.one_in(3)) go_to_next_end(deadline);
+      work_.step();
+      if (before_.empty() && deadline == TimePoint::max()) deadline = work_.now + (mixed ? 60min : 0min);
+      RC_ASSERT(work_.now < deadline || work_.runs("first"));
+    }
+  }
+
+  /// Jobs come, and run as long as they may: it starts when it could have started alone.
+  void check_with_time_limits() {
+    const auto deadline = earliest();
+    work_.submit(first_);
+    work_.step();
+    while (!work_.runs("first")) {
+      RC_ASSERT(work_.now <= deadline);
+      if (dice_.one_in(2)) submit(!dice_.one_in(4));
+      if (dice_.one_in(2)) go_to_next_end(deadline);
+      work_.step();
+    }
+    RC_ASSERT(work_.now <= deadline);
+  }
+
+ private:
+  bool fits(Cluster& cluster) const {
+    return std::holds_alternative<std::vector<Decision>>(place(cluster, first_.gang));
+  }
+  static std::optional<TimePoint> end_of(const RunningJob& running) {
+    if (!running.job.time_limit) return std::nullopt;
+    return running.started_at + *running.job.time_limit;
+  }
+
+  void submit(bool with_time_limit) {
+    auto request = dice_.one_in(4) ? cpu_only(dice_.in(1, 20) * 1000) : gpus(dice_.in(1, 2));
+    if (request.gpu_count() == 1 && dice_.one_in(3)) request.share.milli = 500;
+    auto small = gang("s" + std::to_string(number_++), dice_.one_in(5) ? 2 : 1, request);
+    if (with_time_limit) small.time_limit = dice_.in(1, 60) * 1min;
+    work_.submit(small);
+  }
+
+  void end(const std::string& id) {
+    before_.erase(id);
+    work_.end(id);
+  }
+
+  void end_at_random() {
+    if (work_.running.empty()) return;
+    auto at = work_.running.begin();
+    std::advance(at, dice_.in(0, static_cast<int>(work_.running.size()) - 1));
+    end(std::string(at->first));
+  }
+
+  void go_to_next_end(TimePoint latest) {
+    std::optional<TimePoint> next;
+    if (latest != TimePoint::max()) next = latest;
+    for (const auto& [id, running] : work_.running)
+      if (const auto end = end_of(running)) next = std::min(*end, next.value_or(*end));
+    if (!next) return;
+    work_.now = std::max(work_.now, *next);
+    std::vector<std::string> over;
+    for (const auto& [id, running] : work_.running)
+      if (end_of(running) && *end_of(running) <= work_.now) over.push_back(id);
+    for (const auto& id : over) end(id);
+  }
+
+  Dice dice_;
+  Workplace work_;
+  bool with_time_limits_;
+  std::set<std::string> before_;
+  Job first_;
+  int number_ = 0;
+};
+
+TEST(ScheduleProperty, AStreamOfSmallJobsDelaysNobodyBeyondTheEndOfThoseBefore) {
+  check_until(wanted_steps() / kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
+    for (const auto choice : choices)
+      if (Stream stream(choice, false); stream.is_of_interest())
+        stream.check_without_time_limits(choice % 2 == 0);
+  });
+}
+
+TEST(ScheduleProperty, BackfillDelaysNobodyWhoCouldHaveStarted) {
+  check_until(wanted_steps() / kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
+    for (const auto choice : choices)
+      if (Stream stream(choice, true); stream.is_of_interest()) stream.check_with_time_limits();
+  });
+}
+
+TEST(ScheduleProperty, WhatQueuesHoldConvergesToTheirWeights) {
+  Dice dice(7);
+  Workplace work(3, 8);
+  const std::vector<int> weights = {1, 2, 5};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    work.add(queue("q" + std::to_string(i)));
+    work.rules.queues["q" + std::to_string(i)].weight = weights[i];
+  }
+  std::vector<double> held(weights.size());
+  constexpr int kRounds = 600;
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      work.submit(in("q" + std::to_string(i), job(std::to_string(work.arrivals), gpus(1))));
+    if (work.waiting.size() > 200) work.waiting.erase(work.waiting.begin(), work.waiting.begin() + 3);
+    work.step();
+    for (const auto& [id, running] : work.running)
+      if (round >= kRounds / 3) held[static_cast<std::size_t>(running.job.queue[1] - '0')] += 1;
+    auto at = work.running.begin();
+    std::advance(at, dice.in(0, static_cast<int>(work.running.size()) - 1));
+    work.end(std::string(at->first));
+  }
+  const auto all = held[0] + held[1] + held[2];
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    EXPECT_NEAR(held[i] / all, weights[i] / 8.0, 0.03) << "queue " << i;
 }
 
 }  // namespace

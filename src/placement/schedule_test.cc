@@ -92,13 +92,15 @@ TEST(Schedule, KeepsTheCpusAndTheMemoryOfOneWhoWaits) {
 TEST(Schedule, TakesWhatTheOneWhoWaitsDoesNotNeed) {
   Workplace work(2, 4);
   work.run(job("a", gpus(3)));
+  work.now += 1min;
   work.run(job("b", gpus(3)));
   work.submit(job("four", gpus(4)));
   work.submit(job("one", gpus(1)));
   work.submit(job("another", gpus(1)));
   const auto plan = work.step();
   EXPECT_THAT(started(plan), ElementsAre("one"));  // on the node that is not kept for "four"
-  EXPECT_EQ(work.running.at("one").decisions[0].node, work.running.at("b").decisions[0].node);
+  // "b" is younger, so it is likely to end first: its node is kept.
+  EXPECT_EQ(work.running.at("one").decisions[0].node, work.running.at("a").decisions[0].node);
 }
 
 TEST(Schedule, FillsTheTimeUntilAReservation) {
@@ -162,12 +164,12 @@ TEST(Schedule, AReservationIsKeptWhileWhatItWaitsForEndsOneByOne) {
   Workplace work(2, 4);
   for (int i = 0; i < 8; ++i) work.run(job("r" + std::to_string(i), gpus(1)));
   work.submit(job("four", gpus(4)));
-  const auto kept = work.running.at("r0").decisions[0].node;
+  const auto kept = work.running.at("r7").decisions[0].node;
   int small = 0;
   for (int i = 0; i < 4; ++i) {
     work.submit(job("s" + std::to_string(small++), gpus(1)));
     EXPECT_THAT(started(work.step()), IsEmpty());
-    work.end("r" + std::to_string(i));  // all on the same node
+    work.end("r" + std::to_string(7 - i));  // all on the same node
   }
   EXPECT_THAT(started(work.step()), ElementsAre("four"));
   EXPECT_EQ(work.running.at("four").decisions[0].node, kept);

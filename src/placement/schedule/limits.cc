@@ -122,13 +122,13 @@ void LimitLedger::end(const Accounts& accounts, const Demand& demand) {
 void LimitLedger::hold(const Accounts& accounts, const Demand& demand) {
   for (const auto index : accounts) {
     auto& of = at(index);
-    of.soon += join(of, demand);
+    of.soon += added(of, demand);
     of.peak = highest(of.peak, of.soon);
   }
 }
 
 void LimitLedger::reserve(const Accounts& accounts, const Demand& demand) {
-  for (const auto index : accounts) at(index).delta += join(at(index), demand);
+  for (const auto index : accounts) at(index).delta += added(at(index), demand);
 }
 
 void LimitLedger::end_later(const Accounts& accounts, const Demand& demand) {

@@ -29,7 +29,7 @@ struct Account {
   Load soon{};
   Load peak{};
   Load delta{};                       ///< later − soon
-  std::map<std::string, int> groups;  ///< how many jobs hold the GPUs of a group
+  std::map<std::string, int> groups;  ///< how many of those who run hold the GPUs of a group
 };
 
 /// Indices of a job's accounts: its queue and those above it, its user, its namespace.

@@ -43,7 +43,10 @@ Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& w
   }
   // What is ending still counts now, and not soon.
   for (const auto& runner : runners_)
-    if (runner.ending) limits_.end(runner.accounts, runner.shape->demand);
+    if (runner.ending) {
+      limits_.end(runner.accounts, runner.shape->demand);
+      close_groups(*runner.shape);
+    }
   victims_.set_runners(runners_);
 }
 
@@ -71,6 +74,8 @@ void Planner::consider(const Waiter& waiter) {
 }
 
 bool Planner::start_now(const Waiter& waiter) {
+  for (const auto& [group, unused] : waiter.shape->demand.groups)
+    if (closed_groups_.contains(group)) return false;
   if (waiter.shape->fits_lasting && start_as(waiter, Span::kLasting)) return true;
   return ends_in_time(*waiter.job) && waiter.shape->fits_briefly && start_as(waiter, Span::kBrief);
 }
@@ -132,6 +137,7 @@ bool Planner::preempt(const Waiter& waiter) {
     gone.push_back(victim.running);
     preemption.victims.push_back(victim.running->job.id);
     limits_.end(victim.accounts, victim.shape->demand);
+    close_groups(*victim.shape);
     turns_.charge(victim.queue, victim.running->job.user, negative(victim.shape->demand.total()));
   }
   ended_ += static_cast<int>(gone.size());
@@ -150,9 +156,16 @@ void Planner::hold(const Waiter& waiter, const std::vector<Decision>& decisions,
 
 void Planner::add_runner(const Waiter& waiter, const std::vector<Decision>& decisions, bool starts) {
   auto& job = new_.emplace_back(RunningJob{*waiter.job, decisions, now_});
-  if (!starts) job.job.time_limit.reset();  // nobody knows when it starts
+  if (!starts) {
+    job.job.time_limit.reset();  // nobody knows when it starts
+    close_groups(*waiter.shape);
+  }
   runners_.push_back({&job, waiter.shape, waiter.queue, waiter.accounts, false, true});
   turns_.charge(waiter.queue, waiter.job->user, waiter.shape->demand.total());
+}
+
+void Planner::close_groups(const Shape& shape) {
+  for (const auto& [group, unused] : shape.demand.groups) closed_groups_.insert(group);
 }
 
 bool Planner::could_fit_once(const Gang& gang) {
@@ -170,12 +183,20 @@ void Planner::reserve(const Waiter& waiter) {
   }
   const auto preemptable = victims_.candidates(waiter);
   std::set<const Runner*> may_go(preemptable.begin(), preemptable.end());
-  std::vector<const RunningJob*> staying;
+  std::vector<const RunningJob*> before;
+  std::vector<const RunningJob*> behind;
   std::vector<const RunningJob*> going;
+  const auto stands_before = [&](const Job& job) {
+    return std::pair(-job.priority, job.sequence) < std::pair(-waiter.job->priority, waiter.job->sequence);
+  };
   for (const auto& runner : runners_)
-    if (!runner.ending) (may_go.contains(&runner) ? going : staying).push_back(runner.running);
+    if (!runner.ending)
+      (may_go.contains(&runner)             ? going
+       : stands_before(runner.running->job) ? before
+                                            : behind)
+          .push_back(runner.running);
   auto world = std::make_unique<Cluster>(room_.soon());
-  const auto found = earliest_start(*world, {waiter.job->gang, staying, going, now_});
+  const auto found = earliest_start(*world, {waiter.job->gang, before, behind, going, now_});
   if (!found) {
     waiter.shape->can_reserve = false;
     return;
@@ -184,10 +205,14 @@ void Planner::reserve(const Waiter& waiter) {
   reserved_at_ = found->at;
   verdicts_.back().reserved = true;
   room_.reserve(*waiter.job, found->decisions, found->gone);
+  close_groups(*waiter.shape);
   limits_.reserve(waiter.accounts, waiter.shape->demand);
   const std::set<const RunningJob*> gone(found->gone.begin(), found->gone.end());
   for (const auto& runner : runners_)
-    if (gone.contains(runner.running)) limits_.end_later(runner.accounts, runner.shape->demand);
+    if (gone.contains(runner.running)) {
+      limits_.end_later(runner.accounts, runner.shape->demand);
+      close_groups(*runner.shape);
+    }
   turns_.charge(waiter.queue, waiter.job->user, waiter.shape->demand.total());
 }
 

@@ -44,6 +44,8 @@ class Planner {
             const std::vector<const RunningJob*>& victims);
   /// From now on it counts among those who run.
   void add_runner(const Waiter& waiter, const std::vector<Decision>& decisions, bool starts);
+  /// Nobody joins its groups any more: whoever shares their GPUs would keep them.
+  void close_groups(const Shape& shape);
   bool could_fit_once(const Gang& gang);
 
   const std::vector<Job>& waiting_;
@@ -59,7 +61,9 @@ class Planner {
   std::unique_ptr<Cluster> empty_;  ///< nothing runs any more
   using Search = std::tuple<const Shape*, int, int, Accounts>;
   std::set<Search> searched_;  ///< for whom victims were looked for in vain
-  int ended_ = 0;              ///< so many jobs were chosen to end
+  /// Groups (K6) of which a job is going to end for others, or waits for room that is kept for it.
+  std::set<std::string> closed_groups_;
+  int ended_ = 0;  ///< so many jobs were chosen to end
   bool reserved_ = false;
   std::optional<TimePoint> reserved_at_;
   Plan plan_;

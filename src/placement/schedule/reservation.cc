@@ -8,98 +8,128 @@
 namespace drover::placement::schedule {
 namespace {
 
-struct Ending {
-  TimePoint at{};
-  const RunningJob* running = nullptr;
-};
+using Runners = std::vector<const RunningJob*>;
 
-/// Those with a time limit, by when it ends them.
-std::vector<Ending> endings_of(const ReservationQuery& query) {
-  std::vector<Ending> endings;
-  for (const auto* running : query.running)
-    if (const auto at = end_of(*running, query.now)) endings.push_back({*at, running});
-  std::ranges::sort(endings, {}, [](const Ending& ending) {
-    return std::pair(ending.at, std::string_view(ending.running->job.id));
-  });
-  return endings;
+bool starts_earlier(const RunningJob* a, const RunningJob* b) {
+  return std::tie(a->started_at, a->job.id) < std::tie(b->started_at, b->job.id);
 }
 
-/// A world in which the first so many of the endings have ended.
+Runners by_age(Runners runners) {
+  std::ranges::sort(runners, starts_earlier);
+  return runners;
+}
+
+/// Those with a time limit by when it ends them; the others are dropped, or come last, from the youngest.
+Runners by_end(const Runners& runners, TimePoint now, bool drop_others) {
+  std::vector<std::pair<TimePoint, const RunningJob*>> ends;
+  Runners others;
+  for (const auto* running : runners)
+    if (const auto at = end_of(*running, now))
+      ends.emplace_back(*at, running);
+    else
+      others.push_back(running);
+  std::ranges::sort(ends, [](const auto& a, const auto& b) {
+    return a.first < b.first || (a.first == b.first && a.second->job.id < b.second->job.id);
+  });
+  Runners result;
+  for (const auto& [at, running] : ends) result.push_back(running);
+  if (drop_others) return result;
+  std::ranges::sort(others, [](const auto* a, const auto* b) { return starts_earlier(b, a); });
+  result.insert(result.end(), others.begin(), others.end());
+  return result;
+}
+
+/// A world in which the first so many of a list have ended.
 class Timeline {
  public:
-  Timeline(Cluster& world, const std::vector<Ending>& endings) : world_(world), endings_(endings) {}
+  Timeline(Cluster& world, const Runners& runners) : world_(world), runners_(runners) {}
 
   std::optional<std::vector<Decision>> place_after(std::size_t count, const Gang& gang) {
-    for (; ended_ < count; ++ended_) give_back(world_, endings_[ended_].running->job);
-    for (; ended_ > count; --ended_)
-      take(world_, endings_[ended_ - 1].running->job, endings_[ended_ - 1].running->decisions);
+    go_to(count);
     return try_place(world_, gang);
+  }
+
+  void go_to(std::size_t count) {
+    for (; ended_ < count; ++ended_) give_back(world_, runners_[ended_]->job);
+    for (; ended_ > count; --ended_) take(world_, runners_[ended_ - 1]->job, runners_[ended_ - 1]->decisions);
   }
 
  private:
   Cluster& world_;
-  const std::vector<Ending>& endings_;
+  const Runners& runners_;
   std::size_t ended_ = 0;
 };
 
-/// Who of them does not fit beside the gang, where it was placed without them.
-std::vector<const RunningJob*> in_the_way(Cluster& world, const Gang& gang,
-                                          const std::vector<Decision>& decisions,
-                                          const std::vector<const RunningJob*>& gone) {
-  const Job placed{.id = "\x01reserved", .gang = gang};
-  take(world, placed, decisions);
-  std::vector<const RunningJob*> result;
-  for (const auto* running : gone) {
-    bool fits = true;
-    for (std::size_t rank = 0; rank < running->decisions.size() && fits; ++rank)
-      fits = world
-                 .allocate(allocation_id(running->job, rank), running->job.gang.members[rank],
-                           running->decisions[rank])
-                 .has_value();
-    if (fits) continue;
-    give_back(world, running->job);
-    result.push_back(running);
-  }
-  return result;
-}
-
-std::optional<Reservation> by_time_limits(Cluster& world, const ReservationQuery& query) {
-  const auto endings = endings_of(query);
-  if (endings.empty()) return std::nullopt;
-  Timeline timeline(world, endings);
-  auto placed = timeline.place_after(endings.size(), query.gang);
+/// Where the gang fits when as few as can be have ended, in the order of the list; they have, in the world,
+/// then. When it never fits, the world is as before.
+std::optional<Reservation> first_fit(Cluster& world, const Gang& gang, const Runners& runners) {
+  Timeline timeline(world, runners);
+  auto placed = timeline.place_after(runners.size(), gang);
   if (!placed) {
-    timeline.place_after(0, query.gang);
+    timeline.go_to(0);
     return std::nullopt;
   }
   std::size_t too_few = 0;
-  std::size_t enough = endings.size();
+  std::size_t enough = runners.size();
   while (too_few + 1 < enough) {
     const auto middle = (too_few + enough) / 2;
-    if (auto found = timeline.place_after(middle, query.gang)) {
+    if (auto found = timeline.place_after(middle, gang)) {
       placed = std::move(found);
       enough = middle;
     } else {
       too_few = middle;
     }
   }
-  Reservation result{std::move(*placed), endings[enough - 1].at, {}};
-  timeline.place_after(enough, query.gang);
-  for (const auto& ending : endings)
-    if (ending.at <= *result.at) result.gone.push_back(ending.running);
+  timeline.go_to(enough);
+  return Reservation{std::move(*placed),
+                     std::nullopt,
+                     {runners.begin(), runners.begin() + static_cast<std::ptrdiff_t>(enough)}};
+}
+
+/// Who of those who have gone does not fit beside the gang: asked from the last of them, who goes least
+/// likely.
+Runners in_the_way(Cluster& world, const Gang& gang, const std::vector<Decision>& decisions,
+                   const Runners& gone) {
+  const Job placed{.id = "\x01reserved", .gang = gang};
+  take(world, placed, decisions);
+  Runners result;
+  for (auto at = gone.rbegin(); at != gone.rend(); ++at) {
+    const auto& [job, theirs, started, ending] = **at;
+    bool fits = true;
+    for (std::size_t rank = 0; rank < theirs.size() && fits; ++rank)
+      fits = world.allocate(allocation_id(job, rank), job.gang.members[rank], theirs[rank]).has_value();
+    if (fits) continue;
+    give_back(world, job);
+    result.push_back(*at);
+  }
+  give_back(world, placed);
   return result;
 }
 
-std::optional<Reservation> by_fewest(Cluster& world, const ReservationQuery& query) {
-  const auto always = [](const Subset&) { return true; };
-  auto eviction = fewest_evictions(world, {query.gang, query.running, always, always});
-  if (!eviction) return std::nullopt;
-  Reservation result{std::move(eviction->decisions), std::nullopt, {}};
-  for (const auto position : eviction->gone) {
-    give_back(world, query.running[position]->job);
-    result.gone.push_back(query.running[position]);
-  }
+/// With a time, when all of them have a time limit.
+std::optional<Reservation> timed(Cluster& world, const ReservationQuery& query, const Runners& runners) {
+  const auto list = by_end(runners, query.now, true);
+  auto result = first_fit(world, query.gang, list);
+  if (!result) return std::nullopt;
+  result->at = result->gone.empty() ? query.now : end_of(*result->gone.back(), query.now);
+  for (auto i = result->gone.size(); i < list.size() && end_of(*list[i], query.now) == result->at; ++i)
+    result->gone.push_back(list[i]);
   return result;
+}
+
+/// Without a time; only those have gone who are in the way.
+std::optional<Reservation> untimed(Cluster& world, const ReservationQuery& query, const Runners& list) {
+  auto result = first_fit(world, query.gang, list);
+  if (result) result->gone = in_the_way(world, query.gang, result->decisions, result->gone);
+  return result;
+}
+
+std::optional<Reservation> first_of(Cluster& world, const ReservationQuery& query) {
+  auto all = query.before;
+  all.insert(all.end(), query.behind.begin(), query.behind.end());
+  if (auto found = timed(world, query, all)) return found;
+  if (auto found = untimed(world, query, by_end(query.before, query.now, false))) return found;
+  return untimed(world, query, by_age(all));
 }
 
 }  // namespace
@@ -111,8 +141,7 @@ std::optional<TimePoint> end_of(const RunningJob& running, TimePoint now) {
 
 std::optional<Reservation> earliest_start(Cluster& world, const ReservationQuery& query) {
   for (const auto* running : query.preemptable) give_back(world, running->job);
-  auto result = by_time_limits(world, query);
-  if (!result) result = by_fewest(world, query);
+  auto result = first_of(world, query);
   if (!result) return std::nullopt;
   const auto preempted = in_the_way(world, query.gang, result->decisions, query.preemptable);
   result->gone.insert(result->gone.end(), preempted.begin(), preempted.end());

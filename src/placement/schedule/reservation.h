@@ -3,9 +3,14 @@
 // When and where a job that does not fit now can start at the earliest, if nothing else is started on what it
 // needs (EASY backfilling: Lifka, JSSPP '95; Mu'alem and Feitelson, TPDS '01). Pure.
 //
-// With time limits this is when enough jobs must have ended. Where time limits do not tell, it waits for the
-// fewest jobs that must end. Which those are depends on what runs alone, in an order that stays the same, so
-// that from plan to plan there are fewer of them and never more: whoever waits starts in the end.
+// With time limits this is when enough jobs must have ended. Where time limits do not tell, it waits for jobs
+// that must end some day: for those that run shortest, as those that have run long mostly go on long.
+//
+// A plan remembers nothing, and yet the next one must promise no less: else others could start where the
+// first kept room, and the job would wait for ever. A time never gets later, for who was started since either
+// ends before it or is not in the way. Without a time, at first only jobs are waited for that stand before it
+// in the queue: none of them was started since. Only if they are not enough, all are, from the one that has
+// run longest: new ones come last.
 
 #include <optional>
 #include <vector>
@@ -22,8 +27,10 @@ struct Reservation {
 
 struct ReservationQuery {
   const Gang& gang;
-  /// Whom the cluster holds, without those that it could preempt.
-  const std::vector<const RunningJob*>& running;
+  /// Whom the cluster holds, without those that it could preempt: who stands before it in the queue, by
+  /// priority and arrival, and all others.
+  const std::vector<const RunningJob*>& before;
+  const std::vector<const RunningJob*>& behind;
   /// Those whom it would preempt once it can start by that: nothing to wait for.
   const std::vector<const RunningJob*>& preemptable;
   TimePoint now;
