@@ -7,11 +7,26 @@ namespace {
 
 constexpr int kOwn = -1;
 
+/// Replaces an element of an ordered set, or adds or removes it, and keeps in mind which it is.
+template <typename Key>
+void move_to(std::set<Key>& line, std::optional<Key>& key, const std::optional<Key>& next) {
+  if (key == next) return;
+  auto node = key ? line.extract(*key) : typename std::set<Key>::node_type();
+  if (next && node) {
+    node.value() = *next;
+    line.insert(std::move(node));
+  } else if (next) {
+    line.insert(*next);
+  }
+  key = next;
+}
+
 }  // namespace
 
 Turns::Turns(const Rules& rules, const Load& total) : rules_(rules), total_(total) {
   nodes_.emplace_back();
   indices_[""] = 0;
+  for (const auto& [path, queue] : rules.queues) any_guarantee_ |= queue.guarantee != Limits{};
 }
 
 int Turns::node_of(std::string_view path) {
@@ -39,13 +54,13 @@ int Turns::queue_of(const Job& job) {
 
 int Turns::user_of(Node& node, const std::string& name) {
   const auto [found, added] = node.user_indices.emplace(name, static_cast<int>(node.users.size()));
-  if (added) node.users.push_back({name, {}, {}});
+  if (added) node.users.emplace_back();
   return found->second;
 }
 
-void Turns::add(int queue, const Job& job, const Load& load) {
+void Turns::add(int queue, const Job& job, const Load& load, std::size_t tag) {
   auto& node = nodes_[static_cast<std::size_t>(queue)];
-  node.users[static_cast<std::size_t>(user_of(node, job.user))].jobs.push_back({&job, load});
+  node.users[static_cast<std::size_t>(user_of(node, job.user))].jobs.push_back({&job, load, tag});
 }
 
 double Turns::share(const Load& held) const {
@@ -67,43 +82,35 @@ const Turns::Waiting* Turns::first_of(int index) const {
 }
 
 void Turns::refresh_user(Node& node, int index) {
-  if (const auto key = node.user_keys.extract(index)) node.line_of_users.erase(key.mapped());
-  const auto& user = node.users[static_cast<std::size_t>(index)];
-  if (user.jobs.empty()) return;
-  const auto& job = *user.jobs.back().job;
-  const UserKey key{-job.priority, share(user.held), job.sequence, index};
-  node.user_keys.emplace(index, key);
-  node.line_of_users.insert(key);
-}
-
-void Turns::set_head(Node& node, int child, std::optional<HeadKey> key) {
-  if (const auto old = node.head_keys.extract(child)) node.heads.erase(old.mapped());
-  if (!key) return;
-  node.head_keys.emplace(child, *key);
-  node.heads.insert(*key);
+  auto& user = node.users[static_cast<std::size_t>(index)];
+  std::optional<UserKey> key;
+  if (!user.jobs.empty()) {
+    const auto& job = *user.jobs.back().job;
+    key = {-job.priority, share(user.held), job.sequence, index};
+  }
+  move_to(node.line_of_users, user.key, key);
 }
 
 void Turns::refresh_own(int index) {
   auto& node = nodes_[static_cast<std::size_t>(index)];
-  if (node.line_of_users.empty()) return set_head(node, kOwn, std::nullopt);
-  const auto& [priority, unused, arrival, user] = *node.line_of_users.begin();
-  set_head(node, kOwn, HeadKey{true, priority, share(node.own_held), arrival, kOwn});
+  std::optional<HeadKey> key;
+  if (!node.line_of_users.empty()) {
+    const auto& [priority, unused, arrival, user] = *node.line_of_users.begin();
+    key = {true, priority, share(node.own_held), arrival, kOwn};
+  }
+  move_to(node.heads, node.own_key, key);
 }
 
 /// Tells the parents, up to the root, which job is the first now.
 void Turns::refresh_upwards(int index) {
   for (int at = index; at != 0; at = nodes_[static_cast<std::size_t>(at)].parent) {
-    const auto& node = nodes_[static_cast<std::size_t>(at)];
-    auto& parent = nodes_[static_cast<std::size_t>(node.parent)];
-    const auto* first = first_of(at);
-    if (first == nullptr) {
-      set_head(parent, at, std::nullopt);
-      continue;
+    auto& node = nodes_[static_cast<std::size_t>(at)];
+    std::optional<HeadKey> key;
+    if (const auto* first = first_of(at)) {
+      const bool uncovered = std::get<0>(*node.heads.begin()) && !covers(at, first->load);
+      key = {uncovered, -first->job->priority, share(node.held) / node.weight, first->job->sequence, at};
     }
-    const bool uncovered = std::get<0>(*node.heads.begin()) && !covers(at, first->load);
-    set_head(
-        parent, at,
-        HeadKey{uncovered, -first->job->priority, share(node.held) / node.weight, first->job->sequence, at});
+    move_to(nodes_[static_cast<std::size_t>(node.parent)].heads, node.key_in_parent, key);
   }
 }
 
@@ -122,23 +129,22 @@ void Turns::sort() {
   }
 }
 
-std::optional<Turns::Turn> Turns::next() {
+std::optional<std::size_t> Turns::next() {
   if (!sorted_) sort();
   if (nodes_[0].heads.empty()) return std::nullopt;
   int index = 0;
-  const bool covered = !std::get<0>(*nodes_[0].heads.begin());
   for (auto child = std::get<4>(*nodes_[0].heads.begin()); child != kOwn;
        child = std::get<4>(*nodes_[static_cast<std::size_t>(child)].heads.begin()))
     index = child;
   auto& node = nodes_[static_cast<std::size_t>(index)];
   const auto user = std::get<3>(*node.line_of_users.begin());
   auto& jobs = node.users[static_cast<std::size_t>(user)].jobs;
-  const Turn turn{jobs.back().job, covered};
+  const auto tag = jobs.back().tag;
   jobs.pop_back();
   refresh_user(node, user);
   refresh_own(index);
   refresh_upwards(index);
-  return turn;
+  return tag;
 }
 
 void Turns::charge(int queue, const std::string& user_name, const Load& load) {

@@ -32,14 +32,10 @@ class Turns {
   /// The job's queue; made when nobody has named it before.
   int queue_of(const Job& job);
 
-  /// To wait in line. Only before the first next().
-  void add(int queue, const Job& job, const Load& load);
-  /// The next job, each once, and whether a guarantee covers it; none when all were taken.
-  struct Turn {
-    const Job* job = nullptr;
-    bool covered = false;
-  };
-  std::optional<Turn> next();
+  /// To wait in line. Only before the first next(). The job outlives this; `tag` is the caller's.
+  void add(int queue, const Job& job, const Load& load, std::size_t tag);
+  /// The tag of the next job, each once; none when all were taken.
+  std::optional<std::size_t> next();
 
   /// What a queue and a user hold from now on; a negative load gives back.
   void charge(int queue, const std::string& user, const Load& load);
@@ -52,19 +48,21 @@ class Turns {
   /// Whether the queue holds no more than it is sure of, of what is in the load.
   bool within_guarantee(int queue, const Load& load, const Load& less) const;
   bool has_guarantee(int queue) const;
+  bool any_guarantee() const { return any_guarantee_; }
 
  private:
   struct Waiting {
     const Job* job = nullptr;
     Load load{};
-  };
-  struct User {
-    std::string name;
-    Load held{};
-    std::vector<Waiting> jobs;  ///< last first, once sorted
+    std::size_t tag = 0;
   };
   using UserKey = std::tuple<int, double, std::uint64_t, int>;        ///< −priority, share, arrival, user
   using HeadKey = std::tuple<bool, int, double, std::uint64_t, int>;  ///< uncovered, …, child; −1: own jobs
+  struct User {
+    Load held{};
+    std::vector<Waiting> jobs;   ///< last first, once sorted
+    std::optional<UserKey> key;  ///< when it stands in line
+  };
   struct Node {
     int parent = 0;
     int weight = 1;
@@ -76,9 +74,9 @@ class Turns {
     std::vector<User> users;
     std::map<std::string, int> user_indices;
     std::set<UserKey> line_of_users;
-    std::map<int, UserKey> user_keys;
     std::set<HeadKey> heads;
-    std::map<int, HeadKey> head_keys;
+    std::optional<HeadKey> own_key;        ///< when it has jobs of its own
+    std::optional<HeadKey> key_in_parent;  ///< when anybody waits here
   };
 
   int node_of(std::string_view path);
@@ -88,13 +86,13 @@ class Turns {
   void refresh_user(Node& node, int user);
   void refresh_own(int node);
   void refresh_upwards(int node);
-  void set_head(Node& node, int child, std::optional<HeadKey> key);
   void sort();
 
   const Rules& rules_;
   Load total_;
   std::vector<Node> nodes_;  ///< [0] is the root
   std::map<std::string, int, std::less<>> indices_;
+  bool any_guarantee_ = false;
   bool sorted_ = false;
 };
 

@@ -27,11 +27,12 @@ struct Line {
   }
   std::vector<std::string> order() const {
     Turns turns(rules, kTotal);
-    for (const auto& job : jobs) turns.add(turns.queue_of(job), job, load);
+    for (std::size_t i = 0; i < jobs.size(); ++i) turns.add(turns.queue_of(jobs[i]), jobs[i], load, i);
     std::vector<std::string> ids;
-    while (const auto turn = turns.next()) {
-      ids.push_back(turn->job->id);
-      turns.charge(turns.queue_of(*turn->job), turn->job->user, load);
+    while (const auto next = turns.next()) {
+      const auto& job = jobs[*next];
+      ids.push_back(job.id);
+      turns.charge(turns.queue_of(job), job.user, load);
     }
     return ids;
   }
@@ -94,9 +95,9 @@ TEST(Fairness, TheDominantShareDecides) {
   b.sequence = 1;
   turns.charge(turns.queue_of(a), "ann", kGpu);
   turns.charge(turns.queue_of(b), "ann", {0, 20'000, 0});
-  turns.add(turns.queue_of(a), a, kGpu);
-  turns.add(turns.queue_of(b), b, kGpu);
-  EXPECT_EQ(turns.next()->job->id, "a");
+  turns.add(turns.queue_of(a), a, kGpu, 10);
+  turns.add(turns.queue_of(b), b, kGpu, 20);
+  EXPECT_EQ(turns.next(), 10U);
 }
 
 TEST(Fairness, WhatAGuaranteeCoversGoesFirst) {
@@ -117,14 +118,15 @@ TEST(Fairness, EveryJobComesOnceWhateverIsCharged) {
     jobs.push_back(with(
         of("u" + std::to_string(i % 7), in(i % 3 == 0 ? "a" : "a/b", job(std::to_string(i), gpus(1), i % 5))),
         [&](Job& j) { j.sequence = static_cast<std::uint64_t>(i); }));
-  for (const auto& job : jobs) turns.add(turns.queue_of(job), job, kGpu);
-  std::set<std::string> seen;
+  for (std::size_t i = 0; i < jobs.size(); ++i) turns.add(turns.queue_of(jobs[i]), jobs[i], kGpu, i);
+  std::set<std::size_t> seen;
   int last = 5;
-  while (const auto turn = turns.next()) {
-    EXPECT_TRUE(seen.insert(turn->job->id).second);
-    EXPECT_LE(turn->job->priority, last);
-    last = turn->job->priority;
-    if (seen.size() % 2 == 0) turns.charge(turns.queue_of(*turn->job), turn->job->user, kGpu);
+  while (const auto next = turns.next()) {
+    const auto& job = jobs[*next];
+    EXPECT_TRUE(seen.insert(*next).second);
+    EXPECT_LE(job.priority, last);
+    last = job.priority;
+    if (seen.size() % 2 == 0) turns.charge(turns.queue_of(job), job.user, kGpu);
   }
   EXPECT_EQ(seen.size(), jobs.size());
 }

@@ -39,7 +39,7 @@ Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& w
     runner = {each, &shapes_.of(each->job.gang), turns_.queue_of(each->job), limits_.accounts_of(each->job),
               each->ending};
     limits_.start(runner.accounts, runner.shape->demand, Span::kLasting);
-    if (!each->ending) turns_.charge(runner.queue, each->job.user, runner.shape->demand.total());
+    if (!each->ending) turns_.charge(runner.queue, each->job.user, runner.shape->total);
   }
   // What is ending still counts now, and not soon.
   for (const auto& runner : runners_)
@@ -51,12 +51,19 @@ Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& w
 }
 
 Plan Planner::run() {
-  for (const auto& job : waiting_) turns_.add(turns_.queue_of(job), job, shapes_.of(job.gang).demand.total());
-  plan_.order.reserve(waiting_.size());
-  while (const auto turn = turns_.next()) {
-    plan_.order.push_back(turn->job->id);
-    consider({turn->job, &shapes_.of(turn->job->gang), turns_.queue_of(*turn->job),
-              limits_.accounts_of(*turn->job)});
+  std::vector<Waiter> waiters;
+  waiters.reserve(waiting_.size());
+  for (const auto& job : waiting_) {
+    auto& shape = shapes_.of(job.gang);
+    const auto queue = turns_.queue_of(job);
+    turns_.add(queue, job, shape.total, waiters.size());
+    waiters.push_back({&job, &shape, queue, limits_.accounts_of(job)});
+  }
+  plan_.order.reserve(waiters.size());
+  verdicts_.reserve(waiters.size());
+  while (const auto next = turns_.next()) {
+    plan_.order.push_back(waiters[*next].job->id);
+    consider(waiters[*next]);
   }
   plan_.waiting = explain(verdicts_, room_, limits_, reserved_at_, now_);
   return std::move(plan_);
@@ -110,14 +117,16 @@ bool Planner::wait_for_ending(const Waiter& waiter) {
 
 bool Planner::preempt(const Waiter& waiter) {
   const bool within_limits = limits_.fits_soon(waiter.accounts, waiter.shape->demand, {});
-  const Search search{waiter.shape, waiter.job->priority, waiter.queue,
+  const Search search{waiter.shape, waiter.job->priority, turns_.any_guarantee() ? waiter.queue : 0,
                       within_limits ? Accounts{} : waiter.accounts};
-  if (searched_.contains(search) || static_cast<int>(searched_.size()) >= kMostVictimSearches) return false;
+  if (searches_ >= kMostVictimSearches || in_vain_.contains(search)) return false;
   const auto candidates = victims_.candidates(waiter);
+  if (candidates.empty()) in_vain_.insert(search);
   Subset all(candidates.size());
   std::ranges::generate(all, [i = std::size_t{0}]() mutable { return i++; });
   if (candidates.empty() || !victims_.enough(waiter, candidates, all)) return false;
 
+  ++searches_;
   std::vector<const RunningJob*> running;
   for (const auto* candidate : candidates) running.push_back(candidate->running);
   const auto found = fewest_evictions(
@@ -126,7 +135,7 @@ bool Planner::preempt(const Waiter& waiter) {
        [&](const Subset& subset) { return victims_.allowed(waiter, candidates, subset); },
        [&](const Subset& subset) { return within_limits || victims_.enough(waiter, candidates, subset); }});
   if (!found) {
-    searched_.insert(search);
+    in_vain_.insert(search);
     return false;
   }
   Preemption preemption{waiter.job->id, {}};
@@ -138,7 +147,7 @@ bool Planner::preempt(const Waiter& waiter) {
     preemption.victims.push_back(victim.running->job.id);
     limits_.end(victim.accounts, victim.shape->demand);
     close_groups(*victim.shape);
-    turns_.charge(victim.queue, victim.running->job.user, negative(victim.shape->demand.total()));
+    turns_.charge(victim.queue, victim.running->job.user, negative(victim.shape->total));
   }
   ended_ += static_cast<int>(gone.size());
   hold(waiter, found->decisions, gone);
@@ -161,7 +170,7 @@ void Planner::add_runner(const Waiter& waiter, const std::vector<Decision>& deci
     close_groups(*waiter.shape);
   }
   runners_.push_back({&job, waiter.shape, waiter.queue, waiter.accounts, false, true});
-  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->demand.total());
+  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
 }
 
 void Planner::close_groups(const Shape& shape) {
@@ -213,7 +222,7 @@ void Planner::reserve(const Waiter& waiter) {
       limits_.end_later(runner.accounts, runner.shape->demand);
       close_groups(*runner.shape);
     }
-  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->demand.total());
+  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
 }
 
 bool Planner::ends_in_time(const Job& job) const {

@@ -20,7 +20,7 @@
 namespace drover::placement::schedule {
 
 /// For so many jobs a plan looks for victims; the next plan goes on.
-inline constexpr int kMostVictimSearches = 256;
+inline constexpr int kMostVictimSearches = 64;
 
 class Planner {
  public:
@@ -60,7 +60,8 @@ class Planner {
   Victims victims_;
   std::unique_ptr<Cluster> empty_;  ///< nothing runs any more
   using Search = std::tuple<const Shape*, int, int, Accounts>;
-  std::set<Search> searched_;  ///< for whom victims were looked for in vain
+  std::set<Search> in_vain_;  ///< for whom victims were looked for
+  int searches_ = 0;
   /// Groups (K6) of which a job is going to end for others, or waits for room that is kept for it.
   std::set<std::string> closed_groups_;
   int ended_ = 0;  ///< so many jobs were chosen to end

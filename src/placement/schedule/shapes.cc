@@ -32,6 +32,7 @@ Shape& Shapes::of(const Gang& gang) {
   for (auto [at, end] = by_hash_.equal_range(hash); at != end; ++at)
     if (*at->second->gang == gang) return *at->second;
   auto& shape = shapes_.emplace_back(Shape{&gang, demand_of(cluster_, gang)});
+  shape.total = shape.demand.total();
   by_hash_.emplace(hash, &shape);
   return shape;
 }

@@ -15,6 +15,7 @@ namespace drover::placement::schedule {
 struct Shape {
   const Gang* gang = nullptr;  ///< of the first job of this shape; the job outlives the plan
   Demand demand;
+  Load total{};  ///< of the demand
   // What was tried in this plan and failed; later tries fail too, for a plan only ever takes room.
   bool fits_lasting = true;
   bool fits_briefly = true;

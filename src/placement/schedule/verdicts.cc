@@ -37,7 +37,7 @@ class Explainer {
   Reasons of(const Verdict& verdict) {
     auto reasons = of_cause(verdict);
     if (verdict.cause != Cause::kLimit) {
-      if (before_ == 0) first_ = load_text(verdict.shape->demand.total());
+      if (before_ == 0) first_ = load_text(verdict.shape->total);
       ++before_;
     }
     return reasons;
@@ -85,7 +85,7 @@ class Explainer {
     reasons.list.push_back({account.kind == AccountKind::kQueue ? Dimension::kQueueLimit : Dimension::kQuota,
                             0, excess_text(account, verdict.excess, verdict.shape->demand)});
     const auto left = *account.bounds[i] - account.now[i];
-    if (left > 0 && left < verdict.shape->demand.total()[i] && verdict.job->gang.members.size() == 1)
+    if (left > 0 && left < verdict.shape->total[i] && verdict.job->gang.members.size() == 1)
       reasons.remedies.push_back("ask for at most " + amount_text(i, left));
     return reasons;
   }

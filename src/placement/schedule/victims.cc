@@ -23,9 +23,10 @@ void Victims::set_runners(std::deque<Runner>& runners) {
 }
 
 void Victims::pass(const Waiter& waiter) {
+  if (!turns_.any_guarantee()) return;
   bool covered = false;
   for (const auto queue : turns_.line(waiter.queue)) {
-    covered = covered || turns_.covers(queue, waiter.shape->demand.total());
+    covered = covered || turns_.covers(queue, waiter.shape->total);
     if (!covered) passed_.insert(queue);
   }
 }
@@ -35,7 +36,7 @@ bool Victims::reclaims(const Waiter& waiter, const Runner& runner) const {
   bool covered = false;
   for (const auto queue : turns_.line(waiter.queue)) {
     if (contains(theirs, queue)) return false;
-    covered = covered || turns_.covers(queue, waiter.shape->demand.total());
+    covered = covered || turns_.covers(queue, waiter.shape->total);
     // The last queue below the first that both stand in decides whose turn it is between them.
     const auto& line = turns_.line(queue);
     const bool divides = line.size() == 1 || contains(theirs, line[1]);
@@ -51,8 +52,7 @@ bool Victims::is_protected(const Waiter& waiter, const Runner& runner,
     if (contains(ours, queue)) return false;
     if (!turns_.has_guarantee(queue)) continue;
     const auto found = less.find(queue);
-    if (turns_.within_guarantee(queue, runner.shape->demand.total(),
-                                found == less.end() ? Load{} : found->second))
+    if (turns_.within_guarantee(queue, runner.shape->total, found == less.end() ? Load{} : found->second))
       return true;
   }
   return false;
@@ -62,6 +62,8 @@ std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
   std::vector<Runner*> result;
   for (const auto i : order_) {
     auto& runner = (*runners_)[i];
+    if (!turns_.any_guarantee() && runner.running->job.priority >= waiter.job->priority)
+      break;  // as all after it
     if (runner.ending || runner.new_now) continue;
     if (runner.running->job.priority >= waiter.job->priority && !reclaims(waiter, runner)) continue;
     if (!is_protected(waiter, runner, {})) result.push_back(&runner);
@@ -72,15 +74,14 @@ std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
 bool Victims::allowed(const Waiter& waiter, const std::vector<Runner*>& candidates,
                       const Subset& subset) const {
   auto order = subset;
-  std::ranges::sort(order, {},
-                    [&](std::size_t i) { return std::pair(candidates[i]->shape->demand.total(), i); });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(candidates[i]->shape->total, i); });
   std::map<int, Load> less;
   for (const auto i : order) {
     const auto& runner = *candidates[i];
     if (is_protected(waiter, runner, less)) return false;
     for (const auto queue : turns_.line(runner.queue)) {
       if (contains(turns_.line(waiter.queue), queue)) break;
-      if (turns_.has_guarantee(queue)) less[queue] += runner.shape->demand.total();
+      if (turns_.has_guarantee(queue)) less[queue] += runner.shape->total;
     }
   }
   return true;
