@@ -67,6 +67,25 @@ std::string made_up_serial(const std::string& seed) {
   return text.data();
 }
 
+bool lists_numa_node(const Host& host, int id) {
+  return std::any_of(host.numa.begin(), host.numa.end(), [&](const NumaNode& node) { return node.id == id; });
+}
+
+/// After the NUMA nodes, which it names.
+void decode_nics(Decoder& decoder, Host& host, Errors& errors) {
+  for (auto& nic : decoder.objects("nics")) {
+    Nic decoded{Required(nic, errors).string("name"), std::nullopt};
+    const bool known = std::any_of(host.nics.begin(), host.nics.end(),
+                                   [&](const Nic& other) { return other.name == decoded.name; });
+    if (known) nic.mistake("name", "two NICs have this name");
+    if (const auto numa = nic.integer("numa", 0, 1023)) decoded.numa = static_cast<int>(*numa);
+    if (decoded.numa && !lists_numa_node(host, *decoded.numa))
+      nic.mistake("numa", "no such NUMA node", "list it under /host/numa");
+    nic.finish();
+    host.nics.push_back(std::move(decoded));
+  }
+}
+
 Host decode_host(Decoder& decoder, const Required& required, Errors& errors) {
   Host host;
   host.cpus = required.integer("cpus", 1, kMaxCpus);
@@ -94,6 +113,7 @@ Host decode_host(Decoder& decoder, const Required& required, Errors& errors) {
     decoder.mistake("numa",
                     std::to_string(host.cpus - static_cast<int>(placed.size())) + " CPUs are in no node",
                     "list every CPU once");
+  decode_nics(decoder, host, errors);
   return host;
 }
 
@@ -217,8 +237,7 @@ Gpu decode_gpu(Decoder& decoder, const Profile& profile, const std::map<std::str
   if (!profile.gpus.empty() && profile.gpus.back().pci >= gpu.pci)
     decoder.mistake("pci", "GPUs must be listed by PCI address, each once", "NVML counts them in that order");
   gpu.numa = required.integer("numa", 0, 1023);
-  if (std::none_of(profile.host.numa.begin(), profile.host.numa.end(),
-                   [&](const NumaNode& node) { return node.id == gpu.numa; }))
+  if (!lists_numa_node(profile.host, gpu.numa))
     decoder.mistake("numa", "no such NUMA node", "list it under /host/numa");
   gpu.bridges = decoder.string_list("bridges").value_or(std::vector<std::string>());
   if (gpu.bridges.empty()) decoder.mistake("bridges", "must name at least the host bridge");

@@ -21,12 +21,18 @@ struct NumaNode {
   std::vector<int> cpus;  ///< ascending
 };
 
+struct Nic {
+  std::string name;         ///< as RDMA or the kernel names it: "mlx5_0", "eth0"
+  std::optional<int> numa;  ///< NumaNode::id, where it is known
+};
+
 /// What the node offers besides GPUs.
 struct Host {
   int cpus = 0;
   std::uint64_t memory_mib = 0;
   std::uint64_t disk_mib = 0;
   std::vector<NumaNode> numa;  ///< by id; together they hold every CPU once
+  std::vector<Nic> nics;       ///< each name once
 };
 
 struct PciAddress {

@@ -102,6 +102,12 @@ TEST(Profile, MistakesHaveTheirPaths) {
               HasSubstr("unknown field 'colour'"));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["driver"]["cuda"] = 9.1; }), HasSubstr("/driver/cuda"));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["host"]["cpus"] = 41; }), HasSubstr("1 CPUs are in no node"));
+  EXPECT_THAT(mistake("dgx2", [](json& d) { d["host"]["nics"][3]["numa"] = 2; }),
+              HasSubstr("/host/nics/3/numa"));
+  EXPECT_THAT(mistake("dgx2", [](json& d) { d["host"]["nics"][1]["name"] = "mlx5_0"; }),
+              HasSubstr("/host/nics/1/name"));
+  EXPECT_THAT(mistake("dgx2", [](json& d) { d["host"]["nics"][0]["speed"] = 100; }),
+              HasSubstr("/host/nics/0/speed"));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["host"]["numa"][0]["cpus"] = "9-0"; }),
               HasSubstr("not an ascending list"));
 }

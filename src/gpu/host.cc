@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "gpu/nics.h"
 #include "sim/profile.h"
 
 namespace drover::gpu {
@@ -46,6 +47,7 @@ Result<HostFacts> host_facts(const std::string& folder) {
   if (::statvfs(folder.c_str(), &disk) != 0)
     return fail_errno(fmt::format("Failed to look at the file system of '{}'", folder), errno);
   facts.disk_bytes = static_cast<std::uint64_t>(disk.f_blocks) * disk.f_frsize;
+  facts.nics = find_nics();
   return facts;
 }
 
@@ -57,6 +59,8 @@ Result<HostFacts> simulated_host_facts(const std::string& profile) {
   facts.memory_bytes = machine.host.memory_mib * kMebibyte;
   facts.disk_bytes = machine.host.disk_mib * kMebibyte;
   for (const auto& node : machine.host.numa) facts.numa.push_back({node.id, node.cpus});
+  for (const auto& nic : machine.host.nics) facts.nics.push_back({nic.name, nic.numa});
+  std::ranges::sort(facts.nics, {}, &Nic::name);
   return facts;
 }
 

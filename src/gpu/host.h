@@ -19,7 +19,7 @@ struct NumaNode {
   bool operator==(const NumaNode&) const = default;
 };
 
-/// A network card that RDMA or plain traffic can use.
+/// A network card, by a name that RDMA or plain traffic uses. A card that has both is there under both.
 struct Nic {
   std::string name;              ///< "mlx5_0", "eth0"
   std::optional<int> numa_node;  ///< absent when unknown

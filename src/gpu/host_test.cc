@@ -39,6 +39,16 @@ TEST(HostTest, TellsOfASimulatedMachine) {
   ASSERT_EQ(facts->numa.size(), 2U);
   EXPECT_EQ(facts->numa[1].id, 1);
   EXPECT_EQ(facts->numa[1].cpus.front(), 10);
+  EXPECT_TRUE(facts->nics.empty());
+}
+
+TEST(HostTest, TellsWhereTheNicsOfASimulatedMachineAre) {
+  const auto facts = simulated_host_facts(std::string(DROVER_SIM_PROFILES) + "/dgx-a100.yaml");
+  ASSERT_TRUE(facts) << to_string(facts.error());
+  ASSERT_EQ(facts->nics.size(), 12U);
+  EXPECT_EQ(facts->nics[0], (Nic{"mlx5_0", 3}));
+  EXPECT_EQ(facts->nics[2], (Nic{"mlx5_10", 4}));  // in the order of names as text
+  EXPECT_EQ(facts->nics[11], (Nic{"mlx5_9", 5}));
 }
 
 }  // namespace
