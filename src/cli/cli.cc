@@ -31,9 +31,11 @@ void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
 
 void add_commands(CLI::App& app, Context& context) {
   add_run(app, context);
+  add_plan(app, context);
   add_tasks(app, context);
   add_logs(app, context);
   add_files(app, context);
+  add_sharing(app, context);
   add_machine(app, context);
   add_doctor(app, context);
   add_completion(app, context);

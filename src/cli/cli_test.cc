@@ -83,7 +83,20 @@ TEST(Usage, MissingArgumentsAndHelp) {
 
 TEST(Usage, RefusesValuesBeforeItAsksTheDaemon) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{"--gpus", "0.5"}, "GPUs; sharing one GPU is not available yet"},
+      {{"--gpus", "nan"}, "'nan'"},
+      {{"--gpus", "1e9"}, "'1e9'"},
+      {{"--gpus", "0x"}, "'0x'"},
+      {{"--gpus", "2xA100,"}, "'2xA100,'"},
+      {{"--gpus", "A100"}, "--gpus 2xA100"},
+      {{"--gpus="}, "--gpus"},
+      {{"--gpus", "2xA100", "--gpu-model", "T4"}, "--gpu-model: the models are named twice"},
+      {{"--gpu-ecc", "maybe"}, "--gpu-ecc: 'maybe'"},
+      {{"--constraint", "rack"}, "--constraint: 'rack'"},
+      {{"--gang", "two"}, "--gang: 'two'"},
+      {{"--gang", "99999999999999999999"}, "--gang: '99999999999999999999'"},
+      {{"--gang", "500"}, "add --detach"},
+      {{"--arrangement", "pack"}, "add --gang N"},
+      {{"--priority", "high"}, "--priority: 'high'"},
       {{"--gpus", "many"}, "'many'"},
       {{"--gpus=-1"}, "'-1'"},
       {{"--mem", "plenty"}, "--mem: 'plenty'"},
@@ -279,6 +292,126 @@ TEST_F(CliTest, OneInterruptAsksAndTheSecondKills) {
   EXPECT_EQ(WEXITSTATUS(status), 137);
   EXPECT_THAT(stops(), ::testing::ElementsAre(std::pair<std::string, bool>("task-1", false),
                                               std::pair<std::string, bool>("task-1", true)));
+}
+
+TEST_F(CliTest, AGangIsFollowedAsOne) {
+  std::thread ending([this] {
+    wait_for([&] { return server_.on_strand([&] { return server_.daemon().tasks(kRoot).size() == 3; }); });
+    for (const auto* id : {"task-1", "task-2", "task-3"})
+      server_.append(id, "stdout", "from " + std::string(id));
+    server_.append("task-2", "stderr", "oh\n");
+    server_.on_strand([this] {
+      auto& daemon = server_.daemon();
+      // The second failed by itself, and the others because of it: whose end was told first does not matter.
+      daemon.drag("task-1", "rank 1 exited with status 7");
+      daemon.end("task-1", 143, control::TaskState::kFailed, "rank 1 exited with status 7");
+      daemon.end("task-2", 7, control::TaskState::kFailed, "exited with status 7");
+      daemon.end("task-3", 0, control::TaskState::kFinished);
+    });
+  });
+  const auto ran = ask({"run", "--gang", "3", "--", "anything"});
+  ending.join();
+  EXPECT_EQ(ran.status, 7);
+  for (const auto* line : {"[0] from task-1\n", "[1] from task-2\n", "[2] from task-3\n"})
+    EXPECT_THAT(ran.out, HasSubstr(line));
+  EXPECT_THAT(ran.err, HasSubstr("[1] oh\n"));
+  EXPECT_THAT(ran.err, HasSubstr("drover: rank 1 failed: exited with status 7\n"));
+}
+
+TEST_F(CliTest, ADetachedGangPrintsItsIdsByRank) {
+  EXPECT_EQ(ask({"run", "--gang", "2", "--detach", "--", "anything"}).out, "task-1\ntask-2\n");
+  const auto all = json::parse(ask({"run", "--gang", "2", "--detach", "--json", "--", "anything"}).out);
+  EXPECT_EQ(all.at("gang"), "gang");
+  EXPECT_EQ(all.at("tasks").size(), 2u);
+  EXPECT_THAT(ask({"ps"}).out, HasSubstr("anything[1]"));
+}
+
+TEST_F(CliTest, RefusalsOfTheDaemonNameTheFlag) {
+  const auto one = ask({"run", "--gpus", "1", "--interconnect", "nvlink", "--", "x"});
+  EXPECT_EQ(one.status, 64);
+  EXPECT_THAT(one.err, HasSubstr("drover: --interconnect: "));
+  const auto two = ask({"plan", "--gpus", "-0", "--gpu-share", "7", "--nic", "require"});
+  EXPECT_EQ(two.status, 64);
+  EXPECT_THAT(two.err, HasSubstr("\n  --gpu-share: "));
+  EXPECT_THAT(two.err, HasSubstr("\n  --nic: "));
+}
+
+TEST_F(CliTest, PlansWithoutDoing) {
+  engine::PlanView plan;
+  plan.starts_now = true;
+  plan.members = {{"here", {{"GPU-0", 500, 1ULL << 30}, {"GPU-1", 500, 1ULL << 30}}, {0, 1, 2}, {"eth0"}}};
+  server_.on_strand([&] { server_.daemon().plan_ = plan; });
+  const auto starts = ask({"plan", "--gpus", "2", "--gpu-share", "0.5"});
+  EXPECT_EQ(starts.status, 0);
+  EXPECT_THAT(starts.out, HasSubstr("simulated GPUs (profile fake)\nIt would start now\n"));
+  EXPECT_THAT(starts.out,
+              HasSubstr("  on here, GPU 0.5 of 0,1 (not enforced): 2 x Tesla K40m, joined by NV2, "
+                        "CPU 0-2, network card eth0\n"));
+  plan = {};
+  plan.place = 3;
+  plan.reasons = {"0 of 2 GPUs are free"};
+  plan.remedies = {"wait for 2 GPUs"};
+  server_.on_strand([&] { server_.daemon().plan_ = plan; });
+  const auto waits = ask({"plan", "--gpus", "2"});
+  EXPECT_EQ(waits.status, 1);
+  EXPECT_EQ(waits.out,
+            "It would wait, at place 3 of the queue\n  0 of 2 GPUs are free\n  to start sooner: wait for 2 "
+            "GPUs\n");
+  plan.victims = 2;
+  plan.victim_ids = {"task-9"};
+  server_.on_strand([&] { server_.daemon().plan_ = plan; });
+  const auto preempts = ask({"plan", "--gpus", "2"});
+  EXPECT_EQ(preempts.status, 1);
+  EXPECT_THAT(preempts.out, HasSubstr("2 tasks of lower priority have been ended"));
+  EXPECT_THAT(preempts.out, HasSubstr("would end: task-9"));
+  EXPECT_EQ(json::parse(ask({"plan", "--gpus", "2", "--json"}).out).at("place"), 3);
+  EXPECT_TRUE(server_.on_strand([this] { return server_.daemon().tasks(kRoot).empty(); }));
+}
+
+TEST_F(CliTest, QueuesAreSetListedAndRemoved) {
+  ASSERT_EQ(ask({"queue", "set", "research/vision", "--gpus-guarantee", "4", "--gpus-limit", "8",
+                 "--mem-limit", "64GiB", "--users", "ann,bob"})
+                .status,
+            0);
+  ASSERT_EQ(ask({"queue", "set", "research/vision", "--weight", "3", "--mem-limit", "none"}).status, 0);
+  const auto listing = ask({"queue"}).out;
+  EXPECT_THAT(listing,
+              HasSubstr("research/vision  1.5 GPUs, 2 CPUs, 3 GiB  4 GPUs     8 GPUs       3  ann,bob"));
+  EXPECT_THAT(listing, HasSubstr("task-7 (gang of 2)  alice"));
+  EXPECT_THAT(listing, HasSubstr("0 of 2 GPUs are free"));
+  EXPECT_EQ(json::parse(ask({"queue", "--json"}).out).at("queues").size(), 1u);
+  EXPECT_EQ(ask({"queue", "set", "research/vision", "--users", "all"}).status, 0);
+  EXPECT_THAT(ask({"queue"}).out, HasSubstr("3  all"));
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--gpus-limit", "many"},
+                                                        {"--gpus-limit", "-1"},
+                                                        {"--weight", "0"},
+                                                        {"--mem-guarantee", "lots"}}) {
+    const auto refused = ask({"queue", "set", "research/vision", flag, value});
+    EXPECT_EQ(refused.status, 64) << flag;
+    EXPECT_THAT(refused.err, HasSubstr(flag + ": "));
+  }
+  EXPECT_EQ(ask({"queue", "remove", "research/vision"}).status, 0);
+  EXPECT_EQ(ask({"queue", "remove", "research/vision"}).status, 66);
+}
+
+TEST_F(CliTest, QuotasAreSetListedAndRemoved) {
+  ASSERT_EQ(ask({"quota", "set", "user:ann", "--gpus", "2", "--cpus", "8", "--max-priority", "10"}).status,
+            0);
+  ASSERT_EQ(ask({"quota", "set", "user:ann", "--cpus", "none"}).status, 0);
+  EXPECT_THAT(ask({"quota"}).out, HasSubstr("user:ann  0.5 GPUs  2 GPUs                10"));
+  EXPECT_EQ(json::parse(ask({"quota", "--json"}).out).at("quotas").size(), 1u);
+  EXPECT_EQ(ask({"quota", "set", "ann", "--gpus", "2"}).status, 64);
+  EXPECT_THAT(ask({"quota", "set", "user:ann", "--max-priority", "5000"}).err, HasSubstr("--max-priority: "));
+  EXPECT_EQ(ask({"quota", "remove", "user:ann"}).status, 0);
+  EXPECT_EQ(ask({"quota", "remove", "user:ann"}).status, 66);
+}
+
+TEST_F(CliTest, EveryHolderOfASharedGpuIsListedAsNotEnforced) {
+  server_.on_strand([this] {
+    server_.daemon().holders_ = {{"GPU-0", "task-1", "ann", 500, 0}, {"GPU-0", "", "bob", 250, 0}};
+  });
+  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("ann task-1 0.5, bob 0.25 (not enforced)\n"));
 }
 
 TEST_F(CliTest, ListsTasks) {

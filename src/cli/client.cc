@@ -184,14 +184,21 @@ Result<json> Client::get(const std::string& target) const {
 }
 
 Result<json> Client::post(const std::string& target, const json& body) const {
-  std::string text;
+  return send({http::verb::post, target, "", ""}, body);
+}
+
+Result<json> Client::patch(const std::string& target, const json& body) const {
+  return send({http::verb::patch, target, "", ""}, body);
+}
+
+Result<json> Client::send(Call call, const json& body) const {
   try {
-    text = body.dump();
+    call.body = body.dump();
   } catch (const json::exception&) {
     return fail(ErrorKind::kInvalid, "An argument or a variable is not UTF-8 text",
                 "put such bytes into a file that the task reads");
   }
-  DROVER_TRY(const auto answer, fetch({http::verb::post, target, std::move(text), ""}));
+  DROVER_TRY(const auto answer, fetch(call));
   return parse_json(answer, "The daemon's answer");
 }
 

@@ -28,12 +28,14 @@ class Client {
 
   Result<nlohmann::json> get(const std::string& target) const;
   Result<nlohmann::json> post(const std::string& target, const nlohmann::json& body) const;
+  Result<nlohmann::json> patch(const std::string& target, const nlohmann::json& body) const;
   Status remove(const std::string& target) const;
   /// Gives the body to `sink` piece by piece. Live answers are silent for at most 15 s: longer is an error.
   Status stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const;
 
  private:
   struct Call;
+  Result<nlohmann::json> send(Call call, const nlohmann::json& body) const;
   Result<std::string> fetch(const Call& call) const;
   Status perform(const Call& call, const Sink& sink) const;
 

@@ -17,6 +17,7 @@ namespace drover::cli {
 struct FollowOptions {
   std::string stream;      ///< "stdout", "stderr", or "" for both
   std::int64_t tail = -1;  ///< begin with the last so many lines; -1: with everything
+  bool quiet = false;      ///< do not tell that the daemon went away
   /// How long to try to reach a daemon that went away.
   std::chrono::seconds patience{120};
 };

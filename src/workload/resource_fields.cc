@@ -285,9 +285,9 @@ void encode_resources(const Resources& resources, json& task) {
     for (const auto& claim : gpus) task["gpu_claims"].push_back(encode(claim));
   }
   if (resources.share.memory_bytes > 0)
-    task["gpu_share"] = {{"memory_bytes", resources.share.memory_bytes}};
+    task["gpu_share"] = {{"memory_bytes", resources.share.memory_bytes}, {"enforced", false}};
   else if (!resources.share.whole())
-    task["gpu_share"] = {{"milli", resources.share.milli}};
+    task["gpu_share"] = {{"milli", resources.share.milli}, {"enforced", false}};
   if (resources.different_models) task["different_models"] = true;
   if (resources.interconnect.asks()) task["interconnect"] = to_string(resources.interconnect);
   if (resources.cpu_affinity != Wish::kPrefer) task["cpu_affinity"] = to_string(resources.cpu_affinity);

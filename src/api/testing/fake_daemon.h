@@ -184,6 +184,7 @@ class FakeDaemon : public engine::Daemon {
     done(R"({"cdiVersion":"0.6.0","kind":"nvidia.com/gpu","devices":[],"containerEdits":{}})");
   }
   std::vector<Holder> holders(const engine::Caller& caller) const override {
+    if (holders_) return *holders_;
     return {{"GPU-1", caller.is_root() ? "task-0" : "", "alice"}};
   }
   std::vector<engine::EventView> events(const engine::Caller& caller, std::uint64_t after) const override {
@@ -211,6 +212,8 @@ class FakeDaemon : public engine::Daemon {
     record.reason = reason;
     set_state(id, state);
   }
+  /// What another member of its gang makes it end.
+  void drag(const std::string& id, const std::string& reason) { records_.at(id).gang_reason = reason; }
   void fail_to_start(const std::string& id, const std::string& reason) {
     records_.at(id).reason = reason;
     set_state(id, control::TaskState::kFailed);
@@ -236,6 +239,7 @@ class FakeDaemon : public engine::Daemon {
   Result<engine::PlanView> plan_ = engine::PlanView{};
   mutable workload::GangRequest planned;  ///< what the last plan was asked for
   std::optional<Error> gang_error;
+  std::optional<std::vector<Holder>> holders_;
 
  private:
   static bool may(const engine::Caller& caller, const control::TaskRecord& record) {

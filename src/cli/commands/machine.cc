@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/table.h"
+#include "cli/words.h"
 
 namespace drover::cli {
 namespace {
@@ -47,12 +48,20 @@ std::string health_of(const json& gpu) {
   return "unfit: " + gpu.value("unfit", "");
 }
 
-std::string holder_of(const json& gpu) {
-  const auto holder = gpu.value("used_by", json());
-  if (!holder.is_object()) return "-";
-  const auto task = holder.value("task", json());
-  return task.is_string() ? fmt::format("{} {}", holder.value("user", ""), task.get<std::string>())
-                          : holder.value("user", "");
+/// Everyone who has it or a share of it: "alice 1f3a", "alice 1f3a 0.5, bob 0.25 (not enforced)".
+std::string holders_of(const json& gpu) {
+  std::string text;
+  bool shared = false;
+  for (const auto& holder : gpu.value("holders", json::array())) {
+    text += (text.empty() ? "" : ", ") + holder.value("user", "");
+    const auto task = holder.value("task", json());
+    if (task.is_string()) text += " " + task.get<std::string>();
+    const int milli = holder.value("milli", 1000);
+    if (milli == 1000) continue;
+    shared = true;
+    text += " " + parts(milli);
+  }
+  return text.empty() ? "-" : text + (shared ? " (not enforced)" : "");
 }
 
 Result<int> gpus(Context& context, const ShowOptions& options) {
@@ -68,7 +77,7 @@ Result<int> gpus(Context& context, const ShowOptions& options) {
     table.add({shown(gpu, "index"), shown(gpu, "model"),
                memory.is_number() ? format_bytes(memory.get<std::uint64_t>()) : "-", shown(gpu, "uuid"),
                shown(gpu, "pci"), shown(gpu, "numa_node"),
-               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of(gpu), holder_of(gpu)});
+               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of(gpu), holders_of(gpu)});
   }
   print(title(machine) + table.render());
   if (machine.value("gpus", json::array()).empty()) print("This machine offers no GPUs\n");

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/table.h"
+#include "cli/words.h"
 
 namespace drover::cli {
 namespace {
@@ -35,16 +35,25 @@ std::string age(const json& record) {
 }
 
 /// Which GPUs it has, by index, or how many it wants while it waits.
-std::string gpus_of(const json& record, const std::map<std::string, int>& indices) {
-  std::string text;
-  for (const auto& uuid : record.value("gpus", json::array())) {
-    const auto index = indices.find(uuid.get<std::string>());
-    text += (text.empty() ? "" : ",") +
-            (index == indices.end() ? std::string("?") : std::to_string(index->second));
-  }
-  const int wanted = record.at("task").value("gpus", 0);
-  if (!text.empty()) return text;
-  return wanted == 0 ? "-" : fmt::format("wants {}", wanted);
+std::string gpus_of(const json& record, const KnownGpus& gpus) {
+  const auto& task = record.at("task");
+  const auto grants = record.value("grants", json::array());
+  if (!grants.empty()) return granted(grants, task.value("gpu_share", json()), gpus);
+  const auto wish = wanted(task);
+  return wish == "-" || is_final(record.value("state", "")) ? "-" : "wants " + wish;
+}
+
+/// "train", and for a member of a gang its rank: "train[2]".
+std::string name_of(const json& task) {
+  const auto gang = task.value("gang", json());
+  const auto rank = gang.is_object() ? fmt::format("[{}]", gang.value("rank", 0)) : "";
+  return task.value("name", "") + rank;
+}
+
+/// "research/vision", with the priority when it is not the usual one: "default +5".
+std::string queue_of(const json& task) {
+  const int priority = task.value("priority", 0);
+  return task.value("queue", "") + (priority == 0 ? "" : fmt::format(" {:+}", priority));
 }
 
 std::string status_of(const json& record) {
@@ -54,13 +63,6 @@ std::string status_of(const json& record) {
   return status == record.end() || !status->is_number()
              ? ""
              : fmt::format("exited with status {}", status->dump());
-}
-
-std::map<std::string, int> gpu_indices(const json& gpus) {
-  std::map<std::string, int> indices;
-  for (const auto& gpu : gpus.value("gpus", json::array()))
-    indices[gpu.value("uuid", "")] = gpu.value("index", 0);
-  return indices;
 }
 
 Result<int> ps(Context& context, const ListOptions& options) {
@@ -75,13 +77,14 @@ Result<int> ps(Context& context, const ListOptions& options) {
     return 0;
   }
   DROVER_TRY(const auto gpus, client.get("/v1/gpus"));
-  const auto indices = gpu_indices(gpus);
+  const KnownGpus known(gpus);
   const bool simulated = gpus.value("simulated", false);
-  Table table({"ID", "NAME", "USER", "STATE", simulated ? "GPUS (simulated)" : "GPUS", "AGE", "STATUS"});
+  Table table(
+      {"ID", "NAME", "USER", "QUEUE", "STATE", simulated ? "GPUS (simulated)" : "GPUS", "AGE", "STATUS"});
   for (const auto& record : shown) {
     const auto& task = record.at("task");
-    table.add({task.value("id", ""), task.value("name", ""), task.at("user").value("name", ""),
-               record.value("state", ""), gpus_of(record, indices), age(record), status_of(record)});
+    table.add({task.value("id", ""), name_of(task), task.at("user").value("name", ""), queue_of(task),
+               record.value("state", ""), gpus_of(record, known), age(record), status_of(record)});
   }
   print(table.render());
   return 0;

@@ -1,0 +1,114 @@
+#include "cli/foreground.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "cli/context.h"
+#include "cli/follow.h"
+
+namespace drover::cli {
+
+using nlohmann::json;
+
+namespace {
+
+/// A line that is longer is cut: a program that never ends its line must not be held back for ever.
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+}  // namespace
+
+RankedLines::RankedLines(std::size_t rank) : prefix_(fmt::format("[{}] ", rank)) {}
+
+std::string RankedLines::take(std::string_view bytes) {
+  std::string lines;
+  for (const char c : bytes) {
+    if (c != '\n') line_ += c;
+    if (c == '\n' || line_.size() >= kLongestLine) lines += prefix_ + std::exchange(line_, "") + "\n";
+  }
+  return lines;
+}
+
+std::string RankedLines::rest() {
+  return line_.empty() ? "" : prefix_ + std::exchange(line_, "") + "\n";
+}
+
+Foreground::Foreground(Client client, std::vector<std::string> ids)
+    : client_(std::move(client)), ids_(std::move(ids)) {}
+
+Result<std::vector<json>> Foreground::follow() {
+  std::vector<Result<json>> ends(ids_.size());
+  std::vector<std::thread> others;
+  for (std::size_t rank = 1; rank < ids_.size(); ++rank)
+    others.emplace_back([this, rank, &ends] { ends[rank] = follow_one(rank); });
+  ends[0] = follow_one(0);
+  for (auto& thread : others) thread.join();
+  std::vector<json> records;
+  for (auto& end : ends) {
+    if (!end) return Failure(end.error());
+    if (end->is_null()) return std::vector<json>();
+    records.push_back(std::move(*end));
+  }
+  return records;
+}
+
+Result<json> Foreground::follow_one(std::size_t rank) {
+  std::map<std::string, RankedLines, std::less<>> lines;
+  FollowHandlers handlers;
+  handlers.output = [&](std::string_view stream, std::string_view bytes) {
+    if (ids_.size() == 1) return write(stream, bytes);
+    return write(stream, lines.try_emplace(std::string(stream), rank).first->second.take(bytes));
+  };
+  // What one member waits for, all wait for.
+  handlers.state = [&](const json& record) {
+    if (rank == 0) tell_state(record);
+  };
+  handlers.give_up = [this] { return given_up_ || output_is_closed_; };
+  FollowOptions options;
+  options.quiet = rank != 0;
+  auto end = follow_task(client_, ids_[rank], options, handlers);
+  for (auto& [stream, rest] : lines) write(stream, rest.rest());
+  return end;
+}
+
+void Foreground::interrupt(int signal) {
+  const bool force = last_signal_.exchange(signal) != 0;
+  const auto* what = ids_.size() == 1 ? "the task" : "the gang";
+  tell(force ? fmt::format("killing {}", what) : fmt::format("asking {} to stop; once more kills it", what));
+  stop(force);
+}
+
+void Foreground::stop(bool force) {
+  const auto stopped = client_.post(task_target(ids_.front(), "/stop"), {{"force", force}});
+  if (stopped || stopped.error().kind == ErrorKind::kConflict) return;
+  tell_error(stopped.error());
+  if (force) given_up_ = true;
+}
+
+bool Foreground::write(std::string_view stream, std::string_view bytes) {
+  const std::lock_guard lock(output_);
+  const int fd = stream == "stderr" ? STDERR_FILENO : STDOUT_FILENO;
+  if (!write_all(fd, bytes, std::string(stream))) output_is_closed_ = true;
+  return !output_is_closed_;
+}
+
+void Foreground::tell_state(const json& record) {
+  std::string words;
+  if (record.value("preempted", false)) {
+    words = "ended to make room for other work; it will start again";
+  } else if (record.value("state", "") == "queued") {
+    const auto explained = client_.get(task_target(ids_.front(), "/explain"));
+    if (!explained || explained->value("state", "") != "queued") return;
+    for (const auto& reason : explained->value("reasons", json::array()))
+      words += (words.empty() ? "waiting: " : "; ") + reason.get<std::string>();
+  }
+  if (words == last_words_) return;
+  last_words_ = words;
+  if (!words.empty()) tell(words);
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,62 @@
+#pragma once
+
+// One task, or the members of a gang, in the foreground: their output is ours, their end is ours, and Ctrl-C
+// is for them. Lines of a gang begin with the rank: "[3] loss 0.2".
+
+#include <atomic>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/client.h"
+
+namespace drover::cli {
+
+/// Cuts the output of one member into lines and names the member before each of them. Pure.
+class RankedLines {
+ public:
+  explicit RankedLines(std::size_t rank);
+
+  /// The lines that are complete now, each with its end.
+  std::string take(std::string_view bytes);
+  /// What is left when nothing follows, as a line of its own.
+  std::string rest();
+
+ private:
+  std::string prefix_;
+  std::string line_;
+};
+
+class Foreground {
+ public:
+  /// `ids` by rank; one is an ordinary task.
+  Foreground(Client client, std::vector<std::string> ids);
+
+  /// Returns the records when all have ended, by rank; nothing when somebody ended the following.
+  Result<std::vector<nlohmann::json>> follow();
+
+  /// The first asks, the second kills. For the thread of Interrupts.
+  void interrupt(int signal);
+  void stop(bool force);
+
+  int last_signal() const { return last_signal_; }
+  bool output_is_closed() const { return output_is_closed_; }
+
+ private:
+  Result<nlohmann::json> follow_one(std::size_t rank);
+  bool write(std::string_view stream, std::string_view bytes);
+  void tell_state(const nlohmann::json& record);
+
+  Client client_;
+  std::vector<std::string> ids_;
+  std::atomic<int> last_signal_ = 0;
+  std::atomic<bool> given_up_ = false;
+  std::atomic<bool> output_is_closed_ = false;
+  std::mutex output_;  ///< lines of several members do not mix
+  std::string last_words_;
+};
+
+}  // namespace drover::cli

@@ -1,0 +1,358 @@
+#include "cli/task_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/Option.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/units.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+/// A flag whose value goes into a field of the request as it is.
+struct TextFlag {
+  const char* field;
+  const char* flag;
+  std::string TaskFlags::* value;
+};
+constexpr std::array kTextFlags = {
+    TextFlag{"user", "--user", &TaskFlags::user},
+    TextFlag{"working_directory", "--workdir", &TaskFlags::working_directory},
+    TextFlag{"name", "--name", &TaskFlags::name},
+    TextFlag{"gpu_memory", "--gpu-mem", &TaskFlags::gpu_memory},
+    TextFlag{"gpu_compute_capability", "--gpu-cc", &TaskFlags::gpu_compute_capability},
+    TextFlag{"gpu_driver", "--gpu-driver", &TaskFlags::gpu_driver},
+    TextFlag{"interconnect", "--interconnect", &TaskFlags::interconnect},
+    TextFlag{"cpu_affinity", "--cpu-affinity", &TaskFlags::cpu_affinity},
+    TextFlag{"nic", "--nic", &TaskFlags::nic},
+    TextFlag{"group", "--group", &TaskFlags::group},
+    TextFlag{"queue", "--queue", &TaskFlags::queue},
+    TextFlag{"namespace", "--namespace", &TaskFlags::name_space},
+};
+
+/// Where else the daemon may find a mistake, longer paths before shorter ones.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherPaths = {{
+    {"/gang/arrangement", "--arrangement"},
+    {"/gang", "--gang"},
+    {"/gpus", "--gpus"},
+    {"/cpus", "--cpus"},
+    {"/memory", "--mem"},
+    {"/gpu_model", "--gpu-model"},
+    {"/gpu_ecc", "--gpu-ecc"},
+    {"/gpu_share", "--gpu-share"},
+    {"/different_models", "--different-gpus"},
+    {"/constraints", "--constraint"},
+    {"/priority", "--priority"},
+    {"/image", "--image"},
+    {"/env", "--env"},
+    {"/labels", "--label"},
+    {"/timeout", "--timeout"},
+}};
+
+/// The flag that a path ("/gpus/0/count") is about; "" when it is none.
+std::string flag_of_path(std::string_view path) {
+  const auto begins = [&](std::string_view field) {
+    return path.starts_with(field) && (path.size() == field.size() || path[field.size()] == '/');
+  };
+  for (const auto& [field, flag] : kOtherPaths)
+    if (begins(field)) return std::string(flag);
+  for (const auto& text : kTextFlags)
+    if (begins(fmt::format("/{}", text.field))) return text.flag;
+  return "";
+}
+
+/// Names the flag that an error is about.
+template <typename T>
+Result<T> of_flag(Result<T> result, std::string_view flag) {
+  if (!result) return Failure(context(result.error(), flag));
+  return result;
+}
+
+Failure bad_value(std::string_view flag, std::string_view value, std::string_view expected,
+                  std::string hint) {
+  return fail(ErrorKind::kInvalid, fmt::format("{}: '{}' is not {}", flag, value, expected), std::move(hint));
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Digits with or without a point: "0.5"; neither "nan" nor "1e9".
+std::optional<double> decimal(std::string_view text) {
+  double value = 0;
+  const auto* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value, std::chars_format::fixed);
+  if (error != std::errc() || end != last || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+Result<json> parse_whole(const std::string& text, std::string_view flag) {
+  const auto number = whole_number(text);
+  if (!number) return bad_value(flag, text, "a whole number", fmt::format("write for example {} 4", flag));
+  return json(*number);
+}
+
+/// "2xA100": so many of a model.
+std::optional<json> parse_claim(std::string_view text) {
+  const auto mark = text.find('x');
+  if (mark == std::string_view::npos || mark + 1 == text.size()) return std::nullopt;
+  const auto count = whole_number(text.substr(0, mark));
+  if (!count) return std::nullopt;
+  return json{{"count", *count}, {"model", text.substr(mark + 1)}};
+}
+
+/// "2", "0.5" or "2xA100,1xT4", as the API has it.
+Result<json> parse_gpus(const std::string& text) {
+  const auto bad = [&] {
+    return bad_value("--gpus", text, "a number of GPUs",
+                     "write for example --gpus 2, --gpus 0.5 or --gpus 2xA100,1xT4");
+  };
+  if (const auto count = whole_number(text)) {
+    if (*count < 0) return bad();
+    return json(*count);
+  }
+  if (const auto number = decimal(text)) {
+    if (*number < 0) return bad();
+    return json(*number);
+  }
+  json claims = json::array();
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    auto claim = parse_claim(std::string_view(text).substr(begin, end - begin));
+    if (!claim) return bad();
+    claims.push_back(std::move(*claim));
+    begin = end + 1;
+  }
+  return claims;
+}
+
+/// "K=V"; with `inherit`, "K" alone stands for this process's own value.
+Result<json> parse_pairs(const std::vector<std::string>& pairs, std::string_view flag, bool inherit) {
+  json result = json::object();
+  for (const auto& pair : pairs) {
+    const auto equals = pair.find('=');
+    const auto name = pair.substr(0, equals);
+    const char* own = equals == std::string::npos && inherit ? std::getenv(name.c_str()) : nullptr;
+    if (name.empty() || (equals == std::string::npos && !inherit))
+      return fail(ErrorKind::kInvalid, fmt::format("{}: '{}' is not of the form NAME=VALUE", flag, pair));
+    if (equals != std::string::npos)
+      result[name] = pair.substr(equals + 1);
+    else if (own != nullptr)
+      result[name] = own;
+  }
+  return result;
+}
+
+/// NAME=VALUE; a name that is given again adds a value that will do too.
+Result<json> parse_constraints(const std::vector<std::string>& pairs) {
+  json result = json::object();
+  for (const auto& pair : pairs) {
+    DROVER_TRY(const auto parsed, parse_pairs({pair}, "--constraint", false));
+    for (const auto& [name, value] : parsed.items()) result[name].push_back(value);
+  }
+  return result;
+}
+
+/// The daemon has another working directory: it gets paths in full.
+std::string absolute_image(const std::string& reference) {
+  for (const std::string_view scheme : {"oci:", "docker-archive:", "rootfs:"})
+    if (reference.starts_with(scheme))
+      return std::string(scheme) +
+             std::filesystem::absolute(reference.substr(scheme.size())).lexically_normal().string();
+  // A word that is no file here may be the name of an image in a registry: the daemon says what it makes of
+  // it.
+  const bool is_path = reference.starts_with('/') || reference.starts_with('.') ||
+                       std::filesystem::exists(reference.substr(0, reference.find(':')));
+  return is_path ? std::filesystem::absolute(reference).lexically_normal().string() : reference;
+}
+
+Status add_sizes(const TaskFlags& flags, json& body) {
+  if (!flags.cpus.empty()) {
+    DROVER_TRY(const auto milli_cpus, of_flag(parse_milli_cpus(flags.cpus), "--cpus"));
+    body["cpus"] = static_cast<double>(milli_cpus) / 1000;
+  }
+  if (!flags.memory.empty()) {
+    DROVER_TRY(body["memory"], of_flag(parse_bytes(flags.memory), "--mem"));
+  }
+  const std::array<std::pair<const char*, const std::string*>, 2> durations = {
+      {{"timeout", &flags.timeout}, {"grace", &flags.grace}}};
+  for (const auto& [name, text] : durations) {
+    if (text->empty()) continue;
+    DROVER_CHECK_OK(of_flag(parse_duration(*text), fmt::format("--{}", name)).map([](auto) {}));
+    body[name] = *text;
+  }
+  return {};
+}
+
+/// What the GPUs must be like, once for all of them: said of one kind of GPU or of each kind in --gpus.
+Status spread_over_claims(json& body) {
+  if (!body.contains("gpus") || !body["gpus"].is_array()) return {};
+  if (body.contains("gpu_model"))
+    return fail(ErrorKind::kInvalid, "--gpu-model: the models are named twice, here and in --gpus",
+                "name them in one of the two");
+  const std::array<std::pair<const char*, const char*>, 4> filters = {
+      {{"gpu_memory", "memory"},
+       {"gpu_compute_capability", "compute_capability"},
+       {"gpu_ecc", "ecc"},
+       {"gpu_driver", "driver"}}};
+  for (const auto& [shorthand, field] : filters) {
+    if (!body.contains(shorthand)) continue;
+    for (auto& claim : body["gpus"]) claim[field] = body[shorthand];
+    body.erase(shorthand);
+  }
+  return {};
+}
+
+Status add_gpus(const TaskFlags& flags, json& body) {
+  if (!flags.gpus.empty()) {
+    DROVER_TRY(body["gpus"], parse_gpus(flags.gpus));
+  }
+  if (!flags.gpu_models.empty()) body["gpu_model"] = flags.gpu_models;
+  if (!flags.gpu_ecc.empty()) {
+    if (flags.gpu_ecc != "on" && flags.gpu_ecc != "off")
+      return bad_value("--gpu-ecc", flags.gpu_ecc, "'on' or 'off'", "");
+    body["gpu_ecc"] = flags.gpu_ecc == "on";
+  }
+  if (!flags.gpu_share.empty()) {
+    const auto part = decimal(flags.gpu_share);
+    body["gpu_share"] = part ? json(*part) : json(flags.gpu_share);
+  }
+  if (flags.different_gpus) body["different_models"] = true;
+  return spread_over_claims(body);
+}
+
+Status add_order(const TaskFlags& flags, json& body) {
+  if (!flags.gang.empty()) {
+    DROVER_TRY(body["gang"]["size"], parse_whole(flags.gang, "--gang"));
+  }
+  if (!flags.arrangement.empty()) {
+    if (flags.gang.empty())
+      return fail(ErrorKind::kInvalid, "--arrangement: only a gang has members to arrange", "add --gang N");
+    body["gang"]["arrangement"] = flags.arrangement;
+  }
+  if (!flags.priority.empty()) {
+    DROVER_TRY(body["priority"], parse_whole(flags.priority, "--priority"));
+  }
+  return {};
+}
+
+// What there is to say about the flags
+
+CLI::Option* add_text(CLI::App& command, const std::string& name, std::string& value, const char* type,
+                      const char* help) {
+  const auto refuse_nothing = [](const std::string& text) {
+    return text.empty() ? std::string("an empty value says nothing") : std::string();
+  };
+  return command.add_option(name, value, help)
+      ->type_name(type)
+      ->check(CLI::Validator(refuse_nothing, "", "not_empty"));
+}
+
+CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                      const char* type, const char* help) {
+  return command.add_option(name, values, help)->type_name(type)->allow_extra_args(false);
+}
+
+void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
+  const auto group = [](CLI::Option* option) { option->group("Which GPUs"); };
+  group(add_text(command, "--gpus", flags.gpus, "N", "How many: 2, a part: 0.5, or kinds: 2xA100,1xT4"));
+  group(add_list(command, "--gpu-model", flags.gpu_models, "MODEL", "Of this model; again: or of that one"));
+  group(add_text(command, "--gpu-mem", flags.gpu_memory, "SIZE", "With at least this memory: 40GiB"));
+  group(add_text(command, "--gpu-cc", flags.gpu_compute_capability, "X.Y",
+                 "With at least this compute capability"));
+  group(add_text(command, "--gpu-ecc", flags.gpu_ecc, "on|off", "With ECC on, or off"));
+  group(add_text(command, "--gpu-driver", flags.gpu_driver, "VERSION", "With at least this driver: 535.104"));
+  group(add_text(command, "--gpu-share", flags.gpu_share, "PART",
+                 "So much of each GPU: 0.5 or 8GiB (not enforced)"));
+  group(command.add_flag("--different-gpus", flags.different_gpus, "No two of one model"));
+  group(add_text(command, "--interconnect", flags.interconnect, "LINK",
+                 "Each pair at least so near: nvlink:2, nvlink, switch, bridge, node, any"));
+  group(add_text(command, "--group", flags.group, "NAME", "Share one set of GPUs with tasks of this group"));
+}
+
+void add_place_flags(CLI::App& command, TaskFlags& flags) {
+  const auto group = [](CLI::Option* option) { option->group("Where and when"); };
+  group(add_text(command, "--cpu-affinity", flags.cpu_affinity, "WISH",
+                 "CPUs near the GPUs: none, prefer, require"));
+  group(add_text(command, "--nic", flags.nic, "WISH", "A network card near the GPUs: none, prefer, require"));
+  group(add_list(command, "--constraint", flags.constraints, "NAME=VALUE",
+                 "Only where the node has this attribute"));
+  group(add_text(command, "--gang", flags.gang, "N", "N copies that start all at once or not at all"));
+  group(add_text(command, "--arrangement", flags.arrangement, "HOW",
+                 "Of a gang over nodes: pack, spread, any"));
+  group(add_text(command, "--queue", flags.queue, "PATH", "The queue that it stands in"));
+  group(add_text(command, "--namespace", flags.name_space, "NAME", "Whose quota it counts against"));
+  group(add_text(command, "--priority", flags.priority, "N", "Higher goes first"));
+}
+
+}  // namespace
+
+void add_task_flags(CLI::App& command, TaskFlags& flags) {
+  add_gpu_flags(command, flags);
+  add_place_flags(command, flags);
+  add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
+  add_text(command, "--mem", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
+  add_text(command, "--image", flags.image, "REF",
+           "oci:LAYOUT[:TAG], docker-archive:FILE, rootfs:FOLDER or a path");
+  add_list(command, "--env,-e", flags.environment, "NAME=VALUE",
+           "Set a variable; NAME alone passes on its value here");
+  add_text(command, "--user", flags.user, "USER", "Whom it runs as; only root may name another user");
+  add_text(command, "--workdir", flags.working_directory, "DIR", "Folder in which it starts");
+  command.add_flag("--read-only", flags.read_only, "Make the root file system read-only");
+  add_text(command, "--name", flags.name, "NAME", "A name for people");
+  add_text(command, "--timeout", flags.timeout, "TIME", "Stop it after this time: 90s, 2h");
+  add_text(command, "--grace", flags.grace, "TIME", "Time between asking it to stop and killing it");
+  add_list(command, "--label", flags.labels, "NAME=VALUE", "Attach a label");
+  command.add_option("command", flags.words, "What to run; after '--' if it has flags of its own")
+      ->type_name("COMMAND");
+}
+
+Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>& rest) {
+  json body = json::object();
+  DROVER_CHECK_OK(add_sizes(flags, body));
+  for (const auto& text : kTextFlags)
+    if (!(flags.*text.value).empty()) body[text.field] = flags.*text.value;
+  DROVER_CHECK_OK(add_gpus(flags, body));
+  DROVER_CHECK_OK(add_order(flags, body));
+  DROVER_TRY(body["env"], parse_pairs(flags.environment, "--env", true));
+  DROVER_TRY(body["labels"], parse_pairs(flags.labels, "--label", false));
+  DROVER_TRY(auto constraints, parse_constraints(flags.constraints));
+  if (!constraints.empty()) body["constraints"] = std::move(constraints);
+  auto command = flags.words;
+  command.insert(command.end(), rest.begin(), rest.end());
+  if (!command.empty()) body["command"] = command;
+  if (!flags.image.empty()) body["image"] = absolute_image(flags.image);
+  if (flags.read_only) body["read_only"] = true;
+  return body;
+}
+
+Error in_flags(Error error) {
+  if (const auto flag = flag_of_path(error.path); !flag.empty()) error.path = flag;
+  // Several mistakes stand in the message, a line each: "  /gpus: …".
+  std::string message;
+  for (std::size_t begin = 0; begin < error.message.size();) {
+    const auto end = std::min(error.message.find('\n', begin), error.message.size() - 1) + 1;
+    auto line = error.message.substr(begin, end - begin);
+    if (const auto colon = line.find(": "); line.starts_with("  /") && colon != std::string::npos)
+      if (const auto flag = flag_of_path(std::string_view(line).substr(2, colon - 2)); !flag.empty())
+        line = "  " + flag + line.substr(colon);
+    message += line;
+    begin = end;
+  }
+  error.message = std::move(message);
+  return error;
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,42 @@
+#pragma once
+
+// The flags that say what is to run and what it needs, and the request that they make (api: POST /v1/tasks).
+// `drover run` and `drover plan` share them, so that the one tells the truth about the other. Pure but for
+// this process's environment and working directory.
+
+#include <CLI/App.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::cli {
+
+/// As they were written; empty: not given.
+struct TaskFlags {
+  std::string image, user, working_directory, name, timeout, grace;
+  std::vector<std::string> environment;
+  std::vector<std::string> labels;
+  std::vector<std::string> words;  ///< of the command, before "--" or without it
+  bool read_only = false;
+
+  std::string gpus, cpus, memory;
+  std::string gpu_memory, gpu_compute_capability, gpu_ecc, gpu_driver, gpu_share, interconnect;
+  std::vector<std::string> gpu_models;
+  bool different_gpus = false;
+  std::string cpu_affinity, nic, group;
+  std::vector<std::string> constraints;
+  std::string gang, arrangement, queue, name_space, priority;
+};
+
+void add_task_flags(CLI::App& command, TaskFlags& flags);
+
+/// The body of the request. `rest` is what was written after "--". What only the daemon can judge is left to
+/// it; an error names the flag.
+Result<nlohmann::json> task_request(const TaskFlags& flags, const std::vector<std::string>& rest);
+
+/// The daemon's refusal of such a request, with the names of flags in place of those of fields.
+Error in_flags(Error error);
+
+}  // namespace drover::cli

@@ -1,0 +1,80 @@
+#include "cli/words.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+
+namespace drover::cli {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kNotEnforced = " (not enforced)";
+constexpr int kWhole = 1000;
+
+/// "0.5", "8 GiB"; "" for whole GPUs.
+std::string share_of(const json& share) {
+  if (!share.is_object()) return "";
+  if (const auto memory = share.value("memory_bytes", std::uint64_t{0}); memory > 0)
+    return format_bytes(memory);
+  const auto milli = share.value("milli", kWhole);
+  return milli == kWhole ? "" : parts(milli);
+}
+
+std::string counted(double number, const char* what) {
+  return fmt::format("{:g} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+}  // namespace
+
+KnownGpus::KnownGpus(const json& listing) {
+  for (const auto& gpu : listing.value("gpus", json::array()))
+    gpus_[gpu.value("uuid", "")] = {std::to_string(gpu.value("index", 0)), gpu.value("model", "")};
+}
+
+std::string KnownGpus::index(const std::string& uuid) const {
+  const auto found = gpus_.find(uuid);
+  return found == gpus_.end() ? "?" : found->second.first;
+}
+
+std::string KnownGpus::model(const std::string& uuid) const {
+  const auto found = gpus_.find(uuid);
+  return found == gpus_.end() ? "" : found->second.second;
+}
+
+std::string parts(std::int64_t milli) {
+  return fmt::format("{:g}", static_cast<double>(milli) / kWhole);
+}
+
+std::string granted(const json& grants, const json& share, const KnownGpus& gpus) {
+  std::string indices;
+  for (const auto& grant : grants)
+    indices += (indices.empty() ? "" : ",") + gpus.index(grant.value("gpu", ""));
+  const auto part = share_of(share);
+  return part.empty() || indices.empty() ? indices : part + " of " + indices + kNotEnforced;
+}
+
+std::string wanted(const json& task) {
+  const int count = task.value("gpus", 0);
+  if (count == 0) return "-";
+  const auto part = share_of(task.value("gpu_share", json()));
+  return part.empty() ? std::to_string(count) : fmt::format("{} of {}{}", part, count, kNotEnforced);
+}
+
+std::string amounts(const json& amounts, bool with_zeros) {
+  std::string text;
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
+  const auto shown = [&](const char* field) {
+    const auto value = amounts.value(field, json());
+    return value.is_number() && (with_zeros || value.get<double>() != 0);
+  };
+  if (shown("gpus")) add(counted(amounts.value("gpus", 0.0), "GPU"));
+  if (shown("cpus")) add(counted(amounts.value("cpus", 0.0), "CPU"));
+  if (shown("memory")) add(format_bytes(amounts.value("memory", std::uint64_t{0})));
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace drover::cli

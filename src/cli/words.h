@@ -1,0 +1,39 @@
+#pragma once
+
+// How amounts and shares are put for people. Wherever a share is shown, it says that nothing enforces it yet.
+// Pure.
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace drover::cli {
+
+/// The listing of /v1/gpus by UUID: what is told of a GPU is told by its index.
+struct KnownGpus {
+  explicit KnownGpus(const nlohmann::json& listing);
+
+  /// "3"; "?" for one that is not listed.
+  std::string index(const std::string& uuid) const;
+  /// Its model; "" for one that is not listed.
+  std::string model(const std::string& uuid) const;
+
+ private:
+  std::map<std::string, std::pair<std::string, std::string>> gpus_;
+};
+
+/// "0.5": thousandths, without needless digits.
+std::string parts(std::int64_t milli);
+
+/// GPUs that were granted: "0,1", "0.5 of 3 (not enforced)", "8 GiB of 3 (not enforced)". `grants` are those
+/// of the API; `share` is the task's gpu_share, or null.
+std::string granted(const nlohmann::json& grants, const nlohmann::json& share, const KnownGpus& gpus);
+
+/// What a task asks for: "2", "0.5 of 1 (not enforced)"; "-" for none.
+std::string wanted(const nlohmann::json& task);
+
+/// "3 GPUs, 12 CPUs, 24 GiB": those that are there, and not 0 unless `with_zeros`; "-" for none.
+std::string amounts(const nlohmann::json& amounts, bool with_zeros);
+
+}  // namespace drover::cli
