@@ -113,7 +113,8 @@ class ApiError(Exception):
     def __init__(self, status, body):
         error = body.get("error", {}) if isinstance(body, dict) else {}
         super().__init__(f"HTTP {status}: {body}")
-        self.status, self.message, self.kind = status, error.get("message", ""), error.get("kind", "")
+        self.status, self.error = status, error
+        self.message, self.kind = error.get("message", ""), error.get("kind", "")
 
 
 class Daemon:
