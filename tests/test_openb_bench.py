@@ -20,7 +20,7 @@ def bench(*arguments):
 
 class BaselineTest(unittest.TestCase):
     def test_baselines_allocate_what_the_paper_says(self):
-        ran = bench("--lists", "default", "--seeds", "2", "--no-bounds", "--json")
+        ran = bench("--lists", "default", "--policies", "Random,BestFit,FGD", "--seeds", "2", "--no-bounds", "--json")
         self.assertEqual(ran.status, 0, ran)
         compared = 0
         for row in json.loads(ran.out)["allocations"]:
@@ -31,6 +31,14 @@ class BaselineTest(unittest.TestCase):
                 self.assertAlmostEqual(row["allocation_percent"], row["published"]["allocation_percent"],
                                        delta=3 * row["published"]["deviation"])
         self.assertEqual(compared, 6)
+
+    def test_drover_allocates_more_than_fgd(self):
+        ran = bench("--lists", "default", "--policies", "FGD,Drover", "--seeds", "1", "--no-bounds", "--json")
+        self.assertEqual(ran.status, 0, ran)
+        allocated = {(row["policy"], row["arrival_percent"]): row["allocation_percent"]
+                     for row in json.loads(ran.out)["allocations"]}
+        for arrival in (100, 130):
+            self.assertGreater(allocated["Drover", arrival], allocated["FGD", arrival] + 0.4)
 
     def test_no_policy_passes_the_bound_on_a_list_that_nobody_recorded(self):
         ran = bench("--lists", "gpushare100", "--made-up", "1", "--seeds", "1", "--json")

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "baselines.h"
+#include "drover_policy.h"
 #ifdef DROVER_BENCH_BOUND
 #include "filling_bound.h"
 #endif
@@ -21,7 +22,7 @@ constexpr std::uint64_t kFirstSeed = 42;
 struct Options {
   std::string data = DROVER_BENCH_DATA "/openb";
   std::vector<std::string> lists{"default", "cpu250", "gpushare100", "gpuspec33", "multigpu20"};
-  std::vector<std::string> policies{"Random", "BestFit", "FGD"};
+  std::vector<std::string> policies{"Random", "BestFit", "FGD", "Drover"};
   int seeds = 10;
   int made_up = 0;
   bool bounds = true;
@@ -31,7 +32,7 @@ struct Options {
 const std::vector<int> kLevels{100, 130};
 
 const std::map<std::string, MakePolicy> kPolicies{
-    {"Random", make_random}, {"BestFit", make_best_fit}, {"FGD", make_fgd}};
+    {"Random", make_random}, {"BestFit", make_best_fit}, {"FGD", make_fgd}, {"Drover", make_drover}};
 
 struct List {
   std::string name;

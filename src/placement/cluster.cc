@@ -21,6 +21,10 @@ Cluster::Cluster(Cluster&&) noexcept = default;
 Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 Cluster::~Cluster() = default;
 
+void Cluster::set_workload(std::vector<TypicalRequest> mix) {
+  impl_->fragmentation.set_mix(std::move(mix));
+}
+
 void Cluster::set_node(Node node) {
   impl_->set_node(std::move(node));
 }
@@ -46,6 +50,7 @@ Free Cluster::free(const std::string& name) const {
 }
 
 Answer Cluster::place(const Request& request) {
+  impl_->look_around();
   const Shape shape(request);
   if (impl_->ledger.group(request.group) != nullptr) return impl_->place_in_group(shape);
   if (auto decision = impl_->best(shape)) return *std::move(decision);
@@ -53,6 +58,7 @@ Answer Cluster::place(const Request& request) {
 }
 
 std::optional<Decision> Cluster::try_place(const Request& request) {
+  impl_->look_around();
   const Shape shape(request);
   if (impl_->ledger.group(request.group) == nullptr) return impl_->best(shape);
   auto answer = impl_->place_in_group(shape);
@@ -61,10 +67,12 @@ std::optional<Decision> Cluster::try_place(const Request& request) {
 }
 
 std::vector<std::string> Cluster::fitting(const Request& request) {
+  impl_->look_around();
   return impl_->fitting(Shape(request));
 }
 
 Answer Cluster::place_on(const std::string& node, const Request& request) {
+  impl_->look_around();
   return impl_->place_on(node, Shape(request));
 }
 

@@ -15,6 +15,7 @@
 #include "placement/decision.h"
 #include "placement/node.h"
 #include "placement/request.h"
+#include "placement/typical.h"
 
 namespace drover::placement {
 
@@ -41,6 +42,9 @@ class Cluster {
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
   ~Cluster();
+
+  /// The mix that kFragmentation expects from now on. Without it, the mix is learnt from what is allocated.
+  void set_workload(std::vector<TypicalRequest> mix);
 
   /// Adds the node, or replaces the one of that name: what is allocated on it stays, found again by UUID,
   /// also when the device is no longer listed.

@@ -56,6 +56,7 @@ Status Cluster::Impl::check(const std::string& id, const Request& request, const
 void Cluster::Impl::add(const std::string& id, const Request& request, const Decision& decision) {
   const bool gpus = ledger.add(id, request, decision);
   charge(*ledger.find(id), gpus, 1);
+  if (policy == NodePolicy::kFragmentation) fragmentation.note_placed(request);
 }
 
 void Cluster::Impl::remove(const std::string& id) {

@@ -11,6 +11,7 @@
 
 #include "placement/cluster.h"
 #include "placement/feasibility.h"
+#include "placement/fragmentation.h"
 #include "placement/ledger.h"
 #include "placement/node_state.h"
 #include "placement/policies.h"
@@ -34,6 +35,7 @@ struct Cluster::Impl {
   std::unordered_map<std::string, std::size_t> positions;
   std::unordered_map<std::string, std::shared_ptr<const NodeKind>> kinds;  ///< by fingerprint
   Ledger ledger;
+  Fragmentation fragmentation;
 
   NodeEntry* find(const std::string& name);
   const NodeEntry* find(const std::string& name) const { return const_cast<Impl*>(this)->find(name); }
@@ -52,6 +54,9 @@ struct Cluster::Impl {
   void remove(const std::string& id);
 
   // cluster_place.cc
+  /// Lets the fragmentation policy see what is free, when it has to.
+  void look_around();
+  Score rate(const NodeEntry& entry, const Shape& shape, DeviceMask devices) const;
   std::optional<Decision> best(const Shape& shape) const;
   std::vector<std::string> fitting(const Shape& shape) const;
   Answer place_on(const std::string& node, const Shape& shape) const;

@@ -75,6 +75,7 @@ Status Cluster::Impl::remove_node(const std::string& name) {
 }
 
 void Cluster::Impl::rank_kinds() {
+  fragmentation.note_nodes();
   std::set<std::uint64_t> memories;
   std::set<gpu::ComputeCapability> capabilities;
   for (const auto& entry : entries) {

@@ -17,10 +17,11 @@ struct Choice {
 };
 
 /// The best of what the node offers; the request fits on it.
-Choice best_on(NodePolicy policy, const NodeEntry& entry, const Shape& shape) {
+template <typename Rate>
+Choice best_on(const NodeEntry& entry, const Shape& shape, const Rate& rate) {
   std::optional<Choice> best;
   for (const auto devices : candidates(entry.state, shape)) {
-    const Choice choice{score(policy, entry.state, shape, devices, entry.worth), devices};
+    const Choice choice{rate(entry, shape, devices), devices};
     if (!best || choice.score < best->score) best = choice;
   }
   return best.value();
@@ -46,12 +47,26 @@ Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) 
   return decision;
 }
 
+void Cluster::Impl::look_around() {
+  if (policy != NodePolicy::kFragmentation || !fragmentation.due()) return;
+  std::vector<const NodeState*> states;
+  for (const auto& entry : entries) states.push_back(&entry.state);
+  fragmentation.look_at(states);
+}
+
+Score Cluster::Impl::rate(const NodeEntry& entry, const Shape& shape, DeviceMask devices) const {
+  if (policy == NodePolicy::kFragmentation)
+    if (const auto score = fragmentation.score(entry.state, shape, devices)) return *score;
+  return score(policy, entry.state, shape, devices, entry.worth);
+}
+
 std::optional<Decision> Cluster::Impl::best(const Shape& shape) const {
+  const auto rating = [this](const auto&... what) { return rate(what...); };
   const NodeEntry* node = nullptr;
   Choice best;
   for (const auto& entry : entries) {
     if (!fits(entry, shape)) continue;
-    const auto choice = best_on(policy, entry, shape);
+    const auto choice = best_on(entry, shape, rating);
     if (node != nullptr && choice.score >= best.score) continue;
     node = &entry;
     best = choice;
@@ -61,9 +76,10 @@ std::optional<Decision> Cluster::Impl::best(const Shape& shape) const {
 }
 
 std::vector<std::string> Cluster::Impl::fitting(const Shape& shape) const {
+  const auto rating = [this](const auto&... what) { return rate(what...); };
   std::vector<std::pair<Score, std::size_t>> found;
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (fits(entries[i], shape)) found.emplace_back(best_on(policy, entries[i], shape).score, i);
+    if (fits(entries[i], shape)) found.emplace_back(best_on(entries[i], shape, rating).score, i);
   std::ranges::sort(found);
   std::vector<std::string> names;
   for (const auto& [score, position] : found) names.push_back(entries[position].node->name);
@@ -71,6 +87,7 @@ std::vector<std::string> Cluster::Impl::fitting(const Shape& shape) const {
 }
 
 Answer Cluster::Impl::place_on(const std::string& node, const Shape& shape) const {
+  const auto rating = [this](const auto&... what) { return rate(what...); };
   const auto* group = ledger.group(shape.request().group);
   if (group != nullptr && group->node == node) return place_in_group(shape);
   const auto* entry = find(node);
@@ -84,7 +101,7 @@ Answer Cluster::Impl::place_on(const std::string& node, const Shape& shape) cons
     explanation.add({&entry->state, entry->node.get()}, *found);
     return explanation.reasons();
   }
-  return decide(*entry, shape, best_on(policy, *entry, shape).devices);
+  return decide(*entry, shape, best_on(*entry, shape, rating).devices);
 }
 
 Answer Cluster::Impl::place_in_group(const Shape& shape) const {

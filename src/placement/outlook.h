@@ -1,6 +1,6 @@
 #pragma once
 
-// What free room is worth to the requests that are likely to come: the policy kFragmentation.
+// What free room is worth to the requests that are likely to come: what the policy kFragmentation goes by.
 //
 // Take the mix of typical requests, as many of each as the free GPUs of the cluster could hold, and ask for
 // the most GPU that they can fill: a linear program over the fillings of every node. Its dual prices each
@@ -22,17 +22,9 @@
 #include "placement/feasibility.h"
 #include "placement/filling.h"
 #include "placement/node_state.h"
-#include "placement/request.h"
+#include "placement/typical.h"
 
 namespace drover::placement {
-
-/// A request and how often it comes, relative to the others of a mix.
-struct TypicalRequest {
-  Request request;
-  double weight = 1;
-
-  bool operator==(const TypicalRequest&) const = default;
-};
 
 class Outlook {
  public:

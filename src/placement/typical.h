@@ -1,0 +1,32 @@
+#pragma once
+
+// The mix of requests that are likely to come: given by whoever knows it, or learnt from those that came.
+// Values.
+
+#include <vector>
+
+#include "placement/request.h"
+
+namespace drover::placement {
+
+/// A request and how often it comes, relative to the others of a mix.
+struct TypicalRequest {
+  Request request;
+  double weight = 1;
+
+  bool operator==(const TypicalRequest&) const = default;
+};
+
+/// Counts requests, and forgets: what came two thousand requests ago weighs a third of what comes now. Keeps
+/// the heaviest few hundred. Deterministic.
+class LearntMix {
+ public:
+  void add(const Request& request);
+  const std::vector<TypicalRequest>& typical() const { return typical_; }
+
+ private:
+  std::vector<TypicalRequest> typical_;
+  double next_weight_ = 1;  ///< grows, instead of all others shrinking
+};
+
+}  // namespace drover::placement
