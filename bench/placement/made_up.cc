@@ -91,6 +91,8 @@ void add_regular(std::vector<Topology>& all, int gpus) {
     all.push_back(Maker(fmt::format("{}{}", name, gpus), gpus).nvlinks(nvlinks).numa(numa));
   };
   add("switched", [](int, int) { return 6; }, sockets);
+  add("switched_numa_pairs", [](int, int) { return 6; }, [](int gpu) { return gpu / 2; });
+  add("all_but_one", [](int a, int b) { return a == 0 && b == 1 ? 5 : 6; }, [](int gpu) { return gpu / 2; });
   add("ring", [=](int a, int b) { return steps_on_ring(a, b, gpus) == 1 ? 2 : 0; }, sockets);
   add("ring_of_neighbours", [=](int a, int b) { return steps_on_ring(a, b, gpus) <= 2 ? 1 : 0; }, sockets);
   add(

@@ -311,6 +311,35 @@ RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetWhereDevicesAreAlike, ()) {
   for (int i = 0; i < 3; ++i) check(machine, any_wish(devices));
 }
 
+/// Every pair has one NVLink or none, so that much ties.
+Machine any_graph(int devices, int percent) {
+  auto machine = any_machine(devices);
+  for (std::size_t a = 0; a < machine.links.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      machine.links[a][b] = machine.links[b][a] = {any_int(1, 100) <= percent ? 1 : 0, PcieLevel::kUnknown};
+  return machine;
+}
+
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyGraph, ()) {
+  for (int round = 0; round < 10; ++round) {
+    auto machine = any_graph(7, any_int(20, 80));
+    std::ranges::fill(machine.numa, std::nullopt);
+    for (int count = 2; count <= 5; ++count) check(machine, any(count, all_of(7)));
+  }
+}
+
+/// Where few pairs are near enough, sets are searched for and not looked up.
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetWhereFewPairsAreNearEnough, ()) {
+  const auto machine = any_graph(13, any_int(40, 60));
+  auto wish = any_wish(13);
+  wish.free = all_of(13);
+  wish.minimum = {1, PcieLevel::kUnknown};
+  for (int count = 3; count <= 5; ++count) {
+    wish.claims = {{count - 1, wish.free}, {1, any_mask(13)}};
+    check(machine, wish);
+  }
+}
+
 // ---- more devices than tables can hold ----
 
 Machine random_machine(int devices, int most, unsigned seed) {

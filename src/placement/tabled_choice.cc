@@ -11,39 +11,80 @@ namespace {
 using Set = SubsetTables::Set;
 using Order = SubsetTables::Order;
 
+Set count_bits(int set) {
+  return static_cast<Set>(std::popcount(static_cast<Set>(set)));
+}
+
+/// How good a set is within its grade: locality that is met, then worth of what is left.
+using Value = std::uint32_t;
+
+class Valuer {
+ public:
+  Valuer(const Wiring::Tables& wiring, const DeviceWish& wish, const DeviceConditions& conditions)
+      : worth_(wiring.subsets->worth.data()),
+        free_(static_cast<Set>(conditions.free)),
+        preferred_(static_cast<Set>(wish.preferred & conditions.candidates)),
+        needs_cpus_(wish.cpu_affinity == Wish::kRequire) {
+    const auto numa_masks = std::size_t{wiring.numa_of(wiring.all())} + 1;
+    const bool wants_cpus = wish.cpu_affinity != Wish::kNone;
+    for (std::size_t numa = 0; numa < numa_masks; ++numa) {
+      near_[numa] = wants_cpus && wish.cpus_suffice[numa] ? kNear : 0;
+      most_near_ = std::max(most_near_, near_[numa]);
+    }
+    most_worth_ =
+        wiring.subsets
+            ->most_worth[static_cast<std::size_t>(std::popcount(conditions.free) - conditions.count)];
+    most_ = most_near_ +
+            kPreferred * std::min<Value>(count_bits(preferred_), static_cast<Value>(conditions.count)) +
+            most_worth_;
+  }
+
+  bool needs_cpus() const { return needs_cpus_; }
+  bool near(NumaMask numa) const { return near_[numa] != 0; }
+  bool prefers() const { return preferred_ != 0; }
+  Set preferred(Set set) const { return count_bits(set & preferred_); }
+  Value value(Set set, NumaMask numa, Set preferred) const {
+    return near_[numa] + kPreferred * preferred + worth_[free_ & static_cast<Set>(~set)];
+  }
+  /// No set can have more.
+  Value most() const { return most_; }
+  /// A set with fewer preferred devices cannot have more than `value`.
+  Set least_preferred(Value value) const {
+    const auto without = most_near_ + most_worth_;
+    return static_cast<Set>(value <= without ? 0 : (value - without) / kPreferred + 1);
+  }
+
+ private:
+  static constexpr Value kNear = 1U << 24U;
+  static constexpr Value kPreferred = 1U << 16U;
+
+  const std::uint16_t* worth_;
+  const Set free_;
+  const Set preferred_;
+  const bool needs_cpus_;
+  std::array<Value, 256> near_;  ///< [numa]: kNear where its CPUs suffice; made for masks that can be
+  Value most_near_ = 0;
+  Value most_worth_ = 0;
+  Value most_ = 0;
+};
+
 /// The best of the sets that it is told. All that is compared is in one number.
 class BestSet {
  public:
-  BestSet(const Wiring::Tables& wiring, const DeviceWish& wish, const DeviceConditions& conditions)
-      : wish_(wish),
-        free_(conditions.free),
-        tables_(*wiring.subsets),
-        order_(tables_.by_size[static_cast<std::size_t>(conditions.count)]) {}
+  explicit BestSet(const Order& order) : order_(order) {}
 
-  /// The set in this place of the order. `preferred`: how many of its devices are.
-  void consider_at(std::size_t place, int preferred) {
-    const bool near = wish_.cpu_affinity != Wish::kNone && wish_.cpus_suffice[order_.numa[place]];
-    if (wish_.cpu_affinity == Wish::kRequire && !near) return;
-    const auto met = (near ? kNear : 0U) | static_cast<unsigned>(preferred);
-    const auto head = std::uint64_t{order_.grades[place]} << 48U | std::uint64_t{met} << 32U;
-    if (head < (best_ & kHead)) return;
-    const std::uint64_t left = tables_.worth[free_ & ~DeviceMask{order_.sets[place]}];
-    best_ = std::max(best_, head | left << 16U | (kLastPlace - place));
+  void offer(std::size_t place, Value value) {
+    best_ = std::max(best_, std::uint64_t{order_.grades[place]} << 48U | std::uint64_t{value} << 16U |
+                                (kLastPlace - place));
   }
 
-  // What DeviceSearch asks for.
-  void consider(DeviceMask set) { consider_at(tables_.place[set], std::popcount(set & wish_.preferred)); }
-  static bool promising(DeviceMask, DeviceMask, int) { return true; }
-
-  /// A set of a smaller grade cannot be better.
-  std::uint16_t grade() const { return static_cast<std::uint16_t>(best_ >> 48U); }
-
-  /// A set of the same grade with fewer preferred devices cannot be better.
-  int least_preferred() const {
-    const auto met = static_cast<unsigned>(best_ >> 32U) & 0xffffU;
-    const bool near = (met & kNear) != 0 || wish_.cpu_affinity == Wish::kNone;
-    return near ? static_cast<int>(met & ~kNear) : 0;
+  /// Whether it is better than all sets of this grade, or a smaller one, that come later in the order and
+  /// have at most this value.
+  bool beats(std::uint16_t grade, Value most) const {
+    return (std::uint64_t{grade} << 32U | most) <= best_ >> 16U;
   }
+
+  Value value() const { return static_cast<Value>(best_ >> 16U); }
 
   std::optional<DeviceMask> set() const {
     if (best_ == 0) return std::nullopt;
@@ -51,16 +92,32 @@ class BestSet {
   }
 
  private:
-  static constexpr unsigned kNear = 1U << 8U;
   static constexpr std::uint64_t kLastPlace = 0xffff;
-  static constexpr std::uint64_t kHead = ~std::uint64_t{0} << 32U;
 
-  const DeviceWish& wish_;
-  const DeviceMask free_;
+  const Order& order_;
+  std::uint64_t best_ = 0;  ///< grade, value, and how early in the order
+};
+
+/// What DeviceSearch asks for.
+class SearchJudge {
+ public:
+  SearchJudge(const SubsetTables& tables, const Order& order, const Valuer& valuer, BestSet& best)
+      : tables_(tables), order_(order), valuer_(valuer), best_(best) {}
+
+  static bool promising(DeviceMask, DeviceMask, int) { return true; }
+  void consider(DeviceMask chosen) {
+    const auto place = tables_.place[chosen];
+    const auto numa = order_.numa[place];
+    if (valuer_.needs_cpus() && !valuer_.near(numa)) return;
+    const auto set = static_cast<Set>(chosen);
+    best_.offer(place, valuer_.value(set, numa, valuer_.preferred(set)));
+  }
+
+ private:
   const SubsetTables& tables_;
   const Order& order_;
-  std::uint64_t best_ =
-      0;  ///< grade, locality that is met, worth of what is left, and how early in the order
+  const Valuer& valuer_;
+  BestSet& best_;
 };
 
 /// The devices that are in conflict with some device of a set, looked up by the two bytes of the set.
@@ -95,42 +152,47 @@ class ConflictTable {
 /// time, in loops without branches, of which the compiler makes vector instructions.
 class SubsetScan {
  public:
-  SubsetScan(const DeviceConditions& conditions, DeviceMask preferred)
-      : outside_(static_cast<Set>(~conditions.candidates)),
-        preferred_mask_(static_cast<Set>(preferred)),
+  SubsetScan(const Order& order, const DeviceConditions& conditions, const Valuer& valuer)
+      : order_(order),
+        outside_(static_cast<Set>(~conditions.candidates)),
         quotas_(conditions.quotas),
-        conflicts_(conditions) {}
+        conflicts_(conditions),
+        valuer_(valuer) {}
 
-  void run(const Order& order, BestSet& best) {
-    for (std::size_t start = 0; start < order.sets.size(); start += kBlock) {
-      if (order.grades[start] < best.grade()) return;
-      const auto size = std::min(kBlock, order.sets.size() - start);
-      if (!test(&order.sets[start], size, best.least_preferred())) continue;
+  void run(BestSet& best) {
+    for (std::size_t start = 0; start < order_.sets.size(); start += kBlock) {
+      if (best.beats(order_.grades[start], valuer_.most())) return;
+      const auto size = std::min(kBlock, order_.sets.size() - start);
+      if (!test(start, size, best.value()) || best.beats(order_.grades[start], find_values(start, size)))
+        continue;
       for (std::size_t i = 0; i < size; ++i)
-        if (fits_[i] != 0) best.consider_at(start + i, preferred_[i]);
+        if (fits_[i] != 0) best.offer(start + i, values_[i]);
     }
   }
 
  private:
   static constexpr std::size_t kBlock = 64;
 
-  /// Fills fits_ and preferred_; false when no set of the block fits.
-  bool test(const Set* sets, std::size_t size, int least_preferred) {
+  /// Fills fits_ and preferred_; false when no set of the block both fits and may have more than `value`.
+  bool test(std::size_t start, std::size_t size, Value value) {
+    const auto* sets = &order_.sets[start];
     fits_.fill(0);
     for (std::size_t i = 0; i < size; ++i) fits_[i] = (sets[i] & outside_) == 0 ? 1 : 0;
     if (!any_fits()) return false;
     for (const auto& quota : quotas_) {
       const auto allowed = static_cast<Set>(quota.allowed);
-      const auto count = static_cast<Set>(quota.count);
-      for (std::size_t i = 0; i < size; ++i) fits_[i] &= count_bits(sets[i] & allowed) >= count ? 1 : 0;
+      for (std::size_t i = 0; i < size; ++i)
+        fits_[i] &= count_bits(sets[i] & allowed) >= static_cast<Set>(quota.count) ? 1 : 0;
     }
-    if (preferred_mask_ != 0) {
-      const auto least = static_cast<Set>(least_preferred);
-      for (std::size_t i = 0; i < size; ++i) preferred_[i] = count_bits(sets[i] & preferred_mask_);
+    if (valuer_.prefers()) {
+      const auto least = valuer_.least_preferred(value);
+      for (std::size_t i = 0; i < size; ++i) preferred_[i] = valuer_.preferred(sets[i]);
       for (std::size_t i = 0; i < size; ++i) fits_[i] &= preferred_[i] >= least ? 1 : 0;
     }
     if (conflicts_.any() && any_fits())
       for (std::size_t i = 0; i < size; ++i) fits_[i] &= conflicts_.has_none(sets[i]) ? 1 : 0;
+    if (valuer_.needs_cpus())
+      for (std::size_t i = 0; i < size; ++i) fits_[i] &= valuer_.near(order_.numa[start + i]) ? 1 : 0;
     return any_fits();
   }
 
@@ -140,38 +202,64 @@ class SubsetScan {
     return any != 0;
   }
 
-  static Set count_bits(int set) { return static_cast<Set>(std::popcount(static_cast<Set>(set))); }
+  /// Fills values_ where a set fits; the largest of them.
+  Value find_values(std::size_t start, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i)
+      values_[i] = valuer_.value(order_.sets[start + i], order_.numa[start + i], preferred_[i]);
+    Value most = 0;
+    for (std::size_t i = 0; i < size; ++i) most = std::max(most, fits_[i] * values_[i]);
+    return most;
+  }
 
-  Set outside_;
-  Set preferred_mask_;
+  const Order& order_;
+  const Set outside_;
   const std::vector<Quota>& quotas_;
-  ConflictTable conflicts_;
+  const ConflictTable conflicts_;
+  const Valuer& valuer_;
   std::array<Set, kBlock> fits_{};
-  std::array<Set, kBlock> preferred_{};  ///< [set of the block]: how many of its devices are
+  std::array<Set, kBlock> preferred_{};
+  std::array<Value, kBlock> values_{};
 };
 
-/// Whether leaving out all but the lowest of twins leaves less than one set in 16: then going through those
-/// is faster than going through all.
-bool few_without_twins(const std::array<DeviceMask, kMaxDevices>& twins, DeviceMask candidates) {
-  std::uint64_t sets = 1;
-  for_each_device(candidates, [&](int device) {
-    const auto same = twins[static_cast<std::size_t>(device)];
-    if (lowest(same) == device) sets *= static_cast<std::uint64_t>(std::popcount(same)) + 1;
+// A step of a search takes as long as a scan takes for so many sets.
+constexpr double kSetsPerSearchStep = 16;
+
+/// Whether so many pairs are incompatible that few sets are expected to have none, were they spread by
+/// chance.
+bool few_without_conflicts(const DeviceConditions& conditions, std::size_t all_sets) {
+  const int candidates = std::popcount(conditions.candidates);
+  int compatible = 0;  // ordered pairs
+  for_each_device(conditions.candidates, [&](int device) {
+    compatible += std::popcount(conditions.compatible[static_cast<std::size_t>(device)]) - 1;
   });
-  return sets * 16 < std::uint64_t{1} << std::popcount(candidates);
+  const int pairs = candidates * (candidates - 1);
+  if (compatible == pairs) return false;
+  const double share = static_cast<double>(compatible) / pairs;
+  double sets = 1;
+  double steps = 0;
+  double all_fit = 1;  // share to the number of devices that the next one joins
+  for (int size = 0; size < conditions.count; ++size, all_fit *= share) {
+    steps += sets;
+    sets *= all_fit * (candidates - size) / (size + 1);
+  }
+  return steps * kSetsPerSearchStep < static_cast<double>(all_sets);
 }
 
 }  // namespace
 
 std::optional<DeviceMask> choose_by_tables(const Wiring::Tables& wiring, const DeviceWish& wish,
                                            const DeviceConditions& conditions) {
-  BestSet best(wiring, wish, conditions);
-  const auto twins = twins_of(wiring, wish, conditions.candidates);
-  if (few_without_twins(twins, conditions.candidates))
-    DeviceSearch(conditions, twins, best).run();
-  else
-    SubsetScan(conditions, wish.preferred)
-        .run(wiring.subsets->by_size[static_cast<std::size_t>(conditions.count)], best);
+  const auto& tables = *wiring.subsets;
+  const auto& order = tables.by_size[static_cast<std::size_t>(conditions.count)];
+  const Valuer valuer(wiring, wish, conditions);
+  BestSet best(order);
+  if (few_without_conflicts(conditions, order.sets.size())) {
+    const auto twins = twins_of(wiring, wish, conditions.candidates);
+    SearchJudge judge(tables, order, valuer, best);
+    DeviceSearch(conditions, twins, judge).run();
+  } else {
+    SubsetScan(order, conditions, valuer).run(best);
+  }
   return best.set();
 }
 

@@ -85,7 +85,9 @@ Pairs& Pairs::operator-=(const Pairs& other) {
 }
 
 SubsetTables::SubsetTables(const Wiring::Tables& wiring)
-    : by_size(static_cast<std::size_t>(wiring.devices) + 1), place(std::size_t{1} << wiring.devices) {
+    : by_size(static_cast<std::size_t>(wiring.devices) + 1),
+      place(std::size_t{1} << wiring.devices),
+      most_worth(by_size.size()) {
   const auto sums = sum_up(wiring);
   std::vector<std::vector<Set>> sets(by_size.size());
   for (std::size_t set = 0; set < place.size(); ++set)
@@ -96,6 +98,10 @@ SubsetTables::SubsetTables(const Wiring::Tables& wiring)
     for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint16_t>(i);
   }
   worth = worth_of(sums);
+  for (std::size_t set = 0; set < worth.size(); ++set) {
+    auto& most = most_worth[static_cast<std::size_t>(std::popcount(set))];
+    most = std::max(most, worth[set]);
+  }
 }
 
 }  // namespace drover::placement

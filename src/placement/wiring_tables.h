@@ -45,6 +45,7 @@ struct SubsetTables {
   std::vector<Order> by_size;        ///< [0] to [devices]
   std::vector<std::uint16_t> place;  ///< [set]: its position in the order of its size
   std::vector<std::uint16_t> worth;  ///< [set]: as what is left, by NVLinks then nearness; larger is better
+  std::vector<std::uint16_t> most_worth;  ///< [size]: of any set of that size
 };
 
 struct Wiring::Tables {
