@@ -39,12 +39,12 @@ TEST(Units, ReadsCpus) {
 }
 
 TEST(Units, TimesReadBack) {
-  rc::check([](std::uint32_t seconds) {
+  EXPECT_TRUE(rc::check([](std::uint32_t seconds) {
     const TimePoint time{std::chrono::milliseconds(seconds * 1000ULL + seconds % 1000)};
     const auto read_back = parse_time(format_time(time));
     RC_ASSERT(read_back.has_value());
     RC_ASSERT(*read_back == time);
-  });
+  }));
   EXPECT_EQ(format_time(TimePoint(1520290800000ms)), "2018-03-05T23:00:00.000Z");
   for (const char* bad :
        {"", "2018-02-30T00:00:00.000Z", "2018-03-05T24:00:00.000Z", "2018-03-05T23:00:00.000Zx"})
