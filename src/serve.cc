@@ -12,18 +12,18 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "api/credentials.h"
 #include "api/server.h"
-#include "base/decode.h"
 #include "base/files.h"
 #include "container/cgroup.h"
 #include "container/oci.h"
+#include "control/journal.h"
 #include "engine/local.h"
 #include "hardware.h"
 #include "image/store.h"
+#include "node.h"
 #include "store/journal.h"
 
 namespace drover {
@@ -44,21 +44,19 @@ std::string random_id() {
   return fmt::format("{:08x}{:04x}", random(), random() & 0xffff);
 }
 
-Result<std::vector<control::TaskRecord>> read_records(store::Journal& journal, const std::string& path) {
+Result<control::Journaled> read_journal(store::Journal& journal, const std::string& path) {
   DROVER_TRY(const auto entries, journal.load());
-  std::vector<control::TaskRecord> records;
-  for (const auto& [id, text] : entries) {
-    auto value = parse_json(text, fmt::format("Task '{}' in the state file", id));
-    auto record =
-        value ? control::decode_record(*value) : Result<control::TaskRecord>(Failure(value.error()));
-    if (!record)
-      return fail(
-          ErrorKind::kCorrupt,
-          fmt::format("The state file '{}' is damaged: task '{}': {}", path, id, record.error().message),
-          "restore it from a backup, or move it aside to start with no tasks");
-    records.push_back(std::move(*record));
-  }
-  return records;
+  auto journaled = control::decode_journal(entries);
+  if (journaled) return journaled;
+  return fail(ErrorKind::kCorrupt,
+              fmt::format("The state file '{}' is damaged: {}", path, journaled.error().message),
+              "restore it from a backup, or move it aside to start with no tasks");
+}
+
+placement::NodePolicy policy_of(const std::string& name) {
+  if (name == "spread") return placement::NodePolicy::kSpread;
+  if (name == "fragmentation") return placement::NodePolicy::kFragmentation;
+  return placement::NodePolicy::kPack;
 }
 
 std::string host_name() {
@@ -74,26 +72,30 @@ class Service {
       : options_(options),
         hardware_(std::move(hardware)),
         images_(std::move(images)),
+        attributes_(options.attributes),
         signals_(context_),
         alarm_(context_),
-        gpu_timer_(context_) {}
+        gpu_timer_(context_) {
+    attributes_.merge(host_attributes());
+  }
 
   ~Service() {
     pool_.stop();
     pool_.join();
   }
 
-  Status start(store::Journal journal, std::vector<control::TaskRecord> records) {
-    const auto& facts = hardware_.host();
-    placement::whole::Node node{hardware_.look(), facts.cpus * 1000LL, facts.memory_bytes};
+  Status start(store::Journal journal, control::Journaled journaled) {
+    auto machine = look();
     engine::NodeView view;
-    view.name = host_name();
-    view.disk_bytes = facts.disk_bytes;
+    view.name = machine.name;
+    view.disk_bytes = hardware_.host().disk_bytes;
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
-    report(node.inventory);
-    engine_ = std::make_unique<engine::LocalEngine>(
-        ports(), std::move(journal), control::restore(std::move(records), std::move(node)), std::move(view));
+    report(machine.inventory);
+    auto state = control::restore(std::move(journaled.records), std::move(journaled.rules),
+                                  std::move(machine), policy_of(options_.placement));
+    engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
+                                                    std::move(view));
     DROVER_CHECK_OK(listen());
     DROVER_TRY(auto containerizer,
                container::OciContainerizer::create(container_options(), engine_->watcher()));
@@ -118,7 +120,12 @@ class Service {
   }
 
  private:
-  engine::Ports ports() {
+  /// Blocks while the driver answers.
+  placement::Node look() const {
+    return describe_node(name_, hardware_.host(), hardware_.look(), attributes_);
+  }
+
+  engine::Ports ports(const std::vector<container::Hierarchy>& hierarchies) {
     engine::Ports ports;
     ports.post = [this](engine::Work work) { asio::post(context_, std::move(work)); };
     ports.pool = [this](engine::Work work) { asio::post(pool_, std::move(work)); };
@@ -128,6 +135,7 @@ class Service {
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
+    ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.cdi_specification = [this] { return hardware_.cdi_specification(); };
     return ports;
   }
@@ -202,9 +210,9 @@ class Service {
       if (error) return;
       // A card that answers slowly must not hold up anyone.
       asio::post(pool_, [this] {
-        auto inventory = std::make_shared<gpu::Inventory>(hardware_.look());
-        asio::post(context_, [this, inventory] {
-          engine_->set_inventory(std::move(*inventory));
+        auto machine = std::make_shared<placement::Node>(look());
+        asio::post(context_, [this, machine] {
+          engine_->set_machine(std::move(*machine));
           look_at_gpus_later();
         });
       });
@@ -214,6 +222,8 @@ class Service {
   cli::ServeOptions options_;
   Hardware hardware_;
   image::Store images_;
+  std::string name_ = host_name();
+  Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
   asio::thread_pool pool_{kPoolThreads};
   asio::signal_set signals_;
@@ -233,11 +243,11 @@ Status run_service(const cli::ServeOptions& options) {
   // The journal first: it is locked, so nothing below is shared with another daemon.
   const auto path = options.state + "/state.db";
   DROVER_TRY(auto journal, store::Journal::open(path));
-  DROVER_TRY(auto records, read_records(journal, path));
+  DROVER_TRY(auto journaled, read_journal(journal, path));
   DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images"));
   Service service(options, std::move(hardware), std::move(images));
-  DROVER_CHECK_OK(service.start(std::move(journal), std::move(records)));
+  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));
   service.run();
   return {};
 }

@@ -71,13 +71,9 @@ class QueueTest(drover.DaemonTest):
         ran = self.daemon.run_probe(["--mem", "900T"], "sleep", 0)
         self.assert_one_sentence(ran, "memory")
 
-    def test_a_part_of_a_gpu_is_refused_with_the_reason(self):
-        ran = self.daemon.run_probe(["--gpus", "0.5"], "sleep", 0)
-        self.assert_one_sentence(ran, "0.5", "whole")
-        with self.assertRaises(drover.ApiError) as refused:
-            self.daemon.submit("sleep", 0, gpus=0.5)
-        self.assertEqual(refused.exception.status, 400)
-        self.assertIn("whole", refused.exception.message)
+    def test_more_than_one_gpu_and_a_part_is_refused_with_the_reason(self):
+        ran = self.daemon.run_probe(["--gpus", "1.5"], "sleep", 0)
+        self.assert_one_sentence(ran, "1.5", "whole")
 
     def test_gpus_come_back_however_a_task_ends(self):
         for words in (["exit", 0], ["exit", 9], ["crash"]):

@@ -4,6 +4,7 @@
 // machine itself (the daemon, the checks of doctor) comes in through Hooks.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,12 @@ inline constexpr const char* kDefaultSocket = "/run/drover/drover.sock";
 struct ServeOptions {
   std::string state = "/var/lib/drover";
   std::string socket = kDefaultSocket;
-  std::string listen;       ///< HOST:PORT
-  std::string simulate;     ///< profile: a name or a file
-  std::string driver_root;  ///< where the driver's files are looked for
-  std::string runtime;      ///< OCI runtime: a name or a path
+  std::string listen;              ///< HOST:PORT
+  std::string simulate;            ///< profile: a name or a file
+  std::string driver_root;         ///< where the driver's files are looked for
+  std::string runtime;             ///< OCI runtime: a name or a path
+  std::string placement = "pack";  ///< which of several places: "pack", "spread" or "fragmentation"
+  std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
 };
 
 /// One prerequisite of this machine, as `drover doctor` tells it.

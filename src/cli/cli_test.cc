@@ -27,7 +27,10 @@ Hooks hooks() {
   Hooks result;
   result.version = "1.2.3";
   result.serve = [](const ServeOptions& options) -> Status {
-    return fail(ErrorKind::kUnavailable, options.state + " " + options.socket + " " + options.simulate);
+    auto told = options.state + " " + options.socket + " " + options.simulate + " " + options.placement;
+    for (const auto& [name, values] : options.attributes)
+      for (const auto& value : values) told += " " + name + "=" + value;
+    return fail(ErrorKind::kUnavailable, told);
   };
   result.doctor = [] {
     return std::vector<Check>{{"kernel", Check::State::kFound, "Linux", ""},
@@ -127,7 +130,17 @@ TEST(Usage, ADaemonThatIsNotThere) {
 TEST(Serve, GetsItsOptions) {
   const auto ran = drover({"serve", "--state", "/s", "--socket", "/x", "--simulate", "k80"});
   EXPECT_EQ(ran.status, 69);
-  EXPECT_THAT(ran.err, HasSubstr("/s /x k80"));
+  EXPECT_THAT(ran.err, HasSubstr("/s /x k80 pack"));
+}
+
+TEST(Serve, TakesPlacementAndAttributes) {
+  const auto ran = drover({"serve", "--placement", "spread", "--attribute", "rack=r7", "--attribute",
+                           "rack=r8", "--attribute", "site=a=b"});
+  EXPECT_THAT(ran.err, HasSubstr("spread rack=r7 rack=r8 site=a=b"));
+  for (const auto& words : {std::vector<std::string>{"serve", "--attribute", "rack"},
+                            {"serve", "--attribute", "=r7"},
+                            {"serve", "--placement", "tight"}})
+    EXPECT_EQ(drover(words).status, 64);
 }
 
 TEST(Doctor, SaysHowToMendAndFailsWhenSomethingIsMissing) {

@@ -4,27 +4,27 @@
 // clock, no file, no thread. The caller journals the changes first, then applies them, then carries out the
 // actions (decision 2). Every action is idempotent and keyed by the task, so it may be repeated after a
 // crash.
+//
+// A preempted task is stopped, waits again with its old place in the order of arrival, and starts afresh. The
+// members of a gang start together; when one of them fails or is stopped, the others are stopped.
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
-#include "control/record.h"
-#include "placement/whole.h"
+#include "control/state.h"
 #include "workload/ending.h"
 
 namespace drover::control {
 
 namespace event {
 struct Submitted {
-  workload::Task task;  ///< complete: id, user and owner are set
+  std::vector<workload::Task> tasks;  ///< one, or a gang by rank; complete: id, user, owner and gang are set
 };
 struct StopRequested {
-  std::string id;
+  std::string id;  ///< of a task or of a gang
   bool force = false;
 };
 struct Started {
@@ -51,66 +51,25 @@ struct RemoveRequested {
   std::string id;
 };
 struct NodeChanged {
-  placement::whole::Node node;
+  placement::Node node;
+};
+/// New rules in place of the old ones. Refused when they are wrong, or lack a queue that has work.
+struct RulesChanged {
+  placement::Rules rules;
 };
 struct Tick {};
 }  // namespace event
 
 using Event = std::variant<event::Submitted, event::StopRequested, event::Started, event::Ended,
                            event::LaunchFailed, event::NeverStarted, event::StillAlive,
-                           event::RemoveRequested, event::NodeChanged, event::Tick>;
-
-namespace action {
-struct Launch {
-  std::string id;
-};
-struct Stop {
-  std::string id;
-  bool force = false;
-};
-/// The task has ended: what it left outside its sandbox can go.
-struct Clean {
-  std::string id;
-};
-/// The task is forgotten: its sandbox can go.
-struct Forget {
-  std::string id;
-};
-}  // namespace action
-
-using Action = std::variant<action::Launch, action::Stop, action::Clean, action::Forget>;
-
-struct State {
-  placement::whole::Node node;
-  std::map<std::string, TaskRecord> tasks;  ///< by id
-  /// Ids of tasks that wait, by order of acceptance, and of those that own resources: kept by apply().
-  std::map<std::uint64_t, std::string> queue;
-  std::set<std::string> active;
-  std::uint64_t next_sequence = 1;
-};
-
-struct Outcome {
-  std::vector<TaskRecord> changed;
-  std::vector<std::string> removed;
-  std::vector<Action> actions;
-  std::optional<placement::whole::Node> node;
-};
+                           event::RemoveRequested, event::NodeChanged, event::RulesChanged, event::Tick>;
 
 /// An Error refuses the event whole: nothing changes. Events about tasks that are over or unknown change
 /// nothing, so duplicates are harmless; only requests of people get an error for them.
 Result<Outcome> decide(const State& state, const Event& event, TimePoint now);
 
-/// Makes the outcome the state. Only after the journal has it.
-void apply(State& state, const Outcome& outcome);
-
-/// State as the journal left it: `records` in any order.
-State restore(std::vector<TaskRecord> records, placement::whole::Node node);
-
-/// What running tasks use.
-placement::whole::Usage usage_of(const State& state);
-
-/// Why each queued task waits, by id: one clause each, never none.
-std::map<std::string, std::vector<std::string>> waiting_reasons(const State& state);
+/// Why a queued task waits: one clause each, never none.
+std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& record);
 
 /// When the next Tick is due because a task's time is up.
 std::optional<TimePoint> next_deadline(const State& state);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "control/journal.h"
 #include "gpu/recognise.h"
 
 namespace drover::engine {
@@ -12,13 +12,25 @@ namespace {
 
 constexpr std::chrono::seconds kRetry{1};
 
-store::Changes changes_of(const control::Outcome& outcome) {
-  store::Changes changes;
-  for (const auto& record : outcome.changed)
-    changes.put.emplace_back(record.task.id, control::encode(record).dump(
-                                                 -1, ' ', false, nlohmann::json::error_handler_t::replace));
-  changes.removed = outcome.removed;
-  return changes;
+/// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
+std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
+  const auto& gang = record.task.gang;
+  if (!gang) return std::nullopt;
+  const std::vector<std::string> hosts(static_cast<std::size_t>(gang->size), host);
+  return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
+}
+
+container::Launch launch_of(const control::TaskRecord& record, const std::string& host) {
+  container::Launch launch;
+  launch.task = record.task;
+  launch.attempt = record.preemptions;
+  launch.gpu_uuids = control::uuids_of(record);
+  if (!record.task.resources.share.whole())
+    for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
+  launch.cpus = record.cpus;
+  launch.nics = record.nics;
+  launch.gang = place_of(record, host);
+  return launch;
 }
 
 }  // namespace
@@ -52,7 +64,7 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer,
   for (const auto& [id, record] : state_.tasks) {
     if (control::owns_resources(record.state))
       recover(id);
-    else if (control::is_final(record.state))
+    else if (control::is_final(record.state) || record.preemptions > 0)
       perform(control::action::Clean{id});
   }
   tick();
@@ -63,11 +75,12 @@ void LocalEngine::tick() {
   happened(control::event::Tick{});
 }
 
-void LocalEngine::set_inventory(gpu::Inventory inventory) {
-  inventory = gpu::recognise(std::move(inventory), state_.node.inventory);
-  if (inventory == state_.node.inventory) return;
-  for (const auto& device : inventory.devices) {
-    const auto& old = state_.node.inventory.devices;
+void LocalEngine::set_machine(placement::Node machine) {
+  const auto& before = state_.machine();
+  machine.inventory = gpu::recognise(std::move(machine.inventory), before.inventory);
+  if (machine == before) return;
+  for (const auto& device : machine.inventory.devices) {
+    const auto& old = before.inventory.devices;
     const auto known =
         std::find_if(old.begin(), old.end(), [&](const auto& other) { return other.uuid == device.uuid; });
     if (known != old.end() && known->unfit == device.unfit) continue;
@@ -77,14 +90,12 @@ void LocalEngine::set_inventory(gpu::Inventory inventory) {
     ports_.log(message);
     feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
   }
-  auto node = state_.node;
-  node.inventory = std::move(inventory);
-  happened(control::event::NodeChanged{std::move(node)});
+  happened(control::event::NodeChanged{std::move(machine)});
 }
 
 Status LocalEngine::process(const control::Event& event) {
   DROVER_TRY(const auto outcome, control::decide(state_, event, ports_.now()));
-  DROVER_CHECK_OK(journal_.commit(changes_of(outcome)));
+  DROVER_CHECK_OK(journal_.commit({control::entries_of(outcome), outcome.removed}));
   std::vector<std::pair<control::TaskRecord, std::optional<control::TaskState>>> moved;
   for (const auto& record : outcome.changed) {
     const auto before = state_.tasks.find(record.task.id);
@@ -141,7 +152,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
   const auto& record = state_.tasks.at(action.id);
   std::vector<gpu::Device> devices;
   for (const auto& uuid : control::uuids_of(record))
-    for (const auto& device : state_.node.inventory.devices)
+    for (const auto& device : state_.machine().inventory.devices)
       if (device.uuid == uuid) devices.push_back(device);
   in_order(
       action.id, [this, record, devices] { return launch(record, devices); },
@@ -151,10 +162,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
 }
 
 Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices) {
-  container::Launch launch;
-  launch.task = record.task;
-  launch.attempt = record.preemptions;
-  launch.gpu_uuids = control::uuids_of(record);
+  auto launch = launch_of(record, view_.name);
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };
@@ -236,43 +244,23 @@ void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
   if (chain.size() == 1) ports_.pool(chain.front());
 }
 
-void LocalEngine::submit(const Caller& caller, workload::TaskRequest request,
-                         std::function<void(Result<control::TaskRecord>)> done) {
-  auto& task = request.task;
-  task.owner = caller.user.uid;
-  task.owner_name = caller.user.name;
-  task.user = caller.user;
-  if (request.user) {
-    auto user = find_user(*request.user);
-    if (!user) return done(Failure(user.error()));
-    if (!caller.is_root() && user->uid != caller.user.uid)
-      return done(fail(ErrorKind::kPermissionDenied,
-                       fmt::format("'{}' may not run tasks as '{}'", caller.user.name, user->name),
-                       "only root may name another user", "/user"));
-    task.user = std::move(*user);
-  }
-  do task.id = ports_.new_id();
-  while (state_.tasks.contains(task.id));
-  const auto id = task.id;
-  if (auto accepted = process(control::event::Submitted{std::move(task)}); !accepted)
-    return done(Failure(accepted.error()));
-  done(shown(state_.tasks.at(id), control::waiting_reasons(state_)));
-}
-
 void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
                        std::function<void(Result<control::TaskRecord>)> done) {
-  const auto record = task(caller, id);
-  if (!record) return done(record);
-  const auto full_id = record->task.id;
-  if (auto stopped = process(control::event::StopRequested{full_id, force}); !stopped)
+  const auto found = find_job(caller, id);
+  if (!found) return done(Failure(found.error()));
+  const auto& task = (*found)->task;
+  const auto full_id = task.id;
+  const bool whole_gang = task.gang && id != full_id;
+  const auto named = whole_gang ? task.gang->id : full_id;
+  if (auto stopped = process(control::event::StopRequested{named, force}); !stopped)
     return done(Failure(stopped.error()));
-  done(shown(state_.tasks.at(full_id), control::waiting_reasons(state_)));
+  done(shown(state_.tasks.at(full_id)));
 }
 
 void LocalEngine::remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) {
-  const auto record = task(caller, id);
-  if (!record) return done(Failure(record.error()));
-  done(process(control::event::RemoveRequested{record->task.id}));
+  const auto found = find_one(caller, id);
+  if (!found) return done(Failure(found.error()));
+  done(process(control::event::RemoveRequested{(*found)->task.id}));
 }
 
 void LocalEngine::cdi(std::function<void(Result<std::string>)> done) {

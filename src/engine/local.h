@@ -36,6 +36,8 @@ struct Ports {
   std::function<Result<container::DriverSupply>()> driver_supply;
   /// Called on the pool.
   std::function<Result<std::string>()> cdi_specification;
+  /// That a container can be pinned to; none where it cannot.
+  std::vector<int> usable_cpus;
 };
 
 class LocalEngine final : public Daemon {
@@ -49,8 +51,8 @@ class LocalEngine final : public Daemon {
   /// earlier life again, then launches what waits. `runtime` is shown to people: "runc 1.1.5".
   void start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   void tick();
-  /// GPUs were looked at again.
-  void set_inventory(gpu::Inventory inventory);
+  /// The machine was looked at again. Its name is as before.
+  void set_machine(placement::Node machine);
 
   void submit(const Caller& caller, workload::TaskRequest request,
               std::function<void(Result<control::TaskRecord>)> done) override;
@@ -79,8 +81,6 @@ class LocalEngine final : public Daemon {
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
 
  private:
-  using Waiting = std::map<std::string, std::vector<std::string>>;
-
   /// Decide, journal, apply, act. On an Error nothing has changed.
   Status process(const control::Event& event);
   /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
@@ -99,8 +99,22 @@ class LocalEngine final : public Daemon {
   void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then);
   Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices);
 
+  /// The task of a request, with user and owner.
+  Result<workload::Task> complete(const Caller& caller, workload::TaskRequest request) const;
+  /// The tasks of a gang by rank, with their ids; the paths of errors say which member.
+  Result<std::vector<workload::Task>> complete(const Caller& caller, workload::GangRequest request) const;
+  std::string unused_id() const;
+  Status change_rules(const Caller& caller, const std::function<Status(placement::Rules&)>& change);
+
+  /// The caller's tasks that `id` may mean (see task()).
+  std::vector<const control::TaskRecord*> matches(const Caller& caller, const std::string& id) const;
+  Result<const control::TaskRecord*> find_one(const Caller& caller, const std::string& id) const;
+  /// The only one, or the first of the only gang.
+  Result<const control::TaskRecord*> find_job(const Caller& caller, const std::string& id) const;
+  QueueView view_of(const Caller& caller, const placement::Queue& queue) const;
+  std::string describe_cpus(const control::TaskRecord& record) const;
   /// With the reason why it waits, or what is being done for it.
-  control::TaskRecord shown(const control::TaskRecord& record, const Waiting& waiting) const;
+  control::TaskRecord shown(const control::TaskRecord& record) const;
 
   Ports ports_;
   store::Journal journal_;

@@ -1,47 +1,126 @@
-// Gangs, plans and the rules of sharing: not carried out yet.
+// What LocalEngine knows of the rules of sharing: shown to all, changed by root.
 
+#include <fmt/format.h>
+
+#include <set>
+
+#include "control/sharing.h"
+#include "engine/access.h"
 #include "engine/local.h"
 
 namespace drover::engine {
 namespace {
 
-Failure not_yet() {
-  return fail(ErrorKind::kUnsupported, "This daemon does not know gangs, plans, queues and quotas yet");
+using placement::Queue;
+using placement::Rules;
+using placement::SubjectKind;
+
+/// The queues that exist: the default one, those that were set, and the parents of these.
+std::map<std::string, Queue> all_queues(const Rules& rules) {
+  auto queues = rules.queues;
+  queues.try_emplace(std::string(placement::kDefaultQueue), Queue{std::string(placement::kDefaultQueue)});
+  for (const auto& [path, queue] : rules.queues)
+    for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+      queues.try_emplace(path.substr(0, slash), Queue{path.substr(0, slash)});
+  return queues;
+}
+
+/// An error of the rules, told of the one queue or quota that was given, in the words of its JSON form:
+/// "/queues/a~1b/limit/gpu_milli" is "/limit/gpus".
+Error about_one(Error error) {
+  const auto field = error.path.find('/', error.path.find('/', 1) + 1);
+  error.path = field == std::string::npos ? "" : error.path.substr(field);
+  for (const auto& [ours, theirs] :
+       {std::pair("/gpu_milli", "/gpus"), {"/milli_cpus", "/cpus"}, {"/memory_bytes", "/memory"}})
+    if (error.path.ends_with(ours)) error.path.replace(error.path.rfind(ours), std::string::npos, theirs);
+  return error;
 }
 
 }  // namespace
 
-void LocalEngine::submit_gang(const Caller&, workload::GangRequest,
-                              std::function<void(Result<std::vector<control::TaskRecord>>)> done) {
-  done(not_yet());
+QueueView LocalEngine::view_of(const Caller& caller, const Queue& queue) const {
+  QueueView view;
+  view.queue = queue;
+  view.used = control::used_in(state_, queue.path);
+  view.usable = caller.is_root() || placement::may_use(state_.rules, queue.path, caller.user.name);
+  if (!state_.standing) return view;
+  for (const auto& job : state_.standing->order) {
+    const auto members = control::members_of_job(job, state_.finder());
+    if (members.empty() || members.front()->task.queue != queue.path) continue;
+    const auto& first = *members.front();
+    QueueView::Waiting waiting;
+    waiting.user = first.task.owner_name;
+    waiting.wanted = control::wanted_by(state_, first);
+    waiting.members = static_cast<int>(members.size());
+    waiting.submitted_at = first.submitted_at;
+    if (may_see(caller, first)) {
+      waiting.id = job;
+      waiting.priority = first.task.priority;
+      waiting.reasons = control::waiting_reasons(state_, first);
+    }
+    view.waiting.push_back(std::move(waiting));
+  }
+  return view;
 }
 
-Result<PlanView> LocalEngine::plan(const Caller&, workload::GangRequest) const {
-  return not_yet();
+std::vector<QueueView> LocalEngine::queues(const Caller& caller) const {
+  std::vector<QueueView> views;
+  for (const auto& [path, queue] : all_queues(state_.rules)) views.push_back(view_of(caller, queue));
+  return views;
 }
 
-std::vector<QueueView> LocalEngine::queues(const Caller&) const {
-  return {};
+std::vector<QuotaView> LocalEngine::quotas(const Caller& caller) const {
+  std::vector<QuotaView> views;
+  for (const auto& [subject, quota] : state_.rules.quotas) {
+    const bool own = subject.kind == SubjectKind::kUser && subject.name == caller.user.name;
+    if (own || caller.is_root()) views.push_back({quota, control::used_by(state_, subject)});
+  }
+  return views;
 }
 
-std::vector<QuotaView> LocalEngine::quotas(const Caller&) const {
-  return {};
+Status LocalEngine::change_rules(const Caller& caller, const std::function<Status(Rules&)>& change) {
+  if (!caller.is_root())
+    return fail(ErrorKind::kPermissionDenied,
+                fmt::format("'{}' may not change queues and quotas", caller.user.name), "only root may");
+  auto rules = state_.rules;
+  DROVER_CHECK_OK(change(rules));
+  return process(control::event::RulesChanged{std::move(rules)}).map_error(about_one);
 }
 
-void LocalEngine::set_queue(const Caller&, placement::Queue, std::function<void(Status)> done) {
-  done(not_yet());
+void LocalEngine::set_queue(const Caller& caller, Queue queue, std::function<void(Status)> done) {
+  done(change_rules(caller, [&](Rules& rules) -> Status {
+    const auto path = queue.path;
+    rules.queues[path] = std::move(queue);
+    return {};
+  }));
 }
 
-void LocalEngine::remove_queue(const Caller&, const std::string&, std::function<void(Status)> done) {
-  done(not_yet());
+void LocalEngine::remove_queue(const Caller& caller, const std::string& path,
+                               std::function<void(Status)> done) {
+  done(change_rules(caller, [&](Rules& rules) -> Status {
+    if (rules.queues.erase(path) > 0) return {};
+    return fail(ErrorKind::kNotFound, fmt::format("There is no queue '{}' that was set", path),
+                "'drover queue' lists the queues");
+  }));
 }
 
-void LocalEngine::set_quota(const Caller&, placement::Quota, std::function<void(Status)> done) {
-  done(not_yet());
+void LocalEngine::set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) {
+  done(change_rules(caller, [&](Rules& rules) -> Status {
+    const auto subject = quota.subject;
+    rules.quotas[subject] = std::move(quota);
+    return {};
+  }));
 }
 
-void LocalEngine::remove_quota(const Caller&, const placement::Subject&, std::function<void(Status)> done) {
-  done(not_yet());
+void LocalEngine::remove_quota(const Caller& caller, const placement::Subject& subject,
+                               std::function<void(Status)> done) {
+  done(change_rules(caller, [&](Rules& rules) -> Status {
+    if (rules.quotas.erase(subject) > 0) return {};
+    return fail(ErrorKind::kNotFound,
+                fmt::format("There is no quota of the {} '{}'",
+                            subject.kind == SubjectKind::kUser ? "user" : "namespace", subject.name),
+                "'drover quota' lists the quotas");
+  }));
 }
 
 }  // namespace drover::engine

@@ -5,34 +5,42 @@
 
 #include <algorithm>
 
+#include "container/cgroup.h"
+#include "engine/access.h"
 #include "engine/local.h"
+#include "gpu/kernel.h"
 
 namespace drover::engine {
 namespace {
-
-bool may_see(const Caller& caller, const control::TaskRecord& record) {
-  return caller.is_root() || record.task.owner == caller.user.uid;
-}
 
 Failure no_such_task(const std::string& id) {
   return fail(ErrorKind::kNotFound, fmt::format("There is no task '{}'", id),
               "'drover ps -a' lists your tasks");
 }
 
+/// "GPU-1", or with how much of it: "0.5 of GPU-1".
+std::vector<std::string> described(const std::vector<placement::Grant>& grants) {
+  std::vector<std::string> texts;
+  for (const auto& grant : grants)
+    texts.push_back(grant.milli == 1000 ? grant.uuid
+                                        : fmt::format("{:g} of {}", grant.milli / 1000.0, grant.uuid));
+  return texts;
+}
+
 }  // namespace
 
-control::TaskRecord LocalEngine::shown(const control::TaskRecord& record, const Waiting& waiting) const {
+control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
   auto copy = record;
-  const auto& id = record.task.id;
-  if (const auto reasons = waiting.find(id); reasons != waiting.end())
-    copy.reason = fmt::format("{}", fmt::join(reasons->second, "; "));
-  if (const auto step = preparing_.find(id); step != preparing_.end()) copy.reason = step->second;
+  if (record.state == control::TaskState::kQueued)
+    copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_, record), "; "));
+  if (const auto step = preparing_.find(record.task.id); step != preparing_.end()) copy.reason = step->second;
   return copy;
 }
 
-Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::string& id) const {
+std::vector<const control::TaskRecord*> LocalEngine::matches(const Caller& caller,
+                                                             const std::string& id) const {
   if (const auto exact = state_.tasks.find(id); exact != state_.tasks.end() && may_see(caller, exact->second))
-    return shown(exact->second, control::waiting_reasons(state_));
+    return {&exact->second};
   std::vector<const control::TaskRecord*> by_prefix, by_name;
   for (const auto& [full, record] : state_.tasks) {
     if (!may_see(caller, record)) continue;
@@ -43,63 +51,97 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
   if (by_name.size() > 1 &&
       std::any_of(by_name.begin(), by_name.end(), [](auto* r) { return !is_final(r->state); }))
     std::erase_if(by_name, [](const auto* record) { return is_final(record->state); });
-  const auto& matches = by_name.empty() ? by_prefix : by_name;
-  if (matches.size() == 1) return shown(*matches.front(), control::waiting_reasons(state_));
-  if (matches.empty()) return no_such_task(id);
+  return by_name.empty() ? by_prefix : by_name;
+}
+
+Result<const control::TaskRecord*> LocalEngine::find_one(const Caller& caller, const std::string& id) const {
+  const auto found = matches(caller, id);
+  if (found.size() == 1) return found.front();
+  if (found.empty()) return no_such_task(id);
   std::vector<std::string> ids;
-  for (const auto* record : matches) ids.push_back(record->task.id);
+  for (const auto* record : found) ids.push_back(record->task.id);
   return fail(ErrorKind::kInvalid, fmt::format("'{}' may mean {} tasks", id, ids.size()),
               fmt::format("name one by its id: {}", fmt::join(ids, ", ")));
 }
 
+Result<const control::TaskRecord*> LocalEngine::find_job(const Caller& caller, const std::string& id) const {
+  const auto found = matches(caller, id);
+  const auto of_one_gang = [&](const control::TaskRecord* record) {
+    return record->task.gang && control::job_id(record->task) == control::job_id(found.front()->task);
+  };
+  if (found.size() > 1 && std::all_of(found.begin(), found.end(), of_one_gang)) return found.front();
+  return find_one(caller, id);
+}
+
+Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::string& id) const {
+  DROVER_TRY(const auto* record, find_one(caller, id));
+  return shown(*record);
+}
+
 std::vector<control::TaskRecord> LocalEngine::tasks(const Caller& caller) const {
-  const auto waiting = control::waiting_reasons(state_);
   std::vector<control::TaskRecord> result;
   for (const auto& [id, record] : state_.tasks)
-    if (may_see(caller, record)) result.push_back(shown(record, waiting));
+    if (may_see(caller, record)) result.push_back(shown(record));
   std::sort(result.begin(), result.end(),
             [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
   return result;
 }
 
+std::string LocalEngine::describe_cpus(const control::TaskRecord& record) const {
+  const auto chosen = gpu::format_cpu_list(record.cpus);
+  const auto pinned = container::cpus_to_pin(record.cpus, ports_.usable_cpus);
+  if (pinned == record.cpus) return fmt::format("it is pinned to the CPUs {}", chosen);
+  if (pinned.empty())
+    return fmt::format("it is not pinned: the CPUs chosen for it ({}) are {}", chosen,
+                       std::includes(record.cpus.begin(), record.cpus.end(), ports_.usable_cpus.begin(),
+                                     ports_.usable_cpus.end())
+                           ? "all that this host has"
+                           : "not on this host");
+  return fmt::format("it is pinned to the CPUs {}: of those chosen for it ({}) this host has no others",
+                     gpu::format_cpu_list(pinned), chosen);
+}
+
 Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto record, task(caller, id));
+  DROVER_TRY(const auto* found, find_one(caller, id));
+  const auto record = shown(*found);
   std::vector<std::string> lines;
   if (record.state == control::TaskState::kQueued) {
-    auto waiting = control::waiting_reasons(state_);
-    for (auto& reason : waiting[record.task.id]) lines.push_back(std::move(reason));
-    for (const auto& device : state_.node.inventory.devices)
+    lines = control::waiting_reasons(state_, record);
+    if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", found->reason));
+    for (const auto& device : state_.machine().inventory.devices)
       if (!record.task.resources.gpus.empty() && !device.unfit.empty())
         lines.push_back(
             fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
   } else if (!record.reason.empty()) {
     lines.push_back(record.reason);
   }
-  if (!record.gpus.empty())
-    lines.push_back(fmt::format("{} GPUs: {}", is_final(record.state) ? "it had the" : "it has the",
-                                fmt::join(control::uuids_of(record), ", ")));
+  if (!record.gpus.empty()) {
+    const auto& share = record.task.resources.share;
+    lines.push_back(fmt::format("{} {}: {}", is_final(record.state) ? "it had" : "it has",
+                                share.whole() ? "the GPUs" : "shares (not enforced) of the GPUs",
+                                fmt::join(described(record.gpus), ", ")));
+  }
+  if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record));
   if (record.exit_status && record.reason.empty())
     lines.push_back(fmt::format("exited with status {}", *record.exit_status));
   return lines;
 }
 
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto record, task(caller, id));
-  return containerizer_->sandbox(record.task.id);
+  DROVER_TRY(const auto* record, find_one(caller, id));
+  return containerizer_->sandbox(record->task.id);
 }
 
 NodeView LocalEngine::node() const {
   auto view = view_;
-  const auto usage = control::usage_of(state_);
-  const auto& devices = state_.node.inventory.devices;
-  view.gpus_total = static_cast<int>(devices.size());
-  view.gpus_free = static_cast<int>(std::count_if(devices.begin(), devices.end(), [&](const auto& device) {
-    return device.unfit.empty() && !usage.gpus.contains(device.uuid);
-  }));
-  view.milli_cpus_total = state_.node.milli_cpus;
-  view.milli_cpus_free = state_.node.milli_cpus - usage.milli_cpus;
-  view.memory_bytes_total = state_.node.memory_bytes;
-  view.memory_bytes_free = state_.node.memory_bytes - std::min(usage.memory_bytes, state_.node.memory_bytes);
+  const auto& machine = state_.machine();
+  const auto free = state_.cluster.free(state_.node);
+  view.gpus_total = static_cast<int>(machine.inventory.devices.size());
+  view.gpus_free = free.gpus;
+  view.milli_cpus_total = machine.milli_cpus;
+  view.milli_cpus_free = free.milli_cpus;
+  view.memory_bytes_total = machine.memory_bytes;
+  view.memory_bytes_free = free.memory_bytes;
   constexpr std::uint64_t kMiB = 1 << 20;
   view.resources =
       fmt::format("gpus(*):{}; cpus(*):{:g}; mem(*):{}; disk(*):{}; ports(*):[{}-{}]", view.gpus_total,
@@ -109,7 +151,7 @@ NodeView LocalEngine::node() const {
 }
 
 gpu::Inventory LocalEngine::inventory() const {
-  return state_.node.inventory;
+  return state_.machine().inventory;
 }
 
 std::vector<Daemon::Holder> LocalEngine::holders(const Caller& caller) const {

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
@@ -74,11 +72,6 @@ namespace {
 
 asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Request& request,
                                              workload::TaskRequest task) {
-  if (!task.task.resources.share.whole())  // until placement accounts for shares
-    co_return fail(ErrorKind::kInvalid,
-                   fmt::format("The task: a part of a GPU ({:g}) cannot be given: GPUs are given whole",
-                               task.task.resources.share.milli / 1e3),
-                   "ask for a whole number of GPUs", "/gpus");
   const auto start = [&](auto done) { daemon.submit(*request.caller, std::move(task), std::move(done)); };
   DROVER_CO_TRY(const auto record, co_await callback_result<Result<control::TaskRecord>>(start));
   auto response = json_response(control::encode(record), 201);

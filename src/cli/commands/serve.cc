@@ -10,6 +10,16 @@ Result<int> serve(Context& context, const ServeOptions& options) {
   return 0;
 }
 
+/// Several values of one name are several things that the machine is.
+void take_attributes(const std::vector<std::string>& words, ServeOptions& options) {
+  for (const auto& word : words) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == word.size())
+      throw CLI::ValidationError("--attribute", "'" + word + "' is not of the form NAME=VALUE");
+    options.attributes[word.substr(0, equals)].push_back(word.substr(equals + 1));
+  }
+}
+
 }  // namespace
 
 void add_serve(CLI::App& app, Context& context) {
@@ -26,6 +36,17 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("DIR");
   command->add_option("--runtime", options->runtime, "OCI runtime to use; found by trying when not given")
       ->type_name("NAME");
+  command
+      ->add_option("--placement", options->placement,
+                   "Where work goes that fits in several places: pack, spread or fragmentation")
+      ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))
+      ->type_name("POLICY")
+      ->capture_default_str();
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--attribute", [options](const auto& words) { take_attributes(words, *options); },
+          "Something that work may ask for; may be repeated")
+      ->type_name("NAME=VALUE");
   on_call(command, context, options, serve);
 }
 

@@ -1,0 +1,88 @@
+#include "control/draft.h"
+
+#include <algorithm>
+#include <set>
+
+namespace drover::control {
+
+const TaskRecord* Draft::find(const std::string& id) const {
+  const auto changed = changed_.find(id);
+  return changed != changed_.end() ? &changed->second : state_.find(id);
+}
+
+TaskRecord& Draft::change(const std::string& id) {
+  const auto found = changed_.find(id);
+  return found != changed_.end() ? found->second : changed_.emplace(id, state_.tasks.at(id)).first->second;
+}
+
+void Draft::add(TaskRecord record) {
+  record.sequence = state_.next_sequence + added_++;
+  const auto id = record.task.id;
+  changed_.emplace(id, std::move(record));
+}
+
+void Draft::remove(const std::string& id) {
+  outcome_.removed.push_back(id);
+  act(action::Forget{id});
+}
+
+std::map<std::uint64_t, const TaskRecord*> Draft::queued() const {
+  std::map<std::uint64_t, const TaskRecord*> records;
+  for (const auto& [sequence, id] : state_.queue) records.emplace(sequence, find(id));
+  for (const auto& [id, record] : changed_) records.emplace(record.sequence, &record);
+  std::erase_if(records, [](const auto& entry) { return entry.second->state != TaskState::kQueued; });
+  return records;
+}
+
+std::vector<placement::Job> Draft::waiting() const {
+  std::vector<placement::Job> jobs;
+  for (const auto& [sequence, record] : queued()) {
+    if (record->task.gang && record->task.gang->rank != 0) continue;
+    const auto members = members_of(record->task, finder());
+    if (waits_whole(members)) jobs.push_back(job_of(members));
+  }
+  return jobs;
+}
+
+std::vector<placement::RunningJob> Draft::running() const {
+  auto active = state_.active;
+  for (const auto& [id, record] : changed_) active.insert(id);
+  std::vector<placement::RunningJob> jobs;
+  for (const auto& id : active) {
+    const auto* record = find(id);
+    if (!owns_resources(record->state)) continue;
+    if (auto job = running_job(*record, machine(), finder(), now_)) jobs.push_back(std::move(*job));
+  }
+  return jobs;
+}
+
+placement::Cluster Draft::cluster() const {
+  auto cluster = state_.cluster;
+  if (outcome_.node) cluster.set_node(*outcome_.node);
+  std::set<std::string> settled;
+  for (const auto& [id, record] : changed_) {
+    const auto* before = state_.find(id);
+    const bool owned = before != nullptr && owns_resources(before->state);
+    if (owned != owns_resources(record.state) && settled.insert(job_id(record.task)).second)
+      settle(cluster, state_.node, record.task, finder());
+  }
+  return cluster;
+}
+
+bool Draft::plan_is_due() const {
+  if (!state_.standing || outcome_.node || outcome_.rules) return true;
+  return std::any_of(changed_.begin(), changed_.end(), [&](const auto& entry) {
+    const auto& [id, record] = entry;
+    const auto* before = state_.find(id);
+    const bool waited = before != nullptr && before->state == TaskState::kQueued;
+    const bool owned = before != nullptr && owns_resources(before->state);
+    return waited != (record.state == TaskState::kQueued) || (owned && !owns_resources(record.state));
+  });
+}
+
+Outcome Draft::finish() && {
+  for (auto& [id, record] : changed_) outcome_.changed.push_back(std::move(record));
+  return std::move(outcome_);
+}
+
+}  // namespace drover::control

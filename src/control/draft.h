@@ -1,0 +1,58 @@
+#pragma once
+
+// A state with changes laid over it: what decide() works on. The state outlives it. Used once.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/state.h"
+
+namespace drover::control {
+
+class Draft {
+ public:
+  Draft(const State& state, TimePoint now) : state_(state), now_(now) {}
+
+  const State& base() const { return state_; }
+  TimePoint now() const { return now_; }
+  const placement::Node& machine() const { return outcome_.node ? *outcome_.node : state_.machine(); }
+  const placement::Rules& rules() const { return outcome_.rules ? *outcome_.rules : state_.rules; }
+
+  const TaskRecord* find(const std::string& id) const;
+  Find finder() const {
+    return [this](const std::string& id) { return find(id); };
+  }
+  /// The task is there.
+  TaskRecord& change(const std::string& id);
+  /// A new one; it gets the next number in the order of acceptance.
+  void add(TaskRecord record);
+  void remove(const std::string& id);
+  void act(Action action) { outcome_.actions.push_back(std::move(action)); }
+  void set_node(placement::Node node) { outcome_.node = std::move(node); }
+  void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
+  void set_standing(Standing standing) { outcome_.standing = std::move(standing); }
+
+  // The whole as the draft has it.
+  std::vector<placement::Job> waiting() const;
+  std::vector<placement::RunningJob> running() const;
+  placement::Cluster cluster() const;
+
+  /// Whether anything changed that may let a task start, or changes why one waits.
+  bool plan_is_due() const;
+
+  Outcome finish() &&;
+
+ private:
+  /// Records in this state, by order of acceptance.
+  std::map<std::uint64_t, const TaskRecord*> queued() const;
+
+  const State& state_;
+  TimePoint now_;
+  std::uint64_t added_ = 0;
+  std::map<std::string, TaskRecord> changed_;
+  Outcome outcome_;
+};
+
+}  // namespace drover::control

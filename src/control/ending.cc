@@ -1,0 +1,129 @@
+#include "control/ending.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace drover::control {
+namespace {
+
+/// Others are told whom their end is owed to: `cause` is "rank 2 of its gang: exited with status 3".
+void end_rest_of_gang(Draft& draft, const TaskRecord& member, const std::string& cause, bool force) {
+  if (!member.task.gang) return;
+  for (const auto* other : members_of(member.task, draft.finder())) {
+    if (other->task.id == member.task.id || is_final(other->state)) continue;
+    const bool ends_already = other->state == TaskState::kStopping && !other->preempted;
+    if ((ends_already || other->stop_requested) && !force) continue;
+    auto& record = draft.change(other->task.id);
+    if (record.gang_reason.empty()) record.gang_reason = cause;
+    if (record.state == TaskState::kQueued) {
+      record.state = TaskState::kKilled;
+      record.reason = "stopped because of " + cause;
+      record.finished_at = draft.now();
+      draft.act(action::Clean{record.task.id});
+      continue;
+    }
+    record.preempted = false;
+    record.state = TaskState::kStopping;
+    draft.act(action::Stop{record.task.id, force});
+  }
+}
+
+std::string cause_of(const TaskRecord& member, const std::string& reason) {
+  return fmt::format("rank {} of its gang: {}", member.task.gang->rank, reason);
+}
+
+/// It will start afresh: nothing is left of this attempt but its sandbox.
+void requeue(Draft& draft, TaskRecord& record) {
+  record.state = TaskState::kQueued;
+  record.preempted = false;
+  ++record.preemptions;
+  record.gpus.clear();
+  record.cpus.clear();
+  record.nics.clear();
+  record.gang_port = 0;
+  record.started_at.reset();
+  draft.act(action::Clean{record.task.id});
+}
+
+/// Whether this end is that of a preempted task, which waits again. One that came to its end by itself before
+/// it was asked has come to its end; but a gang is put back as a whole.
+bool waits_again(const TaskRecord& record, const workload::Ending& ending) {
+  if (!record.preempted || record.stop_requested || ending.lost) return false;
+  return ending.stopped || (record.task.gang && ending.exit_status == 0);
+}
+
+std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload::Ending& ending) {
+  if (ending.lost) return {TaskState::kLost, ending.message};
+  if (record.timed_out)
+    return {TaskState::kFailed,
+            fmt::format("stopped because its time of {} was up", format_duration(*record.task.timeout))};
+  if (ending.exit_status == 0) return {TaskState::kFinished, ""};
+  if (record.stop_requested) return {TaskState::kKilled, "stopped on request"};
+  if (!record.gang_reason.empty() && ending.stopped)
+    return {TaskState::kKilled, "stopped because of " + record.gang_reason};
+  if (ending.out_of_memory)
+    return {TaskState::kFailed,
+            fmt::format("killed because it used more than its {} of memory; ask for more with --mem",
+                        format_bytes(record.task.resources.memory_bytes))};
+  if (!ending.message.empty()) return {TaskState::kFailed, ending.message};
+  if (ending.exit_status > 128)
+    return {TaskState::kFailed, fmt::format("ended by signal {}", ending.exit_status - 128)};
+  return {TaskState::kFailed, fmt::format("exited with status {}", ending.exit_status)};
+}
+
+}  // namespace
+
+void end(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at) {
+  auto& record = draft.change(id);
+  record.state = state;
+  record.preempted = false;
+  record.reason = std::move(reason);
+  record.finished_at = at;
+  draft.act(action::Clean{id});
+  if (state != TaskState::kFinished && record.task.gang && record.gang_reason.empty())
+    end_rest_of_gang(draft, record, cause_of(record, record.reason), false);
+}
+
+void container_ended(Draft& draft, const std::string& id, const workload::Ending& ending) {
+  auto& record = draft.change(id);
+  if (waits_again(record, ending)) return requeue(draft, record);
+  if (!ending.lost) record.exit_status = ending.exit_status;
+  auto [state, reason] = judge(record, ending);
+  end(draft, id, state, std::move(reason), ending.finished_at);
+}
+
+void launch_failed(Draft& draft, const std::string& id, const Error& error) {
+  auto& record = draft.change(id);
+  if (record.preempted && !record.stop_requested) return requeue(draft, record);
+  if (!record.gang_reason.empty())
+    return end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
+  const auto state = record.stop_requested ? TaskState::kKilled : TaskState::kFailed;
+  end(draft, id, state, to_string(error), draft.now());
+}
+
+void never_started(Draft& draft, const std::string& id) {
+  auto& record = draft.change(id);
+  if (record.started_at)
+    end(draft, id, TaskState::kLost, "its folder is gone: nobody can say how it ended", draft.now());
+  else if (record.stop_requested)
+    end(draft, id, TaskState::kKilled, "stopped before it started", draft.now());
+  else if (!record.gang_reason.empty())
+    end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
+  else if (record.preempted)
+    requeue(draft, record);
+  else
+    draft.act(action::Launch{id});
+}
+
+void stop(Draft& draft, const std::string& id, bool force) {
+  auto& record = draft.change(id);
+  if (record.state == TaskState::kQueued)
+    return end(draft, id, TaskState::kKilled, "stopped while it waited", draft.now());
+  record.preempted = false;
+  record.state = TaskState::kStopping;
+  draft.act(action::Stop{id, force});
+  if (record.task.gang) end_rest_of_gang(draft, record, cause_of(record, "stopped on request"), force);
+}
+
+}  // namespace drover::control

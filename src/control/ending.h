@@ -1,0 +1,24 @@
+#pragma once
+
+// How a task's life ends, goes back to waiting, or is ended with that of its gang. Pure.
+
+#include <string>
+
+#include "control/draft.h"
+#include "workload/ending.h"
+
+namespace drover::control {
+
+/// The task ends in this state; when it was a member of a gang and did not succeed, so do the others.
+void end(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at);
+
+/// A container ended: the task ends by it, or waits again when it was preempted.
+void container_ended(Draft& draft, const std::string& id, const workload::Ending& ending);
+void launch_failed(Draft& draft, const std::string& id, const Error& error);
+/// A restart found that it never came to start.
+void never_started(Draft& draft, const std::string& id);
+
+/// Ends a waiting task, or asks a running one to end, because somebody wished it: `stop_requested` is set.
+void stop(Draft& draft, const std::string& id, bool force);
+
+}  // namespace drover::control

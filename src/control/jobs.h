@@ -1,0 +1,47 @@
+#pragma once
+
+// From records to what placement plans with: a task is a job of one, the tasks of a gang are one job. Pure.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "control/record.h"
+#include "placement/schedule.h"
+
+namespace drover::control {
+
+/// The record of a task, or null.
+using Find = std::function<const TaskRecord*(const std::string& id)>;
+
+/// Id of a member of a gang.
+std::string member_id(const std::string& gang, int rank);
+/// Id of the job that a task belongs to: its gang's, or its own.
+const std::string& job_id(const workload::Task& task);
+
+/// The records of a task's job that there still are, by rank.
+std::vector<const TaskRecord*> members_of(const workload::Task& task, const Find& find);
+/// The same for a job's id; none when there is no such job.
+std::vector<const TaskRecord*> members_of_job(const std::string& job, const Find& find);
+/// Whether these are all members and each of them waits.
+bool waits_whole(const std::vector<const TaskRecord*>& members);
+/// Whether these are all members and each of them owns its resources.
+bool runs_whole(const std::vector<const TaskRecord*>& members);
+
+/// Groups are named by people; nobody comes into those of somebody else.
+placement::Request request_of(const workload::Task& task);
+/// `machine` tells the memory of GPUs that an older daemon did not write down.
+placement::Decision decision_of(const TaskRecord& record, const placement::Node& machine);
+/// All of one job, by rank; not empty.
+placement::Job job_of(const std::vector<const TaskRecord*>& members);
+
+/// Makes the cluster hold of a task's job what its records say. The members of a gang of which only some run
+/// (any more) are held one by one, under their own ids; so are they among the running jobs.
+void settle(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
+            const Find& find);
+/// The job that a running task stands for: its gang when that runs whole, else itself. None for the later
+/// members of a gang that runs whole: its first stands for it.
+std::optional<placement::RunningJob> running_job(const TaskRecord& record, const placement::Node& machine,
+                                                 const Find& find, TimePoint now);
+
+}  // namespace drover::control

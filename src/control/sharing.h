@@ -1,0 +1,18 @@
+#pragma once
+
+// Who holds how much of what the rules of sharing limit. Pure.
+
+#include <string>
+
+#include "control/state.h"
+
+namespace drover::control {
+
+/// What running work of this queue and its children holds. GPUs of a group count once.
+placement::Amounts used_in(const State& state, const std::string& queue);
+/// What running work of this user, or in this namespace, holds.
+placement::Amounts used_by(const State& state, const placement::Subject& subject);
+/// What the task or its whole gang asks for.
+placement::Amounts wanted_by(const State& state, const TaskRecord& record);
+
+}  // namespace drover::control

@@ -1,0 +1,78 @@
+#include "control/submission.h"
+
+#include <fmt/format.h>
+
+namespace drover::control {
+namespace {
+
+using workload::kMaxPriority;
+using workload::kMinPriority;
+
+Status check_priority(const placement::Rules& rules, const workload::Task& task) {
+  if (task.priority < kMinPriority || task.priority > kMaxPriority)
+    return fail(ErrorKind::kInvalid, fmt::format("There is no priority {}", task.priority),
+                fmt::format("give one from {} to {}", kMinPriority, kMaxPriority), "/priority");
+  if (task.owner == 0) return {};
+  const auto quota = rules.quotas.find({placement::SubjectKind::kUser, task.owner_name});
+  const int highest = quota == rules.quotas.end() ? 0 : quota->second.max_priority.value_or(0);
+  if (task.priority <= highest) return {};
+  return fail(
+      ErrorKind::kPermissionDenied,
+      fmt::format("'{}' may ask for priority {} at most, not {}", task.owner_name, highest, task.priority),
+      "root can allow more: drover quota", "/priority");
+}
+
+Status check_queue(const placement::Rules& rules, const workload::Task& task) {
+  auto usable = placement::may_use(rules, task.queue, task.owner_name);
+  if (usable || (task.owner == 0 && usable.error().kind == ErrorKind::kPermissionDenied)) return {};
+  usable.error().path = "/queue";
+  return usable;
+}
+
+/// The members of a gang are one job: what places it in the queue is the same for all.
+Status check_unity(const std::vector<workload::Task>& tasks) {
+  const auto& first = tasks.front();
+  for (std::size_t rank = 1; rank < tasks.size(); ++rank) {
+    const auto& task = tasks[rank];
+    const char* differs = task.queue != first.queue             ? "queue"
+                          : task.name_space != first.name_space ? "namespace"
+                          : task.priority != first.priority     ? "priority"
+                          : task.timeout != first.timeout       ? "timeout"
+                                                                : nullptr;
+    if (differs != nullptr)
+      return fail(ErrorKind::kInvalid, fmt::format("The members of a gang have one {}", differs),
+                  "give all the same", fmt::format("/members/{}/{}", rank, differs));
+  }
+  return {};
+}
+
+Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const placement::Job& job) {
+  DROVER_CHECK_OK(check_unity(tasks));
+  DROVER_CHECK_OK(check_priority(draft.rules(), tasks.front()));
+  DROVER_CHECK_OK(check_queue(draft.rules(), tasks.front()));
+  DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
+                                    : placement::validate(job.gang));
+  return placement::possible(draft.cluster(), draft.rules(), job);
+}
+
+}  // namespace
+
+Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
+  std::vector<TaskRecord> records;
+  std::vector<const TaskRecord*> members;
+  for (const auto& task : tasks) {
+    if (draft.find(task.id) != nullptr)
+      return fail(ErrorKind::kConflict, fmt::format("There is a task '{}' already", task.id));
+    TaskRecord record;
+    record.task = task;
+    record.submitted_at = draft.now();
+    records.push_back(std::move(record));
+  }
+  if (records.empty()) return fail(ErrorKind::kInvalid, "A gang has at least one member", "", "/members");
+  for (const auto& record : records) members.push_back(&record);
+  DROVER_CHECK_OK(check(draft, tasks, job_of(members)));
+  for (auto& record : records) draft.add(std::move(record));
+  return {};
+}
+
+}  // namespace drover::control

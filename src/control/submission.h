@@ -1,0 +1,16 @@
+#pragma once
+
+// What is checked of tasks before they are accepted. Pure.
+
+#include <vector>
+
+#include "control/draft.h"
+
+namespace drover::control {
+
+/// Adds one task, or the members of a gang by rank, to the queue. Refuses what is wrong, what its owner may
+/// not ask for, and what can never run; the path of the error starts with "/members/<rank>" where it is about
+/// one member of several.
+Status submit(Draft& draft, const std::vector<workload::Task>& tasks);
+
+}  // namespace drover::control

@@ -1,0 +1,13 @@
+#pragma once
+
+// Whose tasks a caller sees (S5).
+
+#include "engine/daemon.h"
+
+namespace drover::engine {
+
+inline bool may_see(const Caller& caller, const control::TaskRecord& record) {
+  return caller.is_root() || record.task.owner == caller.user.uid;
+}
+
+}  // namespace drover::engine

@@ -1,0 +1,93 @@
+// What LocalEngine accepts: tasks, gangs, and plans of them.
+
+#include <fmt/format.h>
+
+#include "control/preview.h"
+#include "engine/access.h"
+#include "engine/local.h"
+
+namespace drover::engine {
+std::string LocalEngine::unused_id() const {
+  while (true) {
+    auto id = ports_.new_id();
+    // Members of gangs have ids that begin with that of their gang.
+    if (!state_.tasks.contains(id) && !state_.tasks.contains(control::member_id(id, 0))) return id;
+  }
+}
+
+Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::TaskRequest request) const {
+  auto task = std::move(request.task);
+  task.owner = caller.user.uid;
+  task.owner_name = caller.user.name;
+  task.user = caller.user;
+  if (!request.user) return task;
+  DROVER_TRY(auto user, find_user(*request.user));
+  if (!caller.is_root() && user.uid != caller.user.uid)
+    return fail(ErrorKind::kPermissionDenied,
+                fmt::format("'{}' may not run tasks as '{}'", caller.user.name, user.name),
+                "only root may name another user", "/user");
+  task.user = std::move(user);
+  return task;
+}
+
+Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
+                                                          workload::GangRequest request) const {
+  std::vector<workload::Task> tasks;
+  const auto id = unused_id();
+  const int size = static_cast<int>(request.members.size());
+  for (auto& member : request.members) {
+    const int rank = static_cast<int>(tasks.size());
+    auto task = complete(caller, std::move(member));
+    if (!task) {
+      auto error = task.error();
+      error.path = fmt::format("/members/{}{}", rank, error.path);
+      return Failure(std::move(error));
+    }
+    task->id = control::member_id(id, rank);
+    task->gang = workload::GangMembership{id, rank, size, request.arrangement};
+    tasks.push_back(std::move(*task));
+  }
+  return tasks;
+}
+
+void LocalEngine::submit(const Caller& caller, workload::TaskRequest request,
+                         std::function<void(Result<control::TaskRecord>)> done) {
+  auto task = complete(caller, std::move(request));
+  if (!task) return done(Failure(task.error()));
+  const auto id = task->id = unused_id();
+  if (auto accepted = process(control::event::Submitted{{std::move(*task)}}); !accepted)
+    return done(Failure(accepted.error()));
+  done(shown(state_.tasks.at(id)));
+}
+
+void LocalEngine::submit_gang(const Caller& caller, workload::GangRequest request,
+                              std::function<void(Result<std::vector<control::TaskRecord>>)> done) {
+  auto tasks = complete(caller, std::move(request));
+  if (!tasks) return done(Failure(tasks.error()));
+  std::vector<std::string> ids;
+  for (const auto& task : *tasks) ids.push_back(task.id);
+  if (auto accepted = process(control::event::Submitted{std::move(*tasks)}); !accepted)
+    return done(Failure(accepted.error()));
+  std::vector<control::TaskRecord> records;
+  for (const auto& id : ids) records.push_back(shown(state_.tasks.at(id)));
+  done(std::move(records));
+}
+
+Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {
+  const bool single = request.members.size() == 1;
+  DROVER_TRY(auto tasks, complete(caller, std::move(request)));
+  if (single) tasks.front().gang.reset();
+  DROVER_TRY(auto preview, control::preview(state_, tasks, ports_.now()));
+  PlanView view;
+  view.starts_now = !preview.decisions.empty();
+  view.members = std::move(preview.decisions);
+  view.victims = static_cast<int>(preview.victims.size());
+  for (const auto& id : preview.victims)
+    if (may_see(caller, state_.tasks.at(id))) view.victim_ids.push_back(id);
+  view.place = preview.place;
+  view.reasons = placement::describe(preview.reasons);
+  view.remedies = std::move(preview.reasons.remedies);
+  return view;
+}
+
+}  // namespace drover::engine

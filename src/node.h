@@ -1,0 +1,24 @@
+#pragma once
+
+// This machine as placement sees it.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gpu/host.h"
+#include "placement/node.h"
+
+namespace drover {
+
+using Attributes = std::map<std::string, std::vector<std::string>>;
+
+/// Reads what the running kernel says of itself and its CPUs, once: "cpu_arch" and "cpu".
+Attributes host_attributes();
+
+/// `given` are the attributes that do not change; those of the driver and the GPUs ("driver", "cuda",
+/// "gpu_model") are added unless they are given.
+placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu::Inventory inventory,
+                              const Attributes& given);
+
+}  // namespace drover
