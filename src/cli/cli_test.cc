@@ -375,7 +375,7 @@ TEST_F(CliTest, PlansWithoutDoing) {
   server_.on_strand([&] { server_.daemon().plan_ = plan; });
   const auto preempts = ask({"plan", "--gpus", "2"});
   EXPECT_EQ(preempts.status, 1);
-  EXPECT_THAT(preempts.out, HasSubstr("2 tasks of lower priority have been ended"));
+  EXPECT_THAT(preempts.out, HasSubstr("2 tasks have been ended to make room"));
   EXPECT_THAT(preempts.out, HasSubstr("would end: task-9"));
   EXPECT_EQ(json::parse(ask({"plan", "--gpus", "2", "--json"}).out).at("place"), 3);
   EXPECT_TRUE(server_.on_strand([this] { return server_.daemon().tasks(kRoot).empty(); }));

@@ -32,6 +32,11 @@ std::string claim_field(std::string rest, const json& said) {
        {"ecc", "ecc"},
        {"min_driver", "driver"}}};
   const auto filter = take_segment(rest);
+  // A share by memory wants a GPU with so much of it.
+  const auto& claim = listed ? said["gpus"].at(std::stoul(position)) : said;
+  if (filter == "min_memory_bytes" && said.contains("gpu_share") &&
+      !claim.contains(listed ? "memory" : "gpu_memory"))
+    return "/gpu_share";
   for (const auto& [value, field] : kFilters)
     if (filter == value) return (listed ? "/gpus/" + position + "/" : "/gpu_") + std::string(field);
   return "/gpus";

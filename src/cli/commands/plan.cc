@@ -78,7 +78,7 @@ std::string would_start(const json& plan, const json& share, const KnownGpus& gp
 std::string would_wait(const json& plan) {
   std::string text = fmt::format("It would wait, at place {} of the queue\n", plan.value("place", 1));
   if (const int victims = plan.value("victims", 0); victims > 0) {
-    text = fmt::format("It would start as soon as {} of lower priority {} been ended for it\n",
+    text = fmt::format("It would start as soon as {} {} been ended to make room for it\n",
                        victims == 1 ? "a task" : fmt::format("{} tasks", victims),
                        victims == 1 ? "has" : "have");
     for (const auto& id : plan.value("victim_ids", json::array()))
