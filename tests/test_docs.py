@@ -81,6 +81,20 @@ class ExampleTest(drover.DaemonTest):
         self.assertEqual(with_gpus.count("denied"), 6, with_gpus)
         self.assertEqual(without.count("denied"), 8, without)
 
+    def test_gang(self):
+        output = self.run_example("gang")
+        for rank in range(4):
+            self.assertRegex(output, rf"(?m)^\[{rank}\] learnt y = 3.0\d? x -1.0")
+        self.assertEqual(len(set(re.findall(r"GPU-[0-9a-f-]+", output))), 8, output)
+
+    def test_two_tenants(self):
+        output = self.run_example("two-tenants")
+        lent, plan, back, quota = re.split(r"== What would|== vision wants|== A quota", output)
+        self.assertRegex(lent, r"speech +8 GPUs")
+        self.assertIn("6 tasks have been ended", plan)
+        self.assertRegex(back, r"vision +6 GPUs")
+        self.assertIn("interns", quota)
+
     @unittest.skipIf(shutil.which("mmdebstrap") is None, "mmdebstrap is not installed: scripts/install-dependencies --image")
     def test_digits(self):
         made = subprocess.run([drover.ROOT / "examples/digits/make-image"], capture_output=True, text=True)
