@@ -1,7 +1,8 @@
 # drover_room(NAME [DEPENDS rooms...] [LIBRARIES targets...] [TEST_LIBRARIES targets...])
 #
-# One room of the house: src/NAME/**/*.cc becomes the static library drover_NAME, its *_test.cc files become
-# the test program NAME_test, and every header is compiled alone by the target all_verify_interface_header_sets.
+# One room of the house: src/NAME/**/*.cc becomes the static library drover_NAME, its *_test.cc files and those
+# in folders named testing/ become the test program NAME_test, and every header is compiled alone by the target
+# all_verify_interface_header_sets.
 add_library(drover_warnings INTERFACE)
 target_compile_options(drover_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<BOOL:${DROVER_WERROR}>:-Werror>)
@@ -11,8 +12,8 @@ function(drover_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   set(tests ${sources})
-  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$|/testing/")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/testing/")
   list(TRANSFORM ROOM_DEPENDS PREPEND drover_)
 
   set(library drover_${name})

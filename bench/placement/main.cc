@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "churn.h"
 #include "latency.h"
 #include "regret.h"
 #include "topologies.h"
@@ -23,6 +24,8 @@ struct Options {
   bool made_up = true;
   int most_gpus = placement::kMaxDevices;
   int samples = 2000;
+  std::vector<int> nodes{100, 1000, 10'000};
+  int decisions = 200'000;
   std::uint64_t seed = 1;
 
   bool wants(const std::string& part) const { return only.empty() || std::ranges::count(only, part) > 0; }
@@ -45,6 +48,8 @@ int run(const Options& options) {
     if (!options.json) print(measured[part]);
   };
   add("regret", [&] { return measure_regret(*topologies, options.seed); }, print_regret);
+  add("churn", [&] { return measure_churn(options.nodes, options.decisions, options.seed); }, print_churn);
+  add("gang", [&] { return measure_gang(); }, print_gang);
   add("latency", [&] { return measure_latency(*topologies, options.samples, options.seed); }, print_latency);
 
   if (options.json) fmt::print("{}\n", measured.dump(1));
@@ -62,11 +67,17 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print JSON");
   app.add_option("--only", options.only, "Only this part; may be repeated")
-      ->check(CLI::IsMember({"regret", "latency"}));
+      ->check(CLI::IsMember({"regret", "churn", "gang", "latency"}));
   app.add_flag("!--no-made-up", options.made_up, "Only the machines of the file, none that are made up");
   app.add_option("--most-gpus", options.most_gpus, "Leave out machines with more GPUs");
   app.add_option("--samples", options.samples, "Times that each latency is measured")
       ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--nodes", options.nodes, "Sizes of the clusters under churn")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--decisions", options.decisions, "Made in each of these clusters")
+      ->check(CLI::Range(10, 1'000'000'000))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Of everything random")->capture_default_str();
   try {

@@ -10,7 +10,7 @@
 namespace drover::placement {
 
 Cluster::Cluster(NodePolicy policy) : impl_(std::make_unique<Impl>()) {
-  impl_->policy = policy;
+  impl_->context.policy = policy;
 }
 Cluster::Cluster(const Cluster& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
 Cluster& Cluster::operator=(const Cluster& other) {
@@ -22,7 +22,7 @@ Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 Cluster::~Cluster() = default;
 
 void Cluster::set_workload(std::vector<TypicalRequest> mix) {
-  impl_->fragmentation.set_mix(std::move(mix));
+  impl_->context.fragmentation.set_mix(std::move(mix));
 }
 
 void Cluster::set_node(Node node) {
@@ -40,7 +40,8 @@ const Node* Cluster::node(const std::string& name) const {
 
 std::vector<std::string> Cluster::nodes() const {
   std::vector<std::string> names;
-  for (const auto& entry : impl_->entries) names.push_back(entry.node->name);
+  for (std::size_t slot = 0; slot < impl_->nodes.size(); ++slot)
+    names.push_back(impl_->nodes.at(slot).node->name);
   return names;
 }
 
@@ -50,30 +51,27 @@ Free Cluster::free(const std::string& name) const {
 }
 
 Answer Cluster::place(const Request& request) {
-  impl_->look_around();
-  const Shape shape(request);
-  if (impl_->ledger.group(request.group) != nullptr) return impl_->place_in_group(shape);
-  if (auto decision = impl_->best(shape)) return *std::move(decision);
-  return impl_->explain(shape);
+  if (impl_->ledger.group(request.group) != nullptr) return impl_->place_in_group(request);
+  if (auto decision = impl_->best(request)) return *std::move(decision);
+  return impl_->why_not(request);
 }
 
 std::optional<Decision> Cluster::try_place(const Request& request) {
-  impl_->look_around();
-  const Shape shape(request);
-  if (impl_->ledger.group(request.group) == nullptr) return impl_->best(shape);
-  auto answer = impl_->place_in_group(shape);
+  if (impl_->ledger.group(request.group) == nullptr) return impl_->best(request);
+  auto answer = impl_->place_in_group(request);
   if (auto* decision = std::get_if<Decision>(&answer)) return std::move(*decision);
   return std::nullopt;
 }
 
 std::vector<std::string> Cluster::fitting(const Request& request) {
-  impl_->look_around();
-  return impl_->fitting(Shape(request));
+  const auto* group = impl_->ledger.group(request.group);
+  if (group == nullptr) return impl_->fitting(request);
+  return std::holds_alternative<Decision>(impl_->place_in_group(request)) ? std::vector{group->node}
+                                                                          : std::vector<std::string>{};
 }
 
 Answer Cluster::place_on(const std::string& node, const Request& request) {
-  impl_->look_around();
-  return impl_->place_on(node, Shape(request));
+  return impl_->place_on(node, request);
 }
 
 Status Cluster::possible(const Request& request) const {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "placement/cluster_impl.h"
 
@@ -13,24 +12,24 @@ Failure taken(std::string what) {
 }
 
 Status check_grants(const NodeEntry& entry, const Decision& decision) {
-  std::set<int> seen;
+  DeviceMask seen = 0;
   for (const auto& grant : decision.gpus) {
     const auto device = entry.device(grant.uuid);
     if (!device) return taken(fmt::format("Node '{}' has no GPU '{}'", decision.node, grant.uuid));
     const auto& state = entry.state.devices[static_cast<std::size_t>(*device)];
-    if (grant.milli < 0 || grant.milli > state.free_milli || !seen.insert(*device).second ||
+    if (grant.milli < 0 || grant.milli > state.free_milli || (seen & device_bit(*device)) != 0 ||
         grant.memory_bytes > static_cast<std::uint64_t>(std::max<std::int64_t>(0, state.free_memory)))
       return taken(fmt::format("GPU '{}' of node '{}' is not free", grant.uuid, decision.node));
+    seen |= device_bit(*device);
   }
   return {};
 }
 
 Status check_host(const NodeEntry& entry, const Request& request, const Decision& decision) {
   const auto& state = entry.state;
-  if (state.free_milli_cpus < request.milli_cpus)
-    return taken(fmt::format("Node '{}' has too few free CPUs", decision.node));
-  if (state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
-    return taken(fmt::format("Node '{}' has too little free memory", decision.node));
+  if (const auto found = host_obstacle(state, request))
+    return taken(fmt::format("Node '{}' has too {}", decision.node,
+                             found->dimension == Dimension::kCpus ? "few free CPUs" : "little free memory"));
   const auto pinned = numa_with_cpus(*entry.kind, decision.cpus);
   if (pinned != 0 && !cpus_suffice(state, request.milli_cpus).test(pinned))
     return taken(fmt::format("The CPUs near the GPUs of node '{}' are not free", decision.node));
@@ -55,13 +54,18 @@ Status Cluster::Impl::check(const std::string& id, const Request& request, const
 
 void Cluster::Impl::add(const std::string& id, const Request& request, const Decision& decision) {
   const bool gpus = ledger.add(id, request, decision);
-  charge(*ledger.find(id), gpus, 1);
-  if (policy == NodePolicy::kFragmentation) fragmentation.note_placed(request);
+  if (const auto slot = nodes.find(decision.node))
+    nodes.change(*slot, [&](NodeEntry& entry) { charge(entry, *ledger.find(id), gpus, 1); });
+  else
+    awaited.mutate().insert(decision.node);
+  if (context.policy == NodePolicy::kFragmentation) context.fragmentation.note_placed(request);
 }
 
 void Cluster::Impl::remove(const std::string& id) {
   const auto removed = ledger.remove(id);
-  charge(removed.allocation, removed.frees_gpus, -1);
+  if (const auto slot = nodes.find(removed.allocation->decision.node))
+    nodes.change(*slot,
+                 [&](NodeEntry& entry) { charge(entry, *removed.allocation, removed.frees_gpus, -1); });
 }
 
 }  // namespace drover::placement

@@ -3,50 +3,45 @@
 // The inside of Cluster: nodes with their states, the ledger, and the search for a place. Only cluster*.cc
 // read this.
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "placement/cluster.h"
-#include "placement/feasibility.h"
-#include "placement/fragmentation.h"
 #include "placement/ledger.h"
-#include "placement/node_state.h"
-#include "placement/policies.h"
+#include "placement/node_table.h"
+#include "placement/shape_view.h"
 
 namespace drover::placement {
 
-struct NodeEntry {
-  std::shared_ptr<const Node> node;
-  std::shared_ptr<const NodeKind> kind;
-  NodeState state;
-  int worth = 0;        ///< of its kind, among the kinds of the cluster
-  int allocations = 0;  ///< on it
-
-  /// Position of a device in the kind, if the node lists it.
-  std::optional<int> device(const std::string& uuid) const;
-};
-
 struct Cluster::Impl {
-  NodePolicy policy = NodePolicy::kPack;
-  std::vector<NodeEntry> entries;  ///< in order of addition
-  std::unordered_map<std::string, std::size_t> positions;
-  std::unordered_map<std::string, std::shared_ptr<const NodeKind>> kinds;  ///< by fingerprint
-  Ledger ledger;
-  Fragmentation fragmentation;
+  struct KnownKind {
+    std::shared_ptr<const NodeKind> kind;
+    int nodes = 0;
+  };
 
-  NodeEntry* find(const std::string& name);
-  const NodeEntry* find(const std::string& name) const { return const_cast<Impl*>(this)->find(name); }
+  PolicyContext context;
+  NodeTable nodes;
+  Cow<std::map<std::string, KnownKind>> kinds{std::map<std::string, KnownKind>{}};  ///< by fingerprint
+  Ledger ledger;
+  ViewCache views;
+  Cow<std::set<std::string>> awaited{std::set<std::string>{}};  ///< nodes that only the journal knows yet
+
+  const NodeEntry* find(const std::string& name) const;
 
   // cluster_nodes.cc
   void set_node(Node node);
   Status remove_node(const std::string& name);
+  std::shared_ptr<const NodeKind> kind_of(const Node& node);
+  void count_kind(const NodeKind& kind, int nodes);
   void rank_kinds();
-  /// Takes what the ledger says from a node that is all free.
-  void recharge(NodeEntry& entry);
-  void charge(const Allocation& allocation, bool gpus, int sign);
+  /// All free, but for what the ledger says.
+  void fill(NodeEntry& entry) const;
+  Cluster::Impl emptied() const;
 
   // cluster_allocate.cc
   Status check(const std::string& id, const Request& request, const Decision& decision) const;
@@ -54,20 +49,24 @@ struct Cluster::Impl {
   void remove(const std::string& id);
 
   // cluster_place.cc
-  /// Lets the fragmentation policy see what is free, when it has to.
+  /// The view for such a request, after the policy saw what it has to.
+  const ShapeView& view(const Request& request);
   void look_around();
-  Score rate(const NodeEntry& entry, const Shape& shape, DeviceMask devices) const;
-  std::optional<Decision> best(const Shape& shape) const;
-  std::vector<std::string> fitting(const Shape& shape) const;
-  Answer place_on(const std::string& node, const Shape& shape) const;
-  Answer place_in_group(const Shape& shape) const;
-  Answer explain(const Shape& shape) const;
+  std::optional<Decision> best(const Request& request);
+  std::vector<std::string> fitting(const Request& request);
+  Answer place_on(const std::string& node, const Request& request);
+  Answer place_in_group(const Request& request) const;
+  Reasons why_not(const Request& request);
 
   // cluster_possible.cc
   Status possible(const Shape& shape) const;
 };
 
+/// PolicyContext::worth of these kinds.
+std::vector<int> ranks_of(const std::vector<const NodeKind*>& kinds);
 Free free_of(const NodeState& state);
+/// Takes what is allocated; with sign -1 gives it back.
+void charge(NodeEntry& entry, const Allocation& allocation, bool gpus, int sign);
 /// What the request gets when it gets these devices.
 Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices);
 

@@ -1,38 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <tuple>
 
 #include "placement/cluster_impl.h"
 #include "placement/explain.h"
 #include "placement/words.h"
 
 namespace drover::placement {
-namespace {
-
-struct Choice {
-  Score score;
-  DeviceMask devices = 0;
-};
-
-/// The best of what the node offers; the request fits on it.
-template <typename Rate>
-Choice best_on(const NodeEntry& entry, const Shape& shape, const Rate& rate) {
-  std::optional<Choice> best;
-  for (const auto devices : candidates(entry.state, shape)) {
-    const Choice choice{rate(entry, shape, devices), devices};
-    if (!best || choice.score < best->score) best = choice;
-  }
-  return best.value();
-}
-
-bool fits(const NodeEntry& entry, const Shape& shape) {
-  return !obstacle(entry.state, entry.node->attributes, shape);
-}
-
-}  // namespace
-
 Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) {
   Decision decision{.node = entry.node->name};
   const auto& kind = *entry.kind;
@@ -42,70 +16,64 @@ Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) 
     decision.gpus.push_back(
         {entry.node->inventory.devices[i].uuid, parts[i].milli, static_cast<std::uint64_t>(parts[i].memory)});
   }
-  decision.cpus = cpus_of(kind, pinning(entry.state, shape, devices));
+  decision.cpus = cpus_of(kind, pinning(entry.state, shape.request(), devices));
   if (shape.request().nic != Wish::kNone) decision.nics = nics_of(kind, numa_of(kind.wiring, devices));
   return decision;
 }
 
 void Cluster::Impl::look_around() {
-  if (policy != NodePolicy::kFragmentation || !fragmentation.due()) return;
+  if (context.policy != NodePolicy::kFragmentation || !context.fragmentation.due()) return;
   std::vector<const NodeState*> states;
-  for (const auto& entry : entries) states.push_back(&entry.state);
-  fragmentation.look_at(states);
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot) states.push_back(&nodes.at(slot).state);
+  context.fragmentation.look_at(states);
+  views.clear();
 }
 
-Score Cluster::Impl::rate(const NodeEntry& entry, const Shape& shape, DeviceMask devices) const {
-  if (policy == NodePolicy::kFragmentation)
-    if (const auto score = fragmentation.score(entry.state, shape, devices)) return *score;
-  return score(policy, entry.state, shape, devices, entry.worth);
+const ShapeView& Cluster::Impl::view(const Request& request) {
+  look_around();
+  return views.view(request, nodes, context);
 }
 
-std::optional<Decision> Cluster::Impl::best(const Shape& shape) const {
-  const auto rating = [this](const auto&... what) { return rate(what...); };
-  const NodeEntry* node = nullptr;
-  Choice best;
-  for (const auto& entry : entries) {
-    if (!fits(entry, shape)) continue;
-    const auto choice = best_on(entry, shape, rating);
-    if (node != nullptr && choice.score >= best.score) continue;
-    node = &entry;
-    best = choice;
-  }
-  if (node == nullptr) return std::nullopt;
-  return decide(*node, shape, best.devices);
+std::optional<Decision> Cluster::Impl::best(const Request& request) {
+  const auto& seen = view(request);
+  const auto slot = seen.best(nodes, request.milli_cpus, static_cast<std::int64_t>(request.memory_bytes));
+  if (!slot) return std::nullopt;
+  const Shape shape(request, seen.fits());
+  const auto& entry = nodes.at(*slot);
+  return decide(entry, shape, best_on(context, entry.state, shape, Locality::kAll).value().devices);
 }
 
-std::vector<std::string> Cluster::Impl::fitting(const Shape& shape) const {
-  const auto rating = [this](const auto&... what) { return rate(what...); };
-  std::vector<std::pair<Score, std::size_t>> found;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (fits(entries[i], shape)) found.emplace_back(best_on(entries[i], shape, rating).score, i);
-  std::ranges::sort(found);
+std::vector<std::string> Cluster::Impl::fitting(const Request& request) {
+  const auto& seen = view(request);
   std::vector<std::string> names;
-  for (const auto& [score, position] : found) names.push_back(entries[position].node->name);
+  for (const auto slot :
+       seen.fitting(nodes, request.milli_cpus, static_cast<std::int64_t>(request.memory_bytes)))
+    names.push_back(nodes.at(slot).node->name);
   return names;
 }
 
-Answer Cluster::Impl::place_on(const std::string& node, const Shape& shape) const {
-  const auto rating = [this](const auto&... what) { return rate(what...); };
-  const auto* group = ledger.group(shape.request().group);
-  if (group != nullptr && group->node == node) return place_in_group(shape);
+Reasons Cluster::Impl::why_not(const Request& request) {
+  const auto& seen = view(request);
+  return explain(nodes, Shape(request, seen.fits()), seen.tallies(nodes, request.milli_cpus));
+}
+
+Answer Cluster::Impl::place_on(const std::string& node, const Request& request) {
+  const auto* group = ledger.group(request.group);
+  if (group != nullptr && group->node == node) return place_in_group(request);
   const auto* entry = find(node);
   if (entry == nullptr)
     return Reasons{.nodes = 0, .list = {{Dimension::kGpuCount, 0, "there is no node " + node}}};
   if (group != nullptr)
     return Reasons{.nodes = 1,
                    .list = {{Dimension::kGroup, 1, "the GPUs of its group are on " + group->node}}};
-  if (const auto found = obstacle(entry->state, entry->node->attributes, shape)) {
-    Explanation explanation(shape);
-    explanation.add({&entry->state, entry->node.get()}, *found);
-    return explanation.reasons();
-  }
-  return decide(*entry, shape, best_on(*entry, shape, rating).devices);
+  look_around();
+  const Shape shape(request, views.fits(request, context));
+  if (obstacle(entry->state, entry->node->attributes, shape) || host_obstacle(entry->state, request))
+    return explain_node(view_of(*entry), shape);
+  return decide(*entry, shape, best_on(context, entry->state, shape, Locality::kAll).value().devices);
 }
 
-Answer Cluster::Impl::place_in_group(const Shape& shape) const {
-  const auto& request = shape.request();
+Answer Cluster::Impl::place_in_group(const Request& request) const {
   const auto& group = *ledger.group(request.group);
   const auto refuse = [&](std::string why) {
     return Reasons{.nodes = 1, .list = {{Dimension::kGroup, 1, std::move(why)}}};
@@ -113,7 +81,7 @@ Answer Cluster::Impl::place_in_group(const Shape& shape) const {
   if (group.claims != request.gpus || group.share != request.share)
     return refuse("it asks for other GPUs than its group has");
   const auto* entry = find(group.node);
-  if (entry == nullptr || entry->state.cordoned)
+  if (entry == nullptr || entry->state.cordon != 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which takes no new work", group.node));
   DeviceMask devices = 0;
   for (const auto& grant : group.gpus)
@@ -121,25 +89,18 @@ Answer Cluster::Impl::place_in_group(const Shape& shape) const {
   if (std::popcount(devices) != static_cast<int>(group.gpus.size()) || (devices & ~entry->state.fit) != 0)
     return refuse(fmt::format("the GPUs of its group are on {} and not in good health", group.node));
   const auto& state = entry->state;
-  const auto pinned = pinning(state, shape, devices);
+  const Shape shape(request);
+  const auto pinned = pinning(state, request, devices);
   if (request.cpu_affinity == Wish::kRequire && pinned == 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which lacks {} CPUs near them", group.node,
                               cpus_text(request.milli_cpus)));
-  if (const auto found = host_obstacle(state, shape)) {
-    const auto text = sentence(shape, *found, {&state, entry->node.get()});
+  if (const auto found = host_obstacle(state, request)) {
+    const auto text = sentence(shape, *found, view_of(*entry));
     return refuse(fmt::format("the GPUs of its group are on {}, where {}", group.node, text));
   }
   auto decision = decide(*entry, shape, devices);
   decision.gpus = group.gpus;
   return decision;
-}
-
-Answer Cluster::Impl::explain(const Shape& shape) const {
-  Explanation explanation(shape);
-  for (const auto& entry : entries)
-    if (const auto found = obstacle(entry.state, entry.node->attributes, shape))
-      explanation.add({&entry.state, entry.node.get()}, *found);
-  return explanation.reasons();
 }
 
 }  // namespace drover::placement

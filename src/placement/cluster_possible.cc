@@ -15,7 +15,7 @@ namespace {
 NodeState empty_state(const NodeEntry& entry) {
   auto state = make_node_state(*entry.node, *entry.kind);
   state.fit = entry.kind->all;
-  state.cordoned = false;
+  state.cordon = 0;
   return state;
 }
 
@@ -31,12 +31,15 @@ std::string ask_at_most(std::int64_t most) {
 }
 
 /// Too few GPUs of what the claim asks for, read up to a dimension of its filter.
-Failure too_few_devices(const Shape& shape, const std::vector<NodeEntry>& entries, const Obstacle& obstacle) {
+Failure too_few_devices(const Shape& shape, const NodeTable& nodes, const Obstacle& obstacle) {
+  if (obstacle.which == Obstacle::kTogether)
+    return fail(ErrorKind::kInvalid, "No node has GPUs for all claims at once",
+                "ask for fewer, or for other ones", "/gpus");
   const auto claim = static_cast<std::size_t>(obstacle.which);
   std::int64_t most = 0;
-  for (const auto& entry : entries)
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot)
     most = std::max<std::int64_t>(
-        most, std::popcount(allowed_devices(*entry.kind, shape.request().gpus[claim].filter,
+        most, std::popcount(allowed_devices(*nodes.at(slot).kind, shape.request().gpus[claim].filter,
                                             shape.request().share, obstacle.dimension)));
   const auto count = shape.request().gpus[claim].count;
   const auto path = fmt::format("/gpus/{}", claim);
@@ -69,37 +72,39 @@ Failure too_few_devices(const Shape& shape, const std::vector<NodeEntry>& entrie
     default:
       break;
   }
-  return fail(
-      ErrorKind::kInvalid,
-      fmt::format("{} {} asked for together, and {}", what, are(count), has_text(most, entries.size())),
-      ask_at_most(most), path + field);
+  return fail(ErrorKind::kInvalid,
+              fmt::format("{} {} asked for together, and {}", what, are(count), has_text(most, nodes.size())),
+              ask_at_most(most), path + field);
 }
 
-Failure too_few_gpus(const Shape& shape, const std::vector<NodeEntry>& entries) {
+Failure too_few_gpus(const Shape& shape, const NodeTable& nodes) {
   std::int64_t most = 0;
-  for (const auto& entry : entries) most = std::max<std::int64_t>(most, entry.kind->count());
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot)
+    most = std::max<std::int64_t>(most, nodes.at(slot).kind->count());
   return fail(
       ErrorKind::kInvalid,
       fmt::format("{} {} asked for, but {}", gpus_text(shape.gpus()), are(shape.gpus()),
-                  has_text(most, entries.size())),
+                  has_text(most, nodes.size())),
       most == 0 ? "'drover doctor' says why no GPU was found; 'drover serve --simulate' makes simulated ones"
                 : ask_at_most(most),
       "/gpus/0/count");
 }
 
-Failure too_small_host(const Shape& shape, const std::vector<NodeEntry>& entries, Dimension dimension) {
-  const auto owner = entries.size() == 1 ? "this machine" : "the largest node";
+Failure too_small_host(const Shape& shape, const NodeTable& nodes, Dimension dimension) {
+  const auto owner = nodes.size() == 1 ? "this machine" : "the largest node";
   const auto& request = shape.request();
   if (dimension == Dimension::kCpus) {
     std::int64_t most = 0;
-    for (const auto& entry : entries) most = std::max(most, entry.state.milli_cpus);
+    for (std::size_t slot = 0; slot < nodes.size(); ++slot)
+      most = std::max(most, nodes.at(slot).state.milli_cpus);
     return fail(ErrorKind::kInvalid,
                 fmt::format("{} CPUs are asked for, but {} has {}", cpus_text(request.milli_cpus), owner,
                             cpus_text(most)),
                 "ask for fewer", "/milli_cpus");
   }
   std::uint64_t most = 0;
-  for (const auto& entry : entries) most = std::max(most, entry.node->memory_bytes);
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot)
+    most = std::max(most, nodes.at(slot).node->memory_bytes);
   return fail(ErrorKind::kInvalid,
               fmt::format("{} of memory are asked for, but {} has {}", format_bytes(request.memory_bytes),
                           owner, format_bytes(most)),
@@ -128,13 +133,15 @@ std::string path_of(const Obstacle& obstacle) {
 }  // namespace
 
 Status Cluster::Impl::possible(const Shape& shape) const {
-  if (entries.empty()) return fail(ErrorKind::kInvalid, "There are no nodes");
+  if (nodes.size() == 0) return fail(ErrorKind::kInvalid, "There are no nodes");
   std::optional<Obstacle> furthest;
   const NodeEntry* node = nullptr;
   NodeState furthest_state;
-  for (const auto& entry : entries) {
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
+    const auto& entry = nodes.at(slot);
     auto state = empty_state(entry);
-    const auto found = obstacle(state, entry.node->attributes, shape);
+    auto found = obstacle(state, entry.node->attributes, shape);
+    if (!found) found = host_obstacle(state, shape.request());
     if (!found) return {};
     if (furthest && *found <= *furthest) continue;
     furthest = found;
@@ -143,22 +150,22 @@ Status Cluster::Impl::possible(const Shape& shape) const {
   }
   switch (furthest->dimension) {
     case Dimension::kGpuCount:
-      return too_few_gpus(shape, entries);
+      return too_few_gpus(shape, nodes);
     case Dimension::kModel:
     case Dimension::kGpuMemory:
     case Dimension::kComputeCapability:
     case Dimension::kEcc:
     case Dimension::kDriver:
-      return too_few_devices(shape, entries, *furthest);
+      return too_few_devices(shape, nodes, *furthest);
     case Dimension::kCpus:
     case Dimension::kMemory:
-      return too_small_host(shape, entries, furthest->dimension);
+      return too_small_host(shape, nodes, furthest->dimension);
     default:
-      return fail(ErrorKind::kInvalid,
-                  fmt::format("No node could hold this: {} {}",
-                              entries.size() == 1 ? "this machine" : node->node->name,
-                              clause(shape, *furthest, {&furthest_state, node->node.get()}, true)),
-                  "", path_of(*furthest));
+      return fail(
+          ErrorKind::kInvalid,
+          fmt::format("No node could hold this: {} {}", nodes.size() == 1 ? "this machine" : node->node->name,
+                      clause(shape, *furthest, {furthest_state, *node->node}, true)),
+          "", path_of(*furthest));
   }
 }
 

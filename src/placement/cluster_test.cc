@@ -99,7 +99,7 @@ TEST(Cluster, CountsSharesByMemoryExactly) {
   EXPECT_EQ(placed(cluster, "1", request).gpus, (std::vector<Grant>{{"a-0", 375, 6 * kGiB}}));
   EXPECT_EQ(placed(cluster, "2", request).gpus, (std::vector<Grant>{{"a-0", 375, 6 * kGiB}}));
   EXPECT_THAT(why(cluster, request),
-              ElementsAre("6 GiB of a GPU's memory is wanted and at most 4 GiB of one is left"));
+              ElementsAre("6 GiB of a GPU's memory are wanted and at most 4 GiB of one are left"));
   request.share.memory_bytes = 4 * kGiB;
   EXPECT_EQ(placed(cluster, "3", request).gpus, (std::vector<Grant>{{"a-0", 250, 4 * kGiB}}));
   EXPECT_FALSE(why(cluster, gpus(1)).empty());

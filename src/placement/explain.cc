@@ -6,30 +6,31 @@
 namespace drover::placement {
 namespace {
 
-constexpr std::size_t kMostNotes = 4;  ///< different reasons to cordon, told apart
+/// Nodes that are cordoned for different reasons may share a tally: then none is named.
+bool same_words(const NodeTable& nodes, const Tally& tally) {
+  const auto& words = nodes.at(tally.first).node->cordoned;
+  for (auto slot = tally.first + 1; slot < nodes.size(); ++slot) {
+    const auto& entry = nodes.at(slot);
+    if (entry.state.cordon == tally.obstacle.variant && entry.node->cordoned != words) return false;
+  }
+  return true;
+}
+
+Reason reason_of(const NodeTable& nodes, const Shape& shape, const Tally& tally) {
+  const auto dimension = tally.obstacle.dimension;
+  if (dimension == Dimension::kCordon && !same_words(nodes, tally))
+    return {dimension, tally.nodes, "is cordoned"};
+  return {dimension, tally.nodes,
+          clause(shape, tally.obstacle, view_of(nodes.at(tally.first)), tally.nodes == 1)};
+}
 
 }  // namespace
 
-void Explanation::add(const NodeView& view, const Obstacle& obstacle) {
-  ++nodes_;
-  // Nodes of one clause are counted together; what only one node has is added to the text in the end.
-  Key key{obstacle, clause(shape_, obstacle, view, false)};
-  if (!tallies_.contains(key)) {
-    const auto same =
-        std::ranges::count_if(tallies_, [&](const auto& entry) { return entry.first.obstacle == obstacle; });
-    if (static_cast<std::size_t>(same) >= kMostNotes) key.note.clear();
-  }
-  auto& tally = tallies_[key];
-  if (tally.nodes++ == 0) tally.first = view;
-}
-
-Reasons Explanation::reasons() const {
-  if (nodes_ == 1) return about_one_node();
-  Reasons reasons{.nodes = nodes_};
-  if (nodes_ == 0) reasons.list.push_back({Dimension::kGpuCount, 0, "there are no nodes"});
-  for (const auto& [key, tally] : tallies_)
-    reasons.list.push_back(
-        {key.obstacle.dimension, tally.nodes, clause(shape_, key.obstacle, tally.first, tally.nodes == 1)});
+Reasons explain(const NodeTable& nodes, const Shape& shape, const std::vector<Tally>& tallies) {
+  if (nodes.size() == 1) return explain_node(view_of(nodes.at(0)), shape);
+  Reasons reasons{.nodes = static_cast<int>(nodes.size())};
+  if (nodes.size() == 0) reasons.list.push_back({Dimension::kGpuCount, 0, "there are no nodes"});
+  for (const auto& tally : tallies) reasons.list.push_back(reason_of(nodes, shape, tally));
   // What most nodes lack comes first, and what only a person can change last.
   std::ranges::sort(reasons.list, {}, [](const Reason& reason) {
     return std::tuple(reason.dimension == Dimension::kCordon, -reason.nodes, reason.dimension, reason.text);
@@ -37,18 +38,19 @@ Reasons Explanation::reasons() const {
   return reasons;
 }
 
-Reasons Explanation::about_one_node() const {
-  const auto view = tallies_.begin()->second.first;
+Reasons explain_node(const NodeView& view, const Shape& shape) {
   Reasons reasons{.nodes = 1};
-  const auto add = [&](const Obstacle& obstacle) {
-    reasons.list.push_back({obstacle.dimension, 1, sentence(shape_, obstacle, view)});
+  const auto add = [&](const std::optional<Obstacle>& obstacle) {
+    if (obstacle) reasons.list.push_back({obstacle->dimension, 1, sentence(shape, *obstacle, view)});
+    return obstacle.has_value();
   };
-  if (view.state->cordoned) add({Dimension::kCordon, 0});
-  if (const auto found = attribute_obstacle(view.node->attributes, shape_)) add(*found);
-  if (const auto found = device_obstacle(*view.state, shape_)) add(*found);
-  const auto& request = shape_.request();
-  if (view.state->free_milli_cpus < request.milli_cpus) add({Dimension::kCpus, 0});
-  if (view.state->free_memory < static_cast<std::int64_t>(request.memory_bytes)) add({Dimension::kMemory, 0});
+  if (view.state.cordon != 0) add(Obstacle{Dimension::kCordon, 0, view.state.cordon});
+  add(attribute_obstacle(view.node.attributes, shape));
+  add(room_obstacle(view.state, shape)) || add(set_obstacle(view.state, shape));
+  const auto& request = shape.request();
+  if (view.state.free_milli_cpus < request.milli_cpus) add(Obstacle{Dimension::kCpus});
+  if (view.state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
+    add(Obstacle{Dimension::kMemory});
   return reasons;
 }
 

@@ -11,13 +11,42 @@
 namespace drover::placement {
 namespace {
 
-const DeviceClaim& claim_of(const Shape& shape, const Obstacle& obstacle) {
-  return shape.request().gpus[static_cast<std::size_t>(obstacle.which)];
+std::string free_gpus_text(int count) {
+  return fmt::format("{} free GPU{}", count, count == 1 ? "" : "s");
 }
 
-/// "model A100", "40 GiB": what the filter says of this dimension.
-std::string filter_text(const DeviceClaim& claim, const Share& share, Dimension dimension) {
-  const auto& filter = claim.filter;
+/// What is short: devices of one claim, or of all together.
+struct Wanted {
+  int count = 0;
+  DeviceFilter filter;     ///< says nothing when it is about all together
+  DeviceMask allowed = 0;  ///< on this kind, whatever is free
+  std::string of_model;    ///< " of model A100", where the claim names one
+};
+
+Wanted wanted_of(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
+  const auto& fit = shape.on(*state.kind);
+  if (obstacle.which == Obstacle::kTogether) return {shape.gpus(), {}, fit.allowed, ""};
+  const auto which = static_cast<std::size_t>(obstacle.which);
+  const auto& claim = shape.request().gpus[which];
+  const auto& models = claim.filter.models;
+  return {claim.count, claim.filter, fit.claims[which].allowed,
+          models.empty() ? "" : " of model " + or_text(models)};
+}
+
+/// Two amounts that differ are never written the same.
+struct TwoAmounts {
+  std::string wanted;
+  std::string has;
+};
+TwoAmounts in_bytes(std::uint64_t wanted, std::int64_t has) {
+  const auto rest = static_cast<std::uint64_t>(std::max<std::int64_t>(has, 0));
+  if (format_bytes(wanted) != format_bytes(rest) || wanted == rest)
+    return {format_bytes(wanted), format_bytes(rest)};
+  return {fmt::format("{} B", wanted), fmt::format("{} B", rest)};
+}
+
+/// "model A100", "GPU with 40 GiB": what the filter says of this dimension.
+std::string filter_text(const DeviceFilter& filter, const Share& share, Dimension dimension) {
   switch (dimension) {
     case Dimension::kModel:
       return "model " + or_text(filter.models);
@@ -26,42 +55,28 @@ std::string filter_text(const DeviceClaim& claim, const Share& share, Dimension 
     case Dimension::kComputeCapability:
       return fmt::format("GPU of compute capability {}.{}", filter.min_compute_capability->major,
                          filter.min_compute_capability->minor);
-    case Dimension::kEcc:
-      return *filter.ecc ? "GPU with ECC" : "GPU without ECC";
     default:
-      return "GPU";
+      return *filter.ecc ? "GPU with ECC" : "GPU without ECC";
   }
 }
 
-/// " of model A100" where the claim names one.
-std::string of_model(const DeviceClaim& claim) {
-  return claim.filter.models.empty() ? "" : " of model " + or_text(claim.filter.models);
-}
-
-int allowed_count(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
-  return std::popcount(allowed_devices(*state.kind, claim_of(shape, obstacle).filter, shape.request().share,
-                                       obstacle.dimension));
-}
-
-/// Of the claim's devices, how many could be taken.
-int roomy_count(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
-  const auto& claims = shape.on(*state.kind).claims;
-  return std::popcount(claims[static_cast<std::size_t>(obstacle.which)].allowed &
-                       devices_with_room(state, shape));
-}
-
-std::string has_filter(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
-  const auto& claim = claim_of(shape, obstacle);
-  const auto text = filter_text(claim, shape.request().share, obstacle.dimension);
-  const auto count = allowed_count(shape, obstacle, state);
-  if (count == 0) return "has no " + text;
-  return fmt::format("has too few: {} × {} wanted", claim.count, text);
+std::string filter_clause(const Shape& shape, const Obstacle& obstacle, const NodeView& view, bool alone) {
+  if (obstacle.which == Obstacle::kTogether) return "lacks GPUs for all claims at once";
+  const auto wanted = wanted_of(shape, obstacle, view.state);
+  const auto& driver = view.state.kind->driver;
+  if (obstacle.dimension == Dimension::kDriver)
+    return fmt::format("lacks driver {} or newer{}", wanted.filter.min_driver,
+                       alone && !driver.empty() ? " (has " + driver + ")" : "");
+  const auto text = filter_text(wanted.filter, shape.request().share, obstacle.dimension);
+  if (obstacle.variant == 0) return "has no " + text;
+  return fmt::format("has fewer than {} × {}", wanted.count, text);
 }
 
 /// "2 across sockets": the set that the node would give without the minimum.
 std::string best_without_minimum(const Shape& shape, const NodeState& state) {
   const auto& wiring = state.kind->wiring;
-  const auto chosen = choose(wiring, device_wish(state, shape, Dimension::kFreeGpus));
+  const auto chosen =
+      choose(wiring, device_wish(state, shape, devices_with_room(state, shape), Dimension::kFreeGpus));
   if (!chosen) return "";
   gpu::Link worst{1 << 20, gpu::PcieLevel::kSameDevice};
   for (auto rest = *chosen; rest != 0; rest &= rest - 1)
@@ -73,59 +88,70 @@ std::string best_without_minimum(const Shape& shape, const NodeState& state) {
   return fmt::format("{} {}", std::popcount(*chosen), link_text(worst));
 }
 
-std::string free_devices_clause(const Shape& shape, const Obstacle& obstacle, const NodeState& state,
-                                bool only_node) {
-  const auto& claim = claim_of(shape, obstacle);
-  const auto& share = shape.request().share;
-  const auto has = only_node ? fmt::format(" (has {})", roomy_count(shape, obstacle, state)) : "";
+std::string amount_text(const Share& share) {
+  return share.memory_bytes > 0 ? format_bytes(share.memory_bytes) : milli_text(share.milli);
+}
+
+std::string room_clause(const Shape& shape, const Obstacle& obstacle, const NodeState& state, bool alone) {
+  const auto wanted = wanted_of(shape, obstacle, state);
+  const auto roomy = std::popcount(wanted.allowed & devices_with_room(state, shape));
+  const auto has = alone && obstacle.which != Obstacle::kTogether ? fmt::format(" (has {})", roomy) : "";
   if (obstacle.dimension == Dimension::kUnfit)
-    return fmt::format("lacks {}{} in good health", gpus_text(claim.count), of_model(claim));
-  if (shape.whole())
-    return fmt::format("lacks {} free GPU{}{}{}", claim.count, claim.count == 1 ? "" : "s", of_model(claim),
-                       has);
-  if (claim.count == 1)
-    return fmt::format("has no GPU{} with {} left", of_model(claim),
-                       share.memory_bytes > 0 ? format_bytes(share.memory_bytes) : milli_text(share.milli));
-  return fmt::format("lacks {}{} with {} left{}", gpus_text(claim.count), of_model(claim),
-                     share.memory_bytes > 0 ? format_bytes(share.memory_bytes) : milli_text(share.milli),
-                     has);
+    return fmt::format("lacks {}{} in good health", gpus_text(wanted.count), wanted.of_model);
+  if (shape.whole()) return fmt::format("lacks {}{}{}", free_gpus_text(wanted.count), wanted.of_model, has);
+  const auto amount = amount_text(shape.request().share);
+  if (wanted.count == 1) return fmt::format("has no GPU{} with {} left", wanted.of_model, amount);
+  return fmt::format("lacks {}{} with {} left{}", gpus_text(wanted.count), wanted.of_model, amount, has);
 }
 
-/// A share is wanted of one GPU: how much the one with most has left.
-std::string most_left(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
-  const auto& claims = shape.on(*state.kind).claims;
-  const auto allowed = claims[static_cast<std::size_t>(obstacle.which)].allowed & state.fit;
-  DeviceState most{.free_milli = 0};
-  for (auto rest = allowed; rest != 0; rest &= rest - 1) {
-    const auto& device = state.devices[static_cast<std::size_t>(std::countr_zero(rest))];
-    most.free_milli = std::max(most.free_milli, device.free_milli);
-    most.free_memory = std::max(most.free_memory, device.free_memory);
+/// How large the share of one device could be, when it is asked for by thousandths, or by bytes.
+std::int64_t most_milli(const DeviceState& device, const DeviceKind& kind) {
+  if (kind.memory_bytes == 0) return device.free_milli;
+  __extension__ using Wide = __int128;
+  const auto by_memory =
+      ((Wide{device.free_memory} + 1) * 1000 - 1) / static_cast<std::int64_t>(kind.memory_bytes);
+  return static_cast<std::int64_t>(std::min<Wide>(device.free_milli, by_memory));
+}
+std::int64_t most_memory(const DeviceState& device, const DeviceKind& kind) {
+  __extension__ using Wide = __int128;
+  const auto by_milli =
+      ((Wide{device.free_milli} + 1) * static_cast<std::int64_t>(kind.memory_bytes) - 1) / 1000;
+  return static_cast<std::int64_t>(std::min<Wide>(device.free_memory, by_milli));
+}
+
+/// "0.5 of a GPU is wanted and at most 0.3 of one is left".
+std::string share_sentence(const Share& share, DeviceMask allowed, const NodeState& state) {
+  std::int64_t most = 0;
+  for (auto rest = allowed & state.fit; rest != 0; rest &= rest - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(rest));
+    const auto& device = state.devices[i];
+    const auto& kind = state.kind->devices[i];
+    most = std::max(most, share.memory_bytes > 0 ? most_memory(device, kind) : most_milli(device, kind));
   }
-  return shape.request().share.memory_bytes > 0 ? format_bytes(static_cast<std::uint64_t>(most.free_memory))
-                                                : milli_text(most.free_milli);
+  if (share.memory_bytes == 0)
+    return fmt::format("{} of a GPU is wanted and at most {} of one is left", milli_text(share.milli),
+                       milli_text(most));
+  const auto [wanted, has] = in_bytes(share.memory_bytes, most);
+  return fmt::format("{} of a GPU's memory are wanted and at most {} of one are left", wanted, has);
 }
 
-std::string free_devices_sentence(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
-  const auto& claim = claim_of(shape, obstacle);
+std::string room_sentence(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
+  const auto wanted = wanted_of(shape, obstacle, state);
   const auto& share = shape.request().share;
-  const auto roomy = roomy_count(shape, obstacle, state);
-  const auto all =
-      std::popcount(shape.on(*state.kind).claims[static_cast<std::size_t>(obstacle.which)].allowed);
-  const auto unfit =
-      std::popcount(shape.on(*state.kind).claims[static_cast<std::size_t>(obstacle.which)].allowed &
-                    state.idle & ~state.fit);
-  std::string text;
+  const auto roomy = std::popcount(wanted.allowed & devices_with_room(state, shape));
+  const auto all = std::popcount(wanted.allowed);
+  const auto unfit = std::popcount(wanted.allowed & state.idle & ~state.fit);
+  const auto rest = unfit > 0 ? fmt::format(", {} unfit", unfit) : "";
+  if (obstacle.which == Obstacle::kTogether)
+    return fmt::format("{} are wanted and {} of {} {} {}, too few for all claims at once{}",
+                       gpus_text(wanted.count), roomy, all, are(roomy),
+                       shape.whole() ? "free" : "free enough", rest);
   if (shape.whole())
-    text = fmt::format("{}{} {} wanted and {} of {} {} free", gpus_text(claim.count), of_model(claim),
-                       are(claim.count), roomy, all, are(roomy));
-  else if (claim.count == 1)
-    text = fmt::format("{} is wanted and at most {} of one is left", share_text(share),
-                       most_left(shape, obstacle, state));
-  else
-    text = fmt::format("{} of {} GPUs are wanted and {} of {} {} so much left", share_text(share),
-                       claim.count, roomy, all, roomy == 1 ? "has" : "have");
-  if (unfit > 0) text += fmt::format(", {} unfit", unfit);
-  return text;
+    return fmt::format("{}{} {} wanted and {} of {} {} free{}", gpus_text(wanted.count), wanted.of_model,
+                       are(wanted.count), roomy, all, are(roomy), rest);
+  if (wanted.count == 1) return share_sentence(share, wanted.allowed, state) + rest;
+  return fmt::format("{}{} with {} left are wanted and {} of {} {} so much{}", gpus_text(wanted.count),
+                     wanted.of_model, amount_text(share), roomy, all, roomy == 1 ? "has" : "have", rest);
 }
 
 std::string attribute_text(const Shape& shape, const Obstacle& obstacle) {
@@ -133,45 +159,35 @@ std::string attribute_text(const Shape& shape, const Obstacle& obstacle) {
   return constraint.name + " " + or_text(constraint.any_of);
 }
 
-std::uint64_t bytes(std::int64_t amount) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(amount, 0));
-}
-
-std::string free_gpus_text(int count) {
-  return fmt::format("{} free GPU{}", count, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
-std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView& view, bool only_node) {
+std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView& view, bool alone) {
   const auto& request = shape.request();
-  const auto& state = *view.state;
-  const auto detail = [&](const std::string& text) { return only_node ? " (" + text + ")" : ""; };
+  const auto& state = view.state;
+  const auto detail = [&](const std::string& text) { return alone ? " (" + text + ")" : ""; };
   switch (obstacle.dimension) {
     case Dimension::kCordon:
-      return "is cordoned" + (view.node->cordoned.empty() ? "" : " (" + view.node->cordoned + ")");
+      return "is cordoned" + (view.node.cordoned.empty() ? "" : " (" + view.node.cordoned + ")");
     case Dimension::kAttribute:
       return "lacks " + attribute_text(shape, obstacle);
     case Dimension::kGpuCount:
       if (state.kind->count() == 0) return "has no GPU";
       return fmt::format("has fewer than {}{}", gpus_text(shape.gpus()),
                          detail("has " + std::to_string(state.kind->count())));
-    case Dimension::kDriver:
-      return fmt::format("lacks driver {} or newer{}", claim_of(shape, obstacle).filter.min_driver,
-                         state.kind->driver.empty() ? "" : detail("has " + state.kind->driver));
     case Dimension::kModel:
     case Dimension::kGpuMemory:
     case Dimension::kComputeCapability:
     case Dimension::kEcc:
-      return has_filter(shape, obstacle, state);
+    case Dimension::kDriver:
+      return filter_clause(shape, obstacle, view, alone);
     case Dimension::kUnfit:
     case Dimension::kFreeGpus:
     case Dimension::kShare:
-      return free_devices_clause(shape, obstacle, state, only_node);
+      return room_clause(shape, obstacle, state, alone);
     case Dimension::kInterconnect:
       return fmt::format("lacks {} {}{}", free_gpus_text(shape.gpus()),
                          interconnect_text(request.interconnect),
-                         only_node ? detail("has " + best_without_minimum(shape, state)) : "");
+                         alone ? detail("has " + best_without_minimum(shape, state)) : "");
     case Dimension::kDifferentModels:
       return fmt::format("lacks {} of different models", free_gpus_text(shape.gpus()));
     case Dimension::kCpuAffinity:
@@ -182,8 +198,9 @@ std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView&
       return fmt::format("lacks {} free CPUs{}", cpus_text(request.milli_cpus),
                          detail("has " + cpus_text(std::max<std::int64_t>(0, state.free_milli_cpus))));
     case Dimension::kMemory:
-      return fmt::format("lacks {} of free memory{}", format_bytes(request.memory_bytes),
-                         detail("has " + format_bytes(bytes(state.free_memory))));
+      return fmt::format("lacks {} of free memory{}",
+                         in_bytes(request.memory_bytes, state.free_memory).wanted,
+                         detail("has " + in_bytes(request.memory_bytes, state.free_memory).has));
     default:
       return "has no room";
   }
@@ -191,12 +208,12 @@ std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView&
 
 std::string sentence(const Shape& shape, const Obstacle& obstacle, const NodeView& view) {
   const auto& request = shape.request();
-  const auto& state = *view.state;
+  const auto& state = view.state;
   switch (obstacle.dimension) {
     case Dimension::kUnfit:
     case Dimension::kFreeGpus:
     case Dimension::kShare:
-      return free_devices_sentence(shape, obstacle, state);
+      return room_sentence(shape, obstacle, state);
     case Dimension::kGpuCount:
       return fmt::format("{} {} wanted and the machine has {}", gpus_text(shape.gpus()), are(shape.gpus()),
                          state.kind->count() == 0 ? "none" : std::to_string(state.kind->count()));
@@ -205,8 +222,10 @@ std::string sentence(const Shape& shape, const Obstacle& obstacle, const NodeVie
                          cpus_text(std::max<std::int64_t>(0, state.free_milli_cpus)),
                          cpus_text(state.milli_cpus));
     case Dimension::kMemory:
-      return fmt::format("{} of memory are wanted and {} of {} are free", format_bytes(request.memory_bytes),
-                         format_bytes(bytes(state.free_memory)), format_bytes(bytes(state.memory_bytes)));
+      return fmt::format("{} of memory are wanted and {} of {} are free",
+                         in_bytes(request.memory_bytes, state.free_memory).wanted,
+                         in_bytes(request.memory_bytes, state.free_memory).has,
+                         format_bytes(static_cast<std::uint64_t>(state.memory_bytes)));
     default:
       return "the machine " + clause(shape, obstacle, view, true);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 
 #include "placement/filter.h"
 
@@ -30,19 +29,24 @@ std::vector<ClaimMask> claims_up_to(const Request& request, const NodeKind& kind
   return claims;
 }
 
-/// The first claim that finds too few devices alone, or the last one when only all together find too few.
+/// The first claim that finds too few devices alone; Obstacle::kTogether when only all together find too few.
 std::optional<int> short_claim(const std::vector<ClaimMask>& claims, DeviceMask available) {
   for (std::size_t i = 0; i < claims.size(); ++i)
     if (std::popcount(claims[i].allowed & available) < claims[i].count) return static_cast<int>(i);
   if (serves(claims, available)) return std::nullopt;
-  return static_cast<int>(claims.size()) - 1;
+  return Obstacle::kTogether;
 }
 
 std::optional<Obstacle> never_on(const Request& request, const NodeKind& kind, int gpus) {
-  if (kind.count() < gpus) return Obstacle{Dimension::kGpuCount, 0};
-  for (const auto dimension : kFilterDimensions)
-    if (const auto claim = short_claim(claims_up_to(request, kind, dimension), kind.all))
-      return Obstacle{dimension, *claim};
+  if (kind.count() < gpus) return Obstacle{Dimension::kGpuCount, 0, kind.count() > 0};
+  for (const auto dimension : kFilterDimensions) {
+    const auto claims = claims_up_to(request, kind, dimension);
+    if (const auto claim = short_claim(claims, kind.all)) {
+      const bool some =
+          *claim == Obstacle::kTogether || claims[static_cast<std::size_t>(*claim)].allowed != 0;
+      return Obstacle{dimension, *claim, some};
+    }
+  }
   return std::nullopt;
 }
 
@@ -75,14 +79,16 @@ bool plain(const Request& request) {
 
 }  // namespace
 
-Shape::Shape(const Request& request) : request_(request), gpus_(request.gpu_count()) {}
-
-const KindFit& Shape::on(const NodeKind& kind) const {
+const KindFit& KindFits::on(const NodeKind& kind) {
   const auto id = static_cast<std::size_t>(kind.id);
   if (id >= fits_.size()) fits_.resize(id + 1);
-  if (!fits_[id]) fits_[id] = std::make_unique<const KindFit>(make_kind_fit(request_, kind, gpus_));
+  if (!fits_[id])
+    fits_[id] = std::make_shared<const KindFit>(make_kind_fit(request_, kind, request_.gpu_count()));
   return *fits_[id];
 }
+
+Shape::Shape(const Request& request, std::shared_ptr<KindFits> fits)
+    : request_(request), gpus_(request.gpu_count()), fits_(std::move(fits)) {}
 
 bool serves(const std::vector<ClaimMask>& claims, DeviceMask available) {
   for (unsigned set = 1; set < 1U << claims.size(); ++set) {
@@ -118,14 +124,12 @@ std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const S
   return std::nullopt;
 }
 
-DeviceWish device_wish(const NodeState& state, const Shape& shape, Dimension up_to) {
+DeviceWish device_wish(const NodeState& state, const Shape& shape, DeviceMask room, Dimension up_to) {
   const auto& request = shape.request();
   const auto& fit = shape.on(*state.kind);
-  const auto room = devices_with_room(state, shape);
   DeviceWish wish{.claims = fit.claims, .free = state.whole() | room};
-  auto allowed = room;
-  if (up_to >= Dimension::kNic && request.nic == Wish::kRequire) allowed &= state.kind->near_nic;
-  for (auto& claim : wish.claims) claim.allowed &= allowed;
+  if (up_to >= Dimension::kNic && request.nic == Wish::kRequire) room &= state.kind->near_nic;
+  for (auto& claim : wish.claims) claim.allowed &= room;
   if (up_to >= Dimension::kInterconnect) wish.minimum = request.interconnect;
   if (up_to >= Dimension::kDifferentModels) wish.exclusive = fit.exclusive;
   if (up_to >= Dimension::kCpuAffinity) wish.cpu_affinity = request.cpu_affinity;
@@ -134,61 +138,54 @@ DeviceWish device_wish(const NodeState& state, const Shape& shape, Dimension up_
   return wish;
 }
 
-std::optional<Obstacle> device_obstacle(const NodeState& state, const Shape& shape) {
+std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape) {
+  if (shape.gpus() == 0) return std::nullopt;
   const auto& fit = shape.on(*state.kind);
   if (fit.never) return fit.never;
-  if (shape.gpus() == 0) return std::nullopt;
-  if (const auto claim = short_claim(fit.claims, state.fit)) return Obstacle{Dimension::kUnfit, *claim};
-  if (const auto claim = short_claim(fit.claims, devices_with_room(state, shape)))
-    return Obstacle{shape.whole() ? Dimension::kFreeGpus : Dimension::kShare, *claim};
-  if (plain(shape.request()) || choose(state.kind->wiring, device_wish(state, shape))) return std::nullopt;
+  const auto claim = short_claim(fit.claims, devices_with_room(state, shape));
+  if (!claim) return std::nullopt;
+  if (const auto unfit = short_claim(fit.claims, state.fit)) return Obstacle{Dimension::kUnfit, *unfit};
+  return Obstacle{shape.whole() ? Dimension::kFreeGpus : Dimension::kShare, *claim};
+}
+
+std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape) {
+  if (shape.gpus() == 0 || plain(shape.request())) return std::nullopt;
+  const auto room = devices_with_room(state, shape);
+  const auto possible = [&](Dimension up_to) {
+    return choose(state.kind->wiring, device_wish(state, shape, room, up_to)).has_value();
+  };
+  if (possible(Dimension::kNic)) return std::nullopt;
   for (const auto dimension :
        {Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kCpuAffinity})
-    if (!choose(state.kind->wiring, device_wish(state, shape, dimension))) return Obstacle{dimension, 0};
-  return Obstacle{Dimension::kNic, 0};
+    if (!possible(dimension)) return Obstacle{dimension};
+  return Obstacle{Dimension::kNic};
 }
 
 std::optional<Obstacle> obstacle(const NodeState& state, const Attributes& attributes, const Shape& shape) {
-  if (state.cordoned) return Obstacle{Dimension::kCordon, 0};
+  if (state.cordon != 0) return Obstacle{Dimension::kCordon, 0, state.cordon};
   if (const auto found = attribute_obstacle(attributes, shape)) return found;
-  if (const auto found = device_obstacle(state, shape)) return found;
-  return host_obstacle(state, shape);
+  if (const auto found = room_obstacle(state, shape)) return found;
+  return set_obstacle(state, shape);
 }
 
-std::optional<Obstacle> host_obstacle(const NodeState& state, const Shape& shape) {
-  const auto& request = shape.request();
-  if (state.free_milli_cpus < request.milli_cpus) return Obstacle{Dimension::kCpus, 0};
+std::optional<Obstacle> host_obstacle(const NodeState& state, const Request& request) {
+  if (state.free_milli_cpus < request.milli_cpus) return Obstacle{Dimension::kCpus};
   if (state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
-    return Obstacle{Dimension::kMemory, 0};
+    return Obstacle{Dimension::kMemory};
   return std::nullopt;
 }
 
-boost::container::small_vector<DeviceMask, 8> candidates(const NodeState& state, const Shape& shape) {
-  boost::container::small_vector<DeviceMask, 8> sets;
-  if (shape.gpus() == 0) {
-    sets.push_back(0);
-    return sets;
-  }
-  auto wish = device_wish(state, shape);
-  if (shape.whole() || shape.gpus() > 1) {
-    if (const auto chosen = choose(state.kind->wiring, wish)) sets.push_back(*chosen);
-    return sets;
-  }
-  std::map<std::tuple<std::int32_t, std::int64_t>, DeviceMask> fillings;
-  for (auto rest = wish.claims.front().allowed; rest != 0; rest &= rest - 1) {
-    const auto index = std::countr_zero(rest);
-    const auto& device = state.devices[static_cast<std::size_t>(index)];
-    fillings[{device.free_milli, device.free_memory}] |= device_bit(index);
-  }
-  for (const auto& [filling, devices] : fillings) {
-    wish.claims.front().allowed = devices;
-    if (const auto chosen = choose(state.kind->wiring, wish)) sets.push_back(*chosen);
-  }
-  return sets;
+NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices) {
+  auto state = before;
+  const auto& request = shape.request();
+  for (auto rest = devices; rest != 0; rest &= rest - 1)
+    take(state, shape.on(*before.kind).parts[static_cast<std::size_t>(std::countr_zero(rest))]);
+  take(state, pinning(before, request, devices), request.milli_cpus,
+       static_cast<std::int64_t>(request.memory_bytes));
+  return state;
 }
 
-NumaMask pinning(const NodeState& state, const Shape& shape, DeviceMask devices) {
-  const auto& request = shape.request();
+NumaMask pinning(const NodeState& state, const Request& request, DeviceMask devices) {
   if (devices == 0 || request.cpu_affinity == Wish::kNone) return 0;
   const auto numa = numa_of(state.kind->wiring, devices);
   return cpus_suffice(state, request.milli_cpus).test(numa) ? numa : NumaMask{0};

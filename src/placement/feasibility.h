@@ -1,9 +1,9 @@
 #pragma once
 
-// Whether a request fits on a node, what keeps it off, and which devices it could get there. Pure.
+// Whether a request fits on a node, and what keeps it off. Pure.
 // The order in which conditions are looked at is the order of Dimension: decision.h.
 
-#include <boost/container/small_vector.hpp>
+#include <compare>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,9 +19,12 @@ namespace drover::placement {
 
 /// What keeps a request off a node.
 struct Obstacle {
+  static constexpr int kTogether = -1;
+
   Dimension dimension{};
-  int which =
-      0;  ///< the claim or the attribute, by its place in the request; where several are short, the first
+  int which = 0;    ///< the claim or the attribute, by its place in the request; of several, the first
+                    ///< kTogether: each claim finds enough devices, but not all claims at once
+  int variant = 0;  ///< tells apart what is said differently: why it is cordoned; 1: there are some, but few
 
   auto operator<=>(const Obstacle&) const = default;
 };
@@ -35,21 +38,34 @@ struct KindFit {
   std::optional<Obstacle> never;      ///< no node of this kind can hold it
 };
 
-/// A request made ready for many nodes.
+/// A request on every kind of node. Not thread safe: on() makes what is asked for first.
+class KindFits {
+ public:
+  explicit KindFits(Request request) : request_(std::move(request)) {}
+  /// Stays valid.
+  const KindFit& on(const NodeKind& kind);
+
+ private:
+  Request request_;
+  std::vector<std::shared_ptr<const KindFit>> fits_;  ///< by NodeKind::id
+};
+
+/// A request made ready for many nodes. Copies share what is known of kinds.
 class Shape {
  public:
-  explicit Shape(const Request& request);
+  explicit Shape(const Request& request) : Shape(request, std::make_shared<KindFits>(request)) {}
+  /// `fits` is of a request that differs in nothing but CPUs and memory.
+  Shape(const Request& request, std::shared_ptr<KindFits> fits);
 
   const Request& request() const { return request_; }
   int gpus() const { return gpus_; }
   bool whole() const { return request_.share.whole(); }
-  /// Made at the first call for a kind; stays valid.
-  const KindFit& on(const NodeKind& kind) const;
+  const KindFit& on(const NodeKind& kind) const { return fits_->on(kind); }
 
  private:
   Request request_;
   int gpus_;
-  mutable std::vector<std::unique_ptr<const KindFit>> fits_;  ///< by NodeKind::id
+  std::shared_ptr<KindFits> fits_;
 };
 
 /// As many devices as the claims ask for can be handed out to them, out of `available`.
@@ -60,22 +76,25 @@ DeviceMask devices_with_room(const NodeState& state, const Shape& shape);
 
 using Attributes = std::map<std::string, std::vector<std::string>>;
 
-/// The first condition that is not met; none when the request fits. Groups are the ledger's business.
+/// The first condition that is not met, CPUs and memory left out. Groups are the ledger's business.
 std::optional<Obstacle> obstacle(const NodeState& state, const Attributes& attributes, const Shape& shape);
-/// Only what is about devices.
-std::optional<Obstacle> device_obstacle(const NodeState& state, const Shape& shape);
+/// Its parts, in order: attributes; too few devices, or too few with room; conditions on sets of devices,
+/// where there are enough with room.
 std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const Shape& shape);
-/// Only CPUs and memory.
-std::optional<Obstacle> host_obstacle(const NodeState& state, const Shape& shape);
+std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape);
+std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape);
+/// Of CPUs and memory, near GPUs or not.
+std::optional<Obstacle> host_obstacle(const NodeState& state, const Request& request);
 
-/// How far the conditions on a set of devices are looked at, for telling which one fails.
-DeviceWish device_wish(const NodeState& state, const Shape& shape, Dimension up_to = Dimension::kNic);
+/// What choose() is asked for, of the devices in `room`. Conditions on sets are read up to a dimension, for
+/// telling which one fails.
+DeviceWish device_wish(const NodeState& state, const Shape& shape, DeviceMask room,
+                       Dimension up_to = Dimension::kNic);
 
-/// Sets of devices worth a comparison, on a node where the request fits. One set, the best by
-/// device_choice.h, but for a share of a single GPU: then the best of each different filling, fullest first.
-boost::container::small_vector<DeviceMask, 8> candidates(const NodeState& state, const Shape& shape);
+/// The node as it is when the request got these devices.
+NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices);
 
 /// NUMA nodes whose CPUs the request is pinned to when it gets these devices; 0: it floats.
-NumaMask pinning(const NodeState& state, const Shape& shape, DeviceMask devices);
+NumaMask pinning(const NodeState& state, const Request& request, DeviceMask devices);
 
 }  // namespace drover::placement

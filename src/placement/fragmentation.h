@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "placement/outlook.h"
-#include "placement/policies.h"
+#include "placement/score.h"
 #include "placement/typical.h"
 
 namespace drover::placement {

@@ -8,6 +8,7 @@ namespace drover::placement {
 namespace {
 
 constexpr std::size_t kNumaBits = 8;
+constexpr std::uint64_t kMostMemory = 1ULL << 50;  ///< of a GPU; more is a mistake, and sums would overflow
 
 std::size_t devices_of(const Node& node) {
   return std::min<std::size_t>(node.inventory.devices.size(), kMaxDevices);
@@ -81,8 +82,8 @@ NodeKind make_node_kind(const Node& node, int id) {
   kind.all = first_devices(static_cast<int>(count));
   for (std::size_t i = 0; i < count; ++i) {
     const auto& device = node.inventory.devices[i];
-    kind.devices.push_back({device.model, device.memory_bytes.value_or(0), device.compute_capability,
-                            device.ecc, numa_of_device(node, i)});
+    kind.devices.push_back({device.model, std::min(device.memory_bytes.value_or(0), kMostMemory),
+                            device.compute_capability, device.ecc, numa_of_device(node, i)});
     const auto& numa = kind.devices.back().numa_node;
     if (numa && std::ranges::find(node.nics, numa, &gpu::Nic::numa_node) != node.nics.end())
       kind.near_nic |= device_bit(static_cast<int>(i));
@@ -103,10 +104,15 @@ std::vector<int> cpus_of(const NodeKind& kind, NumaMask numa) {
 
 NumaMask numa_with_cpus(const NodeKind& kind, const std::vector<int>& cpus) {
   NumaMask mask = 0;
-  for (std::size_t i = 0; i < kind.numa_cpus.size(); ++i)
-    if (std::ranges::any_of(kind.numa_cpus[i],
-                            [&](int cpu) { return std::ranges::binary_search(cpus, cpu); }))
-      mask = static_cast<NumaMask>(mask | 1U << i);
+  for (std::size_t i = 0; i < kind.numa_cpus.size(); ++i) {
+    const auto& numa = kind.numa_cpus[i];
+    if (numa.empty()) continue;
+    const auto begin = std::ranges::lower_bound(cpus, numa.front());
+    const auto end = std::find_if(begin, cpus.end(), [&](int cpu) {
+      return cpu > numa.back() || std::ranges::binary_search(numa, cpu);
+    });
+    if (end != cpus.end() && *end <= numa.back()) mask = static_cast<NumaMask>(mask | 1U << i);
+  }
   return mask;
 }
 

@@ -6,6 +6,10 @@
 namespace drover::placement {
 namespace {
 
+// More than these are mistakes, and sums would overflow.
+constexpr std::int64_t kMostMilliCpus = std::int64_t{1} << 40;
+constexpr std::uint64_t kMostMemory = 1ULL << 60;
+
 void update_idle(NodeState& state, int device) {
   const auto& now = state.devices[static_cast<std::size_t>(device)];
   const auto& kind = state.kind->devices[static_cast<std::size_t>(device)];
@@ -15,17 +19,31 @@ void update_idle(NodeState& state, int device) {
 
 }  // namespace
 
+int cordon_number(const std::string& words) {
+  if (words.empty()) return 0;
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : words) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return 1 + static_cast<int>(hash % 16);
+}
+
+DeviceMask fit_devices(const Node& node, const NodeKind& kind) {
+  DeviceMask fit = 0;
+  for (int i = 0; i < kind.count(); ++i)
+    if (node.inventory.devices[static_cast<std::size_t>(i)].unfit.empty()) fit |= device_bit(i);
+  return fit;
+}
+
 NodeState make_node_state(const Node& node, const NodeKind& kind) {
   NodeState state;
   state.kind = &kind;
   for (const auto& device : kind.devices)
     state.devices.push_back({.free_memory = static_cast<std::int64_t>(device.memory_bytes)});
-  for (int i = 0; i < kind.count(); ++i)
-    if (node.inventory.devices[static_cast<std::size_t>(i)].unfit.empty()) state.fit |= device_bit(i);
+  state.fit = fit_devices(node, kind);
+  state.cordon = cordon_number(node.cordoned);
   state.idle = kind.all;
-  state.milli_cpus = state.free_milli_cpus = node.milli_cpus;
-  state.memory_bytes = state.free_memory = static_cast<std::int64_t>(node.memory_bytes);
-  state.cordoned = !node.cordoned.empty();
+  state.milli_cpus = state.free_milli_cpus = std::clamp<std::int64_t>(node.milli_cpus, 0, kMostMilliCpus);
+  state.memory_bytes = state.free_memory =
+      static_cast<std::int64_t>(std::min(node.memory_bytes, kMostMemory));
   return state;
 }
 

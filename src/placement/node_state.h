@@ -37,7 +37,7 @@ struct NodeState {
   std::int64_t free_milli_cpus = 0;
   std::int64_t free_memory = 0;
   boost::container::small_vector<PinnedCpus, 2> pinned;  ///< by numa, without zeros
-  bool cordoned = false;
+  int cordon = 0;  ///< 0: takes new work; otherwise 1 to 16, from the words that say why not
 
   /// Devices that can be given whole.
   DeviceMask whole() const { return idle & fit; }
@@ -50,7 +50,11 @@ struct Part {
   std::int64_t memory = 0;  ///< bytes
 };
 
-/// All free; fit as the inventory says.
+/// What its words make NodeState::cordon: the same words the same number.
+int cordon_number(const std::string& words);
+/// Devices that the inventory calls fit.
+DeviceMask fit_devices(const Node& node, const NodeKind& kind);
+/// All free; fit and cordoned as the node says.
 NodeState make_node_state(const Node& node, const NodeKind& kind);
 
 /// Takes a part; with sign -1 gives it back.

@@ -10,31 +10,41 @@
 //   4. several GPUs: the best interconnect, as in device_choice.h;
 //   5. the most NVLinks are left among the idle GPUs: wide sets stay;
 //   6. the fewest CPUs are left.
-// Spread: CPU-only work goes where no GPUs are; then the most of the GPUs, of idle GPUs, interconnect, and
-// CPUs is left. Ties go to the node that was added first.
+// Spread: CPU-only work goes where no GPUs are; then the most of the GPUs, interconnect, and CPUs is left.
+// Fragmentation: fragmentation.h; of a share of one GPU, every filling is looked at.
+// Ties go to the node that was added first. On the node itself the devices are those of device_choice.h, but
+// a share of one GPU goes to the fullest that fits (spread: to the emptiest).
 
-#include <compare>
-#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "placement/cluster.h"
 #include "placement/feasibility.h"
+#include "placement/fragmentation.h"
 #include "placement/node_state.h"
+#include "placement/options.h"
+#include "placement/score.h"
 
 namespace drover::placement {
 
-/// Smaller is better.
-struct Score {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
+/// What nodes are compared by, besides themselves.
+struct PolicyContext {
+  NodePolicy policy = NodePolicy::kPack;
+  std::vector<int> worth;  ///< [NodeKind::id]: its rank among the kinds of the cluster; 0 is the cheapest
+  Fragmentation fragmentation;
 
-  auto operator<=>(const Score&) const = default;
+  /// Whether the comparison of nodes depends on how many CPUs and how much memory are asked for.
+  bool needs_amounts() const { return policy == NodePolicy::kFragmentation; }
 };
 
-/// `worth` ranks the node's kind among those of the cluster: 0 is the cheapest. The request fits on the node
-/// with these devices.
-Score score(NodePolicy policy, const NodeState& before, const Shape& shape, DeviceMask devices, int worth);
+struct Choice {
+  Score score;
+  DeviceMask devices = 0;
+};
 
-/// The node as it is when the request got these devices.
-NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices);
+/// The best that the node offers. Nothing when conditions on sets of devices are not met; other conditions
+/// are met: obstacle(). Free CPUs and memory are not looked at.
+std::optional<Choice> best_on(const PolicyContext& context, const NodeState& state, const Shape& shape,
+                              Locality locality, OptionMemory* memory = nullptr);
 
 }  // namespace drover::placement

@@ -26,11 +26,6 @@ std::string or_text(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string share_text(const Share& share) {
-  if (share.memory_bytes > 0) return format_bytes(share.memory_bytes) + " of a GPU's memory";
-  return milli_text(share.milli) + " of a GPU";
-}
-
 std::string interconnect_text(const Interconnect& interconnect) {
   const auto nvlinks = interconnect.min_nvlinks;
   std::string text;

@@ -15,7 +15,6 @@ std::string are(std::int64_t count);                   ///< "is", "are"
 std::string cpus_text(std::int64_t milli);             ///< "0.5"
 std::string milli_text(std::int64_t milli);            ///< "0.25"
 std::string or_text(const std::vector<std::string>&);  ///< "a", "a or b", "a, b or c"
-std::string share_text(const Share& share);            ///< "0.5 of a GPU", "8 GiB of a GPU's memory"
 std::string interconnect_text(const Interconnect&);    ///< "joined by NVLink", "behind one PCIe switch"
 std::string link_text(const gpu::Link& link);          ///< "over 2 NVLinks", "across sockets"
 

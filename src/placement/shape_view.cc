@@ -1,0 +1,180 @@
+#include "placement/shape_view.h"
+
+#include <algorithm>
+
+#include "placement/request_hash.h"
+
+namespace drover::placement {
+namespace {
+
+constexpr std::size_t kMostViews = 256;
+
+}  // namespace
+
+Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const Shape& shape,
+                    OptionMemory* memory) {
+  const auto& state = entry.state;
+  if (state.cordon != 0) return {Obstacle{Dimension::kCordon, 0, state.cordon}, kNoScore};
+  if (const auto found = attribute_obstacle(entry.node->attributes, shape)) return {found, kNoScore};
+  if (const auto found = room_obstacle(state, shape)) return {found, kNoScore};
+  if (const auto choice = best_on(context, state, shape, Locality::kIgnorePreferredCpus, memory))
+    return {std::nullopt, choice->score};
+  return {missing_condition(state, shape, memory), kNoScore};
+}
+
+ShapeView::ShapeView(const Request& request)
+    : fits_(std::make_shared<KindFits>(request)), shape_(request, fits_) {}
+
+ShapeView::ShapeView(const ShapeView& other)
+    : fits_(std::make_shared<KindFits>(*other.fits_)),
+      shape_(other.request(), fits_),
+      memory_(other.memory_),
+      seen_(other.seen_),
+      scores_(other.scores_),
+      block_best_(other.block_best_),
+      codes_(other.codes_),
+      tallies_(other.tallies_) {}
+
+void ShapeView::reset(const NodeTable& nodes) {
+  const auto padded = nodes.blocks() * kBlockSize;
+  scores_.assign(padded, kNoScore);
+  codes_.assign(padded, 0);
+  block_best_.assign(nodes.blocks(), kNoScore);
+  stale_blocks_.clear();
+  tallies_.assign(1, {});
+  tallies_.front().nodes = static_cast<int>(nodes.size());
+}
+
+void ShapeView::update(const NodeTable& nodes, const PolicyContext& context) {
+  const auto look = [&](std::size_t slot) { set(slot, evaluate(context, nodes.at(slot), shape_, &memory_)); };
+  const bool same_size = scores_.size() == nodes.blocks() * kBlockSize;
+  if (!seen_ || !same_size || !nodes.changes_since(*seen_, look)) {
+    reset(nodes);
+    for (std::size_t slot = 0; slot < nodes.size(); ++slot) look(slot);
+  }
+  refresh_blocks();
+  seen_ = nodes.sequence();
+}
+
+std::uint16_t ShapeView::code_of(const std::optional<Obstacle>& obstacle) {
+  if (!obstacle) return 0;
+  const auto found = std::find_if(tallies_.begin() + 1, tallies_.end(),
+                                  [&](const Tally& tally) { return tally.obstacle == *obstacle; });
+  const auto code = static_cast<std::uint16_t>(found - tallies_.begin());
+  if (found == tallies_.end()) tallies_.push_back({*obstacle, 0, 0});
+  return code;
+}
+
+void ShapeView::set(std::size_t slot, const Evaluation& evaluation) {
+  const auto code = code_of(evaluation.obstacle);
+  --tallies_[codes_[slot]].nodes;
+  ++tallies_[code].nodes;
+  codes_[slot] = code;
+  const auto block = slot / kBlockSize;
+  auto& best = block_best_[block];
+  const bool was_best = scores_[slot] == best;
+  scores_[slot] = evaluation.score;
+  if (evaluation.score <= best) {
+    best = evaluation.score;
+  } else if (was_best) {
+    stale_blocks_.push_back(static_cast<std::uint32_t>(block));
+  }
+}
+
+void ShapeView::refresh_blocks() {
+  std::ranges::sort(stale_blocks_);
+  const auto rest = std::ranges::unique(stale_blocks_);
+  stale_blocks_.erase(rest.begin(), rest.end());
+  for (const auto block : stale_blocks_) {
+    const auto begin = scores_.begin() + static_cast<std::ptrdiff_t>(block * kBlockSize);
+    block_best_[block] = *std::min_element(begin, begin + kBlockSize);
+  }
+  stale_blocks_.clear();
+}
+
+std::optional<std::size_t> ShapeView::best(const NodeTable& nodes, std::int64_t milli_cpus,
+                                           std::int64_t memory) const {
+  std::optional<std::size_t> found;
+  Score least = kNoScore;
+  for (std::size_t index = 0; index < block_best_.size(); ++index) {
+    if (block_best_[index] >= least) continue;
+    const auto& block = nodes.block(index);
+    if (block.most_milli_cpus < milli_cpus || block.most_memory < memory) continue;
+    const auto first = index * kBlockSize;
+    for (std::size_t i = 0; i < block.entries.size(); ++i)
+      if (scores_[first + i] < least && block.free_milli_cpus[i] >= milli_cpus &&
+          block.free_memory[i] >= memory) {
+        least = scores_[first + i];
+        found = first + i;
+      }
+  }
+  return found;
+}
+
+std::vector<std::size_t> ShapeView::fitting(const NodeTable& nodes, std::int64_t milli_cpus,
+                                            std::int64_t memory) const {
+  std::vector<std::size_t> slots;
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot)
+    if (codes_[slot] == 0 && nodes.free_milli_cpus(slot) >= milli_cpus && nodes.free_memory(slot) >= memory)
+      slots.push_back(slot);
+  std::ranges::sort(slots, {}, [&](std::size_t slot) { return std::pair(scores_[slot], slot); });
+  return slots;
+}
+
+std::vector<Tally> ShapeView::tallies(const NodeTable& nodes, std::int64_t milli_cpus) const {
+  auto result = tallies_;
+  for (auto& tally : result) tally.first = nodes.size();
+  Tally cpus{{Dimension::kCpus}};
+  Tally memory{{Dimension::kMemory}};
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
+    auto& tally = result[codes_[slot]];
+    if (tally.first == nodes.size()) tally.first = slot;
+    if (codes_[slot] != 0) continue;
+    auto& host = nodes.free_milli_cpus(slot) < milli_cpus ? cpus : memory;
+    if (host.nodes++ == 0) host.first = slot;
+  }
+  result.push_back(cpus);
+  result.push_back(memory);
+  result.erase(result.begin());
+  std::erase_if(result, [](const Tally& tally) { return tally.nodes == 0; });
+  std::ranges::sort(result, {}, &Tally::obstacle);
+  return result;
+}
+
+ViewCache::Entry& ViewCache::entry(const Request& request, bool needs_amounts) {
+  auto key = request;
+  key.group.clear();
+  if (!needs_amounts && request.cpu_affinity != Wish::kRequire) {
+    key.milli_cpus = 0;
+    key.memory_bytes = 0;
+  }
+  const auto hash = hash_of(key);
+  const auto found = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.hash == hash && entry.view->request() == key; });
+  if (found != entries_.end()) {
+    found->used = ++uses_;
+    return *found;
+  }
+  if (entries_.size() < kMostViews) entries_.emplace_back();
+  auto& oldest = *std::ranges::min_element(entries_, {}, &Entry::used);
+  oldest = {hash, ++uses_, std::make_shared<ShapeView>(key)};
+  return oldest;
+}
+
+const ShapeView& ViewCache::view(const Request& request, const NodeTable& nodes,
+                                 const PolicyContext& context) {
+  auto& found = entry(request, context.needs_amounts());
+  if (!found.view->up_to_date(nodes)) {
+    if (found.view.use_count() > 1) found.view = std::make_shared<ShapeView>(*found.view);
+    found.view->update(nodes, context);
+  }
+  return *found.view;
+}
+
+std::shared_ptr<KindFits> ViewCache::fits(const Request& request, const PolicyContext& context) {
+  const auto& found = entry(request, context.needs_amounts());
+  if (found.view.use_count() == 1) return found.view->fits();
+  return std::make_shared<KindFits>(*found.view->fits());  // it may grow, and this one is shared
+}
+
+}  // namespace drover::placement
