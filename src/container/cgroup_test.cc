@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace drover::container {
 namespace {
@@ -23,6 +27,28 @@ TEST(Hierarchies, AreReadFromMountinfo) {
   EXPECT_EQ(cgroup_mode({found[0]}), "v1");
   EXPECT_EQ(cgroup_mode({found[2]}), "v2");
   EXPECT_EQ(cgroup_mode({}), "none");
+}
+
+TEST(UsableCpus, AreReadFromEitherVersion) {
+  namespace fs = std::filesystem;
+  std::string folder = fs::temp_directory_path() / "drover-cgroup-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto write = [&](const char* name, const char* text) {
+    fs::create_directories(fs::path(folder) / fs::path(name).parent_path());
+    std::ofstream(fs::path(folder) / name) << text;
+  };
+  write("cpuset/cpuset.effective_cpus", "0-2\n");
+  write("v2/cpuset.cpus.effective", "1,3\n");
+  fs::create_directories(folder + "/empty");
+  const Hierarchy memory{folder + "/cpuset", {"memory"}, false};
+  const Hierarchy v1{folder + "/cpuset", {"cpuset"}, false};
+  const Hierarchy v2{folder + "/v2", {}, true};
+  const Hierarchy unified_without{folder + "/empty", {}, true};
+  using Cpus = std::vector<int>;
+  EXPECT_EQ(usable_cpus({memory, v1}), (Cpus{0, 1, 2}));
+  EXPECT_EQ(usable_cpus({v2}), (Cpus{1, 3}));
+  EXPECT_EQ(usable_cpus({memory, unified_without}), Cpus{});
+  fs::remove_all(folder);
 }
 
 TEST(CpusToPin, AreThoseThatExistUnlessThatIsAllOrNone) {

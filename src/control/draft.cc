@@ -26,21 +26,18 @@ void Draft::remove(const std::string& id) {
   act(action::Forget{id});
 }
 
-std::map<std::uint64_t, const TaskRecord*> Draft::queued() const {
-  std::map<std::uint64_t, const TaskRecord*> records;
-  for (const auto& [sequence, id] : state_.queue) records.emplace(sequence, find(id));
-  for (const auto& [id, record] : changed_) records.emplace(record.sequence, &record);
-  std::erase_if(records, [](const auto& entry) { return entry.second->state != TaskState::kQueued; });
-  return records;
-}
-
 std::vector<placement::Job> Draft::waiting() const {
   std::vector<placement::Job> jobs;
-  for (const auto& [sequence, record] : queued()) {
-    if (record->task.gang && record->task.gang->rank != 0) continue;
-    const auto members = members_of(record->task, finder());
+  jobs.reserve(state_.queue.size() + changed_.size());
+  const auto add = [&](const TaskRecord& record) {
+    const auto& gang = record.task.gang;
+    if (record.state != TaskState::kQueued || (gang && gang->rank != 0)) return;
+    const auto members = gang ? members_of(record.task, finder()) : std::vector{&record};
     if (waits_whole(members)) jobs.push_back(job_of(members));
-  }
+  };
+  for (const auto& [sequence, id] : state_.queue)
+    if (!changed_.contains(id)) add(state_.tasks.at(id));
+  for (const auto& [id, record] : changed_) add(record);
   return jobs;
 }
 

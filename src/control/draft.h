@@ -34,7 +34,7 @@ class Draft {
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
   void set_standing(Standing standing) { outcome_.standing = std::move(standing); }
 
-  // The whole as the draft has it.
+  // The whole as the draft has it, in no order.
   std::vector<placement::Job> waiting() const;
   std::vector<placement::RunningJob> running() const;
   placement::Cluster cluster() const;
@@ -45,9 +45,6 @@ class Draft {
   Outcome finish() &&;
 
  private:
-  /// Records in this state, by order of acceptance.
-  std::map<std::uint64_t, const TaskRecord*> queued() const;
-
   const State& state_;
   TimePoint now_;
   std::uint64_t added_ = 0;

@@ -121,6 +121,9 @@ Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, cons
                                 share.whole() ? "the GPUs" : "shares (not enforced) of the GPUs",
                                 fmt::join(described(record.gpus), ", ")));
   }
+  if (const auto& gang = record.task.gang)
+    lines.push_back(
+        fmt::format("it is rank {} of the {} members of the gang {}", gang->rank, gang->size, gang->id));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record));
   if (record.exit_status && record.reason.empty())
     lines.push_back(fmt::format("exited with status {}", *record.exit_status));

@@ -1,0 +1,54 @@
+#include "control/record.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drover::control {
+namespace {
+
+using nlohmann::json;
+
+/// As the daemon wrote it that knew neither shares nor gangs.
+const char* const kOldRecord = R"({
+  "task": {"id": "0a1b", "name": "train", "command": ["true"], "env": {}, "working_directory": "", "owner": 1000,
+           "user": {"uid": 1000, "gid": 1000, "groups": [], "name": "alice", "home": "/home/alice"},
+           "read_only": false, "gpus": 2, "cpus": 1.0, "memory": 1073741824, "grace_ms": 10000, "labels": {}},
+  "sequence": 7, "state": "running", "gpus": ["GPU-a", "GPU-b"], "reason": "", "stop_requested": false,
+  "timed_out": false, "submitted_at": "2018-03-05T23:00:00.000Z", "started_at": "2018-03-05T23:00:01.000Z"})";
+
+TEST(Record, OfAnOlderDaemonHasWholeGpus) {
+  const auto record = decode_record(json::parse(kOldRecord));
+  ASSERT_TRUE(record) << to_string(record.error());
+  EXPECT_EQ(record->gpus, (std::vector<placement::Grant>{{"GPU-a", 1000, 0}, {"GPU-b", 1000, 0}}));
+  EXPECT_EQ(record->task.resources.gpu_count(), 2);
+  EXPECT_EQ(record->task.queue, "default");
+  EXPECT_EQ(record->task.owner_name, "alice");
+  EXPECT_EQ(record->preemptions, 0);
+  EXPECT_EQ(decode_record(encode(*record)).value(), *record);
+}
+
+TEST(Record, ReadsBackWhatItWrites) {
+  auto record = decode_record(json::parse(kOldRecord)).value();
+  record.gpus = {{"GPU-a", 250, 4ULL << 30}};
+  record.cpus = {0, 1, 8};
+  record.nics = {"mlx5_0"};
+  record.gang_port = 31007;
+  record.gang_reason = "rank 2 of its gang: exited with status 3";
+  record.preempted = true;
+  record.preemptions = 3;
+  record.task.gang = workload::GangMembership{"0a1b", 1, 4, workload::Arrangement::kSpread};
+  EXPECT_EQ(decode_record(encode(record)).value(), record);
+}
+
+TEST(Record, DamageIsNamed) {
+  auto damaged = json::parse(kOldRecord);
+  damaged["grants"] = {{{"gpu", "GPU-a"}, {"milli", 2000}}};
+  EXPECT_FALSE(decode_record(damaged));
+  damaged = json::parse(kOldRecord);
+  damaged["cpus"] = {"zero"};
+  EXPECT_FALSE(decode_record(damaged));
+}
+
+}  // namespace
+}  // namespace drover::control
