@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 import unittest
 
 import drover
@@ -130,6 +131,9 @@ class ConnectionTest(PlacementTest):
             if drawn.random() < 0.3:
                 fields["cpu_affinity"] = drawn.choice(["none", "require"])
             planned = self.plan(**fields)
+            for remedy in planned["remedies"]:
+                if found := re.fullmatch(r"ask for (\d+) GPUs?", remedy):
+                    self.assertTrue(self.plan(**{**fields, "gpus": int(found[1])})["starts_now"], (fields, remedy))
             record = self.ask(**fields)
             self.assertEqual(planned["starts_now"], record["state"] != "queued", (fields, planned, record))
             if planned["starts_now"]:
@@ -277,6 +281,17 @@ class GangTest(PlacementTest):
         for member in members:
             self.assertEqual(self.daemon.wait_until_final(member["task"]["id"])["state"], "killed")
         self.assertEqual(self.daemon.held_gpus(), {})
+
+    def test_a_gang_is_explained_by_its_id_with_what_would_help(self):
+        self.hold(gpus=1)
+        members = self.submit_gang("sleep", 600, gang={"size": 4}, gpus=1)
+        gang = members[0]["task"]["gang"]["id"]
+        explained = self.daemon.cli("explain", gang).out
+        self.assertIn(f"Task {gang}-0 is queued at place 1, queue default", explained)
+        self.assertIn("rank 0 of the 4", explained)
+        self.assertIn("to start sooner: make it a gang of 3", explained)
+        self.daemon.stop_task(gang, force=True)
+        self.assertTrue(self.plan(gpus=1, gang={"size": 3})["starts_now"])
 
     def test_members_may_differ(self):
         members = self.submit_gang("sleep", 600, gang={"members": [{"gpus": 0}, {"gpus": 3}]})

@@ -475,7 +475,10 @@ TEST_F(CliTest, ShowsTheMachine) {
 
 TEST_F(CliTest, ExplainsAndTellsEvents) {
   const auto id = submit();
-  EXPECT_THAT(ask({"explain", id}).out, HasSubstr("2 GPUs are wanted, 0 of 2 are free"));
+  EXPECT_EQ(
+      ask({"explain", id}).out,
+      "Task task-1 is running at place 3, queue default\n  2 GPUs are wanted, 0 of 2 are free\n  to start "
+      "sooner: ask for 1 GPU\n");
   EXPECT_THAT(ask({"events"}).out, HasSubstr("task_running"));
   EXPECT_EQ(json::parse(ask({"events", "--json"}).out).at("number"), 1);
 }

@@ -68,6 +68,14 @@ struct PlanView {
   std::vector<std::string> remedies;
 };
 
+/// Why a task is in its state, in words.
+struct ExplanationView {
+  control::TaskRecord record;         ///< of the task; of the first member when a gang was asked for
+  std::vector<std::string> reasons;   ///< none when there is nothing to say but the state
+  std::vector<std::string> remedies;  ///< what to do so that it starts now; only of one that waits
+  int place = 0;                      ///< in the queue, 1 is the head; 0 when it does not wait
+};
+
 /// One queue, as one caller may see it.
 struct QueueView {
   placement::Queue queue;
@@ -116,8 +124,8 @@ class Daemon {
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
   /// The caller's tasks (root: everyone's), oldest first. A queued one carries in `reason` why it waits.
   virtual std::vector<control::TaskRecord> tasks(const Caller& caller) const = 0;
-  /// Why the task is in its state, one line each; none when there is nothing to say but the state.
-  virtual Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const = 0;
+  /// Also by the id of a gang.
+  virtual Result<ExplanationView> explain(const Caller& caller, const std::string& id) const = 0;
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
 

@@ -64,7 +64,7 @@ class LocalEngine final : public Daemon {
   void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
   std::vector<control::TaskRecord> tasks(const Caller& caller) const override;
-  Result<std::vector<std::string>> explain(const Caller& caller, const std::string& id) const override;
+  Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
   std::vector<QueueView> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;
@@ -113,6 +113,10 @@ class LocalEngine final : public Daemon {
   Result<const control::TaskRecord*> find_job(const Caller& caller, const std::string& id) const;
   QueueView view_of(const Caller& caller, const placement::Queue& queue) const;
   std::string describe_cpus(const control::TaskRecord& record) const;
+  std::vector<std::string> why_it_waits(const control::TaskRecord& record) const;
+  std::vector<std::string> what_it_has(const control::TaskRecord& record) const;
+  /// Where a task that waits stands, and what would let it start.
+  void add_outlook(const control::TaskRecord& record, ExplanationView& view) const;
   /// With the reason why it waits, or what is being done for it.
   control::TaskRecord shown(const control::TaskRecord& record) const;
 

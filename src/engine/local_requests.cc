@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "control/preview.h"
+#include "control/remedies.h"
 #include "engine/access.h"
 #include "engine/local.h"
 
@@ -87,6 +88,8 @@ Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest r
   view.place = preview.place;
   view.reasons = placement::describe(preview.reasons);
   view.remedies = std::move(preview.reasons.remedies);
+  if (!view.starts_now && view.victims == 0 && view.remedies.empty())
+    view.remedies = control::remedies(state_, tasks, ports_.now());
   return view;
 }
 

@@ -261,11 +261,14 @@ TEST_F(LocalEngineTest, ExplainsWhyATaskWaitsAndHowItEnded) {
   begin();
   const auto holder = submit(2)->task.id;
   const auto waiting = submit(1)->task.id;
-  EXPECT_EQ(engine_->explain({}, waiting), std::vector<std::string>{"1 GPU is wanted and 0 of 2 are free"});
-  EXPECT_EQ(engine_->explain({}, holder), std::vector<std::string>{"it has the GPUs: GPU-0, GPU-1"});
+  const auto waits = engine_->explain({}, waiting);
+  EXPECT_EQ(waits->reasons, std::vector<std::string>{"1 GPU is wanted and 0 of 2 are free"});
+  EXPECT_EQ(waits->place, 1);
+  EXPECT_EQ(engine_->explain({}, holder)->reasons,
+            std::vector<std::string>{"it has GPU 0 (GPU-0), GPU 1 (GPU-1)"});
   end(holder, 3);
-  EXPECT_EQ(engine_->explain({}, holder),
-            (std::vector<std::string>{"exited with status 3", "it had the GPUs: GPU-0, GPU-1"}));
+  EXPECT_EQ(engine_->explain({}, holder)->reasons,
+            (std::vector<std::string>{"exited with status 3", "it had GPU 0 (GPU-0), GPU 1 (GPU-1)"}));
 }
 
 TEST_F(LocalEngineTest, FindsATaskByPrefixAndName) {
@@ -313,7 +316,7 @@ TEST_F(LocalEngineTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
   begin();
   EXPECT_EQ(engine_->task({}, "t1-0")->gang_port, place->first_port) << "kept over a restart";
   EXPECT_EQ(world_.launches["t1-0"], 1);
-  EXPECT_EQ(engine_->explain({}, "t1-1")->back(), "it is rank 1 of the 2 members of the gang t1");
+  EXPECT_EQ(engine_->explain({}, "t1-1")->reasons.back(), "it is rank 1 of the 2 members of the gang t1");
 
   EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
   auto wrong = gang_of(2, 0);
@@ -356,7 +359,7 @@ TEST_F(LocalEngineTest, APreemptedTaskStartsAfreshAlsoOverRestarts) {
   end(low, 143);
   EXPECT_EQ(state_of(low), TaskState::kQueued);
   EXPECT_EQ(state_of(high), TaskState::kStarting);
-  EXPECT_EQ(engine_->explain({}, low)->back(), "it ran before: preempted by work of higher priority");
+  EXPECT_EQ(engine_->explain({}, low)->reasons.back(), "it ran before: preempted by work of higher priority");
   begin(1);  // killed while it waits
   EXPECT_EQ(world_.forgotten, std::vector<std::string>{});
   EXPECT_EQ(std::count(world_.cleaned.begin(), world_.cleaned.end(), low), 2);
@@ -387,7 +390,7 @@ TEST_F(LocalEngineTest, SharesOfOneGpuAreShownWithAllWhoHaveThem) {
   EXPECT_EQ(world_.asked[0].gpu_devices.size(), 1u);
   EXPECT_EQ(world_.asked[0].gpu_shares.at(0).milli, 500);
   EXPECT_EQ(engine_->node().gpus_free, 0);
-  EXPECT_EQ(engine_->explain({}, first)->back(), "it has shares (not enforced) of the GPUs: 0.5 of GPU-0");
+  EXPECT_EQ(engine_->explain({}, first)->reasons.back(), "it has 0.5 of GPU 0 (GPU-0) (not enforced)");
 }
 
 TEST_F(LocalEngineTest, SaysWhereATaskIsPinnedAndWhereItCannotBe) {
@@ -401,7 +404,7 @@ TEST_F(LocalEngineTest, SaysWhereATaskIsPinnedAndWhereItCannotBe) {
     const auto id = submit(1)->task.id;
     run();
     EXPECT_EQ(world_.asked.back().cpus, cpus);
-    auto text = engine_->explain({}, id)->back();
+    auto text = engine_->explain({}, id)->reasons.back();
     end(id, 0);
     return text;
   };

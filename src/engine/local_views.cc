@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "container/cgroup.h"
+#include "control/remedies.h"
 #include "engine/access.h"
 #include "engine/local.h"
 #include "gpu/kernel.h"
@@ -18,12 +20,20 @@ Failure no_such_task(const std::string& id) {
               "'drover ps -a' lists your tasks");
 }
 
-/// "GPU-1", or with how much of it: "0.5 of GPU-1".
-std::vector<std::string> described(const std::vector<placement::Grant>& grants) {
+/// "GPU 3 (GPU-1f…)", or how much of it: "0.5 of GPU 3 (GPU-1f…)".
+std::vector<std::string> described(const std::vector<placement::Grant>& grants, const workload::Share& share,
+                                   const gpu::Inventory& inventory) {
   std::vector<std::string> texts;
-  for (const auto& grant : grants)
-    texts.push_back(grant.milli == 1000 ? grant.uuid
-                                        : fmt::format("{:g} of {}", grant.milli / 1000.0, grant.uuid));
+  for (const auto& grant : grants) {
+    auto text = grant.uuid;
+    for (const auto& device : inventory.devices)
+      if (device.uuid == grant.uuid) text = fmt::format("GPU {} ({})", device.index, grant.uuid);
+    if (share.memory_bytes > 0)
+      text = fmt::format("{} of {}", format_bytes(grant.memory_bytes), text);
+    else if (!share.whole())
+      text = fmt::format("{:g} of {}", grant.milli / 1000.0, text);
+    texts.push_back(std::move(text));
+  }
   return texts;
 }
 
@@ -101,33 +111,58 @@ std::string LocalEngine::describe_cpus(const control::TaskRecord& record) const 
                      gpu::format_cpu_list(pinned), chosen);
 }
 
-Result<std::vector<std::string>> LocalEngine::explain(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto* found, find_one(caller, id));
-  const auto record = shown(*found);
+std::vector<std::string> LocalEngine::why_it_waits(const control::TaskRecord& record) const {
+  auto lines = control::waiting_reasons(state_, record);
+  if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
+  for (const auto& device : state_.machine().inventory.devices)
+    if (!record.task.resources.gpus.empty() && !device.unfit.empty())
+      lines.push_back(
+          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
+  return lines;
+}
+
+std::vector<std::string> LocalEngine::what_it_has(const control::TaskRecord& record) const {
   std::vector<std::string> lines;
-  if (record.state == control::TaskState::kQueued) {
-    lines = control::waiting_reasons(state_, record);
-    if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", found->reason));
-    for (const auto& device : state_.machine().inventory.devices)
-      if (!record.task.resources.gpus.empty() && !device.unfit.empty())
-        lines.push_back(
-            fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
-  } else if (!record.reason.empty()) {
-    lines.push_back(record.reason);
-  }
-  if (!record.gpus.empty()) {
-    const auto& share = record.task.resources.share;
-    lines.push_back(fmt::format("{} {}: {}", is_final(record.state) ? "it had" : "it has",
-                                share.whole() ? "the GPUs" : "shares (not enforced) of the GPUs",
-                                fmt::join(described(record.gpus), ", ")));
-  }
+  const auto& share = record.task.resources.share;
+  if (!record.gpus.empty())
+    lines.push_back(fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
+                                fmt::join(described(record.gpus, share, state_.machine().inventory), ", "),
+                                share.whole() ? "" : " (not enforced)"));
   if (const auto& gang = record.task.gang)
     lines.push_back(
         fmt::format("it is rank {} of the {} members of the gang {}", gang->rank, gang->size, gang->id));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record));
-  if (record.exit_status && record.reason.empty())
-    lines.push_back(fmt::format("exited with status {}", *record.exit_status));
   return lines;
+}
+
+Result<ExplanationView> LocalEngine::explain(const Caller& caller, const std::string& id) const {
+  DROVER_TRY(const auto* found, find_job(caller, id));
+  ExplanationView view;
+  view.record = shown(*found);
+  if (found->state == control::TaskState::kQueued) {
+    view.reasons = why_it_waits(*found);
+    add_outlook(*found, view);
+  } else if (!view.record.reason.empty()) {
+    view.reasons.push_back(view.record.reason);
+  }
+  for (auto& line : what_it_has(*found)) view.reasons.push_back(std::move(line));
+  if (view.record.exit_status && view.record.reason.empty())
+    view.reasons.push_back(fmt::format("exited with status {}", *view.record.exit_status));
+  return view;
+}
+
+void LocalEngine::add_outlook(const control::TaskRecord& record, ExplanationView& view) const {
+  if (!state_.standing) return;
+  const auto& job = control::job_id(record.task);
+  const auto& order = state_.standing->order;
+  if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
+    view.place = static_cast<int>(place - order.begin()) + 1;
+  if (const auto reasons = state_.standing->reasons.find(job); reasons != state_.standing->reasons.end())
+    view.remedies = reasons->second.remedies;
+  if (!view.remedies.empty()) return;
+  std::vector<workload::Task> tasks;
+  for (const auto* member : control::members_of(record.task, state_.finder())) tasks.push_back(member->task);
+  view.remedies = control::remedies(state_, tasks, ports_.now());
 }
 
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {

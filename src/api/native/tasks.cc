@@ -46,10 +46,8 @@ Result<Response> get_task(const Services& services, const Request& request) {
 
 Result<Response> explain_task(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  DROVER_TRY(const auto record, services.daemon->task(*request.caller, id_of(request)));
-  DROVER_TRY(const auto reasons, services.daemon->explain(*request.caller, record.task.id));
-  return json_response(
-      {{"id", record.task.id}, {"state", control::to_string(record.state)}, {"reasons", reasons}});
+  DROVER_TRY(const auto explanation, services.daemon->explain(*request.caller, id_of(request)));
+  return json_response(view(explanation));
 }
 
 Result<Response> plan_task(const Services& services, const Request& request) {

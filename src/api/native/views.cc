@@ -108,6 +108,19 @@ json view(const engine::EventView& event) {
   return value;
 }
 
+json view(const engine::ExplanationView& explanation) {
+  const auto task = workload::encode(explanation.record.task);
+  json value = {{"id", task.at("id")},
+                {"state", control::to_string(explanation.record.state)},
+                {"queue", task.at("queue")},
+                {"priority", task.at("priority")},
+                {"place", explanation.place},
+                {"reasons", explanation.reasons},
+                {"remedies", explanation.remedies}};
+  if (task.contains("gang")) value["gang"] = task["gang"];
+  return value;
+}
+
 json view(const engine::PlanView& plan) {
   json members = json::array();
   for (const auto& decision : plan.members) {

@@ -16,6 +16,7 @@ namespace drover::api {
 
 nlohmann::json view(const engine::NodeView& node);
 nlohmann::json view(const engine::EventView& event);
+nlohmann::json view(const engine::ExplanationView& explanation);
 nlohmann::json view(const engine::PlanView& plan);
 nlohmann::json view(const engine::QueueView& queue);
 nlohmann::json view(const engine::QuotaView& quota);

@@ -155,10 +155,11 @@ class FakeDaemon : public engine::Daemon {
       if (may(caller, record)) result.push_back(record);
     return result;
   }
-  Result<std::vector<std::string>> explain(const engine::Caller& caller,
-                                           const std::string& id) const override {
-    DROVER_CHECK_OK(task(caller, id).map([](const auto&) {}));
-    return std::vector<std::string>{"2 GPUs are wanted, 0 of 2 are free"};
+  Result<engine::ExplanationView> explain(const engine::Caller& caller,
+                                          const std::string& id) const override {
+    DROVER_TRY(auto record, task(caller, id));
+    return engine::ExplanationView{
+        std::move(record), {"2 GPUs are wanted, 0 of 2 are free"}, {"ask for 1 GPU"}, 3};
   }
   Result<std::string> sandbox(const engine::Caller& caller, const std::string& id) const override {
     DROVER_TRY(const auto record, task(caller, id));

@@ -121,9 +121,16 @@ Result<int> explain(Context& context, const TaskOptions& options) {
     print_json(answer);
     return 0;
   }
-  print(fmt::format("Task {} is {}\n", answer.value("id", ""), answer.value("state", "")));
+  auto text = fmt::format(
+      "Task {} is {}{}", answer.value("id", ""), answer.value("state", ""),
+      answer.value("place", 0) > 0 ? fmt::format(" at place {}", answer.value("place", 0)) : std::string());
+  text += ", queue " + queue_of(answer);
+  text += "\n";
   for (const auto& reason : answer.value("reasons", json::array()))
-    print("  " + printable(reason.get<std::string>()) + "\n");
+    text += "  " + printable(reason.get<std::string>()) + "\n";
+  for (const auto& remedy : answer.value("remedies", json::array()))
+    text += "  to start sooner: " + printable(remedy.get<std::string>()) + "\n";
+  print(text);
   return 0;
 }
 
