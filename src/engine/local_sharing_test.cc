@@ -1,0 +1,228 @@
+// The engine and what is shared: gangs, shares, preemption, plans, queues and quotas.
+
+#include <gtest/gtest.h>
+
+#include "engine/testing/local_fixture.h"
+
+namespace drover::engine {
+namespace {
+
+using control::TaskState;
+using LocalSharingTest = testing::LocalEngineTest;
+
+TEST_F(LocalSharingTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
+  begin();
+  const auto records = submit_gang(gang_of(2, 1));
+  ASSERT_TRUE(records) << to_string(records.error());
+  ASSERT_EQ(records->size(), 2u);
+  EXPECT_EQ((*records)[1].task.id, "t1-1");
+  run();
+  ASSERT_EQ(world_.asked.size(), 2u);
+  const auto& place = world_.asked[1].gang;
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->id, "t1");
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(place->hosts, (std::vector<std::string>{"here", "here"}));
+  EXPECT_EQ(place->first_port, (*records)[0].gang_port);
+  begin();
+  EXPECT_EQ(engine_->task({}, "t1-0")->gang_port, place->first_port) << "kept over a restart";
+  EXPECT_EQ(world_.launches["t1-0"], 1);
+  EXPECT_EQ(engine_->explain({}, "t1-1")->reasons.back(), "it is rank 1 of the 2 members of the gang t1");
+
+  EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
+  auto wrong = gang_of(2, 0);
+  wrong.members[1].user = "no-such-user";
+  EXPECT_EQ(submit_gang(wrong).error().path, "/members/1");
+  EXPECT_EQ(engine_->tasks({}).size(), 2u);
+}
+
+TEST_F(LocalSharingTest, AGangIsStoppedByItsIdOrItsName) {
+  for (const char* named : {"t1", "train", "t1-1"}) {
+    ids_ = 0;
+    begin();
+    ASSERT_TRUE(submit_gang(gang_of(2, 1)));
+    run();
+    Result<control::TaskRecord> stopped = fail(ErrorKind::kInternal, "no answer came");
+    engine_->stop({}, named, false, [&](auto result) { stopped = std::move(result); });
+    ASSERT_TRUE(stopped) << to_string(stopped.error());
+    run();
+    EXPECT_EQ(world_.stopped.size(), 2u) << named;
+    for (const char* id : {"t1-0", "t1-1"}) end(id, 143);
+    EXPECT_EQ(state_of("t1-0"), TaskState::kKilled) << named;
+    TearDown();
+    world_ = {};
+    SetUp();
+  }
+}
+
+TEST_F(LocalSharingTest, APreemptedTaskStartsAfreshAlsoOverRestarts) {
+  begin(1);
+  const auto low = submit(1)->task.id;
+  run();
+  const auto high = submit_with([](auto& task) {
+                      task.resources.gpus = {{1, {}}};
+                      task.priority = 5;
+                    })->task.id;
+  run();
+  EXPECT_EQ(world_.stopped, std::vector<std::string>{low});
+  begin(1);  // killed after the stop
+  EXPECT_EQ(world_.stopped, (std::vector<std::string>{low, low}));
+  end(low, 143);
+  EXPECT_EQ(state_of(low), TaskState::kQueued);
+  EXPECT_EQ(state_of(high), TaskState::kStarting);
+  EXPECT_EQ(engine_->explain({}, low)->reasons.back(), "it ran before: preempted by work of higher priority");
+  begin(1);  // killed while it waits
+  EXPECT_EQ(world_.forgotten, std::vector<std::string>{});
+  EXPECT_EQ(std::count(world_.cleaned.begin(), world_.cleaned.end(), low), 2);
+  end(high, 0);
+  EXPECT_EQ(world_.launches[low], 2);
+  EXPECT_EQ(world_.attempts[low], 1);
+  begin(1);  // killed while it runs again
+  EXPECT_EQ(world_.launches[low], 2);
+  end(low, 0);
+  EXPECT_EQ(state_of(low), TaskState::kFinished);
+}
+
+TEST_F(LocalSharingTest, SharesOfOneGpuAreShownWithAllWhoHaveThem) {
+  begin(1);
+  const auto half = [](workload::Task& task) {
+    task.resources.gpus = {{1, {}}};
+    task.resources.share.milli = 500;
+  };
+  const auto first = submit_with(half)->task.id;
+  submit_with(half);
+  run();
+  const auto holders = engine_->holders({});
+  ASSERT_EQ(holders.size(), 2u);
+  EXPECT_EQ(holders[0].uuid, holders[1].uuid);
+  EXPECT_EQ(holders[0].milli, 500);
+  EXPECT_EQ(holders[0].memory_bytes, 8ULL << 30);
+  ASSERT_EQ(world_.asked.size(), 2u);
+  EXPECT_EQ(world_.asked[0].gpu_devices.size(), 1u);
+  EXPECT_EQ(world_.asked[0].gpu_shares.at(0).milli, 500);
+  EXPECT_EQ(engine_->node().gpus_free, 0);
+  EXPECT_EQ(engine_->explain({}, first)->reasons.back(), "it has 0.5 of GPU 0 (GPU-0) (not enforced)");
+}
+
+TEST_F(LocalSharingTest, SaysWhereATaskIsPinnedAndWhereItCannotBe) {
+  begin(1);
+  auto machine = node(1);
+  machine.inventory.devices[0].numa_node = 0;
+  const auto explained = [&](std::vector<int> cpus) {
+    machine.numa = {{0, cpus}};
+    machine.milli_cpus = 64'000;
+    engine_->set_machine(machine);
+    const auto id = submit(1)->task.id;
+    run();
+    EXPECT_EQ(world_.asked.back().cpus, cpus);
+    auto text = engine_->explain({}, id)->reasons.back();
+    end(id, 0);
+    return text;
+  };
+  EXPECT_EQ(explained({1, 2}), "it is pinned to the CPUs 1-2");
+  EXPECT_EQ(explained({3, 4, 5}),
+            "it is pinned to the CPUs 3: of those chosen for it (3-5) this host has no others");
+  EXPECT_EQ(explained({20, 21}), "it is not pinned: the CPUs chosen for it (20-21) are not on this host");
+  EXPECT_EQ(explained({0, 1, 2, 3, 4}),
+            "it is not pinned: the CPUs chosen for it (0-4) are all that this host has");
+}
+
+TEST_F(LocalSharingTest, PlansWithoutDoing) {
+  begin();
+  const Caller alice{{1000, 1000, {}, "alice", "/"}};
+  const auto starts = engine_->plan(alice, gang_of(1, 2));
+  ASSERT_TRUE(starts) << to_string(starts.error());
+  EXPECT_TRUE(starts->starts_now);
+  ASSERT_EQ(starts->members.size(), 1u);
+  EXPECT_EQ(starts->members[0].gpus.size(), 2u);
+  EXPECT_TRUE(engine_->tasks({}).empty());
+
+  const auto others = submit(2, Caller{{1001, 1001, {}, "bob", "/"}})->task.id;
+  const auto waits = engine_->plan(alice, gang_of(2, 1));
+  EXPECT_FALSE(waits->starts_now);
+  EXPECT_EQ(waits->place, 1);
+  EXPECT_FALSE(waits->reasons.empty());
+  auto urgent = gang_of(1, 2);
+  urgent.members[0].task.priority = 1;
+  EXPECT_EQ(engine_->plan(alice, urgent).error().path, "/priority");
+  const auto preempts = engine_->plan({}, urgent);
+  EXPECT_EQ(preempts->victims, 1);
+  EXPECT_EQ(preempts->victim_ids, std::vector<std::string>{others});
+  EXPECT_EQ(state_of(others), TaskState::kStarting);
+  EXPECT_EQ(engine_->plan(alice, gang_of(1, 3)).error().kind, ErrorKind::kInvalid);
+}
+
+TEST_F(LocalSharingTest, APlanAndAnExplanationSayTheSame) {
+  begin();
+  submit(1);
+  const auto planned = engine_->plan({}, gang_of(1, 2));
+  ASSERT_TRUE(planned);
+  const auto explained = engine_->explain({}, submit(2)->task.id);
+  ASSERT_TRUE(explained);
+  EXPECT_FALSE(planned->remedies.empty());
+  EXPECT_EQ(explained->reasons, planned->reasons);
+  EXPECT_EQ(explained->remedies, planned->remedies);
+  EXPECT_EQ(explained->place, planned->place);
+}
+
+TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
+  begin();
+  const Caller alice{{1000, 1000, {}, "alice", "/"}};
+  const Caller bob{{1001, 1001, {}, "bob", "/"}};
+  EXPECT_EQ(set_queue({"research/vision"}, alice).error().kind, ErrorKind::kPermissionDenied);
+  EXPECT_EQ(set_queue({"research/vision", {1000, {}, {}}, {2000, {}, {}}}).error().path, "/guarantee/gpus");
+  ASSERT_TRUE(set_queue({"research/vision", {1000, {}, {}}, {}, 1, {"alice"}}));
+  const auto in_vision = [](workload::Task& task) {
+    task.queue = "research/vision";
+    task.resources.gpus = {{1, {}}};
+  };
+  EXPECT_EQ(submit_with(in_vision, bob).error().kind, ErrorKind::kPermissionDenied);
+  ASSERT_TRUE(submit_with(in_vision, alice));
+  const auto waiting = submit_with(in_vision, alice)->task.id;
+  begin();  // the rules are in the journal
+  const auto queues = engine_->queues(bob);
+  ASSERT_EQ(queues.size(), 3u);
+  EXPECT_EQ(queues[0].queue.path, "default");
+  EXPECT_EQ(queues[1].queue.path, "research");
+  EXPECT_EQ(queues[1].used.gpu_milli, 1000);
+  EXPECT_TRUE(queues[1].waiting.empty());
+  const auto& vision = queues[2];
+  EXPECT_EQ(vision.queue.limit.gpu_milli, 1000);
+  EXPECT_FALSE(vision.usable);
+  ASSERT_EQ(vision.waiting.size(), 1u);
+  EXPECT_EQ(vision.waiting[0].user, "alice");
+  EXPECT_EQ(vision.waiting[0].wanted.gpu_milli, 1000);
+  EXPECT_EQ(vision.waiting[0].id, "");
+  EXPECT_TRUE(vision.waiting[0].reasons.empty());
+  EXPECT_EQ(engine_->queues(alice)[2].waiting[0].id, waiting);
+  EXPECT_FALSE(engine_->queues(alice)[2].waiting[0].reasons.empty());
+  Status removed;
+  const auto keep = [&](Status status) { removed = std::move(status); };
+  engine_->remove_queue({}, "research/vision", keep);
+  EXPECT_EQ(removed.error().kind, ErrorKind::kConflict);
+  engine_->remove_queue({}, "nobody's", keep);
+  EXPECT_EQ(removed.error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(LocalSharingTest, QuotasAreRootsToSetAndOnesOwnToSee) {
+  begin();
+  const Caller alice{{1000, 1000, {}, "alice", "/"}};
+  const placement::Subject subject{placement::SubjectKind::kUser, "alice"};
+  Status answer;
+  const auto keep = [&](Status status) { answer = std::move(status); };
+  engine_->set_quota(alice, {subject, {1000, {}, {}}, 5}, keep);
+  EXPECT_EQ(answer.error().kind, ErrorKind::kPermissionDenied);
+  engine_->set_quota({}, {subject, {1000, {}, {}}, 5}, keep);
+  ASSERT_TRUE(answer) << to_string(answer.error());
+  ASSERT_TRUE(submit(1, alice));
+  ASSERT_EQ(engine_->quotas(alice).size(), 1u);
+  EXPECT_EQ(engine_->quotas(alice)[0].used.gpu_milli, 1000);
+  EXPECT_TRUE(engine_->quotas(Caller{{1001, 1001, {}, "bob", "/"}}).empty());
+  engine_->remove_quota({}, subject, keep);
+  EXPECT_TRUE(answer);
+  engine_->remove_quota({}, subject, keep);
+  EXPECT_EQ(answer.error().kind, ErrorKind::kNotFound);
+}
+
+}  // namespace
+}  // namespace drover::engine

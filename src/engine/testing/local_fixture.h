@@ -1,0 +1,196 @@
+#pragma once
+
+// A LocalEngine over a real journal and containers that live in memory, whose work runs when the test says
+// so.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "control/journal.h"
+#include "engine/local.h"
+
+namespace drover::engine::testing {
+
+/// Containers that live in memory, and outlive the engine as real ones do.
+struct World {
+  std::map<std::string, int> launches;
+  std::map<std::string, int> attempts;  ///< the last that was launched
+  std::set<std::string> alive;
+  std::vector<std::string> stopped, cleaned, forgotten;
+  std::vector<container::Launch> asked;
+  std::optional<Error> launch_error;
+};
+
+class FakeContainerizer final : public container::Containerizer {
+ public:
+  explicit FakeContainerizer(World& world) : world_(world) {}
+  Status launch(const container::Launch& launch) override {
+    if (world_.launch_error) return Failure(*world_.launch_error);
+    ++world_.launches[launch.task.id];
+    world_.attempts[launch.task.id] = launch.attempt;
+    world_.alive.insert(launch.task.id);
+    world_.asked.push_back(launch);
+    return {};
+  }
+  Status stop(const std::string& id, bool) override {
+    world_.stopped.push_back(id);
+    return {};
+  }
+  Result<container::Found> recover(const std::string& id, int attempt) override {
+    const bool of_this_attempt = world_.attempts.contains(id) && world_.attempts.at(id) == attempt;
+    return of_this_attempt && world_.alive.contains(id) ? container::Found::kAlive : container::Found::kNever;
+  }
+  Status clean(const std::string& id) override {
+    world_.cleaned.push_back(id);
+    return {};
+  }
+  Status forget(const std::string& id) override {
+    world_.forgotten.push_back(id);
+    world_.alive.erase(id);
+    return {};
+  }
+  std::vector<std::string> known() const override { return {world_.alive.begin(), world_.alive.end()}; }
+  std::string sandbox(const std::string& id) const override { return "/sandbox/" + id; }
+
+ private:
+  World& world_;
+};
+
+class LocalEngineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "drover-engine-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override {
+    engine_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  static placement::Node node(int gpus) {
+    placement::Node result{.name = "here"};
+    for (int i = 0; i < gpus; ++i) {
+      gpu::Device device;
+      device.uuid = "GPU-" + std::to_string(i);
+      device.index = device.minor.emplace(i);
+      device.memory_bytes = 16ULL << 30;
+      result.inventory.devices.push_back(device);
+    }
+    const auto count = static_cast<std::size_t>(gpus);
+    result.inventory.links.assign(count, std::vector<gpu::Link>(count));
+    result.milli_cpus = 8000;
+    result.memory_bytes = 1ULL << 34;
+    return result;
+  }
+
+  /// A daemon's life begins: as after kill -9, with the same journal and the same containers.
+  void begin(int gpus = 2) {
+    engine_.reset();
+    work_.clear();
+    auto journal = store::Journal::open(folder_ / "state.db");
+    ASSERT_TRUE(journal) << to_string(journal.error());
+    const auto entries = journal->load();
+    ASSERT_TRUE(entries);
+    auto journaled = control::decode_journal(*entries);
+    ASSERT_TRUE(journaled) << to_string(journaled.error());
+    Ports ports;
+    ports.post = [this](Work work) { work_.push_back(std::move(work)); };
+    ports.pool = ports.post;
+    ports.now = [this] { return now_; };
+    ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
+    ports.new_id = [this] { return "t" + std::to_string(++ids_); };
+    ports.log = [this](const std::string& line) { log_.push_back(line); };
+    ports.gpu_nodes = [](const std::vector<gpu::Device>& devices) -> Result<std::vector<gpu::DeviceNode>> {
+      std::vector<gpu::DeviceNode> nodes;
+      for (const auto& device : devices)
+        nodes.push_back(
+            {"/dev/nvidia" + std::to_string(*device.minor), 195, static_cast<unsigned>(*device.minor)});
+      return nodes;
+    };
+    ports.usable_cpus = {0, 1, 2, 3};
+    ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };
+    NodeView view;
+    view.name = "here";
+    engine_ = std::make_unique<LocalEngine>(
+        ports, std::move(*journal),
+        control::restore(std::move(journaled->records), std::move(journaled->rules), node(gpus)),
+        std::move(view));
+    engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
+    run();
+  }
+  void run() {
+    while (!work_.empty()) {
+      auto work = std::move(work_.front());
+      work_.pop_front();
+      work();
+    }
+  }
+  Result<control::TaskRecord> submit(int gpus, const Caller& caller = {},
+                                     std::optional<std::string> user = {}) {
+    workload::TaskRequest request;
+    request.task.name = "job";
+    request.task.command = {"true"};
+    if (gpus > 0) request.task.resources.gpus = {{gpus, {}}};
+    request.user = std::move(user);
+    Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
+    engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });
+    return answer;
+  }
+  void end(const std::string& id, int status) {
+    workload::Ending ending;
+    ending.exit_status = status;
+    ending.stopped = std::find(world_.stopped.begin(), world_.stopped.end(), id) != world_.stopped.end();
+    ending.finished_at = now_;
+    world_.alive.erase(id);
+    engine_->watcher().ended(id, ending);
+    run();
+  }
+  static workload::GangRequest gang_of(int size, int gpus) {
+    workload::GangRequest request;
+    for (int rank = 0; rank < size; ++rank) {
+      auto& task = request.members.emplace_back().task;
+      task.name = "train";
+      task.command = {"true"};
+      if (gpus > 0) task.resources.gpus = {{gpus, {}}};
+    }
+    return request;
+  }
+  Result<std::vector<control::TaskRecord>> submit_gang(workload::GangRequest request,
+                                                       const Caller& caller = {}) {
+    Result<std::vector<control::TaskRecord>> answer = fail(ErrorKind::kInternal, "no answer came");
+    engine_->submit_gang(caller, std::move(request), [&](auto result) { answer = std::move(result); });
+    return answer;
+  }
+  Result<control::TaskRecord> submit_with(const std::function<void(workload::Task&)>& change,
+                                          const Caller& caller = {}) {
+    workload::TaskRequest request;
+    request.task.name = "job";
+    request.task.command = {"true"};
+    change(request.task);
+    Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
+    engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });
+    return answer;
+  }
+  Status set_queue(placement::Queue queue, const Caller& caller = {}) {
+    Status answer;
+    engine_->set_queue(caller, std::move(queue), [&](Status status) { answer = std::move(status); });
+    return answer;
+  }
+  control::TaskState state_of(const std::string& id) { return engine_->task({}, id)->state; }
+
+  std::filesystem::path folder_;
+  TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
+  std::optional<TimePoint> wake_at_;
+  int ids_ = 0;
+  std::deque<Work> work_;
+  std::vector<std::string> log_;
+  World world_;
+  std::unique_ptr<LocalEngine> engine_;
+};
+
+}  // namespace drover::engine::testing
