@@ -57,17 +57,25 @@ Answer Cluster::place(const Request& request) {
 }
 
 std::optional<Decision> Cluster::try_place(const Request& request) {
-  if (impl_->ledger.group(request.group) == nullptr) return impl_->best(request);
-  auto answer = impl_->place_in_group(request);
-  if (auto* decision = std::get_if<Decision>(&answer)) return std::move(*decision);
-  return std::nullopt;
+  const auto* group = impl_->ledger.group(request.group);
+  return group == nullptr ? impl_->best(request) : impl_->try_place_on(group->node, request);
 }
 
 std::vector<std::string> Cluster::fitting(const Request& request) {
   const auto* group = impl_->ledger.group(request.group);
   if (group == nullptr) return impl_->fitting(request);
-  return std::holds_alternative<Decision>(impl_->place_in_group(request)) ? std::vector{group->node}
-                                                                          : std::vector<std::string>{};
+  if (impl_->try_place_on(group->node, request)) return {group->node};
+  return {};
+}
+
+std::optional<Decision> Cluster::try_place_on(const std::string& node, const Request& request) {
+  return impl_->try_place_on(node, request);
+}
+
+Cluster Cluster::emptied() const {
+  Cluster empty;
+  *empty.impl_ = impl_->emptied();
+  return empty;
 }
 
 Answer Cluster::place_on(const std::string& node, const Request& request) {

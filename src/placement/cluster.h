@@ -64,8 +64,11 @@ class Cluster {
   std::vector<std::string> fitting(const Request& request);
   /// The same on one node only.
   Answer place_on(const std::string& node, const Request& request);
+  std::optional<Decision> try_place_on(const std::string& node, const Request& request);
   /// An error when not even the empty cluster, without cordons and with all GPUs fit, could hold the request.
   Status possible(const Request& request) const;
+  /// The same nodes without cordons, all GPUs fit, and nothing allocated.
+  Cluster emptied() const;
 
   /// Takes it. kConflict when the id is taken already or a device, share, CPU or memory is not free: then
   /// nothing changed.

@@ -55,6 +55,7 @@ struct Cluster::Impl {
   std::optional<Decision> best(const Request& request);
   std::vector<std::string> fitting(const Request& request);
   Answer place_on(const std::string& node, const Request& request);
+  std::optional<Decision> try_place_on(const std::string& node, const Request& request);
   Answer place_in_group(const Request& request) const;
   Reasons why_not(const Request& request);
 

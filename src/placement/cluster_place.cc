@@ -58,18 +58,30 @@ Reasons Cluster::Impl::why_not(const Request& request) {
 }
 
 Answer Cluster::Impl::place_on(const std::string& node, const Request& request) {
-  const auto* group = ledger.group(request.group);
-  if (group != nullptr && group->node == node) return place_in_group(request);
   const auto* entry = find(node);
   if (entry == nullptr)
     return Reasons{.nodes = 0, .list = {{Dimension::kGpuCount, 0, "there is no node " + node}}};
-  if (group != nullptr)
+  if (const auto* group = ledger.group(request.group)) {
+    if (group->node == node) return place_in_group(request);
     return Reasons{.nodes = 1,
                    .list = {{Dimension::kGroup, 1, "the GPUs of its group are on " + group->node}}};
+  }
+  if (auto decision = try_place_on(node, request)) return *std::move(decision);
+  return explain_node(view_of(*entry), Shape(request));
+}
+
+std::optional<Decision> Cluster::Impl::try_place_on(const std::string& node, const Request& request) {
+  if (const auto* group = ledger.group(request.group)) {
+    if (group->node != node) return std::nullopt;
+    auto answer = place_in_group(request);
+    auto* decision = std::get_if<Decision>(&answer);
+    return decision == nullptr ? std::nullopt : std::optional(std::move(*decision));
+  }
+  const auto* entry = find(node);
+  if (entry == nullptr || host_obstacle(entry->state, request)) return std::nullopt;
   look_around();
   const Shape shape(request, views.fits(request, context));
-  if (obstacle(entry->state, entry->node->attributes, shape) || host_obstacle(entry->state, request))
-    return explain_node(view_of(*entry), shape);
+  if (obstacle(entry->state, entry->node->attributes, shape)) return std::nullopt;
   return decide(*entry, shape, best_on(context, entry->state, shape, Locality::kAll).value().devices);
 }
 

@@ -288,9 +288,16 @@ class History {
     const auto answer = placement::place(cluster_, gang);
     ASSERT_EQ(free(), before);
     const auto* decisions = std::get_if<std::vector<Decision>>(&answer);
+    ASSERT_EQ(decisions == nullptr, !placement::try_place(cluster_, gang));
     if (decisions == nullptr) {
       ASSERT_FALSE(describe(std::get<Reasons>(answer)).empty());
+      if (gang.arrangement == Arrangement::kSpread) {
+        ASSERT_FALSE(spreadable(gang, 0, {}));
+      }
       return;
+    }
+    if (std::ranges::all_of(gang.members, [](const Request& member) { return member.group.empty(); })) {
+      ASSERT_TRUE(placement::possible(cluster_, gang));
     }
     ASSERT_EQ(decisions->size(), gang.members.size());
     std::set<std::string> used;
@@ -300,6 +307,17 @@ class History {
     }
     for (std::size_t rank = 0; rank < decisions->size(); ++rank)
       allocate(gang.members[rank], (*decisions)[rank]);
+  }
+
+  /// Whether there is a way to give each member from this one on a node of its own.
+  bool spreadable(const Gang& gang, std::size_t rank, std::set<std::string> used) const {
+    if (rank == gang.members.size()) return true;
+    for (const auto& [name, node] : reference_.nodes) {
+      if (!reference_.fits(node, gang.members[rank]) || !used.insert(name).second) continue;
+      if (spreadable(gang, rank + 1, used)) return true;
+      used.erase(name);
+    }
+    return false;
   }
 
   /// The same history in fewer words has the same answers, unless the policy learns from history.

@@ -71,8 +71,7 @@ KindFit make_kind_fit(const Request& request, const NodeKind& kind, int gpus) {
   return fit;
 }
 
-/// No condition but the number of devices.
-bool plain(const Request& request) {
+bool without_conditions(const Request& request) {
   return !request.interconnect.asks() && !request.different_models &&
          request.cpu_affinity != Wish::kRequire && request.nic != Wish::kRequire;
 }
@@ -88,7 +87,10 @@ const KindFit& KindFits::on(const NodeKind& kind) {
 }
 
 Shape::Shape(const Request& request, std::shared_ptr<KindFits> fits)
-    : request_(request), gpus_(request.gpu_count()), fits_(std::move(fits)) {}
+    : request_(request),
+      gpus_(request.gpu_count()),
+      unconditional_(without_conditions(request)),
+      fits_(std::move(fits)) {}
 
 bool serves(const std::vector<ClaimMask>& claims, DeviceMask available) {
   for (unsigned set = 1; set < 1U << claims.size(); ++set) {
@@ -149,7 +151,7 @@ std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape
 }
 
 std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape) {
-  if (shape.gpus() == 0 || plain(shape.request())) return std::nullopt;
+  if (shape.gpus() == 0 || shape.unconditional()) return std::nullopt;
   const auto room = devices_with_room(state, shape);
   const auto possible = [&](Dimension up_to) {
     return choose(state.kind->wiring, device_wish(state, shape, room, up_to)).has_value();

@@ -60,11 +60,14 @@ class Shape {
   const Request& request() const { return request_; }
   int gpus() const { return gpus_; }
   bool whole() const { return request_.share.whole(); }
+  /// No condition but the number of devices and what each must be.
+  bool unconditional() const { return unconditional_; }
   const KindFit& on(const NodeKind& kind) const { return fits_->on(kind); }
 
  private:
   Request request_;
   int gpus_;
+  bool unconditional_;
   std::shared_ptr<KindFits> fits_;
 };
 

@@ -3,58 +3,64 @@
 #include <algorithm>
 #include <bit>
 
+#include "placement/device_mask.h"
+
 namespace drover::placement {
 namespace {
 
-constexpr std::size_t kMostRemembered = 1 << 14;
+constexpr std::size_t kPlaces = 1024;
 
-struct Pairs {
-  std::int32_t nvlinks = 0;
-  std::int32_t weakest = 0;
-  std::int32_t nearness = 0;
-};
-
-Pairs pairs_of(const Wiring& wiring, DeviceMask devices) {
-  Pairs pairs;
-  bool first = true;
-  for (auto rest = devices; rest != 0; rest &= rest - 1)
-    for (auto others = rest & (rest - 1); others != 0; others &= others - 1) {
-      const auto& link = wiring.link(std::countr_zero(rest), std::countr_zero(others));
-      pairs.nvlinks += link.nvlinks;
-      pairs.weakest = first ? link.nvlinks : std::min(pairs.weakest, link.nvlinks);
-      pairs.nearness += static_cast<int>(gpu::PcieLevel::kUnknown) - static_cast<int>(link.pcie);
-      first = false;
-    }
-  return pairs;
+template <typename Visit>
+void for_each_pair(const Wiring& wiring, DeviceMask devices, const Visit& visit) {
+  for_each_device(devices, [&](int a) {
+    for_each_device(devices & ~first_devices(a + 1), [&](int b) { visit(wiring.link(a, b)); });
+  });
 }
 
 DeviceOption describe_option(const NodeState& state, DeviceMask devices) {
-  const auto pairs = pairs_of(state.kind->wiring, devices);
-  const auto left = pairs_of(state.kind->wiring, state.whole() & ~devices);
-  return {devices, pairs.nvlinks, pairs.weakest, pairs.nearness, left.nvlinks};
+  DeviceOption option{.devices = devices};
+  const auto& wiring = state.kind->wiring;
+  bool first = true;
+  for_each_pair(wiring, devices, [&](const gpu::Link& link) {
+    option.nvlinks += link.nvlinks;
+    option.weakest = first ? link.nvlinks : std::min(option.weakest, link.nvlinks);
+    option.nearness += static_cast<int>(gpu::PcieLevel::kUnknown) - static_cast<int>(link.pcie);
+    first = false;
+  });
+  const auto opened = devices & state.whole();
+  for_each_pair(wiring, opened, [&](const gpu::Link& link) { option.nvlinks_lost += link.nvlinks; });
+  for_each_device(opened, [&](int a) {
+    for_each_device(state.whole() & ~opened,
+                    [&](int b) { option.nvlinks_lost += wiring.link(a, b).nvlinks; });
+  });
+  return option;
 }
 
 }  // namespace
 
-std::size_t OptionMemory::Hash::operator()(const Key& key) const {
+std::size_t OptionMemory::place_of(const Key& key) {
   auto hash = key.room * 0x9e3779b97f4a7c15ULL;
   hash = (hash ^ key.idle ^ hash >> 29) * 0xbf58476d1ce4e5b9ULL;
-  return (hash ^ static_cast<std::uint64_t>(key.kind) ^ hash >> 32) * 0x94d049bb133111ebULL;
+  hash = (hash ^ static_cast<std::uint64_t>(key.kind) ^ hash >> 32) * 0x94d049bb133111ebULL;
+  return hash >> 32 & (kPlaces - 1);
 }
 
 OptionMemory::Answer* OptionMemory::find(const Key& key) {
-  const auto found = known_.find(key);
-  return found == known_.end() ? nullptr : &found->second;
+  if (places_.empty()) return nullptr;
+  auto& place = places_[place_of(key)];
+  return place.key == key ? &place.answer : nullptr;
 }
 
 void OptionMemory::remember(const Key& key, const std::optional<DeviceOption>& option) {
-  if (known_.size() >= kMostRemembered) known_.clear();
-  known_.emplace(key, Answer{option, std::nullopt});
+  if (places_.empty()) places_.resize(kPlaces);
+  places_[place_of(key)] = {key, {option, std::nullopt}};
 }
 
 std::optional<DeviceOption> best_option(const NodeState& state, const Shape& shape, DeviceMask room,
                                         Locality locality, OptionMemory* memory) {
-  if (shape.gpus() == 0) return describe_option(state, 0);
+  if (shape.gpus() == 0) return DeviceOption{};
+  // One device, and no condition on it: there is nothing to choose.
+  if (std::has_single_bit(room) && shape.unconditional()) return describe_option(state, room);
   const bool ignores_cpus =
       locality == Locality::kIgnorePreferredCpus && shape.request().cpu_affinity != Wish::kRequire;
   const OptionMemory::Key key{state.kind->id, room, state.whole()};

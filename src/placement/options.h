@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <vector>
 
 #include "placement/feasibility.h"
 
@@ -17,15 +17,15 @@ struct DeviceOption {
   std::int32_t nvlinks = 0;
   std::int32_t weakest = 0;  ///< NVLinks of the weakest pair; 0 of fewer than two devices
   std::int32_t nearness = 0;
-  std::int32_t nvlinks_left = 0;  ///< over all pairs of idle devices that stay
+  std::int32_t nvlinks_lost = 0;  ///< over all pairs of idle devices that are not both idle afterwards
 };
 
-/// Remembers the best set out of the same devices: nodes of one kind with the same devices free are alike.
-/// One memory serves one shape.
+/// Remembers the best set out of the same devices: nodes of one kind with the same devices free are alike. Of
+/// what shares a place, the last stays. One memory serves one shape.
 class OptionMemory {
  public:
   struct Key {
-    int kind = 0;
+    int kind = -1;
     DeviceMask room = 0;
     DeviceMask idle = 0;
     bool operator==(const Key&) const = default;
@@ -39,10 +39,13 @@ class OptionMemory {
   void remember(const Key& key, const std::optional<DeviceOption>& option);
 
  private:
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
+  struct Place {
+    Key key;
+    Answer answer;
   };
-  std::unordered_map<Key, Answer, Hash> known_;
+  static std::size_t place_of(const Key& key);
+
+  std::vector<Place> places_;
 };
 
 /// How exact the comparison between nodes is. Preferred CPUs do not count there, only on the node itself: so

@@ -53,7 +53,7 @@ Score pack(const NodeState& before, const Shape& shape, const DeviceOption& opti
   high.add(std::popcount(before.whole() & ~option.devices), 7);
   high.add_less(option.nvlinks, 20).add_less(option.weakest, 6);
   Packer low;
-  low.add_less(option.nearness, 14).add_less(option.nvlinks_left, 16).add(before.free_milli_cpus, 34);
+  low.add_less(option.nearness, 14).add(option.nvlinks_lost, 16).add(before.free_milli_cpus, 34);
   return {high.value(), low.value()};
 }
 

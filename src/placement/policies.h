@@ -8,7 +8,7 @@
 //   2. a share opens no idle GPU, and leaves the least of the GPUs that it gets;
 //   3. the fewest idle GPUs are left on the node, so that idle nodes stay whole (K12);
 //   4. several GPUs: the best interconnect, as in device_choice.h;
-//   5. the most NVLinks are left among the idle GPUs: wide sets stay;
+//   5. the fewest NVLinks between idle GPUs are lost: wide sets stay;
 //   6. the fewest CPUs are left.
 // Spread: CPU-only work goes where no GPUs are; then the most of the GPUs, interconnect, and CPUs is left.
 // Fragmentation: fragmentation.h; of a share of one GPU, every filling is looked at.

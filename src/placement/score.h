@@ -9,11 +9,12 @@ namespace drover::placement {
 
 /// Smaller is better.
 struct Score {
-  std::uint64_t high = ~std::uint64_t{0};
-  std::uint64_t low = ~std::uint64_t{0};
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
 
   auto operator<=>(const Score&) const = default;
 };
-inline constexpr Score kNoScore{};  ///< larger than any
+/// Not smaller than where nothing fits; every real score is smaller.
+inline constexpr Score kNoScore{~std::uint64_t{0}, 0};
 
 }  // namespace drover::placement

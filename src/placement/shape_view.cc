@@ -9,17 +9,25 @@ namespace {
 
 constexpr std::size_t kMostViews = 256;
 
+/// Before a node was looked at, and where there is none: it counts for tally 1, which is nobody's obstacle.
+constexpr Score kUnseen{kNoScore.high, 1};
+
+/// Which tally a node counts for: 0 when the request fits.
+std::size_t code_in(const Score& score) {
+  return score < kNoScore ? 0 : score.low;
+}
+
 }  // namespace
 
 Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const Shape& shape,
                     OptionMemory* memory) {
   const auto& state = entry.state;
-  if (state.cordon != 0) return {Obstacle{Dimension::kCordon, 0, state.cordon}, kNoScore};
-  if (const auto found = attribute_obstacle(entry.node->attributes, shape)) return {found, kNoScore};
-  if (const auto found = room_obstacle(state, shape)) return {found, kNoScore};
+  if (state.cordon != 0) return {Obstacle{Dimension::kCordon, 0, state.cordon}};
+  if (const auto found = attribute_obstacle(entry.node->attributes, shape)) return {found};
+  if (const auto found = room_obstacle(state, shape)) return {found};
   if (const auto choice = best_on(context, state, shape, Locality::kIgnorePreferredCpus, memory))
     return {std::nullopt, choice->score};
-  return {missing_condition(state, shape, memory), kNoScore};
+  return {missing_condition(state, shape, memory)};
 }
 
 ShapeView::ShapeView(const Request& request)
@@ -32,23 +40,22 @@ ShapeView::ShapeView(const ShapeView& other)
       seen_(other.seen_),
       scores_(other.scores_),
       block_best_(other.block_best_),
-      codes_(other.codes_),
       tallies_(other.tallies_) {}
 
 void ShapeView::reset(const NodeTable& nodes) {
   const auto padded = nodes.blocks() * kBlockSize;
-  scores_.assign(padded, kNoScore);
-  codes_.assign(padded, 0);
-  block_best_.assign(nodes.blocks(), kNoScore);
+  scores_.assign(padded, kUnseen);
+  block_best_.assign(nodes.blocks(), kUnseen);
   stale_blocks_.clear();
-  tallies_.assign(1, {});
-  tallies_.front().nodes = static_cast<int>(nodes.size());
+  tallies_.assign(2, {});
 }
 
 void ShapeView::update(const NodeTable& nodes, const PolicyContext& context) {
   const auto look = [&](std::size_t slot) { set(slot, evaluate(context, nodes.at(slot), shape_, &memory_)); };
   const bool same_size = scores_.size() == nodes.blocks() * kBlockSize;
-  if (!seen_ || !same_size || !nodes.changes_since(*seen_, look)) {
+  // The scores of all shapes together are more than a cache holds.
+  const auto fetch = [&](std::size_t slot) { __builtin_prefetch(&scores_[slot], 1); };
+  if (!seen_ || !same_size || !nodes.changes_since(*seen_, fetch) || !nodes.changes_since(*seen_, look)) {
     reset(nodes);
     for (std::size_t slot = 0; slot < nodes.size(); ++slot) look(slot);
   }
@@ -56,29 +63,28 @@ void ShapeView::update(const NodeTable& nodes, const PolicyContext& context) {
   seen_ = nodes.sequence();
 }
 
-std::uint16_t ShapeView::code_of(const std::optional<Obstacle>& obstacle) {
+std::uint64_t ShapeView::code_of(const std::optional<Obstacle>& obstacle) {
   if (!obstacle) return 0;
-  const auto found = std::find_if(tallies_.begin() + 1, tallies_.end(),
+  const auto found = std::find_if(tallies_.begin() + 2, tallies_.end(),
                                   [&](const Tally& tally) { return tally.obstacle == *obstacle; });
-  const auto code = static_cast<std::uint16_t>(found - tallies_.begin());
+  const auto code = static_cast<std::uint64_t>(found - tallies_.begin());
   if (found == tallies_.end()) tallies_.push_back({*obstacle, 0, 0});
   return code;
 }
 
 void ShapeView::set(std::size_t slot, const Evaluation& evaluation) {
   const auto code = code_of(evaluation.obstacle);
-  --tallies_[codes_[slot]].nodes;
+  const auto score = code == 0 ? evaluation.score : Score{kNoScore.high, code};
+  auto& now = scores_[slot];
+  if (now == score) return;
+  --tallies_[code_in(now)].nodes;
   ++tallies_[code].nodes;
-  codes_[slot] = code;
-  const auto block = slot / kBlockSize;
-  auto& best = block_best_[block];
-  const bool was_best = scores_[slot] == best;
-  scores_[slot] = evaluation.score;
-  if (evaluation.score <= best) {
-    best = evaluation.score;
-  } else if (was_best) {
-    stale_blocks_.push_back(static_cast<std::uint32_t>(block));
-  }
+  auto& best = block_best_[slot / kBlockSize];
+  if (score <= best)
+    best = score;
+  else if (now == best)
+    stale_blocks_.push_back(static_cast<std::uint32_t>(slot / kBlockSize));
+  now = score;
 }
 
 void ShapeView::refresh_blocks() {
@@ -115,7 +121,8 @@ std::vector<std::size_t> ShapeView::fitting(const NodeTable& nodes, std::int64_t
                                             std::int64_t memory) const {
   std::vector<std::size_t> slots;
   for (std::size_t slot = 0; slot < nodes.size(); ++slot)
-    if (codes_[slot] == 0 && nodes.free_milli_cpus(slot) >= milli_cpus && nodes.free_memory(slot) >= memory)
+    if (scores_[slot] < kNoScore && nodes.free_milli_cpus(slot) >= milli_cpus &&
+        nodes.free_memory(slot) >= memory)
       slots.push_back(slot);
   std::ranges::sort(slots, {}, [&](std::size_t slot) { return std::pair(scores_[slot], slot); });
   return slots;
@@ -127,15 +134,15 @@ std::vector<Tally> ShapeView::tallies(const NodeTable& nodes, std::int64_t milli
   Tally cpus{{Dimension::kCpus}};
   Tally memory{{Dimension::kMemory}};
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
-    auto& tally = result[codes_[slot]];
-    if (tally.first == nodes.size()) tally.first = slot;
-    if (codes_[slot] != 0) continue;
+    const auto code = code_in(scores_[slot]);
+    if (result[code].first == nodes.size()) result[code].first = slot;
+    if (code != 0) continue;
     auto& host = nodes.free_milli_cpus(slot) < milli_cpus ? cpus : memory;
     if (host.nodes++ == 0) host.first = slot;
   }
   result.push_back(cpus);
   result.push_back(memory);
-  result.erase(result.begin());
+  result.erase(result.begin(), result.begin() + 2);
   std::erase_if(result, [](const Tally& tally) { return tally.nodes == 0; });
   std::ranges::sort(result, {}, &Tally::obstacle);
   return result;

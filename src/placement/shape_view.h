@@ -24,7 +24,7 @@ struct Tally {
 /// What one node is to a request, free CPUs and memory left out.
 struct Evaluation {
   std::optional<Obstacle> obstacle;
-  Score score;  ///< kNoScore where there is an obstacle
+  Score score;  ///< nothing where there is an obstacle
 };
 Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const Shape& shape,
                     OptionMemory* memory);
@@ -54,7 +54,7 @@ class ShapeView {
   void reset(const NodeTable& nodes);
   void set(std::size_t slot, const Evaluation& evaluation);
   void refresh_blocks();
-  std::uint16_t code_of(const std::optional<Obstacle>& obstacle);
+  std::uint64_t code_of(const std::optional<Obstacle>& obstacle);
 
   std::shared_ptr<KindFits> fits_;
   Shape shape_;
@@ -63,7 +63,6 @@ class ShapeView {
   std::vector<Score> scores_;                ///< [slot]
   std::vector<std::uint32_t> stale_blocks_;  ///< whose best may be worse than block_best_ says
   std::vector<Score> block_best_;            ///< [slot / kBlockSize]
-  std::vector<std::uint16_t> codes_;         ///< [slot]: 0 fits, else the obstacle's place in tallies_
   std::vector<Tally> tallies_;               ///< without `first`
 };
 

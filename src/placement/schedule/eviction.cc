@@ -327,17 +327,6 @@ class Search {
 
 }  // namespace
 
-std::optional<std::vector<Decision>> try_place(Cluster& world, const Gang& gang) {
-  if (gang.members.size() == 1) {
-    auto decision = world.try_place(gang.members.front());
-    if (!decision) return std::nullopt;
-    return std::vector<Decision>{std::move(*decision)};
-  }
-  auto answer = place(world, gang);
-  if (auto* decisions = std::get_if<std::vector<Decision>>(&answer)) return std::move(*decisions);
-  return std::nullopt;
-}
-
 std::optional<Eviction> fewest_evictions(Cluster& world, const EvictionQuery& query) {
   return Search(world, query).run();
 }

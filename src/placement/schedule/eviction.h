@@ -42,7 +42,4 @@ struct EvictionQuery {
 /// this returns. Not for a gang that fits already.
 std::optional<Eviction> fewest_evictions(Cluster& world, const EvictionQuery& query);
 
-/// A job's decisions in `world`, or none.
-std::optional<std::vector<Decision>> try_place(Cluster& world, const Gang& gang);
-
 }  // namespace drover::placement::schedule

@@ -46,14 +46,9 @@ class Explainer {
  private:
   static bool needs_room(const Verdict& verdict) { return verdict.cause == Cause::kRoom; }
 
-  static bool fits(Cluster& cluster, const Gang& gang) { return why_not(cluster, gang).list.empty(); }
+  static bool fits(Cluster& cluster, const Gang& gang) { return try_place(cluster, gang).has_value(); }
 
   static Reasons why_not(Cluster& cluster, const Gang& gang) {
-    if (gang.members.size() == 1) {
-      auto answer = cluster.place(gang.members.front());
-      auto* reasons = std::get_if<Reasons>(&answer);
-      return reasons == nullptr ? Reasons{} : std::move(*reasons);
-    }
     auto answer = place(cluster, gang);
     auto* reasons = std::get_if<Reasons>(&answer);
     return reasons == nullptr ? Reasons{} : std::move(*reasons);
