@@ -3,14 +3,18 @@
 #include <algorithm>
 
 #include "control/planning.h"
-#include "control/submission.h"
+#include "placement/awaited.h"
 #include "placement/weaker.h"
 
 namespace drover::control {
 namespace {
 
-constexpr std::size_t kMostWaiting = 200;
+using Start = std::optional<std::vector<placement::Decision>>;
+
 constexpr std::size_t kMostTold = 3;
+/// Plans cost more the more tasks wait. So many are made for one answer, over how many tasks together.
+constexpr int kMostPlans = 100;
+constexpr std::size_t kMostPlanned = 2000;
 
 /// The tasks as they would be if they asked for what `gang` says, under names that nobody has.
 std::vector<workload::Task> asking_for(const placement::Gang& gang, std::vector<workload::Task> tasks) {
@@ -24,43 +28,73 @@ std::vector<workload::Task> asking_for(const placement::Gang& gang, std::vector<
     if (!task.gang) continue;
     task.gang->id += "?";
     task.gang->size = static_cast<int>(tasks.size());
+    task.gang->arrangement = gang.arrangement;
     task.id = member_id(task.gang->id, static_cast<int>(rank));
   }
   return tasks;
 }
 
-/// The state without those of the tasks that wait.
-void withdraw(Draft& draft, const std::vector<workload::Task>& tasks) {
-  for (const auto& task : tasks)
-    if (const auto* record = draft.find(task.id); record != nullptr && record->state == TaskState::kQueued)
-      draft.change(task.id).state = TaskState::kKilled;
-}
+/// Tries gangs instead of tasks that wait, or that nobody has submitted yet: first alone, which is cheap,
+/// then on the whole queue.
+class Rehearsal {
+ public:
+  Rehearsal(const State& state, const std::vector<workload::Task>& tasks, TimePoint now)
+      : state_(state), tasks_(tasks), now_(now), cluster_(state.cluster) {
+    plans_left_ = std::min(kMostPlans, static_cast<int>(kMostPlanned / (state.queue.size() + 1)));
+  }
 
-bool would_start(const State& state, const std::vector<workload::Task>& instead_of,
-                 const std::vector<workload::Task>& tasks, TimePoint now) {
-  Draft draft(state, now);
-  withdraw(draft, instead_of);
-  if (!submit(draft, tasks)) return false;
-  const auto plan = plan_of(draft);
-  const auto& job = job_id(tasks.front());
-  return std::any_of(plan.starts.begin(), plan.starts.end(),
-                     [&](const placement::Start& start) { return start.job == job; });
-}
+  bool fits(const placement::Gang& gang) { return placement::try_place(cluster_, gang).has_value(); }
+
+  Start try_instead(const placement::Gang& gang) {
+    if (!fits(gang) || plans_left_-- <= 0) return std::nullopt;
+    Draft draft(state_, now_);
+    withdraw(draft);
+    const auto asked = asking_for(gang, tasks_);
+    for (const auto& task : asked) add(draft, task);
+    auto plan = plan_of(draft);
+    for (auto& start : plan.starts)
+      if (start.job == job_id(asked.front())) return std::move(start.decisions);
+    return std::nullopt;
+  }
+
+ private:
+  void withdraw(Draft& draft) const {
+    for (const auto& task : tasks_)
+      if (const auto* record = draft.find(task.id); record != nullptr && record->state == TaskState::kQueued)
+        draft.change(task.id).state = TaskState::kKilled;
+  }
+
+  /// Unchecked: who asks for less may ask for it too.
+  void add(Draft& draft, const workload::Task& task) const {
+    TaskRecord record;
+    record.task = task;
+    record.submitted_at = now_;
+    draft.add(std::move(record));
+  }
+
+  const State& state_;
+  const std::vector<workload::Task>& tasks_;
+  TimePoint now_;
+  placement::Cluster cluster_;
+  int plans_left_ = 0;
+};
 
 }  // namespace
 
 std::vector<std::string> remedies(const State& state, const std::vector<workload::Task>& tasks,
                                   TimePoint now) {
-  if (state.queue.size() > kMostWaiting || tasks.empty()) return {};
+  if (tasks.empty()) return {};
   placement::Gang gang;
   for (const auto& task : tasks) gang.members.push_back(request_of(task));
   if (tasks.front().gang) gang.arrangement = tasks.front().gang->arrangement;
-  auto cluster = state.cluster;
+  Rehearsal rehearsal(state, tasks, now);
+  const auto found = placement::weaker_that_start(
+      state.cluster, gang, [&](const placement::Gang& weaker) { return rehearsal.try_instead(weaker); },
+      kMostTold);
   std::vector<std::string> told;
-  for (const auto& weaker : placement::weaker_that_fit(cluster, gang)) {
-    if (told.size() == kMostTold) break;
-    if (would_start(state, tasks, asking_for(weaker.gang, tasks), now)) told.push_back(weaker.remedy);
-  }
+  for (const auto& weaker : found) told.push_back(weaker.remedy);
+  if (!told.empty() || rehearsal.fits(gang)) return told;
+  if (auto wait = placement::awaited(state.cluster, gang); !wait.empty()) told.push_back(std::move(wait));
   return told;
 }
 

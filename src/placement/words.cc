@@ -19,11 +19,14 @@ std::string milli_text(std::int64_t milli) {
   return fmt::format("{:g}", static_cast<double>(milli) / 1000);
 }
 
-std::string or_text(const std::vector<std::string>& words) {
+std::string list_text(const std::vector<std::string>& words, const char* word) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+    text += (i == 0 ? "" : i + 1 == words.size() ? fmt::format(" {} ", word) : ", ") + words[i];
   return text;
+}
+std::string or_text(const std::vector<std::string>& words) {
+  return list_text(words, "or");
 }
 
 std::string interconnect_text(const Interconnect& interconnect) {
