@@ -1,11 +1,13 @@
 #include "cli/foreground.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "cli/context.h"
@@ -19,6 +21,11 @@ namespace {
 
 /// A line that is longer is cut: a program that never ends its line must not be held back for ever.
 constexpr std::size_t kLongestLine = 64 * 1024;
+
+/// A list of sentences as one line.
+std::string joined(const json& answer, const char* field) {
+  return fmt::format("{}", fmt::join(answer.value(field, std::vector<std::string>()), "; "));
+}
 
 }  // namespace
 
@@ -97,17 +104,20 @@ bool Foreground::write(std::string_view stream, std::string_view bytes) {
 }
 
 void Foreground::tell_state(const json& record) {
-  std::string words;
-  if (record.value("preempted", false)) {
-    words = "ended to make room for other work; it will start again";
-  } else if (record.value("state", "") == "queued") {
-    const auto explained = client_.get(task_target(ids_.front(), "/explain"));
-    if (!explained || explained->value("state", "") != "queued") return;
-    for (const auto& reason : explained->value("reasons", json::array()))
-      words += (words.empty() ? "waiting: " : "; ") + reason.get<std::string>();
-  }
-  if (words == last_words_) return;
-  last_words_ = words;
+  if (record.value("preempted", false))
+    return tell_once("ended to make room for other work; it will start again");
+  if (record.value("state", "") != "queued") return tell_once("");
+  const auto explained = client_.get(task_target(ids_.front(), "/explain"));
+  if (!explained || explained->value("state", "") != "queued") return;
+  tell_once("waiting: " + joined(*explained, "reasons"));
+  // What would help changes with everything that others do: once is enough.
+  if (const auto remedies = joined(*explained, "remedies");
+      !std::exchange(advised_, true) && !remedies.empty())
+    tell("what helps: " + remedies);
+}
+
+void Foreground::tell_once(const std::string& words) {
+  if (words == std::exchange(last_words_, words)) return;
   if (!words.empty()) tell(words);
 }
 

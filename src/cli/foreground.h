@@ -49,6 +49,7 @@ class Foreground {
   Result<nlohmann::json> follow_one(std::size_t rank);
   bool write(std::string_view stream, std::string_view bytes);
   void tell_state(const nlohmann::json& record);
+  void tell_once(const std::string& words);
 
   Client client_;
   std::vector<std::string> ids_;
@@ -57,6 +58,7 @@ class Foreground {
   std::atomic<bool> output_is_closed_ = false;
   std::mutex output_;  ///< lines of several members do not mix
   std::string last_words_;
+  bool advised_ = false;
 };
 
 }  // namespace drover::cli

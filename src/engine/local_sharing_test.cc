@@ -27,7 +27,8 @@ TEST_F(LocalSharingTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
   begin();
   EXPECT_EQ(engine_->task({}, "t1-0")->gang_port, place->first_port) << "kept over a restart";
   EXPECT_EQ(world_.launches["t1-0"], 1);
-  EXPECT_EQ(engine_->explain({}, "t1-1")->reasons.back(), "it is rank 1 of the 2 members of the gang t1");
+  EXPECT_EQ(engine_->explain({}, "t1-1")->record.task.gang->rank, 1);
+  EXPECT_EQ(engine_->explain({}, "t1")->record.task.gang->rank, 0);
 
   EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
   auto wrong = gang_of(2, 0);

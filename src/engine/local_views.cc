@@ -128,9 +128,6 @@ std::vector<std::string> LocalEngine::what_it_has(const control::TaskRecord& rec
     lines.push_back(fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
                                 fmt::join(described(record.gpus, share, state_.machine().inventory), ", "),
                                 share.whole() ? "" : " (not enforced)"));
-  if (const auto& gang = record.task.gang)
-    lines.push_back(
-        fmt::format("it is rank {} of the {} members of the gang {}", gang->rank, gang->size, gang->id));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record));
   return lines;
 }

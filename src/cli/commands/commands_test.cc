@@ -35,7 +35,7 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   const auto waits = ask({"plan", "--gpus", "2"});
   EXPECT_EQ(waits.status, 1);
   EXPECT_EQ(waits.out,
-            "It would wait, at place 3 of the queue\n  0 of 2 GPUs are free\n  to start sooner: wait for 2 "
+            "It would wait, at place 3 of the queue\n  0 of 2 GPUs are free\n  what helps: wait for 2 "
             "GPUs\n");
   plan.victims = 2;
   plan.victim_ids = {"task-9"};
@@ -142,10 +142,9 @@ TEST_F(CommandsTest, ShowsTheMachine) {
 
 TEST_F(CommandsTest, ExplainsAndTellsEvents) {
   const auto id = submit();
-  EXPECT_EQ(
-      ask({"explain", id}).out,
-      "Task task-1 is running at place 3, queue default\n  2 GPUs are wanted, 0 of 2 are free\n  to start "
-      "sooner: ask for 1 GPU\n");
+  EXPECT_EQ(ask({"explain", id}).out,
+            "Task task-1 is running at place 3, queue default\n  2 GPUs are wanted, 0 of 2 are free\n  what "
+            "helps: ask for 1 GPU\n");
   EXPECT_THAT(ask({"events"}).out, HasSubstr("task_running"));
   EXPECT_EQ(json::parse(ask({"events", "--json"}).out).at("number"), 1);
 }

@@ -87,7 +87,7 @@ std::string would_wait(const json& plan) {
   for (const auto& reason : plan.value("reasons", json::array()))
     text += "  " + printable(reason.get<std::string>()) + "\n";
   for (const auto& remedy : plan.value("remedies", json::array()))
-    text += "  to start sooner: " + printable(remedy.get<std::string>()) + "\n";
+    text += "  what helps: " + printable(remedy.get<std::string>()) + "\n";
   return text;
 }
 

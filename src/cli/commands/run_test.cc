@@ -87,7 +87,8 @@ TEST_F(RunTest, RunSaysWhyItWaits) {
   const auto ran = ask({"run", "--gpus", "2", "--", "anything"});
   ending.join();
   EXPECT_EQ(ran.status, 0);
-  EXPECT_EQ(ran.err, "drover: waiting: 2 GPUs are wanted, 0 of 2 are free\n");
+  EXPECT_EQ(ran.err,
+            "drover: waiting: 2 GPUs are wanted, 0 of 2 are free\ndrover: what helps: ask for 1 GPU\n");
 }
 
 TEST_F(RunTest, RunThatCouldNotBeStartedIs125WithTheReason) {

@@ -126,10 +126,13 @@ Result<int> explain(Context& context, const TaskOptions& options) {
       answer.value("place", 0) > 0 ? fmt::format(" at place {}", answer.value("place", 0)) : std::string());
   text += ", queue " + queue_of(answer);
   text += "\n";
+  if (const auto gang = answer.value("gang", json::object()); !gang.empty())
+    text += fmt::format("  it is rank {} of the {} members of the gang {}\n", gang.value("rank", 0),
+                        gang.value("size", 0), gang.value("id", ""));
   for (const auto& reason : answer.value("reasons", json::array()))
     text += "  " + printable(reason.get<std::string>()) + "\n";
   for (const auto& remedy : answer.value("remedies", json::array()))
-    text += "  to start sooner: " + printable(remedy.get<std::string>()) + "\n";
+    text += "  what helps: " + printable(remedy.get<std::string>()) + "\n";
   print(text);
   return 0;
 }
