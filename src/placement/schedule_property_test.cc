@@ -313,18 +313,22 @@ class History {
   int number_ = 0;
 };
 
-/// Runs `property` on lists of choices until so many have been made. RapidCheck makes the lists, and shortens
-/// those that fail; each round scrambles them anew.
+constexpr int kMostPlans = 100;  ///< of one list of choices, about
+
+/// Runs `property` on lists of choices until so many plans have been made. RapidCheck makes the lists, and
+/// shortens those that fail; each round scrambles them anew.
 template <typename Property>
-void check_until(int steps, Property property) {
+void check_until(int steps, int plans_per_choice, Property property) {
   int done = 0;
   for (std::uint64_t round = 0; done < steps; ++round) {
     const bool fine = rc::check([&] {
       const auto choices = *rc::gen::container<std::vector<std::uint64_t>>(
           rc::gen::resize(100, rc::gen::inRange<std::uint64_t>(0, 1ULL << 40)));
       std::vector<std::uint64_t> scrambled;
-      for (const auto choice : choices) scrambled.push_back(choice * 0x9e3779b97f4a7c15ULL + round);
-      done += static_cast<int>(choices.size());
+      for (const auto choice : choices)
+        if (static_cast<int>(scrambled.size()) * plans_per_choice < kMostPlans)
+          scrambled.push_back(choice * 0x9e3779b97f4a7c15ULL + round);
+      done += static_cast<int>(scrambled.size()) * plans_per_choice;
       property(scrambled);
     });
     ASSERT_TRUE(fine);
@@ -332,7 +336,7 @@ void check_until(int steps, Property property) {
 }
 
 TEST(ScheduleProperty, HoldsInEveryHistory) {
-  check_until(wanted_steps(), [](const std::vector<std::uint64_t>& choices) {
+  check_until(wanted_steps(), 1, [](const std::vector<std::uint64_t>& choices) {
     if (choices.empty()) return;
     History history(choices.front());
     for (const auto choice : choices) history.step(choice);
@@ -453,7 +457,7 @@ class Stream {
 };
 
 TEST(ScheduleProperty, AStreamOfSmallJobsDelaysNobodyBeyondTheEndOfThoseBefore) {
-  check_until(wanted_steps() / kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
+  check_until(wanted_steps(), kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
     for (const auto choice : choices)
       if (Stream stream(choice, false); stream.is_of_interest())
         stream.check_without_time_limits(choice % 2 == 0);
@@ -461,7 +465,7 @@ TEST(ScheduleProperty, AStreamOfSmallJobsDelaysNobodyBeyondTheEndOfThoseBefore) 
 }
 
 TEST(ScheduleProperty, BackfillDelaysNobodyWhoCouldHaveStarted) {
-  check_until(wanted_steps() / kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
+  check_until(wanted_steps(), kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
     for (const auto choice : choices)
       if (Stream stream(choice, true); stream.is_of_interest()) stream.check_with_time_limits();
   });
