@@ -16,6 +16,12 @@ std::vector<const RunningJob*> sorted(const std::vector<RunningJob>& running) {
   return result;
 }
 
+std::vector<Runner*> chosen(const std::vector<Runner*>& candidates, const Subset& positions) {
+  std::vector<Runner*> result;
+  for (const auto position : positions) result.push_back(candidates[position]);
+  return result;
+}
+
 std::vector<const RunningJob*> ending_of(const std::vector<RunningJob>& running) {
   auto result = sorted(running);
   std::erase_if(result, [](const auto* each) { return !each->ending; });
@@ -121,39 +127,44 @@ bool Planner::preempt(const Waiter& waiter) {
                       within_limits ? Accounts{} : waiter.accounts};
   if (searches_ >= kMostVictimSearches || in_vain_.contains(search)) return false;
   const auto candidates = victims_.candidates(waiter);
-  if (candidates.empty()) in_vain_.insert(search);
-  Subset all(candidates.size());
-  std::ranges::generate(all, [i = std::size_t{0}]() mutable { return i++; });
-  if (candidates.empty() || !victims_.enough(waiter, candidates, all)) return false;
-
+  if (candidates.empty() || !victims_.enough(waiter, candidates)) {
+    in_vain_.insert(search);
+    return false;
+  }
   ++searches_;
   std::vector<const RunningJob*> running;
   for (const auto* candidate : candidates) running.push_back(candidate->running);
   const auto found = fewest_evictions(
       room_.soon(),
       {waiter.job->gang, running,
-       [&](const Subset& subset) { return victims_.allowed(waiter, candidates, subset); },
-       [&](const Subset& subset) { return within_limits || victims_.enough(waiter, candidates, subset); }});
+       [&](const Subset& subset) { return victims_.allowed(waiter, chosen(candidates, subset)); },
+       [&](const Subset& subset) {
+         return within_limits || victims_.enough(waiter, chosen(candidates, subset));
+       }});
   if (!found) {
     in_vain_.insert(search);
     return false;
   }
-  Preemption preemption{waiter.job->id, {}};
-  std::vector<const RunningJob*> gone;
-  for (const auto position : found->gone) {
-    auto& victim = *candidates[position];
-    victim.ending = true;
-    gone.push_back(victim.running);
-    preemption.victims.push_back(victim.running->job.id);
-    limits_.end(victim.accounts, victim.shape->demand);
-    close_groups(*victim.shape);
-    turns_.charge(victim.queue, victim.running->job.user, negative(victim.shape->total));
-  }
-  ended_ += static_cast<int>(gone.size());
-  hold(waiter, found->decisions, gone);
-  verdicts_.push_back({waiter.job, waiter.shape, Cause::kPreempting, {}, gone.size()});
-  plan_.preemptions.push_back(std::move(preemption));
+  end(waiter, chosen(candidates, found->gone), found->decisions);
   return true;
+}
+
+void Planner::end(const Waiter& waiter, const std::vector<Runner*>& victims,
+                  const std::vector<Decision>& decisions) {
+  Preemption preemption{waiter.job->id, {}};
+  std::vector<const RunningJob*> running;
+  for (auto* victim : victims) {
+    victim->ending = true;
+    running.push_back(victim->running);
+    preemption.victims.push_back(victim->running->job.id);
+    limits_.end(victim->accounts, victim->shape->demand);
+    turns_.charge(victim->queue, victim->running->job.user, negative(victim->shape->total));
+    close_groups(*victim->shape);
+  }
+  ended_ += static_cast<int>(victims.size());
+  hold(waiter, decisions, running);
+  verdicts_.push_back({waiter.job, waiter.shape, Cause::kPreempting, {}, victims.size()});
+  plan_.preemptions.push_back(std::move(preemption));
 }
 
 void Planner::hold(const Waiter& waiter, const std::vector<Decision>& decisions,
@@ -185,27 +196,28 @@ bool Planner::could_fit_once(const Gang& gang) {
   return try_place(*empty_, gang).has_value();
 }
 
-void Planner::reserve(const Waiter& waiter) {
-  if (!could_fit_once(waiter.job->gang)) {
-    waiter.shape->can_reserve = false;
-    return;
-  }
+/// Who runs, as a job sees them that waits for them.
+std::optional<Reservation> Planner::find_reservation(const Waiter& waiter) {
+  if (!could_fit_once(waiter.job->gang)) return std::nullopt;
   const auto preemptable = victims_.candidates(waiter);
-  std::set<const Runner*> may_go(preemptable.begin(), preemptable.end());
-  std::vector<const RunningJob*> before;
-  std::vector<const RunningJob*> behind;
-  std::vector<const RunningJob*> going;
+  const std::set<const Runner*> may_go(preemptable.begin(), preemptable.end());
   const auto stands_before = [&](const Job& job) {
     return std::pair(-job.priority, job.sequence) < std::pair(-waiter.job->priority, waiter.job->sequence);
   };
-  for (const auto& runner : runners_)
-    if (!runner.ending)
-      (may_go.contains(&runner)             ? going
-       : stands_before(runner.running->job) ? before
-                                            : behind)
-          .push_back(runner.running);
+  std::vector<const RunningJob*> before;
+  std::vector<const RunningJob*> behind;
+  std::vector<const RunningJob*> going;
+  for (const auto& runner : runners_) {
+    if (runner.ending) continue;
+    auto& list = may_go.contains(&runner) ? going : stands_before(runner.running->job) ? before : behind;
+    list.push_back(runner.running);
+  }
   auto world = std::make_unique<Cluster>(room_.soon());
-  const auto found = earliest_start(*world, {waiter.job->gang, before, behind, going, now_});
+  return earliest_start(*world, {waiter.job->gang, before, behind, going, now_});
+}
+
+void Planner::reserve(const Waiter& waiter) {
+  const auto found = find_reservation(waiter);
   if (!found) {
     waiter.shape->can_reserve = false;
     return;
@@ -214,15 +226,15 @@ void Planner::reserve(const Waiter& waiter) {
   reserved_at_ = found->at;
   verdicts_.back().reserved = true;
   room_.reserve(*waiter.job, found->decisions, found->gone);
-  close_groups(*waiter.shape);
   limits_.reserve(waiter.accounts, waiter.shape->demand);
+  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
+  close_groups(*waiter.shape);
   const std::set<const RunningJob*> gone(found->gone.begin(), found->gone.end());
   for (const auto& runner : runners_)
     if (gone.contains(runner.running)) {
       limits_.end_later(runner.accounts, runner.shape->demand);
       close_groups(*runner.shape);
     }
-  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
 }
 
 bool Planner::ends_in_time(const Job& job) const {

@@ -12,6 +12,7 @@
 #include "placement/schedule.h"
 #include "placement/schedule/fairness.h"
 #include "placement/schedule/limits.h"
+#include "placement/schedule/reservation.h"
 #include "placement/schedule/room.h"
 #include "placement/schedule/shapes.h"
 #include "placement/schedule/verdicts.h"
@@ -37,7 +38,9 @@ class Planner {
   bool start_as(const Waiter& waiter, Span span);
   bool wait_for_ending(const Waiter& waiter);
   bool preempt(const Waiter& waiter);
+  void end(const Waiter& waiter, const std::vector<Runner*>& victims, const std::vector<Decision>& decisions);
   void reserve(const Waiter& waiter);
+  std::optional<Reservation> find_reservation(const Waiter& waiter);
 
   bool ends_in_time(const Job& job) const;
   void hold(const Waiter& waiter, const std::vector<Decision>& decisions,
@@ -46,6 +49,7 @@ class Planner {
   void add_runner(const Waiter& waiter, const std::vector<Decision>& decisions, bool starts);
   /// Nobody joins its groups any more: whoever shares their GPUs would keep them.
   void close_groups(const Shape& shape);
+  /// When nothing ran any more.
   bool could_fit_once(const Gang& gang);
 
   const std::vector<Job>& waiting_;

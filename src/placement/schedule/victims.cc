@@ -71,28 +71,27 @@ std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
   return result;
 }
 
-bool Victims::allowed(const Waiter& waiter, const std::vector<Runner*>& candidates,
-                      const Subset& subset) const {
-  auto order = subset;
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(candidates[i]->shape->total, i); });
+bool Victims::allowed(const Waiter& waiter, std::vector<Runner*> victims) const {
+  if (!turns_.any_guarantee()) return true;
+  std::ranges::sort(victims, {}, [](const Runner* victim) {
+    return std::tie(victim->shape->total, victim->running->job.id);
+  });
   std::map<int, Load> less;
-  for (const auto i : order) {
-    const auto& runner = *candidates[i];
-    if (is_protected(waiter, runner, less)) return false;
-    for (const auto queue : turns_.line(runner.queue)) {
+  for (const auto* victim : victims) {
+    if (is_protected(waiter, *victim, less)) return false;
+    for (const auto queue : turns_.line(victim->queue)) {
       if (contains(turns_.line(waiter.queue), queue)) break;
-      if (turns_.has_guarantee(queue)) less[queue] += runner.shape->total;
+      if (turns_.has_guarantee(queue)) less[queue] += victim->shape->total;
     }
   }
   return true;
 }
 
-bool Victims::enough(const Waiter& waiter, const std::vector<Runner*>& candidates,
-                     const Subset& subset) const {
+bool Victims::enough(const Waiter& waiter, const std::vector<Runner*>& victims) const {
   if (waiter.accounts.empty()) return true;
   std::map<int, Load> gone;
-  for (const auto i : subset)
-    for (const auto account : candidates[i]->accounts) gone[account] += candidates[i]->shape->demand.own;
+  for (const auto* victim : victims)
+    for (const auto account : victim->accounts) gone[account] += victim->shape->demand.own;
   return limits_.fits_soon(waiter.accounts, waiter.shape->demand, gone);
 }
 

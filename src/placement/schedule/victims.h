@@ -9,7 +9,6 @@
 #include <set>
 #include <vector>
 
-#include "placement/schedule/eviction.h"
 #include "placement/schedule/fairness.h"
 #include "placement/schedule/limits.h"
 #include "placement/schedule/shapes.h"
@@ -49,9 +48,9 @@ class Victims {
   /// Whoever may be ended for it, in order of preference.
   std::vector<Runner*> candidates(const Waiter& waiter) const;
   /// Whether these may be ended together.
-  bool allowed(const Waiter& waiter, const std::vector<Runner*>& candidates, const Subset& subset) const;
+  bool allowed(const Waiter& waiter, std::vector<Runner*> victims) const;
   /// Whether the waiter keeps within all limits when these have ended.
-  bool enough(const Waiter& waiter, const std::vector<Runner*>& candidates, const Subset& subset) const;
+  bool enough(const Waiter& waiter, const std::vector<Runner*>& victims) const;
 
  private:
   bool reclaims(const Waiter& waiter, const Runner& runner) const;
