@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "placement/schedule/draining.h"
 #include "placement/schedule/eviction.h"
 #include "placement/schedule/room.h"
 
@@ -10,32 +11,24 @@ namespace {
 
 using Runners = std::vector<const RunningJob*>;
 
-bool starts_earlier(const RunningJob* a, const RunningJob* b) {
-  return std::tie(a->started_at, a->job.id) < std::tie(b->started_at, b->job.id);
-}
-
+/// From the one that has run longest.
 Runners by_age(Runners runners) {
-  std::ranges::sort(runners, starts_earlier);
+  std::ranges::sort(runners, [](const auto* a, const auto* b) {
+    return std::tie(a->started_at, a->job.id) < std::tie(b->started_at, b->job.id);
+  });
   return runners;
 }
 
-/// Those with a time limit by when it ends them; the others are dropped, or come last, from the youngest.
-Runners by_end(const Runners& runners, TimePoint now, bool drop_others) {
+/// Those with a time limit, by when it ends them.
+Runners by_end(const Runners& runners, TimePoint now) {
   std::vector<std::pair<TimePoint, const RunningJob*>> ends;
-  Runners others;
   for (const auto* running : runners)
-    if (const auto at = end_of(*running, now))
-      ends.emplace_back(*at, running);
-    else
-      others.push_back(running);
+    if (const auto at = end_of(*running, now)) ends.emplace_back(*at, running);
   std::ranges::sort(ends, [](const auto& a, const auto& b) {
     return a.first < b.first || (a.first == b.first && a.second->job.id < b.second->job.id);
   });
   Runners result;
   for (const auto& [at, running] : ends) result.push_back(running);
-  if (drop_others) return result;
-  std::ranges::sort(others, [](const auto* a, const auto* b) { return starts_earlier(b, a); });
-  result.insert(result.end(), others.begin(), others.end());
   return result;
 }
 
@@ -108,7 +101,7 @@ Runners in_the_way(Cluster& world, const Gang& gang, const std::vector<Decision>
 
 /// With a time, when all of them have a time limit.
 std::optional<Reservation> timed(Cluster& world, const ReservationQuery& query, const Runners& runners) {
-  const auto list = by_end(runners, query.now, true);
+  const auto list = by_end(runners, query.now);
   auto result = first_fit(world, query.gang, list);
   if (!result) return std::nullopt;
   result->at = result->gone.empty() ? query.now : end_of(*result->gone.back(), query.now);
@@ -128,7 +121,8 @@ std::optional<Reservation> first_of(Cluster& world, const ReservationQuery& quer
   auto all = query.before;
   all.insert(all.end(), query.behind.begin(), query.behind.end());
   if (auto found = timed(world, query, all)) return found;
-  if (auto found = untimed(world, query, by_end(query.before, query.now, false))) return found;
+  if (auto found = untimed(world, query, cheapest_to_wait_for(world, query.gang, query.before, query.now)))
+    return found;
   return untimed(world, query, by_age(all));
 }
 

@@ -4,7 +4,7 @@
 // needs (EASY backfilling: Lifka, JSSPP '95; Mu'alem and Feitelson, TPDS '01). Pure.
 //
 // With time limits this is when enough jobs must have ended. Where time limits do not tell, it waits for jobs
-// that must end some day: for those that run shortest, as those that have run long mostly go on long.
+// that must end some day: draining.h says which.
 //
 // A plan remembers nothing, and yet the next one must promise no less: else others could start where the
 // first kept room, and the job would wait for ever. A time never gets later, for who was started since either
