@@ -51,6 +51,26 @@ class RegretTest(unittest.TestCase):
         self.assertEqual([row["count"] for row in json.loads(ran.out)["latency"][0]["counts"]], [1, 2, 4, 8, 16])
 
 
+class GangTest(unittest.TestCase):
+    def test_gangs_are_placed_or_not_in_every_arrangement(self):
+        ran = bench("--only", "gang", "--json")
+        self.assertEqual(ran.status, 0, ran)
+        rows = json.loads(ran.out)["gang"]
+        self.assertEqual({row["arrangement"] for row in rows}, {"pack", "spread", "any"})
+        for row in rows:
+            self.assertEqual(row["placed"], "too many" not in row["gang"] and "does not" not in row["gang"], row)
+
+
+class ChurnTest(unittest.TestCase):
+    def test_every_policy_is_measured(self):
+        for policy in ("pack", "spread", "fragmentation"):
+            ran = bench("--only", "churn", "--policy", policy, "--nodes", "30", "--decisions", "300", "--json")
+            self.assertEqual(ran.status, 0, ran)
+            row, = json.loads(ran.out)["churn"]
+            self.assertEqual((row["nodes"], row["policy"]), (30, policy))
+            self.assertGreater(row["decisions_per_second"], 0)
+
+
 class MalformedFileTest(unittest.TestCase):
     def refusal(self, text):
         with tempfile.TemporaryDirectory() as folder:

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
 
+#include "cpu_time.h"
 #include "linear_scan.h"
 #include "placement/cluster.h"
-#include "placement/gang.h"
 #include "workload.h"
 
 namespace drover::bench {
@@ -20,19 +19,8 @@ namespace {
 using nlohmann::json;
 using placement::Cluster;
 using placement::Decision;
+using placement::NodePolicy;
 using placement::Request;
-
-/// What this thread has used of its core: other programs on the machine do not count.
-double now_us() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
-
-double percentile(std::vector<double> values, double part) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
 
 constexpr double kLoad = 0.85;  ///< of all GPUs is held
 constexpr int kPeerDecisions = 200;
@@ -44,10 +32,16 @@ struct Running {
   std::int64_t milli = 0;
 };
 
+NodePolicy policy_named(const std::string& name) {
+  if (name == "spread") return NodePolicy::kSpread;
+  return name == "fragmentation" ? NodePolicy::kFragmentation : NodePolicy::kPack;
+}
+
 /// A cluster that is kept at a load: what comes is placed, and as much of what runs ends.
 class Churn {
  public:
-  Churn(int nodes, std::uint64_t seed) : stream_(seed), nodes_(made_up_nodes(nodes)) {
+  Churn(int nodes, NodePolicy policy, std::uint64_t seed)
+      : stream_(seed), nodes_(made_up_nodes(nodes)), cluster_(policy) {
     for (const auto& node : nodes_) {
       cluster_.set_node(node);
       capacity_ += 1000 * static_cast<std::int64_t>(node.inventory.devices.size());
@@ -160,16 +154,23 @@ class Churn {
 
 }  // namespace
 
-json measure_churn(const std::vector<int>& sizes, int decisions, std::uint64_t seed) {
+json measure_churn(const std::vector<int>& sizes, const std::string& policy, int decisions,
+                   std::uint64_t seed) {
   auto rows = json::array();
+  const auto node_policy = policy_named(policy);
   for (const auto size : sizes) {
-    Churn churn(size, seed);
+    Churn churn(size, node_policy, seed);
     churn.fill();
     for (int i = 0; i < decisions / 10; ++i) churn.step();
     auto row = churn.measure(decisions);
-    const auto [peer, own] = churn.compare();
-    row["linear_scan_us"] = peer;
-    row["times_faster"] = peer / own;
+    row["policy"] = policy;
+    row["linear_scan_us"] = nullptr;
+    row["times_faster"] = nullptr;
+    if (node_policy == NodePolicy::kPack) {
+      const auto [peer, own] = churn.compare();
+      row["linear_scan_us"] = peer;
+      row["times_faster"] = peer / own;
+    }
     row["copy_us"] = churn.copy_and_place();
     rows.push_back(std::move(row));
   }
@@ -177,55 +178,23 @@ json measure_churn(const std::vector<int>& sizes, int decisions, std::uint64_t s
 }
 
 void print_churn(const json& measured) {
-  fmt::print("\nA cluster under churn: 8 GPUs a node, {:.0f}% held, all shapes of requests\n", kLoad * 100);
+  if (measured.empty()) return;
+  fmt::print("\nA cluster under churn: 8 GPUs a node, {:.0f}% held, all shapes of requests, policy {}\n",
+             kLoad * 100, measured.front()["policy"].get<std::string>());
   fmt::print("(time of one core; decisions/s with taking and giving back)\n");
-  fmt::print("{:>8} {:>12} {:>10} {:>10} {:>10} {:>9} {:>16} {:>7} {:>9}\n", "nodes", "decisions/s",
-             "median us", "p99 us", "max us", "refused", "every node us", "ratio", "copy us");
-  for (const auto& row : measured)
-    fmt::print("{:>8} {:>12.0f} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.1f}% {:>16.1f} {:>7.1f} {:>9.1f}\n",
-               row["nodes"].get<int>(), row["decisions_per_second"].get<double>(),
-               row["median_us"].get<double>(), row["p99_us"].get<double>(), row["max_us"].get<double>(),
-               row["refused"].get<double>() * 100, row["linear_scan_us"].get<double>(),
-               row["times_faster"].get<double>(), row["copy_us"].get<double>());
-}
-
-json measure_gang() {
-  constexpr int kMembers = 512;
-  Cluster cluster;
-  int added = 0;
-  for (auto& node : made_up_nodes(kMembers * 2))
-    if (!node.inventory.devices.empty() && added < kMembers) {
-      cluster.set_node(std::move(node));
-      ++added;
-    }
-  auto result = json::object();
-  for (const auto& [name, arrangement] : {std::pair{"pack", placement::Arrangement::kPack},
-                                          std::pair{"spread", placement::Arrangement::kSpread},
-                                          std::pair{"any", placement::Arrangement::kAny}}) {
-    placement::Gang gang{{}, arrangement};
-    Request member;
-    member.gpus.push_back({8, {}});
-    member.milli_cpus = 96'000;
-    gang.members.assign(kMembers, member);
-    std::vector<double> times;
-    for (int i = 0; i < 9; ++i) {
-      auto copy = cluster;
-      const auto start = now_us();
-      const auto answer = place(copy, gang);
-      times.push_back((now_us() - start) / 1000);
-      if (!std::holds_alternative<std::vector<Decision>>(answer)) std::abort();
-    }
-    result[name] = {{"median_ms", percentile(times, 0.5)}, {"max_ms", percentile(times, 1)}};
+  fmt::print("{:>8} {:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>16} {:>7}\n", "nodes", "decisions/s",
+             "median us", "p99 us", "max us", "refused", "copy us", "every node us", "ratio");
+  for (const auto& row : measured) {
+    fmt::print("{:>8} {:>12.0f} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.1f}% {:>9.1f}", row["nodes"].get<int>(),
+               row["decisions_per_second"].get<double>(), row["median_us"].get<double>(),
+               row["p99_us"].get<double>(), row["max_us"].get<double>(), row["refused"].get<double>() * 100,
+               row["copy_us"].get<double>());
+    if (row["times_faster"].is_null())
+      fmt::print("\n");
+    else
+      fmt::print(" {:>16.1f} {:>7.1f}\n", row["linear_scan_us"].get<double>(),
+                 row["times_faster"].get<double>());
   }
-  return result;
-}
-
-void print_gang(const json& measured) {
-  fmt::print("\nA gang of 512 members with 8 GPUs each, on 512 nodes\n{:>12} {:>10} {:>10}\n", "arrangement",
-             "median ms", "max ms");
-  for (const auto& [name, row] : measured.items())
-    fmt::print("{:>12} {:>10.2f} {:>10.2f}\n", name, row["median_ms"].get<double>(),
-               row["max_ms"].get<double>());
 }
 
 }  // namespace drover::bench

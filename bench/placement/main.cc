@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "churn.h"
+#include "gangs.h"
 #include "latency.h"
 #include "regret.h"
 #include "topologies.h"
@@ -25,6 +26,7 @@ struct Options {
   int most_gpus = placement::kMaxDevices;
   int samples = 2000;
   std::vector<int> nodes{100, 1000, 10'000};
+  std::string policy = "pack";
   int decisions = 200'000;
   std::uint64_t seed = 1;
 
@@ -48,8 +50,10 @@ int run(const Options& options) {
     if (!options.json) print(measured[part]);
   };
   add("regret", [&] { return measure_regret(*topologies, options.seed); }, print_regret);
-  add("churn", [&] { return measure_churn(options.nodes, options.decisions, options.seed); }, print_churn);
-  add("gang", [&] { return measure_gang(); }, print_gang);
+  add(
+      "churn", [&] { return measure_churn(options.nodes, options.policy, options.decisions, options.seed); },
+      print_churn);
+  add("gang", [&] { return measure_gangs(); }, print_gangs);
   add("latency", [&] { return measure_latency(*topologies, options.samples, options.seed); }, print_latency);
 
   if (options.json) fmt::print("{}\n", measured.dump(1));
@@ -75,6 +79,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--nodes", options.nodes, "Sizes of the clusters under churn")
       ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--policy", options.policy, "How nodes are chosen there")
+      ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))
       ->capture_default_str();
   app.add_option("--decisions", options.decisions, "Made in each of these clusters")
       ->check(CLI::Range(10, 1'000'000'000))

@@ -62,10 +62,32 @@ std::optional<Decision> Cluster::try_place(const Request& request) {
 }
 
 std::vector<std::string> Cluster::fitting(const Request& request) {
+  std::vector<std::string> names;
+  for (const auto position : fitting_positions(request))
+    names.push_back(impl_->nodes.at(position).node->name);
+  return names;
+}
+
+std::vector<std::size_t> Cluster::fitting_positions(const Request& request) {
   const auto* group = impl_->ledger.group(request.group);
   if (group == nullptr) return impl_->fitting(request);
-  if (impl_->try_place_on(group->node, request)) return {group->node};
+  if (impl_->try_place_on(group->node, request)) return {*impl_->nodes.find(group->node)};
   return {};
+}
+
+std::size_t Cluster::count_fitting(const Request& request) {
+  if (impl_->ledger.group(request.group) == nullptr) return impl_->count_fitting(request);
+  return fitting_positions(request).size();
+}
+
+Cluster::Ways Cluster::ways_on(const std::string& node, const Request& request, std::size_t most) {
+  return impl_->ways_on(node, request, most);
+}
+
+bool Cluster::alike(const std::string& a, const std::string& b) const {
+  const auto* first = impl_->find(a);
+  const auto* second = impl_->find(b);
+  return first != nullptr && second != nullptr && placement::alike(*first, *second);
 }
 
 std::optional<Decision> Cluster::try_place_on(const std::string& node, const Request& request) {
@@ -104,6 +126,10 @@ void Cluster::release(const std::string& id) {
 const Decision* Cluster::find(const std::string& id) const {
   const auto* allocation = impl_->ledger.find(id);
   return allocation == nullptr ? nullptr : &allocation->decision;
+}
+
+bool Cluster::set_learning(bool on) {
+  return std::exchange(impl_->learning, on);
 }
 
 }  // namespace drover::placement

@@ -60,11 +60,22 @@ class Cluster {
   Answer place(const Request& request);
   /// The same, without saying why when there is no place: cheaper, for trying many things.
   std::optional<Decision> try_place(const Request& request);
-  /// Names of the nodes where it fits now, best first.
+  /// Names of the nodes where it fits now, best first; or their positions in nodes(); or how many.
   std::vector<std::string> fitting(const Request& request);
+  std::vector<std::size_t> fitting_positions(const Request& request);
+  std::size_t count_fitting(const Request& request);
   /// The same on one node only.
   Answer place_on(const std::string& node, const Request& request);
   std::optional<Decision> try_place_on(const std::string& node, const Request& request);
+  /// On that node in all ways that make a difference, not more than `most`, in no order. Which of several
+  /// GPUs that are alike in everything makes none; whether preferred CPUs are pinned does.
+  struct Ways {
+    std::vector<Decision> decisions;
+    bool complete = true;  ///< none was left out
+  };
+  Ways ways_on(const std::string& node, const Request& request, std::size_t most);
+  /// Whether every request without a group sees the same in both nodes, but for their names.
+  bool alike(const std::string& a, const std::string& b) const;
   /// An error when not even the empty cluster, without cordons and with all GPUs fit, could hold the request.
   Status possible(const Request& request) const;
   /// The same nodes without cordons, all GPUs fit, and nothing allocated.
@@ -79,6 +90,9 @@ class Cluster {
   /// Unknown ids are harmless. The GPUs of a group are free when its last container is released.
   void release(const std::string& id);
   const Decision* find(const std::string& id) const;
+
+  /// Whether kFragmentation learns from what is allocated; off for thought experiments. Returns what it was.
+  bool set_learning(bool on);
 
  private:
   struct Impl;

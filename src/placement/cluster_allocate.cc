@@ -58,7 +58,7 @@ void Cluster::Impl::add(const std::string& id, const Request& request, const Dec
     nodes.change(*slot, [&](NodeEntry& entry) { charge(entry, *ledger.find(id), gpus, 1); });
   else
     awaited.mutate().insert(decision.node);
-  if (context.policy == NodePolicy::kFragmentation) context.fragmentation.note_placed(request);
+  if (learning && context.policy == NodePolicy::kFragmentation) context.fragmentation.note_placed(request);
 }
 
 void Cluster::Impl::remove(const std::string& id) {

@@ -29,6 +29,7 @@ struct Cluster::Impl {
   Cow<std::map<std::string, KnownKind>> kinds{std::map<std::string, KnownKind>{}};  ///< by fingerprint
   Ledger ledger;
   ViewCache views;
+  bool learning = true;
   Cow<std::set<std::string>> awaited{std::set<std::string>{}};  ///< nodes that only the journal knows yet
 
   const NodeEntry* find(const std::string& name) const;
@@ -53,11 +54,15 @@ struct Cluster::Impl {
   const ShapeView& view(const Request& request);
   void look_around();
   std::optional<Decision> best(const Request& request);
-  std::vector<std::string> fitting(const Request& request);
+  std::vector<std::size_t> fitting(const Request& request);
+  std::size_t count_fitting(const Request& request);
   Answer place_on(const std::string& node, const Request& request);
   std::optional<Decision> try_place_on(const std::string& node, const Request& request);
   Answer place_in_group(const Request& request) const;
   Reasons why_not(const Request& request);
+
+  // cluster_ways.cc
+  Cluster::Ways ways_on(const std::string& node, const Request& request, std::size_t most);
 
   // cluster_possible.cc
   Status possible(const Shape& shape) const;
@@ -66,6 +71,7 @@ struct Cluster::Impl {
 /// PolicyContext::worth of these kinds.
 std::vector<int> ranks_of(const std::vector<const NodeKind*>& kinds);
 Free free_of(const NodeState& state);
+bool alike(const NodeEntry& a, const NodeEntry& b);
 /// Takes what is allocated; with sign -1 gives it back.
 void charge(NodeEntry& entry, const Allocation& allocation, bool gpus, int sign);
 /// What the request gets when it gets these devices.

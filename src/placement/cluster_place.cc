@@ -43,13 +43,13 @@ std::optional<Decision> Cluster::Impl::best(const Request& request) {
   return decide(entry, shape, best_on(context, entry.state, shape, Locality::kAll).value().devices);
 }
 
-std::vector<std::string> Cluster::Impl::fitting(const Request& request) {
-  const auto& seen = view(request);
-  std::vector<std::string> names;
-  for (const auto slot :
-       seen.fitting(nodes, request.milli_cpus, static_cast<std::int64_t>(request.memory_bytes)))
-    names.push_back(nodes.at(slot).node->name);
-  return names;
+std::vector<std::size_t> Cluster::Impl::fitting(const Request& request) {
+  return view(request).fitting(nodes, request.milli_cpus, static_cast<std::int64_t>(request.memory_bytes));
+}
+
+std::size_t Cluster::Impl::count_fitting(const Request& request) {
+  return view(request).count_fitting(nodes, request.milli_cpus,
+                                     static_cast<std::int64_t>(request.memory_bytes));
 }
 
 Reasons Cluster::Impl::why_not(const Request& request) {

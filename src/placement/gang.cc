@@ -11,6 +11,7 @@ namespace drover::placement {
 namespace {
 
 constexpr std::size_t kMostMembers = 4096;
+constexpr std::int64_t kEffortForPossible = 1'000'000;  ///< once for each job
 
 Failure of_member(std::size_t rank, Error error) {
   error.path = fmt::format("/members/{}{}", rank, error.path);
@@ -28,8 +29,7 @@ std::string not_all_text(const Gang& gang, std::size_t placed) {
 std::optional<std::size_t> without_place(Cluster& cluster, const Gang& gang) {
   std::optional<std::size_t> first;
   for (const auto& members : member_classes(cluster, gang))
-    if (members.fitting.empty())
-      first = std::min(first.value_or(members.ranks.front()), members.ranks.front());
+    if (members.fitting == 0) first = std::min(first.value_or(members.ranks.front()), members.ranks.front());
   return first;
 }
 
@@ -74,13 +74,19 @@ std::variant<std::vector<Decision>, Reasons> place(Cluster& cluster, const Gang&
     if (auto* reasons = std::get_if<Reasons>(&answer)) return std::move(*reasons);
     return std::vector{std::get<Decision>(std::move(answer))};
   }
-  auto result = search(cluster, gang);
+  Effort effort;
+  auto result = search(cluster, gang, effort);
   if (result.decisions) return *std::move(result.decisions);
   return why_not(cluster, gang, result.placed);
 }
 
 std::optional<std::vector<Decision>> try_place(Cluster& cluster, const Gang& gang) {
-  if (gang.members.size() > 1) return search(cluster, gang).decisions;
+  Effort effort;
+  return try_place(cluster, gang, effort);
+}
+
+std::optional<std::vector<Decision>> try_place(Cluster& cluster, const Gang& gang, Effort& effort) {
+  if (gang.members.size() > 1) return search(cluster, gang, effort).decisions;
   auto decision = cluster.try_place(gang.members.front());
   if (!decision) return std::nullopt;
   return std::vector{*std::move(decision)};
@@ -92,8 +98,9 @@ Status possible(const Cluster& cluster, const Gang& gang) {
       if (auto status = cluster.possible(gang.members[i]); !status) return of_member(i, status.error());
   if (gang.members.size() == 1) return {};
   auto empty = cluster.emptied();
-  const auto result = search(empty, gang);
-  if (result.decisions) return {};
+  Effort effort{kEffortForPossible};
+  const auto result = search(empty, gang, effort);
+  if (result.decisions || !result.certain) return {};
   return fail(
       ErrorKind::kInvalid,
       fmt::format("Not even the empty cluster could hold all members: {}", not_all_text(gang, result.placed)),

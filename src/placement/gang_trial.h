@@ -12,10 +12,13 @@ namespace drover::placement {
 
 class Trial {
  public:
-  explicit Trial(Cluster& cluster) : cluster_(cluster) {}
+  explicit Trial(Cluster& cluster) : cluster_(cluster), learning_(cluster.set_learning(false)) {}
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
-  ~Trial() { undo(0); }
+  ~Trial() {
+    undo(0);
+    cluster_.set_learning(learning_);
+  }
 
   struct Placed {
     std::size_t rank = 0;
@@ -30,6 +33,11 @@ class Trial {
   bool put_on(const std::string& node, std::size_t rank, const Request& request) {
     return take(rank, request, cluster_.try_place_on(node, request));
   }
+  bool take(std::size_t rank, const Request& request, std::optional<Decision> decision) {
+    if (!decision || !cluster_.allocate(id(rank), request, *decision)) return false;
+    placed_.push_back({rank, *std::move(decision)});
+    return true;
+  }
   /// Gives back all but the first `keep`.
   void undo(std::size_t keep) {
     for (; placed_.size() > keep; placed_.pop_back()) cluster_.release(id(placed_.back().rank));
@@ -38,13 +46,8 @@ class Trial {
  private:
   static std::string id(std::size_t rank) { return "\x01gang/" + std::to_string(rank); }
 
-  bool take(std::size_t rank, const Request& request, std::optional<Decision> decision) {
-    if (!decision || !cluster_.allocate(id(rank), request, *decision)) return false;
-    placed_.push_back({rank, *std::move(decision)});
-    return true;
-  }
-
   Cluster& cluster_;
+  bool learning_;
   std::vector<Placed> placed_;
 };
 

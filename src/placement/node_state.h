@@ -39,6 +39,8 @@ struct NodeState {
   boost::container::small_vector<PinnedCpus, 2> pinned;  ///< by numa, without zeros
   int cordon = 0;  ///< 0: takes new work; otherwise 1 to 16, from the words that say why not
 
+  bool operator==(const NodeState&) const = default;
+
   /// Devices that can be given whole.
   DeviceMask whole() const { return idle & fit; }
 };

@@ -117,15 +117,26 @@ std::optional<std::size_t> ShapeView::best(const NodeTable& nodes, std::int64_t 
   return found;
 }
 
+bool ShapeView::fits(const NodeTable& nodes, std::size_t slot, std::int64_t milli_cpus,
+                     std::int64_t memory) const {
+  return scores_[slot] < kNoScore && nodes.free_milli_cpus(slot) >= milli_cpus &&
+         nodes.free_memory(slot) >= memory;
+}
+
 std::vector<std::size_t> ShapeView::fitting(const NodeTable& nodes, std::int64_t milli_cpus,
                                             std::int64_t memory) const {
   std::vector<std::size_t> slots;
   for (std::size_t slot = 0; slot < nodes.size(); ++slot)
-    if (scores_[slot] < kNoScore && nodes.free_milli_cpus(slot) >= milli_cpus &&
-        nodes.free_memory(slot) >= memory)
-      slots.push_back(slot);
+    if (fits(nodes, slot, milli_cpus, memory)) slots.push_back(slot);
   std::ranges::sort(slots, {}, [&](std::size_t slot) { return std::pair(scores_[slot], slot); });
   return slots;
+}
+
+std::size_t ShapeView::count_fitting(const NodeTable& nodes, std::int64_t milli_cpus,
+                                     std::int64_t memory) const {
+  std::size_t count = 0;
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot) count += fits(nodes, slot, milli_cpus, memory);
+  return count;
 }
 
 std::vector<Tally> ShapeView::tallies(const NodeTable& nodes, std::int64_t milli_cpus) const {

@@ -24,7 +24,7 @@ struct Tally {
 /// What one node is to a request, free CPUs and memory left out.
 struct Evaluation {
   std::optional<Obstacle> obstacle;
-  Score score;  ///< nothing where there is an obstacle
+  Score score = kNoScore;  ///< where there is no obstacle
 };
 Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const Shape& shape,
                     OptionMemory* memory);
@@ -47,6 +47,7 @@ class ShapeView {
   /// Every node that fits, best first.
   std::vector<std::size_t> fitting(const NodeTable& nodes, std::int64_t milli_cpus,
                                    std::int64_t memory) const;
+  std::size_t count_fitting(const NodeTable& nodes, std::int64_t milli_cpus, std::int64_t memory) const;
   /// What keeps off each node, by obstacle. The request with so many CPUs and so much memory fits nowhere.
   std::vector<Tally> tallies(const NodeTable& nodes, std::int64_t milli_cpus) const;
 
@@ -54,6 +55,7 @@ class ShapeView {
   void reset(const NodeTable& nodes);
   void set(std::size_t slot, const Evaluation& evaluation);
   void refresh_blocks();
+  bool fits(const NodeTable& nodes, std::size_t slot, std::int64_t milli_cpus, std::int64_t memory) const;
   std::uint64_t code_of(const std::optional<Obstacle>& obstacle);
 
   std::shared_ptr<KindFits> fits_;

@@ -197,7 +197,7 @@ class Search {
     for (const auto position : subset) give_back(world_, candidate(position).job);
     std::optional<std::vector<Decision>> result;
     if (node == nullptr) {
-      result = try_place(world_, query_.gang);
+      result = try_place(world_, query_.gang, effort_);
     } else {
       auto answer = world_.place_on(*node, query_.gang.members.front());
       if (auto* decision = std::get_if<Decision>(&answer)) result = {std::move(*decision)};
@@ -322,6 +322,7 @@ class Search {
   std::map<std::string, bool> hopeless_;
   int looked_at_ = 0;
   int trials_ = 0;
+  Effort effort_{kEffort};
   bool gave_up_ = false;
 };
 

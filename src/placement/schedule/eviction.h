@@ -16,7 +16,8 @@
 namespace drover::placement::schedule {
 
 inline constexpr int kMostSubsets = 20'000;
-inline constexpr int kMostTrials = 2'000;  ///< placements tried for one gang
+inline constexpr int kMostTrials = 2'000;           ///< placements tried for one gang
+inline constexpr std::int64_t kEffort = 1'000'000;  ///< for all these trials together
 inline constexpr std::size_t kExactCandidates = 12;
 
 /// Positions in the candidates, ascending.

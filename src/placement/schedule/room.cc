@@ -24,7 +24,7 @@ void give_back(Cluster& cluster, const Job& job) {
 }
 
 Room::Room(Cluster& cluster, const std::vector<const RunningJob*>& ending)
-    : cluster_(cluster), ending_(ending) {
+    : cluster_(cluster), learning_(cluster.set_learning(false)), ending_(ending) {
   for (const auto* running : ending)
     for (const auto& [node, footprint] : footprints(running->job.gang, running->decisions))
       add(freeing_[node], footprint, -1);
@@ -34,6 +34,7 @@ Room::Room(Cluster& cluster, const std::vector<const RunningJob*>& ending)
 Room::~Room() {
   drop_kept(cluster_);
   for (const auto& id : started_) cluster_.release(id);
+  cluster_.set_learning(learning_);
 }
 
 Cluster& Room::soon() {

@@ -63,6 +63,7 @@ class Room {
   void drop_kept(Cluster& cluster);
 
   Cluster& cluster_;
+  bool learning_;  ///< before: what is tried out is not what comes
   std::unique_ptr<Cluster> lasting_;
   std::unique_ptr<Cluster> soon_;
   std::vector<const RunningJob*> ending_;

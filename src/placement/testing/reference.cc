@@ -225,13 +225,34 @@ std::string Reference::wrong_with(const Request& request, const Decision& decisi
   if (set.size() != decision.gpus.size()) return "a GPU that is not there";
   if (!std::ranges::is_sorted(set)) return "not in the order of indices";
   if (!set_will_do(node, request, set, false)) return "these GPUs will not do";
+  return near_cpus(node, request, set) == decision.cpus ? "" : "other CPUs than those near the GPUs";
+}
+
+std::vector<int> Reference::near_cpus(const Node& node, const Request& request,
+                                      const std::vector<std::size_t>& set) const {
   const auto mask = numa_mask(node, set);
   std::vector<int> cpus;
   if (request.cpu_affinity != Wish::kNone && pinnable(node, mask, request.milli_cpus, false))
     for (std::size_t i = 0; i < node.numa.size(); ++i)
       if ((mask >> i & 1) != 0) cpus.insert(cpus.end(), node.numa[i].cpus.begin(), node.numa[i].cpus.end());
   std::ranges::sort(cpus);
-  return cpus == decision.cpus ? "" : "other CPUs than those near the GPUs";
+  return cpus;
+}
+
+std::vector<Decision> Reference::decisions(const Node& node, const Request& request) const {
+  std::vector<Decision> all;
+  any_set(node.inventory.devices.size(), static_cast<std::size_t>(request.gpu_count()), [&](const auto& set) {
+    Decision decision{.node = node.name, .cpus = near_cpus(node, request, set)};
+    for (const auto i : set)
+      decision.gpus.push_back(grant_of(request.share, node.inventory.devices[i]).value_or(Grant{}));
+    if (!wrong_with(request, decision).empty()) return false;
+    all.push_back(decision);
+    if (request.cpu_affinity != Wish::kPrefer || decision.cpus.empty()) return false;
+    decision.cpus.clear();
+    all.push_back(std::move(decision));
+    return false;
+  });
+  return all;
 }
 
 std::string Reference::given_twice() const {

@@ -31,6 +31,9 @@ class Reference {
   bool could_fit(const Node& node, const Request& request) const;
   /// Whether this decision may be taken now; what is wrong with it otherwise.
   std::string wrong_with(const Request& request, const Decision& decision) const;
+  /// Every decision on the node that may be taken now, preferred CPUs pinned or not. Of requests without a
+  /// group.
+  std::vector<Decision> decisions(const Node& node, const Request& request) const;
   /// Whether anything is given out twice; what, if so.
   std::string given_twice() const;
 
@@ -49,6 +52,9 @@ class Reference {
   const Taken* of_group(const std::string& group) const;
   bool set_will_do(const Node& node, const Request& request, const std::vector<std::size_t>& set,
                    bool empty) const;
+  /// CPUs that the request is pinned to when it gets these devices.
+  std::vector<int> near_cpus(const Node& node, const Request& request,
+                             const std::vector<std::size_t>& set) const;
   bool pinnable(const Node& node, int numa_mask, std::int64_t milli_cpus, bool empty) const;
 };
 

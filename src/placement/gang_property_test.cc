@@ -1,0 +1,210 @@
+// Gangs on small random clusters, against trying every way to place them (testing/reference.h).
+// DROVER_PLACEMENT_STEPS sets how many gangs are placed.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <tuple>
+
+#include "placement/gang.h"
+#include "placement/testing/random.h"
+#include "placement/testing/reference.h"
+
+namespace drover::placement {
+namespace {
+
+using testing::Random;
+using testing::Reference;
+
+int gangs() {
+  const auto* text = std::getenv("DROVER_PLACEMENT_STEPS");
+  return text == nullptr ? 2000 : std::atoi(text);
+}
+
+/// Every way to place a gang.
+class EveryWay {
+ public:
+  EveryWay(Reference reference, const Gang& gang) : reference_(std::move(reference)), gang_(gang) {
+    place(0, {});
+  }
+  /// How few nodes can do; none when there is no way.
+  std::optional<std::size_t> fewest_nodes() const { return fewest_; }
+
+ private:
+  using Key = std::tuple<std::string, std::vector<std::string>, std::vector<int>>;
+  static Key key_of(const Decision& decision) {
+    Key key{decision.node, {}, decision.cpus};
+    for (const auto& grant : decision.gpus) std::get<1>(key).push_back(grant.uuid);
+    return key;
+  }
+
+  /// Members that are alike, one after the other, in one order only: from this place on.
+  void place(std::size_t rank, const Key& from) {
+    if (fewest_ == 1 || (fewest_ && gang_.arrangement != Arrangement::kPack)) return;
+    if (rank == gang_.members.size()) {
+      fewest_ = std::min(fewest_.value_or(used_.size()), used_.size());
+      return;
+    }
+    const auto& request = gang_.members[rank];
+    const bool next_alike = rank + 1 < gang_.members.size() && gang_.members[rank + 1] == request;
+    for (const auto& [name, node] : reference_.nodes) {
+      const bool used = used_.contains(name);
+      if (used && gang_.arrangement == Arrangement::kSpread) continue;
+      if (!reference_.fits(node, request)) continue;
+      used_.insert(name);
+      for (auto& decision : reference_.decisions(node, request)) {
+        const auto key = key_of(decision);
+        if (key < from) continue;
+        reference_.taken[fmt::format("gang-{}", rank)] = {request, std::move(decision)};
+        place(rank + 1, next_alike ? key : Key{});
+        reference_.taken.erase(fmt::format("gang-{}", rank));
+      }
+      if (!used) used_.erase(name);
+    }
+  }
+
+  Reference reference_;
+  const Gang& gang_;
+  std::set<std::string> used_;
+  std::optional<std::size_t> fewest_;
+};
+
+/// Members that are alike are packed on the fewest nodes when none needs particular company.
+bool countable(const Gang& gang) {
+  const auto& first = gang.members.front();
+  return std::ranges::all_of(gang.members, [&](const Request& member) { return member == first; }) &&
+         first.cpu_affinity != Wish::kRequire &&
+         (first.gpu_count() <= 1 ||
+          (first.share.whole() && first.gpus.size() == 1 && !first.different_models &&
+           !first.interconnect.asks() && first.nic != Wish::kRequire));
+}
+
+class Case {
+ public:
+  explicit Case(std::uint64_t seed)
+      : random_(seed), cluster_(random_.one_in(2) ? NodePolicy::kPack : NodePolicy::kSpread) {
+    for (int count = 1 + random_.below(3), i = 0; i < count; ++i) {
+      auto node = random_.node(fmt::format("n{}", i));
+      if (node.inventory.devices.size() > 4) node.inventory.devices.resize(4);
+      reference_.nodes[node.name] = node;
+      cluster_.set_node(std::move(node));
+    }
+    for (int i = random_.below(3); i > 0; --i) {
+      const auto request = single();
+      const auto decision = cluster_.try_place(request);
+      if (!decision) continue;
+      EXPECT_TRUE(cluster_.allocate(std::to_string(i), request, *decision));
+      reference_.taken[std::to_string(i)] = {request, *decision};
+    }
+    gang_.arrangement = static_cast<Arrangement>(random_.below(3));
+    const auto member = single();
+    for (int count = 2 + random_.below(3); count > 0; --count)
+      gang_.members.push_back(gang_.members.size() < 3 && random_.one_in(3) ? single() : member);
+  }
+
+  void check() {
+    const auto fewest = EveryWay(reference_, gang_).fewest_nodes();
+    const auto answer = place(cluster_, gang_);
+    const auto* decisions = std::get_if<std::vector<Decision>>(&answer);
+    ASSERT_EQ(decisions != nullptr, fewest.has_value());
+    const auto tried = try_place(cluster_, gang_);
+    ASSERT_EQ(tried, decisions == nullptr ? std::nullopt : std::optional(*decisions));
+    if (decisions != nullptr) check(*decisions, *fewest);
+    check_possible();
+    (fewest ? with_place : without_place) += 1;
+  }
+
+  static inline int with_place = 0;
+  static inline int without_place = 0;
+
+ private:
+  Request single() {
+    auto request = random_.request();
+    for (int i = 0; i < 4 && !cluster_.try_place(request); ++i) request = random_.request();
+    request.group.clear();
+    return request;
+  }
+
+  void check(const std::vector<Decision>& decisions, std::size_t fewest) {
+    ASSERT_EQ(decisions.size(), gang_.members.size());
+    auto taken = reference_;
+    std::set<std::string> used;
+    for (std::size_t rank = 0; rank < decisions.size(); ++rank) {
+      used.insert(decisions[rank].node);
+      taken.taken[fmt::format("gang-{}", rank)] = {gang_.members[rank], decisions[rank]};
+    }
+    ASSERT_EQ(taken.given_twice(), "");
+    if (gang_.arrangement == Arrangement::kSpread) {
+      ASSERT_EQ(used.size(), gang_.members.size());
+    }
+    if (gang_.arrangement == Arrangement::kPack && countable(gang_)) {
+      ASSERT_EQ(used.size(), fewest);
+    }
+  }
+
+  void check_possible() const {
+    Reference empty;
+    for (auto [name, node] : reference_.nodes) {
+      node.cordoned.clear();
+      for (auto& device : node.inventory.devices) device.unfit.clear();
+      empty.nodes[name] = node;
+    }
+    const auto could = EveryWay(empty, gang_).fewest_nodes().has_value();
+    const auto status = possible(cluster_, gang_);
+    ASSERT_EQ(status.has_value(), could) << (status ? "" : status.error().message);
+  }
+
+  Random random_;
+  Reference reference_;
+  Cluster cluster_;
+  Gang gang_;
+};
+
+TEST(GangProperty, AgreesWithTryingEveryWay) {
+  for (int seed = 1; seed <= gangs(); ++seed) {
+    Case(static_cast<std::uint64_t>(seed)).check();
+    ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "case " << seed;
+  }
+  EXPECT_GT(Case::with_place, gangs() / 10);
+  EXPECT_GT(Case::without_place, gangs() / 10);
+}
+
+/// What two clusters answer to the same questions.
+void expect_same(Cluster& a, Cluster& b, std::uint64_t seed) {
+  Random random(seed);
+  ASSERT_EQ(a.nodes(), b.nodes());
+  for (int i = 0; i < 20; ++i) {
+    const auto request = random.request();
+    ASSERT_EQ(a.place(request), b.place(request));
+    ASSERT_EQ(a.fitting(request), b.fitting(request));
+    for (const auto& node : a.nodes()) ASSERT_EQ(a.place_on(node, request), b.place_on(node, request));
+  }
+}
+
+// Also what the policy has learnt: a gang that finds no place came only once.
+TEST(GangProperty, LeavesTheClusterAsItWas) {
+  for (const auto policy : {NodePolicy::kPack, NodePolicy::kSpread, NodePolicy::kFragmentation}) {
+    Random random(7);
+    Cluster cluster(policy);
+    for (int i = 0; i < 6; ++i) cluster.set_node(random.node(fmt::format("n{}", i)));
+    for (int i = 0; i < 8; ++i) {
+      const auto request = random.request();
+      if (const auto decision = cluster.try_place(request))
+        ASSERT_TRUE(cluster.allocate(fmt::format("task-{}", i), request, *decision));
+    }
+    auto before = cluster;
+    for (int i = 0; i < 200; ++i) {
+      Gang gang{{}, static_cast<Arrangement>(i % 3)};
+      while (gang.members.size() < 4) gang.members.push_back(random.request());
+      if (validate(gang)) place(cluster, gang);
+    }
+    expect_same(cluster, before, 11);
+    ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "policy " << static_cast<int>(policy);
+  }
+}
+
+}  // namespace
+}  // namespace drover::placement
