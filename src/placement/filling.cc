@@ -85,6 +85,19 @@ void Filling::fill_idle() {
   idle_cpus_ = std::move(cpus);
 }
 
+double Filling::expected_loss() const {
+  double loss = 0;
+  double rates = 0;
+  const auto add = [&](const Filler& filler, int left) {
+    const auto lost = worth(kLevels) - filler.value - worth(left);
+    loss += filler.rate * std::clamp(lost, 0.0, worth(kLevels));
+    rates += filler.rate;
+  };
+  for (const auto& share : shares_) add(share, kLevels - steps_of(share));
+  for (const auto& single : singles_) add(single, 0);
+  return rates > 0 ? loss / rates : 0;
+}
+
 /// The derivative of the worths by each value: the sums above, gone through backwards.
 void Filling::use(std::vector<double> levels, const std::vector<double>& idles,
                   std::vector<double>& used) const {

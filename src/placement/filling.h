@@ -17,6 +17,7 @@ struct Filler {
   int milli = 1000;  ///< of each GPU; 1000 when gpus > 1
   double value = 0;  ///< of placing it, less the price of its CPUs
   double milli_cpus = 0;
+  double rate = 1;  ///< how often it comes, relative to the others
 };
 
 class Filling {
@@ -32,6 +33,10 @@ class Filling {
   double idle_worth(int idle) const { return idle_worth_[index(idle)]; }
   double cpus(int level) const { return cpus_[index(level)]; }
   double idle_cpus(int idle) const { return idle_cpus_[index(idle)]; }
+
+  /// What an idle GPU loses by the next request that wants one GPU, on average over their rates, if it gets
+  /// that instead of its best filling.
+  double expected_loss() const;
 
   /// Adds to used[request] how often each is placed when there are levels[l] GPUs with so much left and
   /// idles[i] nodes with so many idle GPUs.

@@ -46,6 +46,15 @@ TEST(Filling, IsWorthMoreWhereThereAreManyWays) {
   EXPECT_GT(two.worth(50), one.worth(50));
 }
 
+TEST(Filling, ExpectsALossWhereWhatComesIsNotWhatFitsBest) {
+  // Two 470s fill an idle GPU best. An 810, three times as frequent, leaves 190 of it to nobody.
+  const Filling filling({{0, 1, 470, 470, 0, 1}, {1, 1, 810, 810, 0, 3}}, 2, false);
+  EXPECT_NEAR(filling.expected_loss(), (940.0 - 810) * 3 / 4, 3);
+  const Filling whole({{0, 1, 1000, 1000, 0, 1}}, 2, false);
+  EXPECT_NEAR(whole.expected_loss(), 0, 1e-6);
+  EXPECT_EQ(Filling({}, 2, false).expected_loss(), 0);
+}
+
 RC_GTEST_PROP(Filling, NeverLosesByMoreRoom, ()) {
   const Filling filling(fillers_from(any_values()), 10, false);
   for (int level = 1; level <= Filling::kLevels; ++level)
@@ -71,10 +80,13 @@ RC_GTEST_PROP(Filling, UsesAsItsWorthChanges, ()) {
     constexpr double kStep = 1e-3;
     auto more = values;
     more[i] += kStep;
-    const Filling moved(fillers_from(more), 10, false);
+    auto less = values;
+    less[i] -= kStep;
+    const Filling above(fillers_from(more), 10, false);
+    const Filling below(fillers_from(less), 10, false);
     const auto rise =
-        moved.worth(level) - filling.worth(level) + 2 * (moved.idle_worth(idle) - filling.idle_worth(idle));
-    RC_ASSERT(std::abs(rise / kStep - used[i]) < 1e-2);
+        above.worth(level) - below.worth(level) + 2 * (above.idle_worth(idle) - below.idle_worth(idle));
+    RC_ASSERT(std::abs(rise / (2 * kStep) - used[i]) < 1e-3 * (1 + used[i]));
     cpus += used[i] * 1000.0 * static_cast<double>(i + 1);
   }
   RC_ASSERT(std::abs(filling.cpus(level) + 2 * filling.idle_cpus(idle) - cpus) < 1e-3 * (1 + cpus));

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <set>
+
 #include "placement/cluster.h"
 #include "placement/testing/clusters.h"
 
@@ -42,6 +44,20 @@ TEST(Fragmentation, PairsWhatFillsAGpuTogether) {
   // Both would fit beside the one of 600; only together with its partner nothing is left over.
   EXPECT_EQ(put(cluster, "c", share(300)).gpus[0].uuid, large.gpus[0].uuid);
   EXPECT_EQ(put(cluster, "d", share(400)).gpus[0].uuid, medium.gpus[0].uuid);
+}
+
+TEST(Fragmentation, OpensIdleGpusToWhatWouldWasteThemLess) {
+  const auto opened_by = [](const std::vector<TypicalRequest>& mix, int milli) {
+    auto cluster = cluster_of(20, 1);
+    cluster.set_workload(mix);
+    std::set<std::string> opened;
+    for (int i = 0; i < 10; ++i) opened.insert(put(cluster, std::to_string(i), share(milli)).node);
+    return opened.size();
+  };
+  // The 810s waste 190 of a GPU, and nobody may refuse them while one is idle; the 470s find partners later.
+  EXPECT_EQ(opened_by({{share(810), 1}, {share(470), 3}}, 470), 10u);
+  // Halves waste nothing, wherever they are: idle GPUs stay whole.
+  EXPECT_EQ(opened_by({{gpus(1), 1}, {share(500), 1}}, 500), 5u);
 }
 
 TEST(Fragmentation, KeepsTheCpusBesideIdleGpus) {

@@ -19,6 +19,10 @@ constexpr double kHorizon = 1.1;
 constexpr double kLeastFree = 0.03;
 /// CPU-only work has to go somewhere, but a CPU is worth less to it than to the GPUs beside it.
 constexpr double kCpuOnlyReward = 0.3;
+/// What fits must be placed, planned or not. So an idle GPU is worth less than its best filling by this part
+/// of what a request that comes by chance would waste of it, but by no more than the fillings are uncertain.
+constexpr double kUnplanned = 0.6;
+constexpr double kMostUnplanned = kTemperature;
 
 std::size_t at(int i) {
   return static_cast<std::size_t>(i);
@@ -151,11 +155,11 @@ void Outlook::weigh(bool for_use) {
         if (device_class[i] == 0) continue;
         const auto cpus = static_cast<double>(typical.shape->request().milli_cpus);
         fillers.push_back({static_cast<int>(i), typical.shape->gpus(), device_class[i],
-                           typical.price - cpu_price * cpus, cpus});
+                           typical.price - cpu_price * cpus, cpus, typical.weight});
       }
       fillings_.emplace_back(fillers, kTemperature, for_use);
     }
-  flatten();
+  flatten(!for_use);
 }
 
 const Filling& Outlook::filling(int device_class, std::size_t cpu_price) const {
@@ -164,7 +168,7 @@ const Filling& Outlook::filling(int device_class, std::size_t cpu_price) const {
 
 constexpr int kRows = Filling::kLevels + 1 + Filling::kMaxIdle + 1;  ///< of one class in worths_
 
-void Outlook::flatten() {
+void Outlook::flatten(bool with_unplanned) {
   const auto prices = cpu_prices_.size();
   worths_.resize(classes_.size() * kRows * prices);
   for (std::size_t i = 0; i < fillings_.size(); ++i) {
@@ -172,8 +176,10 @@ void Outlook::flatten() {
     for (int level = 0; level <= Filling::kLevels; ++level)
       first[at(level) * prices] = fillings_[i].worth(level);
     first += (Filling::kLevels + 1) * prices;
+    const auto wasted =
+        with_unplanned ? std::min(kUnplanned * fillings_[i].expected_loss(), kMostUnplanned) : 0;
     for (int idle = 0; idle <= Filling::kMaxIdle; ++idle)
-      first[at(idle) * prices] = fillings_[i].idle_worth(idle);
+      first[at(idle) * prices] = fillings_[i].idle_worth(idle) - idle * wasted;
   }
 }
 

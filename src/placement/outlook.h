@@ -73,7 +73,7 @@ class Outlook {
   void step(const std::vector<Room>& rooms, double rate);
   double cpus_used(const Room& room, std::size_t cpu_price) const;
   Priced priced(const Room& room) const;
-  void flatten();
+  void flatten(bool with_unplanned);
   /// By price of a CPU: what a part of a room is worth.
   const double* worths(int device_class, int level, int idle) const;
   const Filling& filling(int device_class, std::size_t cpu_price) const;
