@@ -4,6 +4,7 @@
 #include "placement/cluster_impl.h"
 #include "placement/device_mask.h"
 #include "placement/options.h"
+#include "placement/wiring_tables.h"
 
 namespace drover::placement {
 namespace {
@@ -14,12 +15,8 @@ constexpr int kMostSets = 4096;  ///< that are looked at
 bool interchangeable(const NodeState& state, int a, int b) {
   const auto& kind = *state.kind;
   const auto at = [](int device) { return static_cast<std::size_t>(device); };
-  const bool same = kind.devices[at(a)] == kind.devices[at(b)] &&
-                    state.devices[at(a)] == state.devices[at(b)] &&
-                    contains(state.idle, a) == contains(state.idle, b);
-  for (int other = 0; same && other < kind.count(); ++other)
-    if (other != a && other != b && kind.wiring.link(a, other) != kind.wiring.link(b, other)) return false;
-  return same;
+  return contains(kind.wiring.tables().twins[at(a)], b) && kind.devices[at(a)] == kind.devices[at(b)] &&
+         state.devices[at(a)] == state.devices[at(b)] && contains(state.idle, a) == contains(state.idle, b);
 }
 
 /// Sets of so many devices; of those that are interchangeable, the lowest.

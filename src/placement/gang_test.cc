@@ -8,16 +8,11 @@
 namespace drover::placement {
 namespace {
 
+using testing::cluster_of;
 using ::testing::ElementsAre;
 using testing::Gpus;
 using testing::gpus;
 using testing::node;
-
-Cluster cluster_of(int nodes, int gpus_each) {
-  Cluster cluster;
-  for (int i = 0; i < nodes; ++i) cluster.set_node(node("n" + std::to_string(i), Gpus{.count = gpus_each}));
-  return cluster;
-}
 
 std::vector<std::string> nodes_of(Cluster& cluster, const Gang& gang) {
   std::vector<std::string> names;

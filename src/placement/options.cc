@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "placement/device_mask.h"
+#include "placement/wiring_tables.h"
 
 namespace drover::placement {
 namespace {
@@ -20,13 +21,15 @@ void for_each_pair(const Wiring& wiring, DeviceMask devices, const Visit& visit)
 DeviceOption describe_option(const NodeState& state, DeviceMask devices) {
   DeviceOption option{.devices = devices};
   const auto& wiring = state.kind->wiring;
+  Pairs pairs;
   bool first = true;
   for_each_pair(wiring, devices, [&](const gpu::Link& link) {
-    option.nvlinks += link.nvlinks;
+    pairs += Pairs(link);
     option.weakest = first ? link.nvlinks : std::min(option.weakest, link.nvlinks);
-    option.nearness += static_cast<int>(gpu::PcieLevel::kUnknown) - static_cast<int>(link.pcie);
     first = false;
   });
+  option.nvlinks = static_cast<std::int32_t>(pairs.nvlinks);
+  option.nearness = static_cast<std::int32_t>(pairs.nearness);
   const auto opened = devices & state.whole();
   for_each_pair(wiring, opened, [&](const gpu::Link& link) { option.nvlinks_lost += link.nvlinks; });
   for_each_device(opened, [&](int a) {

@@ -29,7 +29,7 @@ class Wiring {
   const std::vector<int>& numa_nodes() const;
 
   struct Tables;
-  /// For choose() alone.
+  /// For choose(), and for whoever lists sets.
   const Tables& tables() const { return *tables_; }
 
  private:

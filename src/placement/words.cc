@@ -5,6 +5,35 @@
 #include "base/units.h"
 
 namespace drover::placement {
+namespace {
+
+struct LevelWords {
+  const char* wanted;  ///< devices that are to be so near
+  const char* found;   ///< devices that are joined so
+};
+
+LevelWords words_of(gpu::PcieLevel level) {
+  switch (level) {
+    case gpu::PcieLevel::kSameDevice:
+    case gpu::PcieLevel::kSameBoard:
+      return {"on one board", "on one board"};
+    case gpu::PcieLevel::kSwitch:
+      return {"behind one PCIe switch", "behind one PCIe switch"};
+    case gpu::PcieLevel::kSwitches:
+      return {"joined by PCIe switches", "across PCIe switches"};
+    case gpu::PcieLevel::kHostBridge:
+      return {"behind one PCIe host bridge", "across the host bridge"};
+    case gpu::PcieLevel::kSameNuma:
+      return {"on one NUMA node", "across host bridges"};
+    case gpu::PcieLevel::kAcross:
+      return {"joined over PCIe", "across sockets"};
+    case gpu::PcieLevel::kUnknown:
+      break;
+  }
+  return {"", "joined in a way that is not known"};
+}
+
+}  // namespace
 
 std::string gpus_text(std::int64_t count) {
   return count == 1 ? "1 GPU" : fmt::format("{} GPUs", count);
@@ -33,50 +62,14 @@ std::string interconnect_text(const Interconnect& interconnect) {
   const auto nvlinks = interconnect.min_nvlinks;
   std::string text;
   if (nvlinks > 0) text = nvlinks == 1 ? "joined by NVLink" : fmt::format("joined by {} NVLinks", nvlinks);
-  const auto pcie = [&]() -> std::string {
-    switch (interconnect.max_pcie) {
-      case gpu::PcieLevel::kSameDevice:
-      case gpu::PcieLevel::kSameBoard:
-        return "on one board";
-      case gpu::PcieLevel::kSwitch:
-        return "behind one PCIe switch";
-      case gpu::PcieLevel::kSwitches:
-        return "joined by PCIe switches";
-      case gpu::PcieLevel::kHostBridge:
-        return "behind one PCIe host bridge";
-      case gpu::PcieLevel::kSameNuma:
-        return "on one NUMA node";
-      case gpu::PcieLevel::kAcross:
-        return "joined over PCIe";
-      case gpu::PcieLevel::kUnknown:
-        break;
-    }
-    return "";
-  }();
-  return text.empty() || pcie.empty() ? text + pcie : text + " or " + pcie;
+  if (interconnect.max_pcie == gpu::PcieLevel::kUnknown) return text;
+  return text + (text.empty() ? "" : " or ") + words_of(interconnect.max_pcie).wanted;
 }
 
 std::string link_text(const gpu::Link& link) {
   if (link.nvlinks > 0)
     return link.nvlinks == 1 ? "over 1 NVLink" : fmt::format("over {} NVLinks", link.nvlinks);
-  switch (link.pcie) {
-    case gpu::PcieLevel::kSameDevice:
-    case gpu::PcieLevel::kSameBoard:
-      return "on one board";
-    case gpu::PcieLevel::kSwitch:
-      return "behind one PCIe switch";
-    case gpu::PcieLevel::kSwitches:
-      return "across PCIe switches";
-    case gpu::PcieLevel::kHostBridge:
-      return "across the host bridge";
-    case gpu::PcieLevel::kSameNuma:
-      return "across host bridges";
-    case gpu::PcieLevel::kAcross:
-      return "across sockets";
-    case gpu::PcieLevel::kUnknown:
-      break;
-  }
-  return "joined in a way that is not known";
+  return words_of(link.pcie).found;
 }
 
 }  // namespace drover::placement

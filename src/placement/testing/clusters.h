@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "placement/cluster.h"
 #include "placement/node.h"
 #include "placement/request.h"
 
@@ -34,6 +35,13 @@ inline Node node(const std::string& name, const Gpus& gpus) {
                               std::vector<gpu::Link>(count, {gpus.nvlinks, gpu::PcieLevel::kSameNuma}));
   for (std::size_t i = 0; i < count; ++i) node.inventory.links[i][i] = {0, gpu::PcieLevel::kSameDevice};
   return node;
+}
+
+/// Nodes "n0", "n1" … with that many GPUs each.
+inline Cluster cluster_of(int nodes, int gpus_each) {
+  Cluster cluster;
+  for (int i = 0; i < nodes; ++i) cluster.set_node(node("n" + std::to_string(i), {.count = gpus_each}));
+  return cluster;
 }
 
 inline Request gpus(int count) {

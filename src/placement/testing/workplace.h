@@ -70,9 +70,7 @@ struct Workplace {
   std::uint64_t arrivals = 0;
 
   /// That many nodes "n0", "n1" … with that many GPUs each.
-  Workplace(int nodes, int gpus_each) {
-    for (int i = 0; i < nodes; ++i) cluster.set_node(node("n" + std::to_string(i), {.count = gpus_each}));
-  }
+  Workplace(int nodes, int gpus_each) : cluster(cluster_of(nodes, gpus_each)) {}
 
   void add(const Queue& queue) { rules.queues[queue.path] = queue; }
 
