@@ -99,14 +99,17 @@ placement::Job job_of(const std::vector<const TaskRecord*>& members) {
   return job;
 }
 
-void settle(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
-            const Find& find) {
-  const int size = task.gang ? task.gang->size : 1;
+void release(placement::Cluster& cluster, const workload::Task& task) {
   cluster.release(job_id(task));
-  for (int rank = 0; task.gang && rank < size; ++rank) {
+  for (int rank = 0; task.gang && rank < task.gang->size; ++rank) {
     cluster.release(member_id(task.gang->id, rank));
     cluster.release(fmt::format("{}/{}", task.gang->id, rank));
   }
+}
+
+void settle(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
+            const Find& find) {
+  release(cluster, task);
   const auto members = members_of(task, find);
   const auto& machine = *cluster.node(node);
   if (runs_whole(members)) {

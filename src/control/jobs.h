@@ -39,6 +39,8 @@ placement::Job job_of(const std::vector<const TaskRecord*>& members);
 /// (any more) are held one by one, under their own ids; so are they among the running jobs.
 void settle(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
             const Find& find);
+/// Its first half: makes the cluster hold nothing of a task's job.
+void release(placement::Cluster& cluster, const workload::Task& task);
 /// The job that a running task stands for: its gang when that runs whole, else itself. None for the later
 /// members of a gang that runs whole: its first stands for it.
 std::optional<placement::RunningJob> running_job(const TaskRecord& record, const placement::Node& machine,

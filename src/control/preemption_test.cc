@@ -43,6 +43,19 @@ TEST(Preemption, TheVictimWaitsAgainInItsOldPlaceAndStartsAfresh) {
   EXPECT_EQ(machine.at("low"), TaskState::kFinished);
 }
 
+TEST(Preemption, WhoStartsAgainElsewhereAtOnceHoldsItsNewGpusOnly) {
+  Machine machine(3);
+  ASSERT_TRUE(machine.submit(urgent(task("first", 1), 5)));
+  ASSERT_TRUE(machine.submit(task("low", 2)));
+  ASSERT_TRUE(machine.submit(urgent(task("high", 1), 1)));
+  ASSERT_TRUE(machine.on(event::StopRequested{"high"}));
+  ASSERT_TRUE(machine.on(event::Ended{"first", exited(0)}));
+  ASSERT_TRUE(machine.on(event::Ended{"low", exited(143, true)}));
+  EXPECT_THAT(uuids_of(machine.record("low")), ElementsAre("GPU-0", "GPU-1")) << "it had the others";
+  ASSERT_TRUE(machine.submit(task("next", 1)));
+  EXPECT_THAT(uuids_of(machine.record("next")), ElementsAre("GPU-2"));
+}
+
 TEST(Preemption, ATaskThatCatchesTheSignalAndExitsWith0HasStillWorkToDo) {
   Machine machine(1);
   ASSERT_TRUE(machine.submit(task("low", 1)));
