@@ -1,4 +1,5 @@
-// Whatever happens, in whatever order and however often: what holds of every state.
+// Whatever happens, in whatever order and however often: what holds of every state. DROVER_PROPERTY_STEPS
+// sets how many events there are in all, about.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/property_steps.h"
 #include "control/journal.h"
 #include "control/sharing.h"
 #include "control/testing/machine.h"
@@ -16,6 +18,7 @@ namespace {
 using namespace testing;  // NOLINT: the machine
 
 constexpr int kGpus = 4;
+constexpr int kMostEvents = 60;  ///< of one history, less one
 
 /// From the whole range from the first try on, as inRange() alone is not.
 int pick(int begin, int end) {
@@ -155,7 +158,22 @@ void check_gangs(const State& state) {
   }
 }
 
+/// What the cluster has of a running task, alone or as a member of its gang.
+const placement::Decision* in_cluster(const State& state, const workload::Task& task) {
+  const auto* alone = state.cluster.find(task.id);
+  if (alone != nullptr || !task.gang) return alone;
+  const auto job = job_of(members_of(task, state.finder()));
+  return state.cluster.find(placement::allocation_id(job, static_cast<std::size_t>(task.gang->rank)));
+}
+
 void check_holdings(const State& state) {
+  for (const auto& id : state.active) {
+    const auto& record = state.tasks.at(id);
+    const auto* held = in_cluster(state, record.task);
+    RC_ASSERT(held != nullptr);
+    RC_ASSERT(
+        std::ranges::equal(held->gpus, record.gpus, {}, &placement::Grant::uuid, &placement::Grant::uuid));
+  }
   std::int64_t taken = 0;
   for (const auto& [uuid, holding] : holdings(state)) {
     RC_ASSERT(holding.milli <= 1000);
@@ -185,47 +203,54 @@ void check_limits(const State& state, const std::map<std::string, TaskRecord>& b
   }
 }
 
+void check_history() {
+  Machine machine(kGpus);
+  std::map<std::string, std::string> journal;
+  const int steps = pick(1, kMostEvents);
+  bool preempted = false, shared = false, whole_gang = false;
+  for (int step = 0; step < steps; ++step) {
+    const auto before = machine.state.tasks;
+    const auto now = kNow + std::chrono::seconds(step);
+    const auto outcome = decide(machine.state, random_event(machine.state, step), now);
+    if (!outcome) continue;
+    for (auto& [key, text] : entries_of(*outcome)) journal[key] = text;
+    for (const auto& id : outcome->removed) journal.erase(id);
+    apply(machine.state, *outcome);
+
+    for (const auto& record : outcome->changed) {
+      preempted |= record.state == TaskState::kQueued && record.preemptions > 0;
+      shared |= !record.gpus.empty() && record.gpus[0].milli < 1000;
+      whole_gang |= owns_resources(record.state) && record.task.gang && record.task.gang->size > 1;
+    }
+    check_records(machine, before);
+    check_gangs(machine.state);
+    check_holdings(machine.state);
+    check_limits(machine.state, before);
+
+    auto read = decode_journal(journal);
+    RC_ASSERT(read.has_value());
+    const auto restored = restore(read->records, read->rules, machine.state.machine());
+    RC_ASSERT(restored.tasks == machine.state.tasks);
+    RC_ASSERT(restored.rules == machine.state.rules);
+    RC_ASSERT(restored.queue == machine.state.queue);
+    RC_ASSERT(restored.active == machine.state.active);
+    RC_ASSERT(restored.cluster.free("here").gpu_milli == machine.state.cluster.free("here").gpu_milli);
+    if (pick(0, 8) == 0) machine.state = restored;
+  }
+  RC_CLASSIFY(preempted, "somebody was preempted");
+  RC_CLASSIFY(shared, "somebody had a share");
+  RC_CLASSIFY(whole_gang, "a gang ran");
+}
+
 // M2, S4, K5, K9, K11: no part of a GPU has two owners, no task leaves its end again, gangs are whole, limits
 // hold, and the state that a restart reads from the journal is the state that was.
 TEST(History, PropertyNothingTwiceAndARestartRecoversExactly) {
-  ASSERT_TRUE(rc::check([] {
-    Machine machine(kGpus);
-    std::map<std::string, std::string> journal;
-    const int steps = pick(1, 60);
-    bool preempted = false, shared = false, whole_gang = false;
-    for (int step = 0; step < steps; ++step) {
-      const auto before = machine.state.tasks;
-      const auto now = kNow + std::chrono::seconds(step);
-      const auto outcome = decide(machine.state, random_event(machine.state, step), now);
-      if (!outcome) continue;
-      for (auto& [key, text] : entries_of(*outcome)) journal[key] = text;
-      for (const auto& id : outcome->removed) journal.erase(id);
-      apply(machine.state, *outcome);
-
-      for (const auto& record : outcome->changed) {
-        preempted |= record.state == TaskState::kQueued && record.preemptions > 0;
-        shared |= !record.gpus.empty() && record.gpus[0].milli < 1000;
-        whole_gang |= owns_resources(record.state) && record.task.gang && record.task.gang->size > 1;
-      }
-      check_records(machine, before);
-      check_gangs(machine.state);
-      check_holdings(machine.state);
-      check_limits(machine.state, before);
-
-      auto read = decode_journal(journal);
-      RC_ASSERT(read.has_value());
-      const auto restored = restore(read->records, read->rules, machine.state.machine());
-      RC_ASSERT(restored.tasks == machine.state.tasks);
-      RC_ASSERT(restored.rules == machine.state.rules);
-      RC_ASSERT(restored.queue == machine.state.queue);
-      RC_ASSERT(restored.active == machine.state.active);
-      RC_ASSERT(restored.cluster.free("here").gpu_milli == machine.state.cluster.free("here").gpu_milli);
-      if (pick(0, 8) == 0) machine.state = restored;
-    }
-    RC_CLASSIFY(preempted, "somebody was preempted");
-    RC_CLASSIFY(shared, "somebody had a share");
-    RC_CLASSIFY(whole_gang, "a gang ran");
-  }));
+  auto params = rc::detail::configuration().testParams;
+  constexpr int kUsualEvents = kMostEvents / 2;
+  params.maxSuccess = property_steps(params.maxSuccess * kUsualEvents) / kUsualEvents;
+  const auto result = rc::detail::checkTestable(check_history, rc::detail::TestMetadata{}, params);
+  rc::detail::printResultMessage(result, std::cerr);
+  ASSERT_TRUE(result.is<rc::detail::SuccessResult>());
 }
 
 }  // namespace

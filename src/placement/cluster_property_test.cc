@@ -1,14 +1,14 @@
 // Random clusters and streams of requests, against testing/reference.h and against clusters that were built
-// anew. DROVER_PLACEMENT_STEPS sets how many steps are made in all.
+// anew. DROVER_PROPERTY_STEPS sets how many steps are made in all.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <set>
 
+#include "base/property_steps.h"
 #include "placement/cluster.h"
 #include "placement/gang.h"
 #include "placement/testing/random.h"
@@ -23,8 +23,7 @@ using testing::Reference;
 constexpr int kStepsOfOneHistory = 200;
 
 int steps() {
-  const auto* text = std::getenv("DROVER_PLACEMENT_STEPS");
-  return text == nullptr ? 4000 : std::atoi(text);
+  return property_steps(4000);
 }
 
 /// One history: a cluster and the reference, in step.

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <random>
 #include <set>
 
+#include "base/property_steps.h"
 #include "placement/testing/workplace.h"
 
 namespace drover::placement {
@@ -17,8 +17,7 @@ using namespace std::chrono_literals;
 using namespace placement::testing;
 
 int wanted_steps() {
-  const char* steps = std::getenv("DROVER_PROPERTY_STEPS");
-  return steps == nullptr ? 4'000 : std::atoi(steps);
+  return property_steps(4'000);
 }
 
 /// Numbers drawn from one seed.
