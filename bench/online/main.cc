@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -70,8 +71,8 @@ double mean(const std::vector<double>& values) {
 /// The smallest value that at least this part of all is not above.
 double quantile(std::vector<double> values, double part) {
   std::ranges::sort(values);
-  const auto rank = static_cast<std::size_t>(part * static_cast<double>(values.size()));
-  return values[std::min(rank, values.size() - 1)];
+  const auto count = std::ceil(part * static_cast<double>(values.size()));
+  return values[static_cast<std::size_t>(std::max(count, 1.0)) - 1];
 }
 
 json measure(const Row& row, const placement::Cluster& cluster, const std::vector<RecordedJob>& jobs) {

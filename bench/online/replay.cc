@@ -64,6 +64,7 @@ class Player {
       for (auto& start : discipline({cluster_, waiting_, running_, recorded_, now_})) begin(std::move(start));
     }
     if (!waiting_.empty()) throw std::logic_error("a job waits that nothing keeps from starting");
+    if (started_ != recorded_.size()) throw std::logic_error("a job was lost");
     measure_use();
     return std::move(outcome_);
   }
@@ -86,12 +87,14 @@ class Player {
 
   void begin(Start start) {
     const auto found = std::ranges::find(waiting_, start.job, &Job::id);
+    if (found == waiting_.end()) throw std::logic_error("a job was started that does not wait");
     const auto sequence = found->sequence;
     const auto& recorded = recorded_[sequence];
     if (!cluster_.allocate(start.job, found->gang.members.front(), start.decisions.front()))
       throw std::logic_error("what was started does not fit");
     running_.push_back({*found, std::move(start.decisions), now_});
     waiting_.erase(found);
+    ++started_;
     ends_.emplace(now_ + recorded.duration, sequence);
     outcome_.waits[sequence] = seconds(now_ - recorded.arrival);
     outcome_.completions[sequence] = seconds(now_ + recorded.duration - recorded.arrival);
@@ -110,7 +113,8 @@ class Player {
     double all = 0;
     for (const auto& name : cluster_.nodes())
       all += 1000.0 * static_cast<double>(cluster_.node(name)->inventory.devices.size());
-    outcome_.gpu_use = held / (all * seconds(to - from));
+    const auto room = all * seconds(to - from);
+    outcome_.gpu_use = room > 0 ? held / room : 0;
   }
 
   Cluster cluster_;
@@ -121,6 +125,7 @@ class Player {
   using End = std::pair<TimePoint, std::size_t>;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::size_t next_ = 0;
+  std::size_t started_ = 0;
   TimePoint now_{};
   Outcome outcome_;
 };
