@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "placement/testing/workplace.h"
 
 namespace drover::placement {
@@ -267,6 +269,40 @@ TEST(Schedule, TellsWhatCanNeverRun) {
   const auto error = possible(work.cluster, work.rules, in("vision/x", job("a", gpus(3)))).error();
   EXPECT_EQ(error.message, "the queue 'vision' may hold at most 2 GPUs, and 3 GPUs are asked for");
   EXPECT_EQ(error.path, "/gpus");
+}
+
+TEST(Schedule, ExtremePrioritiesAndTimeLimitsAreAsGoodAsOthers) {
+  constexpr auto kLeast = std::numeric_limits<int>::min();
+  constexpr auto kMost = std::numeric_limits<int>::max();
+  Workplace work(1, 1);
+  work.run(within(std::chrono::milliseconds::max(), job("runs", gpus(1), kLeast)));
+  work.submit(job("least", gpus(1), kLeast));
+  work.submit(within(std::chrono::milliseconds::max(), job("usual", gpus(1))));
+  work.submit(job("most", gpus(1), kMost));
+  const auto plan = work.look();
+  EXPECT_THAT(plan.order, ElementsAre("most", "usual", "least"));
+  ASSERT_EQ(plan.preemptions.size(), 1U);
+  EXPECT_EQ(plan.preemptions[0].job, "most");
+}
+
+TEST(Schedule, WhoStandsInAQueueThatIsGoneWaitsOn) {
+  Workplace work(1, 2);
+  work.add(limited("lab", 1));
+  work.run(in("lab/a", job("runs", gpus(1))));
+  work.submit(in("lab/a", job("waits", gpus(1))));
+  EXPECT_THAT(started(work.step()), IsEmpty());
+  work.rules.queues.clear();
+  EXPECT_THAT(started(work.step()), ElementsAre("waits"));
+}
+
+TEST(Schedule, ALimitOfNothingKeepsBackOnlyWhoWantsIt) {
+  Workplace work(1, 2);
+  work.add(limited("none", 0));
+  work.submit(in("none", job("gpu", gpus(1))));
+  work.submit(in("none", job("cpu", cpu_only(1000))));
+  const auto plan = work.step();
+  EXPECT_THAT(started(plan), ElementsAre("cpu"));
+  EXPECT_EQ(why(plan, "gpu"), "the queue 'none' holds 0 of its 0 GPUs");
 }
 
 TEST(Schedule, AnEmptyQueueIsAnEmptyPlan) {

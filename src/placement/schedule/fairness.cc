@@ -86,7 +86,7 @@ void Turns::refresh_user(Node& node, int index) {
   std::optional<UserKey> key;
   if (!user.jobs.empty()) {
     const auto& job = *user.jobs.back().job;
-    key = {-job.priority, share(user.held), job.sequence, index};
+    key = {-Backwards{job.priority}, share(user.held), job.sequence, index};
   }
   move_to(node.line_of_users, user.key, key);
 }
@@ -108,7 +108,8 @@ void Turns::refresh_upwards(int index) {
     std::optional<HeadKey> key;
     if (const auto* first = first_of(at)) {
       const bool uncovered = std::get<0>(*node.heads.begin()) && !covers(at, first->load);
-      key = {uncovered, -first->job->priority, share(node.held) / node.weight, first->job->sequence, at};
+      key = {uncovered, -Backwards{first->job->priority}, share(node.held) / node.weight,
+             first->job->sequence, at};
     }
     move_to(nodes_[static_cast<std::size_t>(node.parent)].heads, node.key_in_parent, key);
   }

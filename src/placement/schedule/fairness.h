@@ -56,8 +56,10 @@ class Turns {
     Load load{};
     std::size_t tag = 0;
   };
-  using UserKey = std::tuple<int, double, std::uint64_t, int>;        ///< −priority, share, arrival, user
-  using HeadKey = std::tuple<bool, int, double, std::uint64_t, int>;  ///< uncovered, …, child; −1: own jobs
+  using Backwards = std::int64_t;                                     ///< −priority
+  using UserKey = std::tuple<Backwards, double, std::uint64_t, int>;  ///< …, share, arrival, user
+  using HeadKey =
+      std::tuple<bool, Backwards, double, std::uint64_t, int>;  ///< uncovered, …, child; −1: own jobs
   struct User {
     Load held{};
     std::vector<Waiting> jobs;   ///< last first, once sorted

@@ -1,6 +1,7 @@
 #include "placement/schedule/planner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "placement/schedule/eviction.h"
 #include "placement/schedule/reservation.h"
@@ -198,11 +199,12 @@ bool Planner::could_fit_once(const Gang& gang) {
 
 /// Who runs, as a job sees them that waits for them.
 std::optional<Reservation> Planner::find_reservation(const Waiter& waiter) {
-  if (!could_fit_once(waiter.job->gang)) return std::nullopt;
+  // The first may as well be looked for at once: hardly ever is there a second.
+  if (std::exchange(looked_for_reservation_, true) && !could_fit_once(waiter.job->gang)) return std::nullopt;
   const auto preemptable = victims_.candidates(waiter);
   const std::set<const Runner*> may_go(preemptable.begin(), preemptable.end());
   const auto stands_before = [&](const Job& job) {
-    return std::pair(-job.priority, job.sequence) < std::pair(-waiter.job->priority, waiter.job->sequence);
+    return std::pair(waiter.job->priority, job.sequence) < std::pair(job.priority, waiter.job->sequence);
   };
   std::vector<const RunningJob*> before;
   std::vector<const RunningJob*> behind;
@@ -238,7 +240,7 @@ void Planner::reserve(const Waiter& waiter) {
 }
 
 bool Planner::ends_in_time(const Job& job) const {
-  return reserved_at_ && job.time_limit && now_ + *job.time_limit <= *reserved_at_;
+  return reserved_at_ && job.time_limit && *job.time_limit <= *reserved_at_ - now_;
 }
 
 }  // namespace drover::placement::schedule

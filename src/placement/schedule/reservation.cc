@@ -57,13 +57,19 @@ class Timeline {
 /// then. When it never fits, the world is as before.
 std::optional<Reservation> first_fit(Cluster& world, const Gang& gang, const Runners& runners) {
   Timeline timeline(world, runners);
-  auto placed = timeline.place_after(runners.size(), gang);
+  // Mostly few are enough, and the list is long.
+  std::size_t too_few = 0;
+  std::size_t enough = 0;
+  auto placed = timeline.place_after(enough, gang);
+  while (!placed && enough < runners.size()) {
+    too_few = enough;
+    enough = std::clamp<std::size_t>(2 * enough, 1, runners.size());
+    placed = timeline.place_after(enough, gang);
+  }
   if (!placed) {
     timeline.go_to(0);
     return std::nullopt;
   }
-  std::size_t too_few = 0;
-  std::size_t enough = runners.size();
   while (too_few + 1 < enough) {
     const auto middle = (too_few + enough) / 2;
     if (auto found = timeline.place_after(middle, gang)) {
@@ -130,7 +136,8 @@ std::optional<Reservation> first_of(Cluster& world, const ReservationQuery& quer
 
 std::optional<TimePoint> end_of(const RunningJob& running, TimePoint now) {
   if (!running.job.time_limit) return std::nullopt;
-  return std::max(now, running.started_at + *running.job.time_limit);
+  constexpr std::chrono::milliseconds kForEver = std::chrono::years(1000);
+  return std::max(now, running.started_at + std::min(*running.job.time_limit, kForEver));
 }
 
 std::optional<Reservation> earliest_start(Cluster& world, const ReservationQuery& query) {
