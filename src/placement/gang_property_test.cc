@@ -1,14 +1,14 @@
 // Gangs on small random clusters, against trying every way to place them (testing/reference.h).
-// DROVER_PLACEMENT_STEPS sets how many gangs are placed.
+// DROVER_PROPERTY_STEPS sets how many gangs are placed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <tuple>
 
+#include "base/property_steps.h"
 #include "placement/gang.h"
 #include "placement/testing/clusters.h"
 #include "placement/testing/random.h"
@@ -21,8 +21,7 @@ using testing::Random;
 using testing::Reference;
 
 int gangs() {
-  const auto* text = std::getenv("DROVER_PLACEMENT_STEPS");
-  return text == nullptr ? 2000 : std::atoi(text);
+  return property_steps(2000);
 }
 
 /// Every way to place a gang.

@@ -162,10 +162,8 @@ std::vector<Tally> ShapeView::tallies(const NodeTable& nodes, std::int64_t milli
 ViewCache::Entry& ViewCache::entry(const Request& request, bool needs_amounts) {
   auto key = request;
   key.group.clear();
-  if (!needs_amounts && request.cpu_affinity != Wish::kRequire) {
-    key.milli_cpus = 0;
-    key.memory_bytes = 0;
-  }
+  key.memory_bytes = 0;
+  if (!needs_amounts && request.cpu_affinity != Wish::kRequire) key.milli_cpus = 0;
   const auto hash = hash_of(key);
   const auto found = std::ranges::find_if(
       entries_, [&](const Entry& entry) { return entry.hash == hash && entry.view->request() == key; });

@@ -31,7 +31,7 @@ Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const 
 
 class ShapeView {
  public:
-  /// Of requests that may differ from this one in CPUs and memory, unless the policy needs those.
+  /// Of requests that may differ from this one in memory, and in CPUs unless the policy needs those.
   explicit ShapeView(const Request& request);
   ShapeView(const ShapeView& other);
   ShapeView& operator=(const ShapeView&) = delete;
