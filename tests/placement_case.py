@@ -36,7 +36,7 @@ def heeded(fields, remedy):
             else:
                 fields["memory"] = value.replace(" ", "")
         return fields
-    field = {"do not ask for an interconnect": "interconnect", "prefer CPUs near": "cpu_affinity",
+    field = {"prefer CPUs near": "cpu_affinity",
              "be content with GPUs of another model": "gpu_model", "be content with GPUs of less memory": "gpu_memory",
              "be content with GPUs of a lower": "gpu_compute_capability", "be content with GPUs of one": "different_models",
              "be content with GPUs with": "gpu_ecc", "be content with an older driver": "gpu_driver"}

@@ -98,7 +98,7 @@ class KindsTest(placement_case.PlacementTest):
                              ({"gpu_driver": "535"}, "/gpu_driver"), ({"gpus": 5}, "/gpus"), ({"gpus": 3, "gpu_model": "A100"}, "/gpus"),
                              ({"gpus": 3, "different_models": True}, "/different_models"),
                              ({"gpus": [{"model": "V100"}, {"model": "H100"}]}, "/gpus/1/model"),
-                             ({"gpus": 1, "gpu_share": "50GiB"}, "/gpu_share"), ({"constraints": {"rack": ["r8"]}}, "/constraints"),
+                             ({"gpus": 1, "gpu_share": "50GiB"}, "/gpu_share"), ({"constraints": {"rack": ["r8"]}}, "/constraints/rack"),
                              ({"gpus": 2, "interconnect": "nvlink"}, "/interconnect"), ({"cpus": 65}, "/cpus"),
                              ({"memory": "1TiB"}, "/memory")):
             with self.subTest(fields=fields):

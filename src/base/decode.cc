@@ -13,18 +13,73 @@ namespace {
 
 using nlohmann::json;
 
-std::string pointer_token(std::string_view name) {
-  std::string token;
-  for (char c : name) {
-    if (c == '~')
-      token += "~0";
-    else if (c == '/')
-      token += "~1";
-    else
-      token += c;
-  }
-  return token;
+constexpr std::size_t kLongest = 400;
+constexpr std::size_t kMostMistakes = 20;
+
+/// Without its middle when it is long: what quotes a value must not grow with it.
+std::string shortened(std::string text) {
+  if (text.size() <= kLongest) return text;
+  const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+  auto head = kLongest / 2;
+  auto tail = text.size() - kLongest / 4;
+  while (head > 0 && inside(head)) --head;
+  while (tail < text.size() && inside(tail)) ++tail;
+  return text.substr(0, head) + "…" + text.substr(tail);
 }
+
+/// Reads a document up to where it cannot be read on, and knows the path of the value there.
+class PathFinder final : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return next(); }
+  bool boolean(bool) override { return next(); }
+  bool number_integer(number_integer_t) override { return next(); }
+  bool number_unsigned(number_unsigned_t) override { return next(); }
+  bool number_float(number_float_t, const string_t&) override { return next(); }
+  bool string(string_t&) override { return next(); }
+  bool binary(binary_t&) override { return next(); }
+  bool start_object(std::size_t) override { return enter(false); }
+  bool key(string_t& name) override {
+    levels_.back().name = pointer_token(name);
+    return true;
+  }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(true); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string& token, const nlohmann::detail::exception&) override {
+    token_ = token;
+    return false;
+  }
+
+  std::string path() const {
+    std::string path;
+    for (const auto& level : levels_)
+      path += "/" + (level.is_list ? std::to_string(level.index) : level.name);
+    return shortened(path);
+  }
+  const std::string& token() const { return token_; }
+
+ private:
+  struct Level {
+    bool is_list = false;
+    std::size_t index = 0;
+    std::string name;
+  };
+  bool enter(bool is_list) {
+    levels_.push_back({is_list, 0, ""});
+    return true;
+  }
+  bool leave() {
+    levels_.pop_back();
+    return next();
+  }
+  bool next() {
+    if (!levels_.empty()) ++levels_.back().index;
+    return true;
+  }
+
+  std::vector<Level> levels_;
+  std::string token_;
+};
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -42,6 +97,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::string pointer_token(std::string_view name) {
+  std::string token;
+  for (char c : name) {
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
+  }
+  return token;
+}
 
 Decoder::Decoder(const json& value, std::vector<Error>& errors, std::string path)
     : value_(&value), errors_(&errors), path_(std::move(path)) {
@@ -62,7 +130,8 @@ std::string Decoder::path_of(const std::string& name) const {
 }
 
 void Decoder::mistake(const std::string& name, std::string message, std::string hint) {
-  errors_->push_back({ErrorKind::kInvalid, std::move(message), std::move(hint), path_of(name)});
+  errors_->push_back({ErrorKind::kInvalid, shortened(std::move(message)), shortened(std::move(hint)),
+                      shortened(path_of(name))});
 }
 
 std::optional<std::string> Decoder::string(const std::string& name) {
@@ -178,11 +247,20 @@ Result<json> parse_json(std::string_view text, std::string_view what) {
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {
+    PathFinder finder;
+    (void)json::sax_parse(text, &finder);
     const auto before = text.substr(0, std::min(error.byte, text.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
     const auto column = before.size() - line_start;
-    return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: line {}, column {}", what, line, column));
+    return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: line {}, column {}", what, line, column),
+                "", finder.path());
+  } catch (const json::out_of_range&) {
+    PathFinder finder;
+    (void)json::sax_parse(text, &finder);
+    return fail(ErrorKind::kInvalid,
+                shortened(fmt::format("{} holds a number that is too large: {}", what, finder.token())), "",
+                finder.path());
   } catch (const json::exception& error) {
     return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: {}", what, error.what()));
   }
@@ -195,7 +273,9 @@ Error join_mistakes(const std::vector<Error>& mistakes, std::string_view what) {
     return only;
   }
   Error joined{ErrorKind::kInvalid, fmt::format("{} has {} mistakes", what, mistakes.size()), "", ""};
-  for (const auto& mistake : mistakes) joined.message += "\n  " + to_string(mistake);
+  const auto told = std::min(mistakes.size(), kMostMistakes);
+  for (std::size_t i = 0; i < told; ++i) joined.message += "\n  " + to_string(mistakes[i]);
+  if (told < mistakes.size()) joined.message += fmt::format("\n  … and {} more", mistakes.size() - told);
   return joined;
 }
 
@@ -205,6 +285,7 @@ std::string nearest(std::string_view word, const std::set<std::string>& candidat
   std::pair<std::size_t, std::size_t> best_distance = {1 + word.size() / 3, word.size() + 1};
   for (const auto& candidate : candidates) {
     const auto longer = std::max(candidate.size(), word.size()) - std::min(candidate.size(), word.size());
+    if (longer > best_distance.first) continue;  // each letter that is missing costs one
     const std::pair distance(edit_distance(word, candidate), longer);
     if (distance >= best_distance) continue;
     best = candidate;

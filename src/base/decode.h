@@ -19,6 +19,9 @@
 
 namespace drover {
 
+/// A name as one part of a JSON pointer: "a/b" → "a~1b".
+std::string pointer_token(std::string_view name);
+
 class Decoder {
  public:
   /// `errors` collects; `path` is where this object stands in the document ("" for its root).
@@ -43,7 +46,7 @@ class Decoder {
   /// One of these words, by its position.
   std::optional<std::size_t> choice(const std::string& name, std::span<const std::string_view> words);
 
-  /// Records a mistake at `name` found by the caller.
+  /// Records a mistake at `name` found by the caller. What is very long loses its middle.
   void mistake(const std::string& name, std::string message, std::string hint = "");
   /// Records every field that nobody read as unknown, naming the nearest known one.
   void finish();
@@ -57,10 +60,12 @@ class Decoder {
   std::set<std::string> known_;
 };
 
-/// Parses text; a syntax error says line and column. `what` names the document in the message.
+/// Parses text; a syntax error says line and column, and has the path of the value that cannot be read.
+/// `what` names the document in the message.
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view what);
 
-/// Many mistakes as one Error of kInvalid: one line each, with its path. `mistakes` must not be empty.
+/// Many mistakes as one Error of kInvalid: one line each, with its path, for the first 20. `mistakes` must
+/// not be empty.
 Error join_mistakes(const std::vector<Error>& mistakes, std::string_view what);
 
 /// The candidate that `word` was most likely meant to be, or "" when none is near.

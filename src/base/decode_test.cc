@@ -1,7 +1,9 @@
 #include "base/decode.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 namespace drover {
@@ -47,6 +49,33 @@ TEST(ParseJson, SaysWhereTheMistakeIs) {
   const auto parsed = parse_json("{\n  \"a\": ,\n}", "The file");
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().message, "The file is not JSON: line 2, column 8");
+  EXPECT_EQ(parsed.error().path, "/a");
+  const auto path_of = [](std::string_view text) { return parse_json(text, "It").error().path; };
+  EXPECT_EQ(path_of(R"({"a": 1, "b": [{}, {"c/d": NaN}]})"), "/b/1/c~1d");
+  EXPECT_EQ(path_of(R"({"a": {"b": 1}, "c": "\udc00"})"), "/c");
+  EXPECT_EQ(path_of("x"), "");
+  const auto large = parse_json(R"({"gpus": [1, 1e400]})", "The body");
+  EXPECT_EQ(large.error().message, "The body holds a number that is too large: 1e400");
+  EXPECT_EQ(large.error().path, "/gpus/1");
+}
+
+TEST(Decoder, MistakesStayShort) {
+  const std::string name(100'000, 'n');
+  std::string umlauts;
+  for (int i = 0; i < 50'000; ++i) umlauts += "ä";
+  const json document = {{"a", umlauts}, {name, 1}};
+  std::vector<Error> mistakes;
+  Decoder decoder(document, mistakes);
+  constexpr std::array<std::string_view, 1> kWords = {"b"};
+  EXPECT_EQ(decoder.choice("a", kWords), std::nullopt);
+  decoder.finish();
+  ASSERT_EQ(mistakes.size(), 2u);
+  for (const auto& mistake : mistakes) {
+    EXPECT_LT(mistake.message.size() + mistake.path.size(), 1000u);
+    EXPECT_NO_THROW((void)json(mistake.message).dump());  // still UTF-8
+  }
+  mistakes.resize(1000, mistakes.front());
+  EXPECT_THAT(join_mistakes(mistakes, "It").message, ::testing::EndsWith("… and 980 more"));
 }
 
 TEST(Nearest, FindsATypingMistakeAndNothingElse) {

@@ -12,7 +12,7 @@ namespace {
 using Start = std::optional<std::vector<placement::Decision>>;
 
 constexpr std::size_t kMostTold = 3;
-/// Plans cost more the more tasks wait. So many are made for one answer, over how many tasks together.
+/// How many plans are made for one answer, and how many waiting tasks they may look at together.
 constexpr int kMostPlans = 100;
 constexpr std::size_t kMostPlanned = 2000;
 

@@ -1,5 +1,7 @@
 #include "control/rules.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +17,7 @@ using placement::Quota;
 using placement::Subject;
 using placement::SubjectKind;
 
-constexpr double kMostUnits = 1e9;  ///< GPUs or CPUs of a limit
+constexpr double kMostUnits = 1e6;  ///< GPUs or CPUs of a limit
 constexpr std::int64_t kMostBytes = 1LL << 62;
 constexpr int kMostWeight = 1'000'000;
 
@@ -26,7 +28,12 @@ double units(std::int64_t milli) {
 std::optional<std::int64_t> decode_milli(Decoder& decoder, const std::string& name) {
   const auto amount = decoder.number(name, 0, kMostUnits);
   if (!amount) return std::nullopt;
-  return std::llround(*amount * 1000);
+  const auto milli = std::round(*amount * 1000);
+  if (std::abs(*amount * 1000 - milli) < 1e-6 && (milli > 0 || *amount == 0))
+    return static_cast<std::int64_t>(milli);
+  decoder.mistake(name, fmt::format("{} is finer than a thousandth", decoder.value(name)->dump()),
+                  "round it to three decimals");
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> decode_memory(Decoder& decoder, const json& value) {

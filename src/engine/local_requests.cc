@@ -22,7 +22,12 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
   task.owner_name = caller.user.name;
   task.user = caller.user;
   if (!request.user) return task;
-  DROVER_TRY(auto user, find_user(*request.user));
+  auto found = find_user(*request.user);
+  if (!found) {
+    found.error().path = "/user";
+    return Failure(std::move(found.error()));
+  }
+  auto& user = *found;
   if (!caller.is_root() && user.uid != caller.user.uid)
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("'{}' may not run tasks as '{}'", caller.user.name, user.name),

@@ -33,7 +33,7 @@ TEST_F(LocalSharingTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
   EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
   auto wrong = gang_of(2, 0);
   wrong.members[1].user = "no-such-user";
-  EXPECT_EQ(submit_gang(wrong).error().path, "/members/1");
+  EXPECT_EQ(submit_gang(wrong).error().path, "/members/1/user");
   EXPECT_EQ(engine_->tasks({}).size(), 2u);
 }
 

@@ -101,11 +101,17 @@ void check_path(const std::string& path, const std::string& at, Mistakes& mistak
                  fmt::format("at most {} are possible", kMaxLevels));
 }
 
+constexpr const char* kOfName = "1 to 64 printable characters and no spaces";
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxName &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c != 0x7f; });
+}
+
 void check_users(const std::vector<std::string>& users, const std::string& at, Mistakes& mistakes) {
   std::set<std::string_view> seen;
   for (std::size_t i = 0; i < users.size(); ++i) {
     const auto path = fmt::format("{}/{}", at, i);
-    if (users[i].empty()) mistakes.add(path, "a user's name is empty");
+    if (!is_name(users[i])) mistakes.add(path, fmt::format("a user's name has {}", kOfName));
     if (!seen.insert(users[i]).second)
       mistakes.add(path, fmt::format("the user '{}' is named twice", users[i]));
   }
@@ -156,7 +162,7 @@ void check_guarantees(const Rules& rules, Mistakes& mistakes) {
 void check_quota(const Subject& key, const Quota& quota, Mistakes& mistakes) {
   const bool user = key.kind == SubjectKind::kUser;
   const auto at = fmt::format("/quotas/{}:{}", user ? "user" : "namespace", escaped(key.name));
-  if (key.name.empty()) mistakes.add(at, "a quota is for somebody who has a name");
+  if (!is_name(key.name)) mistakes.add(at, fmt::format("whom a quota is for has a name of {}", kOfName));
   if (quota.subject != key)
     mistakes.add(at + "/subject",
                  fmt::format("the quota of '{}' calls itself that of '{}'", key.name, quota.subject.name));

@@ -23,8 +23,8 @@ std::vector<Interconnect> less_near(const Interconnect& wanted) {
   if (wanted.max_pcie == PcieLevel::kUnknown)
     for (int links = wanted.min_nvlinks - 1; links > 0; --links)
       levels.push_back({links, PcieLevel::kUnknown});
-  for (const auto level : {PcieLevel::kSwitch, PcieLevel::kSwitches, PcieLevel::kHostBridge,
-                           PcieLevel::kSameNuma, PcieLevel::kAcross})
+  for (const auto level :
+       {PcieLevel::kSwitch, PcieLevel::kSwitches, PcieLevel::kHostBridge, PcieLevel::kSameNuma})
     if (wanted.max_pcie == PcieLevel::kUnknown || level > wanted.max_pcie) levels.push_back({0, level});
   levels.emplace_back();
   return levels;
@@ -58,9 +58,7 @@ void WeakerSearch::give_up_wishes() {
       std::ranges::find_if(gang_.members, [](const Request& member) { return member.interconnect.asks(); });
   if (asks != gang_.members.end())
     for (const auto& level : less_near(asks->interconnect)) {
-      const auto remedy = level.asks()
-                              ? fmt::format("be content with the interconnect '{}'", to_string(level))
-                              : std::string("do not ask for an interconnect");
+      const auto remedy = fmt::format("be content with the interconnect '{}'", to_string(level));
       if (try_it(remedy, with([&](Request& request) {
                    if (request.interconnect.asks()) request.interconnect = level;
                  })))

@@ -103,13 +103,13 @@ DeviceFilter decode_filter(Decoder& decoder, const std::string& prefix) {
 
 std::vector<DeviceClaim> decode_claims(Decoder& decoder, const std::string& name) {
   std::vector<DeviceClaim> claims;
-  auto objects = decoder.objects(name);
-  if (objects.empty() || objects.size() > kMaxClaims) {
+  if (const auto* list = decoder.value(name);
+      list->is_array() && (list->empty() || list->size() > kMaxClaims)) {
     decoder.mistake(name, fmt::format("a list of 1 to {} kinds of GPUs is expected", kMaxClaims),
                     "for none, leave it out");
     return claims;
   }
-  for (auto& object : objects) {
+  for (auto& object : decoder.objects(name)) {
     DeviceClaim claim;
     claim.count = static_cast<int>(object.integer("count", 1, kMaxGpus).value_or(1));
     claim.filter = decode_filter(object, "");
@@ -271,7 +271,8 @@ void decode_common(Decoder& decoder, Resources& resources) {
 void decode_resources(Decoder& decoder, Resources& resources) {
   const bool gpus_are_known = decode_gpus(decoder, resources);
   decode_common(decoder, resources);
-  if (decoder.value("group") != nullptr && !is_plain_name(resources.group))
+  if (const auto* group = decoder.value("group");
+      group != nullptr && group->is_string() && !is_plain_name(resources.group))
     decoder.mistake("group", "a group's name has 1 to 64 letters, digits, dots, dashes and underscores");
   resources.memory_bytes = decode_bytes(decoder, "memory", kMinMemory).value_or(resources.memory_bytes);
   if (gpus_are_known) find_contradictions(decoder, resources);

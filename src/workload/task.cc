@@ -15,7 +15,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxName = 128;
+constexpr std::size_t kMaxImage = 4096;
+constexpr std::size_t kMaxUser = 64;
 constexpr std::size_t kMaxWords = 4096;
+constexpr std::size_t kMostMistakes = 100;
 constexpr std::size_t kMaxLevels = 8;
 constexpr std::int64_t kMaxId = 0xffffffffLL;
 
@@ -55,8 +58,8 @@ void check_strings(Decoder& decoder, const Task& task) {
   for (const auto& [name, value] : task.environment)
     if (!is_environment_name(name) || has_nul(value))
       decoder.mistake("env", fmt::format("'{}' is not a name for an environment variable", name));
-  if (task.image && (task.image->empty() || !is_printable(*task.image)))
-    decoder.mistake("image", "an image reference is printable and not empty");
+  if (task.image && (task.image->empty() || task.image->size() > kMaxImage || !is_printable(*task.image)))
+    decoder.mistake("image", fmt::format("an image reference has 1 to {} printable characters", kMaxImage));
   if (!task.working_directory.empty() &&
       (task.working_directory.front() != '/' || has_nul(task.working_directory)))
     decoder.mistake("working_directory", fmt::format("'{}' is not an absolute path", task.working_directory));
@@ -118,6 +121,9 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   decode_common(decoder, task);
   decode_resources(decoder, task.resources);
   request.user = decoder.string("user");
+  if (request.user &&
+      (request.user->empty() || request.user->size() > kMaxUser || !is_printable(*request.user)))
+    decoder.mistake("user", fmt::format("a user is a name of 1 to {} characters, or a number", kMaxUser));
   task.timeout = decode_duration(decoder, "timeout");
   if (task.timeout && task.timeout->count() == 0)
     decoder.mistake("timeout", "a timeout is longer than nothing");
@@ -125,7 +131,8 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   if (!is_queue_path(task.queue))
     decoder.mistake("queue", fmt::format("'{}' is not the path of a queue", task.queue),
                     "write for example \"research/vision\"");
-  if (decoder.value("namespace") != nullptr && !is_plain_name(task.name_space))
+  if (const auto* given = decoder.value("namespace");
+      given != nullptr && given->is_string() && !is_plain_name(task.name_space))
     decoder.mistake("namespace", "a namespace has 1 to 64 letters, digits, dots, dashes and underscores");
   if (mistakes.empty()) check_strings(decoder, task);
   decoder.finish();
@@ -159,6 +166,7 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
   common.erase("gang");
   for (std::size_t rank = 0; rank < members->size(); ++rank) {
     const auto& member = (*members)[rank];
+    if (mistakes.size() >= kMostMistakes) return;  // nobody reads more
     std::vector<Error> found;
     if (member.is_object())
       found = decode_member(common, member, rank, request.members.emplace_back());

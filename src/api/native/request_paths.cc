@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/decode.h"
+
 namespace drover::api {
 namespace {
 
@@ -42,6 +44,16 @@ std::string claim_field(std::string rest, const json& said) {
   return "/gpus";
 }
 
+/// "/attributes/1" → "/constraints/rack": they are kept in the order of the body.
+std::string constraint_field(const std::string& position, const json& said) {
+  const auto constraints = said.value("constraints", json::object());
+  std::size_t at = 0;
+  if (constraints.is_object())
+    for (const auto& [name, unused] : constraints.items())
+      if (std::to_string(at++) == position) return "/constraints/" + pointer_token(name);
+  return "/constraints";
+}
+
 std::string field_of(std::string path, const json& said) {
   auto rest = path;
   const auto value = take_segment(rest);
@@ -49,7 +61,7 @@ std::string field_of(std::string path, const json& said) {
   if (value == "share") return said.contains("gpu_share") ? "/gpu_share" : "/gpus";
   if (value == "milli_cpus") return "/cpus";
   if (value == "memory_bytes") return "/memory";
-  if (value == "attributes") return "/constraints";
+  if (value == "attributes") return constraint_field(take_segment(rest), said);
   if (value == "interconnect" || value == "group") return "/" + value;
   return path;
 }

@@ -34,6 +34,8 @@ TEST(RequestPaths, NameTheFieldsOfTheBody) {
       {R"({})", "/milli_cpus", "/cpus"},
       {R"({})", "/memory_bytes", "/memory"},
       {R"({})", "/attributes/2", "/constraints"},
+      {R"({"constraints": {"a/b": "x", "rack": "r7"}})", "/attributes/1", "/constraints/rack"},
+      {R"({"constraints": {"a/b": "x", "rack": "r7"}})", "/attributes/0/name", "/constraints/a~1b"},
       {R"({})", "/interconnect/min_nvlinks", "/interconnect"},
       {R"({})", "/nic", "/nic"},
       {R"({})", "/priority", "/priority"},

@@ -65,6 +65,7 @@ TEST_F(CommandsTest, QueuesAreSetListedAndRemoved) {
   for (const auto& [flag, value] :
        std::vector<std::pair<std::string, std::string>>{{"--gpus-limit", "many"},
                                                         {"--gpus-limit", "-1"},
+                                                        {"--gpus-limit", "nan"},
                                                         {"--weight", "0"},
                                                         {"--mem-guarantee", "lots"}}) {
     const auto refused = ask({"queue", "set", "research/vision", flag, value});

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -39,7 +40,7 @@ Result<json> parse_number(const std::string& text, const std::string& flag) {
   double value = 0;
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value, std::chars_format::fixed);
-  if (error != std::errc() || end != last)
+  if (error != std::errc() || end != last || !std::isfinite(value))
     return fail(ErrorKind::kInvalid, fmt::format("{}: '{}' is not a number", flag, text),
                 fmt::format("write for example {} 4, or {} none", flag, flag));
   return json(value);
