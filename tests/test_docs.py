@@ -64,14 +64,32 @@ class DocumentTest(unittest.TestCase):
                             self.assertRegex(text.out, re.escape(word.split("=")[0]) + r"\b")
 
 
-class ExampleTest(drover.DaemonTest):
-    def run_example(self, name):
+class ScriptTest(drover.DaemonTest):
+    """Runs what people are told to run, where they would run it."""
+
+    def run_script(self, *command):
         programs = self.daemon.folder / "bin"
         programs.mkdir(exist_ok=True)
         if not (programs / "drover").exists():
             (programs / "drover").symlink_to(drover.BINARY)
         environment = {**os.environ, "DROVER_SOCKET": str(self.daemon.socket), "PATH": f"{programs}:{os.environ['PATH']}"}
-        ran = drover.run([drover.ROOT / "examples" / name / "run"], env=environment, timeout=500)
+        return drover.run([str(word) for word in command], env=environment, timeout=500)
+
+
+class TranscriptTest(ScriptTest):
+    profile = "dgx1-v100"
+
+    def test_why_not(self):
+        section = (drover.ROOT / "docs/placement.md").read_text().split("\n## Why not\n")[1].split("\n## ")[0]
+        commands, answer = re.search(r"^```sh\n(.*?)^```\n\n```\n(.*?)^```", section, re.MULTILINE | re.DOTALL).groups()
+        ran = self.run_script("sh", "-c", commands)
+        self.daemon.end_tasks()
+        self.assertEqual(ran.out.split("\n", 1)[1], answer, "the first line is the id of the task")
+
+
+class ExampleTest(ScriptTest):
+    def run_example(self, name):
+        ran = self.run_script(drover.ROOT / "examples" / name / "run")
         self.assertEqual(ran.status, 0, ran)
         return ran.out
 
