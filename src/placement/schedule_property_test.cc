@@ -16,9 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace placement::testing;
 
-int wanted_steps() {
-  return property_steps(4'000);
-}
+constexpr int kUsualSteps = 4'000;
 
 /// Numbers drawn from one seed.
 class Dice {
@@ -335,7 +333,7 @@ void check_until(int steps, int plans_per_choice, Property property) {
 }
 
 TEST(ScheduleProperty, HoldsInEveryHistory) {
-  check_until(wanted_steps(), 1, [](const std::vector<std::uint64_t>& choices) {
+  check_until(property_steps(kUsualSteps), 1, [](const std::vector<std::uint64_t>& choices) {
     if (choices.empty()) return;
     History history(choices.front());
     for (const auto choice : choices) history.step(choice);
@@ -385,6 +383,7 @@ class Stream {
       if (dice_.one_in(2)) submit(mixed && dice_.one_in(2));
       if (dice_.one_in(2)) end_at_random();
       if (mixed && dice_.one_in(3)) go_to_next_end(deadline);
+      if (!mixed && dice_.one_in(3)) work_.now += dice_.in(1, 200) * 1min;
       work_.step();
       if (before_.empty() && deadline == TimePoint::max()) deadline = work_.now + (mixed ? 60min : 0min);
       RC_ASSERT(work_.now < deadline || work_.runs("first"));
@@ -456,7 +455,7 @@ class Stream {
 };
 
 TEST(ScheduleProperty, AStreamOfSmallJobsDelaysNobodyBeyondTheEndOfThoseBefore) {
-  check_until(wanted_steps(), kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
+  check_until(property_steps(kUsualSteps), kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
     for (const auto choice : choices)
       if (Stream stream(choice, false); stream.is_of_interest())
         stream.check_without_time_limits(choice % 2 == 0);
@@ -464,7 +463,7 @@ TEST(ScheduleProperty, AStreamOfSmallJobsDelaysNobodyBeyondTheEndOfThoseBefore) 
 }
 
 TEST(ScheduleProperty, BackfillDelaysNobodyWhoCouldHaveStarted) {
-  check_until(wanted_steps(), kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
+  check_until(property_steps(kUsualSteps), kPlansOfAStream, [](const std::vector<std::uint64_t>& choices) {
     for (const auto choice : choices)
       if (Stream stream(choice, true); stream.is_of_interest()) stream.check_with_time_limits();
   });
