@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "base/units.h"
 #include "placement/weaker_search.h"
 #include "placement/words.h"
 
@@ -36,6 +35,11 @@ void set_gpus(Request& request, std::int64_t count) {
   request.different_models = false;
 }
 
+/// Exact, so that it can be asked for as it stands: not "1.5 TiB".
+std::string bytes_text(std::int64_t bytes) {
+  return bytes % kGiB == 0 ? fmt::format("{} GiB", bytes / kGiB) : fmt::format("{} MiB", bytes / kMiB);
+}
+
 const Amount kGpus = {gpus_of, set_gpus, gpus_text, {1}};
 const Amount kShare = {
     [](const Request& request) {
@@ -49,16 +53,17 @@ const Amount kShareOfMemory = {
     [](Request& request, std::int64_t bytes) {
       request.share.memory_bytes = static_cast<std::uint64_t>(bytes);
     },
-    [](std::int64_t bytes) { return "a share of " + format_bytes(static_cast<std::uint64_t>(bytes)); },
+    [](std::int64_t bytes) { return "a share of " + bytes_text(bytes); },
     {kGiB, kMiB}};
-const Amount kCpus = {[](const Request& request) { return request.milli_cpus; },
-                      [](Request& request, std::int64_t milli) { request.milli_cpus = milli; },
-                      [](std::int64_t milli) { return cpus_text(milli) + " CPUs"; },
-                      {100}};
+const Amount kCpus = {
+    [](const Request& request) { return request.milli_cpus; },
+    [](Request& request, std::int64_t milli) { request.milli_cpus = milli; },
+    [](std::int64_t milli) { return cpus_text(milli) + (milli == 1000 ? " CPU" : " CPUs"); },
+    {100}};
 const Amount kMemory = {
     [](const Request& request) { return static_cast<std::int64_t>(request.memory_bytes); },
     [](Request& request, std::int64_t bytes) { request.memory_bytes = static_cast<std::uint64_t>(bytes); },
-    [](std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)) + " of memory"; },
+    [](std::int64_t bytes) { return bytes_text(bytes) + " of memory"; },
     {kGiB, kMiB}};
 
 /// What has to be left out with it, in words.

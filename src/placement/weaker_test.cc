@@ -106,6 +106,13 @@ TEST(Weaker, AsksForAmountsThatCanBeWritten) {
   take(cluster, "rest", Request{.memory_bytes = 5 * kGiB});
   EXPECT_THAT(remedies(cluster, {{Request{.memory_bytes = 8 * kGiB}}}),
               ElementsAre("ask for 1023 MiB of memory"));
+  auto large = node("large", {0});
+  large.memory_bytes = 1500 * kGiB;
+  auto other = cluster_of({large});
+  EXPECT_THAT(remedies(other, {{Request{.milli_cpus = 1'000, .memory_bytes = 1536 * kGiB}}}),
+              ElementsAre("ask for 1500 GiB of memory"));
+  take(other, "most", cpu_only(63'000));
+  EXPECT_THAT(remedies(other, {{cpu_only(2'000)}}), ElementsAre("ask for 1 CPU"));
   auto share = gpus(1);
   share.share.milli = 575;
   take(cluster, "share", share);
