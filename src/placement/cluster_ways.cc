@@ -30,6 +30,7 @@ class Sets {
     });
   }
 
+  int looked_at() const { return looked_at_; }
   /// Calls visit(set) until it returns false; false, when there are more sets than are looked at.
   template <typename Visit>
   bool visit(const Visit& each) {
@@ -71,7 +72,8 @@ Cluster::Ways Cluster::Impl::ways_on(const std::string& node, const Request& req
   const auto& entry = *find(node);
   const Shape shape(request, views.fits(request, context));
   const auto room = devices_with_room(entry.state, shape) & shape.on(*entry.kind).allowed;
-  ways.complete = Sets(entry.state, room, shape.gpus()).visit([&](DeviceMask devices) {
+  Sets sets(entry.state, room, shape.gpus());
+  ways.complete = sets.visit([&](DeviceMask devices) {
     if (!best_option(entry.state, shape, devices, Locality::kAll, nullptr)) return true;
     if (ways.decisions.size() == most) return false;
     ways.decisions.push_back(decide(entry, shape, devices));
@@ -81,6 +83,7 @@ Cluster::Ways Cluster::Impl::ways_on(const std::string& node, const Request& req
     ways.decisions.back().cpus.clear();
     return true;
   });
+  ways.looked_at = sets.looked_at();
   return ways;
 }
 

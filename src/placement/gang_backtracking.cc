@@ -5,7 +5,9 @@
 namespace drover::placement {
 namespace {
 
+/// In the unit of Effort: about 100 ns.
 constexpr std::int64_t kTrialCost = 64;
+constexpr std::int64_t kSetCost = 2;
 constexpr std::size_t kMostWays = 64;
 constexpr std::size_t kMostPlaces = 1'000'000;  ///< of all classes; listing more of them would take too long
 
@@ -44,12 +46,14 @@ class Backtracking {
   bool place(std::size_t index, std::size_t from) {
     if (index == steps_.size()) return true;
     std::vector<std::size_t> tried;
+    const bool ungrouped = classes_[steps_[index].members].request->group.empty();
     const auto& positions = fitting_[steps_[index].members];
     for (auto i = from; i < positions.size(); ++i) {
       const auto& node = nodes_[positions[i]];
-      const bool known = std::ranges::any_of(tried, [&](std::size_t other) {
-        return spend(1) && cluster_.alike(nodes_[positions[other]], node);
-      });
+      // Of nodes that are alike, one may have the group.
+      const bool known = ungrouped && std::ranges::any_of(tried, [&](std::size_t other) {
+                           return spend(1) && cluster_.alike(nodes_[positions[other]], node);
+                         });
       if (!spend(1)) return false;
       if (known) continue;
       tried.push_back(i);
@@ -69,6 +73,7 @@ class Backtracking {
     trial_.undo(index);
     const auto ways = cluster_.ways_on(node, request, kMostWays);
     incomplete_ = incomplete_ || !ways.complete;
+    if (!spend(kSetCost * ways.looked_at)) return false;
     for (const auto& decision : ways.decisions) {
       if (decision == first) continue;
       if (!spend(kTrialCost)) return false;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "placement/testing/clusters.h"
 
 namespace drover::placement {
@@ -89,6 +91,26 @@ TEST(Gang, GoesBackWhenTheFirstWayFails) {
   auto slim = gpus(1);
   EXPECT_THAT(nodes_of(cluster, {{modest, hungry, slim}, Arrangement::kAny}),
               ElementsAre("few", "cpus", "cpus"));
+}
+
+TEST(Gang, TakesOtherGpusWhenTheBestOnesLeaveNoneForTheRest) {
+  // In a row: the two in the middle are joined best, and then the outer ones are not joined at all.
+  auto row = node("row", Gpus{.count = 4});
+  for (const auto& [a, b, nvlinks] : {std::tuple{0U, 1U, 1}, {1U, 2U, 2}, {2U, 3U, 1}})
+    row.inventory.links[a][b].nvlinks = row.inventory.links[b][a].nvlinks = nvlinks;
+  Cluster cluster;
+  cluster.set_node(row);
+  auto pair = gpus(2);
+  pair.interconnect.min_nvlinks = 1;
+  const Gang gang{{pair, pair}};
+  Effort spent{0};
+  EXPECT_FALSE(try_place(cluster, gang, spent));
+  Effort effort;
+  const auto decisions = try_place(cluster, gang, effort);
+  ASSERT_TRUE(decisions);
+  EXPECT_NE(decisions->front().gpus.front().uuid, decisions->back().gpus.front().uuid);
+  EXPECT_LT(effort.left, Effort().left);
+  EXPECT_TRUE(possible(cluster, gang));
 }
 
 TEST(Gang, NamesTheMemberThatHasNoPlace) {
