@@ -6,10 +6,12 @@
 namespace drover::placement {
 namespace {
 
-/// Prices follow what is left of the cluster. Looking costs as much as some hundred placements.
-constexpr int kPlacedBetweenLooks = 300;
-/// A learnt mix of fewer requests says little.
+/// Prices follow what is left of the cluster: they are fitted anew when about this part of its GPUs may have
+/// been taken. Looking costs as much as some hundred placements.
+constexpr double kTakenBetweenLooks = 0.05;
+/// A learnt mix of fewer requests says little, and more of them cost more than they tell.
 constexpr std::size_t kFewestLearnt = 2;
+constexpr std::size_t kMostLearnt = 64;
 /// In milli-GPU: so much more a GPU that is free on the node counts as lost.
 constexpr double kFullestFirst = 0.5;
 constexpr double kLowestLoss = -1e6;  ///< rounding may make a loss slightly negative
@@ -21,7 +23,8 @@ Fragmentation::Fragmentation(const Fragmentation& other)
       learnt_(other.learnt_),
       given_(other.given_),
       due_(other.due_),
-      placed_(other.placed_) {}
+      placed_(other.placed_),
+      placed_between_looks_(other.placed_between_looks_) {}
 
 Fragmentation& Fragmentation::operator=(const Fragmentation& other) {
   if (this != &other) *this = Fragmentation(other);
@@ -36,16 +39,21 @@ void Fragmentation::set_mix(std::vector<TypicalRequest> mix) {
 
 void Fragmentation::note_placed(const Request& request) {
   if (!given_) learnt_.add(request);
-  if (++placed_ >= kPlacedBetweenLooks) due_ = true;
+  if (++placed_ >= placed_between_looks_) due_ = true;
 }
 
 void Fragmentation::look_at(const std::vector<const NodeState*>& nodes) {
   due_ = false;
   placed_ = 0;
   worths_.clear();
+  int gpus = 0;
+  for (const auto* node : nodes) gpus += std::popcount(node->fit);
+  placed_between_looks_ = std::max(kFewestBetweenLooks, static_cast<int>(kTakenBetweenLooks * gpus));
   if (!given_) {
-    if (learnt_.typical().size() < kFewestLearnt) return;
-    outlook_.emplace(learnt_.typical());
+    auto mix = learnt_.heaviest(kMostLearnt);
+    if (mix.size() < kFewestLearnt) return;
+    if (!outlook_) outlook_.emplace(std::vector<TypicalRequest>());
+    outlook_->expect(mix);
   }
   if (outlook_) outlook_->look_at(nodes);
 }

@@ -38,13 +38,16 @@ class Fragmentation {
   std::optional<Score> score(const NodeState& before, const Shape& shape, DeviceMask devices) const;
 
  private:
+  static constexpr int kFewestBetweenLooks = 300;
+
   double worth(const NodeState& node) const;
 
   std::optional<Outlook> outlook_;
   LearntMix learnt_;
   bool given_ = false;
   bool due_ = false;
-  int placed_ = 0;                                          ///< since the last look
+  int placed_ = 0;  ///< since the last look
+  int placed_between_looks_ = kFewestBetweenLooks;
   mutable std::unordered_map<std::string, double> worths_;  ///< by what the outlook sees of a node
 };
 

@@ -22,7 +22,7 @@ std::string not_all_text(const Gang& gang, std::size_t placed) {
   const auto count = gang.members.size();
   return gang.arrangement == Arrangement::kSpread
              ? fmt::format("{} of {} members find a node of their own", placed, count)
-             : fmt::format("{} of {} members fit now", placed, count);
+             : fmt::format("{} of {} members fit", placed, count);
 }
 
 /// The first member that finds no place even alone.
@@ -46,7 +46,9 @@ Reasons why_not(Cluster& cluster, const Gang& gang, std::size_t placed) {
       reasons.list.push_back({Dimension::kGang, 0, fmt::format("it is member {} that has no place", *rank)});
     return reasons;
   }
-  return {static_cast<int>(cluster.nodes().size()), {{Dimension::kGang, 0, not_all_text(gang, placed)}}, {}};
+  return {static_cast<int>(cluster.nodes().size()),
+          {{Dimension::kGang, 0, not_all_text(gang, placed) + " now"}},
+          {}};
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(Gang, SpreadsOverDistinctNodes) {
   EXPECT_THAT(nodes_of(cluster, gang), ElementsAre("n0", "n1", "n2"));
   gang.members.push_back(gpus(1));
   const auto reasons = std::get<Reasons>(place(cluster, gang));
-  EXPECT_THAT(describe(reasons), ElementsAre("3 of 4 members find a node of their own"));
+  EXPECT_THAT(describe(reasons), ElementsAre("3 of 4 members find a node of their own now"));
 }
 
 TEST(Gang, IsAllOrNothing) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace drover::placement {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr double kTemperature = 10;  ///< milli-GPU
 constexpr int kCpuPrices = 24;
 constexpr int kFirstSteps = 300;
-constexpr int kLaterSteps = 20;
+constexpr int kLaterSteps = 6;
 constexpr double kFirstRate = 0.5;
 constexpr double kLaterRate = 0.2;
 /// A little more is expected than fits, so that what is scarce gets its price.
@@ -47,10 +48,23 @@ struct Outlook::Room {
   double milli_cpus = 0;
 };
 
-Outlook::Outlook(const std::vector<TypicalRequest>& mix) {
-  for (const auto& typical : mix)
-    if (can_weigh(typical))
-      typical_.push_back({std::make_shared<const Shape>(typical.request), typical.weight});
+void Outlook::expect(const std::vector<TypicalRequest>& mix) {
+  const auto before = std::exchange(typical_, {});
+  for (const auto& [request, weight] : mix) {
+    if (!can_weigh({request, weight})) continue;
+    const auto known = std::ranges::find_if(
+        before, [&](const auto& typical) { return typical.shape->request() == request; });
+    if (known == before.end()) {
+      typical_.push_back({std::make_shared<const Shape>(request), weight});
+      continue;
+    }
+    typical_.push_back(*known);
+    typical_.back().weight = weight;
+  }
+  classes_.clear();
+  class_numbers_.clear();
+  kinds_.clear();
+  worths_.clear();
 }
 
 /// Devices on which every typical request takes the same are of one class.
@@ -96,7 +110,7 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
     const auto request_cpus = static_cast<double>(typical.shape->request().milli_cpus);
     typical.reward =
         typical.shape->gpus() > 0 ? milli_gpus_of(i) : kCpuOnlyReward * gpu_per_cpu * request_cpus;
-    typical.price = looked_ ? std::min(typical.price, typical.reward) : 0.9 * typical.reward;
+    typical.price = typical.priced ? std::min(typical.price, typical.reward) : 0.9 * typical.reward;
   }
   cpu_prices_.assign(1, 0);
   for (int i = 0; i + 1 < kCpuPrices; ++i)
@@ -108,13 +122,23 @@ void Outlook::look_at(const std::vector<const NodeState*>& nodes) {
   learn_demand(nodes);
   std::vector<Room> rooms;
   for (const auto* node : nodes) rooms.push_back(room_of(*node));
-  const int steps = looked_ ? kLaterSteps : kFirstSteps;
-  for (int i = 0; i < steps; ++i) {
+  const bool first = mostly_new();
+  for (int i = 0; i < (first ? kFirstSteps : kLaterSteps); ++i) {
     weigh(true);
-    step(rooms, (looked_ ? kLaterRate : kFirstRate) / (1 + i / 30.0));
+    step(rooms, (first ? kFirstRate : kLaterRate) / (1 + i / 30.0));
   }
   weigh(false);
-  looked_ = true;
+  for (auto& typical : typical_) typical.priced = true;
+}
+
+bool Outlook::mostly_new() const {
+  double all = 0;
+  double fresh = 0;
+  for (const auto& typical : typical_) {
+    all += typical.weight;
+    if (!typical.priced) fresh += typical.weight;
+  }
+  return fresh > all / 2;
 }
 
 Outlook::Room Outlook::room_of(const NodeState& node) const {
@@ -270,8 +294,11 @@ void Outlook::step(const std::vector<Room>& rooms, double rate) {
     if (typical.shape->gpus() == 0)
       cpus_expected += typical.expected * static_cast<double>(typical.shape->request().milli_cpus);
   for (std::size_t i = 0; i < typical_.size(); ++i) {
-    auto& [shape, weight, reward, price, expected] = typical_[i];
-    if (shape->gpus() > 0) {
+    auto& typical = typical_[i];
+    const auto reward = typical.reward;
+    const auto expected = typical.expected;
+    auto& price = typical.price;
+    if (typical.shape->gpus() > 0) {
       const auto excess = std::clamp(std::log((used[i] + 0.1) / (expected + 0.1)), -2.0, 2.0);
       price = std::clamp(price - rate * kTemperature * excess, -10 * kTemperature, reward);
     } else if (cpus_expected > 0) {

@@ -28,11 +28,14 @@ namespace drover::placement {
 
 class Outlook {
  public:
-  /// Weights that are not positive, and requests of several GPUs with shares or several claims, are left out.
-  explicit Outlook(const std::vector<TypicalRequest>& mix);
+  explicit Outlook(const std::vector<TypicalRequest>& mix) { expect(mix); }
 
-  /// Fits the prices to what is free on these nodes. The first time takes some hundred steps, later times a
-  /// few. All nodes that worth() is asked about must be of the kinds of these.
+  /// From now on another mix: what is in both keeps its price. Weights that are not positive, and requests of
+  /// several GPUs with shares or several claims, are left out. Before worth(), look_at() has to be called.
+  void expect(const std::vector<TypicalRequest>& mix);
+
+  /// Fits the prices to what is free on these nodes: in some hundred steps, or a few when most had prices.
+  /// All nodes that worth() is asked about must be of the kinds of these.
   void look_at(const std::vector<const NodeState*>& nodes);
 
   /// In milli-GPU; 0 when the mix has no GPUs.
@@ -44,6 +47,7 @@ class Outlook {
     double weight = 0;
     double reward = 0;  ///< milli-GPU; of CPU-only requests a part of what their CPUs could carry
     double price = 0;   ///< at most the reward
+    bool priced = false;
     double expected = 0;
   };
   /// What the typical requests are on a device: milli of each, 0 where it is not allowed.
@@ -64,6 +68,7 @@ class Outlook {
     double cpus_left = 0;
   };
 
+  bool mostly_new() const;
   void learn_kind(const NodeKind& kind);
   void learn_demand(const std::vector<const NodeState*>& nodes);
   Room room_of(const NodeState& node) const;
@@ -86,7 +91,6 @@ class Outlook {
   std::map<int, KindClasses> kinds_;  ///< by NodeKind::id
   std::vector<Filling> fillings_;     ///< [class * cpu prices + cpu price]
   std::vector<double> worths_;        ///< the same in one table, since worth() is asked for every candidate
-  bool looked_ = false;
 };
 
 }  // namespace drover::placement

@@ -9,11 +9,19 @@ constexpr std::size_t kMostKept = 256;
 constexpr double kGrowth = 1 + 1.0 / 2000;
 constexpr double kLargestWeight = 1e12;
 
+/// Without what the room on a node does not depend on.
+Request in_essence(const Request& request) {
+  Request key;
+  key.gpus = request.gpus;
+  key.share = request.share;
+  key.milli_cpus = request.milli_cpus;
+  return key;
+}
+
 }  // namespace
 
 void LearntMix::add(const Request& request) {
-  auto key = request;
-  key.group.clear();
+  auto key = in_essence(request);
   next_weight_ *= kGrowth;
   if (next_weight_ > kLargestWeight) {
     for (auto& typical : typical_) typical.weight /= next_weight_;
@@ -27,6 +35,13 @@ void LearntMix::add(const Request& request) {
   if (typical_.size() == kMostKept)
     typical_.erase(std::ranges::min_element(typical_, {}, &TypicalRequest::weight));
   typical_.push_back({std::move(key), next_weight_});
+}
+
+std::vector<TypicalRequest> LearntMix::heaviest(std::size_t most) const {
+  auto mix = typical_;
+  std::ranges::sort(mix, std::ranges::greater(), &TypicalRequest::weight);
+  mix.resize(std::min(most, mix.size()));
+  return mix;
 }
 
 }  // namespace drover::placement

@@ -17,12 +17,13 @@ struct TypicalRequest {
   bool operator==(const TypicalRequest&) const = default;
 };
 
-/// Counts requests, and forgets: what came two thousand requests ago weighs a third of what comes now. Keeps
-/// the heaviest few hundred. Deterministic.
+/// Counts requests by the room that they need, and forgets: what came two thousand requests ago weighs a
+/// third of what comes now. Keeps the heaviest few hundred. Deterministic.
 class LearntMix {
  public:
   void add(const Request& request);
-  const std::vector<TypicalRequest>& typical() const { return typical_; }
+  /// At most so many, heaviest first.
+  std::vector<TypicalRequest> heaviest(std::size_t most) const;
 
  private:
   std::vector<TypicalRequest> typical_;
