@@ -44,7 +44,7 @@ Gang WeakerSearch::with(const Change& change) const {
 
 std::optional<std::vector<Decision>> WeakerSearch::start_of(const Gang& gang) const {
   if (gang == gang_ || !validate(gang)) return std::nullopt;
-  return trial_(gang);
+  return start_of_(gang);
 }
 
 bool WeakerSearch::try_it(const std::string& remedy, const Gang& gang) {
@@ -145,10 +145,10 @@ void WeakerSearch::give_up_attributes() {
            }));
 }
 
-std::vector<Weaker> weaker_that_start(const Cluster& cluster, const Gang& gang, const Trial& trial,
+std::vector<Weaker> weaker_that_start(const Cluster& cluster, const Gang& gang, const StartOf& start_of,
                                       std::size_t most) {
   if (gang.members.empty() || gang.members.size() > kMostMembers) return {};
-  WeakerSearch search(cluster, gang, trial, most);
+  WeakerSearch search(cluster, gang, start_of, most);
   search.give_up_wishes();
   search.give_up_kinds();
   search.give_up_attributes();

@@ -8,8 +8,8 @@ namespace drover::placement {
 
 class WeakerSearch {
  public:
-  WeakerSearch(const Cluster& cluster, const Gang& gang, const Trial& trial, std::size_t most)
-      : cluster_(cluster), gang_(gang), trial_(trial), most_(most) {}
+  WeakerSearch(const Cluster& cluster, const Gang& gang, const StartOf& start_of, std::size_t most)
+      : cluster_(cluster), gang_(gang), start_of_(start_of), most_(most) {}
 
   /// Each adds what it finds, until there is enough.
   void give_up_wishes();
@@ -42,7 +42,7 @@ class WeakerSearch {
 
   const Cluster& cluster_;
   const Gang& gang_;
-  const Trial& trial_;
+  const StartOf& start_of_;
   std::size_t most_;
   std::vector<Weaker> found_;
 };

@@ -24,7 +24,7 @@ void take(Cluster& cluster, const std::string& id, const Request& request) {
   ASSERT_TRUE(cluster.allocate(id, request, std::get<Decision>(answer)));
 }
 
-Trial fitting(Cluster& cluster) {
+StartOf fitting(Cluster& cluster) {
   return [&](const Gang& gang) { return try_place(cluster, gang); };
 }
 
