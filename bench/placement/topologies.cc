@@ -85,6 +85,13 @@ class TopologyReader {
         return mistake(fmt::format("/numa/{}", i), fmt::format("'{}' is no NUMA node", node.dump()));
       topology_.numa[i] = node.get<int>();
     }
+    for (std::size_t a = 0; a < topology_.links.size(); ++a)
+      for (std::size_t b = 0; b < topology_.links.size(); ++b)
+        if (a != b) topology_.links[a][b].pcie = level_between(topology_.numa[a], topology_.numa[b]);
+  }
+
+  static gpu::PcieLevel level_between(std::optional<int> a, std::optional<int> b) {
+    return a == b ? gpu::PcieLevel::kSameNuma : gpu::PcieLevel::kAcross;
   }
 
   Topology topology_;

@@ -22,8 +22,9 @@ struct Topology {
 };
 
 /// Reads {"name": {"links": [[0, 2], [2, 0]], "numa": [0, 1]}, …}: NVLinks of every pair, and NUMA nodes
-/// where they are known; other fields ("unit", "src") are for people. PCIe levels stay unknown. One mistake
-/// refuses the whole file, all are named.
+/// where they are known; other fields ("unit", "src") are for people. GPUs of one NUMA node are nearer to
+/// each other over PCIe than GPUs of two; without NUMA nodes PCIe levels stay unknown. One mistake refuses
+/// the whole file, all are named.
 Result<std::vector<Topology>> read_topologies(const std::string& file);
 
 /// Random graphs, rings, hypercubes, boards whose NVLinks and NUMA nodes disagree, two boards in one machine,
