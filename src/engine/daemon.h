@@ -90,6 +90,7 @@ struct QueueView {
     int priority = 0;  ///< 0 unless the caller may see it
     TimePoint submitted_at{};
     std::vector<std::string> reasons;  ///< none unless the caller may see it
+    int place = 0;                     ///< among all that wait, in whatever queue; 1 is the head
   };
   std::vector<Waiting> waiting;  ///< of this queue without its children, in the order in which they stand
 };

@@ -44,7 +44,9 @@ QueueView LocalEngine::view_of(const Caller& caller, const Queue& queue) const {
   view.used = control::used_in(state_, queue.path);
   view.usable = caller.is_root() || placement::may_use(state_.rules, queue.path, caller.user.name);
   if (!state_.standing) return view;
+  int place = 0;
   for (const auto& job : state_.standing->order) {
+    ++place;
     const auto members = control::members_of_job(job, state_.finder());
     if (members.empty() || members.front()->task.queue != queue.path) continue;
     const auto& first = *members.front();
@@ -53,6 +55,7 @@ QueueView LocalEngine::view_of(const Caller& caller, const Queue& queue) const {
     waiting.wanted = control::wanted_by(state_, first);
     waiting.members = static_cast<int>(members.size());
     waiting.submitted_at = first.submitted_at;
+    waiting.place = place;
     if (may_see(caller, first)) {
       waiting.id = job;
       waiting.priority = first.task.priority;

@@ -196,6 +196,7 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   EXPECT_EQ(vision.waiting[0].id, "");
   EXPECT_TRUE(vision.waiting[0].reasons.empty());
   EXPECT_EQ(engine_->queues(alice)[2].waiting[0].id, waiting);
+  EXPECT_EQ(engine_->queues(alice)[2].waiting[0].place, engine_->explain(alice, waiting)->place);
   EXPECT_FALSE(engine_->queues(alice)[2].waiting[0].reasons.empty());
   Status removed;
   const auto keep = [&](Status status) { removed = std::move(status); };

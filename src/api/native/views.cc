@@ -149,7 +149,8 @@ json view(const engine::QueueView& queue) {
                                 {"members", waiting.members},
                                 {"priority", waiting.id.empty() ? json(nullptr) : json(waiting.priority)},
                                 {"submitted_at", format_time(waiting.submitted_at)},
-                                {"reasons", waiting.reasons}});
+                                {"reasons", waiting.reasons},
+                                {"place", waiting.place}});
   return value;
 }
 

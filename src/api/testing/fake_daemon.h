@@ -102,8 +102,8 @@ class FakeDaemon : public engine::Daemon {
     std::vector<engine::QueueView> views;
     for (const auto& [path, queue] : rules.queues) {
       engine::QueueView view{queue, {1500, 2000, 3ULL << 30}, true, {}};
-      view.waiting = {{"task-7", "alice", {2000, 1000, 1ULL << 30}, 2, 5, {}, {"0 of 2 GPUs are free"}},
-                      {"", "bob", {1000, 1000, 1ULL << 30}, 1, 0, {}, {}}};
+      view.waiting = {{"task-7", "alice", {2000, 1000, 1ULL << 30}, 2, 5, {}, {"0 of 2 GPUs are free"}, 4},
+                      {"", "bob", {1000, 1000, 1ULL << 30}, 1, 0, {}, {}, 5}};
       views.push_back(std::move(view));
     }
     return views;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -122,19 +123,32 @@ std::string text_or_dash(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-void add_waiting(Table& table, const json& queue) {
-  int place = 0;
-  for (const auto& waiting : queue.value("waiting", json::array())) {
+/// Of all queues, in the order in which they stand, each with the name of its queue.
+std::vector<json> waiting_of(const json& queues) {
+  std::vector<json> all;
+  for (const auto& queue : queues)
+    for (auto waiting : queue.value("waiting", json::array())) {
+      waiting["queue"] = queue.value("queue", "");
+      all.push_back(std::move(waiting));
+    }
+  std::ranges::sort(all, {}, [](const json& waiting) { return waiting.value("place", 0); });
+  return all;
+}
+
+std::string render_waiting(const std::vector<json>& all) {
+  Table table({"PLACE", "QUEUE", "TASK", "USER", "WANTS", "PRIORITY", "WAITS", "WHY"});
+  for (const auto& waiting : all) {
     const int members = waiting.value("members", 1);
     std::string why;
     for (const auto& reason : waiting.value("reasons", json::array()))
       why += (why.empty() ? "" : "; ") + reason.get<std::string>();
-    table.add({std::to_string(++place), queue.value("queue", ""),
+    table.add({std::to_string(waiting.value("place", 0)), waiting.value("queue", ""),
                text_or_dash(waiting.value("id", json())) +
                    (members > 1 ? fmt::format(" (gang of {})", members) : ""),
                waiting.value("user", ""), amounts(waiting.value("wanted", json::object()), false),
                text_or_dash(waiting.value("priority", json())), waited(waiting), why});
   }
+  return table.render();
 }
 
 Result<int> list_queues(Context& context, const ListOptions& options) {
@@ -144,20 +158,17 @@ Result<int> list_queues(Context& context, const ListOptions& options) {
     return 0;
   }
   Table queues({"QUEUE", "USED", "GUARANTEE", "LIMIT", "WEIGHT", "USERS", "WAITING"});
-  Table waiting({"PLACE", "QUEUE", "TASK", "USER", "WANTS", "PRIORITY", "WAITS", "WHY"});
-  bool any = false;
-  for (const auto& queue : listing.value("queues", json::array())) {
+  const auto all = listing.value("queues", json::array());
+  for (const auto& queue : all) {
     const auto users = queue.value("users", std::vector<std::string>());
     queues.add({queue.value("queue", ""), amounts(queue.value("used", json::object()), false),
                 amounts(queue.value("guarantee", json::object()), true),
                 amounts(queue.value("limit", json::object()), true), std::to_string(queue.value("weight", 1)),
                 users.empty() ? "all" : fmt::format("{}", fmt::join(users, ",")),
                 std::to_string(queue.value("waiting", json::array()).size())});
-    any = any || !queue.value("waiting", json::array()).empty();
-    add_waiting(waiting, queue);
   }
   print(queues.render());
-  if (any) print("\n" + waiting.render());
+  if (const auto waiting = waiting_of(all); !waiting.empty()) print("\n" + render_waiting(waiting));
   return 0;
 }
 
