@@ -121,6 +121,7 @@ TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
       launch_of("again", {"/bin/sh", "-c", "echo ran >> trace; echo $DROVER_PREEMPTIONS; sleep 1000"});
   ASSERT_TRUE(oci_->launch(launch));
   ASSERT_TRUE(heard_.await_started(launch.task.id));
+  while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
   ASSERT_TRUE(oci_->stop(launch.task.id, true));
   EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 137);
 
