@@ -8,6 +8,7 @@
 #include "base/decode.h"
 #include "base/units.h"
 #include "workload/resource_fields.h"
+#include "workload/stored.h"
 
 namespace drover::workload {
 namespace {
@@ -257,6 +258,10 @@ json encode(const Task& task) {
                      {"size", task.gang->size},
                      {"arrangement", to_string(task.gang->arrangement)}};
   if (task.image) value["image"] = *task.image;
+  if (!task.fetch.empty()) value["fetch"] = task.fetch;
+  if (!task.volumes.empty()) value["volumes"] = task.volumes;
+  if (task.network != Network()) value["network"] = task.network;
+  if (task.origin != Origin()) value["origin"] = task.origin;
   if (task.timeout) value["timeout_ms"] = task.timeout->count();
   return value;
 }
@@ -281,6 +286,18 @@ Result<Task> decode_task(const json& value) {
   // Older daemons did not keep the name.
   task.owner_name = decoder.string("owner_name")
                         .value_or(task.user.uid == task.owner ? task.user.name : std::to_string(task.owner));
+  const auto read = [&](const char* name, auto& part) {
+    const auto* given = decoder.value(name);
+    if (given == nullptr) return;
+    if (auto value = from_stored<std::remove_reference_t<decltype(part)>>(*given, name))
+      part = std::move(*value);
+    else
+      decoder.mistake(name, value.error().message);
+  };
+  read("fetch", task.fetch);
+  read("volumes", task.volumes);
+  read("network", task.network);
+  read("origin", task.origin);
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored task"));
   return task;
 }

@@ -14,6 +14,8 @@
 
 #include "base/result.h"
 #include "base/users.h"
+#include "workload/network.h"
+#include "workload/origin.h"
 #include "workload/resources.h"
 
 namespace drover::workload {
@@ -27,6 +29,26 @@ struct GangMembership {
   Arrangement arrangement = Arrangement::kPack;
 
   bool operator==(const GangMembership&) const = default;
+};
+
+/// A file that is brought into the sandbox before the task starts (M12).
+struct Fetch {
+  std::string uri;          ///< http, https or file; or an absolute path on the machine
+  bool extract = true;      ///< what is an archive is unpacked; the archive stays beside it
+  bool executable = false;  ///< never unpacked then
+  bool cache = false;       ///< what was fetched before may be used again
+  std::string output_file;  ///< where in the sandbox: a relative path; "": the last part of the URI's path
+
+  bool operator==(const Fetch&) const = default;
+};
+
+/// A folder or file of the host in the container.
+struct Volume {
+  std::string container_path;  ///< absolute, or relative to the sandbox
+  std::string host_path;       ///< absolute; the task's user must be able to reach it on the host
+  bool read_only = false;
+
+  bool operator==(const Volume&) const = default;
 };
 
 /// The queue of those who name none.
@@ -54,6 +76,10 @@ struct Task {
   std::optional<std::chrono::milliseconds> timeout;  ///< then it is stopped
   std::chrono::milliseconds grace{10'000};           ///< between SIGTERM and SIGKILL
   std::map<std::string, std::string> labels;
+  std::vector<Fetch> fetch;
+  std::vector<Volume> volumes;
+  Network network;
+  Origin origin;  ///< what it was made for; made by the daemon
 
   bool operator==(const Task&) const = default;
 };
