@@ -5,6 +5,7 @@
 #include "base/json_types.h"
 #include "workload/network.h"
 #include "workload/origin.h"
+#include "workload/schedule.h"
 #include "workload/service.h"
 #include "workload/task.h"
 
@@ -57,5 +58,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Service, id, task, instances, he
                                                 minimum_health, maximum_over_capacity, backoff, constraints,
                                                 dependencies, oldest_first, version, last_scaling_at,
                                                 last_config_change_at, definition)
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Schedule, name, task, shell, repetition, time_zone, parents,
+                                                retries, concurrent, disabled, soft_error, epsilon,
+                                                definition)
 
 }  // namespace drover::workload
