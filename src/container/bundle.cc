@@ -161,7 +161,8 @@ std::string hostname(const std::string& task_id) {
 }  // namespace
 
 Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image) {
-  auto arguments = image != nullptr ? image->config.entrypoint : std::vector<std::string>{};
+  std::vector<std::string> arguments;
+  if (image != nullptr && !task.bypass_entrypoint) arguments = image->config.entrypoint;
   auto command = task.command;
   if (command.empty() && image != nullptr) command = image->config.command;
   arguments.insert(arguments.end(), command.begin(), command.end());

@@ -75,6 +75,9 @@ TEST(Arguments, TheTasksCommandReplacesTheImagesCommandOnly) {
   const auto image = an_image();
   auto task = a_launch().task;
   EXPECT_THAT(arguments_of(task, &image).value(), ElementsAre("/entry", "run", "me"));
+  task.bypass_entrypoint = true;
+  EXPECT_THAT(arguments_of(task, &image).value(), ElementsAre("run", "me"));
+  task.bypass_entrypoint = false;
   task.command = {};
   EXPECT_THAT(arguments_of(task, &image).value(), ElementsAre("/entry", "default"));
   EXPECT_FALSE(arguments_of(task, nullptr));

@@ -258,6 +258,7 @@ json encode(const Task& task) {
                      {"size", task.gang->size},
                      {"arrangement", to_string(task.gang->arrangement)}};
   if (task.image) value["image"] = *task.image;
+  if (task.bypass_entrypoint) value["bypass_entrypoint"] = true;
   if (!task.fetch.empty()) value["fetch"] = task.fetch;
   if (!task.volumes.empty()) value["volumes"] = task.volumes;
   if (task.network != Network()) value["network"] = task.network;
@@ -275,6 +276,7 @@ Result<Task> decode_task(const json& value) {
   if (auto gang = decoder.object("gang")) task.gang = decode_membership(*gang);
   task.id = decoder.string("id").value_or("");
   task.owner = static_cast<uid_t>(decoder.integer("owner", 0, kMaxId).value_or(0));
+  task.bypass_entrypoint = decoder.boolean("bypass_entrypoint").value_or(false);
   constexpr std::int64_t kLongest = 1LL << 53;
   task.grace = std::chrono::milliseconds(decoder.integer("grace_ms", 0, kLongest).value_or(0));
   if (const auto timeout = decoder.integer("timeout_ms", 0, kLongest))

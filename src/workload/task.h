@@ -61,6 +61,7 @@ struct Task {
   std::string id;                    ///< unique for ever; made by the daemon
   std::string name;                  ///< for people; defaults to the first word of the command
   std::vector<std::string> command;  ///< argument vector; empty: what the image says
+  bool bypass_entrypoint = false;    ///< the command is all that runs; else it follows the image's entrypoint
   std::optional<std::string> image;  ///< reference (docs/images.md); none: the host's own root
   std::map<std::string, std::string> environment;
   std::string working_directory;  ///< "": the image's, or the sandbox

@@ -148,6 +148,7 @@ TEST(Task, ReadsBackWhatItWrote) {
   task.id = "abc";
   task.name = "n";
   task.command = {"a", ""};
+  task.bypass_entrypoint = true;
   task.image = "rootfs:/x";
   task.environment = {{"A", "1"}};
   task.user = {1000, 1001, {4, 27}, "alice", "/home/alice"};
