@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -37,6 +38,16 @@ constexpr std::chrono::minutes kHouseKeeping{10};
 
 TimePoint wall_clock() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// Each follower of a live answer holds a descriptor, and a shell allows 1024. The limit is the one of the
+/// packaged unit; tasks inherit it there too.
+void allow_many_files() {
+  constexpr rlim_t kOpenFiles = 65536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kOpenFiles) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kOpenFiles);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::string random_id() {
@@ -258,6 +269,7 @@ Status serve(const cli::ServeOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("drover"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
   ::signal(SIGPIPE, SIG_IGN);
+  allow_many_files();
   return run_service(options);
 }
 

@@ -49,6 +49,14 @@ bool is_json(std::string_view content_type) {
 
 }  // namespace
 
+std::uint64_t body_limit(std::span<const Route> routes, const Request& request) {
+  std::uint64_t limit = 0;
+  for (const auto& route : routes)
+    if (route.body_bytes > limit && route.method == request.method && match(route.path, request.segments))
+      limit = route.body_bytes;
+  return limit;
+}
+
 asio::awaitable<Response> route(std::span<const Route> routes, const Services& services, Request request) {
   const std::string_view wanted = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const Route* found = nullptr;

@@ -27,8 +27,12 @@ struct Route {
   std::string_view method;
   std::string_view path;  ///< "/v1/tasks/{id}"; a {name} is one segment
   Handler handler = nullptr;
-  bool open = false;  ///< also to those who have not shown who they are
+  bool open = false;             ///< also to those who have not shown who they are
+  std::uint64_t body_bytes = 0;  ///< the most that a body may have; 0 is what the server allows in general
 };
+
+/// The largest body that one of the routes allows at this path by this method, or 0 when none says.
+std::uint64_t body_limit(std::span<const Route> routes, const Request& request);
 
 /// Answers every request, the wrong ones too: 404, 405 with Allow, 415, 401, and errors of handlers as JSON.
 /// HEAD goes wherever GET does; the server leaves the body out.

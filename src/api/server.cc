@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <map>
 #include <set>
+#include <variant>
 
 #include "api/async.h"
 #include "api/native/routes.h"
@@ -33,8 +34,8 @@ constexpr std::size_t kDiskThreads = 2;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
-/// Counts connections by who holds them: a uid, or everyone on TCP together.
-using Peer = std::optional<uid_t>;
+/// Counts connections by who holds them: a uid, or over TCP an address.
+using Peer = std::variant<uid_t, asio::ip::address>;
 
 Result<stream_protocol::endpoint> unix_endpoint(const std::string& path) {
   if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path))
@@ -117,9 +118,11 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
 
   /// Whether one more connection of this peer is welcome; counts it if so.
   bool enter(const Peer& peer) {
-    const bool root = peer == Peer(0);
-    if (total >= options.limits.connections) return false;
-    if (!root && connections[peer] >= options.limits.connections_per_peer) return false;
+    const auto& limits = options.limits;
+    const bool root = peer == Peer(uid_t{0});
+    if (total + (root ? 0 : limits.connections_for_root) >= limits.connections) return false;
+    const auto held = connections.find(peer);
+    if (!root && held != connections.end() && held->second >= limits.connections_per_peer) return false;
     ++total;
     ++connections[peer];
     return true;
@@ -132,7 +135,8 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   asio::awaitable<void> accept_unix();
   asio::awaitable<void> accept_tcp();
   asio::awaitable<void> pause();
-  asio::awaitable<void> serve(Session::Socket socket, std::optional<ucred> credentials);
+  /// `credentials`: of the other end of a unix socket.
+  asio::awaitable<void> serve(Session::Socket socket, Peer peer, std::optional<ucred> credentials);
 
   asio::io_context& context;
   ServerOptions options;
@@ -152,7 +156,8 @@ asio::awaitable<void> Server::Parts::accept_unix() {
     auto [error, socket] = co_await unix_acceptor.async_accept(kTuple);
     if (!error) {
       const auto credentials = peer_of(socket);
-      if (credentials) asio::co_spawn(context, serve(std::move(socket), credentials), asio::detached);
+      if (credentials)
+        asio::co_spawn(context, serve(std::move(socket), credentials->uid, credentials), asio::detached);
     } else if (error != asio::error::operation_aborted) {
       co_await pause();
     }
@@ -164,9 +169,12 @@ asio::awaitable<void> Server::Parts::accept_tcp() {
   while (tcp_acceptor.is_open()) {
     auto [error, socket] = co_await tcp_acceptor.async_accept(kTuple);
     if (!error) {
-      boost::system::error_code ignored;
-      socket.set_option(tcp::no_delay(true), ignored);
-      asio::co_spawn(context, serve(std::move(socket), std::nullopt), asio::detached);
+      boost::system::error_code gone;
+      const auto peer = socket.remote_endpoint(gone);
+      socket.set_option(tcp::no_delay(true), gone);
+      socket.set_option(asio::socket_base::keep_alive(true), gone);
+      if (!gone)
+        asio::co_spawn(context, serve(std::move(socket), peer.address(), std::nullopt), asio::detached);
     } else if (error != asio::error::operation_aborted) {
       co_await pause();
     }
@@ -179,9 +187,9 @@ asio::awaitable<void> Server::Parts::pause() {
   co_await timer.async_wait(kTuple);
 }
 
-asio::awaitable<void> Server::Parts::serve(Session::Socket socket, std::optional<ucred> credentials) {
+asio::awaitable<void> Server::Parts::serve(Session::Socket socket, Peer peer,
+                                           std::optional<ucred> credentials) {
   const auto self = shared_from_this();
-  const Peer peer = credentials ? Peer(credentials->uid) : std::nullopt;
   const bool welcome = enter(peer);
   try {
     std::optional<engine::Caller> caller;

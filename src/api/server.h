@@ -23,12 +23,16 @@ namespace drover::api {
 /// What one client may take up. Nothing that comes from outside is without a limit.
 struct Limits {
   std::uint32_t header_bytes = 16 * 1024;
-  std::uint64_t body_bytes = 1024 * 1024;
-  std::chrono::seconds header_time{30};  ///< also how long an idle connection is kept
+  std::uint64_t body_bytes = 1024 * 1024;  ///< a route may allow more
+  /// Between requests. Long: clients of the Mesos API keep a connection open for what they may send later,
+  /// and start over when they lose it.
+  std::chrono::seconds idle_time{3600};
+  std::chrono::seconds header_time{30};  ///< from its first byte to its last
   std::chrono::seconds body_time{30};
   std::chrono::seconds write_time{60};  ///< for one piece of an answer
-  std::size_t connections = 512;
-  std::size_t connections_per_peer = 256;  ///< of one uid, or over TCP; root is exempt
+  std::size_t connections = 4096;
+  std::size_t connections_per_peer = 2048;  ///< of one uid, or of one address over TCP; root is exempt
+  std::size_t connections_for_root = 64;    ///< of all, these are kept for root
 };
 
 struct ServerOptions {

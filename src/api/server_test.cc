@@ -353,6 +353,7 @@ class LimitsTest : public ::testing::Test {
     options.limits.header_time = std::chrono::seconds(1);
     options.limits.body_time = std::chrono::seconds(1);
     options.limits.connections = 3;
+    options.limits.connections_for_root = 0;
     return options;
   }
   ServerFixture server_{options()};
@@ -361,11 +362,49 @@ class LimitsTest : public ::testing::Test {
 TEST_F(LimitsTest, ASlowHeaderOrBodyIsCutOff) {
   auto slow_header = RawConnection::to_unix(server_.socket());
   slow_header.send("GET /version HT");
-  EXPECT_EQ(slow_header.receive(), "");
+  EXPECT_EQ(status_of(slow_header.receive("}\n")), 408);
   auto slow_body = RawConnection::to_unix(server_.socket());
   slow_body.send(
       "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
-  EXPECT_EQ(slow_body.receive(), "");
+  const auto refused = slow_body.receive("}\n");
+  EXPECT_EQ(status_of(refused), 408);
+  EXPECT_THAT(refused, HasSubstr("Connection: close\r\n"));
+}
+
+TEST_F(LimitsTest, OneByteAtATimeIsNoWayToStay) {
+  auto trickling = RawConnection::to_unix(server_.socket());
+  std::atomic<bool> answered = false;
+  std::thread sender([&] {
+    trickling.send("GET /version HTTP/1.1\r\nX: ");
+    while (!answered && trickling.send("x")) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  EXPECT_EQ(status_of(trickling.receive("}\n")), 408);
+  answered = true;
+  sender.join();
+}
+
+TEST_F(LimitsTest, ConnectionsMayWaitLongerThanHeadersMay) {
+  auto idle = RawConnection::to_unix(server_.socket());
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // more than header_time
+    idle.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(status_of(idle.receive("}\n")), 200);
+  }
+}
+
+TEST_F(ServerTest, AGigabyteIsRefusedByItsLengthAndInPieces) {
+  auto told = RawConnection::to_unix(server_.socket());
+  told.send(
+      "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+      "Content-Length: 1073741824\r\n\r\n");
+  EXPECT_EQ(status_of(told.receive("}\n")), 413);  // before a byte of it was sent
+  auto chunked = RawConnection::to_unix(server_.socket());
+  chunked.send(
+      "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n");
+  const auto piece = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
+  for (int i = 0; i < 20; ++i) chunked.send(piece);
+  EXPECT_EQ(status_of(chunked.receive("}\n")), 413);
 }
 
 TEST_F(LimitsTest, OneConnectionTooManyIsToldSo) {

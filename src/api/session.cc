@@ -5,6 +5,8 @@
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/chunk_encode.hpp>
@@ -22,12 +24,19 @@ namespace {
 constexpr std::chrono::seconds kPatienceWithRefused{5};
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
+Response too_large(std::uint64_t limit) {
+  return error_response({ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limit), "", ""},
+                        413);
+}
+
 /// The answer to a request that could not even be read; nullopt when there is nobody to answer.
 std::optional<Response> unreadable(const boost::system::error_code& error, const Limits& limits) {
-  if (error == http::error::body_limit)
-    return error_response(
-        {ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limits.body_bytes), "", ""},
-        413);
+  if (error == asio::error::timed_out)
+    return error_response({ErrorKind::kTimeout, "The request did not arrive in time",
+                           fmt::format("send its header within {} s and its body within {} s",
+                                       limits.header_time.count(), limits.body_time.count()),
+                           ""},
+                          408);
   if (error == http::error::header_limit)
     return error_response(
         {ErrorKind::kInvalid, fmt::format("The header is larger than {} bytes", limits.header_bytes), "", ""},
@@ -62,6 +71,17 @@ void fill_head(http::fields& head, const Response& response) {
   for (const auto& [name, value] : response.headers) head.set(name, value);
 }
 
+/// What a reading operation came to; timed_out when `longest` went by first. The connection stays usable.
+asio::awaitable<boost::system::error_code> within(
+    std::chrono::seconds longest,
+    asio::awaitable<std::tuple<boost::system::error_code, std::size_t>> reading) {
+  using namespace asio::experimental::awaitable_operators;
+  asio::steady_timer timer(co_await asio::this_coro::executor, longest);
+  const auto first = co_await (std::move(reading) || timer.async_wait(kTuple));
+  if (first.index() != 0) co_return asio::error::timed_out;
+  co_return std::get<0>(std::get<0>(first));
+}
+
 }  // namespace
 
 Session::Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer)
@@ -88,13 +108,29 @@ void Session::stop() {
   if (interruptible_) stream_.close();
 }
 
+asio::awaitable<bool> Session::wait_for_request() {
+  using namespace asio::experimental::awaitable_operators;
+  if (buffer_.size() != 0) co_return true;
+  buffer_.shrink_to_fit();
+  asio::steady_timer timer(stream_.get_executor(), shared_->limits.idle_time);
+  const auto first = co_await (stream_.socket().async_wait(asio::socket_base::wait_read, kTuple) ||
+                               timer.async_wait(kTuple));
+  co_return first.index() == 0 && !std::get<0>(std::get<0>(first));
+}
+
+asio::awaitable<boost::system::error_code> Session::read_header(Parser& parser) {
+  parser.header_limit(shared_->limits.header_bytes);
+  parser.body_limit(boost::none);  // known when the header was read
+  stream_.expires_never();
+  co_return co_await within(shared_->limits.header_time,
+                            http::async_read_header(stream_, buffer_, parser, kTuple));
+}
+
 /// False when the connection is to be closed.
 asio::awaitable<bool> Session::serve_one() {
+  if (!co_await wait_for_request()) co_return false;
   Parser parser;
-  parser.header_limit(shared_->limits.header_bytes);
-  parser.body_limit(shared_->limits.body_bytes);
-  stream_.expires_after(shared_->limits.header_time);
-  const auto [error, size] = co_await http::async_read_header(stream_, buffer_, parser, kTuple);
+  const auto error = co_await read_header(parser);
   interruptible_ = false;
   std::optional<Response> response;
   std::optional<engine::Caller> caller;
@@ -133,13 +169,24 @@ asio::awaitable<bool> Session::serve_one() {
 
 asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
   if (parser.is_done()) co_return std::nullopt;
-  stream_.expires_after(shared_->limits.body_time);
+  const auto& message = parser.get();
+  Request request;
+  request.method = std::string(message.method_string());
+  std::uint64_t limit = shared_->limits.body_bytes;
+  if (parse_target({message.target().data(), message.target().size()}, request))
+    limit = std::max(limit, body_limit(shared_->routes, request));
+  if (parser.content_length().value_or(0) > limit) co_return too_large(limit);
+  parser.body_limit(limit);
+  stream_.expires_after(shared_->limits.write_time);
   if (header_value(parser.get(), http::field::expect) == "100-continue") {
     const std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     co_await asio::async_write(stream_, asio::buffer(go_on), asio::use_awaitable);
   }
-  const auto [error, size] = co_await http::async_read(stream_, buffer_, parser, kTuple);
+  stream_.expires_never();
+  const auto error =
+      co_await within(shared_->limits.body_time, http::async_read(stream_, buffer_, parser, kTuple));
   if (!error) co_return std::nullopt;
+  if (error == http::error::body_limit) co_return too_large(limit);
   if (auto response = unreadable(error, shared_->limits)) co_return response;
   throw boost::system::system_error(error);
 }

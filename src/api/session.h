@@ -54,7 +54,10 @@ class Session : public BodyWriter {
   using Parser = http::request_parser<http::string_body>;
 
   asio::awaitable<bool> serve_one();
-  /// Reads the body that belongs to `parser`'s header; an Error when it is refused.
+  /// Waits for the next request, at most as long as an idle connection is kept.
+  asio::awaitable<bool> wait_for_request();
+  asio::awaitable<boost::system::error_code> read_header(Parser& parser);
+  /// Reads the body that belongs to `parser`'s header; the answer when it is refused.
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
   /// Who asks, or why he may not.
   asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::fields& header);

@@ -8,78 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/shorten.h"
+
 namespace drover {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLongest = 400;
 constexpr std::size_t kMostMistakes = 20;
-
-/// Without its middle when it is long: what quotes a value must not grow with it.
-std::string shortened(std::string text) {
-  if (text.size() <= kLongest) return text;
-  const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
-  auto head = kLongest / 2;
-  auto tail = text.size() - kLongest / 4;
-  while (head > 0 && inside(head)) --head;
-  while (tail < text.size() && inside(tail)) ++tail;
-  return text.substr(0, head) + "…" + text.substr(tail);
-}
-
-/// Reads a document up to where it cannot be read on, and knows the path of the value there.
-class PathFinder final : public nlohmann::json_sax<json> {
- public:
-  bool null() override { return next(); }
-  bool boolean(bool) override { return next(); }
-  bool number_integer(number_integer_t) override { return next(); }
-  bool number_unsigned(number_unsigned_t) override { return next(); }
-  bool number_float(number_float_t, const string_t&) override { return next(); }
-  bool string(string_t&) override { return next(); }
-  bool binary(binary_t&) override { return next(); }
-  bool start_object(std::size_t) override { return enter(false); }
-  bool key(string_t& name) override {
-    levels_.back().name = pointer_token(name);
-    return true;
-  }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return enter(true); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t, const std::string& token, const nlohmann::detail::exception&) override {
-    token_ = token;
-    return false;
-  }
-
-  std::string path() const {
-    std::string path;
-    for (const auto& level : levels_)
-      path += "/" + (level.is_list ? std::to_string(level.index) : level.name);
-    return shortened(path);
-  }
-  const std::string& token() const { return token_; }
-
- private:
-  struct Level {
-    bool is_list = false;
-    std::size_t index = 0;
-    std::string name;
-  };
-  bool enter(bool is_list) {
-    levels_.push_back({is_list, 0, ""});
-    return true;
-  }
-  bool leave() {
-    levels_.pop_back();
-    return next();
-  }
-  bool next() {
-    if (!levels_.empty()) ++levels_.back().index;
-    return true;
-  }
-
-  std::vector<Level> levels_;
-  std::string token_;
-};
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -240,29 +176,6 @@ void Decoder::finish() {
     const auto meant = nearest(name, known_);
     mistake(name, fmt::format("unknown field '{}'", name),
             meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
-  }
-}
-
-Result<json> parse_json(std::string_view text, std::string_view what) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    PathFinder finder;
-    (void)json::sax_parse(text, &finder);
-    const auto before = text.substr(0, std::min(error.byte, text.size()));
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const auto line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-    const auto column = before.size() - line_start;
-    return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: line {}, column {}", what, line, column),
-                "", finder.path());
-  } catch (const json::out_of_range&) {
-    PathFinder finder;
-    (void)json::sax_parse(text, &finder);
-    return fail(ErrorKind::kInvalid,
-                shortened(fmt::format("{} holds a number that is too large: {}", what, finder.token())), "",
-                finder.path());
-  } catch (const json::exception& error) {
-    return fail(ErrorKind::kInvalid, fmt::format("{} is not JSON: {}", what, error.what()));
   }
 }
 

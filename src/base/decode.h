@@ -60,8 +60,13 @@ class Decoder {
   std::set<std::string> known_;
 };
 
-/// Parses text; a syntax error says line and column, and has the path of the value that cannot be read.
-/// `what` names the document in the message.
+/// How deep lists and objects may stand in each other.
+inline constexpr std::size_t kMostJsonLevels = 64;
+
+/// Parses text; a syntax error, and bytes that are no UTF-8, are told by line and column, and by the path of
+/// the value that cannot be read. A field that an object has twice is refused, since readers differ in which
+/// of the two they take (RFC 8259, 4), and so is what is nested deeper than kMostJsonLevels. Time and memory
+/// grow with the text, and neither with its depth. `what` names the document in the message.
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view what);
 
 /// Many mistakes as one Error of kInvalid: one line each, with its path, for the first 20. `mistakes` must

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,49 @@ TEST(ParseJson, SaysWhereTheMistakeIs) {
   const auto large = parse_json(R"({"gpus": [1, 1e400]})", "The body");
   EXPECT_EQ(large.error().message, "The body holds a number that is too large: 1e400");
   EXPECT_EQ(large.error().path, "/gpus/1");
+}
+
+TEST(ParseJson, RefusesFieldsThatAreGivenTwice) {
+  const auto twice = parse_json(R"({"gpus": 1, "a/b": [{}, {"x": 1, "y": {}, "x": 2}]})", "The body");
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().message, "The body has the field 'x' twice");
+  EXPECT_EQ(twice.error().path, "/a~1b/1/x");
+  EXPECT_TRUE(parse_json(R"({"x": {"x": 1}, "y": [{"x": 1}, {"x": 2}]})", "It"));
+}
+
+TEST(ParseJson, SaysWhereTheTextIsNotUtf8) {
+  const auto parsed = parse_json("{\n \"a\": [0, \"\xc3\x28\"]}", "The body");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "The body is not UTF-8: line 2, column 13");
+  EXPECT_EQ(parsed.error().path, "/a/1");
+  for (const auto* bytes :
+       {"\"\xff\"", "\"\xed\xa0\x80\"", "\"\xc0\xaf\"", "\"\xf5\x80\x80\x80\"", "\"\xe2\x82\""})
+    EXPECT_FALSE(parse_json(bytes, "It")) << bytes;
+}
+
+TEST(ParseJson, RefusesDeepNestingBeforeReadingOn) {
+  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  EXPECT_TRUE(parse_json(nested(kMostJsonLevels), "It"));
+  for (const auto levels : {kMostJsonLevels + 1, std::size_t{1'000'000}}) {
+    const auto parsed = parse_json(nested(levels), "The body");
+    ASSERT_FALSE(parsed);
+    EXPECT_EQ(parsed.error().message, "The body is nested deeper than 64 levels");
+    EXPECT_LT(parsed.error().path.size(), 500u);
+  }
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  EXPECT_EQ(parse_json(objects, "It").error().message, "It is nested deeper than 64 levels");
+}
+
+TEST(ParseJson, ReadsWhatWasWritten) {
+  EXPECT_TRUE(rc::check([](const std::map<std::uint16_t, std::vector<std::int64_t>>& members) {
+    json document = {{"empty", json::object()}, {"list", json::array({json::array(), 0.5, nullptr, true})}};
+    for (const auto& [name, numbers] : members) {
+      document["list"].push_back({{std::to_string(name), numbers}});
+      document["ä/" + std::to_string(name)] = numbers;
+    }
+    RC_ASSERT(parse_json(document.dump(), "It").value() == document);
+  }));
 }
 
 TEST(Decoder, MistakesStayShort) {
