@@ -13,6 +13,8 @@ find_package(yaml-cpp REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(LibArchive REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+set(Protobuf_USE_STATIC_LIBS ON)
+find_package(Protobuf 3.21 REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # The program starts once for every task, as its shim. As shared libraries these bring in two dozen more (libarchive

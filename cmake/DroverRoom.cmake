@@ -22,6 +22,9 @@ function(drover_room name)
   target_include_directories(${library} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${library} PUBLIC ${ROOM_DEPENDS} ${ROOM_LIBRARIES} PRIVATE drover_warnings)
   set_target_properties(${library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  if(DROVER_FUZZ)  # counts which code an input reaches, which guides the fuzzer
+    target_compile_options(${library} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 
   if(BUILD_TESTING AND tests)
     drover_add_test(${name}_test SOURCES ${tests} LIBS ${library} ${ROOM_TEST_LIBRARIES})

@@ -27,6 +27,7 @@ struct Request {
   std::vector<std::string> segments;              ///< of the path, decoded: "/v1/tasks" is {"v1", "tasks"}
   std::map<std::string, std::string> query;       ///< decoded
   std::map<std::string, std::string> parameters;  ///< what the route's {names} stand for
+  std::map<std::string, std::string> headers;     ///< names in lower case; of two, the last one
   std::string content_type;
   std::string last_event_id;
   std::string body;
@@ -43,7 +44,7 @@ class BodyWriter {
 
 struct Response {
   int status = 200;
-  std::string content_type = "application/json";
+  std::string content_type = "application/json";  ///< "" for none
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::function<asio::awaitable<void>(BodyWriter&)> stream;

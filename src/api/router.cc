@@ -52,7 +52,8 @@ bool is_json(std::string_view content_type) {
 std::uint64_t body_limit(std::span<const Route> routes, const Request& request) {
   std::uint64_t limit = 0;
   for (const auto& route : routes)
-    if (route.body_bytes > limit && route.method == request.method && match(route.path, request.segments))
+    if (route.body_bytes > limit && (route.method == request.method || route.method == "*") &&
+        match(route.path, request.segments))
       limit = route.body_bytes;
   return limit;
 }
@@ -66,7 +67,7 @@ asio::awaitable<Response> route(std::span<const Route> routes, const Services& s
     if (!parameters) continue;
     allowed.emplace(candidate.method);
     if (candidate.method == "GET") allowed.emplace("HEAD");
-    if (candidate.method != wanted) continue;
+    if (candidate.method != wanted && candidate.method != "*") continue;
     found = &candidate;
     request.parameters = std::move(*parameters);
   }
@@ -79,7 +80,7 @@ asio::awaitable<Response> route(std::span<const Route> routes, const Services& s
     co_return error_response({ErrorKind::kUnauthenticated, "This needs a token",
                               "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it",
                               ""});
-  if (!request.body.empty() && !is_json(request.content_type))
+  if (!found->raw && !request.body.empty() && !is_json(request.content_type))
     co_return error_response(
         {ErrorKind::kInvalid, fmt::format("The body is '{}', not JSON", request.content_type),
          "send it as 'Content-Type: application/json'", ""},

@@ -24,10 +24,11 @@ struct Services {
 using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);
 
 struct Route {
-  std::string_view method;
-  std::string_view path;  ///< "/v1/tasks/{id}"; a {name} is one segment
+  std::string_view method;  ///< "*" for all: the handler itself answers those that it does not know
+  std::string_view path;    ///< "/v1/tasks/{id}"; a {name} is one segment
   Handler handler = nullptr;
   bool open = false;             ///< also to those who have not shown who they are
+  bool raw = false;              ///< bodies of any type; the handler answers wrong ones
   std::uint64_t body_bytes = 0;  ///< the most that a body may have; 0 is what the server allows in general
 };
 

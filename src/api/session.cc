@@ -56,6 +56,12 @@ Result<Request> to_request(const http::request<http::string_body>& message) {
   Request request;
   request.method = std::string(message.method_string());
   request.content_type = header_value(message, http::field::content_type);
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    for (auto& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (name != "authorization")
+      request.headers.insert_or_assign(std::move(name), std::string(field.value()));
+  }
   if (const auto id = message.find("Last-Event-ID"); id != message.end())
     request.last_event_id = std::string(id->value());
   request.body = message.body();
@@ -67,7 +73,8 @@ void fill_head(http::fields& head, const Response& response) {
   head.set(http::field::server, "drover");
   head.set(http::field::cache_control, "no-store");
   head.set("X-Content-Type-Options", "nosniff");
-  if (response.status != 204) head.set(http::field::content_type, response.content_type);
+  if (!response.content_type.empty() && response.status != 204)
+    head.set(http::field::content_type, response.content_type);
   for (const auto& [name, value] : response.headers) head.set(name, value);
 }
 

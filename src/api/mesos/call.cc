@@ -1,0 +1,135 @@
+#include "api/mesos/call.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/mesos/protobuf_json.h"
+#include "api/mesos/record_io.h"
+#include "base/decode.h"
+
+namespace drover::api::mesos {
+namespace {
+
+constexpr std::size_t kUuidBytes = 16;
+
+Failure invalid(std::string message) {
+  return fail(ErrorKind::kInvalid, std::move(message));
+}
+
+/// Also quiet: protobuf would log what is missing.
+Status whole(const v1::Call& call, std::string_view what) {
+  if (call.IsInitialized()) return {};
+  return invalid(std::string(what) + call.InitializationErrorString());
+}
+
+Result<v1::Call> decode_json(std::string_view body) {
+  const auto value = parse_json(body, "The body");
+  if (!value) return invalid("Failed to parse body into JSON: " + to_string(value.error()));
+  const std::string prefix = "Failed to convert JSON into Call protobuf: ";
+  v1::Call call;
+  if (const auto read = from_json(*value, call); !read) return invalid(prefix + read.error().message);
+  DROVER_CHECK_OK(whole(call, prefix + "Missing required fields: "));
+  return call;
+}
+
+Result<v1::Call> decode_protobuf(std::string_view body) {
+  v1::Call call;
+  google::protobuf::io::ArrayInputStream bytes(body.data(), static_cast<int>(body.size()));
+  google::protobuf::io::CodedInputStream stream(&bytes);
+  const bool read = call.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  if (!read || !call.IsInitialized()) return invalid("Failed to parse body into Call protobuf");
+  return call;
+}
+
+Status needs(bool has, std::string_view name) {
+  if (has) return {};
+  return invalid("Expecting '" + std::string(name) + "' to be present");
+}
+
+Status validate_subscribe(const v1::Call& call) {
+  DROVER_CHECK_OK(needs(call.has_subscribe(), "subscribe"));
+  if (call.subscribe().framework_info().id().value() != call.framework_id().value())
+    return invalid("'framework_id' differs from 'subscribe.framework_info.id'");
+  return {};
+}
+
+Status validate_acknowledge(const v1::Call& call) {
+  DROVER_CHECK_OK(needs(call.has_acknowledge(), "acknowledge"));
+  if (call.acknowledge().uuid().size() != kUuidBytes) return invalid("Not a valid UUID");
+  return {};
+}
+
+}  // namespace
+
+Response text_response(int status, std::string text) {
+  Response response;
+  response.status = status;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = std::move(text);
+  return response;
+}
+
+Status validate_call(const v1::Call& call) {
+  DROVER_CHECK_OK(needs(call.has_type(), "type"));
+  if (call.type() == v1::Call::SUBSCRIBE) return validate_subscribe(call);
+  DROVER_CHECK_OK(needs(call.has_framework_id(), "framework_id"));
+  switch (call.type()) {
+    case v1::Call::ACCEPT:
+      return needs(call.has_accept(), "accept");
+    case v1::Call::DECLINE:
+      return needs(call.has_decline(), "decline");
+    case v1::Call::KILL:
+      return needs(call.has_kill(), "kill");
+    case v1::Call::SHUTDOWN:
+      return needs(call.has_shutdown(), "shutdown");
+    case v1::Call::ACKNOWLEDGE:
+      return validate_acknowledge(call);
+    case v1::Call::RECONCILE:
+      return needs(call.has_reconcile(), "reconcile");
+    case v1::Call::MESSAGE:
+      return needs(call.has_message(), "message");
+    case v1::Call::REQUEST:
+      return needs(call.has_request(), "request");
+    default:
+      return {};
+  }
+}
+
+Result<v1::Call> decode_call(std::string_view body, MediaType type) {
+  return type == MediaType::kJson ? decode_json(body) : decode_protobuf(body);
+}
+
+tl::expected<v1::Call, Response> read_call(const Request& request) {
+  const auto refuse = [](int status, std::string text) {
+    return tl::unexpected(text_response(status, std::move(text)));
+  };
+  if (request.method != "POST") {
+    auto response = text_response(
+        405, "405 Method Not Allowed. Expecting one of { 'POST' }, but received '" + request.method + "'.");
+    response.headers.emplace_back("Allow", "POST");
+    return tl::unexpected(std::move(response));
+  }
+  if (request.content_type.empty()) return refuse(400, "Expecting 'Content-Type' to be present");
+  const auto type = media_type(request.content_type);
+  if (!type) return refuse(415, "Expecting 'Content-Type' of application/json or application/x-protobuf");
+  auto call = decode_call(request.body, *type);
+  if (!call) return refuse(400, call.error().message);
+  if (const auto valid = validate_call(*call); !valid)
+    return refuse(400, "Failed to validate scheduler::Call: " + valid.error().message);
+  return std::move(*call);
+}
+
+tl::expected<MediaType, Response> answer_type(const Request& request) {
+  const auto header = request.headers.find("accept");
+  if (const auto type = accepted_type(header == request.headers.end() ? "" : header->second)) return *type;
+  return tl::unexpected(
+      text_response(406, "Expecting 'Accept' to allow 'application/x-protobuf' or 'application/json'"));
+}
+
+std::string event_record(const v1::Event& event, MediaType type) {
+  return encode_record(type == MediaType::kJson ? to_json(event) : event.SerializePartialAsString());
+}
+
+}  // namespace drover::api::mesos

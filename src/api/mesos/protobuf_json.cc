@@ -1,0 +1,251 @@
+#include "api/mesos/protobuf_json.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/message.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/base64.h"
+
+namespace drover::api::mesos {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+Failure unexpected(const json& value, const FieldDescriptor& field) {
+  const char* type = value.is_object()    ? "object"
+                     : value.is_array()   ? "array"
+                     : value.is_string()  ? "string"
+                     : value.is_boolean() ? "boolean"
+                                          : "number";
+  return fail(ErrorKind::kInvalid, fmt::format("Not expecting a JSON {} for field '{}'", type, field.name()));
+}
+
+/// A whole number that `T` can hold; also from text, since other writers give 64 bits that way.
+template <typename T>
+std::optional<T> whole_number(const json& value) {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    T number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  }
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt;
+  }
+  if (value.is_number_integer()) {
+    const auto number = value.get<std::int64_t>();
+    return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt;
+  }
+  if (!value.is_number_float()) return std::nullopt;
+  const auto number = value.get<double>();
+  // 2^63 and 2^64 are exact as doubles; their predecessors are not.
+  const auto limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (number != std::floor(number) || number >= limit || number < (std::is_signed_v<T> ? -limit : 0.0))
+    return std::nullopt;
+  return static_cast<T>(number);
+}
+
+/// Sets a field, or adds to it when it is repeated.
+class Setter {
+ public:
+  Setter(Message& message, const FieldDescriptor& field)
+      : message_(message), reflection_(*message.GetReflection()), field_(field) {}
+
+  Status set(const json& value) {
+    switch (field_.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_INT32:
+        return integer<std::int32_t>(value, &R::SetInt32, &R::AddInt32);
+      case FieldDescriptor::CPPTYPE_INT64:
+        return integer<std::int64_t>(value, &R::SetInt64, &R::AddInt64);
+      case FieldDescriptor::CPPTYPE_UINT32:
+        return integer<std::uint32_t>(value, &R::SetUInt32, &R::AddUInt32);
+      case FieldDescriptor::CPPTYPE_UINT64:
+        return integer<std::uint64_t>(value, &R::SetUInt64, &R::AddUInt64);
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        if (!value.is_number()) return unexpected(value, field_);
+        return put(value.get<double>(), &R::SetDouble, &R::AddDouble);
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        if (!value.is_number()) return unexpected(value, field_);
+        return put(value.get<float>(), &R::SetFloat, &R::AddFloat);
+      case FieldDescriptor::CPPTYPE_BOOL:
+        if (!value.is_boolean()) return unexpected(value, field_);
+        return put(value.get<bool>(), &R::SetBool, &R::AddBool);
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return enumeration(value);
+      case FieldDescriptor::CPPTYPE_STRING:
+        return string(value);
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return message(value);
+    }
+    return fail(ErrorKind::kInternal, fmt::format("The field '{}' is of an unknown kind", field_.name()));
+  }
+
+ private:
+  using R = google::protobuf::Reflection;
+
+  template <typename T, typename Set, typename Add>
+  Status put(T value, Set set, Add add) {
+    if (field_.is_repeated())
+      (reflection_.*add)(&message_, &field_, std::move(value));
+    else
+      (reflection_.*set)(&message_, &field_, std::move(value));
+    return {};
+  }
+  template <typename T, typename Set, typename Add>
+  Status integer(const json& value, Set set, Add add) {
+    const auto number = whole_number<T>(value);
+    if (!number) return unexpected(value, field_);
+    return put(*number, set, add);
+  }
+  Status enumeration(const json& value) {
+    if (!value.is_string()) return unexpected(value, field_);
+    const auto& name = value.get_ref<const std::string&>();
+    const auto* found = field_.enum_type()->FindValueByName(name);
+    if (found != nullptr) return put(found, &R::SetEnum, &R::AddEnum);
+    if (field_.is_required())
+      return fail(ErrorKind::kInvalid, fmt::format("Failed to find enum for '{}'", name));
+    return {};
+  }
+  Status string(const json& value) {
+    if (!value.is_string()) return unexpected(value, field_);
+    auto text = value.get<std::string>();
+    if (field_.type() == FieldDescriptor::TYPE_BYTES) {
+      auto bytes = decode_base64(text);
+      if (!bytes)
+        return fail(ErrorKind::kInvalid,
+                    fmt::format("Failed to base64 decode bytes field '{}'", field_.name()));
+      text = std::move(*bytes);
+    }
+    return put(std::move(text), &R::SetString, &R::AddString);
+  }
+  Status message(const json& value) {
+    if (!value.is_object()) return unexpected(value, field_);
+    auto* const inner = field_.is_repeated() ? reflection_.AddMessage(&message_, &field_)
+                                             : reflection_.MutableMessage(&message_, &field_);
+    return from_json(value, *inner);
+  }
+
+  Message& message_;
+  const R& reflection_;
+  const FieldDescriptor& field_;
+};
+
+/// {"key": value, …}
+Status set_map(const json& value, Message& message, const FieldDescriptor& field) {
+  if (!value.is_object()) return unexpected(value, field);
+  for (const auto& [key, mapped] : value.items()) {
+    if (mapped.is_null()) continue;
+    auto* const entry = message.GetReflection()->AddMessage(&message, &field);
+    DROVER_CHECK_OK(Setter(*entry, *field.message_type()->map_key()).set(key));
+    DROVER_CHECK_OK(Setter(*entry, *field.message_type()->map_value()).set(mapped));
+  }
+  return {};
+}
+
+Status set_field(const json& value, Message& message, const FieldDescriptor& field) {
+  if (value.is_null()) return {};
+  if (field.is_map()) return set_map(value, message, field);
+  if (!field.is_repeated()) return Setter(message, field).set(value);
+  if (!value.is_array()) return unexpected(value, field);
+  for (const auto& item : value)
+    if (!item.is_null()) DROVER_CHECK_OK(Setter(message, field).set(item));
+  return {};
+}
+
+ordered_json object_of(const Message& message);
+
+/// One value of a field: the field's own, or item `index` of a repeated one.
+ordered_json value_of(const Message& message, const FieldDescriptor& field, std::optional<int> index) {
+  const auto& reflection = *message.GetReflection();
+  const auto get = [&](auto single, auto repeated) {
+    return index ? (reflection.*repeated)(message, &field, *index) : (reflection.*single)(message, &field);
+  };
+  using R = google::protobuf::Reflection;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return get(&R::GetInt32, &R::GetRepeatedInt32);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return get(&R::GetInt64, &R::GetRepeatedInt64);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return get(&R::GetUInt32, &R::GetRepeatedUInt32);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return get(&R::GetUInt64, &R::GetRepeatedUInt64);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return get(&R::GetDouble, &R::GetRepeatedDouble);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return get(&R::GetFloat, &R::GetRepeatedFloat);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return get(&R::GetBool, &R::GetRepeatedBool);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return get(&R::GetEnum, &R::GetRepeatedEnum)->name();
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const auto text = get(&R::GetString, &R::GetRepeatedString);
+      return field.type() == FieldDescriptor::TYPE_BYTES ? encode_base64(text) : text;
+    }
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return object_of(index ? reflection.GetRepeatedMessage(message, &field, *index)
+                             : reflection.GetMessage(message, &field));
+  }
+  return nullptr;
+}
+
+ordered_json repeated_of(const Message& message, const FieldDescriptor& field) {
+  const auto& reflection = *message.GetReflection();
+  const auto size = reflection.FieldSize(message, &field);
+  auto values = field.is_map() ? ordered_json::object() : ordered_json::array();
+  for (int i = 0; i < size; ++i) {
+    if (!field.is_map()) {
+      values.push_back(value_of(message, field, i));
+      continue;
+    }
+    const auto& entry = reflection.GetRepeatedMessage(message, &field, i);
+    const auto key = value_of(entry, *field.message_type()->map_key(), std::nullopt);
+    values[key.is_string() ? key.get<std::string>() : key.dump()] =
+        value_of(entry, *field.message_type()->map_value(), std::nullopt);
+  }
+  return values;
+}
+
+ordered_json object_of(const Message& message) {
+  auto object = ordered_json::object();
+  const auto& reflection = *message.GetReflection();
+  const auto& descriptor = *message.GetDescriptor();
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const auto& field = *descriptor.field(i);
+    if (field.is_repeated()) {
+      if (reflection.FieldSize(message, &field) > 0) object[field.name()] = repeated_of(message, field);
+    } else if (reflection.HasField(message, &field) ||
+               (field.has_default_value() && !field.options().deprecated())) {
+      object[field.name()] = value_of(message, field, std::nullopt);
+    }
+  }
+  return object;
+}
+
+}  // namespace
+
+Status from_json(const json& value, Message& message) {
+  if (!value.is_object()) return fail(ErrorKind::kInvalid, "Expecting a JSON object");
+  for (const auto& [name, field_value] : value.items()) {
+    const auto* const field = message.GetDescriptor()->FindFieldByName(name);
+    if (field != nullptr) DROVER_CHECK_OK(set_field(field_value, message, *field));
+  }
+  return {};
+}
+
+std::string to_json(const Message& message) {
+  return object_of(message).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace drover::api::mesos
