@@ -1,7 +1,6 @@
 #include "control/draft.h"
 
 #include <algorithm>
-#include <set>
 
 namespace drover::control {
 
@@ -56,13 +55,10 @@ std::vector<placement::RunningJob> Draft::running() const {
 placement::Cluster Draft::cluster() const {
   auto cluster = state_.cluster;
   if (outcome_.node) cluster.set_node(*outcome_.node);
-  std::set<std::string> settled;
-  for (const auto& [id, record] : changed_) {
-    const auto* before = state_.find(id);
-    const bool owned = before != nullptr && owns_resources(before->state);
-    if (owned != owns_resources(record.state) && settled.insert(job_id(record.task)).second)
-      settle(cluster, state_.node, record.task, finder());
-  }
+  std::map<std::string, const workload::Task*> jobs;
+  for (const auto& [id, record] : changed_)
+    if (moved(state_.find(id), record)) jobs.emplace(job_id(record.task), &record.task);
+  settle(cluster, state_.node, jobs, finder());
   return cluster;
 }
 

@@ -32,6 +32,30 @@ placement::RunningJob running(const std::vector<const TaskRecord*>& members, con
   return job;
 }
 
+void release(placement::Cluster& cluster, const workload::Task& task) {
+  cluster.release(job_id(task));
+  for (int rank = 0; task.gang && rank < task.gang->size; ++rank) {
+    cluster.release(member_id(task.gang->id, rank));
+    cluster.release(fmt::format("{}/{}", task.gang->id, rank));
+  }
+}
+
+void take(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
+          const Find& find) {
+  const auto members = members_of(task, find);
+  const auto& machine = *cluster.node(node);
+  if (runs_whole(members)) {
+    const auto job = job_of(members);
+    for (std::size_t rank = 0; rank < members.size(); ++rank)
+      cluster.restore(placement::allocation_id(job, rank), job.gang.members[rank],
+                      decision_of(*members[rank], machine));
+    return;
+  }
+  for (const auto* record : members)
+    if (owns_resources(record->state))
+      cluster.restore(record->task.id, request_of(record->task), decision_of(*record, machine));
+}
+
 }  // namespace
 
 std::string member_id(const std::string& gang, int rank) {
@@ -99,29 +123,16 @@ placement::Job job_of(const std::vector<const TaskRecord*>& members) {
   return job;
 }
 
-void release(placement::Cluster& cluster, const workload::Task& task) {
-  cluster.release(job_id(task));
-  for (int rank = 0; task.gang && rank < task.gang->size; ++rank) {
-    cluster.release(member_id(task.gang->id, rank));
-    cluster.release(fmt::format("{}/{}", task.gang->id, rank));
-  }
+bool moved(const TaskRecord* before, const TaskRecord& after) {
+  const bool owned = before != nullptr && owns_resources(before->state);
+  if (owned != owns_resources(after.state)) return true;
+  return owned && (before->gpus != after.gpus || before->cpus != after.cpus || before->nics != after.nics);
 }
 
-void settle(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
-            const Find& find) {
-  release(cluster, task);
-  const auto members = members_of(task, find);
-  const auto& machine = *cluster.node(node);
-  if (runs_whole(members)) {
-    const auto job = job_of(members);
-    for (std::size_t rank = 0; rank < members.size(); ++rank)
-      cluster.restore(placement::allocation_id(job, rank), job.gang.members[rank],
-                      decision_of(*members[rank], machine));
-    return;
-  }
-  for (const auto* record : members)
-    if (owns_resources(record->state))
-      cluster.restore(record->task.id, request_of(record->task), decision_of(*record, machine));
+void settle(placement::Cluster& cluster, const std::string& node,
+            const std::map<std::string, const workload::Task*>& jobs, const Find& find) {
+  for (const auto& [job, task] : jobs) release(cluster, *task);
+  for (const auto& [job, task] : jobs) take(cluster, node, *task, find);
 }
 
 std::optional<placement::RunningJob> running_job(const TaskRecord& record, const placement::Node& machine,

@@ -3,6 +3,7 @@
 // From records to what placement plans with: a task is a job of one, the tasks of a gang are one job. Pure.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,14 @@ placement::Decision decision_of(const TaskRecord& record, const placement::Node&
 /// All of one job, by rank; not empty.
 placement::Job job_of(const std::vector<const TaskRecord*>& members);
 
-/// Makes the cluster hold of a task's job what its records say. The members of a gang of which only some run
-/// (any more) are held one by one, under their own ids; so are they among the running jobs.
-void settle(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
-            const Find& find);
-/// Its first half: makes the cluster hold nothing of a task's job.
-void release(placement::Cluster& cluster, const workload::Task& task);
+/// Whether a task has other GPUs, CPUs or NICs than before; null: it was not there. One that is put back may
+/// start again at once, elsewhere.
+bool moved(const TaskRecord* before, const TaskRecord& after);
+/// Makes the cluster hold of jobs, each given by one of its tasks, what their records say: nobody is put
+/// where somebody has just left before that one is gone. The members of a gang of which only some run (any
+/// more) are held one by one, under their own ids; so are they among the running jobs.
+void settle(placement::Cluster& cluster, const std::string& node,
+            const std::map<std::string, const workload::Task*>& jobs, const Find& find);
 /// The job that a running task stands for: its gang when that runs whole, else itself. None for the later
 /// members of a gang that runs whole: its first stands for it.
 std::optional<placement::RunningJob> running_job(const TaskRecord& record, const placement::Node& machine,

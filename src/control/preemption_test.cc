@@ -56,6 +56,21 @@ TEST(Preemption, WhoStartsAgainElsewhereAtOnceHoldsItsNewGpusOnly) {
   EXPECT_THAT(uuids_of(machine.record("next")), ElementsAre("GPU-2"));
 }
 
+TEST(Preemption, ADraftSeesWhoStartedAgainElsewhereToo) {
+  Machine machine(2);
+  ASSERT_TRUE(machine.submit(task("first", 1)));
+  ASSERT_TRUE(machine.submit(task("second", 1)));
+  Draft draft(machine.state, kNow);
+  std::swap(draft.change("first").gpus, draft.change("second").gpus);
+  const auto cluster = draft.cluster();
+  EXPECT_EQ(cluster.free("here").gpus, 0);
+  EXPECT_EQ(cluster.find(placement::allocation_id({.id = "first"}, 0))->gpus,
+            machine.record("second").gpus);
+  draft.change("first").state = TaskState::kQueued;
+  draft.change("second").gpus = machine.record("first").gpus;
+  EXPECT_EQ(draft.cluster().free("here").gpus, 1);
+}
+
 TEST(Preemption, ATaskThatCatchesTheSignalAndExitsWith0HasStillWorkToDo) {
   Machine machine(1);
   ASSERT_TRUE(machine.submit(task("low", 1)));

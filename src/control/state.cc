@@ -19,20 +19,6 @@ void index(State& state, const TaskRecord& record) {
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
 }
 
-bool same_resources(const TaskRecord& a, const TaskRecord& b) {
-  if (owns_resources(a.state) != owns_resources(b.state)) return false;
-  return !owns_resources(a.state) || (a.gpus == b.gpus && a.cpus == b.cpus && a.nics == b.nics);
-}
-
-/// Takes the record in; whether something was taken or came free by it. A task that is put back may start
-/// again at once, elsewhere.
-bool put(State& state, const TaskRecord& record) {
-  auto& stored = state.tasks[record.task.id];
-  const bool moved = !same_resources(stored, record);
-  stored = record;
-  index(state, record);
-  return moved;
-}
 
 }  // namespace
 
@@ -40,12 +26,13 @@ void apply(State& state, const Outcome& outcome) {
   if (outcome.node) state.cluster.set_node(*outcome.node);
   if (outcome.rules) state.rules = *outcome.rules;
   if (outcome.standing) state.standing = *outcome.standing;
-  std::map<std::string, const workload::Task*> moved;  // by job
-  for (const auto& record : outcome.changed)
-    if (put(state, record)) moved.emplace(job_id(record.task), &record.task);
-  // Nobody is put where somebody has just left before that one is gone.
-  for (const auto& [job, task] : moved) release(state.cluster, *task);
-  for (const auto& [job, task] : moved) settle(state.cluster, state.node, *task, state.finder());
+  std::map<std::string, const workload::Task*> jobs;
+  for (const auto& record : outcome.changed) {
+    if (moved(state.find(record.task.id), record)) jobs.emplace(job_id(record.task), &record.task);
+    state.tasks[record.task.id] = record;
+    index(state, record);
+  }
+  settle(state.cluster, state.node, jobs, state.finder());
   for (const auto& id : outcome.removed) state.tasks.erase(id);
 }
 
