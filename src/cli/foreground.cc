@@ -22,11 +22,6 @@ namespace {
 /// A line that is longer is cut: a program that never ends its line must not be held back for ever.
 constexpr std::size_t kLongestLine = 64 * 1024;
 
-/// A list of sentences as one line.
-std::string joined(const json& answer, const char* field) {
-  return fmt::format("{}", fmt::join(answer.value(field, std::vector<std::string>()), "; "));
-}
-
 }  // namespace
 
 RankedLines::RankedLines(std::size_t rank) : prefix_(fmt::format("[{}] ", rank)) {}
@@ -107,13 +102,13 @@ void Foreground::tell_state(const json& record) {
   if (record.value("preempted", false))
     return tell_once("ended to make room for other work; it will start again");
   if (record.value("state", "") != "queued") return tell_once("");
+  tell_once("waiting: " + record.value("reason", ""));
+  // What would help changes with everything that others do, and takes the daemon long to find: once is enough.
+  if (std::exchange(advised_, true)) return;
   const auto explained = client_.get(task_target(ids_.front(), "/explain"));
   if (!explained || explained->value("state", "") != "queued") return;
-  tell_once("waiting: " + joined(*explained, "reasons"));
-  // What would help changes with everything that others do: once is enough.
-  if (const auto remedies = joined(*explained, "remedies");
-      !std::exchange(advised_, true) && !remedies.empty())
-    tell("what helps: " + remedies);
+  const auto remedies = explained->value("remedies", std::vector<std::string>());
+  if (!remedies.empty()) tell(fmt::format("what helps: {}", fmt::join(remedies, "; ")));
 }
 
 void Foreground::tell_once(const std::string& words) {
