@@ -64,12 +64,6 @@ Result<control::Journaled> read_journal(store::Journal& journal, const std::stri
               "restore it from a backup, or move it aside to start with no tasks");
 }
 
-placement::NodePolicy policy_of(const std::string& name) {
-  if (name == "spread") return placement::NodePolicy::kSpread;
-  if (name == "fragmentation") return placement::NodePolicy::kFragmentation;
-  return placement::NodePolicy::kPack;
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -104,7 +98,7 @@ class Service {
     view.cgroups = container::cgroup_mode(hierarchies);
     report(machine.inventory);
     auto state = control::restore(std::move(journaled.records), std::move(journaled.rules),
-                                  std::move(machine), policy_of(options_.placement));
+                                  std::move(machine), placement::node_policy(options_.placement).value());
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
     DROVER_CHECK_OK(listen());

@@ -32,11 +32,6 @@ struct Running {
   std::int64_t milli = 0;
 };
 
-NodePolicy policy_named(const std::string& name) {
-  if (name == "spread") return NodePolicy::kSpread;
-  return name == "fragmentation" ? NodePolicy::kFragmentation : NodePolicy::kPack;
-}
-
 /// A cluster that is kept at a load: what comes is placed, and as much of what runs ends.
 class Churn {
  public:
@@ -157,7 +152,7 @@ class Churn {
 json measure_churn(const std::vector<int>& sizes, const std::string& policy, int decisions,
                    std::uint64_t seed) {
   auto rows = json::array();
-  const auto node_policy = policy_named(policy);
+  const auto node_policy = placement::node_policy(policy).value();
   for (const auto size : sizes) {
     Churn churn(size, node_policy, seed);
     churn.fill();

@@ -22,11 +22,7 @@ std::optional<int> missing_gpus(Cluster& cluster, Cluster& empty, const std::str
   if (!empty.try_place_on(node, request)) return std::nullopt;
   auto fewer = request;
   for (int count = request.gpu_count() - 1; count > 0; --count) {
-    fewer.gpus.front().count = count;
-    if (count == 1) {
-      fewer.interconnect = {};
-      fewer.different_models = false;
-    }
+    set_gpus(fewer, count);
     if (cluster.try_place_on(node, fewer)) return request.gpu_count() - count;
   }
   Request host;

@@ -9,6 +9,13 @@
 
 namespace drover::placement {
 
+std::optional<NodePolicy> node_policy(std::string_view name) {
+  if (name == "pack") return NodePolicy::kPack;
+  if (name == "spread") return NodePolicy::kSpread;
+  if (name == "fragmentation") return NodePolicy::kFragmentation;
+  return std::nullopt;
+}
+
 Cluster::Cluster(NodePolicy policy) : impl_(std::make_unique<Impl>()) {
   impl_->context.policy = policy;
 }
@@ -59,13 +66,6 @@ Answer Cluster::place(const Request& request) {
 std::optional<Decision> Cluster::try_place(const Request& request) {
   const auto* group = impl_->ledger.group(request.group);
   return group == nullptr ? impl_->best(request) : impl_->try_place_on(group->node, request);
-}
-
-std::vector<std::string> Cluster::fitting(const Request& request) {
-  std::vector<std::string> names;
-  for (const auto position : fitting_positions(request))
-    names.push_back(impl_->nodes.at(position).node->name);
-  return names;
 }
 
 std::vector<std::size_t> Cluster::fitting_positions(const Request& request) {

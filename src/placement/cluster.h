@@ -26,6 +26,9 @@ enum class NodePolicy {
   kFragmentation,  ///< the one where the least of what typical requests could use is lost: fragmentation.h
 };
 
+/// "pack", "spread" or "fragmentation"; none for others.
+std::optional<NodePolicy> node_policy(std::string_view name);
+
 /// What is free on one node.
 struct Free {
   int gpus = 0;                ///< whole and fit
@@ -60,8 +63,7 @@ class Cluster {
   Answer place(const Request& request);
   /// The same, without saying why when there is no place: cheaper, for trying many things.
   std::optional<Decision> try_place(const Request& request);
-  /// Names of the nodes where it fits now, best first; or their positions in nodes(); or how many.
-  std::vector<std::string> fitting(const Request& request);
+  /// The nodes where it fits now: their positions in nodes(), best first; or how many.
   std::vector<std::size_t> fitting_positions(const Request& request);
   std::size_t count_fitting(const Request& request);
   /// The same on one node only.

@@ -52,7 +52,7 @@ void Fragmentation::look_at(const std::vector<const NodeState*>& nodes) {
   if (!given_) {
     auto mix = learnt_.heaviest(kMostLearnt);
     if (mix.size() < kFewestLearnt) return;
-    if (!outlook_) outlook_.emplace(std::vector<TypicalRequest>());
+    if (!outlook_) outlook_.emplace();
     outlook_->expect(mix);
   }
   if (outlook_) outlook_->look_at(nodes);

@@ -13,19 +13,10 @@ namespace {
 
 using testing::cpu_only;
 using testing::gpus;
-
-Request share(int milli, std::int64_t milli_cpus = 1000) {
-  auto request = gpus(1);
-  request.share.milli = milli;
-  request.milli_cpus = milli_cpus;
-  return request;
-}
+using testing::share;
 
 Cluster cluster_of(int nodes, int gpus_each) {
-  Cluster cluster(NodePolicy::kFragmentation);
-  for (int i = 0; i < nodes; ++i)
-    cluster.set_node(testing::node("n" + std::to_string(i), {.count = gpus_each}));
-  return cluster;
+  return testing::cluster_of(nodes, gpus_each, NodePolicy::kFragmentation);
 }
 
 Decision put(Cluster& cluster, const std::string& id, const Request& request) {
@@ -117,7 +108,7 @@ RC_GTEST_PROP(Fragmentation, PlacesWhateverFitsAndTheSameEveryTime, ()) {
     const auto& request = kMix[*rc::gen::inRange<std::size_t>(0, kMix.size())].request;
     const auto decision = first.try_place(request);
     RC_ASSERT(decision == second.try_place(request));
-    RC_ASSERT(decision.has_value() == !first.fitting(request).empty());
+    RC_ASSERT(decision.has_value() == (first.count_fitting(request) > 0));
     if (!decision) continue;
     RC_ASSERT(first.allocate(std::to_string(i), request, *decision).has_value());
     RC_ASSERT(second.allocate(std::to_string(i), request, *decision).has_value());

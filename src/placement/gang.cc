@@ -25,33 +25,25 @@ std::string not_all_text(const Gang& gang, std::size_t placed) {
              : fmt::format("{} of {} members fit", placed, count);
 }
 
-/// The first member that finds no place even alone.
-std::optional<std::size_t> without_place(Cluster& cluster, const Gang& gang) {
-  std::optional<std::size_t> first;
-  for (const auto& members : member_classes(cluster, gang))
-    if (members.fitting == 0) first = std::min(first.value_or(members.ranks.front()), members.ranks.front());
-  return first;
+Reasons why_not(Cluster& cluster, const Gang& gang, const GangSearch& search) {
+  if (search.without_place) {
+    auto reasons = std::get<Reasons>(cluster.place(gang.members[*search.without_place]));
+    if (!alike(gang))
+      reasons.list.push_back(
+          {Dimension::kGang, 0, fmt::format("it is member {} that has no place", *search.without_place)});
+    return reasons;
+  }
+  return {static_cast<int>(cluster.nodes().size()),
+          {{Dimension::kGang, 0, not_all_text(gang, search.placed) + " now"}},
+          {}};
 }
+
+}  // namespace
 
 bool alike(const Gang& gang) {
   return std::ranges::all_of(gang.members,
                              [&](const Request& member) { return member == gang.members.front(); });
 }
-
-Reasons why_not(Cluster& cluster, const Gang& gang, std::size_t placed) {
-  if (const auto rank = without_place(cluster, gang)) {
-    const auto& member = gang.members[*rank];
-    auto reasons = std::get<Reasons>(cluster.place(member));
-    if (!alike(gang))
-      reasons.list.push_back({Dimension::kGang, 0, fmt::format("it is member {} that has no place", *rank)});
-    return reasons;
-  }
-  return {static_cast<int>(cluster.nodes().size()),
-          {{Dimension::kGang, 0, not_all_text(gang, placed) + " now"}},
-          {}};
-}
-
-}  // namespace
 
 Status validate(const Gang& gang) {
   if (gang.members.empty())
@@ -79,7 +71,7 @@ std::variant<std::vector<Decision>, Reasons> place(Cluster& cluster, const Gang&
   Effort effort;
   auto result = search(cluster, gang, effort);
   if (result.decisions) return *std::move(result.decisions);
-  return why_not(cluster, gang, result.placed);
+  return why_not(cluster, gang, result);
 }
 
 std::optional<std::vector<Decision>> try_place(Cluster& cluster, const Gang& gang) {

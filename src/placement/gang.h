@@ -29,6 +29,9 @@ struct Gang {
   bool operator==(const Gang&) const = default;
 };
 
+/// Whether all members ask for the same.
+bool alike(const Gang& gang);
+
 /// As validate() for each member, and for their number; paths start with "/members/3".
 Status validate(const Gang& gang);
 

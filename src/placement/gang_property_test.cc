@@ -178,7 +178,7 @@ void expect_same(Cluster& a, Cluster& b, Random& random) {
     const auto request = random.request();
     const auto answer = a.place(request);
     ASSERT_EQ(answer, b.place(request));
-    ASSERT_EQ(a.fitting(request), b.fitting(request));
+    ASSERT_EQ(a.fitting_positions(request), b.fitting_positions(request));
     for (const auto& node : a.nodes()) ASSERT_EQ(a.place_on(node, request), b.place_on(node, request));
     const auto* decision = std::get_if<Decision>(&answer);
     if (decision == nullptr) continue;

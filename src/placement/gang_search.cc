@@ -129,8 +129,7 @@ std::vector<Free> free_of(const Cluster& cluster, const std::vector<std::string>
   return free;
 }
 
-}  // namespace
-
+/// Members that are alike; those that are hardest to place first.
 std::vector<MemberClass> member_classes(Cluster& cluster, const Gang& gang) {
   std::vector<MemberClass> classes;
   std::unordered_multimap<std::uint64_t, std::size_t> by_hash;
@@ -154,10 +153,18 @@ std::vector<MemberClass> member_classes(Cluster& cluster, const Gang& gang) {
   return classes;
 }
 
+std::optional<std::size_t> without_place(const std::vector<MemberClass>& classes) {
+  std::optional<std::size_t> first;
+  for (const auto& members : classes)
+    if (members.fitting == 0) first = std::min(first.value_or(members.ranks.front()), members.ranks.front());
+  return first;
+}
+
+}  // namespace
+
 GangSearch search(Cluster& cluster, const Gang& gang, Effort& effort) {
   const auto classes = member_classes(cluster, gang);
-  if (std::ranges::any_of(classes, [](const auto& members) { return members.fitting == 0; }))
-    return {std::nullopt, 0, true};
+  if (const auto rank = without_place(classes)) return {std::nullopt, 0, true, rank};
   if (gang.arrangement == Arrangement::kSpread) return spread(cluster, gang, classes);
   const auto nodes = cluster.nodes();
   Trial trial(cluster);

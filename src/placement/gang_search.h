@@ -16,13 +16,12 @@ struct MemberClass {
   std::vector<std::size_t> ranks;  ///< ascending
   std::size_t fitting = 0;         ///< nodes that one of them fits on now
 };
-/// Those that are hardest to place first.
-std::vector<MemberClass> member_classes(Cluster& cluster, const Gang& gang);
 
 struct GangSearch {
   std::optional<std::vector<Decision>> decisions;  ///< by rank
   std::size_t placed = 0;                          ///< members that found a place together, when not all did
   bool certain = false;                            ///< there is no place, when none was found
+  std::optional<std::size_t> without_place;        ///< the first member that finds none even alone
 };
 GangSearch search(Cluster& cluster, const Gang& gang, Effort& effort);
 

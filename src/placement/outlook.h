@@ -28,6 +28,7 @@ namespace drover::placement {
 
 class Outlook {
  public:
+  Outlook() = default;
   explicit Outlook(const std::vector<TypicalRequest>& mix) { expect(mix); }
 
   /// From now on another mix: what is in both keeps its price. Weights that are not positive, and requests of

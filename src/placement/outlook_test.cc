@@ -12,13 +12,7 @@ namespace {
 
 using testing::gpus;
 using testing::Gpus;
-
-Request share(int milli, std::int64_t milli_cpus = 1000) {
-  auto request = gpus(1);
-  request.share.milli = milli;
-  request.milli_cpus = milli_cpus;
-  return request;
-}
+using testing::share;
 
 /// Nodes that live as long as the fixture.
 class Nodes {

@@ -159,4 +159,11 @@ Status validate(const Request& request) {
   return {};
 }
 
+void set_gpus(Request& request, int count) {
+  request.gpus.front().count = count;
+  if (count > 1) return;
+  request.interconnect = {};
+  request.different_models = false;
+}
+
 }  // namespace drover::placement

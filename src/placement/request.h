@@ -20,4 +20,7 @@ using Request = workload::Resources;
 /// ("/gpus/0/count").
 Status validate(const Request& request);
 
+/// So many of the only kind that is asked for. What only several GPUs can have is left out for one.
+void set_gpus(Request& request, int count);
+
 }  // namespace drover::placement

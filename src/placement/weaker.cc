@@ -32,10 +32,6 @@ std::vector<Interconnect> less_near(const Interconnect& wanted) {
 
 }  // namespace
 
-bool WeakerSearch::alike() const {
-  return std::ranges::all_of(gang_.members, [this](const Request& member) { return member == first(); });
-}
-
 Gang WeakerSearch::with(const Change& change) const {
   auto changed = gang_;
   for (auto& member : changed.members) change(member);

@@ -27,20 +27,17 @@ constexpr std::int64_t kGiB = 1LL << 30;
 std::int64_t gpus_of(const Request& request) {
   return request.gpus.size() == 1 ? request.gpu_count() : 0;
 }
-/// What only several GPUs can have is left out for one.
-void set_gpus(Request& request, std::int64_t count) {
-  request.gpus.front().count = static_cast<int>(count);
-  if (count > 1) return;
-  request.interconnect = {};
-  request.different_models = false;
-}
 
 /// Exact, so that it can be asked for as it stands: not "1.5 TiB".
 std::string bytes_text(std::int64_t bytes) {
   return bytes % kGiB == 0 ? fmt::format("{} GiB", bytes / kGiB) : fmt::format("{} MiB", bytes / kMiB);
 }
 
-const Amount kGpus = {gpus_of, set_gpus, gpus_text, {1}};
+const Amount kGpus = {
+    gpus_of,
+    [](Request& request, std::int64_t count) { set_gpus(request, static_cast<int>(count)); },
+    gpus_text,
+    {1}};
 const Amount kShare = {
     [](const Request& request) {
       return request.gpus.empty() || request.share.memory_bytes > 0 ? 0 : std::int64_t{request.share.milli};
@@ -109,7 +106,7 @@ void WeakerSearch::try_less(const Amount& amount) {
 }
 
 void WeakerSearch::ask_for_less() {
-  if (!alike()) return;
+  if (!alike(gang_)) return;
   for (const auto* amount : {&kGpus, &kCpus, &kMemory, &kShareOfMemory}) try_less(*amount);
   if (!first().share.whole()) try_less(kShare);
   try_smaller_gang();
@@ -129,7 +126,7 @@ void WeakerSearch::try_smaller_gang() {
 }
 
 void WeakerSearch::ask_for_less_of_all() {
-  if (!alike()) return;
+  if (!alike(gang_)) return;
   const std::array amounts = {&kGpus, &kCpus, &kMemory};
   std::array<std::int64_t, amounts.size()> values{};
   const auto asking = [&] {

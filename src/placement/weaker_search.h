@@ -27,7 +27,6 @@ class WeakerSearch {
   using Change = std::function<void(Request&)>;
 
   const Request& first() const { return gang_.members.front(); }
-  bool alike() const;
   const char* each() const { return gang_.members.size() > 1 ? " for each member" : ""; }
 
   Gang with(const Change& change) const;

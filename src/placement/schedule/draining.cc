@@ -1,20 +1,18 @@
 #include "placement/schedule/draining.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
 
+#include "placement/schedule/load.h"
 #include "placement/schedule/reservation.h"
 
 namespace drover::placement::schedule {
 namespace {
 
 using Runners = std::vector<const RunningJob*>;
-/// Thousandths of GPUs and of CPUs, bytes.
-using Amount = std::array<std::int64_t, 3>;
 
 /// So long a node may be kept for one job although ever more of it stands idle.
 constexpr std::chrono::milliseconds kPatience = std::chrono::hours(1);
@@ -30,14 +28,14 @@ double expected_rest(const RunningJob& running, TimePoint now) {
   return static_cast<double>((end ? std::min(age, *end - now) : age).count());
 }
 
-Amount wanted_by(const Request& request) {
+Load wanted_by(const Request& request) {
   const auto milli = request.share.memory_bytes == 0 ? request.share.milli : 0;
   return {request.group.empty() ? std::int64_t{request.gpu_count()} * milli : 0, request.milli_cpus,
           static_cast<std::int64_t>(request.memory_bytes)};
 }
 
-Amount held_on(const RunningJob& running, const std::string& node) {
-  Amount held{};
+Load held_on(const RunningJob& running, const std::string& node) {
+  Load held{};
   for (std::size_t rank = 0; rank < running.decisions.size(); ++rank) {
     if (running.decisions[rank].node != node) continue;
     for (const auto& grant : running.decisions[rank].gpus) held[0] += grant.milli;
@@ -54,7 +52,7 @@ struct Drain {
   double cost = 0;  ///< GPU time that stands idle
 };
 
-bool enough(const Amount& free, const Amount& wanted) {
+bool enough(const Load& free, const Load& wanted) {
   return std::ranges::equal(free, wanted, [](auto has, auto wants) { return has >= wants; });
 }
 
@@ -71,8 +69,8 @@ double expected_longest(std::vector<double> rests) {
 /// it is under way, the less is still to come, and so it is carried through. A long one must not grow ever
 /// more costly: it is what stands idle already that counts.
 Drain drain(const std::string& node, const Runners& youngest_first, const Free& free_now,
-            const Amount& wanted, TimePoint now) {
-  Amount free{free_now.gpu_milli, free_now.milli_cpus, static_cast<std::int64_t>(free_now.memory_bytes)};
+            const Load& wanted, TimePoint now) {
+  Load free{free_now.gpu_milli, free_now.milli_cpus, static_cast<std::int64_t>(free_now.memory_bytes)};
   Drain result{node, {}};
   auto idle = wanted[0];
   double used = 0;
@@ -81,7 +79,7 @@ Drain drain(const std::string& node, const Runners& youngest_first, const Free& 
   for (const auto* running : youngest_first) {
     if (enough(free, wanted)) break;
     const auto held = held_on(*running, node);
-    for (std::size_t i = 0; i < free.size(); ++i) free[i] += held[i];
+    free += held;
     rests.push_back(expected_rest(*running, now));
     last = std::max(last, rests.back());
     used += rests.back() * static_cast<double>(std::min(held[0], idle));
@@ -105,7 +103,7 @@ std::vector<const RunningJob*> cheapest_to_wait_for(const Cluster& world, const 
   for (const auto* each : running)
     for (const auto& decision : each->decisions)
       if (auto& list = by_node[decision.node]; list.empty() || list.back() != each) list.push_back(each);
-  Amount wanted{};
+  Load wanted{};
   for (const auto& member : gang.members) wanted = std::max(wanted, wanted_by(member));
   std::vector<Drain> drains;
   for (auto& [node, list] : by_node) {

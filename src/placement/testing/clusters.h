@@ -38,8 +38,8 @@ inline Node node(const std::string& name, const Gpus& gpus) {
 }
 
 /// Nodes "n0", "n1" … with that many GPUs each.
-inline Cluster cluster_of(int nodes, int gpus_each) {
-  Cluster cluster;
+inline Cluster cluster_of(int nodes, int gpus_each, NodePolicy policy = NodePolicy::kPack) {
+  Cluster cluster(policy);
   for (int i = 0; i < nodes; ++i) cluster.set_node(node("n" + std::to_string(i), {.count = gpus_each}));
   return cluster;
 }
@@ -47,6 +47,14 @@ inline Cluster cluster_of(int nodes, int gpus_each) {
 inline Request gpus(int count) {
   Request request;
   request.gpus.push_back({count, {}});
+  return request;
+}
+
+/// A part of one GPU.
+inline Request share(int milli, std::int64_t milli_cpus = 1000) {
+  auto request = gpus(1);
+  request.share.milli = milli;
+  request.milli_cpus = milli_cpus;
   return request;
 }
 
