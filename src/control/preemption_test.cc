@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/draft.h"
 #include "control/preview.h"
 #include "control/testing/machine.h"
 
@@ -64,8 +65,7 @@ TEST(Preemption, ADraftSeesWhoStartedAgainElsewhereToo) {
   std::swap(draft.change("first").gpus, draft.change("second").gpus);
   const auto cluster = draft.cluster();
   EXPECT_EQ(cluster.free("here").gpus, 0);
-  EXPECT_EQ(cluster.find(placement::allocation_id({.id = "first"}, 0))->gpus,
-            machine.record("second").gpus);
+  EXPECT_EQ(cluster.find("first")->gpus, machine.record("second").gpus);
   draft.change("first").state = TaskState::kQueued;
   draft.change("second").gpus = machine.record("first").gpus;
   EXPECT_EQ(draft.cluster().free("here").gpus, 1);
