@@ -97,8 +97,8 @@ class Service {
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
     report(machine.inventory);
-    auto state = control::restore(std::move(journaled.records), std::move(journaled.rules),
-                                  std::move(machine), placement::node_policy(options_.placement).value());
+    auto state = control::restore(std::move(journaled), std::move(machine),
+                                  placement::node_policy(options_.placement).value());
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
     DROVER_CHECK_OK(listen());

@@ -103,7 +103,8 @@ void Foreground::tell_state(const json& record) {
     return tell_once("ended to make room for other work; it will start again");
   if (record.value("state", "") != "queued") return tell_once("");
   tell_once("waiting: " + record.value("reason", ""));
-  // What would help changes with everything that others do, and takes the daemon long to find: once is enough.
+  // What would help changes with everything that others do, and takes the daemon long to find: once is
+  // enough.
   if (std::exchange(advised_, true)) return;
   const auto explained = client_.get(task_target(ids_.front(), "/explain"));
   if (!explained || explained->value("state", "") != "queued") return;

@@ -1,8 +1,18 @@
 #include "control/draft.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/ids.h"
+
 namespace drover::control {
+
+Draft::Draft(const State& state, TimePoint now) : state_(state), now_(now) {
+  each_table([](const char*, auto& overlay,
+                const auto& rows) { overlay = std::remove_reference_t<decltype(overlay)>(rows); },
+             static_cast<Tables<Overlay>&>(*this), static_cast<const Tables<Rows>&>(state));
+}
 
 const TaskRecord* Draft::find(const std::string& id) const {
   const auto changed = changed_.find(id);
@@ -16,13 +26,44 @@ TaskRecord& Draft::change(const std::string& id) {
 
 void Draft::add(TaskRecord record) {
   record.sequence = state_.next_sequence + added_++;
+  outcome_.added = true;
   const auto id = record.task.id;
   changed_.emplace(id, std::move(record));
 }
 
 void Draft::remove(const std::string& id) {
+  if (!removed_.insert(id).second) return;
   outcome_.removed.push_back(id);
   act(action::Forget{id});
+}
+
+std::string Draft::unused_id() {
+  auto seed = static_cast<std::uint64_t>(now_.time_since_epoch().count());
+  for (auto number = state_.next_sequence + added_;; ++number)
+    if (auto id = fmt::format("{:012x}", mix(seed, number) >> 16); find(id) == nullptr) return id;
+}
+
+std::vector<const TaskRecord*> Draft::tasks_of(const OriginName& origin) const {
+  std::vector<const TaskRecord*> records;
+  if (const auto found = state_.by_origin.find(origin); found != state_.by_origin.end())
+    for (const auto& id : found->second) records.push_back(find(id));
+  for (const auto& [id, record] : changed_)
+    if (state_.find(id) == nullptr && origin_of(record.task) == origin) records.push_back(&record);
+  std::erase_if(records, [&](const auto* record) { return removed_.contains(record->task.id); });
+  std::ranges::sort(records, {}, &TaskRecord::sequence);
+  return records;
+}
+
+std::set<OriginName> Draft::touched() const {
+  std::set<OriginName> origins;
+  for (const auto& [id, record] : changed_) origins.insert(origin_of(record.task));
+  return origins;
+}
+
+const TaskHealth* Draft::health(const std::string& id) const {
+  if (const auto found = outcome_.health.find(id); found != outcome_.health.end()) return &found->second;
+  const auto found = state_.health.find(id);
+  return found == state_.health.end() ? nullptr : &found->second;
 }
 
 std::vector<placement::Job> Draft::waiting() const {
@@ -74,7 +115,15 @@ bool Draft::plan_is_due() const {
 }
 
 Outcome Draft::finish() && {
-  for (auto& [id, record] : changed_) outcome_.changed.push_back(std::move(record));
+  for (auto& [id, record] : changed_) {
+    if (removed_.contains(id)) continue;
+    const auto* before = state_.find(id);
+    if (before == nullptr || before->state != record.state)
+      tell(notice::TaskMoved{record, before == nullptr ? std::nullopt : std::optional(before->state)});
+    outcome_.changed.push_back(std::move(record));
+  }
+  each_table([](const char*, auto& changes, auto& overlay) { changes = std::move(overlay).take(); },
+             static_cast<Tables<Changes>&>(outcome_), static_cast<Tables<Overlay>&>(*this));
   return std::move(outcome_);
 }
 

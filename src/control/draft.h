@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,9 @@
 
 namespace drover::control {
 
-class Draft {
+class Draft : public Tables<Overlay> {
  public:
-  Draft(const State& state, TimePoint now) : state_(state), now_(now) {}
+  Draft(const State& state, TimePoint now);
 
   const State& base() const { return state_; }
   TimePoint now() const { return now_; }
@@ -29,6 +30,18 @@ class Draft {
   /// A new one; it gets the next number in the order of acceptance.
   void add(TaskRecord record);
   void remove(const std::string& id);
+  /// Of a new task: no other has it or has had it, as far as anybody remembers.
+  std::string unused_id();
+
+  /// The tasks of an origin, in the order of their acceptance.
+  std::vector<const TaskRecord*> tasks_of(const OriginName& origin) const;
+  /// Origins of which tasks were added or changed.
+  std::set<OriginName> touched() const;
+
+  const TaskHealth* health(const std::string& id) const;
+  void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
+  void made(std::string id) { outcome_.made = std::move(id); }
+  void tell(Notice notice) { outcome_.notices.push_back(std::move(notice)); }
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
@@ -49,6 +62,7 @@ class Draft {
   TimePoint now_;
   std::uint64_t added_ = 0;
   std::map<std::string, TaskRecord> changed_;
+  std::set<std::string> removed_;
   Outcome outcome_;
 };
 

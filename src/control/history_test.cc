@@ -213,8 +213,9 @@ void check_history() {
     const auto now = kNow + std::chrono::seconds(step);
     const auto outcome = decide(machine.state, random_event(machine.state, step), now);
     if (!outcome) continue;
-    for (auto& [key, text] : entries_of(*outcome)) journal[key] = text;
-    for (const auto& id : outcome->removed) journal.erase(id);
+    const auto changes = changes_of(*outcome);
+    for (const auto& [key, text] : changes.put) journal[key] = text;
+    for (const auto& key : changes.removed) journal.erase(key);
     apply(machine.state, *outcome);
 
     for (const auto& record : outcome->changed) {
@@ -230,7 +231,7 @@ void check_history() {
     if (pick(0, 4) > 0) continue;
     auto read = decode_journal(journal);
     RC_ASSERT(read.has_value());
-    const auto restored = restore(read->records, read->rules, machine.state.machine());
+    const auto restored = restore(*read, machine.state.machine());
     RC_ASSERT(restored.tasks == machine.state.tasks);
     RC_ASSERT(restored.rules == machine.state.rules);
     RC_ASSERT(restored.queue == machine.state.queue);

@@ -2,19 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
 #include "control/rules.h"
+#include "control/stored.h"
 
 namespace drover::control {
 namespace {
 
-/// Ids of tasks have no slash.
-constexpr const char* kRulesKey = "/rules";
+constexpr std::string_view kRulesKey = "/rules";
+constexpr std::string_view kSequenceKey = "/sequence";
 
 std::string text_of(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string key_of(std::string_view table, const std::string& id) {
+  return fmt::format("{}:{}", table, id);
+}
+
+/// Reads the entry into the table that its key belongs to; false when it belongs to none.
+Result<bool> read_row(Journaled& journaled, const std::string& key, const nlohmann::json& value) {
+  bool read = false;
+  Status status;
+  each_table(
+      [&](const char* table, auto& rows) {
+        const auto begin = key_of(table, "");
+        if (read || !key.starts_with(begin)) return;
+        read = true;
+        using Record = typename std::remove_reference_t<decltype(rows)>::mapped_type;
+        auto record = from_stored<Record>(value, "It");
+        if (record)
+          rows.emplace(key.substr(begin.size()), std::move(*record));
+        else
+          status = Failure(record.error());
+      },
+      static_cast<Tables<Rows>&>(journaled));
+  DROVER_CHECK_OK(status);
+  return read;
+}
+
+Status read_entry(Journaled& journaled, const std::string& key, const nlohmann::json& value) {
+  if (key == kRulesKey) {
+    DROVER_TRY(journaled.rules, decode_rules(value));
+  } else if (key == kSequenceKey) {
+    DROVER_TRY(const auto number, from_stored<std::uint64_t>(value, "It"));
+    journaled.next_sequence = std::max(journaled.next_sequence, number);
+  } else if (key.starts_with('/')) {
+    DROVER_TRY(const auto known, read_row(journaled, key, value));
+    if (!known) return fail(ErrorKind::kCorrupt, "A newer Drover wrote it");
+  } else {
+    DROVER_TRY(auto record, decode_record(value));
+    journaled.records.push_back(std::move(record));
+  }
+  return {};
 }
 
 }  // namespace
@@ -22,27 +65,36 @@ std::string text_of(const nlohmann::json& value) {
 Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries) {
   Journaled journaled;
   for (const auto& [key, text] : entries) {
-    const auto what = key == kRulesKey ? std::string("the queues and quotas") : fmt::format("task '{}'", key);
+    const auto what = key == kRulesKey       ? std::string("the queues and quotas")
+                      : key.starts_with('/') ? fmt::format("the entry '{}'", key)
+                                             : fmt::format("task '{}'", key);
     const auto value = parse_json(text, "The entry");
     if (!value) return Failure(context(value.error(), what));
-    if (key == kRulesKey) {
-      auto rules = decode_rules(*value);
-      if (!rules) return Failure(context(rules.error(), what));
-      journaled.rules = std::move(*rules);
-      continue;
-    }
-    auto record = decode_record(*value);
-    if (!record) return Failure(context(record.error(), what));
-    journaled.records.push_back(std::move(*record));
+    if (auto read = read_entry(journaled, key, *value); !read) return Failure(context(read.error(), what));
   }
   return journaled;
 }
 
-std::vector<std::pair<std::string, std::string>> entries_of(const Outcome& outcome) {
-  std::vector<std::pair<std::string, std::string>> entries;
-  for (const auto& record : outcome.changed) entries.emplace_back(record.task.id, text_of(encode(record)));
-  if (outcome.rules) entries.emplace_back(kRulesKey, text_of(encode(*outcome.rules)));
-  return entries;
+JournalChanges changes_of(const Outcome& outcome) {
+  JournalChanges changes;
+  std::uint64_t newest = 0;
+  for (const auto& record : outcome.changed) {
+    changes.put.emplace_back(record.task.id, text_of(encode(record)));
+    newest = std::max(newest, record.sequence);
+  }
+  if (outcome.added) changes.put.emplace_back(kSequenceKey, text_of(newest + 1));
+  if (outcome.rules) changes.put.emplace_back(kRulesKey, text_of(encode(*outcome.rules)));
+  changes.removed = outcome.removed;
+  each_table(
+      [&](const char* table, const auto& rows) {
+        for (const auto& [id, record] : rows)
+          if (record)
+            changes.put.emplace_back(key_of(table, id), text_of(*record));
+          else
+            changes.removed.push_back(key_of(table, id));
+      },
+      static_cast<const Tables<Changes>&>(outcome));
+  return changes;
 }
 
 }  // namespace drover::control

@@ -1,7 +1,7 @@
 #pragma once
 
-// How the journal keeps the state: a record by its task's id, the rules by a key that no task can have. Texts
-// only; the store writes them. Pure.
+// How the journal keeps the state: a task's record by its id, everything else by a key that begins with a
+// slash, which no task's id does. Texts only; the store writes them. Pure.
 
 #include <map>
 #include <string>
@@ -12,15 +12,13 @@
 
 namespace drover::control {
 
-struct Journaled {
-  std::vector<TaskRecord> records;
-  placement::Rules rules;
-};
-
 /// An error names the entry that is damaged.
 Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries);
 
-/// Keys and texts of what the outcome changes.
-std::vector<std::pair<std::string, std::string>> entries_of(const Outcome& outcome);
+struct JournalChanges {
+  std::vector<std::pair<std::string, std::string>> put;  ///< keys and texts
+  std::vector<std::string> removed;                      ///< keys
+};
+JournalChanges changes_of(const Outcome& outcome);
 
 }  // namespace drover::control

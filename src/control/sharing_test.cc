@@ -60,7 +60,7 @@ TEST(Sharing, AWholeGpuOfAnOlderJournalIsWholeInItsMemoryToo) {
   ASSERT_TRUE(machine.submit(task("old", 1)));
   auto records = std::vector{machine.record("old")};
   records[0].gpus = {{"GPU-0"}};
-  machine.state = restore(records, {}, node_with(1));
+  machine.state = restore({.records = records}, node_with(1));
   auto tiny = task("tiny", 1);
   tiny.resources.share.memory_bytes = 1 << 20;
   ASSERT_TRUE(machine.submit(tiny));

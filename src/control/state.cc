@@ -16,9 +16,21 @@ void index(State& state, const TaskRecord& record) {
     state.active.insert(id);
   else
     state.active.erase(id);
+  if (record.task.origin.kind != workload::OriginKind::kPerson)
+    state.by_origin[origin_of(record.task)].insert(id);
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
 }
 
+void forget(State& state, const std::string& id) {
+  const auto found = state.tasks.find(id);
+  if (found == state.tasks.end()) return;
+  if (const auto origin = state.by_origin.find(origin_of(found->second.task));
+      origin != state.by_origin.end()) {
+    origin->second.erase(id);
+    if (origin->second.empty()) state.by_origin.erase(origin);
+  }
+  state.tasks.erase(found);
+}
 
 }  // namespace
 
@@ -33,17 +45,30 @@ void apply(State& state, const Outcome& outcome) {
     index(state, record);
   }
   settle(state.cluster, state.node, jobs, state.finder());
-  for (const auto& id : outcome.removed) state.tasks.erase(id);
+  for (const auto& [id, health] : outcome.health) state.health[id] = health;
+  for (const auto& record : outcome.changed)
+    if (!owns_resources(record.state)) state.health.erase(record.task.id);
+  for (const auto& id : outcome.removed) forget(state, id);
+  each_table(
+      [](const char*, auto& rows, const auto& changes) {
+        for (const auto& [id, record] : changes)
+          if (record)
+            rows.insert_or_assign(id, *record);
+          else
+            rows.erase(id);
+      },
+      static_cast<Tables<Rows>&>(state), static_cast<const Tables<Changes>&>(outcome));
 }
 
-State restore(std::vector<TaskRecord> records, placement::Rules rules, placement::Node node,
-              placement::NodePolicy policy) {
+State restore(Journaled journaled, placement::Node node, placement::NodePolicy policy) {
   State state;
+  static_cast<Tables<Rows>&>(state) = std::move(journaled);
+  state.next_sequence = journaled.next_sequence;
   state.node = node.name;
   state.cluster = placement::Cluster(policy);
   Outcome outcome;
-  outcome.changed = std::move(records);
-  outcome.rules = std::move(rules);
+  outcome.changed = std::move(journaled.records);
+  outcome.rules = std::move(journaled.rules);
   outcome.node = std::move(node);
   apply(state, outcome);
   return state;

@@ -10,8 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "control/health.h"
 #include "control/jobs.h"
+#include "control/notice.h"
 #include "control/record.h"
+#include "control/table.h"
 #include "placement/schedule.h"
 
 namespace drover::control {
@@ -44,7 +47,13 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
-struct State {
+/// What is known about who asked for a task: what it was made for, and the name of that.
+using OriginName = std::pair<workload::OriginKind, std::string>;
+inline OriginName origin_of(const workload::Task& task) {
+  return {task.origin.kind, task.origin.name};
+}
+
+struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
   placement::Cluster cluster;
   placement::Rules rules;
@@ -52,9 +61,11 @@ struct State {
   std::uint64_t next_sequence = 1;
 
   // Kept by apply():
-  std::map<std::uint64_t, std::string> queue;  ///< ids of tasks that wait, by order of acceptance
-  std::set<std::string> active;                ///< ids of tasks that own resources
-  std::optional<Standing> standing;            ///< absent until the first plan
+  std::map<std::uint64_t, std::string> queue;             ///< ids of tasks that wait, by order of acceptance
+  std::set<std::string> active;                           ///< ids of tasks that own resources
+  std::optional<Standing> standing;                       ///< absent until the first plan
+  std::map<OriginName, std::set<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
+  std::map<std::string, TaskHealth> health;               ///< by task; of those that are checked
 
   const placement::Node& machine() const { return *cluster.node(node); }
   /// Null when there is no such task.
@@ -68,20 +79,31 @@ struct State {
 };
 
 /// What becomes of an event.
-struct Outcome {
+struct Outcome : Tables<Changes> {
   std::vector<TaskRecord> changed;
   std::vector<std::string> removed;
+  bool added = false;  ///< whether a task among `changed` is new
   std::vector<Action> actions;
   std::optional<placement::Node> node;
   std::optional<placement::Rules> rules;
   std::optional<Standing> standing;
+  std::map<std::string, TaskHealth> health;  ///< new findings; not journaled
+  std::string made;                          ///< id of what the event made: a deployment; "" when nothing
+  std::vector<Notice> notices;               ///< in the order of what happened
 };
 
 /// Makes the outcome the state. Only after the journal has it.
 void apply(State& state, const Outcome& outcome);
 
-/// State as the journal left it: `records` in any order.
-State restore(std::vector<TaskRecord> records, placement::Rules rules, placement::Node node,
+/// What the journal holds.
+struct Journaled : Tables<Rows> {
+  std::vector<TaskRecord> records;  ///< in any order
+  placement::Rules rules;
+  std::uint64_t next_sequence = 1;
+};
+
+/// The state as the journal left it.
+State restore(Journaled journaled, placement::Node node,
               placement::NodePolicy policy = placement::NodePolicy::kPack);
 
 }  // namespace drover::control

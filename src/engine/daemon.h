@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "base/users.h"
-#include "control/record.h"
+#include "control/controller.h"
 #include "gpu/device.h"
 #include "placement/decision.h"
 #include "placement/queues.h"
@@ -165,6 +165,17 @@ class Daemon {
   virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after) const = 0;
   /// Calls `listener` on the strand after every new event until the returned handle dies.
   virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
+
+  // For the APIs whose definitions become services, schedules and offers. They know whose things a caller may
+  // see and change: access.h.
+  virtual const control::State& state() const = 0;
+  virtual TimePoint now() const = 0;
+  /// Decides, journals, and then it counts. The answer is the id of what the event made, "" when it made
+  /// nothing that has one. On an Error nothing has changed.
+  virtual Result<std::string> change(const control::Event& event) = 0;
+  /// Calls `listener` on the strand with everything that decisions tell, after they count, until the returned
+  /// handle dies.
+  virtual std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) = 0;
 };
 
 }  // namespace drover::engine

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/daemon.h"
+#include "engine/listeners.h"
 
 namespace drover::engine {
 
@@ -18,12 +19,14 @@ class Feed {
 
   void add(EventView event);
   std::vector<EventView> after(const Caller& caller, std::uint64_t number) const;
-  std::shared_ptr<void> subscribe(std::function<void()> listener);
+  std::shared_ptr<void> subscribe(std::function<void()> listener) {
+    return listeners_.add(std::move(listener));
+  }
 
  private:
   std::uint64_t last_;
   std::deque<EventView> kept_;
-  std::vector<std::weak_ptr<std::function<void()>>> listeners_;
+  Listeners<> listeners_;
 };
 
 }  // namespace drover::engine

@@ -93,22 +93,21 @@ void LocalEngine::set_machine(placement::Node machine) {
   happened(control::event::NodeChanged{std::move(machine)});
 }
 
-Status LocalEngine::process(const control::Event& event) {
-  DROVER_TRY(const auto outcome, control::decide(state_, event, ports_.now()));
-  DROVER_CHECK_OK(journal_.commit({control::entries_of(outcome), outcome.removed}));
-  std::vector<std::pair<control::TaskRecord, std::optional<control::TaskState>>> moved;
-  for (const auto& record : outcome.changed) {
-    const auto before = state_.tasks.find(record.task.id);
-    moved.emplace_back(record,
-                       before == state_.tasks.end() ? std::nullopt : std::optional(before->second.state));
-  }
+Result<std::string> LocalEngine::process(const control::Event& event) {
+  DROVER_TRY(auto outcome, control::decide(state_, event, ports_.now()));
+  auto [put, removed] = control::changes_of(outcome);
+  // What is not kept, findings about health for instance, costs no write.
+  if (!put.empty() || !removed.empty())
+    DROVER_CHECK_OK(journal_.commit({std::move(put), std::move(removed)}));
   control::apply(state_, outcome);
-  for (const auto& [record, before] : moved)
-    if (record.state != before) publish(record);
+  for (const auto& notice : outcome.notices) {
+    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
+    notices_.tell(notice);
+  }
   for (const auto& action : outcome.actions)
     std::visit([&](const auto& specific) { perform(specific); }, action);
   if (const auto deadline = control::next_deadline(state_)) ports_.wake_at(*deadline);
-  return {};
+  return outcome.made;
 }
 
 void LocalEngine::happened(control::Event event) {
@@ -260,7 +259,7 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
 void LocalEngine::remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) {
   const auto found = find_one(caller, id);
   if (!found) return done(Failure(found.error()));
-  done(process(control::event::RemoveRequested{(*found)->task.id}));
+  done(process(control::event::RemoveRequested{(*found)->task.id}).map([](const std::string&) {}));
 }
 
 void LocalEngine::cdi(std::function<void(Result<std::string>)> done) {

@@ -16,6 +16,7 @@
 #include "control/controller.h"
 #include "engine/daemon.h"
 #include "engine/feed.h"
+#include "engine/listeners.h"
 #include "store/journal.h"
 
 namespace drover::engine {
@@ -79,10 +80,16 @@ class LocalEngine final : public Daemon {
   std::vector<Holder> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
+  const control::State& state() const override { return state_; }
+  TimePoint now() const override { return ports_.now(); }
+  Result<std::string> change(const control::Event& event) override { return process(event); }
+  std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
+    return notices_.add(std::move(listener));
+  }
 
  private:
-  /// Decide, journal, apply, act. On an Error nothing has changed.
-  Status process(const control::Event& event);
+  /// Decide, journal, apply, act: change().
+  Result<std::string> process(const control::Event& event);
   /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
   void happened(control::Event event);
   void retry_unsaved();
@@ -130,6 +137,7 @@ class LocalEngine final : public Daemon {
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   std::map<std::string, std::deque<Work>> chains_;
   Feed feed_;
+  Listeners<control::Notice> notices_;
 };
 
 }  // namespace drover::engine

@@ -87,7 +87,9 @@ Status LocalEngine::change_rules(const Caller& caller, const std::function<Statu
                 fmt::format("'{}' may not change queues and quotas", caller.user.name), "only root may");
   auto rules = state_.rules;
   DROVER_CHECK_OK(change(rules));
-  return process(control::event::RulesChanged{std::move(rules)}).map_error(about_one);
+  return process(control::event::RulesChanged{std::move(rules)})
+      .map([](const std::string&) {})
+      .map_error(about_one);
 }
 
 void LocalEngine::set_queue(const Caller& caller, Queue queue, std::function<void(Status)> done) {

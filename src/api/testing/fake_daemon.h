@@ -28,6 +28,7 @@
 #include "api/server.h"
 #include "base/files.h"
 #include "engine/daemon.h"
+#include "engine/listeners.h"
 
 namespace drover::api::testing {
 
@@ -200,6 +201,17 @@ class FakeDaemon : public engine::Daemon {
     listeners_.push_back(handle);
     return handle;
   }
+  const control::State& state() const override { return state_; }
+  TimePoint now() const override { return now_; }
+  Result<std::string> change(const control::Event& event) override {
+    DROVER_TRY(auto outcome, control::decide(state_, event, now_));
+    control::apply(state_, outcome);
+    for (const auto& notice : outcome.notices) watchers_.tell(notice);
+    return outcome.made;
+  }
+  std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
+    return watchers_.add(std::move(listener));
+  }
 
   // What a test does
 
@@ -235,6 +247,10 @@ class FakeDaemon : public engine::Daemon {
   control::TaskState start_state = control::TaskState::kRunning;
   bool stop_ends = true;
   std::vector<std::pair<std::string, bool>> stops;
+  control::State state_ =
+      control::restore({}, placement::Node{.name = "fake", .milli_cpus = 64'000, .memory_bytes = 1ULL << 40});
+  TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
+  engine::Listeners<control::Notice> watchers_;
   gpu::Inventory inventory_;
   placement::Rules rules;
   Result<engine::PlanView> plan_ = engine::PlanView{};

@@ -74,7 +74,7 @@ struct Machine {
   State state;
   std::vector<Action> actions;  ///< those that were asked for last
 
-  explicit Machine(int gpus) : state(restore({}, {}, node_with(gpus))) {}
+  explicit Machine(int gpus) : state(restore({}, node_with(gpus))) {}
 
   Status on(const Event& event, TimePoint now = kNow) {
     auto outcome = decide(state, event, now);
@@ -99,9 +99,12 @@ struct Machine {
   }
   /// As after kill -9: nothing but the journal is left.
   void restart() {
-    std::vector<TaskRecord> records;
-    for (const auto& [id, record] : state.tasks) records.push_back(record);
-    state = restore(std::move(records), state.rules, state.machine());
+    Journaled journaled;
+    static_cast<Tables<Rows>&>(journaled) = state;
+    for (const auto& [id, record] : state.tasks) journaled.records.push_back(record);
+    journaled.rules = state.rules;
+    journaled.next_sequence = state.next_sequence;
+    state = restore(std::move(journaled), state.machine());
   }
 };
 

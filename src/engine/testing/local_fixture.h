@@ -117,9 +117,7 @@ class LocalEngineTest : public ::testing::Test {
     NodeView view;
     view.name = "here";
     engine_ = std::make_unique<LocalEngine>(
-        ports, std::move(*journal),
-        control::restore(std::move(journaled->records), std::move(journaled->rules), node(gpus)),
-        std::move(view));
+        ports, std::move(*journal), control::restore(std::move(*journaled), node(gpus)), std::move(view));
     engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
     run();
   }

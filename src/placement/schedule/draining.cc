@@ -68,8 +68,8 @@ double expected_longest(std::vector<double> rests) {
 /// Without jobs when even all are not enough. What a short one costs is all that will stand idle: the longer
 /// it is under way, the less is still to come, and so it is carried through. A long one must not grow ever
 /// more costly: it is what stands idle already that counts.
-Drain drain(const std::string& node, const Runners& youngest_first, const Free& free_now,
-            const Load& wanted, TimePoint now) {
+Drain drain(const std::string& node, const Runners& youngest_first, const Free& free_now, const Load& wanted,
+            TimePoint now) {
   Load free{free_now.gpu_milli, free_now.milli_cpus, static_cast<std::int64_t>(free_now.memory_bytes)};
   Drain result{node, {}};
   auto idle = wanted[0];

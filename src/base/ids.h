@@ -1,0 +1,16 @@
+#pragma once
+
+// Ids that follow from numbers, for code that has no randomness of its own. Pure.
+
+#include <cstdint>
+#include <string>
+
+namespace drover {
+
+/// Two numbers as one that looks random (the finaliser of splitmix64).
+std::uint64_t mix(std::uint64_t a, std::uint64_t b);
+
+/// "6fcb514b-b878-4c9d-95b7-8dc3a7ce6fd8": of version 4 (RFC 9562), from 128 bits.
+std::string uuid_of(std::uint64_t high, std::uint64_t low);
+
+}  // namespace drover

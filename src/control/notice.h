@@ -1,0 +1,64 @@
+#pragma once
+
+// What decisions tell whoever listens: the event streams of the APIs are made of these. Values.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/health.h"
+#include "control/record.h"
+#include "control/service_record.h"
+
+namespace drover::control {
+
+namespace notice {
+/// A task came to be, or came to another state. It may have been forgotten since.
+struct TaskMoved {
+  TaskRecord record;
+  std::optional<TaskState> before;
+};
+struct HealthChanged {
+  std::string task;  ///< its own id, not that of its origin
+  std::string service;
+  bool alive = false;
+};
+struct CheckFailed {
+  std::string task;
+  std::string service;
+  int check = 0;
+};
+/// It will be killed, for its health.
+struct UnhealthyKilled {
+  std::string task;
+  std::string service;
+  std::string why;
+};
+/// New definitions took over: of these services and groups.
+struct DefinitionsChanged {
+  std::vector<std::string> services;
+  std::vector<std::string> groups;
+  TimePoint version{};
+};
+struct ServiceTerminated {
+  std::string service;
+};
+/// A step begins.
+struct DeploymentStep {
+  Deployment deployment;
+};
+struct DeploymentStepDone {
+  Deployment deployment;  ///< with the step that was done
+};
+struct DeploymentEnded {
+  Deployment deployment;
+  bool success = false;  ///< else it was given up
+};
+}  // namespace notice
+
+using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
+                            notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
+                            notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded>;
+
+}  // namespace drover::control

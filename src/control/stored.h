@@ -1,0 +1,29 @@
+#pragma once
+
+// The stored JSON of the state's tables. For `.cc` files.
+
+#include "control/service_record.h"
+#include "workload/stored.h"
+
+namespace drover::control {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(TaskState, {{TaskState::kQueued, "queued"},
+                                         {TaskState::kStarting, "starting"},
+                                         {TaskState::kRunning, "running"},
+                                         {TaskState::kStopping, "stopping"},
+                                         {TaskState::kFinished, "finished"},
+                                         {TaskState::kFailed, "failed"},
+                                         {TaskState::kKilled, "killed"},
+                                         {TaskState::kLost, "lost"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceFailure, task_id, state, message, at, version)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceRecord, target, applied, versions, backoff, not_before,
+                                                last_failure)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GroupRecord, dependencies, version, owner)
+NLOHMANN_JSON_SERIALIZE_ENUM(DeploymentActionKind, {{DeploymentActionKind::kStart, "start"},
+                                                    {DeploymentActionKind::kScale, "scale"},
+                                                    {DeploymentActionKind::kRestart, "restart"},
+                                                    {DeploymentActionKind::kStop, "stop"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DeploymentAction, kind, service)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Deployment, id, version, steps, step, begun, before, owner)
+
+}  // namespace drover::control

@@ -1,0 +1,82 @@
+#pragma once
+
+// The rows that the state keeps besides its tasks: each kind is a table of records by id, and stands here
+// once. A Rows is a table as it is, an Overlay is one with changes laid over it, Changes are what to write
+// down. Pure.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "control/service_record.h"
+
+namespace drover::control {
+
+template <typename Record>
+using Rows = std::map<std::string, Record>;
+
+template <typename Record>
+using Changes = std::map<std::string, std::optional<Record>>;  ///< none: the row is removed
+
+/// The rows outlive it.
+template <typename Record>
+class Overlay {
+ public:
+  Overlay() = default;
+  explicit Overlay(const Rows<Record>& rows) : rows_(&rows) {}
+
+  const Record* find(const std::string& id) const {
+    if (const auto changed = changes_.find(id); changed != changes_.end())
+      return changed->second ? &*changed->second : nullptr;
+    const auto found = rows_->find(id);
+    return found == rows_->end() ? nullptr : &found->second;
+  }
+  /// The row is there.
+  Record& change(const std::string& id) {
+    if (const auto changed = changes_.find(id); changed != changes_.end()) return *changed->second;
+    return *changes_.emplace(id, rows_->at(id)).first->second;
+  }
+  Record& put(const std::string& id, Record record) {
+    return *changes_.insert_or_assign(id, std::move(record)).first->second;
+  }
+  void remove(const std::string& id) { changes_.insert_or_assign(id, std::nullopt); }
+
+  /// Calls visit(id, record) for every row, by id. The visitor changes nothing.
+  template <typename Visit>
+  void each(Visit visit) const {
+    auto changed = changes_.begin();
+    for (const auto& [id, record] : *rows_) {
+      for (; changed != changes_.end() && changed->first < id; ++changed)
+        if (changed->second) visit(changed->first, *changed->second);
+      if (changed == changes_.end() || changed->first != id) visit(id, record);
+    }
+    for (; changed != changes_.end(); ++changed)
+      if (changed->second) visit(changed->first, *changed->second);
+  }
+
+  const Changes<Record>& changes() const { return changes_; }
+  Changes<Record> take() && { return std::move(changes_); }
+
+ private:
+  const Rows<Record>* rows_ = nullptr;
+  Changes<Record> changes_;
+};
+
+template <template <typename> typename Kind>
+struct Tables {
+  Kind<ServiceRecord> services;  ///< by absolute path
+  Kind<GroupRecord> groups;      ///< by absolute path; only those that were defined as such
+  Kind<Deployment> deployments;  ///< that are under way
+};
+
+/// Calls visit("/service", services of each given one …), and so on for every table. The first argument
+/// begins the keys of its rows in the journal.
+template <typename Visit, typename... T>
+void each_table(Visit visit, T&&... tables) {
+  visit("/service", tables.services...);
+  visit("/group", tables.groups...);
+  visit("/deployment", tables.deployments...);
+}
+
+}  // namespace drover::control
