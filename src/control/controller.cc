@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "control/ending.h"
+#include "control/instances.h"
 #include "control/planning.h"
+#include "control/services.h"
 #include "control/submission.h"
 
 namespace drover::control {
@@ -125,11 +127,33 @@ Status handle(Draft& draft, const event::Tick&) {
   return {};
 }
 
+Status handle(Draft& draft, const event::ServicesChanged& event) {
+  return change_services(draft, event);
+}
+
+Status handle(Draft& draft, const event::InstancesKilled& event) {
+  return kill_instances(draft, event);
+}
+
+Status handle(Draft& draft, const event::DeploymentCancelled& event) {
+  return cancel_deployment(draft, event);
+}
+
+Status handle(Draft& draft, const event::DelayReset& event) {
+  return reset_delay(draft, event.service);
+}
+
+Status handle(Draft& draft, const event::Checked& event) {
+  take_check(draft, event.result);
+  return {};
+}
+
 }  // namespace
 
 Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
   Draft draft(state, now);
   DROVER_CHECK_OK(std::visit([&](const auto& specific) { return handle(draft, specific); }, event));
+  advance_services(draft, std::holds_alternative<event::Tick>(event));
   if (draft.plan_is_due()) carry_out(draft, plan_of(draft));
   return std::move(draft).finish();
 }
@@ -146,7 +170,7 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
 }
 
 std::optional<TimePoint> next_deadline(const State& state) {
-  std::optional<TimePoint> next;
+  auto next = next_attempt(state);
   for (const auto& id : state.active)
     if (const auto deadline = deadline_of(state.tasks.at(id)); deadline && (!next || *deadline < *next))
       next = deadline;

@@ -60,6 +60,15 @@ std::set<OriginName> Draft::touched() const {
   return origins;
 }
 
+std::vector<const TaskRecord*> Draft::just_ended() const {
+  std::vector<const TaskRecord*> records;
+  for (const auto& [id, record] : changed_) {
+    const auto* before = state_.find(id);
+    if (is_final(record.state) && (before == nullptr || !is_final(before->state))) records.push_back(&record);
+  }
+  return records;
+}
+
 const TaskHealth* Draft::health(const std::string& id) const {
   if (const auto found = outcome_.health.find(id); found != outcome_.health.end()) return &found->second;
   const auto found = state_.health.find(id);

@@ -38,6 +38,9 @@ class Draft : public Tables<Overlay> {
   /// Origins of which tasks were added or changed.
   std::set<OriginName> touched() const;
 
+  /// Tasks that came to their end by this event, by id.
+  std::vector<const TaskRecord*> just_ended() const;
+
   const TaskHealth* health(const std::string& id) const;
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
   void made(std::string id) { outcome_.made = std::move(id); }

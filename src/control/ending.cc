@@ -41,6 +41,7 @@ void requeue(Draft& draft, TaskRecord& record) {
   record.gpus.clear();
   record.cpus.clear();
   record.nics.clear();
+  record.ports.clear();
   record.gang_port = 0;
   record.started_at.reset();
   draft.act(action::Clean{record.task.id});
@@ -58,6 +59,8 @@ std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload
   if (record.timed_out)
     return {TaskState::kFailed,
             fmt::format("stopped because its time of {} was up", format_duration(*record.task.timeout))};
+  if (!record.unhealthy.empty()) return {TaskState::kFailed, "killed because " + record.unhealthy};
+  if (!record.stop_reason.empty()) return {TaskState::kKilled, record.stop_reason};
   if (ending.exit_status == 0) return {TaskState::kFinished, ""};
   if (record.stop_requested) return {TaskState::kKilled, "stopped on request"};
   if (!record.gang_reason.empty() && ending.stopped)
@@ -119,7 +122,8 @@ void never_started(Draft& draft, const std::string& id) {
 void stop(Draft& draft, const std::string& id, bool force) {
   auto& record = draft.change(id);
   if (record.state == TaskState::kQueued)
-    return end(draft, id, TaskState::kKilled, "stopped while it waited", draft.now());
+    return end(draft, id, TaskState::kKilled,
+               record.stop_reason.empty() ? "stopped while it waited" : record.stop_reason, draft.now());
   record.preempted = false;
   record.state = TaskState::kStopping;
   draft.act(action::Stop{id, force});

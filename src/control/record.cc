@@ -48,18 +48,18 @@ std::vector<placement::Grant> decode_gpus(Decoder& decoder, const json& value) {
   return grants;
 }
 
-std::vector<int> decode_cpus(Decoder& decoder, const json& value) {
-  std::vector<int> cpus;
-  const auto field = value.find("cpus");
-  if (field == value.end()) return cpus;
-  for (const auto& cpu : *field) {
-    if (!cpu.is_number_integer()) {
-      decoder.mistake("cpus", "a CPU is a number");
-      return cpus;
+std::vector<int> decode_numbers(Decoder& decoder, const json& value, const char* name) {
+  std::vector<int> numbers;
+  const auto field = value.find(name);
+  if (field == value.end()) return numbers;
+  for (const auto& number : *field) {
+    if (!number.is_number_integer()) {
+      decoder.mistake(name, "a list of numbers is expected");
+      return numbers;
     }
-    cpus.push_back(cpu.get<int>());
+    numbers.push_back(number.get<int>());
   }
-  return cpus;
+  return numbers;
 }
 
 }  // namespace
@@ -95,6 +95,9 @@ json encode(const TaskRecord& record) {
                 {"preemptions", record.preemptions},
                 {"submitted_at", format_time(record.submitted_at)}};
   if (record.gang_port != 0) value["gang_port"] = record.gang_port;
+  if (!record.ports.empty()) value["ports"] = record.ports;
+  if (!record.stop_reason.empty()) value["stop_reason"] = record.stop_reason;
+  if (!record.unhealthy.empty()) value["unhealthy"] = record.unhealthy;
   if (!record.gang_reason.empty()) value["gang_reason"] = record.gang_reason;
   if (record.exit_status) value["exit_status"] = *record.exit_status;
   if (record.started_at) value["started_at"] = format_time(*record.started_at);
@@ -114,7 +117,8 @@ Result<TaskRecord> decode_record(const json& value) {
   DROVER_TRY(record.state, parse_task_state(decoder.string("state").value_or("")));
   record.sequence = static_cast<std::uint64_t>(decoder.integer("sequence", 0, 1LL << 53).value_or(0));
   record.gpus = decode_gpus(decoder, value);
-  record.cpus = decode_cpus(decoder, value);
+  record.cpus = decode_numbers(decoder, value, "cpus");
+  record.ports = decode_numbers(decoder, value, "ports");
   record.nics = decoder.string_list("nics").value_or(std::vector<std::string>{});
   record.gang_port = static_cast<int>(decoder.integer("gang_port", 0, 65535).value_or(0));
   record.reason = decoder.string("reason").value_or("");
@@ -122,6 +126,8 @@ Result<TaskRecord> decode_record(const json& value) {
   record.timed_out = decoder.boolean("timed_out").value_or(false);
   record.preempted = decoder.boolean("preempted").value_or(false);
   record.preemptions = static_cast<int>(decoder.integer("preemptions", 0, 1LL << 30).value_or(0));
+  record.stop_reason = decoder.string("stop_reason").value_or("");
+  record.unhealthy = decoder.string("unhealthy").value_or("");
   record.gang_reason = decoder.string("gang_reason").value_or("");
   if (const auto status = decoder.integer("exit_status", 0, 255))
     record.exit_status = static_cast<int>(*status);

@@ -45,6 +45,7 @@ struct TaskRecord {
   std::vector<placement::Grant> gpus;
   std::vector<int> cpus;          ///< those it is pinned to; empty: it floats
   std::vector<std::string> nics;  ///< near its GPUs, when it asked for one
+  std::vector<int> ports;         ///< on the machine, by the ports of its network
   int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
   std::optional<int> exit_status;
@@ -52,6 +53,8 @@ struct TaskRecord {
   bool timed_out = false;
   bool preempted = false;   ///< it is being ended to make room, and will wait again then
   int preemptions = 0;      ///< how often that has happened: it was started so often and put back
+  std::string stop_reason;  ///< why it was asked to end, when that was not simply a request; in words
+  std::string unhealthy;    ///< it is being ended because of its health, in words
   std::string gang_reason;  ///< it is being ended because of another member: "rank 2 exited with status 3"
   TimePoint submitted_at{};
   std::optional<TimePoint> started_at;

@@ -26,12 +26,13 @@ struct ServiceFailure {
 
 struct ServiceRecord {
   workload::Service target;  ///< as people want it
+  bool removed = false;      ///< people want it no more: it goes when its instances have ended
   /// As it is kept running now: deployments bring it to the target, step by step. Without id before its first
   /// deployment has come to it.
   workload::Service applied;
   std::vector<workload::Service> versions;  ///< earlier targets, the newest first; at most kMostVersions
   std::chrono::milliseconds backoff{0};     ///< the last delay; 0 when the last attempt went well
-  TimePoint not_before{};                   ///< of the next start
+  TimePoint not_before{};                   ///< of the next start; the epoch: nothing is waited for
   std::optional<ServiceFailure> last_failure;
 
   bool operator==(const ServiceRecord&) const = default;

@@ -16,8 +16,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(TaskState, {{TaskState::kQueued, "queued"},
                                          {TaskState::kKilled, "killed"},
                                          {TaskState::kLost, "lost"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceFailure, task_id, state, message, at, version)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceRecord, target, applied, versions, backoff, not_before,
-                                                last_failure)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceRecord, target, removed, applied, versions, backoff,
+                                                not_before, last_failure)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GroupRecord, dependencies, version, owner)
 NLOHMANN_JSON_SERIALIZE_ENUM(DeploymentActionKind, {{DeploymentActionKind::kStart, "start"},
                                                     {DeploymentActionKind::kScale, "scale"},

@@ -48,14 +48,18 @@ Status check_unity(const std::vector<workload::Task>& tasks) {
 
 Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const placement::Job& job) {
   DROVER_CHECK_OK(check_unity(tasks));
-  DROVER_CHECK_OK(check_priority(draft.rules(), tasks.front()));
-  DROVER_CHECK_OK(check_queue(draft.rules(), tasks.front()));
+  DROVER_CHECK_OK(check_rights(draft, tasks.front()));
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
   return placement::possible(draft.cluster(), draft.rules(), job);
 }
 
 }  // namespace
+
+Status check_rights(const Draft& draft, const workload::Task& task) {
+  DROVER_CHECK_OK(check_priority(draft.rules(), task));
+  return check_queue(draft.rules(), task);
+}
 
 Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
   std::vector<TaskRecord> records;

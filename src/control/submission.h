@@ -8,6 +8,9 @@
 
 namespace drover::control {
 
+/// Whether the owner of a task may ask for its priority and queue.
+Status check_rights(const Draft& draft, const workload::Task& task);
+
 /// Adds one task, or the members of a gang by rank, to the queue. Refuses what is wrong, what its owner may
 /// not ask for, and what can never run; the path of the error starts with "/members/<rank>" where it is about
 /// one member of several.

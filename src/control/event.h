@@ -1,0 +1,100 @@
+#pragma once
+
+// What happens to the state machine: wishes of people, news of containers and of the machine, and time.
+// Values.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/health.h"
+#include "control/service_record.h"
+#include "placement/node.h"
+#include "placement/queues.h"
+#include "workload/ending.h"
+#include "workload/service.h"
+
+namespace drover::control {
+
+namespace event {
+struct Submitted {
+  std::vector<workload::Task> tasks;  ///< one, or a gang by rank; complete: id, user, owner and gang are set
+};
+struct StopRequested {
+  std::string id;  ///< of a task or of a gang
+  bool force = false;
+};
+struct Started {
+  std::string id;
+  TimePoint at{};
+};
+struct Ended {
+  std::string id;
+  workload::Ending ending;
+};
+struct LaunchFailed {
+  std::string id;
+  Error error;
+};
+/// After a restart: the engine found that the task had never been started.
+struct NeverStarted {
+  std::string id;
+};
+/// After a restart: the task is alive (or its end is about to be told).
+struct StillAlive {
+  std::string id;
+};
+struct RemoveRequested {
+  std::string id;
+};
+struct NodeChanged {
+  placement::Node node;
+};
+/// New rules in place of the old ones. Refused when they are wrong, or lack a queue that has work.
+struct RulesChanged {
+  placement::Rules rules;
+};
+struct Tick {};
+
+/// New definitions of services, all or nothing. They become one deployment, whose id is what is made.
+struct ServicesChanged {
+  std::vector<workload::Service> put;                        ///< complete but for version and the two times
+  std::vector<std::string> removed;                          ///< ids of services that there are
+  std::map<std::string, std::optional<GroupRecord>> groups;  ///< without version; none: it is forgotten
+  bool restart = false;  ///< of what is put, every instance makes way for a new one whatever has changed
+  bool force = false;    ///< deployments under way that touch one of the services are given up
+  uid_t owner = 0;       ///< who changes them
+};
+/// Ends instances of services. They are replaced; with `scale` the services shrink by them, as one
+/// deployment, whose id is what is made.
+struct InstancesKilled {
+  std::vector<std::string> ids;  ///< of tasks
+  bool scale = false;
+  bool force = false;
+  uid_t owner = 0;
+};
+/// Gives a deployment up. With `revert` its services become what they were before, as another deployment,
+/// whose id is what is made.
+struct DeploymentCancelled {
+  std::string id;
+  bool revert = true;
+  uid_t owner = 0;
+};
+/// A service that waits after failures may start again at once.
+struct DelayReset {
+  std::string service;
+};
+struct Checked {
+  CheckResult result;
+};
+}  // namespace event
+
+using Event =
+    std::variant<event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed,
+                 event::NeverStarted, event::StillAlive, event::RemoveRequested, event::NodeChanged,
+                 event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
+                 event::DeploymentCancelled, event::DelayReset, event::Checked>;
+
+}  // namespace drover::control
