@@ -15,6 +15,8 @@ find_package(LibArchive REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 set(Protobuf_USE_STATIC_LIBS ON)
 find_package(Protobuf 3.21 REQUIRED)
+# Its headers alone: the library is loaded by the process that fetches files, and by no other.
+find_package(CURL 7.85 REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # The program starts once for every task, as its shim. As shared libraries these bring in two dozen more (libarchive
@@ -24,11 +26,14 @@ foreach(name ${drover_static_names})
   find_library(DROVER_STATIC_${name} ${name})
 endforeach()
 if(DROVER_STATIC_libarchive.a)
-  # Of libarchive only tar with gzip and zstd is used, so of its own dependencies only these are needed.
+  # Of libarchive only tar and zip and their compressions are used, so of its own dependencies only these are needed.
   find_library(DROVER_ZLIB NAMES libz.a z REQUIRED)
   find_library(DROVER_ZSTD NAMES libzstd.a zstd REQUIRED)
+  find_library(DROVER_BZ2 NAMES libbz2.a bz2 REQUIRED)
+  find_library(DROVER_LZMA NAMES liblzma.a lzma REQUIRED)
+  find_library(DROVER_NETTLE NAMES libnettle.a nettle REQUIRED)
   set_target_properties(LibArchive::LibArchive PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libarchive.a}
-    INTERFACE_LINK_LIBRARIES "${DROVER_ZLIB};${DROVER_ZSTD}")
+    INTERFACE_LINK_LIBRARIES "${DROVER_ZLIB};${DROVER_ZSTD};${DROVER_BZ2};${DROVER_LZMA};${DROVER_NETTLE}")
 endif()
 if(DROVER_STATIC_libcrypto.a)
   set_target_properties(OpenSSL::Crypto PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libcrypto.a}

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "cli/cli.h"
+#include "container/fetch/fetcher.h"
 #include "container/shim.h"
 #include "doctor.h"
 #include "serve.h"
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   // A shim is started for every task: it goes its own short way.
   if (argc == 3 && std::string_view(argv[1]) == "shim")
     return container::run_shim(argv[2], container::kShimWordDescriptor);
+  if (argc == 2 && std::string_view(argv[1]) == "fetcher") return container::run_fetcher();
   cli::Hooks hooks;
   hooks.version = DROVER_VERSION;
   hooks.serve = serve;

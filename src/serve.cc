@@ -85,6 +85,7 @@ class Service {
   }
 
   ~Service() {
+    if (engine_) engine_->abandon_launches();
     pool_.stop();
     pool_.join();
   }

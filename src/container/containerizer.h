@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -60,9 +61,12 @@ struct Launch {
   std::vector<int> cpus;                     ///< to be pinned to, ascending; empty: it floats
   std::vector<std::string> nics;             ///< near its GPUs
   std::optional<GangPlace> gang;
+  std::vector<int> host_ports;  ///< numbers on the machine, in the order of the task's network.ports
   DriverSupply driver;
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
+  /// Ends preparations that may take long (fetching files): launch() fails then.
+  std::stop_token stop;
 };
 
 using workload::Ending;

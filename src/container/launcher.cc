@@ -92,6 +92,7 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(make_sandbox(folder, user));
+  DROVER_CHECK_OK(fetch(folder, launch, user));
   for (const char* name : {kUpper, kWork, kRoot})
     DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
   DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
@@ -109,6 +110,18 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
   order.root = {image ? image->layers : std::vector<std::string>{}, launch.task.read_only, options_.hidden};
   order.logs = options_.logs;
   return replace_file(folder, kOrderFile, encode(order));
+}
+
+/// Once in a task's life: a later attempt goes on with the sandbox as it is. As on the host, the user's
+/// groups count, which a container with an image does not have.
+Status Launcher::fetch(const Directory& folder, const Launch& launch, const User& user) const {
+  const auto& files = launch.task.fetch;
+  if (files.empty() || folder.exists(kFetchedFile)) return {};
+  DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
+  const auto& owner = launch.task.user.uid == user.uid ? launch.task.user : user;
+  DROVER_CHECK_OK(fetch_all({options_.executable, options_.fetch_caches, options_.fetching}, files, sandbox,
+                            owner, launch.progress, launch.stop));
+  return replace_file(folder, kFetchedFile, "");
 }
 
 Status Launcher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,

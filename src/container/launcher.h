@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "container/cgroup.h"
 #include "container/containerizer.h"
+#include "container/fetch/fetch.h"
 #include "container/order.h"
 #include "container/shim_process.h"
 #include "image/image.h"
@@ -20,13 +21,15 @@
 namespace drover::container {
 
 struct LauncherOptions {
-  std::string executable;  ///< the drover program, for `drover shim`
+  std::string executable;  ///< the drover program, for `drover shim` and `drover fetcher`
   /// Makes an image ready, reading with the rights of `reader` (image::Store::prepare).
   std::function<Result<image::Image>(const std::string& reference, const User& reader,
                                      const std::function<void(const std::string&)>& progress)>
       prepare_image;
   std::vector<std::string> hidden;  ///< folders and files that image-less tasks must not see
   LogLimits logs;
+  std::string fetch_caches;  ///< where users' caches of fetched files are; "": none
+  FetchLimits fetching;
   std::string cgroup_parent = "/drover";
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start a container
 };
@@ -54,6 +57,7 @@ class Launcher {
   Cgroup cgroup(const std::string& task_id) const;
 
  private:
+  Status fetch(const Directory& folder, const Launch& launch, const User& user) const;
   Status write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
                       const User& user) const;
 

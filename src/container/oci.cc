@@ -36,6 +36,7 @@ std::string real_path(const std::string& path) {
 
 Result<OciOptions> with_real_paths(OciOptions options) {
   options.state = real_path(options.state);
+  options.launching.fetch_caches = options.state + "/fetched";
   for (const std::string_view replaced : {"/dev/", "/proc/", "/sys/"})
     if (options.state.starts_with(replaced))
       return fail(ErrorKind::kInvalid,

@@ -153,15 +153,25 @@ void LocalEngine::perform(const control::action::Launch& action) {
   for (const auto& uuid : control::uuids_of(record))
     for (const auto& device : state_.machine().inventory.devices)
       if (device.uuid == uuid) devices.push_back(device);
+  const std::stop_source source;
+  launching_.insert_or_assign(action.id, source);
   in_order(
-      action.id, [this, record, devices] { return launch(record, devices); },
-      [this, id = action.id](Status launched) {
+      action.id, [this, record, devices, source] { return launch(record, devices, source.get_token()); },
+      [this, id = action.id, source](Status launched) {
+        if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
+          launching_.erase(own);
         if (!launched) happened(control::event::LaunchFailed{id, launched.error()});
       });
 }
 
-Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices) {
+void LocalEngine::abandon_launches() {
+  for (auto& [id, source] : launching_) source.request_stop();
+}
+
+Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices,
+                           const std::stop_token& stop) {
   auto launch = launch_of(record, view_.name);
+  launch.stop = stop;
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };
@@ -176,6 +186,8 @@ Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<
 
 void LocalEngine::perform(const control::action::Stop& action) {
   if (!containerizer_) return;
+  if (const auto launching = launching_.find(action.id); launching != launching_.end())
+    launching->second.request_stop();
   in_order(
       action.id, [this, action] { return containerizer_->stop(action.id, action.force); },
       [this, id = action.id](Status stopped) {

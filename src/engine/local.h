@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ class LocalEngine final : public Daemon {
   /// earlier life again, then launches what waits. `runtime` is shown to people: "runc 1.1.5".
   void start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   void tick();
+  /// Ends preparations that may take long, so that the pool can be joined: before the daemon goes. The tasks
+  /// are launched again at the next start.
+  void abandon_launches();
   /// The machine was looked at again. Its name is as before.
   void set_machine(placement::Node machine);
 
@@ -104,7 +108,8 @@ class LocalEngine final : public Daemon {
   /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
   /// answer.
   void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then);
-  Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices);
+  Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices,
+                const std::stop_token& stop);
 
   /// The task of a request, with user and owner.
   Result<workload::Task> complete(const Caller& caller, workload::TaskRequest request) const;
@@ -136,6 +141,7 @@ class LocalEngine final : public Daemon {
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   std::map<std::string, std::deque<Work>> chains_;
+  std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
   Feed feed_;
   Listeners<control::Notice> notices_;
 };

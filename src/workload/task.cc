@@ -7,6 +7,7 @@
 
 #include "base/decode.h"
 #include "base/units.h"
+#include "workload/attachment_fields.h"
 #include "workload/resource_fields.h"
 #include "workload/stored.h"
 
@@ -121,6 +122,7 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   auto& task = request.task;
   decode_common(decoder, task);
   decode_resources(decoder, task.resources);
+  decode_attachments(decoder, task);
   request.user = decoder.string("user");
   if (request.user &&
       (request.user->empty() || request.user->size() > kMaxUser || !is_printable(*request.user)))

@@ -86,7 +86,8 @@ struct Task {
 };
 
 /// Reads a request for one task: name, command, image, env, working_directory, read_only, queue, namespace,
-/// priority, timeout, grace, labels, what it needs (resource_fields.h), and `user` (a name, returned apart
+/// priority, timeout, grace, labels, what it needs (resource_fields.h), what is brought to it
+/// (attachment_fields.h), and `user` (a name, returned apart
 /// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner
 /// are left empty.
 struct TaskRequest {

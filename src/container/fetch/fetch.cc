@@ -1,0 +1,177 @@
+#include "container/fetch/fetch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/fd.h"
+#include "base/process.h"
+#include "container/fetch/source.h"
+
+namespace drover::container {
+namespace {
+
+constexpr std::size_t kMaxLine = 64 << 10;
+
+/// A descriptor out of the way of those that the fetcher finds its own on.
+UniqueFd moved_up(int fd) {
+  return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, kFetcherCache + 1));
+}
+
+Result<UniqueFd> in_memory(const std::string& content) {
+  UniqueFd file(::memfd_create("order", MFD_CLOEXEC));
+  if (!file.valid()) return fail_errno("Failed to create a file in memory", errno);
+  DROVER_CHECK_OK(write_all(file.get(), content, "the fetcher's order"));
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+/// What a client of http looks for: proxies, and who is trusted.
+std::vector<std::string> environment() {
+  std::vector<std::string> assignments;
+  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
+  for (const char* name : {"http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY",
+                           "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE"})
+    if (const char* value = ::getenv(name); value != nullptr)
+      assignments.push_back(fmt::format("{}={}", name, value));
+  return assignments;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (auto& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// The folder of a user below `caches`; only the user enters it, and only by a descriptor of root's.
+Result<UniqueFd> open_cache(const std::string& caches, const User& user) {
+  DROVER_TRY(const auto all, Directory::create(caches, 0700));
+  DROVER_TRY(const auto own, all.make_subdirectory(std::to_string(user.uid), 0700));
+  if (::fchown(own.fd(), user.uid, user.gid) != 0)
+    return fail_errno(fmt::format("Failed to give '{}' to its user", own.path()), errno);
+  return moved_up(own.fd());
+}
+
+struct Spawned {
+  pid_t pid = 0;
+  UniqueFd process;  ///< pidfd
+  UniqueFd words;
+};
+
+Result<Spawned> spawn(const std::string& executable, const std::string& order, int sandbox, int cache) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
+  Spawned child;
+  child.words.reset(ends[0]);
+  const UniqueFd low(ends[1]);
+  const auto far_end = moved_up(low.get());
+  DROVER_TRY(const auto input_low, in_memory(order));
+  const auto input = moved_up(input_low.get());
+  const auto folder = moved_up(sandbox);
+
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, input.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, far_end.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_RDWR, 0);
+  ::posix_spawn_file_actions_adddup2(&files, folder.get(), kFetcherSandbox);
+  if (cache >= 0) ::posix_spawn_file_actions_adddup2(&files, cache, kFetcherCache);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, cache >= 0 ? kFetcherCache + 1 : kFetcherCache);
+  posix_spawnattr_t attributes;
+  sigset_t none;
+  sigset_t all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words = {"drover", "fetcher"};
+  auto assignments = environment();
+  const int error = ::posix_spawn(&child.pid, executable.c_str(), &files, &attributes, pointers(words).data(),
+                                  pointers(assignments).data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return fail_errno(fmt::format("Failed to start '{} fetcher'", executable), error);
+  child.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
+  return child;
+}
+
+/// What a line means: nothing but progress leaves `last` as it is.
+void hear(std::string_view line, const std::function<void(const std::string&)>& progress,
+          std::optional<Status>& last) {
+  const auto value = nlohmann::json::parse(line, nullptr, false);
+  if (!value.is_object()) return;
+  const auto text = [&](const char* name) {
+    const auto found = value.find(name);
+    return found != value.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  if (value.contains("progress") && progress) progress(text("progress"));
+  if (value.contains("done")) last = Status();
+  if (value.contains("message"))
+    last = fail(error_kind_from_name(text("kind")), text("message"), text("hint"));
+}
+
+std::optional<Status> listen(int words, const std::function<void(const std::string&)>& progress) {
+  std::optional<Status> last;
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (true) {
+    const auto count = ::read(words, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0 || text.size() > kMaxLine) return last;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      hear(std::string_view(text).substr(0, end), progress, last);
+      text.erase(0, end + 1);
+    }
+  }
+}
+
+}  // namespace
+
+Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& files, const Directory& sandbox,
+                 const User& user, const std::function<void(const std::string&)>& progress,
+                 const std::stop_token& stop) {
+  if (files.empty()) return {};
+  bool wants_cache = false;
+  for (const auto& file : files) {
+    DROVER_CHECK_OK(source_of(file).map([](auto&&) {}));  // before the first one is brought
+    wants_cache = wants_cache || file.cache;
+  }
+  UniqueFd cache;
+  if (wants_cache && !plan.caches.empty()) {
+    DROVER_TRY(cache, open_cache(plan.caches, user));
+  }
+  const FetchOrder order{files, user, ::getpid(), plan.limits};
+  DROVER_TRY(const auto child, spawn(plan.executable, encode(order), sandbox.fd(), cache.get()));
+  std::optional<Status> last;
+  {
+    const std::stop_callback end_it(
+        stop, [&] { ::syscall(SYS_pidfd_send_signal, child.process.get(), SIGKILL, nullptr, 0); });
+    last = listen(child.words.get(), progress);
+    // It has said its last word, or cannot be understood any more.
+    ::syscall(SYS_pidfd_send_signal, child.process.get(), SIGKILL, nullptr, 0);
+  }
+  while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  if (last && *last) return {};
+  if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped while its files were fetched");
+  if (last) return *last;
+  return fail(ErrorKind::kInternal, "The fetcher died before it had brought the task's files");
+}
+
+}  // namespace drover::container
