@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "control/ending.h"
+#include "control/frameworks.h"
 #include "control/instances.h"
 #include "control/planning.h"
 #include "control/services.h"
@@ -124,6 +125,7 @@ Status handle(Draft& draft, const event::Tick&) {
   for (const auto& [id, record] : draft.base().tasks)
     if (is_final(record.state) && record.finished_at && *record.finished_at + kKeepEnded < draft.now())
       draft.remove(id);
+  expire_frameworks(draft);
   return {};
 }
 
@@ -148,6 +150,26 @@ Status handle(Draft& draft, const event::Checked& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::FrameworkSubscribed& event) {
+  return subscribe_framework(draft, event.id, event.record);
+}
+
+Status handle(Draft& draft, const event::FrameworkDisconnected& event) {
+  return disconnect_framework(draft, event.id, event.patience);
+}
+
+Status handle(Draft& draft, const event::FrameworkTornDown& event) {
+  return remove_framework(draft, event.id);
+}
+
+Status handle(Draft& draft, const event::FrameworkLaunched& event) {
+  return launch_for_framework(draft, event.launches);
+}
+
+Status handle(Draft& draft, const event::UpdateAcknowledged& event) {
+  return acknowledge_update(draft, event.framework, event.task_id, event.uuid);
+}
+
 }  // namespace
 
 Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
@@ -155,6 +177,7 @@ Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
   DROVER_CHECK_OK(std::visit([&](const auto& specific) { return handle(draft, specific); }, event));
   advance_services(draft, std::holds_alternative<event::Tick>(event));
   if (draft.plan_is_due()) carry_out(draft, plan_of(draft));
+  tell_frameworks(draft);
   return std::move(draft).finish();
 }
 
@@ -171,6 +194,8 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
 
 std::optional<TimePoint> next_deadline(const State& state) {
   auto next = next_attempt(state);
+  if (const auto deadline = next_framework_deadline(state); deadline && (!next || *deadline < *next))
+    next = deadline;
   for (const auto& id : state.active)
     if (const auto deadline = deadline_of(state.tasks.at(id)); deadline && (!next || *deadline < *next))
       next = deadline;

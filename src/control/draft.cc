@@ -54,6 +54,13 @@ std::vector<const TaskRecord*> Draft::tasks_of(const OriginName& origin) const {
   return records;
 }
 
+std::vector<const TaskRecord*> Draft::changed() const {
+  std::vector<const TaskRecord*> records;
+  for (const auto& [id, record] : changed_)
+    if (!removed_.contains(id)) records.push_back(&record);
+  return records;
+}
+
 std::set<OriginName> Draft::touched() const {
   std::set<OriginName> origins;
   for (const auto& [id, record] : changed_) origins.insert(origin_of(record.task));

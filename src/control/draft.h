@@ -35,6 +35,8 @@ class Draft : public Tables<Overlay> {
 
   /// The tasks of an origin, in the order of their acceptance.
   std::vector<const TaskRecord*> tasks_of(const OriginName& origin) const;
+  /// Tasks that were added or changed, and not removed.
+  std::vector<const TaskRecord*> changed() const;
   /// Origins of which tasks were added or changed.
   std::set<OriginName> touched() const;
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "control/framework_record.h"
 #include "control/health.h"
 #include "control/service_record.h"
 #include "placement/node.h"
@@ -89,12 +90,37 @@ struct DelayReset {
 struct Checked {
   CheckResult result;
 };
+/// A framework came, or came back; what it made is its id.
+struct FrameworkSubscribed {
+  std::string id;
+  FrameworkRecord record;
+};
+struct FrameworkDisconnected {
+  std::string id;
+  /// It may be away so long, or its failover timeout if that is longer.
+  std::chrono::milliseconds patience{0};
+};
+/// All its tasks end.
+struct FrameworkTornDown {
+  std::string id;
+};
+/// One task, or the members of a group.
+struct FrameworkLaunched {
+  std::vector<FrameworkLaunch> launches;
+};
+struct UpdateAcknowledged {
+  std::string framework;
+  std::string task_id;
+  std::string uuid;
+};
 }  // namespace event
 
 using Event =
     std::variant<event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed,
                  event::NeverStarted, event::StillAlive, event::RemoveRequested, event::NodeChanged,
                  event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
-                 event::DeploymentCancelled, event::DelayReset, event::Checked>;
+                 event::DeploymentCancelled, event::DelayReset, event::Checked, event::FrameworkSubscribed,
+                 event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
+                 event::UpdateAcknowledged>;
 
 }  // namespace drover::control

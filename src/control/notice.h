@@ -55,10 +55,19 @@ struct DeploymentEnded {
   Deployment deployment;
   bool success = false;  ///< else it was given up
 };
+/// There is something to tell a framework of a task: the first of its updates is another one.
+struct StatusUpdated {
+  std::string framework;
+  std::string task_id;  ///< the framework's own
+};
+struct FrameworkRemoved {
+  std::string framework;
+};
 }  // namespace notice
 
 using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
                             notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
-                            notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded>;
+                            notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded,
+                            notice::StatusUpdated, notice::FrameworkRemoved>;
 
 }  // namespace drover::control

@@ -2,6 +2,7 @@
 
 // The stored JSON of the state's tables. For `.cc` files.
 
+#include "control/framework_record.h"
 #include "control/service_record.h"
 #include "workload/stored.h"
 
@@ -25,5 +26,12 @@ NLOHMANN_JSON_SERIALIZE_ENUM(DeploymentActionKind, {{DeploymentActionKind::kStar
                                                     {DeploymentActionKind::kStop, "stop"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DeploymentAction, kind, service)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Deployment, id, version, steps, step, begun, before, owner)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkRecord, name, user, owner, owner_name, info,
+                                                failover_timeout, knows_gpus, knows_partitions, knows_killing,
+                                                registered_at, reregistered_at, disconnected_at, remove_at,
+                                                removed_at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkTask, framework, task_id, id, name, executor_id,
+                                                told, updates, update_count)
 
 }  // namespace drover::control

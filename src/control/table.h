@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "control/framework_record.h"
 #include "control/service_record.h"
 
 namespace drover::control {
@@ -68,6 +69,8 @@ struct Tables {
   Kind<ServiceRecord> services;  ///< by absolute path
   Kind<GroupRecord> groups;      ///< by absolute path; only those that were defined as such
   Kind<Deployment> deployments;  ///< that are under way
+  Kind<FrameworkRecord> frameworks;
+  Kind<FrameworkTask> framework_tasks;  ///< by framework_task_key()
 };
 
 /// Calls visit("/service", services of each given one …), and so on for every table. The first argument
@@ -77,6 +80,8 @@ void each_table(Visit visit, T&&... tables) {
   visit("/service", tables.services...);
   visit("/group", tables.groups...);
   visit("/deployment", tables.deployments...);
+  visit("/framework", tables.frameworks...);
+  visit("/framework_task", tables.framework_tasks...);
 }
 
 }  // namespace drover::control

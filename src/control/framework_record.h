@@ -1,0 +1,73 @@
+#pragma once
+
+// Frameworks of the Mesos API and their tasks, as the state keeps them. Values.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "workload/task.h"
+
+namespace drover::control {
+
+struct FrameworkRecord {
+  std::string name;
+  std::string user;  ///< whom its tasks run as, where they do not say
+  uid_t owner = 0;   ///< who subscribed
+  std::string owner_name;
+  std::string info;                              ///< its FrameworkInfo, in JSON
+  std::chrono::milliseconds failover_timeout{};  ///< how long it may be away
+  bool knows_gpus = false;                       ///< GPU_RESOURCES
+  bool knows_partitions = false;                 ///< PARTITION_AWARE
+  bool knows_killing = false;                    ///< TASK_KILLING_STATE
+  TimePoint registered_at{};
+  TimePoint reregistered_at{};
+  std::optional<TimePoint> disconnected_at;  ///< none: it is there
+  std::optional<TimePoint> remove_at;        ///< when it is removed unless it comes back
+  /// Its tasks were stopped; the row stays for a while, so that its id is not used again.
+  std::optional<TimePoint> removed_at;
+
+  bool operator==(const FrameworkRecord&) const = default;
+};
+
+/// What a framework is to be told of a task, until it has acknowledged it.
+struct StatusUpdate {
+  std::string uuid;
+  std::string state;    ///< "TASK_RUNNING"
+  std::string message;  ///< may be empty
+  std::string reason;   ///< "REASON_CONTAINER_LIMITATION_MEMORY", or ""
+  TimePoint at{};
+
+  bool operator==(const StatusUpdate&) const = default;
+};
+
+/// Kept from the launch until the last update was acknowledged.
+struct FrameworkTask {
+  std::string framework;
+  std::string task_id;  ///< the framework's own
+  std::string id;       ///< Drover's
+  std::string name;
+  std::string executor_id;
+  std::string told;                   ///< state of the last update that was made; "" before the first
+  std::vector<StatusUpdate> updates;  ///< not acknowledged, oldest first
+  int update_count = 0;               ///< ever made
+
+  bool operator==(const FrameworkTask&) const = default;
+};
+
+/// One task of a launch, or one member of a task group.
+struct FrameworkLaunch {
+  std::string executor_id;
+  workload::Task task;  ///< its origin names the framework and the framework's own id; the id is made here
+};
+
+/// Key of a FrameworkTask's row.
+inline std::string framework_task_key(const std::string& framework, const std::string& task_id) {
+  return framework + "/" + task_id;
+}
+
+}  // namespace drover::control

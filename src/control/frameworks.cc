@@ -1,0 +1,239 @@
+#include "control/frameworks.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/ids.h"
+#include "control/controller.h"
+#include "control/ending.h"
+#include "control/submission.h"
+
+namespace drover::control {
+namespace {
+
+using workload::OriginKind;
+
+/// Null when there is none, or it was removed.
+const FrameworkRecord* living(const Draft& draft, const std::string& id) {
+  const auto* record = draft.frameworks.find(id);
+  return record != nullptr && !record->removed_at ? record : nullptr;
+}
+
+Failure no_such_framework(const std::string& id) {
+  return fail(ErrorKind::kNotFound, fmt::format("There is no framework '{}'", id));
+}
+
+bool is_terminal(std::string_view mesos) {
+  return mesos == "TASK_FINISHED" || mesos == "TASK_FAILED" || mesos == "TASK_KILLED" ||
+         mesos == "TASK_LOST" || mesos == "TASK_GONE";
+}
+
+/// How the task's end reads to those who know Mesos.
+std::string message_of(const TaskRecord& record) {
+  if (!is_final(record.state)) return "";
+  if (record.exit_status && record.reason.starts_with("exited with status"))
+    return fmt::format("Command exited with status {}", *record.exit_status);
+  if (record.state == TaskState::kFinished) return "Command exited with status 0";
+  if (record.reason.empty()) return "";
+  return "Command " + record.reason;
+}
+
+std::string reason_of(const TaskRecord& record) {
+  if (record.state == TaskState::kLost) return "REASON_EXECUTOR_TERMINATED";
+  if (record.state != TaskState::kFailed) return "";
+  if (record.timed_out) return "REASON_MAX_COMPLETION_TIME_REACHED";
+  if (record.reason.starts_with("killed because it used more")) return "REASON_CONTAINER_LIMITATION_MEMORY";
+  if (!record.started_at) return "REASON_CONTAINER_LAUNCH_FAILED";
+  return "REASON_COMMAND_EXECUTOR_FAILED";
+}
+
+void add_update(Draft& draft, FrameworkTask& task, StatusUpdate update) {
+  const auto number = static_cast<std::uint64_t>(++task.update_count);
+  std::uint64_t name = 0;
+  for (const char c : task.id) name = mix(name, static_cast<unsigned char>(c));
+  update.uuid =
+      uuid_of(mix(name, number), mix(static_cast<std::uint64_t>(update.at.time_since_epoch().count()), name));
+  task.told = update.state;
+  task.updates.push_back(std::move(update));
+  draft.tell(notice::StatusUpdated{task.framework, task.task_id});
+}
+
+void tell_of(Draft& draft, const TaskRecord& record) {
+  const auto& origin = record.task.origin;
+  const auto* framework = living(draft, origin.name);
+  const auto key = framework_task_key(origin.name, origin.task_id);
+  const auto* row = draft.framework_tasks.find(key);
+  if (framework == nullptr || row == nullptr || row->id != record.task.id) return;
+  const auto state = mesos_state(record, *framework);
+  if (state == row->told || state == "TASK_STAGING") return;
+  auto& task = draft.framework_tasks.change(key);
+  const auto at = [&](std::optional<TimePoint> known) { return known.value_or(draft.now()); };
+  // One that ended before its start was told has run all the same.
+  const bool ran = record.started_at || record.exit_status;
+  if (ran && task.told.empty()) add_update(draft, task, {"", "TASK_STARTING", "", "", at(record.started_at)});
+  if (ran && task.told == "TASK_STARTING" && is_terminal(state))
+    add_update(draft, task, {"", "TASK_RUNNING", "", "", at(record.started_at)});
+  add_update(draft, task, {"", state, message_of(record), reason_of(record), draft.now()});
+}
+
+/// The ids of the tasks of a framework that have not ended.
+std::vector<std::string> alive_of(const Draft& draft, const std::string& framework) {
+  std::vector<std::string> ids;
+  for (const auto* record : draft.tasks_of({OriginKind::kFramework, framework}))
+    if (!is_final(record->state)) ids.push_back(record->task.id);
+  return ids;
+}
+
+}  // namespace
+
+std::string mesos_state(const TaskRecord& record, const FrameworkRecord& framework) {
+  switch (record.state) {
+    case TaskState::kQueued:
+      return "TASK_STAGING";
+    case TaskState::kStarting:
+      return "TASK_STARTING";
+    case TaskState::kRunning:
+      return "TASK_RUNNING";
+    case TaskState::kStopping:
+      if (framework.knows_killing && record.stop_requested) return "TASK_KILLING";
+      return record.started_at ? "TASK_RUNNING" : "TASK_STARTING";
+    case TaskState::kFinished:
+      return "TASK_FINISHED";
+    case TaskState::kFailed:
+      return "TASK_FAILED";
+    case TaskState::kKilled:
+      return "TASK_KILLED";
+    case TaskState::kLost:
+      return framework.knows_partitions ? "TASK_GONE" : "TASK_LOST";
+  }
+  return "TASK_LOST";
+}
+
+Status subscribe_framework(Draft& draft, const std::string& id, FrameworkRecord record) {
+  record.registered_at = record.reregistered_at = draft.now();
+  if (const auto* known = draft.frameworks.find(id)) {
+    if (known->removed_at) return fail(ErrorKind::kConflict, "Framework has been removed");
+    record.registered_at = known->registered_at;
+    record.owner = known->owner;
+    record.owner_name = known->owner_name;
+  }
+  draft.frameworks.put(id, std::move(record));
+  draft.made(id);
+  return {};
+}
+
+Status disconnect_framework(Draft& draft, const std::string& id, std::chrono::milliseconds patience) {
+  const auto* known = living(draft, id);
+  if (known == nullptr) return no_such_framework(id);
+  const auto wait = std::max(known->failover_timeout, patience);
+  if (wait.count() == 0) return remove_framework(draft, id);
+  auto& record = draft.frameworks.change(id);
+  if (!record.disconnected_at) record.disconnected_at = draft.now();
+  record.remove_at = draft.now() + wait;
+  return {};
+}
+
+Status remove_framework(Draft& draft, const std::string& id) {
+  if (living(draft, id) == nullptr) return no_such_framework(id);
+  for (const auto& task : alive_of(draft, id)) {
+    if (is_final(draft.find(task)->state)) continue;  // with others of its gang
+    draft.change(task).stop_requested = true;
+    stop(draft, task, false);
+  }
+  std::vector<std::string> rows;
+  draft.framework_tasks.each([&](const std::string& key, const FrameworkTask& task) {
+    if (task.framework == id) rows.push_back(key);
+  });
+  for (const auto& key : rows) draft.framework_tasks.remove(key);
+  auto& record = draft.frameworks.change(id);
+  record.removed_at = draft.now();
+  if (!record.disconnected_at) record.disconnected_at = draft.now();
+  record.remove_at.reset();
+  draft.tell(notice::FrameworkRemoved{id});
+  return {};
+}
+
+Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& launches) {
+  std::vector<workload::Task> tasks;
+  for (const auto& launch : launches) {
+    const auto& origin = launch.task.origin;
+    if (living(draft, origin.name) == nullptr) return no_such_framework(origin.name);
+    const auto* row = draft.framework_tasks.find(framework_task_key(origin.name, origin.task_id));
+    const auto* before = row == nullptr ? nullptr : draft.find(row->id);
+    if (before != nullptr && !is_final(before->state))
+      return fail(ErrorKind::kConflict, "Task has duplicate ID: " + origin.task_id);
+    tasks.push_back(launch.task);
+  }
+  if (tasks.empty()) return fail(ErrorKind::kInvalid, "Task group cannot be empty");
+  const auto id = draft.unused_id();
+  const auto size = static_cast<int>(tasks.size());
+  for (int rank = 0; rank < size; ++rank) {
+    auto& task = tasks[static_cast<std::size_t>(rank)];
+    task.id = size == 1 ? id : fmt::format("{}-{}", id, rank);
+    if (size > 1) task.gang = workload::GangMembership{id, rank, size, workload::Arrangement::kPack};
+  }
+  DROVER_CHECK_OK(submit(draft, tasks));
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto& origin = tasks[i].origin;
+    const auto key = framework_task_key(origin.name, origin.task_id);
+    FrameworkTask row{
+        origin.name, origin.task_id, tasks[i].id, tasks[i].name, launches[i].executor_id, "", {}, 0};
+    // What was not acknowledged of an earlier task of that id is told first.
+    if (const auto* before = draft.framework_tasks.find(key)) row.updates = before->updates;
+    draft.framework_tasks.put(key, std::move(row));
+  }
+  draft.made(id);
+  return {};
+}
+
+Status acknowledge_update(Draft& draft, const std::string& framework, const std::string& task_id,
+                          const std::string& uuid) {
+  const auto key = framework_task_key(framework, task_id);
+  const auto* row = draft.framework_tasks.find(key);
+  if (row == nullptr || row->updates.empty() || row->updates.front().uuid != uuid) return {};
+  auto& task = draft.framework_tasks.change(key);
+  task.updates.erase(task.updates.begin());
+  if (task.updates.empty() && is_terminal(task.told))
+    draft.framework_tasks.remove(key);
+  else if (!task.updates.empty())
+    draft.tell(notice::StatusUpdated{framework, task_id});
+  return {};
+}
+
+void expire_frameworks(Draft& draft) {
+  std::vector<std::string> late;
+  std::vector<std::string> old;
+  draft.frameworks.each([&](const std::string& id, const FrameworkRecord& record) {
+    if (record.remove_at && *record.remove_at <= draft.now()) late.push_back(id);
+    if (record.removed_at && *record.removed_at + kKeepEnded < draft.now()) old.push_back(id);
+  });
+  for (const auto& id : late) (void)remove_framework(draft, id);
+  for (const auto& id : old) draft.frameworks.remove(id);
+}
+
+std::optional<TimePoint> next_framework_deadline(const State& state) {
+  std::optional<TimePoint> next;
+  for (const auto& [id, record] : state.frameworks)
+    if (record.remove_at && (!next || *record.remove_at < *next)) next = record.remove_at;
+  return next;
+}
+
+void tell_frameworks(Draft& draft) {
+  for (const auto* record : draft.changed())
+    if (record->task.origin.kind == OriginKind::kFramework) tell_of(draft, *record);
+}
+
+std::string next_framework_id(const State& state, const std::string& master) {
+  int next = 0;
+  for (const auto& [id, record] : state.frameworks) {
+    if (!id.starts_with(master + "-")) continue;
+    int number = 0;
+    const auto* const digits = id.data() + master.size() + 1;
+    if (std::from_chars(digits, id.data() + id.size(), number).ec == std::errc())
+      next = std::max(next, number + 1);
+  }
+  return fmt::format("{}-{:04}", master, next);
+}
+
+}  // namespace drover::control

@@ -1,0 +1,178 @@
+#include "control/frameworks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "control/journal.h"
+#include "control/testing/machine.h"
+
+namespace drover::control {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::exited;
+using ::testing::IsEmpty;
+using testing::kNow;
+using testing::Machine;
+using ::testing::SizeIs;
+
+using std::chrono::seconds;
+
+FrameworkRecord aurora(std::chrono::milliseconds failover_timeout = seconds(60)) {
+  FrameworkRecord record;
+  record.name = "aurora";
+  record.user = "root";
+  record.failover_timeout = failover_timeout;
+  return record;
+}
+
+FrameworkLaunch launch(const std::string& task_id, int gpus = 0) {
+  auto task = testing::task("", gpus);
+  task.origin = {workload::OriginKind::kFramework, "F-0000", task_id, ""};
+  return {task_id, task};
+}
+
+class Frameworks : public ::testing::Test {
+ protected:
+  Frameworks() { EXPECT_TRUE(machine_.on(event::FrameworkSubscribed{"F-0000", aurora()})); }
+
+  const FrameworkTask* row(const std::string& task_id) const {
+    const auto found = machine_.state.framework_tasks.find("F-0000/" + task_id);
+    return found == machine_.state.framework_tasks.end() ? nullptr : &found->second;
+  }
+  std::vector<std::string> updates(const std::string& task_id) const {
+    std::vector<std::string> states;
+    for (const auto& update : row(task_id)->updates) states.push_back(update.state);
+    return states;
+  }
+  std::string start(const std::string& task_id, int gpus = 0) {
+    EXPECT_TRUE(machine_.on(event::FrameworkLaunched{{launch(task_id, gpus)}}));
+    const auto id = row(task_id)->id;
+    EXPECT_TRUE(machine_.on(event::Started{id, kNow}));
+    return id;
+  }
+  void acknowledge(const std::string& task_id) {
+    EXPECT_TRUE(
+        machine_.on(event::UpdateAcknowledged{"F-0000", task_id, row(task_id)->updates.front().uuid}));
+  }
+
+  Machine machine_{2};
+};
+
+TEST_F(Frameworks, TellOfEachStateUntilItIsAcknowledged) {
+  const auto id = start("t", 1);
+  EXPECT_EQ(machine_.state.tasks.at(id).gpus.size(), 1u);
+  EXPECT_TRUE(machine_.on(event::Ended{id, exited(0)}));
+  EXPECT_THAT(updates("t"), ElementsAre("TASK_STARTING", "TASK_RUNNING", "TASK_FINISHED"));
+  EXPECT_EQ(row("t")->updates.back().message, "Command exited with status 0");
+  acknowledge("t");
+  EXPECT_THAT(updates("t"), ElementsAre("TASK_RUNNING", "TASK_FINISHED"));
+  EXPECT_TRUE(machine_.on(event::UpdateAcknowledged{"F-0000", "t", "another"}));
+  EXPECT_THAT(updates("t"), SizeIs(2));
+  acknowledge("t");
+  acknowledge("t");
+  EXPECT_EQ(row("t"), nullptr) << "nothing is left to tell";
+}
+
+TEST_F(Frameworks, AFailedCommandTellsItsStatus) {
+  EXPECT_TRUE(machine_.on(event::Ended{start("t"), exited(3)}));
+  EXPECT_EQ(row("t")->updates.back().state, "TASK_FAILED");
+  EXPECT_EQ(row("t")->updates.back().message, "Command exited with status 3");
+}
+
+TEST_F(Frameworks, OneThatEndsBeforeItsStartIsToldHasRun) {
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{launch("t")}}));
+  EXPECT_TRUE(machine_.on(event::Ended{row("t")->id, exited(0)}));
+  EXPECT_THAT(updates("t"), ElementsAre("TASK_STARTING", "TASK_RUNNING", "TASK_FINISHED"));
+}
+
+TEST_F(Frameworks, KilledTasksSaySo) {
+  const auto id = start("t");
+  ASSERT_TRUE(machine_.on(event::StopRequested{id, false}));
+  EXPECT_THAT(updates("t"), ElementsAre("TASK_STARTING", "TASK_RUNNING")) << "it does not know TASK_KILLING";
+  EXPECT_TRUE(machine_.on(event::Ended{id, exited(143, true)}));
+  EXPECT_EQ(updates("t").back(), "TASK_KILLED");
+
+  auto record = aurora();
+  record.knows_killing = true;
+  ASSERT_TRUE(machine_.on(event::FrameworkSubscribed{"F-0000", record}));
+  ASSERT_TRUE(machine_.on(event::StopRequested{start("u"), false}));
+  EXPECT_EQ(updates("u").back(), "TASK_KILLING");
+}
+
+TEST_F(Frameworks, UpdatesHaveNamesOfTheirOwn) {
+  start("t");
+  start("u");
+  std::set<std::string> names;
+  for (const auto* task_id : {"t", "u"})
+    for (const auto& update : row(task_id)->updates) {
+      EXPECT_EQ(update.uuid.size(), 36u);
+      names.insert(update.uuid);
+    }
+  EXPECT_THAT(names, SizeIs(4));
+}
+
+TEST_F(Frameworks, AGroupIsAGang) {
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{launch("a", 1), launch("b", 1)}}));
+  ASSERT_TRUE(machine_.on(event::Started{row("a")->id, kNow}));
+  ASSERT_TRUE(machine_.on(event::Started{row("b")->id, kNow}));
+  ASSERT_TRUE(machine_.on(event::Ended{row("a")->id, exited(1)}));
+  ASSERT_TRUE(machine_.on(event::Ended{row("b")->id, exited(143, true)}));
+  EXPECT_EQ(updates("a").back(), "TASK_FAILED");
+  EXPECT_EQ(updates("b").back(), "TASK_KILLED");
+  EXPECT_FALSE(machine_.on(event::FrameworkLaunched{{launch("c", 2), launch("d", 2)}}))
+      << "that can never run";
+  EXPECT_EQ(row("c"), nullptr);
+}
+
+TEST_F(Frameworks, IdsOfLivingTasksAreNotUsedAgain) {
+  const auto id = start("t");
+  const auto again = machine_.on(event::FrameworkLaunched{{launch("t")}});
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().message, "Task has duplicate ID: t");
+  ASSERT_TRUE(machine_.on(event::Ended{id, exited(0)}));
+  start("t");
+  EXPECT_THAT(updates("t"), SizeIs(5)) << "what was not acknowledged of the first comes first";
+}
+
+TEST_F(Frameworks, AreRemovedWhenTheyStayAway) {
+  const auto id = start("t");
+  ASSERT_TRUE(machine_.on(event::FrameworkDisconnected{"F-0000"}));
+  EXPECT_EQ(next_deadline(machine_.state), kNow + seconds(60));
+  ASSERT_TRUE(machine_.on(event::FrameworkSubscribed{"F-0000", aurora()}));
+  EXPECT_EQ(next_deadline(machine_.state), std::nullopt);
+  ASSERT_TRUE(machine_.on(event::FrameworkDisconnected{"F-0000"}));
+  ASSERT_TRUE(machine_.on(event::Tick{}, kNow + seconds(59)));
+  EXPECT_EQ(machine_.state.tasks.at(id).state, TaskState::kRunning);
+  ASSERT_TRUE(machine_.on(event::Tick{}, kNow + seconds(60)));
+  EXPECT_EQ(machine_.state.tasks.at(id).state, TaskState::kStopping);
+  EXPECT_THAT(machine_.state.framework_tasks, IsEmpty());
+  const auto back = machine_.on(event::FrameworkSubscribed{"F-0000", aurora()});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().message, "Framework has been removed");
+  EXPECT_FALSE(machine_.on(event::FrameworkLaunched{{launch("u")}}));
+  EXPECT_EQ(next_framework_id(machine_.state, "F"), "F-0001");
+  ASSERT_TRUE(machine_.on(event::Tick{}, kNow + 2 * kKeepEnded));
+  EXPECT_THAT(machine_.state.frameworks, IsEmpty());
+}
+
+TEST_F(Frameworks, WithoutAFailoverTimeoutAreRemovedAtOnce) {
+  ASSERT_TRUE(machine_.on(event::FrameworkSubscribed{"F-0000", aurora(seconds(0))}));
+  ASSERT_TRUE(machine_.on(event::FrameworkDisconnected{"F-0000"}));
+  EXPECT_TRUE(machine_.state.frameworks.at("F-0000").removed_at);
+}
+
+TEST_F(Frameworks, SurviveTheJournal) {
+  start("t", 1);
+  Outcome all;
+  for (const auto& [id, record] : machine_.state.frameworks) all.frameworks.emplace(id, record);
+  for (const auto& [id, record] : machine_.state.framework_tasks) all.framework_tasks.emplace(id, record);
+  const auto changes = changes_of(all);
+  const auto read = decode_journal({changes.put.begin(), changes.put.end()});
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(read->frameworks, machine_.state.frameworks);
+  EXPECT_EQ(read->framework_tasks, machine_.state.framework_tasks);
+}
+
+}  // namespace
+}  // namespace drover::control
