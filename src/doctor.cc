@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "container/cgroup.h"
 #include "container/oci.h"
@@ -60,6 +61,14 @@ Check check_overlay() {
     return {"overlayfs", State::kFound, "in the kernel", ""};
   return {"overlayfs", State::kWarning, "the kernel has not loaded it",
           "load it for image tasks: modprobe overlay"};
+}
+
+Check check_way_out() {
+  const auto program = find_program("slirp4netns");
+  if (program) return {"container networks", State::kFound, *program, ""};
+  return {"container networks", State::kWarning,
+          "without slirp4netns a task in bridge mode can be reached, but reaches nobody outside",
+          "install the package slirp4netns"};
 }
 
 std::vector<Check> check_runtimes() {
@@ -159,6 +168,7 @@ Check check_disk() {
 std::vector<Check> examine_machine() {
   std::vector<Check> checks = {check_kernel(), check_root(), check_cgroups(), check_overlay()};
   for (auto& check : check_runtimes()) checks.push_back(std::move(check));
+  checks.push_back(check_way_out());
   checks.push_back(check_kernel_driver());
   check_gpus(checks);
   checks.push_back(check_simulator());

@@ -76,9 +76,9 @@ json system_mounts(const workload::Resources& resources) {
 
 json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   auto all = system_mounts(launch.task.resources);
+  for (const auto& file : facts.files)
+    all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
   if (image == nullptr) return all;
-  for (const auto& file : facts.host_files)
-    all.push_back(mount(file, "bind", file, {"bind", "ro", "nosuid", "nodev", "noexec"}));
   if (facts.driver_volume)
     all.push_back(mount(facts.driver_volume->destination, "bind", facts.driver_volume->source,
                         {"rbind", "ro", "nosuid", "nodev"}));
@@ -137,6 +137,7 @@ json resources(const Launch& launch, const BundleFacts& facts) {
 
 json namespaces(const BundleFacts& facts) {
   auto list = json::array({{{"type", "pid"}}, {{"type", "mount"}}, {{"type", "ipc"}}, {{"type", "uts"}}});
+  if (!facts.network.empty()) list.push_back({{"type", "network"}, {"path", facts.network}});
   if (facts.cgroup_v2) list.push_back({{"type", "cgroup"}});
   return list;
 }
@@ -153,12 +154,11 @@ json linux_part(const Launch& launch, const BundleFacts& facts) {
           {"readonlyPaths", {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}}};
 }
 
-/// Host names may be no longer than 63 characters; an id's head tells tasks apart well enough for people.
-std::string hostname(const std::string& task_id) {
+}  // namespace
+
+std::string hostname_of(const std::string& task_id) {
   return task_id.substr(0, 12);
 }
-
-}  // namespace
 
 Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image) {
   std::vector<std::string> arguments;
@@ -178,7 +178,7 @@ Result<json> make_specification(const Launch& launch, const image::Image* image,
   return json{{"ociVersion", "1.0.2"},
               {"process", std::move(first_process)},
               {"root", {{"path", facts.root}, {"readonly", launch.task.read_only}}},
-              {"hostname", hostname(launch.task.id)},
+              {"hostname", hostname_of(launch.task.id)},
               {"mounts", mounts(launch, image, facts)},
               {"linux", linux_part(launch, facts)}};
 }

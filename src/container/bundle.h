@@ -21,14 +21,19 @@ struct BundleFacts {
   std::string sandbox;                         ///< on the host, absolute
   std::string cgroup;                          ///< "/drover/<id>"
   std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
-  User user;                            ///< whom the first process runs as, in the container's own terms
-  std::vector<std::string> host_files;  ///< of the host, shown read-only to image tasks: /etc/resolv.conf …
-  std::string machine;                  ///< as uname(2) names it
-  bool cgroup_v2 = false;               ///< nothing but version 2: then the task sees only its own group
-  bool limit_swap = false;              ///< the kernel can
-  std::string cpuset;                   ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
-  int oom_score_adj = 0;                ///< of the daemon; a task never gets a lower one than 0
+  User user;                         ///< whom the first process runs as, in the container's own terms
+  std::vector<ReadOnlyMount> files;  ///< single files, shown read-only: /etc/resolv.conf …
+  std::string network;               ///< path of its network namespace; "": the machine's own
+  std::string machine;               ///< as uname(2) names it
+  bool cgroup_v2 = false;            ///< nothing but version 2: then the task sees only its own group
+  bool limit_swap = false;           ///< the kernel can
+  std::string cpuset;                ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
+  int oom_score_adj = 0;             ///< of the daemon; a task never gets a lower one than 0
 };
+
+/// How the container calls itself. Host names may be no longer than 63 characters; an id's head tells tasks
+/// apart well enough for people.
+std::string hostname_of(const std::string& task_id);
 
 /// The argument vector: as Docker does it, a task's command replaces the image's command but not its
 /// entrypoint. kInvalid when there is nothing to run.

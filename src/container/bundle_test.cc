@@ -51,7 +51,7 @@ BundleFacts facts() {
   facts.sandbox = "/state/tasks/t/sandbox";
   facts.cgroup = "/drover/t";
   facts.user = a_launch().task.user;
-  facts.host_files = {"/etc/resolv.conf"};
+  facts.files = {{"/etc/resolv.conf", "/etc/resolv.conf"}};
   facts.machine = "x86_64";
   facts.limit_swap = true;
   return facts;

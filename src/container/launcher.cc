@@ -40,11 +40,29 @@ int own_oom_score_adj() {
   return value;
 }
 
-std::vector<std::string> network_files() {
-  std::vector<std::string> present;
-  for (const char* file : {"/etc/hosts", "/etc/resolv.conf"})
-    if (::access(file, F_OK) == 0) present.emplace_back(file);
-  return present;
+constexpr const char* kEtcHosts = "/etc/hosts";
+constexpr const char* kEtcResolver = "/etc/resolv.conf";
+
+bool is_bridged(const Launch& launch) {
+  return launch.task.network.mode == workload::NetworkMode::kBridge;
+}
+
+/// How programs in the container find names. An image-less task has the machine's own files anyway; what is
+/// not on the machine cannot be covered there.
+Result<std::vector<ReadOnlyMount>> network_files(const Directory& folder, const Launch& launch) {
+  std::vector<ReadOnlyMount> files;
+  const bool bridged = is_bridged(launch);
+  if (bridged) {
+    DROVER_CHECK_OK(replace_file(folder, kHosts, hosts_text(hostname_of(launch.task.id)), 0644));
+    const auto machine = read_file(kEtcResolver);
+    DROVER_CHECK_OK(replace_file(folder, kResolver, resolver_text(machine.value_or("")), 0644));
+  }
+  for (const auto& [name, path] : {std::pair(kHosts, kEtcHosts), std::pair(kResolver, kEtcResolver)}) {
+    const bool present = ::access(path, F_OK) == 0;
+    if (bridged && (launch.task.image || present)) files.push_back({folder.path() + "/" + name, path});
+    if (!bridged && launch.task.image && present) files.push_back({path, path});
+  }
+  return files;
 }
 
 User reader_of(const workload::Task& task) {
@@ -109,6 +127,9 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
   order.start_timeout = options_.start_timeout;
   order.root = {image ? image->layers : std::vector<std::string>{}, launch.task.read_only, options_.hidden};
   order.logs = options_.logs;
+  if (is_bridged(launch)) {
+    DROVER_TRY(order.network, plan_of(launch.task.network, launch.host_ports));
+  }
   return replace_file(folder, kOrderFile, encode(order));
 }
 
@@ -134,7 +155,8 @@ Status Launcher::write_bundle(const Directory& folder, const Launch& launch, con
   if (gets_driver_volume(launch, image)) {
     DROVER_TRY(facts.driver_volume, launch.driver.volume());
   }
-  facts.host_files = network_files();
+  DROVER_TRY(facts.files, network_files(folder, launch));
+  if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
   facts.machine = machine();
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
   facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
@@ -161,8 +183,8 @@ Status Launcher::clear(const Directory& folder, const std::string& task_id) cons
   const auto group = cgroup(task_id);
   DROVER_CHECK_OK(end_all(folder, group));
   group.remove();
-  for (const char* name :
-       {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot, kRuntimeState})
+  for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot,
+                           kRuntimeState, kNetwork, kHosts, kResolver})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

@@ -26,10 +26,32 @@ void read_logs(Decoder decoder, LogLimits& logs) {
   decoder.finish();
 }
 
+json encode_network(const NetworkPlan& network) {
+  auto forwards = json::array();
+  for (const auto& forward : network.forwards)
+    forwards.push_back(
+        {{"host_port", forward.host_port}, {"container_port", forward.container_port}, {"udp", forward.udp}});
+  return {{"forwards", std::move(forwards)}};
+}
+
+NetworkPlan read_network(Decoder decoder) {
+  NetworkPlan network;
+  for (auto& entry : decoder.objects("forwards")) {
+    Forward forward;
+    forward.host_port = static_cast<int>(entry.integer("host_port", 1, 65535).value_or(0));
+    forward.container_port = static_cast<int>(entry.integer("container_port", 1, 65535).value_or(0));
+    forward.udp = entry.boolean("udp").value_or(false);
+    entry.finish();
+    network.forwards.push_back(forward);
+  }
+  decoder.finish();
+  return network;
+}
+
 }  // namespace
 
 std::string encode(const Order& order) {
-  const json value = {
+  json value = {
       {"task_id", order.task_id},
       {"attempt", order.attempt},
       {"runtime", order.runtime},
@@ -42,6 +64,7 @@ std::string encode(const Order& order) {
        {{"layers", order.root.layers}, {"read_only", order.root.read_only}, {"hidden", order.root.hidden}}},
       {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},
   };
+  if (order.network) value["network"] = encode_network(*order.network);
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -63,6 +86,7 @@ Result<Order> decode_order(std::string_view text) {
     order.start_timeout = std::chrono::milliseconds(*ms);
   if (auto root = decoder.object("root")) read_root(std::move(*root), order.root);
   if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), order.logs);
+  if (auto network = decoder.object("network")) order.network = read_network(std::move(*network));
   if (order.task_id.empty() || order.runtime.empty() || order.cgroup.empty())
     decoder.mistake("task_id", "task, runtime and cgroup must be named");
   decoder.finish();

@@ -8,11 +8,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "container/network/network_plan.h"
 
 namespace drover::container {
 
@@ -44,6 +46,7 @@ struct Order {
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start the container
   RootPlan root;
   LogLimits logs;
+  std::optional<NetworkPlan> network;  ///< none: the machine's own
 
   bool operator==(const Order&) const = default;
 };

@@ -8,9 +8,11 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 
 #include "base/process.h"
 #include "container/cgroup.h"
+#include "container/network/task_network.h"
 #include "container/order.h"
 #include "container/root_mount.h"
 #include "container/runtime_failure.h"
@@ -54,6 +56,7 @@ std::string shims_group(const Order& order) {
 }
 
 Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup& cgroup,
+                         const std::vector<Hierarchy>& hierarchies,
                          const std::function<void(const Running&)>& started, bool& stopped) {
   DROVER_CHECK_OK(enter_private_mounts());
   DROVER_CHECK_OK(mount_root(order.root, task.path()));
@@ -64,6 +67,13 @@ Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup
   };
   DROVER_TRY(auto output, log("stdout"));
   DROVER_TRY(auto errors, log("stderr"));
+  std::optional<TaskNetwork> network;
+  if (order.network) {
+    leave_service(hierarchies, shims_group(order));  // first: what the network needs runs in our group
+    DROVER_TRY(auto made, TaskNetwork::make(*order.network, task, kNetwork));
+    network.emplace(std::move(made));
+    if (!network->shortcoming().empty()) errors.append(fmt::format("drover: {}\n", network->shortcoming()));
+  }
   Supervisor supervisor(order, task, cgroup, {std::move(output), std::move(errors)});
   auto ending = supervisor.run(started);
   stopped = supervisor.stop_requested();
@@ -106,7 +116,7 @@ Status run_task(const Order& order, const Directory& task, Word& word) {
   }
   bool stopped = false;
   const auto ending = supervise(
-      order, task, cgroup,
+      order, task, cgroup, hierarchies,
       [&](const Running& running) {
         (void)status.write_running(running);  // a full disk does not stop a task
         word.say(kWordStarted);

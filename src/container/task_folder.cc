@@ -50,10 +50,10 @@ Status check_task_id(const std::string& id) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' cannot be the id of a task", id));
 }
 
-Status replace_file(const Directory& folder, const std::string& name, std::string_view content) {
+Status replace_file(const Directory& folder, const std::string& name, std::string_view content, mode_t mode) {
   const auto temporary = "." + name + ".new";
   const auto shown = fmt::format("{}/{}", folder.path(), name);
-  DROVER_TRY(const auto file, folder.open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  DROVER_TRY(const auto file, folder.open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
   DROVER_CHECK_OK(write_all(file.get(), content, shown));
   if (::renameat(folder.fd(), temporary.c_str(), folder.fd(), name.c_str()) != 0)
     return fail_errno(fmt::format("Failed to write '{}'", shown), errno);

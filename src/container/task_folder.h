@@ -12,6 +12,9 @@
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task
 //   root/         where the root file system is mounted, seen only in the shim's own mount namespace
+//   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a
+//                 task with a network of its own, as are
+//   hosts resolv.conf  how its programs find names
 //   runtime/      the OCI runtime's own state
 //   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
 //   runtime.log   what the OCI runtime had to say
@@ -35,6 +38,9 @@ inline constexpr const char* kBundle = "bundle";
 inline constexpr const char* kUpper = "upper";
 inline constexpr const char* kWork = "work";
 inline constexpr const char* kRoot = "root";
+inline constexpr const char* kNetwork = "network";
+inline constexpr const char* kHosts = "hosts";
+inline constexpr const char* kResolver = "resolv.conf";
 inline constexpr const char* kRuntimeState = "runtime";
 inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
@@ -47,8 +53,9 @@ std::string started_file(int attempt);
 /// first.
 Status check_task_id(const std::string& id);
 
-/// Replaces a file (0600) atomically but not durably: for what is of no use after the machine went down.
-Status replace_file(const Directory& folder, const std::string& name, std::string_view content);
+/// Replaces a file atomically but not durably: for what is of no use after the machine went down.
+Status replace_file(const Directory& folder, const std::string& name, std::string_view content,
+                    mode_t mode = 0600);
 
 /// The shim's lock, or none. Let go of explicitly: a child that another thread is just starting holds a copy
 /// of the descriptor until it executes its program, and closing ours alone would leave it locked for so long.
