@@ -12,7 +12,7 @@ find_package(tl-expected REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(LibArchive REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 set(Protobuf_USE_STATIC_LIBS ON)
 find_package(Protobuf 3.21 REQUIRED)
 # Its headers alone: the library is loaded by the process that fetches files, and by no other.
@@ -21,7 +21,7 @@ pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # The program starts once for every task, as its shim. As shared libraries these bring in two dozen more (libarchive
 # alone: libxml2 and ICU), and binding them takes longer than all that Drover itself does to start a task.
-set(drover_static_names libarchive.a libcrypto.a libhwloc.a libsqlite3.a)
+set(drover_static_names libarchive.a libcrypto.a libssl.a libhwloc.a libsqlite3.a)
 foreach(name ${drover_static_names})
   find_library(DROVER_STATIC_${name} ${name})
 endforeach()
@@ -38,6 +38,10 @@ endif()
 if(DROVER_STATIC_libcrypto.a)
   set_target_properties(OpenSSL::Crypto PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libcrypto.a}
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
+endif()
+if(DROVER_STATIC_libssl.a)
+  set_target_properties(OpenSSL::SSL PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libssl.a}
+    INTERFACE_LINK_LIBRARIES OpenSSL::Crypto)
 endif()
 if(DROVER_STATIC_libsqlite3.a)
   set_target_properties(SQLite::SQLite3 PROPERTIES IMPORTED_LOCATION ${DROVER_STATIC_libsqlite3.a}
