@@ -74,16 +74,26 @@ json system_mounts(const workload::Resources& resources) {
        mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
 }
 
+/// After everything else: they may lie in the sandbox.
+json add_volumes(json all, const BundleFacts& facts) {
+  for (std::size_t i = 0; i < facts.volumes.size(); ++i) {
+    const auto& volume = facts.volumes[i];
+    all.push_back(mount(volume.destination, "bind", fmt::format("{}/{}", facts.volume_folder, i),
+                        {"rbind", volume.read_only ? "ro" : "rw", "nosuid", "nodev"}));
+  }
+  return all;
+}
+
 json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   auto all = system_mounts(launch.task.resources);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
-  if (image == nullptr) return all;
+  if (image == nullptr) return add_volumes(all, facts);
   if (facts.driver_volume)
     all.push_back(mount(facts.driver_volume->destination, "bind", facts.driver_volume->source,
                         {"rbind", "ro", "nosuid", "nodev"}));
   all.push_back(mount(kSandboxMount, "bind", facts.sandbox, {"bind", "rw"}));
-  return all;
+  return add_volumes(all, facts);
 }
 
 /// The device nodes of this container: its GPUs, and with them the control devices. None without GPUs.

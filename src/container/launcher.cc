@@ -17,6 +17,7 @@
 #include "container/image_user.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
+#include "container/volume_mount.h"
 #include "gpu/kernel.h"
 
 namespace drover::container {
@@ -127,6 +128,8 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
   order.start_timeout = options_.start_timeout;
   order.root = {image ? image->layers : std::vector<std::string>{}, launch.task.read_only, options_.hidden};
   order.logs = options_.logs;
+  DROVER_TRY(order.volumes, plan_volumes(launch, image ? &*image : nullptr, folder.path() + "/" + kSandbox));
+  order.volume_user = launch.task.user.uid == user.uid ? launch.task.user : user;
   if (is_bridged(launch)) {
     DROVER_TRY(order.network, plan_of(launch.task.network, launch.host_ports));
   }
@@ -156,6 +159,8 @@ Status Launcher::write_bundle(const Directory& folder, const Launch& launch, con
     DROVER_TRY(facts.driver_volume, launch.driver.volume());
   }
   DROVER_TRY(facts.files, network_files(folder, launch));
+  facts.volume_folder = folder.path() + "/" + kVolumes;
+  DROVER_TRY(facts.volumes, plan_volumes(launch, image, facts.sandbox));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
   facts.machine = machine();
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
@@ -184,7 +189,7 @@ Status Launcher::clear(const Directory& folder, const std::string& task_id) cons
   DROVER_CHECK_OK(end_all(folder, group));
   group.remove();
   for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot,
-                           kRuntimeState, kNetwork, kHosts, kResolver})
+                           kRuntimeState, kNetwork, kVolumes, kHosts, kResolver})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

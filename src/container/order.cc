@@ -26,6 +26,43 @@ void read_logs(Decoder decoder, LogLimits& logs) {
   decoder.finish();
 }
 
+json encode_volumes(const std::vector<VolumePlan>& volumes) {
+  auto list = json::array();
+  for (const auto& volume : volumes)
+    list.push_back({{"host_path", volume.host_path},
+                    {"destination", volume.destination},
+                    {"sandbox_path", volume.sandbox_path},
+                    {"read_only", volume.read_only}});
+  return list;
+}
+
+VolumePlan read_volume(Decoder decoder) {
+  VolumePlan volume;
+  volume.host_path = decoder.string("host_path").value_or("");
+  volume.destination = decoder.string("destination").value_or("");
+  volume.sandbox_path = decoder.string("sandbox_path").value_or("");
+  volume.read_only = decoder.boolean("read_only").value_or(true);
+  decoder.finish();
+  return volume;
+}
+
+json encode_user(const User& user) {
+  return {{"uid", user.uid}, {"gid", user.gid}, {"groups", user.groups}, {"name", user.name}};
+}
+
+User read_user(Decoder decoder) {
+  constexpr auto kMaxId = std::numeric_limits<uid_t>::max();
+  User user;
+  user.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(kMaxId));
+  user.gid = static_cast<gid_t>(decoder.integer("gid", 0, kMaxId).value_or(kMaxId));
+  user.name = decoder.string("name").value_or("");
+  if (const auto* groups = decoder.value("groups"); groups != nullptr && groups->is_array())
+    for (const auto& group : *groups)
+      if (group.is_number_unsigned()) user.groups.push_back(group.get<gid_t>());
+  decoder.finish();
+  return user;
+}
+
 json encode_network(const NetworkPlan& network) {
   auto forwards = json::array();
   for (const auto& forward : network.forwards)
@@ -64,6 +101,10 @@ std::string encode(const Order& order) {
        {{"layers", order.root.layers}, {"read_only", order.root.read_only}, {"hidden", order.root.hidden}}},
       {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},
   };
+  if (!order.volumes.empty()) {
+    value["volumes"] = encode_volumes(order.volumes);
+    value["volume_user"] = encode_user(order.volume_user);
+  }
   if (order.network) value["network"] = encode_network(*order.network);
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -86,6 +127,8 @@ Result<Order> decode_order(std::string_view text) {
     order.start_timeout = std::chrono::milliseconds(*ms);
   if (auto root = decoder.object("root")) read_root(std::move(*root), order.root);
   if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), order.logs);
+  for (auto& volume : decoder.objects("volumes")) order.volumes.push_back(read_volume(std::move(volume)));
+  if (auto user = decoder.object("volume_user")) order.volume_user = read_user(std::move(*user));
   if (auto network = decoder.object("network")) order.network = read_network(std::move(*network));
   if (order.task_id.empty() || order.runtime.empty() || order.cgroup.empty())
     decoder.mistake("task_id", "task, runtime and cgroup must be named");

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/users.h"
 #include "container/network/network_plan.h"
+#include "container/volume_plan.h"
 
 namespace drover::container {
 
@@ -46,6 +48,8 @@ struct Order {
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start the container
   RootPlan root;
   LogLimits logs;
+  std::vector<VolumePlan> volumes;
+  User volume_user;                    ///< with whose rights they are opened: uid, gid and groups
   std::optional<NetworkPlan> network;  ///< none: the machine's own
 
   bool operator==(const Order&) const = default;

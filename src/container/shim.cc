@@ -19,6 +19,7 @@
 #include "container/status_file.h"
 #include "container/supervisor.h"
 #include "container/task_folder.h"
+#include "container/volume_mount.h"
 
 namespace drover::container {
 namespace {
@@ -60,6 +61,8 @@ Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup
                          const std::function<void(const Running&)>& started, bool& stopped) {
   DROVER_CHECK_OK(enter_private_mounts());
   DROVER_CHECK_OK(mount_root(order.root, task.path()));
+  DROVER_CHECK_OK(
+      mount_volumes(order.volumes, order.volume_user, order.root.hidden, order.root.layers.empty(), task));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
   const auto log = [&](const char* name) {
     const auto old = order.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;

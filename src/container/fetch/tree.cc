@@ -35,8 +35,13 @@ Result<UniqueFd> Tree::walk(std::string_view folders, Missing missing) const {
     const auto slash = std::min(rest.find('/'), rest.size());
     const std::string name(rest.substr(0, slash));
     rest.remove_prefix(std::min(slash + 1, rest.size()));
-    if (missing == Missing::kMake && ::mkdirat(here.get(), name.c_str(), kFolderMode) != 0 && errno != EEXIST)
-      return cannot_write(folders, errno);
+    if (missing == Missing::kMake) {
+      const bool made = ::mkdirat(here.get(), name.c_str(), kFolderMode) == 0;
+      if (!made && errno != EEXIST) return cannot_write(folders, errno);
+      if (made && owner_ &&
+          ::fchownat(here.get(), name.c_str(), owner_->uid, owner_->gid, AT_SYMLINK_NOFOLLOW) != 0)
+        return cannot_write(folders, errno);
+    }
     UniqueFd next(::openat(here.get(), name.c_str(), kOpenFolder));
     if (!next.valid()) return cannot_write(folders, errno);
     here = std::move(next);
@@ -81,6 +86,21 @@ void Tree::drop(const NewFile& file) {
 Status Tree::make_folder(const std::string& path) {
   DROVER_TRY(const auto folder, walk(path, Missing::kMake));
   return {};
+}
+
+Status Tree::make_empty(const std::string& path) {
+  DROVER_TRY(const auto where, place(path, Missing::kMake));
+  const UniqueFd file(::openat(where.folder.get(), where.name.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (file.valid()) {
+    if (owner_ && ::fchown(file.get(), owner_->uid, owner_->gid) != 0) return cannot_write(path, errno);
+    return {};
+  }
+  struct stat info{};
+  if (errno == EEXIST && ::fstatat(where.folder.get(), where.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISREG(info.st_mode))
+    return {};
+  return fail(ErrorKind::kInvalid, fmt::format("there is something else than a file at '{}'", path));
 }
 
 Status Tree::make_symlink(const std::string& path, const std::string& target) {

@@ -6,7 +6,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -15,8 +17,14 @@ namespace drover::container {
 
 class Tree {
  public:
+  /// Whom what is made belongs to; none: the calling process.
+  struct Owner {
+    uid_t uid = 0;
+    gid_t gid = 0;
+  };
+
   /// `root` is a directory descriptor that outlives the tree.
-  explicit Tree(int root) : root_(root) {}
+  explicit Tree(int root, std::optional<Owner> owner = std::nullopt) : root_(root), owner_(owner) {}
 
   // Paths come from inner_path(). Folders on the way are made. What is in the way of a file or a link is
   // replaced; a folder in its way is a mistake.
@@ -34,6 +42,8 @@ class Tree {
   static void drop(const NewFile& file);
 
   Status make_folder(const std::string& path);
+  /// An empty file, unless there is a file already.
+  Status make_empty(const std::string& path);
   Status make_symlink(const std::string& path, const std::string& target);
   /// `target` is a file that is already there.
   Status make_link(const std::string& path, const std::string& target);
@@ -48,6 +58,7 @@ class Tree {
   Result<Place> place(const std::string& path, Missing missing) const;
 
   int root_;
+  std::optional<Owner> owner_;
 };
 
 }  // namespace drover::container
