@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "container/exec.h"
 #include "gpu/device_node.h"
 #include "workload/ending.h"
 #include "workload/task.h"
@@ -108,6 +109,9 @@ class Containerizer {
   /// Removes the sandbox too; ends the task first if it still runs (then without a word to the Watcher).
   /// Idempotent.
   virtual Status forget(const std::string& task_id) = 0;
+  /// Starts a command in the container of a task that runs. May be called while other calls for the task are
+  /// made. kConflict when it does not run.
+  virtual Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request);
   /// Ids of all tasks that have a folder, sorted.
   virtual std::vector<std::string> known() const = 0;
   /// The folder with stdout, stderr and the task's own files (M13).

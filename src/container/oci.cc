@@ -216,7 +216,10 @@ Result<Found> OciContainerizer::recover(const std::string& task_id, int attempt)
 /// can start the task behind our back.
 Result<Found> OciContainerizer::find(const Directory& folder, const std::string& task_id, int attempt) {
   DROVER_TRY(const bool alive, attach(folder, task_id));
-  if (alive) return Found::kAlive;
+  if (alive) {
+    end_forgotten_execs(launcher_.cgroup(task_id));  // whoever asked for them is gone with the daemon before
+    return Found::kAlive;
+  }
   DROVER_TRY(const auto lock, try_lock(folder));
   if (!lock.held())
     return fail(ErrorKind::kUnavailable, fmt::format("A shim of task '{}' comes and goes", task_id),
@@ -268,6 +271,13 @@ Status OciContainerizer::conclude(const Directory& folder, const std::string& ta
   (void)StatusFile::reserve(folder).and_then([&](auto&& file) { return file.write_ending(lost); });
   watcher_.ended(task_id, lost);
   return {};
+}
+
+Result<std::unique_ptr<ExecProcess>> OciContainerizer::exec(const std::string& task_id,
+                                                            const ExecRequest& request) {
+  DROVER_TRY(const auto folder, open_task(task_id));
+  DROVER_TRY(const auto runtime_path, runtime());
+  return start_exec(folder, task_id, runtime_path, launcher_.cgroup(task_id), request);
 }
 
 Status OciContainerizer::clean(const std::string& task_id) {

@@ -37,6 +37,7 @@ class OciContainerizer final : public Containerizer {
   Result<Found> recover(const std::string& task_id, int attempt) override;
   Status clean(const std::string& task_id) override;
   Status forget(const std::string& task_id) override;
+  Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request) override;
   std::vector<std::string> known() const override;
   std::string sandbox(const std::string& task_id) const override;
 

@@ -1,0 +1,337 @@
+#include "container/exec.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/decode.h"
+#include "base/process.h"
+#include "base/units.h"
+#include "container/containerizer.h"
+#include "container/runtime_failure.h"
+#include "container/task_folder.h"
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMarker = "DROVER_EXEC";
+constexpr auto kKillPatience = std::chrono::seconds(5);
+constexpr auto kKillPoll = std::chrono::milliseconds(5);
+constexpr std::size_t kKeptOutput = 4096;
+
+std::string next_id() {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}-{}", ::getpid(), ++counter);
+}
+
+std::string order_file(const std::string& id) {
+  return fmt::format("exec.{}.json", id);
+}
+std::string pid_file(const std::string& id) {
+  return fmt::format("exec.{}.pid", id);
+}
+std::string log_file(const std::string& id) {
+  return fmt::format("exec.{}.log", id);
+}
+
+/// Whether a process was started with this assignment in its environment.
+bool has_variable(pid_t pid, const std::string& assignment, bool prefix) {
+  const auto text = read_file(fmt::format("/proc/{}/environ", pid));
+  if (!text) return false;
+  const auto whole = std::string(1, '\0') + *text + std::string(1, '\0');
+  return whole.find(std::string(1, '\0') + assignment + (prefix ? "" : std::string(1, '\0'))) !=
+         std::string::npos;
+}
+
+/// SIGKILL until no process of the group carries the marker. A child that is just being forked is met at the
+/// next look.
+void kill_marked(const Cgroup& cgroup, const std::string& assignment, bool prefix) {
+  const auto deadline = std::chrono::steady_clock::now() + kKillPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    bool any = false;
+    for (const auto pid : cgroup.processes()) {
+      const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      if (!process.valid() || !has_variable(pid, assignment, prefix)) continue;
+      any = true;
+      ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+    }
+    if (!any) return;
+    std::this_thread::sleep_for(kKillPoll);
+  }
+}
+
+/// The container's own process, as its bundle has it, with another command.
+Result<json> process_of(const Directory& task, const ExecRequest& request, const std::string& id) {
+  DROVER_TRY(const auto bundle, task.subdirectory(kBundle));
+  DROVER_TRY(const auto text, bundle.read("config.json"));
+  DROVER_TRY(auto specification, parse_json(text, "The container's specification"));
+  auto process = specification["process"];
+  process["args"] = request.command;
+  process["terminal"] = request.tty;
+  if (request.tty) process["consoleSize"] = {{"height", request.rows}, {"width", request.columns}};
+  std::map<std::string, std::string> variables;
+  for (const auto& entry : process["env"]) {
+    const auto assignment = entry.get<std::string>();
+    const auto equals = assignment.find('=');
+    variables[assignment.substr(0, equals)] = assignment.substr(equals + 1);
+  }
+  if (request.tty) variables.try_emplace("TERM", "xterm");
+  for (const auto& [name, value] : request.environment) variables[name] = value;
+  variables[kMarker] = id;
+  auto assignments = json::array();
+  for (const auto& [name, value] : variables) assignments.push_back(name + "=" + value);
+  process["env"] = std::move(assignments);
+  return process;
+}
+
+Status set_size(int terminal, int rows, int columns) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(std::clamp(rows, 1, 10'000));
+  size.ws_col = static_cast<unsigned short>(std::clamp(columns, 1, 10'000));
+  if (::ioctl(terminal, TIOCSWINSZ, &size) != 0) return fail_errno("Failed to resize the terminal", errno);
+  return {};
+}
+
+void make_nonblocking(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+/// One end for us, the other for the process: out of the way of the standard descriptors.
+struct Ends {
+  UniqueFd ours, theirs;
+};
+
+Result<Ends> make_pipe(bool we_write) {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
+  UniqueFd read(fds[0]);
+  UniqueFd write(fds[1]);
+  Ends ends{std::move(we_write ? write : read), std::move(we_write ? read : write)};
+  make_nonblocking(ends.ours.get());
+  return ends;
+}
+
+struct FileActions {
+  FileActions() { ::posix_spawn_file_actions_init(&actions); }
+  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  posix_spawn_file_actions_t actions;
+};
+
+Result<pid_t> spawn(std::vector<std::string> words, const FileActions& files) {
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::vector<std::string> assignments;
+  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
+  std::vector<char*> environment;
+  for (auto& assignment : assignments) environment.push_back(assignment.data());
+  environment.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  sigset_t none;
+  sigset_t all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, words[0].c_str(), &files.actions, &attributes, arguments.data(),
+                                  environment.data());
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) return fail_errno(fmt::format("Failed to start '{}'", words[0]), error);
+  return pid;
+}
+
+}  // namespace
+
+class ExecStarter {
+ public:
+  static Result<std::unique_ptr<ExecProcess>> start(const Directory& task, const std::string& task_id,
+                                                    const std::string& runtime, Cgroup cgroup,
+                                                    const ExecRequest& request) {
+    const auto id = next_id();
+    DROVER_TRY(auto folder, Directory::open(task.path()));
+    DROVER_TRY(const auto process, process_of(task, request, id));
+    DROVER_CHECK_OK(
+        replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
+    std::unique_ptr<ExecProcess> made(new ExecProcess(std::move(folder), id, runtime, std::move(cgroup)));
+    made->tty_ = request.tty;
+    const std::vector<std::string> words = {runtime,
+                                            "--root",
+                                            task.path() + "/" + kRuntimeState,
+                                            "--log",
+                                            task.path() + "/" + log_file(id),
+                                            "--log-format",
+                                            "json",
+                                            "exec",
+                                            "--process",
+                                            task.path() + "/" + order_file(id),
+                                            "--pid-file",
+                                            task.path() + "/" + pid_file(id),
+                                            task_id};
+    DROVER_TRY(made->runtime_pid_,
+               request.tty ? with_terminal(*made, words, request) : with_pipes(*made, words));
+    made->process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, made->runtime_pid_, 0)));
+    return made;
+  }
+
+ private:
+  static Result<pid_t> with_pipes(ExecProcess& made, const std::vector<std::string>& words) {
+    DROVER_TRY(auto input, make_pipe(true));
+    DROVER_TRY(auto output, make_pipe(false));
+    DROVER_TRY(auto errors, make_pipe(false));
+    const FileActions files;
+    auto* actions = const_cast<posix_spawn_file_actions_t*>(&files.actions);
+    ::posix_spawn_file_actions_adddup2(actions, input.theirs.get(), STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(actions, output.theirs.get(), STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(actions, errors.theirs.get(), STDERR_FILENO);
+    ::posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+    made.input_ = std::move(input.ours);
+    made.output_ = std::move(output.ours);
+    made.errors_ = std::move(errors.ours);
+    return spawn(words, files);
+  }
+
+  /// The runtime has its own pair inside, and carries between the two.
+  static Result<pid_t> with_terminal(ExecProcess& made, const std::vector<std::string>& words,
+                                     const ExecRequest& request) {
+    made.terminal_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    std::array<char, 64> name{};
+    if (!made.terminal_.valid() || ::grantpt(made.terminal_.get()) != 0 ||
+        ::unlockpt(made.terminal_.get()) != 0 ||
+        ::ptsname_r(made.terminal_.get(), name.data(), name.size()) != 0)
+      return fail_errno("Failed to create a terminal", errno);
+    DROVER_CHECK_OK(set_size(made.terminal_.get(), request.rows, request.columns));
+    make_nonblocking(made.terminal_.get());
+    const FileActions files;
+    auto* actions = const_cast<posix_spawn_file_actions_t*>(&files.actions);
+    // Opened by the leader of a new session, it becomes the terminal of that session.
+    ::posix_spawn_file_actions_addopen(actions, STDIN_FILENO, name.data(), O_RDWR, 0);
+    ::posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDERR_FILENO);
+    ::posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+    return spawn(words, files);
+  }
+};
+
+ExecProcess::ExecProcess(Directory task, std::string id, std::string runtime, Cgroup cgroup)
+    : task_(std::move(task)), id_(std::move(id)), runtime_(std::move(runtime)), cgroup_(std::move(cgroup)) {}
+
+ExecProcess::~ExecProcess() {
+  if (runtime_pid_ > 0) {
+    kill();
+    if (!wait_status_) (void)::waitpid(runtime_pid_, nullptr, 0);
+  }
+  for (const auto& name : {order_file(id_), pid_file(id_), log_file(id_)}) (void)task_.remove_tree(name);
+}
+
+void ExecProcess::close_input() {
+  input_.reset();
+}
+
+Status ExecProcess::resize(int rows, int columns) {
+  if (!tty_) return {};
+  return set_size(terminal_.get(), rows, columns);
+}
+
+Result<int> ExecProcess::wait() {
+  if (!wait_status_) {
+    int status = 0;
+    while (::waitpid(runtime_pid_, &status, 0) < 0 && errno == EINTR) continue;
+    wait_status_ = status;
+  }
+  // Without a process id the runtime has not come so far as to start anything.
+  if (!task_.exists(pid_file(id_))) {
+    const auto log = task_.read(log_file(id_));
+    return Failure(explain_runtime_failure(runtime_, last_word(log ? *log : "", "")));
+  }
+  return WIFEXITED(*wait_status_) ? WEXITSTATUS(*wait_status_) : 128 + WTERMSIG(*wait_status_);
+}
+
+void ExecProcess::kill() {
+  kill_marked(cgroup_, fmt::format("{}={}", kMarker, id_), false);
+  if (!wait_status_ && process_.valid())
+    ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+  // The runtime may just have been about to start it.
+  kill_marked(cgroup_, fmt::format("{}={}", kMarker, id_), false);
+}
+
+Result<std::unique_ptr<ExecProcess>> start_exec(const Directory& task, const std::string& task_id,
+                                                const std::string& runtime, Cgroup cgroup,
+                                                const ExecRequest& request) {
+  if (request.command.empty() || request.command.front().empty())
+    return fail(ErrorKind::kInvalid, "There is no command to run", "write it after '--'", "/command");
+  if (!task.exists(kBundle) || cgroup.processes().empty())
+    return fail(ErrorKind::kConflict, fmt::format("Task '{}' does not run", task_id),
+                "'drover ps' shows what does");
+  return ExecStarter::start(task, task_id, runtime, std::move(cgroup), request);
+}
+
+Result<std::unique_ptr<ExecProcess>> Containerizer::exec(const std::string&, const ExecRequest&) {
+  return fail(ErrorKind::kUnsupported, "Commands cannot be run in containers of this kind");
+}
+
+void end_forgotten_execs(const Cgroup& cgroup) {
+  kill_marked(cgroup, fmt::format("{}=", kMarker), true);
+}
+
+Result<CommandOutcome> await_command(ExecProcess& process, std::chrono::milliseconds timeout) {
+  process.close_input();
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  CommandOutcome outcome;
+  const auto drain = [&](int fd) {
+    std::array<char, 4096> buffer;
+    ssize_t count = 0;
+    while ((count = ::read(fd, buffer.data(), buffer.size())) > 0) {
+      outcome.output.append(buffer.data(), static_cast<std::size_t>(count));
+      if (outcome.output.size() > 2 * kKeptOutput)
+        outcome.output.erase(0, outcome.output.size() - kKeptOutput);
+    }
+    return count == 0;  // its end
+  };
+  std::array<bool, 2> ended{};
+  while (true) {
+    std::array<pollfd, 3> polls = {pollfd{process.process(), POLLIN, 0},
+                                   pollfd{ended[0] ? -1 : process.output(), POLLIN, 0},
+                                   pollfd{ended[1] ? -1 : process.errors(), POLLIN, 0}};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      process.kill();
+      return fail(ErrorKind::kTimeout,
+                  fmt::format("the command took longer than {}", format_duration(timeout)));
+    }
+    (void)::poll(polls.data(), polls.size(), static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+    for (std::size_t i = 0; i < ended.size(); ++i)
+      if (polls[i + 1].revents != 0) ended[i] = drain(polls[i + 1].fd);
+    if (polls[0].revents == 0) continue;
+    // What it wrote last is there when it has ended.
+    for (const int fd : {process.output(), process.errors()}) drain(fd);
+    DROVER_TRY(outcome.exit_status, process.wait());
+    process.kill();  // what it has left running in the background
+    return outcome;
+  }
+}
+
+}  // namespace drover::container

@@ -1,0 +1,125 @@
+#include "container/exec.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+
+#include "container/oci_fixture.h"
+#include "container/runtime_failure.h"
+
+namespace drover::container {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ExecTest : public OciFixture {
+ protected:
+  /// A task that runs until it is forgotten.
+  std::string start(uid_t uid = 0) {
+    auto launch = launch_of("exec", {"/bin/sh", "-c", "echo up; exec sleep 600"});
+    launch.task.environment["FROM_TASK"] = "yes";
+    launch.task.user.uid = uid;
+    launch.task.user.gid = uid;
+    EXPECT_TRUE(oci_->launch(launch));
+    EXPECT_TRUE(heard_.await_started(launch.task.id));
+    return launch.task.id;
+  }
+
+  Result<CommandOutcome> run_in(const std::string& id, std::vector<std::string> command,
+                                std::chrono::milliseconds timeout = 60s) {
+    ExecRequest request;
+    request.command = std::move(command);
+    request.environment["EXTRA"] = "more";
+    DROVER_TRY(const auto process, oci_->exec(id, request));
+    return await_command(*process, timeout);
+  }
+
+  /// What comes out until the end, or until `until` has come.
+  static std::string read_terminal(const ExecProcess& process, const std::string& until) {
+    std::string text;
+    while (text.find(until) == std::string::npos) {
+      pollfd waited{process.output(), POLLIN, 0};
+      if (::poll(&waited, 1, 60'000) != 1) break;
+      std::array<char, 4096> buffer;
+      const auto count = ::read(process.output(), buffer.data(), buffer.size());
+      if (count <= 0) break;
+      text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+};
+
+TEST_F(ExecTest, RunsInTheContainerAsTheTasksUser) {
+  const auto id = start(65534);
+  const auto ran =
+      run_in(id, {"/bin/sh", "-c",
+                  "id -u; echo $FROM_TASK $EXTRA; pwd; tr '\\0' ' ' </proc/1/cmdline; echo e >&2; exit 7"});
+  ASSERT_TRUE(ran) << to_string(ran.error());
+  EXPECT_EQ(ran->exit_status, 7);
+  const auto sandbox = oci_->sandbox(id);
+  EXPECT_NE(ran->output.find("65534\nyes more\n" + sandbox + "\nsleep 600"), std::string::npos)
+      << ran->output;
+  EXPECT_NE(ran->output.find("e\n"), std::string::npos);
+}
+
+TEST_F(ExecTest, TellsWhatCannotBeRun) {
+  const auto id = start();
+  const auto absent = run_in(id, {"/no/such/program"});
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(exit_status_of(absent.error()), 127) << to_string(absent.error());
+  EXPECT_FALSE(run_in(id, {}));
+  EXPECT_FALSE(run_in(id_of("nobody"), {"/bin/true"}));
+}
+
+TEST_F(ExecTest, IsKilledWithItsChildrenAtTheTimeout) {
+  const auto id = start();
+  const auto late = run_in(id, {"/bin/sh", "-c", "(sleep 4242 & setsid sleep 4242 &) ; sleep 4242"}, 1s);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::kTimeout);
+  const auto left = run_in(id, {"/bin/sh", "-c", "grep -l 4242 /proc/[0-9]*/cmdline | grep -v self | wc -l"});
+  ASSERT_TRUE(left);
+  // The shell that looks has the number in its own command line.
+  EXPECT_LE(std::stoi(left->output), 2) << left->output;
+}
+
+TEST_F(ExecTest, ATerminalIsOne) {
+  const auto id = start();
+  ExecRequest request;
+  request.command = {"/bin/sh", "-c",
+                     "tty >/dev/null && stty size; read line; echo got $line; stty size; exit 3"};
+  request.tty = true;
+  request.rows = 33;
+  request.columns = 101;
+  auto process = oci_->exec(id, request);
+  ASSERT_TRUE(process) << to_string(process.error());
+  EXPECT_NE(read_terminal(**process, "33 101").find("33 101"), std::string::npos);
+  ASSERT_TRUE((*process)->resize(44, 99));
+  const std::string line = "hello\n";
+  ASSERT_EQ(::write((*process)->input(), line.data(), line.size()), 6);
+  const auto rest = read_terminal(**process, "44 99");
+  EXPECT_NE(rest.find("got hello"), std::string::npos) << rest;
+  EXPECT_NE(rest.find("44 99"), std::string::npos) << rest;
+  const auto status = (*process)->wait();
+  ASSERT_TRUE(status) << to_string(status.error());
+  EXPECT_EQ(*status, 3);
+}
+
+TEST_F(ExecTest, EndsWithWhoeverHoldsIt) {
+  const auto id = start();
+  ExecRequest request;
+  request.command = {"/bin/sh", "-c", "touch here; sleep 4343"};
+  auto process = oci_->exec(id, request);
+  ASSERT_TRUE(process);
+  for (int i = 0; i < 3000 && !std::filesystem::exists(oci_->sandbox(id) + "/here"); ++i)
+    std::this_thread::sleep_for(20ms);
+  process->reset();
+  const auto left =
+      run_in(id, {"/bin/sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 4343'"});
+  ASSERT_TRUE(left);
+  // Only the command line of the shell that looks.
+  EXPECT_EQ(left->output, "1\n");
+}
+
+}  // namespace
+}  // namespace drover::container
