@@ -8,6 +8,7 @@
 #include "control/frameworks.h"
 #include "control/instances.h"
 #include "control/planning.h"
+#include "control/schedules.h"
 #include "control/services.h"
 #include "control/submission.h"
 
@@ -113,7 +114,32 @@ std::optional<TimePoint> deadline_of(const TaskRecord& record) {
   return *record.started_at + *record.task.timeout;
 }
 
+Status handle(Draft& draft, const event::ScheduleDefined& event) {
+  return define_schedule(draft, event.schedule);
+}
+
+Status handle(Draft& draft, const event::ScheduleRemoved& event) {
+  return remove_schedule(draft, event.name);
+}
+
+Status handle(Draft& draft, const event::ScheduleRunRequested& event) {
+  return run_schedule(draft, event.name, event.arguments);
+}
+
+Status handle(Draft& draft, const event::ScheduleKilled& event) {
+  return kill_schedule(draft, event.name);
+}
+
+Status handle(Draft& draft, const event::ScheduleMarked& event) {
+  return mark_schedule(draft, event.name);
+}
+
+Status handle(Draft& draft, const event::ScheduleProgressed& event) {
+  return add_elements(draft, event.name, event.run, event.elements);
+}
+
 Status handle(Draft& draft, const event::Tick&) {
+  fire_schedules(draft);
   for (const auto& id : draft.base().active) {
     const auto deadline = deadline_of(*draft.find(id));
     if (!deadline || *deadline > draft.now()) continue;
@@ -175,6 +201,7 @@ Status handle(Draft& draft, const event::UpdateAcknowledged& event) {
 Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
   Draft draft(state, now);
   DROVER_CHECK_OK(std::visit([&](const auto& specific) { return handle(draft, specific); }, event));
+  follow_runs(draft);
   advance_services(draft, std::holds_alternative<event::Tick>(event));
   if (draft.plan_is_due()) carry_out(draft, plan_of(draft));
   tell_frameworks(draft);
@@ -196,6 +223,7 @@ std::optional<TimePoint> next_deadline(const State& state) {
   auto next = next_attempt(state);
   if (const auto deadline = next_framework_deadline(state); deadline && (!next || *deadline < *next))
     next = deadline;
+  if (const auto due = next_due(state); due && (!next || *due < *next)) next = due;
   for (const auto& id : state.active)
     if (const auto deadline = deadline_of(state.tasks.at(id)); deadline && (!next || *deadline < *next))
       next = deadline;

@@ -15,6 +15,7 @@
 #include "placement/node.h"
 #include "placement/queues.h"
 #include "workload/ending.h"
+#include "workload/schedule.h"
 #include "workload/service.h"
 
 namespace drover::control {
@@ -113,6 +114,32 @@ struct UpdateAcknowledged {
   std::string task_id;
   std::string uuid;
 };
+
+/// A schedule that is new, or has a new definition; its task is complete but for id and origin.
+struct ScheduleDefined {
+  workload::Schedule schedule;
+};
+struct ScheduleRemoved {
+  std::string name;
+};
+/// One run now, with these words after its command.
+struct ScheduleRunRequested {
+  std::string name;
+  std::string arguments;
+};
+struct ScheduleKilled {
+  std::string name;
+};
+/// Somebody says that it has succeeded.
+struct ScheduleMarked {
+  std::string name;
+};
+/// A run tells how much it has processed.
+struct ScheduleProgressed {
+  std::string name;
+  std::string run;  ///< its origin_id
+  std::int64_t elements = 0;
+};
 }  // namespace event
 
 using Event =
@@ -121,6 +148,8 @@ using Event =
                  event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
                  event::DeploymentCancelled, event::DelayReset, event::Checked, event::FrameworkSubscribed,
                  event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
-                 event::UpdateAcknowledged>;
+                 event::UpdateAcknowledged, event::ScheduleDefined, event::ScheduleRemoved,
+                 event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked,
+                 event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -9,6 +9,7 @@
 
 #include "control/health.h"
 #include "control/record.h"
+#include "control/schedule_record.h"
 #include "control/service_record.h"
 
 namespace drover::control {
@@ -63,11 +64,17 @@ struct StatusUpdated {
 struct FrameworkRemoved {
   std::string framework;
 };
+/// A run of a schedule ended, or could not start.
+struct ScheduleRunEnded {
+  std::string schedule;
+  ScheduleEntry entry;
+  bool last_attempt = false;  ///< else it will be tried again
+};
 }  // namespace notice
 
 using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
                             notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
                             notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded,
-                            notice::StatusUpdated, notice::FrameworkRemoved>;
+                            notice::StatusUpdated, notice::FrameworkRemoved, notice::ScheduleRunEnded>;
 
 }  // namespace drover::control

@@ -3,6 +3,7 @@
 // The stored JSON of the state's tables. For `.cc` files.
 
 #include "control/framework_record.h"
+#include "control/schedule_record.h"
 #include "control/service_record.h"
 #include "workload/stored.h"
 
@@ -33,5 +34,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkRecord, name, user, own
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkTask, framework, task_id, id, name, executor_id,
                                                 told, updates, update_count)
+NLOHMANN_JSON_SERIALIZE_ENUM(RunOutcome, {{RunOutcome::kSucceeded, "succeeded"},
+                                          {RunOutcome::kFailed, "failed"},
+                                          {RunOutcome::kKilled, "killed"},
+                                          {RunOutcome::kLost, "lost"},
+                                          {RunOutcome::kSkipped, "skipped"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ScheduleRun, task_id, origin_id, attempt, due, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ScheduleRetry, not_before, attempt, due, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ScheduleEntry, outcome, run, count, started_at, at, message)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ScheduleRecord, schedule, next, due, reckoned_until, active,
+                                                retries, succeeded, successes, errors, errors_since_success,
+                                                last_success, last_error, history, durations, elements)
 
 }  // namespace drover::control

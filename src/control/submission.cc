@@ -61,6 +61,17 @@ Status check_rights(const Draft& draft, const workload::Task& task) {
   return check_queue(draft.rules(), task);
 }
 
+Status admissible(const Draft& draft, const std::vector<workload::Task>& tasks) {
+  std::vector<TaskRecord> records(tasks.size());
+  std::vector<const TaskRecord*> members;
+  for (std::size_t rank = 0; rank < tasks.size(); ++rank) {
+    records[rank].task = tasks[rank];
+    records[rank].submitted_at = draft.now();
+    members.push_back(&records[rank]);
+  }
+  return check(draft, tasks, job_of(members));
+}
+
 Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
   std::vector<TaskRecord> records;
   std::vector<const TaskRecord*> members;

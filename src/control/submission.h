@@ -16,4 +16,7 @@ Status check_rights(const Draft& draft, const workload::Task& task);
 /// one member of several.
 Status submit(Draft& draft, const std::vector<workload::Task>& tasks);
 
+/// Whether tasks like these, one or a gang by rank, would be accepted; ids are not looked at.
+Status admissible(const Draft& draft, const std::vector<workload::Task>& tasks);
+
 }  // namespace drover::control

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "control/framework_record.h"
+#include "control/schedule_record.h"
 #include "control/service_record.h"
 
 namespace drover::control {
@@ -71,6 +72,7 @@ struct Tables {
   Kind<Deployment> deployments;  ///< that are under way
   Kind<FrameworkRecord> frameworks;
   Kind<FrameworkTask> framework_tasks;  ///< by framework_task_key()
+  Kind<ScheduleRecord> schedules;       ///< by name
 };
 
 /// Calls visit("/service", services of each given one …), and so on for every table. The first argument
@@ -82,6 +84,7 @@ void each_table(Visit visit, T&&... tables) {
   visit("/deployment", tables.deployments...);
   visit("/framework", tables.frameworks...);
   visit("/framework_task", tables.framework_tasks...);
+  visit("/schedule", tables.schedules...);
 }
 
 }  // namespace drover::control
