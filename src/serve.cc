@@ -176,6 +176,7 @@ class Service {
     api::ServerOptions options;
     options.socket_path = options_.socket;
     options.version = DROVER_VERSION;
+    options.marathon_strict = options_.marathon_strict;
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       const auto path = options_.state + "/credentials";

@@ -113,7 +113,7 @@ class ApiError(Exception):
     def __init__(self, status, body):
         error = body.get("error", {}) if isinstance(body, dict) else {}
         super().__init__(f"HTTP {status}: {body}")
-        self.status, self.error = status, error
+        self.status, self.error, self.answer = status, error, body
         self.message, self.kind = error.get("message", ""), error.get("kind", "")
 
 

@@ -36,7 +36,10 @@ Status parse_target(std::string_view target, Request& request) {
   const auto url = boost::urls::parse_origin_form(target);
   if (!url) return fail(ErrorKind::kInvalid, "The request target is not a path with an optional query");
   for (const auto& segment : url->segments()) request.segments.emplace_back(segment);
-  for (const auto& param : url->params()) request.query.insert_or_assign(param.key, param.value);
+  for (const auto& param : url->params()) {
+    request.query.insert_or_assign(param.key, param.value);
+    request.query_list.emplace_back(param.key, param.value);
+  }
   return {};
 }
 

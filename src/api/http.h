@@ -24,10 +24,11 @@ namespace asio = boost::asio;
 
 struct Request {
   std::string method;
-  std::vector<std::string> segments;              ///< of the path, decoded: "/v1/tasks" is {"v1", "tasks"}
-  std::map<std::string, std::string> query;       ///< decoded
-  std::map<std::string, std::string> parameters;  ///< what the route's {names} stand for
-  std::map<std::string, std::string> headers;     ///< names in lower case; of two, the last one
+  std::vector<std::string> segments;         ///< of the path, decoded: "/v1/tasks" is {"v1", "tasks"}
+  std::map<std::string, std::string> query;  ///< decoded; of two with one name, the last one
+  std::vector<std::pair<std::string, std::string>> query_list;  ///< the same, all as they came
+  std::map<std::string, std::string> parameters;                ///< what the route's {names} stand for
+  std::map<std::string, std::string> headers;                   ///< names in lower case; of two, the last one
   std::string content_type;
   std::string last_event_id;
   std::string body;

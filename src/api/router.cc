@@ -3,40 +3,67 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace drover::api {
 namespace {
 
-/// The next segment of a path template; takes it off.
-std::string_view take_segment(std::string_view& path) {
-  path.remove_prefix(1);
-  const auto segment = path.substr(0, path.find('/'));
-  path.remove_prefix(segment.size());
-  return segment;
+struct Match {
+  std::map<std::string, std::string> parameters;
+  std::size_t literal =
+      0;  ///< segments that the template names; of several routes, the one with most is meant
+};
+
+std::vector<std::string_view> segments_of(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    segments.push_back(path.substr(0, path.find('/')));
+    path.remove_prefix(segments.back().size());
+  }
+  return segments;
 }
 
-std::optional<std::map<std::string, std::string>> match(std::string_view path,
-                                                        const std::vector<std::string>& segments) {
-  std::map<std::string, std::string> parameters;
-  for (const auto& given : segments) {
-    if (path.empty()) return std::nullopt;
-    const auto expected = take_segment(path);
-    if (expected.starts_with('{')) {
-      if (given.empty()) return std::nullopt;
-      parameters.emplace(expected.substr(1, expected.size() - 2), given);
-    } else if (expected != given) {
-      return std::nullopt;
+std::optional<Match> match(std::string_view path, const std::vector<std::string>& given) {
+  const auto expected = segments_of(path);
+  Match match;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto segment = expected[i];
+    const auto after = expected.size() - i - 1;
+    if (given.size() < at + 1 + after) return std::nullopt;
+    if (segment.ends_with("...}")) {
+      const auto end = given.begin() + static_cast<std::ptrdiff_t>(given.size() - after);
+      const auto begin = given.begin() + static_cast<std::ptrdiff_t>(at);
+      match.parameters.emplace(segment.substr(1, segment.size() - 5),
+                               fmt::format("{}", fmt::join(begin, end, "/")));
+      at = given.size() - after;
+    } else if (segment.starts_with('{')) {
+      if (given[at].empty()) return std::nullopt;
+      match.parameters.emplace(segment.substr(1, segment.size() - 2), given[at++]);
+    } else {
+      if (segment != given[at++]) return std::nullopt;
+      ++match.literal;
     }
   }
-  if (!path.empty()) return std::nullopt;
-  return parameters;
+  if (at != given.size()) return std::nullopt;
+  return match;
 }
 
-Response method_not_allowed(const std::string& method, const std::set<std::string>& allowed) {
-  auto response = error_response({ErrorKind::kInvalid, fmt::format("'{}' is not possible here", method),
-                                  fmt::format("possible: {}", fmt::join(allowed, ", ")), ""},
-                                 405);
+/// Clients of Marathon read a "message".
+Response refuse(const Request& request, const Error& error, std::optional<int> status = std::nullopt) {
+  auto response = error_response(error, status);
+  if (!request.segments.empty() && request.segments.front() == "v2")
+    response.body = json_response({{"message", to_string(error)}}).body;
+  return response;
+}
+
+Response method_not_allowed(const Request& request, const std::set<std::string>& allowed) {
+  auto response = refuse(request,
+                         {ErrorKind::kInvalid, fmt::format("'{}' is not possible here", request.method),
+                          fmt::format("possible: {}", fmt::join(allowed, ", ")), ""},
+                         405);
   response.headers.emplace_back("Allow", fmt::format("{}", fmt::join(allowed, ", ")));
   return response;
 }
@@ -61,32 +88,35 @@ std::uint64_t body_limit(std::span<const Route> routes, const Request& request) 
 asio::awaitable<Response> route(std::span<const Route> routes, const Services& services, Request request) {
   const std::string_view wanted = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const Route* found = nullptr;
+  std::size_t most_literal = 0;
   std::set<std::string> allowed;
   for (const auto& candidate : routes) {
-    auto parameters = match(candidate.path, request.segments);
-    if (!parameters) continue;
+    auto matched = match(candidate.path, request.segments);
+    if (!matched) continue;
     allowed.emplace(candidate.method);
     if (candidate.method == "GET") allowed.emplace("HEAD");
     if (candidate.method != wanted && candidate.method != "*") continue;
+    if (found != nullptr && matched->literal < most_literal) continue;
     found = &candidate;
-    request.parameters = std::move(*parameters);
+    most_literal = matched->literal;
+    request.parameters = std::move(matched->parameters);
   }
   if (allowed.empty())
-    co_return error_response({ErrorKind::kNotFound,
-                              fmt::format("There is nothing at '/{}'", fmt::join(request.segments, "/")),
-                              "docs/openapi.yaml lists what there is", ""});
-  if (found == nullptr) co_return method_not_allowed(request.method, allowed);
+    co_return refuse(request, {ErrorKind::kNotFound,
+                               fmt::format("There is nothing at '/{}'", fmt::join(request.segments, "/")),
+                               "docs/openapi.yaml lists what there is", ""});
+  if (found == nullptr) co_return method_not_allowed(request, allowed);
   if (!found->open && !request.caller)
-    co_return error_response({ErrorKind::kUnauthenticated, "This needs a token",
-                              "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it",
-                              ""});
+    co_return refuse(request,
+                     {ErrorKind::kUnauthenticated, "This needs a token",
+                      "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it", ""});
   if (!found->raw && !request.body.empty() && !is_json(request.content_type))
-    co_return error_response(
-        {ErrorKind::kInvalid, fmt::format("The body is '{}', not JSON", request.content_type),
-         "send it as 'Content-Type: application/json'", ""},
-        415);
+    co_return refuse(request,
+                     {ErrorKind::kInvalid, fmt::format("The body is '{}', not JSON", request.content_type),
+                      "send it as 'Content-Type: application/json'", ""},
+                     415);
   auto result = co_await found->handler(services, request);
-  if (!result) co_return error_response(result.error());
+  if (!result) co_return refuse(request, result.error());
   co_return std::move(*result);
 }
 

@@ -14,18 +14,24 @@
 
 namespace drover::api {
 
+namespace marathon_v2 {
+struct Parts;
+}
+
 /// What handlers work with. Outlives every request.
 struct Services {
   engine::Daemon* daemon = nullptr;
   asio::thread_pool* pool = nullptr;  ///< for everything that waits for a disk
   std::string version;
+  std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it
+  marathon_v2::Parts* marathon = nullptr;
 };
 
 using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);
 
 struct Route {
   std::string_view method;  ///< "*" for all: the handler itself answers those that it does not know
-  std::string_view path;    ///< "/v1/tasks/{id}"; a {name} is one segment
+  std::string_view path;    ///< "/v1/tasks/{id}"; a {name} is one segment, a {name...} one or more
   Handler handler = nullptr;
   bool open = false;             ///< also to those who have not shown who they are
   bool raw = false;              ///< bodies of any type; the handler answers wrong ones

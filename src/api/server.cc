@@ -19,7 +19,8 @@
 #include <variant>
 
 #include "api/async.h"
-#include "api/native/routes.h"
+#include "api/marathon/parts.h"
+#include "api/routes.h"
 #include "api/session.h"
 #include "base/files.h"
 #include "base/users.h"
@@ -142,6 +143,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   ServerOptions options;
   stream_protocol::acceptor unix_acceptor;
   tcp::acceptor tcp_acceptor;
+  std::optional<marathon_v2::Parts> marathon;
   asio::thread_pool pool;
   std::shared_ptr<const Shared> shared;
   std::set<Session*> sessions;
@@ -217,8 +219,9 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   auto parts = std::make_shared<Parts>(context, std::move(options));
   const auto& chosen = parts->options;
   auto shared = std::make_shared<Shared>();
-  shared->services = {&daemon, &parts->pool, chosen.version};
-  shared->routes = native_routes();
+  parts->marathon.emplace(daemon).strict = chosen.marathon_strict;
+  shared->services = {&daemon, &parts->pool, chosen.version, "", &*parts->marathon};
+  shared->routes = all_routes();
   shared->credentials = chosen.credentials;
   shared->limits = chosen.limits;
   boost::system::error_code error;
@@ -229,6 +232,9 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
     DROVER_TRY(parts->tcp_acceptor, listen_tcp(context, *chosen.listen));
     shared->listen = ListenAddress{chosen.listen->host, parts->tcp_acceptor.local_endpoint().port()};
   }
+  shared->services.address = shared->machine;
+  if (shared->listen)
+    shared->services.address = to_string(ListenAddress{shared->machine, shared->listen->port});
   DROVER_TRY(parts->unix_acceptor, listen_unix(context, chosen.socket_path));
   struct stat info{};
   if (::stat(chosen.socket_path.c_str(), &info) == 0) parts->socket_inode = info.st_ino;

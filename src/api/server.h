@@ -41,6 +41,8 @@ struct ServerOptions {
   std::vector<Credential> credentials;  ///< of TCP
   std::string version;
   Limits limits;
+  bool marathon_strict =
+      false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers
 };
 
 class Server {

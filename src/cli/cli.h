@@ -24,6 +24,7 @@ struct ServeOptions {
   std::string runtime;             ///< OCI runtime: a name or a path
   std::string placement = "pack";  ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
+  bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
 };
 
 /// One prerequisite of this machine, as `drover doctor` tells it.

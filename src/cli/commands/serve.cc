@@ -47,6 +47,8 @@ void add_serve(CLI::App& app, Context& context) {
           "--attribute", [options](const auto& words) { take_attributes(words, *options); },
           "Something that work may ask for; may be repeated")
       ->type_name("NAME=VALUE");
+  command->add_flag("--marathon-strict", options->marathon_strict,
+                    "Refuse what Marathon itself refuses: GPUs in containers of type DOCKER");
   on_call(command, context, options, serve);
 }
 

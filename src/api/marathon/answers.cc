@@ -1,0 +1,97 @@
+#include "api/marathon/answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/decode.h"
+
+namespace drover::api::marathon_v2 {
+
+using nlohmann::json;
+
+Response answer(const Services& services, std::string text, int status) {
+  Response response;
+  response.status = status;
+  response.body = std::move(text);
+  response.headers = {{"Cache-Control", "no-cache, no-store, must-revalidate"},
+                      {"Pragma", "no-cache"},
+                      {"Expires", "0"},
+                      {"X-Frame-Options", "DENY"},
+                      {"X-Marathon-Leader", "http://" + services.address}};
+  return response;
+}
+
+Response refuse(const Services& services, int status, const std::string& message) {
+  return answer(services, dumped({{"message", message}}), status);
+}
+
+Response refuse(const Services& services, const Refusal& refusal) {
+  return answer(services, to_json_text(refusal), refusal.status);
+}
+
+Response refuse(const Services& services, const Error& error) {
+  if (error.kind == ErrorKind::kInvalid) {
+    const auto path = error.path.empty() ? "/" : error.path;
+    return refuse(services, Refusal{422, "Object is not valid", {{path, {to_string(error)}}}, ""});
+  }
+  return refuse(services, error_kind_info(error.kind).http_status, to_string(error));
+}
+
+Response locked(const Services& services, const std::vector<std::string>& deployments) {
+  json body = {
+      {"message",
+       "App is locked by one or more deployments. Override with the option '?force=true'. View details "
+       "at '/v2/deployments/<DEPLOYMENT_ID>'."},
+      {"deployments", json::array()}};
+  for (const auto& id : deployments) body["deployments"].push_back({{"id", id}});
+  return answer(services, dumped(body), 409);
+}
+
+Response with_deployment(Response response, const std::string& id) {
+  response.headers.emplace_back("Marathon-Deployment-Id", id);
+  return response;
+}
+
+Response deployment_result(const Services& services, const std::string& id, TimePoint version, int status) {
+  auto text = fmt::format(R"({{"version":"{}","deploymentId":"{}"}})", format_time(version), id);
+  return with_deployment(answer(services, std::move(text), status), id);
+}
+
+Decoded<json> body_of(const Request& request) {
+  if (request.body.find_first_not_of(" \t\r\n") == std::string::npos)
+    return tl::unexpected(Refusal{400, "Please specify data in JSON format", {}, "The body is empty"});
+  auto value = parse_json(request.body, "The body");
+  if (value) return std::move(*value);
+  const auto& path = value.error().path;
+  return tl::unexpected(
+      Refusal{400, "Invalid JSON", {}, value.error().message + (path.empty() ? "" : ", at " + path)});
+}
+
+std::string dumped(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+bool flag(const Request& request, const std::string& name, bool otherwise) {
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return otherwise;
+  auto value = found->second;
+  std::transform(value.begin(), value.end(), value.begin(), ::tolower);  // Python says True
+  return value == "true";
+}
+
+std::vector<std::string> values(const Request& request, std::string_view name) {
+  std::vector<std::string> result;
+  for (const auto& [key, value] : request.query_list) {
+    if (key != name && key != std::string(name) + "[]") continue;
+    for (std::size_t begin = 0; begin <= value.size();) {
+      const auto end = std::min(value.find(',', begin), value.size());
+      if (end > begin) result.push_back(value.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return result;
+}
+
+}  // namespace drover::api::marathon_v2

@@ -1,0 +1,231 @@
+// Apps, to change.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/marathon/answers.h"
+#include "api/marathon/changes.h"
+#include "api/marathon/handlers.h"
+#include "api/marathon/views.h"
+#include "marathon/path.h"
+
+namespace drover::api::marathon_v2 {
+
+using control::ServiceRecord;
+using marathon::App;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kMostAppsAtOnce = 5'000;
+
+Response no_such_app(const Services& services, const std::string& id) {
+  return refuse(services, 404, "App '" + id + "' does not exist");
+}
+
+Response not_his(const Services& services) {
+  return refuse(services, 403, "Not Authorized to perform this action!");
+}
+
+/// The app as the body wants it; `existing` is null when it is new.
+Decoded<App> decode(const Services& services, const std::string& id, json body, const ServiceRecord* existing,
+                    bool partial) {
+  const auto options = options_for(services);
+  if (existing != nullptr && partial) return update_app(existing->target, body, options);
+  if (body.is_object() && (!body.contains("id") || body["id"].is_null())) body["id"] = id;
+  auto own_ports = existing == nullptr ? std::vector<int>{} : marathon::service_ports(existing->target);
+  auto app = marathon::decode_app(body, options, std::move(own_ports));
+  if (app && app->service.id != id)
+    return tl::unexpected(Refusal{422, "Object is not valid", {{"/id", {"must be '" + id + "'"}}}, ""});
+  return app;
+}
+
+/// {"version": "…"} alone, or with the id: the definition of that time is wanted again.
+std::optional<std::string> wanted_version(const json& body) {
+  if (!body.is_object() || !body.contains("version") || body["version"].is_null()) return std::nullopt;
+  return body["version"].is_string() ? body["version"].get<std::string>() : "";
+}
+
+bool says_only_version(const json& body) {
+  return std::ranges::all_of(body.items(), [](const auto& field) {
+    return field.key() == "version" || field.key() == "id" || field.value().is_null();
+  });
+}
+
+/// Carries the apps out as one deployment.
+asio::awaitable<tl::expected<Deployed, Response>> put(const Services& services, const Request& request,
+                                                      std::vector<App> apps, bool force) {
+  std::vector<std::optional<std::string>> names;
+  for (const auto& app : apps) names.push_back(app.user);
+  const auto users = co_await find_users(services, std::move(names));
+  const World world(services, *request.caller);
+  control::event::ServicesChanged change;
+  change.force = force;
+  for (auto& app : apps) {
+    const auto* existing = world.service(app.service.id);
+    if (existing == nullptr && world.is_taken(app.service.id)) co_return tl::unexpected(not_his(services));
+    if (existing == nullptr)
+      if (const auto place = check_place(world, app.service.id); !place)
+        co_return tl::unexpected(refuse(services, place.error()));
+    if (const auto done = complete(world, app, existing, users); !done)
+      co_return tl::unexpected(refuse(services, done.error()));
+    change.put.push_back(std::move(app.service));
+  }
+  std::vector<std::string> ids;
+  for (const auto& service : change.put) ids.push_back(service.id);
+  auto deployed = deploy(services, world, std::move(change));
+  if (deployed)
+    for (const auto& id : ids)
+      if (const auto* record = world.service(id)) tell_post(services, request, record->target);
+  co_return deployed;
+}
+
+Response created(const Services& services, const Request& request, const std::string& id,
+                 const Deployed& deployed) {
+  const World world(services, *request.caller);
+  const auto* record = world.service(id);
+  if (record == nullptr) return deployment_result(services, deployed.id, deployed.version, 201);
+  auto response = answer(
+      services,
+      marathon::show(record->target,
+                     fmt::format(R"(,"tasksStaged":0,"tasksRunning":0,"tasksHealthy":0,"tasksUnhealthy":0,)"
+                                 R"("deployments":[{{"id":"{}"}}],"tasks":[])",
+                                 deployed.id)),
+      201);
+  response.headers.emplace_back("Location", "/v2/apps" + id);
+  return with_deployment(std::move(response), deployed.id);
+}
+
+AnswerLater put_list(const Services& services, const Request& request, bool partial, bool may_create) {
+  const auto body = body_of(request);
+  if (!body) co_return refuse(services, body.error());
+  marathon::Mistakes mistakes;
+  if (!body->is_array()) {
+    mistakes.wrong_type("/", "error.expected.jsarray");
+    co_return refuse(services, mistakes.refusal());
+  }
+  if (body->size() > kMostAppsAtOnce) {
+    mistakes.broken_rule("/", fmt::format("must have at most {} apps", kMostAppsAtOnce));
+    co_return refuse(services, mistakes.refusal());
+  }
+  const World world(services, *request.caller);
+  std::vector<App> apps;
+  for (std::size_t i = 0; i < body->size(); ++i) {
+    const auto& each = (*body)[i];
+    const auto path = fmt::format("({})", i);
+    if (!each.is_object() || !each.contains("id") || !each["id"].is_string()) {
+      mistakes.wrong_type("/" + path + "/id", "error.path.missing");
+      continue;
+    }
+    const auto id = marathon::absolute_path(each["id"].get<std::string>());
+    const auto* existing = world.service(id);
+    if (existing == nullptr && !may_create) co_return no_such_app(services, id);
+    if (auto app = decode(services, id, each, existing, partial))
+      apps.push_back(std::move(*app));
+    else
+      mistakes.add_part(app.error(), "/" + path);
+    if (std::ranges::count(apps, id, [](const App& app) { return app.service.id; }) > 1)
+      mistakes.broken_rule("/" + path + "/id", "is there twice");
+  }
+  if (!mistakes.empty()) co_return refuse(services, mistakes.refusal());
+  auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
+  if (!deployed) co_return std::move(deployed.error());
+  co_return deployment_result(services, deployed->id, deployed->version);
+}
+
+AnswerLater put_one(const Services& services, const Request& request, bool partial, bool may_create) {
+  const auto id = marathon::absolute_path(request.parameters.at("id"));
+  const auto body = body_of(request);
+  if (!body) co_return refuse(services, body.error());
+  const World world(services, *request.caller);
+  const auto* existing = world.service(id);
+  if (existing == nullptr && world.is_taken(id)) co_return not_his(services);
+  if (existing == nullptr && !may_create) co_return no_such_app(services, id);
+  Decoded<App> app;
+  if (const auto version = wanted_version(*body)) {
+    if (!says_only_version(*body))
+      co_return refuse(services,
+                       Refusal{422,
+                               "Object is not valid",
+                               {{"/", {"The 'version' field may only be combined with the 'id' field."}}},
+                               ""});
+    const auto* service = existing == nullptr ? nullptr : version_of(*existing, *version);
+    if (service == nullptr)
+      co_return refuse(services, 404, "App '" + id + "' does not exist in version " + *version);
+    app = App{*service, marathon::user_of(*service)};
+  } else {
+    app = decode(services, id, *body, existing, partial);
+  }
+  if (!app) co_return refuse(services, app.error());
+  const bool is_new = existing == nullptr;
+  std::vector<App> apps;
+  apps.push_back(std::move(*app));
+  auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
+  if (!deployed) co_return std::move(deployed.error());
+  auto response = deployment_result(services, deployed->id, deployed->version, is_new ? 201 : 200);
+  if (is_new) response.headers.emplace_back("Location", "/v2/apps" + id);
+  co_return response;
+}
+
+}  // namespace
+
+AnswerLater create_app(const Services& services, const Request& request) {
+  const auto body = body_of(request);
+  if (!body) co_return refuse(services, body.error());
+  auto app = marathon::decode_app(*body, options_for(services));
+  if (!app) co_return refuse(services, app.error());
+  const auto id = app->service.id;
+  if (World(services, *request.caller).is_taken(id))
+    co_return refuse(services, 409, "An app with id [" + id + "] already exists.");
+  std::vector<App> apps;
+  apps.push_back(std::move(*app));
+  const auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
+  if (!deployed) co_return deployed.error();
+  co_return created(services, request, id, *deployed);
+}
+
+AnswerLater put_apps(const Services& services, const Request& request) {
+  return put_list(services, request, flag(request, "partialUpdate", true), true);
+}
+
+AnswerLater patch_apps(const Services& services, const Request& request) {
+  return put_list(services, request, true, false);
+}
+
+AnswerLater put_app(const Services& services, const Request& request) {
+  return put_one(services, request, flag(request, "partialUpdate", true), true);
+}
+
+AnswerLater patch_app(const Services& services, const Request& request) {
+  return put_one(services, request, true, false);
+}
+
+Answer delete_app(const Services& services, const Request& request) {
+  const World world(services, *request.caller);
+  const auto id = marathon::absolute_path(request.parameters.at("id"));
+  if (world.service(id) == nullptr) return no_such_app(services, id);
+  control::event::ServicesChanged change;
+  change.removed = {id};
+  change.force = flag(request, "force", true);
+  auto deployed = deploy(services, world, std::move(change));
+  if (!deployed) return std::move(deployed.error());
+  return deployment_result(services, deployed->id, deployed->version);
+}
+
+Answer restart_app(const Services& services, const Request& request) {
+  const World world(services, *request.caller);
+  const auto id = marathon::absolute_path(request.parameters.at("id"));
+  const auto* record = world.service(id);
+  if (record == nullptr) return no_such_app(services, id);
+  control::event::ServicesChanged change;
+  change.put = {record->target};
+  change.restart = true;
+  change.force = flag(request, "force");
+  auto deployed = deploy(services, world, std::move(change));
+  if (!deployed) return std::move(deployed.error());
+  return deployment_result(services, deployed->id, deployed->version);
+}
+
+}  // namespace drover::api::marathon_v2

@@ -1,0 +1,133 @@
+#include "api/marathon/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/async.h"
+#include "api/marathon/answers.h"
+#include "api/marathon/parts.h"
+#include "marathon/path.h"
+
+namespace drover::api::marathon_v2 {
+
+marathon::Options options_for(const Services& services) {
+  marathon::Options options{.strict = services.marathon->strict, .service_ports = {}};
+  for (const auto& [id, record] : services.daemon->state().services)
+    for (const auto port : services.marathon->service_ports.of(record.target))
+      options.service_ports.insert(port);
+  return options;
+}
+
+asio::awaitable<Users> find_users(const Services& services, std::vector<std::optional<std::string>> names) {
+  Users users;
+  for (auto& name : names)
+    if (name && !users.contains(*name)) {
+      auto found = co_await on_pool(
+          *services.pool, [name = *name] { return std::make_shared<Result<User>>(find_user(name)); });
+      users.emplace(*name, std::move(*found));
+    }
+  co_return users;
+}
+
+namespace {
+
+void add_group_dependencies(const World& world, workload::Service& service,
+                            const GroupDependencies& changed) {
+  const auto add = [&](const std::vector<std::string>& dependencies) {
+    for (const auto& dependency : dependencies)
+      if (std::ranges::find(service.dependencies, dependency) == service.dependencies.end())
+        service.dependencies.push_back(dependency);
+  };
+  for (auto group = marathon::parent_path(service.id);; group = marathon::parent_path(group)) {
+    const auto known = world.state().groups.find(group);
+    if (const auto now = changed.find(group); now != changed.end())
+      add(now->second);
+    else if (known != world.state().groups.end())
+      add(known->second.dependencies);
+    if (group == "/") return;
+  }
+}
+
+Failure not_allowed(const World& world, const std::string& name) {
+  return fail(ErrorKind::kPermissionDenied,
+              fmt::format("'{}' may not run apps as '{}'", world.caller().user.name, name),
+              "only root may name another user", "/user");
+}
+
+}  // namespace
+
+Status complete(const World& world, marathon::App& app, const control::ServiceRecord* existing,
+                const Users& users, const GroupDependencies& groups) {
+  auto& service = app.service;
+  auto& task = service.task;
+  const auto& caller = world.caller();
+  if (existing == nullptr) {
+    task.owner = caller.user.uid;
+    task.owner_name = caller.user.name;
+    task.user = caller.user;
+  } else {
+    task.owner = existing->target.task.owner;
+    task.owner_name = existing->target.task.owner_name;
+    task.user = existing->target.task.user;
+  }
+  const bool as_before = existing != nullptr && app.user == marathon::user_of(existing->target);
+  if (!as_before && app.user) {
+    const auto& found = users.at(*app.user);
+    if (!found) return fail(ErrorKind::kInvalid, found.error().message, found.error().hint, "/user");
+    if (!caller.is_root() && found->uid != caller.user.uid) return not_allowed(world, *app.user);
+    task.user = *found;
+  } else if (!as_before) {
+    if (!caller.is_root() || task.owner == caller.user.uid) task.user = caller.user;
+  }
+  add_group_dependencies(world, service, groups);
+  return {};
+}
+
+Status check_place(const World& world, const std::string& id) {
+  for (auto above = marathon::parent_path(id); above != "/"; above = marathon::parent_path(above))
+    if (world.is_taken(above))
+      return fail(ErrorKind::kInvalid, fmt::format("'{}' is an app, so nothing can be in it", above), "",
+                  "/id");
+  const auto& services = world.state().services;
+  const auto below = services.lower_bound(id + "/");
+  if ((below != services.end() && below->first.starts_with(id + "/")) || world.state().groups.contains(id))
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is a group, so it cannot be an app", id), "", "/id");
+  return {};
+}
+
+std::vector<std::string> locks_on(const World& world, const std::vector<std::string>& services) {
+  std::set<std::string> ids;
+  for (const auto& service : services)
+    for (const auto& id : world.deployments(service)) ids.insert(id);
+  return {ids.begin(), ids.end()};
+}
+
+tl::expected<Deployed, Response> deploy(const Services& services, const World& world,
+                                        control::event::ServicesChanged change) {
+  std::vector<std::string> touched = change.removed;
+  for (const auto& service : change.put) touched.push_back(service.id);
+  if (!change.force)
+    if (const auto locks = locks_on(world, touched); !locks.empty())
+      return tl::unexpected(locked(services, locks));
+  change.owner = world.caller().user.uid;
+  Deployed deployed;
+  // A deployment with nothing to do is over before the call is; what it told says which version it made.
+  const auto watch = services.daemon->watch([&](const control::Notice& notice) {
+    if (const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice))
+      deployed.version = changed->version;
+  });
+  auto made = services.daemon->change(std::move(change));
+  if (!made) return tl::unexpected(refuse(services, made.error()));
+  deployed.id = std::move(*made);
+  if (const auto found = world.state().deployments.find(deployed.id);
+      found != world.state().deployments.end())
+    deployed.version = found->second.version;
+  return deployed;
+}
+
+void tell_post(const Services& services, const Request& request, const workload::Service& service) {
+  services.marathon->events.tell_post(request.caller->user.uid, service);
+}
+
+}  // namespace drover::api::marathon_v2

@@ -1,0 +1,51 @@
+#pragma once
+
+// From a definition that was read to services that change: whose they are, whom they run as, what locks them,
+// and the answer. Used on the control strand.
+
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/http.h"
+#include "api/marathon/world.h"
+#include "control/event.h"
+#include "marathon/app.h"
+
+namespace drover::api::marathon_v2 {
+
+/// With the service ports that are taken, and as strict as the daemon was told to be.
+marathon::Options options_for(const Services& services);
+
+/// Whom an app names to run as, looked up; none when it names nobody. Blocks in between.
+using Users = std::map<std::string, Result<User>>;
+asio::awaitable<Users> find_users(const Services& services, std::vector<std::optional<std::string>> names);
+
+/// By group: absolute paths that it depends on.
+using GroupDependencies = std::map<std::string, std::vector<std::string>>;
+
+/// Makes the service complete: owner, user, the dependencies of its groups, as they are or as they are
+/// changed with it. `existing` is what it was, or null. An error when the caller may not have it so.
+Status complete(const World& world, marathon::App& app, const control::ServiceRecord* existing,
+                const Users& users, const GroupDependencies& groups = {});
+
+/// What stands against an id: an app above it or groups below it. kInvalid, or none.
+Status check_place(const World& world, const std::string& id);
+
+/// Does it; the answer is one of the errors, or what `done` makes of the deployment's id and version.
+struct Deployed {
+  std::string id;
+  TimePoint version{};
+};
+tl::expected<Deployed, Response> deploy(const Services& services, const World& world,
+                                        control::event::ServicesChanged change);
+
+/// Deployments under way that touch any of them.
+std::vector<std::string> locks_on(const World& world, const std::vector<std::string>& services);
+
+/// Tells listeners that somebody changed an app through the API.
+void tell_post(const Services& services, const Request& request, const workload::Service& service);
+
+}  // namespace drover::api::marathon_v2

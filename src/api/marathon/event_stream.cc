@@ -1,0 +1,50 @@
+// The stream of events (server-sent events).
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "api/marathon/answers.h"
+#include "api/marathon/handlers.h"
+#include "api/marathon/parts.h"
+#include "api/sse.h"
+
+namespace drover::api::marathon_v2 {
+namespace {
+
+constexpr std::chrono::seconds kHeartbeat{15};
+
+asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<std::string> types,
+                                BodyWriter& writer) {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  auto follower = hub.follow(caller, std::move(types), [&timer] { timer.cancel(); });
+  const std::shared_ptr<void> detach(nullptr, [&](void*) {
+    follower.reset();
+    hub.tell_detached();
+  });
+  while (!follower->cut()) {
+    if (const auto text = follower->take()) {
+      co_await writer.write(*text);
+      continue;
+    }
+    timer.expires_after(kHeartbeat);
+    const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (!error) co_await writer.write(sse_heartbeat());
+  }
+}
+
+}  // namespace
+
+Answer follow_events(const Services& services, const Request& request) {
+  std::set<std::string> types;
+  for (auto& type : values(request, "event_type")) types.insert(std::move(type));
+  auto response = answer(services, "");
+  response.content_type = "text/event-stream";
+  response.stream = [&hub = services.marathon->events, caller = *request.caller, types](BodyWriter& writer) {
+    return stream_to(hub, caller, types, writer);
+  };
+  return response;
+}
+
+}  // namespace drover::api::marathon_v2

@@ -1,0 +1,222 @@
+// Groups of apps, to change.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "api/marathon/answers.h"
+#include "api/marathon/changes.h"
+#include "api/marathon/handlers.h"
+#include "api/marathon/views.h"
+#include "control/controller.h"
+#include "marathon/fields.h"
+#include "marathon/group.h"
+#include "marathon/path.h"
+
+namespace drover::api::marathon_v2 {
+
+using control::GroupRecord;
+using nlohmann::json;
+
+namespace {
+
+using Change = control::event::ServicesChanged;
+using Wanted = tl::expected<Change, Response>;
+
+std::string base_of(const Request& request) {
+  const auto found = request.parameters.find("id");
+  return found == request.parameters.end() ? "/" : marathon::absolute_path(found->second);
+}
+
+bool owns(const World& world, const GroupRecord& group) {
+  return world.caller().is_root() || group.owner == world.caller().user.uid;
+}
+
+marathon::GroupContents contents_of(const World& world, const std::string& id) {
+  marathon::GroupContents contents;
+  for (const auto* record : world.services(id)) contents.apps[record->target.id] = &record->target;
+  for (const auto& [path, group] : world.state().groups)
+    if (marathon::is_within(path, id)) contents.groups[path] = group.dependencies;
+  return contents;
+}
+
+/// The groups as they are to be: those that are new or different, and those that go.
+void change_groups(const World& world, const marathon::GroupChange& wanted, Change& change) {
+  for (const auto& [path, dependencies] : wanted.groups) {
+    const auto known = world.state().groups.find(path);
+    const bool is_known = known != world.state().groups.end();
+    if (path == "/" && dependencies.empty() && !is_known) continue;
+    if (is_known && known->second.dependencies == dependencies) continue;
+    change.groups[path] =
+        GroupRecord{dependencies, {}, is_known ? known->second.owner : world.caller().user.uid};
+  }
+  for (const auto& [path, group] : world.state().groups)
+    if (marathon::is_within(path, wanted.id) && !wanted.groups.contains(path) && owns(world, group))
+      change.groups[path] = std::nullopt;
+}
+
+/// The event that brings the group about, from its definition.
+asio::awaitable<Wanted> defined(const Services& services, const Request& request, const std::string& id,
+                                const json& body) {
+  std::optional<marathon::GroupChange> wanted;
+  {
+    const World world(services, *request.caller);
+    auto decoded = marathon::decode_group(id, body, contents_of(world, id), options_for(services));
+    if (!decoded) co_return tl::unexpected(refuse(services, decoded.error()));
+    wanted = std::move(*decoded);
+  }
+  std::vector<std::optional<std::string>> names;
+  for (const auto& app : wanted->apps) names.push_back(app.user);
+  const auto users = co_await find_users(services, std::move(names));
+
+  const World world(services, *request.caller);
+  Change change;
+  change_groups(world, *wanted, change);
+  std::set<std::string> stay = wanted->kept;
+  for (auto& app : wanted->apps) {
+    const auto app_id = app.service.id;
+    const auto* existing = world.service(app_id);
+    if (existing == nullptr && world.is_taken(app_id))
+      co_return tl::unexpected(refuse(services, 403, "Not Authorized to perform this action!"));
+    for (auto above = marathon::parent_path(app_id); above != "/"; above = marathon::parent_path(above))
+      if (world.is_taken(above))
+        co_return tl::unexpected(refuse(services, 409, "An app with the path " + above + " already exists."));
+    if (const auto done = complete(world, app, existing, users, wanted->groups); !done)
+      co_return tl::unexpected(refuse(services, done.error()));
+    stay.insert(app_id);
+    if (existing != nullptr && same_configuration(existing->target, app.service) &&
+        existing->target.instances == app.service.instances)
+      continue;
+    change.put.push_back(std::move(app.service));
+  }
+  for (const auto* record : world.services(id))
+    if (!stay.contains(record->target.id)) change.removed.push_back(record->target.id);
+  co_return change;
+}
+
+/// {"scaleBy": 2}: every app of the group has so many times as many instances.
+Wanted scaled(const Services& services, const World& world, const std::string& id, double factor) {
+  Change change;
+  for (const auto* record : world.services(id)) {
+    auto service = record->target;
+    const auto instances = std::ceil(service.instances * factor);
+    if (instances > marathon::kMostInstances)
+      return tl::unexpected(refuse(services, Refusal{422,
+                                                     "Object is not valid",
+                                                     {{"/scaleBy",
+                                                       {fmt::format("'{}' would have more than {} instances",
+                                                                    service.id, marathon::kMostInstances)}}},
+                                                     ""}));
+    service.instances = static_cast<int>(instances);
+    change.put.push_back(std::move(service));
+  }
+  return change;
+}
+
+/// {"version": …}: every app is what it was then; those that were not there yet go.
+Wanted as_of(const Services& services, const World& world, const std::string& id,
+             const std::string& version) {
+  const auto time = parse_time(version);
+  if (!time)
+    return tl::unexpected(refuse(services, 404, "Group '" + id + "' does not exist in version " + version));
+  Change change;
+  for (const auto* record : world.services(id)) {
+    if (record->target.version <= *time) continue;
+    const auto then =
+        std::ranges::find_if(record->versions, [&](const auto& service) { return service.version <= *time; });
+    if (then == record->versions.end())
+      change.removed.push_back(record->target.id);
+    else
+      change.put.push_back(*then);
+  }
+  return change;
+}
+
+Response preview(const Services& services, const World& world, const Change& change) {
+  const auto outcome = control::decide(world.state(), change, services.daemon->now());
+  if (!outcome) return refuse(services, outcome.error());
+  json steps = json::array();
+  for (const auto& notice : outcome->notices)
+    if (const auto* step = std::get_if<control::notice::DeploymentStep>(&notice)) {
+      steps = steps_view(step->deployment.steps);
+      break;
+    }
+  return answer(services, dumped({{"steps", std::move(steps)}}));
+}
+
+Answer carry_out(const Services& services, const Request& request, Wanted wanted, bool is_new,
+                 const std::string& id) {
+  if (!wanted) return std::move(wanted.error());
+  const World world(services, *request.caller);
+  wanted->force = flag(request, "force");
+  wanted->owner = request.caller->user.uid;
+  if (flag(request, "dryRun")) return preview(services, world, *wanted);
+  auto deployed = deploy(services, world, std::move(*wanted));
+  if (!deployed) return std::move(deployed.error());
+  auto response = deployment_result(services, deployed->id, deployed->version, is_new ? 201 : 200);
+  if (is_new) response.headers.emplace_back("Location", "/v2/groups" + id);
+  return response;
+}
+
+/// The id that the body has, seen from that in the path.
+std::string id_in(const json& body, const std::string& base) {
+  if (!body.is_object() || !body.contains("id") || !body["id"].is_string()) return base;
+  return marathon::absolute_path(body["id"].get<std::string>(), base);
+}
+
+}  // namespace
+
+AnswerLater create_group(const Services& services, const Request& request) {
+  const auto body = body_of(request);
+  if (!body) co_return refuse(services, body.error());
+  const auto id = id_in(*body, base_of(request));
+  {
+    const World world(services, *request.caller);
+    if (world.is_taken(id))
+      co_return refuse(services, 409, "An app with the path " + id + " already exists.");
+    if (world.has_group(id))
+      co_return refuse(services, 409, "Group " + id + " is already created. Use PUT to change this group.");
+  }
+  auto wanted = co_await defined(services, request, id, *body);
+  co_return carry_out(services, request, std::move(wanted), true, id);
+}
+
+AnswerLater put_group(const Services& services, const Request& request) {
+  const auto body = body_of(request);
+  if (!body) co_return refuse(services, body.error());
+  const auto id = base_of(request);
+  const World world(services, *request.caller);
+  marathon::Mistakes mistakes;
+  marathon::Fields fields(*body, mistakes);
+  const auto factor = fields.number("scaleBy", 0, 1e6);
+  const auto version = fields.text("version");
+  if (const auto given = fields.text("id");
+      given && marathon::absolute_path(*given, marathon::parent_path(id)) != id)
+    fields.refuse("id", "must be '" + id + "'");
+  if (!mistakes.empty()) co_return refuse(services, mistakes.refusal());
+  if (world.is_taken(id)) co_return refuse(services, 409, "An app with the path " + id + " already exists.");
+  if ((factor || version) && !world.has_group(id))
+    co_return refuse(services, 404, "Group '" + id + "' does not exist");
+  if (factor) co_return carry_out(services, request, scaled(services, world, id, *factor), false, id);
+  if (version) co_return carry_out(services, request, as_of(services, world, id, *version), false, id);
+  auto wanted = co_await defined(services, request, id, *body);
+  co_return carry_out(services, request, std::move(wanted), false, id);
+}
+
+Answer delete_group(const Services& services, const Request& request) {
+  const World world(services, *request.caller);
+  const auto id = base_of(request);
+  if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
+  Change change;
+  for (const auto* record : world.services(id)) change.removed.push_back(record->target.id);
+  for (const auto& [path, group] : world.state().groups)
+    if (marathon::is_within(path, id) && owns(world, group)) change.groups[path] = std::nullopt;
+  change.force = flag(request, "force");
+  auto deployed = deploy(services, world, std::move(change));
+  if (!deployed) return std::move(deployed.error());
+  return deployment_result(services, deployed->id, deployed->version);
+}
+
+}  // namespace drover::api::marathon_v2

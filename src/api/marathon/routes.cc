@@ -1,0 +1,64 @@
+#include "api/marathon/routes.h"
+
+#include <array>
+
+#include "api/marathon/handlers.h"
+
+namespace drover::api {
+namespace {
+
+using namespace marathon_v2;
+
+constexpr bool kOpen = true;
+
+constexpr std::array kRoutes = {
+    Route{"GET", "/ping", at_once<ping>, kOpen},
+    Route{"GET", "/metrics", at_once<get_metrics>},
+    Route{"GET", "/v2/info", at_once<get_info>},
+    Route{"GET", "/v2/leader", at_once<get_leader>},
+    Route{"DELETE", "/v2/leader", at_once<abdicate>},
+    Route{"GET", "/v2/plugins", at_once<list_plugins>},
+    Route{"GET", "/v2/events", at_once<follow_events>},
+    Route{"GET", "/v2/apps", at_once<list_apps>},
+    Route{"POST", "/v2/apps", create_app},
+    Route{"PUT", "/v2/apps", put_apps},
+    Route{"PATCH", "/v2/apps", patch_apps},
+    Route{"GET", "/v2/apps/{id...}", at_once<get_app>},
+    Route{"PUT", "/v2/apps/{id...}", put_app},
+    Route{"PATCH", "/v2/apps/{id...}", patch_app},
+    Route{"DELETE", "/v2/apps/{id...}", at_once<delete_app>},
+    Route{"POST", "/v2/apps/{id...}/restart", at_once<restart_app>},
+    Route{"GET", "/v2/apps/{id...}/tasks", at_once<list_app_tasks>},
+    Route{"DELETE", "/v2/apps/{id...}/tasks", at_once<kill_app_tasks>},
+    Route{"DELETE", "/v2/apps/{id...}/tasks/{task}", at_once<kill_app_task>},
+    Route{"GET", "/v2/apps/{id...}/versions", at_once<list_versions>},
+    Route{"GET", "/v2/apps/{id...}/versions/{version}", at_once<get_version>},
+    Route{"GET", "/v2/tasks", at_once<list_tasks>},
+    Route{"POST", "/v2/tasks/delete", at_once<kill_tasks>},
+    Route{"GET", "/v2/deployments", at_once<list_deployments>},
+    Route{"DELETE", "/v2/deployments/{id}", at_once<cancel_deployment>},
+    Route{"GET", "/v2/queue", at_once<list_queue>},
+    Route{"DELETE", "/v2/queue/{id...}/delay", at_once<reset_delay>},
+    Route{"GET", "/v2/groups", at_once<get_root_group>},
+    Route{"POST", "/v2/groups", create_group},
+    Route{"PUT", "/v2/groups", put_group},
+    Route{"DELETE", "/v2/groups", at_once<delete_group>},
+    Route{"GET", "/v2/groups/apps", at_once<list_group_apps>},
+    Route{"GET", "/v2/groups/versions", at_once<list_group_versions>},
+    Route{"GET", "/v2/groups/versions/{version}", at_once<get_group_version>},
+    Route{"GET", "/v2/groups/{id...}", at_once<get_group>},
+    Route{"POST", "/v2/groups/{id...}", create_group},
+    Route{"PUT", "/v2/groups/{id...}", put_group},
+    Route{"DELETE", "/v2/groups/{id...}", at_once<delete_group>},
+    Route{"GET", "/v2/groups/{id...}/apps", at_once<list_group_apps>},
+    Route{"GET", "/v2/groups/{id...}/versions", at_once<list_group_versions>},
+    Route{"GET", "/v2/groups/{id...}/versions/{version}", at_once<get_group_version>},
+};
+
+}  // namespace
+
+std::span<const Route> marathon_routes() {
+  return kRoutes;
+}
+
+}  // namespace drover::api

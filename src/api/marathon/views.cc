@@ -1,0 +1,284 @@
+#include "api/marathon/views.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/marathon/answers.h"
+#include "marathon/app.h"
+#include "marathon/path.h"
+
+namespace drover::api::marathon_v2 {
+
+using control::DeploymentActionKind;
+using control::ServiceRecord;
+using control::TaskRecord;
+using nlohmann::json;
+
+namespace {
+
+json time_or_null(const std::optional<TimePoint>& time) {
+  return time ? json(format_time(*time)) : json();
+}
+
+json check_view(const control::CheckHealth& check, const TaskRecord& task) {
+  return {{"alive", check.alive},
+          {"consecutiveFailures", check.consecutive_failures},
+          {"firstSuccess", time_or_null(check.first_success)},
+          {"lastSuccess", time_or_null(check.last_success)},
+          {"lastFailure", time_or_null(check.last_failure)},
+          {"lastFailureCause", check.last_failure_cause.empty() ? json() : json(check.last_failure_cause)},
+          {"instanceId", instance_id(task)}};
+}
+
+json failure_view(const World& world, const ServiceRecord& record) {
+  const auto& failure = *record.last_failure;
+  return {{"appId", record.target.id},  {"host", world.host()},
+          {"message", failure.message}, {"state", mesos_state(failure.state)},
+          {"taskId", failure.task_id},  {"timestamp", format_time(failure.at)},
+          {"version", failure.version}, {"slaveId", world.agent()}};
+}
+
+/// Counts and ages of some of the instances.
+json stats_of(const World& world, const ServiceRecord& record, const std::vector<const TaskRecord*>& tasks,
+              TimePoint now) {
+  Counts counts;
+  std::vector<double> ages;
+  for (const auto* task : tasks) {
+    if (task->state == control::TaskState::kStarting) ++counts.staged;
+    if (task->state != control::TaskState::kRunning) continue;
+    ++counts.running;
+    if (task->started_at) ages.push_back(std::chrono::duration<double>(now - *task->started_at).count());
+    if (const auto alive = control::alive(world.health(*task), world.definition_of(*task, record)))
+      ++(*alive ? counts.healthy : counts.unhealthy);
+  }
+  json stats = {{"counts",
+                 {{"staged", counts.staged},
+                  {"running", counts.running},
+                  {"healthy", counts.healthy},
+                  {"unhealthy", counts.unhealthy}}}};
+  if (!ages.empty()) {
+    std::ranges::sort(ages);
+    double sum = 0;
+    for (const auto age : ages) sum += age;
+    stats["lifeTime"] = {{"averageSeconds", sum / static_cast<double>(ages.size())},
+                         {"medianSeconds", ages[ages.size() / 2]}};
+  }
+  return {{"stats", std::move(stats)}};
+}
+
+json task_stats(const World& world, const ServiceRecord& record, TimePoint now) {
+  const auto all = world.instances(record.target.id);
+  const auto since = [&](TimePoint time, bool after) {
+    std::vector<const TaskRecord*> some;
+    for (const auto* task : all)
+      if ((task->task.origin.version >= format_time(time)) == after) some.push_back(task);
+    return some;
+  };
+  json stats = {{"totalSummary", stats_of(world, record, all, now)}};
+  const auto add = [&](const char* name, const std::vector<const TaskRecord*>& tasks) {
+    if (!tasks.empty()) stats[name] = stats_of(world, record, tasks, now);
+  };
+  add("startedAfterLastScaling", since(record.target.last_scaling_at, true));
+  add("withLatestConfig", since(record.target.last_config_change_at, true));
+  add("withOutdatedConfig", since(record.target.last_config_change_at, false));
+  return stats;
+}
+
+}  // namespace
+
+Embed Embed::of(const std::vector<std::string>& names, std::string_view prefix) {
+  Embed embed;
+  for (const auto& name : names) {
+    if (!name.starts_with(prefix)) continue;
+    const auto what = std::string_view(name).substr(prefix.size());
+    embed.tasks |= what == "tasks" || what == "failures";
+    embed.last_failure |= what == "lastTaskFailure" || what == "failures";
+    embed.readiness |= what == "readiness";
+    embed.task_stats |= what == "taskStats";
+  }
+  return embed;
+}
+
+Embed Embed::all() {
+  return {.tasks = true, .last_failure = true};
+}
+
+std::string app_text(const World& world, const ServiceRecord& record, const Embed& embed) {
+  const auto& id = record.target.id;
+  std::string more;
+  if (embed.counts) {
+    const auto counts = world.counts(id);
+    more += fmt::format(R"(,"tasksStaged":{},"tasksRunning":{},"tasksHealthy":{},"tasksUnhealthy":{})",
+                        counts.staged, counts.running, counts.healthy, counts.unhealthy);
+  }
+  if (embed.deployments) {
+    more += R"(,"deployments":[)";
+    const char* comma = "";
+    for (const auto& deployment : world.deployments(id)) {
+      more += fmt::format(R"({}{{"id":"{}"}})", comma, deployment);
+      comma = ",";
+    }
+    more += "]";
+  }
+  if (embed.tasks) more += R"(,"tasks":)" + dumped(task_views(world, id));
+  if (embed.last_failure && record.last_failure)
+    more += R"(,"lastTaskFailure":)" + dumped(failure_view(world, record));
+  if (embed.readiness) more += R"(,"readinessCheckResults":)" + dumped(readiness_view(world, id));
+  if (embed.task_stats) more += R"(,"taskStats":)" + dumped(task_stats(world, record, world.now()));
+  return marathon::show(record.target, more);
+}
+
+json task_view(const World& world, const TaskRecord& task) {
+  const auto& record = world.state().services.at(task.task.origin.name);
+  const auto& definition = world.definition_of(task, record);
+  json view = {{"appId", task.task.origin.name},
+               {"id", task.task.origin.task_id},
+               {"host", world.host()},
+               {"slaveId", world.agent()},
+               {"ports", task.ports},
+               {"servicePorts", world.service_ports(definition)},
+               {"state", mesos_state(task.state)},
+               {"stagedAt", format_time(task.submitted_at)},
+               {"version", task.task.origin.version},
+               {"ipAddresses", json::array()},
+               {"localVolumes", json::array()},
+               {"role", "*"}};
+  if (task.started_at) view["startedAt"] = format_time(*task.started_at);
+  if (const auto* health = world.health(task); health != nullptr && !health->checks.empty()) {
+    auto& results = view["healthCheckResults"] = json::array();
+    for (const auto& check : health->checks)
+      if (check) results.push_back(check_view(*check, task));
+  }
+  return view;
+}
+
+json task_views(const World& world, const std::string& service) {
+  json views = json::array();
+  for (const auto* task : world.instances(service)) views.push_back(task_view(world, *task));
+  return views;
+}
+
+std::string_view action_name(DeploymentActionKind kind) {
+  switch (kind) {
+    case DeploymentActionKind::kStart:
+      return "StartApplication";
+    case DeploymentActionKind::kScale:
+      return "ScaleApplication";
+    case DeploymentActionKind::kRestart:
+      return "RestartApplication";
+    case DeploymentActionKind::kStop:
+      return "StopApplication";
+  }
+  return "";
+}
+
+json steps_view(const std::vector<std::vector<control::DeploymentAction>>& steps) {
+  json views = json::array();
+  for (const auto& step : steps) {
+    json actions = json::array();
+    for (const auto& action : step)
+      actions.push_back({{"action", action_name(action.kind)}, {"app", action.service}});
+    views.push_back({{"actions", std::move(actions)}});
+  }
+  return views;
+}
+
+json readiness_view(const World& world, const std::string& service) {
+  json results = json::array();
+  const auto& record = world.state().services.at(service);
+  if (!record.target.readiness) return results;
+  for (const auto* task : world.instances(service)) {
+    const auto* health = world.health(*task);
+    if (health == nullptr) continue;
+    json result = {{"name", record.target.readiness->name},
+                   {"taskId", task->task.origin.task_id},
+                   {"ready", health->ready}};
+    if (health->answer && record.target.readiness->preserve_last_response)
+      result["lastResponse"] = {{"status", health->answer->status},
+                                {"contentType", health->answer->content_type},
+                                {"body", health->answer->body}};
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+json deployment_view(const World& world, const control::Deployment& deployment) {
+  json apps = json::array();
+  for (const auto& [service, ignored] : deployment.before) apps.push_back(service);
+  json current = json::array();
+  if (deployment.step < deployment.steps.size())
+    for (const auto& action : deployment.steps[deployment.step])
+      current.push_back({{"action", action_name(action.kind)},
+                         {"app", action.service},
+                         {"readinessCheckResults", world.state().services.contains(action.service)
+                                                       ? readiness_view(world, action.service)
+                                                       : json::array()}});
+  return {{"id", deployment.id},
+          {"version", format_time(deployment.version)},
+          {"affectedApps", std::move(apps)},
+          {"affectedPods", json::array()},
+          {"steps", steps_view(deployment.steps)},
+          {"currentActions", std::move(current)},
+          {"currentStep", std::min(deployment.step + 1, deployment.steps.size())},
+          {"totalSteps", deployment.steps.size()}};
+}
+
+TimePoint group_version(const World& world, const std::string& id) {
+  TimePoint version{};
+  for (const auto* record : world.services(id)) version = std::max(version, record->target.version);
+  for (const auto& [path, group] : world.state().groups)
+    if (marathon::is_within(path, id)) version = std::max(version, group.version);
+  return version;
+}
+
+namespace {
+
+/// The next groups below `id`: those with something in them, and those that were defined.
+std::set<std::string> children_of(const World& world, const std::string& id,
+                                  const std::vector<const ServiceRecord*>& within) {
+  std::set<std::string> children;
+  const auto add = [&](std::string path) {
+    if (path == id || !marathon::is_within(path, id)) return;
+    while (marathon::parent_path(path) != id) path = marathon::parent_path(path);
+    children.insert(std::move(path));
+  };
+  for (const auto* record : within) add(marathon::parent_path(record->target.id));
+  for (const auto& [path, group] : world.state().groups)
+    if (world.caller().is_root() || group.owner == world.caller().user.uid) add(path);
+  return children;
+}
+
+}  // namespace
+
+std::string group_text(const World& world, const std::string& id, const GroupEmbed& embed) {
+  const auto within = world.services(id);
+  json dependencies = json::array();
+  if (const auto found = world.state().groups.find(id); found != world.state().groups.end())
+    dependencies = found->second.dependencies;
+  auto text = fmt::format(R"({{"id":{},"dependencies":{},"pods":[],"version":"{}")", dumped(id),
+                          dumped(dependencies), format_time(group_version(world, id)));
+  if (embed.apps) {
+    text += R"(,"apps":[)";
+    const char* comma = "";
+    for (const auto* record : within) {
+      if (marathon::parent_path(record->target.id) != id) continue;
+      text += comma + app_text(world, *record, embed.app);
+      comma = ",";
+    }
+    text += "]";
+  }
+  if (embed.groups) {
+    text += R"(,"groups":[)";
+    const char* comma = "";
+    for (const auto& child : children_of(world, id, within)) {
+      text += comma + group_text(world, child, embed);
+      comma = ",";
+    }
+    text += "]";
+  }
+  return text + "}";
+}
+
+}  // namespace drover::api::marathon_v2

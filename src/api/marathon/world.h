@@ -1,0 +1,82 @@
+#pragma once
+
+// The services, instances and deployments that one caller may see (S5), in Marathon's terms. Reads the state
+// that it was made with; used within one call on the control strand.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/router.h"
+#include "control/state.h"
+
+namespace drover::api::marathon_v2 {
+
+/// How many instances are in which condition.
+struct Counts {
+  int staged = 0;
+  int running = 0;
+  int healthy = 0;
+  int unhealthy = 0;
+};
+
+class World {
+ public:
+  World(const Services& services, const engine::Caller& caller);
+
+  const control::State& state() const { return *state_; }
+  const engine::Caller& caller() const { return *caller_; }
+  const std::string& host() const { return host_; }
+  TimePoint now() const { return now_; }
+  std::string agent() const { return host_ + "-S0"; }
+
+  bool may_see(const workload::Service& service) const {
+    return caller_->is_root() || service.task.owner == caller_->user.uid;
+  }
+  /// Null when there is none that the caller may see.
+  const control::ServiceRecord* service(const std::string& id) const;
+  /// Of others, too: whether the id is taken.
+  bool is_taken(const std::string& id) const;
+  /// All that he may see, in a group or anywhere.
+  std::vector<const control::ServiceRecord*> services(std::string_view group = "/") const;
+  /// The root, every group with something in it, and those that were defined.
+  bool has_group(const std::string& id) const;
+
+  /// The instances that have been launched and not ended, by age.
+  std::vector<const control::TaskRecord*> instances(const std::string& service) const;
+  /// Those that wait for their resources, by age.
+  std::vector<const control::TaskRecord*> waiting(const std::string& service) const;
+  /// By the id that Marathon's clients know; null when there is none, or none that has not ended.
+  const control::TaskRecord* instance(const std::string& task_id) const;
+
+  Counts counts(const std::string& service) const;
+  const control::TaskHealth* health(const control::TaskRecord& task) const;
+  /// The definition that the instance was started by, or the latest.
+  const workload::Service& definition_of(const control::TaskRecord& task,
+                                         const control::ServiceRecord& record) const;
+  const std::vector<int>& service_ports(const workload::Service& service) const;
+  /// Deployments under way that touch the service.
+  const std::vector<std::string>& deployments(const std::string& service) const;
+  bool may_see(const control::Deployment& deployment) const;
+
+ private:
+  const Services* services_;
+  const control::State* state_;
+  const engine::Caller* caller_;
+  std::string host_;
+  TimePoint now_;
+  std::map<std::string, std::vector<std::string>> deployments_;  ///< by service
+};
+
+/// The definition of that time; null when it is not kept.
+const workload::Service* version_of(const control::ServiceRecord& record, const std::string& version);
+
+/// "/shop/web" of "shop_web.instance-6fcb…._app.1"; "" when it is no id of a task.
+std::string app_of_task_id(std::string_view task_id);
+/// Without what tells the attempts of one instance apart.
+std::string instance_id(const control::TaskRecord& task);
+/// "TASK_RUNNING"
+std::string_view mesos_state(control::TaskState state);
+
+}  // namespace drover::api::marathon_v2
