@@ -177,6 +177,7 @@ class Service {
     options.socket_path = options_.socket;
     options.version = DROVER_VERSION;
     options.marathon_strict = options_.marathon_strict;
+    options.filter_gpu_resources = options_.filter_gpu_resources;
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       const auto path = options_.state + "/credentials";

@@ -45,7 +45,7 @@ class ApiTest(drover.DaemonTest):
         return response
 
     def test_version_and_health(self):
-        self.assertRegex(self.daemon.api("GET", "/version")["version"], r"^\d+\.\d+\.\d+")
+        self.assertRegex(self.daemon.api("GET", "/v1/version")["version"], r"^\d+\.\d+\.\d+")
         self.assertEqual(self.daemon.api("GET", "/health")["status"], "ok")
 
     def test_the_node_states_what_it_offers(self):

@@ -167,7 +167,7 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
   server_.append("task-1", "stdout", "text");
   const std::vector<std::pair<std::string, std::string>> answers = {
       {"/health", "Health"},
-      {"/version", "Version"},
+      {"/v1/version", "Version"},
       {"/v1/nodes", "NodeList"},
       {"/v1/gpus", "GpuList"},
       {"/v1/topology", "Topology"},

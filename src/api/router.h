@@ -17,6 +17,9 @@ namespace drover::api {
 namespace marathon_v2 {
 struct Parts;
 }
+namespace mesos {
+class Master;
+}
 
 /// What handlers work with. Outlives every request.
 struct Services {
@@ -25,6 +28,7 @@ struct Services {
   std::string version;
   std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it
   marathon_v2::Parts* marathon = nullptr;
+  mesos::Master* mesos = nullptr;
 };
 
 using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "api/marathon/routes.h"
+#include "api/mesos/routes.h"
 #include "api/native/routes.h"
 
 namespace drover::api {
@@ -10,7 +11,7 @@ namespace drover::api {
 std::span<const Route> all_routes() {
   static const std::vector<Route> all = [] {
     std::vector<Route> routes;
-    for (const auto table : {native_routes(), marathon_routes()})
+    for (const auto table : {native_routes(), marathon_routes(), mesos::routes()})
       routes.insert(routes.end(), table.begin(), table.end());
     return routes;
   }();

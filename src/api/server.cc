@@ -20,6 +20,7 @@
 
 #include "api/async.h"
 #include "api/marathon/parts.h"
+#include "api/mesos/master.h"
 #include "api/routes.h"
 #include "api/session.h"
 #include "base/files.h"
@@ -146,6 +147,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   std::optional<marathon_v2::Parts> marathon;
   asio::thread_pool pool;
   std::shared_ptr<const Shared> shared;
+  std::unique_ptr<mesos::Master> mesos;
   std::set<Session*> sessions;
   std::map<Peer, std::size_t> connections;
   std::size_t total = 0;
@@ -238,6 +240,14 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   DROVER_TRY(parts->unix_acceptor, listen_unix(context, chosen.socket_path));
   struct stat info{};
   if (::stat(chosen.socket_path.c_str(), &info) == 0) parts->socket_inode = info.st_ino;
+  mesos::MasterOptions mesos;
+  mesos.filter_gpu_resources = chosen.filter_gpu_resources;
+  mesos.hostname = shared->machine;
+  if (shared->listen) mesos.port = shared->listen->port;
+  if (asio::ip::make_address_v4(shared->listen ? shared->listen->host : "", error); !error)
+    mesos.ip = shared->listen->host == "0.0.0.0" ? mesos.ip : shared->listen->host;
+  parts->mesos = std::make_unique<mesos::Master>(context, daemon, std::move(mesos));
+  shared->services.mesos = parts->mesos.get();
   parts->shared = std::move(shared);
   asio::co_spawn(context, parts->accept_unix(), asio::detached);
   if (chosen.listen) asio::co_spawn(context, parts->accept_tcp(), asio::detached);
@@ -259,6 +269,7 @@ void Server::stop() {
   struct stat info{};
   const bool ours = ::stat(path.c_str(), &info) == 0 && info.st_ino == parts_->socket_inode;
   if (ours) ::unlink(path.c_str());
+  parts_->mesos->stop();
   for (auto* session : parts_->sessions) session->stop();
 }
 

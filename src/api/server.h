@@ -40,6 +40,8 @@ struct ServerOptions {
   std::optional<ListenAddress> listen;
   std::vector<Credential> credentials;  ///< of TCP
   std::string version;
+  /// Frameworks that do not know GPUs are offered nothing of a machine that has some.
+  bool filter_gpu_resources = true;
   Limits limits;
   bool marathon_strict =
       false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers

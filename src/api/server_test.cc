@@ -56,7 +56,7 @@ TEST_F(ServerTest, TheSocketIsForEverybody) {
 }
 
 TEST_F(ServerTest, TellsWhatTheMachineIs) {
-  EXPECT_EQ(get("/version").at("version"), "1.2.3");
+  EXPECT_EQ(get("/v1/version").at("version"), "1.2.3");
   EXPECT_EQ(get("/health").at("status"), "ok");
   const auto node = get("/v1/nodes").at("nodes").at(0);
   EXPECT_EQ(node.at("resources"),
@@ -127,7 +127,7 @@ TEST_F(ServerTest, WrongWaysIn) {
 }
 
 TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
-  const auto head = ask("HEAD", "/version");
+  const auto head = ask("HEAD", "/v1/version");
   EXPECT_EQ(status_of(head), 200);
   EXPECT_THAT(head, HasSubstr("Content-Length: "));
   EXPECT_EQ(body_of(head), "");
@@ -137,7 +137,8 @@ TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
 TEST_F(ServerTest, OneConnectionTakesManyRequests) {
   auto connection = RawConnection::to_unix(server_.socket());
   connection.send(
-      "GET /version HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\nConnection: "
+      "close\r\n\r\n");
   const auto answers = connection.receive();
   EXPECT_THAT(answers, HasSubstr("\"version\""));
   EXPECT_THAT(answers, HasSubstr("\"status\""));
@@ -150,7 +151,7 @@ TEST_F(ServerTest, TooMuchOfAnything) {
       "2097152\r\n\r\n");
   EXPECT_TRUE(big.send(std::string(2 << 20, ' ')));
   EXPECT_EQ(status_of(big.receive("}\n")), 413);
-  EXPECT_EQ(status_of(ask("GET", "/version", "", "X: " + std::string(20'000, 'x') + "\r\n")), 431);
+  EXPECT_EQ(status_of(ask("GET", "/v1/version", "", "X: " + std::string(20'000, 'x') + "\r\n")), 431);
   auto garbage = RawConnection::to_unix(server_.socket());
   garbage.send("\x16\x03\x01\x02garbage\r\n\r\n");
   EXPECT_EQ(status_of(garbage.receive()), 400);
@@ -164,7 +165,7 @@ TEST_F(ServerTest, PathsOfTasksAreNotPathsOfFiles) {
 }
 
 TEST_F(ServerTest, WebPagesMayNotUseTheSocket) {
-  EXPECT_EQ(status_of(ask("GET", "/version", "", "Origin: http://x\r\n")), 403);
+  EXPECT_EQ(status_of(ask("GET", "/v1/version", "", "Origin: http://x\r\n")), 403);
 }
 
 TEST_F(ServerTest, FilesOfASandbox) {
@@ -225,7 +226,7 @@ TEST_F(ServerTest, ClientsThatVanishAtAnyMomentHurtNobody) {
     if (i % 2 == 0) connection.receive("event: ");
     std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
   }
-  EXPECT_EQ(get("/version").at("version"), "1.2.3");
+  EXPECT_EQ(get("/v1/version").at("version"), "1.2.3");
 }
 
 TEST_F(ServerTest, LiveLogsGoOnFromAnEventId) {
@@ -273,7 +274,7 @@ TEST_F(ServerTest, AStaleSocketIsReplacedAndALivingOneIsNot) {
   const auto second = Server::start(context, server_.daemon(), options);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message, HasSubstr("Another daemon serves on"));
-  EXPECT_EQ(get("/version").at("version"), "1.2.3");
+  EXPECT_EQ(get("/v1/version").at("version"), "1.2.3");
 
   const auto stale = server_.folder() + "/stale";
   {
@@ -361,7 +362,7 @@ class LimitsTest : public ::testing::Test {
 
 TEST_F(LimitsTest, ASlowHeaderOrBodyIsCutOff) {
   auto slow_header = RawConnection::to_unix(server_.socket());
-  slow_header.send("GET /version HT");
+  slow_header.send("GET /v1/version HT");
   EXPECT_EQ(status_of(slow_header.receive("}\n")), 408);
   auto slow_body = RawConnection::to_unix(server_.socket());
   slow_body.send(
@@ -375,7 +376,7 @@ TEST_F(LimitsTest, OneByteAtATimeIsNoWayToStay) {
   auto trickling = RawConnection::to_unix(server_.socket());
   std::atomic<bool> answered = false;
   std::thread sender([&] {
-    trickling.send("GET /version HTTP/1.1\r\nX: ");
+    trickling.send("GET /v1/version HTTP/1.1\r\nX: ");
     while (!answered && trickling.send("x")) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   });
   EXPECT_EQ(status_of(trickling.receive("}\n")), 408);
@@ -387,7 +388,7 @@ TEST_F(LimitsTest, ConnectionsMayWaitLongerThanHeadersMay) {
   auto idle = RawConnection::to_unix(server_.socket());
   for (int i = 0; i < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // more than header_time
-    idle.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n");
+    idle.send("GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_EQ(status_of(idle.receive("}\n")), 200);
   }
 }
@@ -439,7 +440,7 @@ class TcpTest : public ::testing::Test {
 
 TEST_F(TcpTest, NothingButHealthWithoutASecret) {
   for (const auto* target :
-       {"/version", "/v1/gpus", "/v1/nodes", "/v1/tasks", "/v1/events", "/v1/topology"}) {
+       {"/v1/version", "/v1/gpus", "/v1/nodes", "/v1/tasks", "/v1/events", "/v1/topology"}) {
     const auto answer = ask(target, "");
     EXPECT_EQ(status_of(answer), 401) << target;
     EXPECT_THAT(answer, HasSubstr("WWW-Authenticate: "));
@@ -465,13 +466,14 @@ TEST_F(TcpTest, AStrangersBodyIsNotRead) {
 }
 
 TEST_F(TcpTest, ForeignHostsAndOriginsAreRefusedEvenWithTheSecret) {
-  EXPECT_EQ(status_of(ask("/version", kAuthorization, "evil.example")), 403);
-  EXPECT_EQ(status_of(ask("/version", kAuthorization, "localhost:1")), 403);
+  EXPECT_EQ(status_of(ask("/v1/version", kAuthorization, "evil.example")), 403);
+  EXPECT_EQ(status_of(ask("/v1/version", kAuthorization, "localhost:1")), 403);
   EXPECT_EQ(status_of(ask("/health", "", "evil.example")), 403);
-  EXPECT_EQ(status_of(ask("/version", kAuthorization + "Origin: http://evil.example\r\n")), 403);
-  EXPECT_EQ(status_of(ask("/version", kAuthorization + "Origin: null\r\n")), 403);
-  EXPECT_EQ(status_of(ask("/version", kAuthorization + "Origin: http://" + own_host() + "\r\n", own_host())),
-            200);
+  EXPECT_EQ(status_of(ask("/v1/version", kAuthorization + "Origin: http://evil.example\r\n")), 403);
+  EXPECT_EQ(status_of(ask("/v1/version", kAuthorization + "Origin: null\r\n")), 403);
+  EXPECT_EQ(
+      status_of(ask("/v1/version", kAuthorization + "Origin: http://" + own_host() + "\r\n", own_host())),
+      200);
 }
 
 TEST(ServerStart, TcpWithoutCredentialsIsRefused) {

@@ -25,6 +25,8 @@ struct ServeOptions {
   std::string placement = "pack";  ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
+  /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.
+  bool filter_gpu_resources = true;
 };
 
 /// One prerequisite of this machine, as `drover doctor` tells it.

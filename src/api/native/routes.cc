@@ -11,7 +11,7 @@ constexpr bool kOpen = true;
 
 constexpr std::array kRoutes = {
     Route{"GET", "/health", at_once<get_health>, kOpen},
-    Route{"GET", "/version", at_once<get_version>},
+    Route{"GET", "/v1/version", at_once<get_version>},
     Route{"GET", "/v1/nodes", at_once<list_nodes>},
     Route{"GET", "/v1/gpus", at_once<list_gpus>},
     Route{"GET", "/v1/topology", at_once<get_topology>},

@@ -54,6 +54,12 @@ class RawConnection {
     }
     return all;
   }
+  /// What is there; waits for the first byte. "" when the other end has closed.
+  std::string receive_some() {
+    std::array<char, 4096> buffer;
+    const auto count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    return count <= 0 ? "" : std::string(buffer.data(), static_cast<std::size_t>(count));
+  }
   void close() { fd_.reset(); }
 
  private:

@@ -43,7 +43,7 @@ std::string_view colour_of(Check::State state) {
 /// The one thing that only the API can tell.
 Check check_daemon(const Context& context) {
   const auto& where = context.endpoint.url.empty() ? context.endpoint.socket : context.endpoint.url;
-  const auto version = context.client().get("/version");
+  const auto version = context.client().get("/v1/version");
   if (!version) return {"daemon", Check::State::kMissing, version.error().message, version.error().hint};
   const auto theirs = version->value("version", "");
   const auto found = fmt::format("version {} serves on '{}'", theirs, where);

@@ -49,6 +49,11 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("NAME=VALUE");
   command->add_flag("--marathon-strict", options->marathon_strict,
                     "Refuse what Marathon itself refuses: GPUs in containers of type DOCKER");
+  command
+      ->add_option("--filter-gpu-resources", options->filter_gpu_resources,
+                   "Offer a machine with GPUs only to Mesos frameworks that know GPUs")
+      ->type_name("BOOL")
+      ->default_str("true");
   on_call(command, context, options, serve);
 }
 

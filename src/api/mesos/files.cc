@@ -1,0 +1,166 @@
+// /files: sandboxes, by the paths that /state gives.
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "api/async.h"
+#include "api/mesos/call.h"
+#include "api/mesos/operator.h"
+#include "api/sandbox.h"
+#include "base/users.h"
+
+namespace drover::api::mesos {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kPage = 64 * 1024;
+constexpr std::size_t kPiece = 256 * 1024;
+
+struct Place {
+  std::string folder;  ///< of the sandbox, on the machine
+  std::string task;
+  std::string inside;  ///< path in the sandbox
+  std::string prefix;  ///< of `path`, up to the sandbox
+};
+
+/// "/slaves/S/frameworks/F/executors/E/runs/ID/stdout": what counts is the run's id.
+tl::expected<Place, Response> find_place(const Services& services, const Request& request) {
+  const auto path = request.query.find("path");
+  if (path == request.query.end() || path->second.empty())
+    return tl::unexpected(text_response(400, "Expecting 'path=value' in query.\n"));
+  constexpr std::string_view kRuns = "/runs/";
+  const auto runs = path->second.find(kRuns);
+  const auto missing = [] { return tl::unexpected(text_response(404, "")); };
+  if (runs == std::string::npos) return missing();
+  const auto begin = runs + kRuns.size();
+  const auto end = std::min(path->second.find('/', begin), path->second.size());
+  Place place;
+  place.task = path->second.substr(begin, end - begin);
+  place.prefix = path->second.substr(0, end);
+  place.inside = end < path->second.size() ? path->second.substr(end + 1) : "";
+  auto folder = services.daemon->sandbox(*request.caller, place.task);
+  if (!folder) return missing();
+  place.folder = std::move(*folder);
+  return place;
+}
+
+Response refusal(const Error& error) {
+  return text_response(error.kind == ErrorKind::kNotFound ? 404 : 400, error.message + ".\n");
+}
+
+/// "-rw-r--r--"
+std::string mode_text(const FileInfo& file) {
+  std::string text = file.kind == "directory" ? "d" : file.kind == "link" ? "l" : "-";
+  for (int bit = 8; bit >= 0; --bit) text += (file.mode >> bit & 1) != 0 ? "xwr"[bit % 3] : '-';
+  return text;
+}
+
+json view(const FileInfo& file, const std::string& folder) {
+  return {{"path", folder + "/" + file.name},
+          {"size", file.size},
+          {"nlink", file.kind == "directory" ? 2 : 1},
+          {"mode", mode_text(file)},
+          {"mtime", static_cast<double>(file.modified_at.time_since_epoch().count() / 1000)},
+          {"uid", user_of(file.uid, file.gid).name},
+          {"gid", std::to_string(file.gid)}};
+}
+
+std::optional<std::int64_t> number_of(const Request& request, const std::string& name,
+                                      std::int64_t fallback) {
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return fallback;
+  std::int64_t value = 0;
+  const auto& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+Result<SandboxFile> open_file(const Place& place, uid_t reader) {
+  DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
+  return sandbox.file(place.inside);
+}
+
+asio::awaitable<void> send_file(asio::thread_pool& pool, std::shared_ptr<const SandboxFile> file,
+                                BodyWriter& writer) {
+  for (std::uint64_t offset = 0; offset < file->size;) {
+    const auto length = std::min<std::uint64_t>(kPiece, file->size - offset);
+    auto piece = co_await on_pool(pool, [=] { return file->read(offset, length); });
+    if (!piece || piece->size() < length) throw std::runtime_error("the file changed while it was sent");
+    offset += length;
+    co_await writer.write(std::move(*piece));
+  }
+}
+
+}  // namespace
+
+asio::awaitable<Result<Response>> browse(const Services& services, const Request& request) {
+  const auto place = find_place(services, request);
+  if (!place) co_return place.error();
+  const auto look = [place = *place, uid = request.caller->user.uid]() -> Result<std::string> {
+    DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, uid));
+    DROVER_TRY(const auto files, sandbox.browse(place.inside));
+    json listed = json::array();
+    const auto folder = place.inside.empty() ? place.prefix : place.prefix + "/" + place.inside;
+    for (const auto& file : files) listed.push_back(view(file, folder));
+    return listed.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  auto text = co_await on_pool(*services.pool, look);
+  if (!text) co_return refusal(text.error());
+  Response response;
+  response.body = std::move(*text);
+  co_return response;
+}
+
+asio::awaitable<Result<Response>> read(const Services& services, const Request& request) {
+  const auto offset = number_of(request, "offset", -1);
+  const auto length = number_of(request, "length", static_cast<std::int64_t>(kPage));
+  const auto place = find_place(services, request);
+  if (!place) co_return place.error();
+  if (!offset) co_return text_response(400, "Failed to parse offset.\n");
+  if (!length) co_return text_response(400, "Failed to parse length.\n");
+  if (*offset < -1) co_return text_response(400, fmt::format("Negative offset provided: {}.\n", *offset));
+  const auto look = [place = *place, uid = request.caller->user.uid, offset = *offset,
+                     length = *length]() -> Result<std::string> {
+    DROVER_TRY(const auto file, open_file(place, uid));
+    std::string data;
+    if (offset >= 0 && length != 0) {
+      const auto wanted = length < 0 ? kPage : std::min<std::size_t>(static_cast<std::size_t>(length), kPage);
+      DROVER_TRY(data, file.read(static_cast<std::uint64_t>(offset), wanted));
+      if (const auto whole = complete_utf8(data); whole > 0) data.resize(whole);
+    }
+    const json value = {{"data", data},
+                        {"offset", offset < 0 ? static_cast<std::int64_t>(file.size) : offset}};
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  auto text = co_await on_pool(*services.pool, look);
+  if (!text) co_return refusal(text.error());
+  Response response;
+  response.body = std::move(*text);
+  co_return response;
+}
+
+asio::awaitable<Result<Response>> download(const Services& services, const Request& request) {
+  const auto place = find_place(services, request);
+  if (!place) co_return place.error();
+  auto opened = co_await on_pool(
+      *services.pool, [place = *place, uid = request.caller->user.uid] { return open_file(place, uid); });
+  if (!opened) co_return refusal(opened.error());
+  const auto file = std::make_shared<const SandboxFile>(std::move(*opened));
+  auto name = place->inside.substr(place->inside.rfind('/') + 1);
+  for (auto& c : name)
+    if (c < 0x20 || c > 0x7e || c == '"' || c == '\\') c = '_';
+  Response response;
+  response.content_type = "application/octet-stream";
+  response.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + name + "\"");
+  response.stream_length = file->size;
+  response.stream = [&pool = *services.pool, file](BodyWriter& writer) {
+    return send_file(pool, file, writer);
+  };
+  co_return response;
+}
+
+}  // namespace drover::api::mesos

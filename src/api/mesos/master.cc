@@ -1,0 +1,391 @@
+#include "api/mesos/master.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <random>
+
+#include "api/mesos/call.h"
+#include "api/mesos/protobuf_json.h"
+#include "api/mesos/task_info.h"
+#include "api/mesos/uuid.h"
+#include "base/ids.h"
+#include "control/frameworks.h"
+
+namespace drover::api::mesos {
+namespace {
+
+using control::FrameworkRecord;
+
+constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::chrono::seconds kTick{1};
+constexpr std::size_t kMostUnsent = 16 << 20;
+/// A client that lost both of its connections subscribes again within half a second.
+constexpr std::chrono::milliseconds kPatience{1000};
+/// After a restart every framework has lost its connections.
+constexpr std::chrono::milliseconds kPatienceAfterRestart{60'000};
+constexpr std::size_t kLongestFrameworkId = 255;
+
+std::string random_uuid() {
+  std::random_device random;
+  const auto number = [&] { return (std::uint64_t{random()} << 32) | random(); };
+  const auto high = number();
+  return uuid_of(high, number());
+}
+
+bool has_capability(const v1::FrameworkInfo& info, v1::FrameworkInfo::Capability::Type wanted) {
+  for (const auto& capability : info.capabilities())
+    if (capability.type() == wanted) return true;
+  return false;
+}
+
+FrameworkRecord record_of(const v1::FrameworkInfo& info, const engine::Caller& caller) {
+  constexpr double kLongest = 365.0 * 24 * 3600;
+  using Capability = v1::FrameworkInfo::Capability;
+  FrameworkRecord record;
+  record.name = info.name();
+  record.user = info.user().empty() ? caller.user.name : info.user();
+  record.owner = caller.user.uid;
+  record.owner_name = caller.user.name;
+  record.info = to_json(info);
+  record.failover_timeout = std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::clamp(info.failover_timeout(), 0.0, kLongest) * 1000));
+  record.knows_gpus = has_capability(info, Capability::GPU_RESOURCES);
+  record.knows_partitions = has_capability(info, Capability::PARTITION_AWARE);
+  record.knows_killing = has_capability(info, Capability::TASK_KILLING_STATE);
+  return record;
+}
+
+/// What is wrong with a description; "" when nothing is.
+std::string mistake_in(const v1::FrameworkInfo& info, const engine::Caller& caller) {
+  if (info.id().value().size() > kLongestFrameworkId || info.id().value().find('/') != std::string::npos)
+    return "Framework ID contains invalid characters";
+  if (!info.roles().empty() && !has_capability(info, v1::FrameworkInfo::Capability::MULTI_ROLE))
+    return "'FrameworkInfo.roles' must not be set when the framework is not MULTI_ROLE capable";
+  if (!caller.is_root() && !info.user().empty() && info.user() != caller.user.name)
+    return fmt::format("User '{}' is not authorized to run tasks as user '{}'", caller.user.name,
+                       info.user());
+  if (!(info.failover_timeout() >= 0)) return "The framework failover_timeout must not be negative";
+  return "";
+}
+
+v1::MasterInfo master_info(const Master& master) {
+  const auto& options = master.options();
+  v1::MasterInfo info;
+  info.set_id(master.id());
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address_v4(options.ip, error);
+  const auto bytes = error ? boost::asio::ip::address_v4::loopback().to_bytes() : address.to_bytes();
+  std::uint32_t packed = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) packed = (packed << 8) | bytes[i];
+  info.set_ip(packed);
+  info.set_port(static_cast<std::uint32_t>(options.port));
+  info.set_pid(fmt::format("master@{}:{}", options.ip, options.port));
+  info.set_hostname(options.hostname);
+  info.set_version(kMesosVersion);
+  info.mutable_address()->set_hostname(options.hostname);
+  info.mutable_address()->set_ip(options.ip);
+  info.mutable_address()->set_port(options.port);
+  using Capability = v1::MasterInfo::Capability;
+  for (const auto type : {Capability::AGENT_UPDATE, Capability::AGENT_DRAINING, Capability::QUOTA_V2})
+    info.add_capabilities()->set_type(type);
+  return info;
+}
+
+Event heartbeat() {
+  Event event;
+  event.set_type(Event::HEARTBEAT);
+  return event;
+}
+
+asio::awaitable<void> write_records(std::shared_ptr<Stream> stream, BodyWriter& writer) {
+  auto next_heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
+  while (true) {
+    while (!stream->records.empty()) {
+      auto record = std::move(stream->records.front());
+      stream->records.pop_front();
+      stream->bytes -= record.size();
+      co_await writer.write(std::move(record));
+    }
+    if (stream->closed) co_return;
+    stream->changed.expires_at(next_heartbeat);
+    co_await stream->changed.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (std::chrono::steady_clock::now() < next_heartbeat) continue;
+    next_heartbeat += kHeartbeat;
+    if (!stream->closed) co_await writer.write(event_record(heartbeat(), stream->type));
+  }
+}
+
+Failure denied(std::string text) {
+  return fail(ErrorKind::kInvalid, std::move(text));
+}
+
+}  // namespace
+
+Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterOptions options)
+    : context_(context),
+      daemon_(daemon),
+      options_(std::move(options)),
+      id_(uuid_named(daemon.node().name)),
+      timer_(context) {
+  watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
+  std::vector<std::string> away;
+  for (const auto& [id, record] : daemon_.state().frameworks)
+    if (!record.removed_at) away.push_back(id);
+  for (const auto& id : away)
+    (void)daemon_.change(control::event::FrameworkDisconnected{id, kPatienceAfterRestart});
+}
+
+Master::~Master() {
+  *alive_ = false;
+}
+
+void Master::stop() {
+  *alive_ = false;
+  timer_.cancel();
+  watch_.reset();
+}
+
+// Streams
+
+std::shared_ptr<Stream> Master::open_stream(MediaType type) {
+  auto stream = std::make_shared<Stream>(context_.get_executor());
+  stream->id = random_uuid();
+  stream->type = type;
+  return stream;
+}
+
+Response Master::follow(std::shared_ptr<Stream> stream, std::function<void()> gone) {
+  Response response;
+  response.content_type = std::string(to_string(stream->type));
+  response.headers.emplace_back("Mesos-Stream-Id", stream->id);
+  // However the answer ends, and also when it never begins.
+  const std::shared_ptr<void> guard(nullptr, [gone = std::move(gone)](void*) { gone(); });
+  response.stream = [stream = std::move(stream), guard](BodyWriter& writer) {
+    return write_records(stream, writer);
+  };
+  return response;
+}
+
+void Master::send(Stream& stream, const Event& event) {
+  if (stream.closed) return;
+  auto record = event_record(event, stream.type);
+  stream.bytes += record.size();
+  stream.records.push_back(std::move(record));
+  if (stream.bytes > kMostUnsent) stream.closed = true;  // it does not read: it is as good as gone
+  stream.changed.cancel();
+}
+
+void Master::send(Subscriber& subscriber, const Event& event) {
+  send(*subscriber.stream, event);
+}
+
+Response Master::refuse_subscription(MediaType type, std::string message) {
+  auto stream = open_stream(type);
+  Event event;
+  event.set_type(Event::ERROR);
+  event.mutable_error()->set_message(std::move(message));
+  send(*stream, event);
+  stream->closed = true;
+  return follow(std::move(stream), [] {});
+}
+
+/// Ends the stream of a framework; `error` is its last event unless it is "".
+void Master::close(const std::string& framework, const std::string& error) {
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end()) return;
+  drop_offers(framework, false);
+  const auto stream = found->second.stream;
+  if (!error.empty()) {
+    Event event;
+    event.set_type(Event::ERROR);
+    event.mutable_error()->set_message(error);
+    send(*stream, event);
+  }
+  stream->closed = true;
+  stream->changed.cancel();
+  subscribers_.erase(framework);
+}
+
+void Master::gone(const std::string& framework, const std::shared_ptr<Stream>& stream) {
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end() || found->second.stream != stream) return;
+  drop_offers(framework, false);
+  subscribers_.erase(found);
+  (void)daemon_.change(control::event::FrameworkDisconnected{framework, kPatience});
+  allocate_soon();
+}
+
+Response Master::subscribe(const engine::Caller& caller, const Call& call, MediaType type) {
+  auto info = call.subscribe().framework_info();
+  if (const auto mistake = mistake_in(info, caller); !mistake.empty())
+    return refuse_subscription(type, mistake);
+  const auto& state = daemon_.state();
+  auto id = info.id().value();
+  if (id.empty()) id = control::next_framework_id(state, id_);
+  const auto known = state.frameworks.find(id);
+  if (known != state.frameworks.end() && known->second.owner != caller.user.uid && !caller.is_root())
+    return refuse_subscription(type, fmt::format("Framework '{}' belongs to another user", id));
+  info.mutable_id()->set_value(id);
+  const auto made = daemon_.change(control::event::FrameworkSubscribed{id, record_of(info, caller)});
+  if (!made) return refuse_subscription(type, made.error().message);
+  close(id, "Framework failed over");
+
+  auto stream = open_stream(type);
+  Subscriber subscriber;
+  subscriber.stream = stream;
+  subscriber.knows_refinement = has_capability(info, v1::FrameworkInfo::Capability::RESERVATION_REFINEMENT);
+  if (has_capability(info, v1::FrameworkInfo::Capability::MULTI_ROLE))
+    subscriber.role = info.roles().empty() ? "*" : info.roles(0);
+  subscriber.suppressed = call.subscribe().suppressed_roles_size() > 0;
+  subscribers_.insert_or_assign(id, std::move(subscriber));
+  Event subscribed;
+  subscribed.set_type(Event::SUBSCRIBED);
+  subscribed.mutable_subscribed()->mutable_framework_id()->set_value(id);
+  subscribed.mutable_subscribed()->set_heartbeat_interval_seconds(kHeartbeat.count());
+  *subscribed.mutable_subscribed()->mutable_master_info() = master_info(*this);
+  send(*stream, subscribed);
+  send(*stream, heartbeat());
+  tell_all(id);
+  allocate_soon();
+  tick();
+  return follow(stream, [this, alive = alive_, id, weak = std::weak_ptr(stream)] {
+    if (const auto ended = weak.lock(); ended && *alive) gone(id, ended);
+  });
+}
+
+// Calls
+
+namespace {
+
+/// The framework of a call, as its caller may use it.
+Status check_caller(const control::State& state, const engine::Caller& caller, const std::string& framework) {
+  const auto found = state.frameworks.find(framework);
+  if (found == state.frameworks.end() || found->second.removed_at ||
+      (found->second.owner != caller.user.uid && !caller.is_root()))
+    return denied("Framework cannot be found");
+  return {};
+}
+
+Response operations_of_nobody(MediaType type) {
+  v1::Response answer;
+  answer.set_type(v1::Response::RECONCILE_OPERATIONS);
+  answer.mutable_reconcile_operations();
+  Response response;
+  response.content_type = std::string(to_string(type));
+  response.body = type == MediaType::kJson ? to_json(answer) : answer.SerializeAsString();
+  return response;
+}
+
+Response accepted() {
+  auto response = text_response(202, "");
+  response.content_type = "";
+  return response;
+}
+
+}  // namespace
+
+std::set<std::string> Master::users_of(const engine::Caller& caller, const Call& call) const {
+  const auto& frameworks = daemon_.state().frameworks;
+  const auto found = frameworks.find(call.framework_id().value());
+  if (found == frameworks.end() || !check_caller(daemon_.state(), caller, found->first)) return {};
+  std::set<std::string> names;
+  const auto add = [&](const v1::TaskInfo& info) {
+    auto name = user_of(info, found->second.user);
+    // Others than root have only themselves, whoever a task says that it wants.
+    if (found->second.owner == 0 || name == found->second.owner_name) names.insert(std::move(name));
+  };
+  for (const auto& operation : call.accept().operations()) {
+    for (const auto& info : operation.launch().task_infos()) add(info);
+    for (const auto& info : operation.launch_group().task_group().tasks()) add(info);
+  }
+  return names;
+}
+
+Response Master::call(const engine::Caller& caller, const Call& call, const std::string& stream_id,
+                      const Users& users) {
+  const auto& framework = call.framework_id().value();
+  if (const auto allowed = check_caller(daemon_.state(), caller, framework); !allowed)
+    return text_response(400, allowed.error().message);
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end()) return text_response(403, "Framework is not subscribed");
+  if (stream_id.empty())
+    return text_response(400, "All non-subscribe calls should include the 'Mesos-Stream-Id' header");
+  auto& subscriber = found->second;
+  if (stream_id != subscriber.stream->id)
+    return text_response(400,
+                         fmt::format("The stream ID '{}' included in this request didn't match the stream ID "
+                                     "currently associated with framework ID {}",
+                                     stream_id, framework));
+  switch (call.type()) {
+    case Call::TEARDOWN:
+      (void)daemon_.change(control::event::FrameworkTornDown{framework});
+      break;
+    case Call::ACCEPT:
+      accept(framework, call, users);
+      break;
+    case Call::DECLINE:
+      decline(framework, call);
+      break;
+    case Call::REVIVE:
+      subscriber.filters.clear();
+      subscriber.suppressed = false;
+      allocate_soon();
+      break;
+    case Call::SUPPRESS:
+      subscriber.suppressed = true;
+      break;
+    case Call::KILL:
+      kill(framework, call.kill().task_id().value());
+      break;
+    case Call::SHUTDOWN:
+      shut_down(framework, call.shutdown().executor_id().value());
+      break;
+    case Call::ACKNOWLEDGE:
+      (void)daemon_.change(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
+                                                              uuid_text(call.acknowledge().uuid())});
+      break;
+    case Call::RECONCILE:
+      reconcile(framework, call);
+      break;
+    case Call::RECONCILE_OPERATIONS:
+      return operations_of_nobody(subscriber.stream->type);
+    case Call::UNKNOWN:
+    case Call::UPDATE_FRAMEWORK:
+      return text_response(501, "");
+    default:  // MESSAGE goes to executors, of which there are none; REQUEST is ignored, as Mesos does
+      break;
+  }
+  return accepted();
+}
+
+void Master::heard(const control::Notice& notice) {
+  if (const auto* update = std::get_if<control::notice::StatusUpdated>(&notice))
+    tell_next(update->framework, update->task_id);
+  else if (const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice))
+    close(removed->framework, "");
+  else if (std::holds_alternative<control::notice::TaskMoved>(notice))
+    allocate_soon();
+}
+
+void Master::tick() {
+  timer_.expires_after(kTick);
+  timer_.async_wait([this, alive = alive_](const auto& error) {
+    if (error || !*alive) return;
+    const auto now = Clock::now();
+    for (auto& [framework, subscriber] : subscribers_) {
+      std::erase_if(subscriber.filters, [&](const Filter& filter) { return filter.until <= now; });
+      std::vector<std::string> late;
+      for (const auto& [task, untold] : subscriber.told)
+        if (untold.again <= now) late.push_back(task);
+      for (const auto& task : late) tell_next(framework, task);
+    }
+    allocate();
+    if (!subscribers_.empty()) tick();
+  });
+}
+
+}  // namespace drover::api::mesos

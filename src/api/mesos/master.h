@@ -1,0 +1,166 @@
+#pragma once
+
+// The master of the Mesos API: who is subscribed, what is offered to whom, and what is told until it is
+// acknowledged. All that must outlive the daemon is in the control state; what is here ends with the
+// connections. Used on the control strand only.
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/http.h"
+#include "api/mesos/amounts.h"
+#include "api/mesos/media_type.h"
+#include "engine/daemon.h"
+
+namespace google::protobuf {
+class Message;
+}
+namespace mesos::v1 {
+class Offer;
+class TaskInfo;
+class TaskStatus;
+namespace scheduler {
+class Call;
+class Event;
+}  // namespace scheduler
+}  // namespace mesos::v1
+
+namespace drover::api::mesos {
+
+using Call = ::mesos::v1::scheduler::Call;
+using Event = ::mesos::v1::scheduler::Event;
+
+/// What Mesos says it is.
+inline constexpr const char* kMesosVersion = "1.12.0";
+
+struct MasterOptions {
+  /// Frameworks that do not know GPUs get no offers of a machine that has some.
+  bool filter_gpu_resources = true;
+  std::string hostname = "localhost";
+  std::string ip = "127.0.0.1";
+  int port = 5050;
+};
+
+/// What one subscriber is sent, one record after the other.
+struct Stream {
+  explicit Stream(const boost::asio::any_io_executor& executor) : changed(executor) {}
+
+  std::string id;  ///< a UUID: Mesos-Stream-Id
+  MediaType type = MediaType::kJson;
+  std::deque<std::string> records;
+  std::size_t bytes = 0;  ///< in `records`
+  bool closed = false;    ///< after the last record
+  boost::asio::steady_timer changed;
+};
+
+/// Users by the names that tasks give, looked up before.
+using Users = std::map<std::string, User>;
+
+class Master {
+ public:
+  Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterOptions options);
+  ~Master();
+  Master(const Master&) = delete;
+  Master& operator=(const Master&) = delete;
+
+  /// Nothing happens any more: that connections end now says nothing about frameworks.
+  void stop();
+
+  /// The answer to SUBSCRIBE: always 200, also for a stream of one ERROR.
+  Response subscribe(const engine::Caller& caller, const Call& call, MediaType type);
+  /// Every other call. `stream_id`: the header, "" for none.
+  Response call(const engine::Caller& caller, const Call& call, const std::string& stream_id,
+                const Users& users);
+  /// Names of users that the tasks of an ACCEPT run as.
+  std::set<std::string> users_of(const engine::Caller& caller, const Call& call) const;
+
+  const std::string& id() const { return id_; }
+  std::string agent_id() const { return id_ + "-S0"; }
+  const MasterOptions& options() const { return options_; }
+  /// What is offered at the moment, by framework.
+  std::map<std::string, Amounts> offered() const;
+  bool subscribed(const std::string& framework) const { return subscribers_.contains(framework); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Filter {
+    Amounts refused;
+    Clock::time_point until;
+  };
+  struct Untold {
+    std::string uuid;
+    Clock::time_point again;
+    std::chrono::seconds delay{};
+  };
+  struct Subscriber {
+    std::shared_ptr<Stream> stream;
+    bool suppressed = false;
+    bool knows_refinement = false;
+    std::string role;  ///< that offers are made to: only of those that know several; "" else
+    std::vector<Filter> filters;
+    std::map<std::string, Untold> told;  ///< by task: sent, not acknowledged
+  };
+  struct Offer {
+    std::string framework;
+    Amounts amounts;
+    Clock::time_point at;
+  };
+
+  std::shared_ptr<Stream> open_stream(MediaType type);
+  static Response follow(std::shared_ptr<Stream> stream, std::function<void()> gone);
+  Response refuse_subscription(MediaType type, std::string message);
+  void send(Subscriber& subscriber, const Event& event);
+  static void send(Stream& stream, const Event& event);
+  void close(const std::string& framework, const std::string& error);
+  void gone(const std::string& framework, const std::shared_ptr<Stream>& stream);
+
+  void heard(const control::Notice& notice);
+  void tell_next(const std::string& framework, const std::string& task_id);
+  void tell_all(const std::string& framework);
+  void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
+  /// One that is not kept: without uuid, from the master.
+  void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
+                    const std::string& reason, const std::string& message);
+
+  void allocate_soon();
+  void allocate();
+  Amounts free() const;
+  void rescind_what_is_gone();
+  std::vector<std::string> by_share() const;
+  bool wants(const std::string& framework, Subscriber& subscriber, const Amounts& amounts) const;
+  void offer(const std::string& framework, Subscriber& subscriber, Amounts amounts);
+  void drop_offers(const std::string& framework, bool tell);
+  void tick();
+
+  void accept(const std::string& framework, const Call& call, const Users& users);
+  void launch(const std::string& framework, const std::vector<const ::mesos::v1::TaskInfo*>& infos,
+              const std::string& executor, Amounts& left, const Users& users);
+  void decline(const std::string& framework, const Call& call);
+  void refuse(Subscriber& subscriber, Amounts amounts, double seconds);
+  void kill(const std::string& framework, const std::string& task_id);
+  void shut_down(const std::string& framework, const std::string& executor);
+  void reconcile(const std::string& framework, const Call& call);
+  void reconcile_one(const std::string& framework, const std::string& task_id);
+
+  boost::asio::io_context& context_;
+  engine::Daemon& daemon_;
+  MasterOptions options_;
+  std::string id_;
+  std::map<std::string, Subscriber> subscribers_;
+  std::map<std::string, Offer> offers_;
+  std::uint64_t next_offer_ = 0;
+  std::uint64_t next_stream_ = 0;
+  bool allocation_due_ = false;
+  boost::asio::steady_timer timer_;
+  std::shared_ptr<void> watch_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< for callbacks that may come too late
+};
+
+}  // namespace drover::api::mesos

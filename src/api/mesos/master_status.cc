@@ -1,0 +1,136 @@
+// What frameworks are told of their tasks.
+
+#include <algorithm>
+
+#include "api/mesos/call.h"
+#include "api/mesos/master.h"
+#include "api/mesos/uuid.h"
+#include "control/frameworks.h"
+
+namespace drover::api::mesos {
+namespace {
+
+constexpr std::chrono::seconds kFirstRetry{10};
+constexpr std::chrono::seconds kLongestRetry{600};
+
+double seconds_of(TimePoint at) {
+  return static_cast<double>(at.time_since_epoch().count()) / 1000;
+}
+
+v1::TaskState state_named(const std::string& name) {
+  v1::TaskState state = v1::TASK_LOST;
+  v1::TaskState_Parse(name, &state);
+  return state;
+}
+
+/// Who says so: the machine when the container never came to run, else what ran it.
+v1::TaskStatus::Source source_of(const control::StatusUpdate& update) {
+  return update.reason == "REASON_CONTAINER_LAUNCH_FAILED" || update.reason == "REASON_EXECUTOR_TERMINATED"
+             ? v1::TaskStatus::SOURCE_AGENT
+             : v1::TaskStatus::SOURCE_EXECUTOR;
+}
+
+void set_reason(v1::TaskStatus& status, const std::string& name) {
+  v1::TaskStatus::Reason reason{};
+  if (!name.empty() && v1::TaskStatus::Reason_Parse(name, &reason)) status.set_reason(reason);
+}
+
+}  // namespace
+
+void Master::send_status(Subscriber& subscriber, const v1::TaskStatus& status) {
+  Event event;
+  event.set_type(Event::UPDATE);
+  *event.mutable_update()->mutable_status() = status;
+  send(subscriber, event);
+}
+
+/// Sends the oldest update that is not acknowledged, unless it was sent a short while ago.
+void Master::tell_next(const std::string& framework, const std::string& task_id) {
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end()) return;
+  auto& subscriber = found->second;
+  const auto& rows = daemon_.state().framework_tasks;
+  const auto row = rows.find(control::framework_task_key(framework, task_id));
+  if (row == rows.end() || row->second.updates.empty()) {
+    subscriber.told.erase(task_id);
+    return;
+  }
+  const auto& update = row->second.updates.front();
+  auto& told = subscriber.told[task_id];
+  const auto now = Clock::now();
+  if (told.uuid == update.uuid && told.again > now) return;
+  const bool again = told.uuid == update.uuid;
+  told = {update.uuid, {}, again ? std::min(told.delay * 2, kLongestRetry) : kFirstRetry};
+  told.again = now + told.delay;
+
+  v1::TaskStatus status;
+  status.mutable_task_id()->set_value(task_id);
+  status.set_state(state_named(update.state));
+  if (!update.message.empty()) status.set_message(update.message);
+  status.set_source(source_of(update));
+  set_reason(status, update.reason);
+  status.mutable_agent_id()->set_value(agent_id());
+  status.mutable_executor_id()->set_value(row->second.executor_id);
+  status.set_timestamp(seconds_of(update.at));
+  status.set_uuid(uuid_bytes(update.uuid).value_or(""));
+  auto& container = *status.mutable_container_status();
+  container.mutable_container_id()->set_value(row->second.id);
+  container.add_network_infos()->add_ip_addresses()->set_ip_address(options_.ip);
+  send_status(subscriber, status);
+}
+
+void Master::tell_all(const std::string& framework) {
+  for (const auto& [key, task] : daemon_.state().framework_tasks)
+    if (task.framework == framework) tell_next(framework, task.task_id);
+}
+
+void Master::send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
+                          const std::string& reason, const std::string& message) {
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end()) return;
+  v1::TaskStatus status;
+  status.mutable_task_id()->set_value(task_id);
+  status.set_state(state_named(state));
+  status.set_message(message);
+  status.set_source(v1::TaskStatus::SOURCE_MASTER);
+  set_reason(status, reason);
+  if (state != "TASK_UNKNOWN") status.mutable_agent_id()->set_value(agent_id());
+  status.set_timestamp(seconds_of(daemon_.now()));
+  send_status(found->second, status);
+}
+
+void Master::reconcile_one(const std::string& framework, const std::string& task_id) {
+  const auto& state = daemon_.state();
+  const auto& record = state.frameworks.at(framework);
+  const auto row = state.framework_tasks.find(control::framework_task_key(framework, task_id));
+  const auto* task = row == state.framework_tasks.end() ? nullptr : state.find(row->second.id);
+  if (task == nullptr)
+    send_passing(framework, task_id, record.knows_partitions ? "TASK_UNKNOWN" : "TASK_LOST",
+                 "REASON_RECONCILIATION", "Reconciliation: Task is unknown");
+  else
+    send_passing(framework, task_id, control::mesos_state(*task, record), "REASON_RECONCILIATION",
+                 "Reconciliation: Latest task state");
+}
+
+void Master::reconcile(const std::string& framework, const Call& call) {
+  for (const auto& task : call.reconcile().tasks()) reconcile_one(framework, task.task_id().value());
+  if (!call.reconcile().tasks().empty()) return;
+  for (const auto& [key, task] : daemon_.state().framework_tasks)
+    if (task.framework == framework) reconcile_one(framework, task.task_id);
+}
+
+void Master::kill(const std::string& framework, const std::string& task_id) {
+  const auto& state = daemon_.state();
+  const auto row = state.framework_tasks.find(control::framework_task_key(framework, task_id));
+  if (row == state.framework_tasks.end()) return reconcile_one(framework, task_id);
+  (void)daemon_.change(control::event::StopRequested{row->second.id, false});
+}
+
+void Master::shut_down(const std::string& framework, const std::string& executor) {
+  std::vector<std::string> ids;
+  for (const auto& [key, task] : daemon_.state().framework_tasks)
+    if (task.framework == framework && task.executor_id == executor) ids.push_back(task.id);
+  for (const auto& id : ids) (void)daemon_.change(control::event::StopRequested{id, false});
+}
+
+}  // namespace drover::api::mesos

@@ -1,0 +1,50 @@
+#include "api/mesos/routes.h"
+
+#include <array>
+
+#include "api/mesos/operator.h"
+#include "api/mesos/scheduler.h"
+
+namespace drover::api::mesos {
+namespace {
+
+constexpr bool kClosed = false;
+constexpr bool kRaw = true;
+/// A framework with very many tasks asks after all of them at once.
+constexpr std::uint64_t kCallBytes = 16 << 20;
+
+constexpr Route scheduler(std::string_view path) {
+  return {"*", path, call_scheduler, kClosed, kRaw, kCallBytes};
+}
+
+constexpr std::array kRoutes = {
+    scheduler("/api/v1/scheduler"),
+    scheduler("/master/api/v1/scheduler"),
+    Route{"GET", "/version", at_once<get_version>},
+    Route{"GET", "/state", at_once<get_state>},
+    Route{"GET", "/state.json", at_once<get_state>},
+    Route{"GET", "/master/state", at_once<get_state>},
+    Route{"GET", "/master/state.json", at_once<get_state>},
+    Route{"GET", "/slaves", at_once<get_slaves>},
+    Route{"GET", "/master/slaves", at_once<get_slaves>},
+    Route{"GET", "/frameworks", at_once<get_frameworks>},
+    Route{"GET", "/master/frameworks", at_once<get_frameworks>},
+    Route{"GET", "/tasks", at_once<get_tasks>},
+    Route{"GET", "/master/tasks", at_once<get_tasks>},
+    Route{"GET", "/redirect", at_once<get_redirect>},
+    Route{"GET", "/master/redirect", at_once<get_redirect>},
+    Route{"GET", "/metrics/snapshot", at_once<get_metrics>},
+    Route{"GET", "/files/browse", browse},
+    Route{"GET", "/files/browse.json", browse},
+    Route{"GET", "/files/read", read},
+    Route{"GET", "/files/read.json", read},
+    Route{"GET", "/files/download", download},
+};
+
+}  // namespace
+
+std::span<const Route> routes() {
+  return kRoutes;
+}
+
+}  // namespace drover::api::mesos

@@ -1,0 +1,33 @@
+#include "api/mesos/scheduler.h"
+
+#include "api/async.h"
+#include "api/mesos/call.h"
+#include "api/mesos/master.h"
+
+namespace drover::api::mesos {
+
+asio::awaitable<Result<Response>> call_scheduler(const Services& services, const Request& request) {
+  const auto call = read_call(request);
+  if (!call) co_return call.error();
+  const auto header = request.headers.find("mesos-stream-id");
+  auto& master = *services.mesos;
+  if (call->type() == Call::SUBSCRIBE) {
+    const auto type = answer_type(request);
+    if (!type) co_return type.error();
+    if (header != request.headers.end())
+      co_return text_response(400, "Subscribe calls should not include the 'Mesos-Stream-Id' header");
+    co_return master.subscribe(*request.caller, *call, *type);
+  }
+  // Who the users of tasks are is asked of the system, which may take its time.
+  Users users;
+  if (const auto names = master.users_of(*request.caller, *call); !names.empty())
+    users = co_await on_pool(*services.pool, [names] {
+      Users found;
+      for (const auto& name : names)
+        if (auto user = find_user(name)) found.emplace(name, std::move(*user));
+      return found;
+    });
+  co_return master.call(*request.caller, *call, header == request.headers.end() ? "" : header->second, users);
+}
+
+}  // namespace drover::api::mesos

@@ -1,0 +1,243 @@
+#include "api/mesos/task_info.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace drover::api::mesos {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+constexpr double kMost = 1e12;
+constexpr std::size_t kLongestId = 255;
+
+Failure invalid(std::string message) {
+  return fail(ErrorKind::kInvalid, std::move(message));
+}
+
+/// Mesos keeps three decimals.
+std::int64_t thousandths(double value) {
+  return static_cast<std::int64_t>(std::llround(value * 1000));
+}
+
+Result<double> scalar_of(const v1::Resource& resource) {
+  if (resource.type() != v1::Value::SCALAR || !resource.has_scalar())
+    return invalid(fmt::format("Invalid scalar resource: '{}'", resource.name()));
+  const auto value = resource.scalar().value();
+  if (!std::isfinite(value) || value < 0 || value > kMost)
+    return invalid(fmt::format("Invalid scalar resource: '{}' is {}", resource.name(), value));
+  return value;
+}
+
+Status add_ports(const v1::Resource& resource, Amounts& amounts) {
+  if (resource.type() != v1::Value::RANGES) return invalid("Invalid ranges resource: 'ports'");
+  for (const auto& range : resource.ranges().range()) {
+    if (range.begin() > range.end() || range.begin() == 0 || range.end() > 65535)
+      return invalid(fmt::format("Invalid ranges resource: ports:[{}-{}]", range.begin(), range.end()));
+    amounts += Amounts{0, 0, 0, 0, {{static_cast<int>(range.begin()), static_cast<int>(range.end())}}};
+  }
+  return {};
+}
+
+Status add_resource(const v1::Resource& resource, Amounts& amounts) {
+  const auto& name = resource.name();
+  if (resource.has_reservation() || resource.reservations_size() > 0 ||
+      (resource.has_role() && resource.role() != "*"))
+    return invalid(fmt::format("Reserved resources are not offered here: '{}'", name));
+  if (name == "ports") return add_ports(resource, amounts);
+  DROVER_TRY(const auto value, scalar_of(resource));
+  if (name == "gpus") {
+    if (thousandths(value) % 1000 != 0)
+      return invalid("Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer");
+    amounts.gpus += static_cast<int>(std::min(value, 1e6));
+  } else if (name == "cpus") {
+    amounts.milli_cpus += thousandths(value);
+  } else if (name == "mem") {
+    amounts.memory_bytes += static_cast<std::uint64_t>(value * kMiB);
+  } else if (name == "disk") {
+    amounts.disk_bytes += static_cast<std::uint64_t>(value * kMiB);
+  } else {
+    return invalid(fmt::format("There is no resource '{}' here", name));
+  }
+  return {};
+}
+
+void add_scalar(const std::string& name, double value, const ResourceStyle& style, ResourceList& resources) {
+  if (value <= 0) return;
+  auto& resource = *resources.Add();
+  resource.set_name(name);
+  resource.set_type(v1::Value::SCALAR);
+  resource.mutable_scalar()->set_value(value);
+  if (style.with_role) resource.set_role("*");
+  if (!style.allocated_to.empty()) resource.mutable_allocation_info()->set_role(style.allocated_to);
+}
+
+/// Of a task, a command or an executor: what `validateID` of Mesos refuses.
+Status check_id(const std::string& id) {
+  if (id.empty()) return invalid("ID must not be empty");
+  if (id.size() > kLongestId)
+    return invalid(fmt::format("ID must not be greater than {} characters", kLongestId));
+  if (id == "." || id == "..") return invalid(fmt::format("'{}' is disallowed", id));
+  for (const unsigned char c : id)
+    if (c < 0x21 || c == 0x7f || c == '/' || c == '\\')
+      return invalid(fmt::format("'{}' contains invalid characters", id));
+  return {};
+}
+
+void add_command(const v1::CommandInfo& command, workload::Task& task) {
+  if (command.has_value() && command.shell()) {
+    task.command = {"/bin/sh", "-c", command.value()};
+  } else {
+    // The first argument is what the program finds as its own name.
+    if (command.has_value()) task.command.push_back(command.value());
+    for (int i = command.has_value() ? 1 : 0; i < command.arguments_size(); ++i)
+      task.command.push_back(command.arguments(i));
+  }
+  for (const auto& variable : command.environment().variables())
+    task.environment[variable.name()] = variable.value();
+  for (const auto& uri : command.uris())
+    task.fetch.push_back({uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
+}
+
+void add_volume(const v1::Volume& volume, workload::Task& task) {
+  const auto& path =
+      volume.source().has_host_path() ? volume.source().host_path().path() : volume.host_path();
+  if (!path.empty()) task.volumes.push_back({volume.container_path(), path, volume.mode() == v1::Volume::RO});
+}
+
+workload::Port port_of(std::uint32_t host, std::uint32_t container, const std::string& protocol) {
+  workload::Port port;
+  port.host_port = static_cast<int>(host);
+  port.container_port = static_cast<int>(container);
+  if (protocol == "udp") port.protocol = workload::PortProtocol::kUdp;
+  return port;
+}
+
+Status add_container(const v1::ContainerInfo& container, workload::Task& task) {
+  const bool docker = container.type() == v1::ContainerInfo::DOCKER;
+  if (docker && !container.has_docker())
+    return invalid("ContainerInfo 'type' is DOCKER but 'docker' is not set");
+  if (docker) {
+    task.image = container.docker().image();
+    if (container.docker().privileged())
+      return invalid(
+          "Privileged containers are refused here: a container gets its own GPUs and nothing else");
+    for (const auto& mapping : container.docker().port_mappings())
+      task.network.ports.push_back(
+          port_of(mapping.host_port(), mapping.container_port(), mapping.protocol()));
+    if (container.docker().network() == v1::ContainerInfo::DockerInfo::BRIDGE)
+      task.network.mode = workload::NetworkMode::kBridge;
+  } else if (container.mesos().has_image()) {
+    if (!container.mesos().image().has_docker()) return invalid("Only images of type DOCKER are known here");
+    task.image = container.mesos().image().docker().name();
+  }
+  for (const auto& network : container.network_infos()) {
+    if (network.port_mappings_size() > 0) task.network.mode = workload::NetworkMode::kBridge;
+    for (const auto& mapping : network.port_mappings())
+      task.network.ports.push_back(
+          port_of(mapping.host_port(), mapping.container_port(), mapping.protocol()));
+  }
+  for (const auto& volume : container.volumes()) add_volume(volume, task);
+  return {};
+}
+
+/// The ports of the offer that were accepted and are not mapped are the machine's own.
+void add_ports(const Amounts& amounts, workload::Task& task) {
+  if (!task.network.ports.empty()) return;
+  for (const auto& range : amounts.ports)
+    for (int port = range.begin; port <= range.end; ++port)
+      task.network.ports.push_back(port_of(static_cast<std::uint32_t>(port), 0, "tcp"));
+}
+
+void add_environment(const v1::TaskInfo& info, const LaunchContext& context, workload::Task& task) {
+  task.environment["MESOS_TASK_ID"] = info.task_id().value();
+  task.environment["MESOS_FRAMEWORK_ID"] = context.framework;
+  task.environment["MESOS_AGENT_ID"] = context.agent;
+  task.environment["MESOS_SLAVE_ID"] = context.agent;
+}
+
+Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_group) {
+  DROVER_CHECK_OK(check_id(info.task_id().value()));
+  if (info.agent_id().value() != context.agent)
+    return invalid(fmt::format("Task uses invalid agent {} while agent {} is expected",
+                               info.agent_id().value(), context.agent));
+  for (const auto& [name, limit] : info.limits())
+    if (name != "cpus" && name != "mem")
+      return invalid("Only cpus and mem may be included in a task's resource limits");
+  if (info.has_executor() && info.has_command())
+    return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
+  if (info.has_executor() && !in_group)
+    return invalid("Executors of frameworks are not run here: give the task a command instead");
+  if (!info.has_command())
+    return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
+  return {};
+}
+
+}  // namespace
+
+Result<Amounts> read_resources(const ResourceList& resources) {
+  Amounts amounts;
+  for (const auto& resource : resources) DROVER_CHECK_OK(add_resource(resource, amounts));
+  return amounts;
+}
+
+void write_resources(const Amounts& amounts, const ResourceStyle& style, ResourceList& resources) {
+  if (!amounts.ports.empty()) {
+    auto& ports = *resources.Add();
+    ports.set_name("ports");
+    ports.set_type(v1::Value::RANGES);
+    for (const auto& range : amounts.ports) {
+      auto& written = *ports.mutable_ranges()->add_range();
+      written.set_begin(static_cast<std::uint64_t>(range.begin));
+      written.set_end(static_cast<std::uint64_t>(range.end));
+    }
+    if (style.with_role) ports.set_role("*");
+    if (!style.allocated_to.empty()) ports.mutable_allocation_info()->set_role(style.allocated_to);
+  }
+  add_scalar("cpus", static_cast<double>(amounts.milli_cpus) / 1000, style, resources);
+  add_scalar("mem", std::floor(static_cast<double>(amounts.memory_bytes) / kMiB), style, resources);
+  add_scalar("disk", std::floor(static_cast<double>(amounts.disk_bytes) / kMiB), style, resources);
+  add_scalar("gpus", amounts.gpus, style, resources);
+}
+
+std::string user_of(const v1::TaskInfo& info, const std::string& default_user) {
+  return info.command().user().empty() ? default_user : info.command().user();
+}
+
+Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& context, bool in_group) {
+  DROVER_CHECK_OK(check(info, context, in_group));
+  auto amounts = read_resources(info.resources());
+  if (!amounts) return invalid("Task uses invalid resources: " + amounts.error().message);
+  if (amounts->milli_cpus == 0 && amounts->memory_bytes == 0 && amounts->gpus == 0)
+    return invalid("Task uses no resources");
+  const auto user_name = user_of(info, context.default_user);
+  const auto user = context.users.find(user_name);
+  if (user == context.users.end())
+    return invalid(fmt::format("Not authorized to launch as user '{}'", user_name));
+  workload::Task task;
+  task.name = info.name();
+  task.user = user->second;
+  task.owner = context.owner;
+  task.owner_name = context.owner_name;
+  task.origin = {workload::OriginKind::kFramework, context.framework, info.task_id().value(), ""};
+  task.resources = {};
+  if (amounts->gpus > 0) task.resources.gpus.push_back({amounts->gpus, {}});
+  task.resources.milli_cpus = amounts->milli_cpus;
+  task.resources.memory_bytes = amounts->memory_bytes;
+  add_command(info.command(), task);
+  if (info.has_container()) DROVER_CHECK_OK(add_container(info.container(), task));
+  if (task.command.empty() && !task.image) return invalid("Command must have a value");
+  add_ports(*amounts, task);
+  add_environment(info, context, task);
+  for (const auto& label : info.labels().labels()) task.labels[label.key()] = label.value();
+  constexpr std::int64_t kNanosPerMilli = 1'000'000;
+  if (info.kill_policy().has_grace_period())
+    task.grace = std::chrono::milliseconds(
+        std::max<std::int64_t>(0, info.kill_policy().grace_period().nanoseconds() / kNanosPerMilli));
+  if (info.has_max_completion_time())
+    task.timeout = std::chrono::milliseconds(
+        std::max<std::int64_t>(1, info.max_completion_time().nanoseconds() / kNanosPerMilli));
+  return task;
+}
+
+}  // namespace drover::api::mesos

@@ -1,0 +1,43 @@
+#pragma once
+
+// From what a framework writes to what Drover runs: resources, and tasks. Mistakes are told in the words of
+// Mesos, which frameworks show to people. Pure.
+
+#include <map>
+#include <string>
+
+#include "api/mesos/amounts.h"
+#include "api/mesos/protocol.h"
+#include "workload/task.h"
+
+namespace drover::api::mesos {
+
+using ResourceList = google::protobuf::RepeatedPtrField<v1::Resource>;
+
+/// "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
+Result<Amounts> read_resources(const ResourceList& resources);
+
+/// How resources are shown to one framework.
+struct ResourceStyle {
+  bool with_role = true;     ///< "role":"*"; not to those that know reservation refinement
+  std::string allocated_to;  ///< role of `allocation_info`; "" for none
+};
+void write_resources(const Amounts& amounts, const ResourceStyle& style, ResourceList& resources);
+
+/// Whom and what for a task runs.
+struct LaunchContext {
+  std::string framework;
+  std::string agent;
+  std::map<std::string, User> users;  ///< by name: those that tasks may name
+  std::string default_user;           ///< of the framework
+  uid_t owner = 0;
+  std::string owner_name;
+};
+
+/// Names of the users that the task runs as: at most one.
+std::string user_of(const v1::TaskInfo& info, const std::string& default_user);
+
+/// A task as it is submitted; the id is left empty. The error's message is that of TASK_ERROR.
+Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& context, bool in_group);
+
+}  // namespace drover::api::mesos
