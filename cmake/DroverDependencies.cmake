@@ -17,6 +17,10 @@ set(Protobuf_USE_STATIC_LIBS ON)
 find_package(Protobuf 3.21 REQUIRED)
 # Its headers alone: the library is loaded by the process that fetches files, and by no other.
 find_package(CURL 7.85 REQUIRED)
+# libyaml, and not yaml-cpp: its parser hands out events, so that aliases and depth are ours to limit, and it can go
+# into a shared library and into the program, which Debian's libyaml-cpp.a cannot.
+find_path(LIBYAML_INCLUDE_DIR yaml.h REQUIRED)
+find_library(LIBYAML_STATIC_LIBRARY libyaml.a REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # The program starts once for every task, as its shim. As shared libraries these bring in two dozen more (libarchive

@@ -381,22 +381,28 @@ Status read_parents(const json& job, Schedule& schedule) {
 
 }  // namespace
 
-Result<JobRequest> decode_job(std::string_view body, JobKind kind, const Attributes* machine, TimePoint now) {
-  DROVER_TRY(auto job, parse_json(body, "The job"));
-  if (!job.is_object()) return fail(ErrorKind::kInvalid, "A job is a JSON object");
-  make_plain(job);
-  JobReader reader(job, machine);
+tl::expected<JobRequest, std::vector<Error>> read_job(std::string_view body, JobKind kind,
+                                                      const Attributes* machine, TimePoint now) {
+  const auto refuse = [](Error error) { return tl::unexpected(std::vector{std::move(error)}); };
+  auto job = parse_json(body, "The job");
+  if (!job) return refuse(job.error());
+  if (!job->is_object()) return refuse({ErrorKind::kInvalid, "A job is a JSON object", "", ""});
+  make_plain(*job);
+  JobReader reader(*job, machine);
   auto request = reader.read();
   auto mistakes = reader.take_mistakes();
-  const auto when = kind == JobKind::kScheduled ? read_times(job, now, request.schedule)
-                                                : read_parents(job, request.schedule);
-  if (!when) {
-    if (mistakes.empty()) return Failure(when.error());
-    mistakes.insert(mistakes.begin(), when.error());
-  }
-  if (mistakes.size() == 1) return Failure(mistakes.front());
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The job"));
+  const auto when = kind == JobKind::kScheduled ? read_times(*job, now, request.schedule)
+                                                : read_parents(*job, request.schedule);
+  if (!when) mistakes.insert(mistakes.begin(), when.error());
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
   return request;
+}
+
+Result<JobRequest> decode_job(std::string_view body, JobKind kind, const Attributes* machine, TimePoint now) {
+  auto request = read_job(body, kind, machine, now);
+  if (request) return std::move(*request);
+  const auto& mistakes = request.error();
+  return Failure(mistakes.size() == 1 ? mistakes.front() : join_mistakes(mistakes, "The job"));
 }
 
 }  // namespace drover::chronos

@@ -27,6 +27,10 @@ using Attributes = std::map<std::string, std::vector<std::string>>;
 
 enum class JobKind { kScheduled, kDependent };
 
+/// Each mistake on its own, with its path. `machine` and `now` as for decode_job.
+tl::expected<JobRequest, std::vector<Error>> read_job(std::string_view body, JobKind kind,
+                                                      const Attributes* machine, TimePoint now);
+
 /// All mistakes at once. LIKE and UNLIKE are judged by `machine`; null when it is not known, then they are
 /// only read. `now` is when a schedule without a start begins.
 Result<JobRequest> decode_job(std::string_view body, JobKind kind, const Attributes* machine, TimePoint now);

@@ -1,0 +1,54 @@
+// What is wrong with a definition, before anybody runs it. Needs no daemon.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/commands.h"
+#include "cli/definitions/files.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ValidateOptions {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+json as_json(const Definitions& definitions) {
+  json all = json::array();
+  for (const auto& each : definitions.all)
+    all.push_back({{"kind", kind_word(each.kind)}, {"name", each.name}, {"file", each.file}});
+  json mistakes = json::array();
+  for (const auto& finding : definitions.findings) mistakes.push_back(to_json(finding));
+  return {{"definitions", std::move(all)}, {"mistakes", std::move(mistakes)}};
+}
+
+Result<int> validate(Context&, const ValidateOptions& options) {
+  DROVER_TRY(const auto definitions, read_definition_files(options.files));
+  if (options.json) {
+    print_json(as_json(definitions));
+    return definitions.findings.empty() ? 0 : error_kind_info(ErrorKind::kInvalid).exit_status;
+  }
+  if (!definitions.findings.empty()) return tell_findings(definitions.findings);
+  for (const auto& each : definitions.all)
+    print(fmt::format("{}: {} '{}' is right\n", each.file, kind_word(each.kind), each.name));
+  return 0;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ValidateOptions>();
+  auto* command = app.add_subcommand(
+      "validate", "Check the definitions of apps, groups and jobs, and show every mistake where it stands");
+  command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "Print JSON");
+  on_call(command, context, options, validate);
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+// What people write into files: Marathon's apps and groups, Chronos' jobs. Finds out which of them each part
+// of a file is, and everything that is wrong with it, without a daemon. Pure.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/definitions/document.h"
+
+namespace drover::cli {
+
+enum class DefinitionKind { kApp, kGroup, kJob, kDependentJob };
+
+/// "app", "group", "job".
+std::string_view kind_word(DefinitionKind kind);
+
+struct Definition {
+  DefinitionKind kind = DefinitionKind::kApp;
+  std::string name;      ///< "/shop/web" of an app or a group; "nightly" of a job
+  nlohmann::json value;  ///< as it was written
+  std::string file;
+  Place place;
+};
+
+/// A mistake, with what people need to find it.
+struct Finding {
+  std::string file;
+  Mistake mistake;
+  std::string line;  ///< of the file, as it stands there
+};
+
+struct Definitions {
+  std::vector<Definition> all;
+  std::vector<Finding> findings;  ///< in the order of the text
+
+  /// Takes in those of another file.
+  void add(Definitions more);
+};
+
+/// Reads one text. `file` names it; one that ends with ".json" has to be JSON. `now` is when a schedule
+/// without a start begins.
+Definitions read_definitions(const std::string& file, std::string_view text, TimePoint now);
+
+/// What two definitions have the same name is a mistake of the later one.
+void find_doubles(Definitions& definitions);
+
+/// "app.yaml:3:9: /cpus: must be greater than 0", the hint, the line and the caret, each on a line.
+std::string render(const Finding& finding);
+nlohmann::json to_json(const Finding& finding);
+
+}  // namespace drover::cli

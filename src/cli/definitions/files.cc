@@ -1,0 +1,52 @@
+#include "cli/definitions/files.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "base/files.h"
+#include "cli/context.h"
+
+namespace drover::cli {
+namespace {
+
+Result<std::string> read_input() {
+  std::string text;
+  std::array<char, 65536> piece;
+  for (;;) {
+    const auto got = ::read(STDIN_FILENO, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("Failed to read standard input", errno);
+    if (got == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+    if (text.size() > kMaxDefinitionBytes)
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("Standard input is larger than {} MiB", kMaxDefinitionBytes >> 20));
+  }
+}
+
+}  // namespace
+
+Result<Definitions> read_definition_files(const std::vector<std::string>& files) {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  Definitions definitions;
+  for (const auto& file : files) {
+    DROVER_TRY(const auto text, file == "-" ? read_input() : read_file(file, kMaxDefinitionBytes));
+    definitions.add(read_definitions(file == "-" ? "standard input" : file, text, now));
+  }
+  find_doubles(definitions);
+  return definitions;
+}
+
+int tell_findings(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const auto& finding : findings) text += render(finding);
+  text += fmt::format("{} mistake{}\n", findings.size(), findings.size() == 1 ? "" : "s");
+  write_all(STDERR_FILENO, text, "standard error");
+  return error_kind_info(ErrorKind::kInvalid).exit_status;
+}
+
+}  // namespace drover::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+// Definitions out of files, for the commands that take them.
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/definitions/definition.h"
+
+namespace drover::cli {
+
+/// Reads every file; "-" is standard input. What cannot be opened is an Error, what is wrong in a file a
+/// finding.
+Result<Definitions> read_definition_files(const std::vector<std::string>& files);
+
+/// Prints the findings for people to standard error; returns the exit status
+/// of invalid input.
+int tell_findings(const std::vector<Finding>& findings);
+
+}  // namespace drover::cli

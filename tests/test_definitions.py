@@ -1,0 +1,71 @@
+"""'drover validate' over the real program: the definitions that people bring, and what is wrong with others. There is no daemon."""
+
+import json
+import subprocess
+import tempfile
+import pathlib
+import unittest
+
+import drover
+
+DEFINITIONS = drover.ROOT / "tests/data/definitions"
+WRONG = """id: /shop/web
+cmd: serve
+cpus: lots
+container:
+  type: MESOS
+  docker: {image: ""}
+healthChecks:
+  - {protocol: HTTP, path: 7}
+"""
+
+
+def validate(*words, text=None):
+    done = subprocess.run([drover.BINARY, "validate", *words], input=text, capture_output=True, text=True, timeout=drover.PATIENCE)
+    return drover.Ran(done.returncode, done.stdout, done.stderr)
+
+
+class ValidateTest(unittest.TestCase):
+    def test_real_definitions_are_right_as_they_are(self):
+        files = sorted(DEFINITIONS.glob("*.json"))
+        self.assertGreaterEqual(len(files), 5)
+        for file in files:
+            with self.subTest(file=file.name):
+                ran = validate(str(file))
+                self.assertEqual(ran.status, 0, ran)
+                self.assertIn("is right", ran.out)
+
+    def test_every_mistake_stands_where_it_is(self):
+        ran = validate("-", text=WRONG)
+        self.assertEqual(ran.status, 64, ran)
+        self.assertIn("standard input:3:7: /cpus: ", ran.err)
+        self.assertIn("\n  cpus: lots\n        ^\n", ran.err)
+        told = json.loads(validate("--json", "-", text=WRONG).out)["mistakes"]
+        lines = WRONG.splitlines()
+        places = {mistake["path"]: lines[mistake["line"] - 1][mistake["column"] - 1:] for mistake in told}
+        self.assertTrue(places["/cpus"].startswith("lots"), places)
+        self.assertTrue(places["/container/docker/image"].startswith('""'), places)
+        self.assertTrue(places["/healthChecks(0)/path"].startswith("7"), places)
+
+    def test_json_and_yaml_are_told_alike(self):
+        text = json.dumps({"id": "web", "cmd": "x", "mem": "lots"}, indent=2)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "app.json")
+            file.write_text(text)
+            ran = validate(str(file))
+        self.assertEqual(ran.status, 64, ran)
+        self.assertIn('app.json:4:10: /mem: ', ran.err)
+
+    def test_absurd_files_are_refused_in_few_words(self):
+        laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+            f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+        for text in (laughs, "[" * 1_000_000, "{\"a\": " * 1_000_000, "x" * (5 << 20), "\x00\x01", "a: 1\na: 2\n", "", "- " * 100_000,
+                     "&a [*a]", "? [x]\n: y\n"):
+            with self.subTest(text=text[:20]):
+                ran = validate("-", text=text)
+                self.assertEqual(ran.status, 64, ran)
+                self.assertLess(len(ran.err), 2000)
+
+
+if __name__ == "__main__":
+    unittest.main()
