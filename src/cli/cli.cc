@@ -33,6 +33,9 @@ void add_commands(CLI::App& app, Context& context) {
   add_run(app, context);
   add_plan(app, context);
   add_tasks(app, context);
+  add_apply(app, context);
+  add_apps(app, context);
+  add_jobs(app, context);
   add_validate(app, context);
   add_logs(app, context);
   add_files(app, context);

@@ -73,17 +73,6 @@ Stream connect(asio::io_context& context, const Endpoint& endpoint, const Addres
   return Stream(std::move(socket));
 }
 
-/// The Error that a refusal carries, or one made of its status.
-Error read_error(unsigned status, const std::string& body) {
-  const auto value = json::parse(body, nullptr, false);
-  const auto error = value.is_object() ? value.value("error", json()) : json();
-  if (!error.is_object())
-    return {ErrorKind::kInternal, fmt::format("The daemon answered with status {} and no reason", status), "",
-            ""};
-  return {error_kind_from_name(error.value("kind", "")), error.value("message", ""), error.value("hint", ""),
-          error.value("path", "")};
-}
-
 /// Reads what is left of the message, piece by piece.
 asio::awaitable<void> read_body(Stream& stream, beast::flat_buffer& buffer,
                                 http::response_parser<http::buffer_body>& parser, const Sink& sink) {
@@ -121,10 +110,68 @@ asio::awaitable<std::optional<Error>> converse(Stream& stream,
     return refusal.size() < kMaxAnswer;
   };
   co_await read_body(stream, buffer, parser, collect);
-  co_return read_error(status, refusal);
+  co_return read_refusal(status, refusal);
 }
 
 }  // namespace
+
+namespace {
+
+ErrorKind kind_of_status(unsigned status) {
+  switch (status) {
+    case 400:
+    case 422:
+      return ErrorKind::kInvalid;
+    case 401:
+      return ErrorKind::kUnauthenticated;
+    case 403:
+      return ErrorKind::kPermissionDenied;
+    case 404:
+      return ErrorKind::kNotFound;
+    case 409:
+      return ErrorKind::kConflict;
+    case 503:
+      return ErrorKind::kUnavailable;
+    default:
+      return ErrorKind::kInternal;
+  }
+}
+
+/// Marathon's details: a text, or a list of paths with their errors.
+std::string details_of(const json& details) {
+  if (details.is_string()) return ": " + details.get<std::string>();
+  std::string text;
+  if (!details.is_array()) return text;
+  for (const auto& detail : details) {
+    if (!detail.is_object()) continue;
+    for (const auto& error : detail.value("errors", json::array()))
+      if (error.is_string())
+        text += fmt::format("\n  {}: {}", detail.value("path", ""), error.get_ref<const std::string&>());
+  }
+  return text;
+}
+
+}  // namespace
+
+Error read_refusal(unsigned status, const std::string& body) {
+  const auto value = json::parse(body, nullptr, false);
+  const auto error = value.is_object() ? value.value("error", json()) : json();
+  if (error.is_object())
+    return {error_kind_from_name(error.value("kind", "")), error.value("message", ""),
+            error.value("hint", ""), error.value("path", "")};
+  const auto message = value.is_object() ? value.value("message", json()) : json();
+  if (!message.is_string())
+    return {ErrorKind::kInternal, fmt::format("The daemon answered with status {} and no reason", status), "",
+            ""};
+  auto words = message.get<std::string>();
+  // Chronos answers 400 for what is not there, and begins with the name of its exception.
+  constexpr std::string_view kRequirement = "requirement failed: ";
+  if (const auto at = words.find(kRequirement); at != std::string::npos)
+    words = words.substr(at + kRequirement.size());
+  const bool missing = status == 400 && words.ends_with(" not found");
+  return {missing ? ErrorKind::kNotFound : kind_of_status(status),
+          words + details_of(value.value("details", json())), "", ""};
+}
 
 Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
@@ -191,14 +238,23 @@ Result<json> Client::patch(const std::string& target, const json& body) const {
   return send({http::verb::patch, target, "", ""}, body);
 }
 
+Result<json> Client::put(const std::string& target, const json& body) const {
+  return send({http::verb::put, target, "", ""}, body);
+}
+
+Result<json> Client::erase(const std::string& target) const {
+  return send({http::verb::delete_, target, "", ""}, json());
+}
+
 Result<json> Client::send(Call call, const json& body) const {
   try {
-    call.body = body.dump();
+    if (!body.is_null()) call.body = body.dump();
   } catch (const json::exception&) {
     return fail(ErrorKind::kInvalid, "An argument or a variable is not UTF-8 text",
                 "put such bytes into a file that the task reads");
   }
   DROVER_TRY(const auto answer, fetch(call));
+  if (answer.empty()) return json();
   return parse_json(answer, "The daemon's answer");
 }
 

@@ -29,7 +29,11 @@ class Client {
   Result<nlohmann::json> get(const std::string& target) const;
   Result<nlohmann::json> post(const std::string& target, const nlohmann::json& body) const;
   Result<nlohmann::json> patch(const std::string& target, const nlohmann::json& body) const;
+  /// A null `body` sends none. An empty answer is null.
+  Result<nlohmann::json> put(const std::string& target, const nlohmann::json& body) const;
   Status remove(const std::string& target) const;
+  /// The same, with what is answered.
+  Result<nlohmann::json> erase(const std::string& target) const;
   /// Gives the body to `sink` piece by piece. Live answers are silent for at most 15 s: longer is an error.
   Status stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const;
 
@@ -41,6 +45,9 @@ class Client {
 
   Endpoint endpoint_;
 };
+
+/// What a refusal says, be it in the daemon's own form, Marathon's or Chronos': the Error that it carries.
+Error read_refusal(unsigned status, const std::string& body);
 
 /// For path segments and query values (RFC 3986).
 std::string percent_encode(std::string_view text);

@@ -14,6 +14,9 @@ void add_plan(CLI::App& app, Context& context);        // plan.cc: plan
 void add_sharing(CLI::App& app, Context& context);     // sharing.cc: queue, quota
 void add_tasks(CLI::App& app, Context& context);       // tasks.cc: ps, stop, rm, explain, inspect
 void add_validate(CLI::App& app, Context& context);    // validate.cc: validate
+void add_apply(CLI::App& app, Context& context);       // apply.cc: apply
+void add_apps(CLI::App& app, Context& context);        // app.cc: app list, show, scale …
+void add_jobs(CLI::App& app, Context& context);        // job.cc: job list, show, run …
 void add_logs(CLI::App& app, Context& context);        // logs.cc: logs, events
 void add_files(CLI::App& app, Context& context);       // files.cc: files ls, cat, get
 void add_machine(CLI::App& app, Context& context);     // machine.cc: gpus, topo, node

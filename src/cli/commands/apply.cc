@@ -1,0 +1,175 @@
+// Brings files with apps, groups and jobs to the daemon: says what will change, changes it, and waits.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/commands.h"
+#include "cli/definitions/files.h"
+#include "cli/services/api.h"
+#include "cli/services/changes.h"
+#include "cli/services/deploy.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ApplyOptions {
+  std::vector<std::string> files;
+  bool detach = false;
+  bool force = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
+struct Plan {
+  std::vector<Change> changes;  ///< for people, in the order of the files
+  json apps = json::array();    ///< to be sent in one deployment
+  std::vector<const Definition*> groups;
+  std::vector<const Definition*> jobs;
+};
+
+/// Null when there is none.
+Result<json> existing(const Client& client, const std::string& target) {
+  auto answer = client.get(target);
+  if (!answer && answer.error().kind == ErrorKind::kNotFound) return json();
+  return answer;
+}
+
+Status plan_app(const Client& client, const Definition& definition, Plan& plan) {
+  DROVER_TRY(const auto target, app_target(definition.name));
+  DROVER_TRY(const auto answer, existing(client, target));
+  auto change = change_of_app(definition.value, answer.is_object() ? answer.value("app", json()) : json());
+  if (change.kind != ChangeKind::kUnchanged) plan.apps.push_back(definition.value);
+  plan.changes.push_back(std::move(change));
+  return {};
+}
+
+Status plan_group(const Client& client, const Definition& definition, Plan& plan) {
+  DROVER_TRY(const auto answer, existing(client, "/v2/groups" + definition.name));
+  auto changes = changes_of_group(definition, answer);
+  if (changes.empty() && answer.is_null())
+    changes.push_back({definition.name, DefinitionKind::kGroup, ChangeKind::kNew, {"without apps"}, {}});
+  // What it depends on is of the group itself, so that an unchanged look does not mean an unchanged group.
+  const auto before = answer.is_object() ? answer.value("dependencies", json::array()) : json::array();
+  bool changed = definition.value.value("dependencies", json::array()) != before;
+  for (auto& change : changes) {
+    changed = changed || change.kind != ChangeKind::kUnchanged;
+    plan.changes.push_back(std::move(change));
+  }
+  if (changed || definition.value.contains("scaleBy")) plan.groups.push_back(&definition);
+  return {};
+}
+
+Status plan_job(const Client& client, const Definition& definition, Plan& plan) {
+  DROVER_TRY(const auto answer, existing(client, job_target(definition.name)));
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  auto change = change_of_job(definition, answer, now);
+  if (change.kind != ChangeKind::kUnchanged) plan.jobs.push_back(&definition);
+  plan.changes.push_back(std::move(change));
+  return {};
+}
+
+Result<Plan> make_plan(const Client& client, const std::vector<Definition>& definitions) {
+  Plan plan;
+  for (const auto& each : definitions) {
+    switch (each.kind) {
+      case DefinitionKind::kApp:
+        DROVER_CHECK_OK(plan_app(client, each, plan));
+        break;
+      case DefinitionKind::kGroup:
+        DROVER_CHECK_OK(plan_group(client, each, plan));
+        break;
+      default:
+        DROVER_CHECK_OK(plan_job(client, each, plan));
+    }
+  }
+  return plan;
+}
+
+/// Sends it all, and tells the deployments that it started.
+Status send(const Client& client, const Plan& plan, bool force, std::set<std::string>& deployments) {
+  const std::string forced = force ? "&force=true" : "";
+  if (!plan.apps.empty()) {
+    DROVER_TRY(const auto answer, client.put("/v2/apps?partialUpdate=false" + forced, plan.apps));
+    deployments.insert(deployment_of(answer));
+  }
+  for (const auto* group : plan.groups) {
+    auto body = group->value;
+    body["id"] = group->name;
+    DROVER_TRY(const auto answer, client.put(force ? "/v2/groups?force=true" : "/v2/groups", body));
+    deployments.insert(deployment_of(answer));
+  }
+  for (const auto* job : plan.jobs) {
+    const bool dependent = job->kind == DefinitionKind::kDependentJob;
+    DROVER_CHECK_OK(
+        client.post(dependent ? "/v1/scheduler/dependency" : "/v1/scheduler/iso8601", job->value));
+  }
+  deployments.erase("");
+  return {};
+}
+
+json as_json(const Plan& plan, const std::set<std::string>& deployments) {
+  json changes = json::array();
+  for (const auto& change : plan.changes)
+    changes.push_back({{"kind", kind_word(change.what)},
+                       {"name", change.name},
+                       {"change", change_word(change.kind)},
+                       {"details", change.words}});
+  return {{"changes", std::move(changes)}, {"deployments", deployments}};
+}
+
+/// What is still not as the files say although the deployments have ended.
+Result<int> judge(const Client& client, const std::vector<Definition>& definitions) {
+  DROVER_TRY(const auto plan, make_plan(client, definitions));
+  int status = 0;
+  for (const auto& change : plan.changes) {
+    if (change.what != DefinitionKind::kApp || change.kind == ChangeKind::kUnchanged) continue;
+    tell(change.name +
+         ": it is not as the file says: its deployment was taken back, or it was changed again meanwhile");
+    status = 1;
+  }
+  return status;
+}
+
+Result<int> apply(Context& context, const ApplyOptions& options) {
+  DROVER_TRY(const auto definitions, read_definition_files(options.files));
+  if (!definitions.findings.empty()) return tell_findings(definitions.findings);
+  const auto client = context.client();
+  DROVER_TRY(const auto plan, make_plan(client, definitions.all));
+  if (!options.json)
+    for (const auto& change : plan.changes) print(sentence(change) + "\n");
+  Watched watched;
+  if (options.dry_run) {
+    if (options.json) print_json(as_json(plan, {}));
+    return 0;
+  }
+  DROVER_CHECK_OK(send(client, plan, options.force, watched.deployments));
+  for (const auto& change : plan.changes)
+    if (change.what == DefinitionKind::kApp && change.kind != ChangeKind::kUnchanged)
+      watched.apps.push_back(change.name);
+  if (options.json) print_json(as_json(plan, watched.deployments));
+  DROVER_TRY(const int status, finish_deployments(client, watched, options.detach, options.json));
+  if (status != 0 || options.detach) return status;
+  return judge(client, definitions.all);
+}
+
+}  // namespace
+
+void add_apply(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ApplyOptions>();
+  auto* command =
+      app.add_subcommand("apply", "Make the daemon run the apps, groups and jobs that files define");
+  command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--detach,-d", options->detach, "Print the deployments' ids and do not wait");
+  command->add_flag("--force", options->force, "Override deployments that are under way for the same apps");
+  command->add_flag("--dry-run", options->dry_run, "Only say what would change");
+  command->add_flag("--json", options->json, "Print JSON");
+  on_call(command, context, options, apply);
+}
+
+}  // namespace drover::cli

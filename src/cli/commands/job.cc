@@ -1,0 +1,172 @@
+// Jobs, as Chronos' API has them: list, show, run, history, remove, kill.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/services/api.h"
+#include "cli/services/jobs.h"
+#include "cli/table.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ListOptions {
+  bool json = false;
+};
+struct JobOptions {
+  std::string job;
+  std::string arguments;
+  bool json = false;
+};
+
+TimePoint now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// What Chronos says of its state, by name: "idle", "queued", "2 running".
+Result<std::map<std::string, std::string>> states_of(const Client& client) {
+  DROVER_TRY(const auto summary, client.get("/v1/scheduler/jobs/summary"));
+  std::map<std::string, std::string> states;
+  if (summary.is_object())
+    for (const auto& job : summary.value("jobs", json::array()))
+      if (job.is_object()) states[job.value("name", "")] = job.value("state", "");
+  return states;
+}
+
+Result<int> list(Context& context, const ListOptions& options) {
+  const auto client = context.client();
+  DROVER_TRY(const auto jobs, list_jobs(client));
+  if (options.json) {
+    print_json({{"jobs", jobs}});
+    return 0;
+  }
+  DROVER_TRY(auto states, states_of(client));
+  Table table({"JOB", "STATE", "LAST RESULT", "NEXT RUN", "WHY NOT"});
+  for (const auto& job : jobs) {
+    const auto name = job.value("name", "");
+    const auto state = job_state(job, states[name], now());
+    table.add({name, state.state, state.last, state.next, state.why_not});
+  }
+  print(table.render());
+  return 0;
+}
+
+Result<json> history_of(const Client& client, const std::string& name) {
+  DROVER_TRY(const auto answer, client.get("/v1/scheduler/job/stat/" + percent_encode(name)));
+  auto history = answer.is_object() ? answer.value("taskStatHistory", json::array()) : json::array();
+  return history.is_array() ? history : json::array();
+}
+
+std::string render_history(const json& history) {
+  Table table({"RUN", "STATUS", "STARTED", "ENDED", "TOOK"});
+  for (const auto& run : history)
+    if (run.is_object())
+      table.add({run.value("taskId", ""), run.value("status", ""), run.value("startTime", ""),
+                 run.value("endTime", ""), run.value("duration", "")});
+  return table.render();
+}
+
+Result<int> show(Context& context, const JobOptions& options) {
+  const auto client = context.client();
+  DROVER_TRY(const auto job, get_job(client, options.job));
+  if (options.json) {
+    print_json(job);
+    return 0;
+  }
+  DROVER_TRY(auto states, states_of(client));
+  DROVER_TRY(const auto history, history_of(client, options.job));
+  const auto state = job_state(job, states[options.job], now());
+  std::string text = options.job + ": " + state.state + "\n";
+  const auto line = [&](const char* what, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {}: {}\n", what, printable(value));
+  };
+  line("command", job.value("command", ""));
+  line("schedule", job.value("schedule", ""));
+  line("after", fmt::format("{}", fmt::join(job.value("parents", std::vector<std::string>()), ", ")));
+  line("next run", state.next);
+  line("why not", state.why_not);
+  line("last result", state.last);
+  line("runs",
+       fmt::format("{} succeeded, {} failed", job.value("successCount", 0), job.value("errorCount", 0)));
+  if (!history.empty()) text += render_history(history);
+  print(text);
+  return 0;
+}
+
+Result<int> history(Context& context, const JobOptions& options) {
+  const auto client = context.client();
+  DROVER_CHECK_OK(get_job(client, options.job));
+  DROVER_TRY(const auto runs, history_of(client, options.job));
+  if (options.json)
+    print_json({{"runs", runs}});
+  else
+    print(render_history(runs));
+  return 0;
+}
+
+Result<int> run(Context& context, const JobOptions& options) {
+  const auto client = context.client();
+  DROVER_CHECK_OK(get_job(client, options.job));
+  const auto query = options.arguments.empty() ? "" : "?arguments=" + percent_encode(options.arguments);
+  DROVER_CHECK_OK(client.put(job_target(options.job, query), json()));
+  return 0;
+}
+
+Result<int> remove(Context& context, const JobOptions& options) {
+  const auto client = context.client();
+  DROVER_CHECK_OK(get_job(client, options.job));
+  DROVER_CHECK_OK(client.erase(job_target(options.job)));
+  return 0;
+}
+
+Result<int> kill(Context& context, const JobOptions& options) {
+  const auto client = context.client();
+  DROVER_CHECK_OK(get_job(client, options.job));
+  DROVER_CHECK_OK(client.erase("/v1/scheduler/task/kill/" + percent_encode(options.job)));
+  return 0;
+}
+
+CLI::App* add(CLI::App* group, Context& context, std::shared_ptr<JobOptions> options, const char* name,
+              const char* help, Result<int> (*body)(Context&, const JobOptions&)) {
+  auto* command = group->add_subcommand(name, help);
+  command->add_option("job", options->job, "Its name")->required()->type_name("JOB");
+  on_call(command, context, options, body);
+  return command;
+}
+
+}  // namespace
+
+void add_jobs(CLI::App& app, Context& context) {
+  auto* group = app.add_subcommand("job", "Look at the jobs that run by a schedule, and change them");
+  group->require_subcommand(1);
+  auto listing = std::make_shared<ListOptions>();
+  auto* listed =
+      group->add_subcommand("list", "List the jobs: their last results, and when each runs next, or why not");
+  listed->add_flag("--json", listing->json, "Print JSON");
+  on_call(listed, context, listing, list);
+  const auto options = [] { return std::make_shared<JobOptions>(); };
+  const auto with_json = [](CLI::App* command, JobOptions& these) {
+    command->add_flag("--json", these.json, "Print JSON");
+  };
+  const auto showing = options();
+  with_json(add(group, context, showing, "show", "Show a job and its latest runs", show), *showing);
+  const auto running = options();
+  add(group, context, running, "run", "Run a job now, besides its schedule", run)
+      ->add_option("--arguments", running->arguments, "Put behind its command, for this run")
+      ->type_name("TEXT");
+  const auto looking_back = options();
+  with_json(add(group, context, looking_back, "history", "List the runs of a job", history), *looking_back);
+  add(group, context, options(), "remove", "Forget a job, and end its runs", remove);
+  add(group, context, options(), "kill", "End the runs of a job that are there now", kill);
+}
+
+}  // namespace drover::cli

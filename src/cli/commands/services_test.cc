@@ -1,0 +1,259 @@
+// 'drover apply', 'app' and 'job': what reaches Marathon's and Chronos' APIs, and what people read.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "cli/testing/fake_api.h"
+#include "cli/testing/run.h"
+#include "marathon/app.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+using testing::drover;
+using ::testing::ElementsAre;
+using testing::FakeApi;
+using ::testing::HasSubstr;
+using testing::Ran;
+
+const std::string kDefinitions = DROVER_SOURCE_DIR "/tests/data/definitions/";
+
+/// The app as the API shows it.
+json app_json(const std::string& definition, const json& more = json::object()) {
+  const auto app = marathon::decode_app(json::parse(definition), {});
+  auto shown = json::parse(marathon::show(app->service));
+  shown["tasksRunning"] = shown["instances"];
+  shown["version"] = "2026-01-02T00:00:00.000Z";
+  shown.update(more);
+  return shown;
+}
+
+class ServicesTest : public ::testing::Test {
+ protected:
+  ServicesTest()
+      : api_("/tmp/drover-services-test." + std::to_string(::getpid()),
+             [this](const FakeApi::Asked& asked) { return answer(asked); }) {}
+
+  Ran ask(std::vector<std::string> words) {
+    words.insert(words.begin(), {"--socket", api_.socket()});
+    return drover(words);
+  }
+  std::string file(const std::string& name, const std::string& text) {
+    const auto path = ::testing::TempDir() + "services-" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  /// What is answered to a GET.
+  void there_is(const std::string& target, const json& value) { there_[target] = value.dump(); }
+  void there_is_app(const json& app) {
+    there_is("/v2/apps" + app.value("id", ""), {{"app", app}});
+    apps_.push_back(app);
+    there_is("/v2/apps", {{"apps", apps_}});
+  }
+
+  FakeApi::Answer answer(const FakeApi::Asked& asked) {
+    if (asked.method != "GET") {
+      after_change_();
+      const bool marathon = asked.target.starts_with("/v2/");
+      return {marathon ? 200u : 204u,
+              marathon ? R"({"version":"2026-01-03T00:00:00.000Z","deploymentId":"d-1"})" : ""};
+    }
+    if (const auto found = there_.find(asked.target); found != there_.end()) return {200, found->second};
+    if (asked.target == "/v2/deployments") return {200, looks_under_way_-- > 0 ? R"([{"id":"d-1"}])" : "[]"};
+    if (asked.target == "/v2/queue") return {200, R"({"queue":[]})"};
+    if (asked.target == "/v2/apps") return {200, R"({"apps":[]})"};
+    if (asked.target == "/v1/scheduler/jobs") return {200, "[]"};
+    if (asked.target.starts_with("/v1/"))
+      return {400, R"({"status":"Bad Request","message":"java.lang.IllegalArgumentException: )"
+                   R"(requirement failed: Job 'x' not found"})"};
+    return {404, R"({"message":"App '/x' does not exist"})"};
+  }
+
+  std::map<std::string, std::string> there_;
+  std::vector<json> apps_;
+  std::function<void()> after_change_ = [] {};
+  int looks_under_way_ = 0;  ///< how often a deployment is still there
+  FakeApi api_;              ///< last: it asks the others
+};
+
+TEST_F(ServicesTest, ApplySaysWhatIsNewAndSendsTheWholeTruth) {
+  const auto path = kDefinitions + "marathon-tensorflow-gpus-3.json";
+  const auto text = read_file(path).value();
+  after_change_ = [&] { there_is_app(app_json(text)); };
+  const auto ran = ask({"apply", path});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out, "/tensorflow-gpus: new, 1 instance with 1 GPU\n/tensorflow-gpus: 1/1 up\n");
+  EXPECT_THAT(api_.changes(),
+              ElementsAre("PUT /v2/apps?partialUpdate=false " + json::array({json::parse(text)}).dump()));
+}
+
+TEST_F(ServicesTest, ApplyOfWhatIsThereChangesNothing) {
+  const auto path = kDefinitions + "marathon-tensorflow-app-4.json";
+  there_is_app(app_json(read_file(path).value()));
+  const auto ran = ask({"apply", path});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.out, "/tensorflow-app: unchanged\n");
+  EXPECT_TRUE(api_.changes().empty());
+}
+
+TEST_F(ServicesTest, ApplyNamesEachChangeAndNoSecret) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x","mem":64,"env":{"A":"old-secret"},
+                            "container":{"type":"MESOS","docker":{"image":"a"}}})"));
+  const auto path = file("web.yaml",
+                         "id: web\ncmd: x\nmem: 128\ninstances: 3\nenv: {A: new-secret}\n"
+                         "container: {type: MESOS, docker: {image: b}}\n");
+  const auto ran = ask({"apply", "--dry-run", path});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out, "/web: image a → b, env.A changed, instances 1 → 3, mem 64 → 128\n");
+  EXPECT_TRUE(api_.changes().empty());
+  const auto told = json::parse(ask({"apply", "--dry-run", "--json", path}).out);
+  EXPECT_EQ(told.at("changes").at(0).at("change"), "changed");
+}
+
+TEST_F(ServicesTest, ApplySendsNothingWhenOneFileIsWrong) {
+  const auto right = file("right.yaml", "id: web\ncmd: x\n");
+  const auto wrong = file("wrong.yaml", "id: web2\ncmd: x\nmem: lots\n");
+  const auto ran = ask({"apply", right, wrong});
+  EXPECT_EQ(ran.status, 64);
+  EXPECT_THAT(ran.err, HasSubstr("wrong.yaml:3:6: /mem: expected a number"));
+  EXPECT_TRUE(api_.changes().empty());
+}
+
+TEST_F(ServicesTest, ApplyTakesGroupsAndJobs) {
+  const auto path = file("all.yaml",
+                         "id: shop\napps:\n  - {id: web, cmd: x, instances: 2, gpus: 1}\n---\n"
+                         "{name: nightly, command: x, schedule: R/2030-01-31T02:30:00Z/P1D}\n---\n"
+                         "{name: after, command: x, parents: [nightly]}\n");
+  const auto old = app_json(R"({"id":"/shop/old","cmd":"x"})");
+  there_is("/v2/groups/shop", {{"id", "/shop"}, {"apps", {old}}, {"groups", json::array()}});
+  const auto ran = ask({"apply", "--detach", "--force", path});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "/shop/web: new, 2 instances with 1 GPU each\n/shop/old: removed\n"
+            "nightly: new, R/2030-01-31T02:30:00Z/P1D\nafter: new, after nightly\nd-1\n");
+  const auto changes = api_.changes();
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_THAT(changes[0], HasSubstr("PUT /v2/groups?force=true {"));
+  EXPECT_THAT(changes[0], HasSubstr(R"("id":"/shop")"));
+  EXPECT_THAT(changes[1], HasSubstr("POST /v1/scheduler/iso8601 {"));
+  EXPECT_THAT(changes[2], HasSubstr("POST /v1/scheduler/dependency {"));
+}
+
+TEST_F(ServicesTest, AJobThatIsThereIsUnchangedThoughItsNextTimeHasMoved) {
+  const auto path = kDefinitions + "chronos-test-gpu-1.json";
+  auto job = json::parse(read_file(path).value());
+  job["schedule"] = "R/2026-03-05T23:00:00.000Z/PT24H";
+  job["successCount"] = 7;
+  there_is("/v1/scheduler/job/test-gpu", job);
+  EXPECT_EQ(ask({"apply", path}).out, "test-gpu: unchanged\n");
+  job["mem"] = 1;
+  there_is("/v1/scheduler/job/test-gpu", job);
+  EXPECT_EQ(ask({"apply", "--dry-run", path}).out, "test-gpu: mem 1 → 4096\n");
+}
+
+TEST_F(ServicesTest, ApplySaysWhatItWaitsForAndFailsWhenTheDeploymentDoes) {
+  const auto path = file("web.yaml", "id: web\ncmd: x\ngpus: 2\n");
+  looks_under_way_ = 1;
+  there_is(
+      "/v2/queue",
+      {{"queue",
+        {{{"app", {{"id", "/web"}}}, {"processedOffersSummary", {{"reasons", {"0 of 2 GPUs are free"}}}}}}}});
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", 0}}));
+  const auto ran = ask({"apply", path});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.out, HasSubstr("/web: 0/1 up; waits: 0 of 2 GPUs are free\n"));
+  EXPECT_THAT(ran.err, HasSubstr("/web: its deployment has ended, and not all of its instances are up"));
+}
+
+TEST_F(ServicesTest, ApplySaysWhenItWasTakenBack) {
+  const auto path = file("web.yaml", "id: web\ncmd: x\nmem: 64\n");
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})"));
+  const auto ran = ask({"apply", path});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.err, HasSubstr("/web: it is not as the file says"));
+}
+
+TEST_F(ServicesTest, ListsAndShowsApps) {
+  there_is_app(app_json(R"({"id":"web","cmd":"serve","gpus":1,"healthChecks":[{"path":"/"}],
+                            "container":{"type":"MESOS","docker":{"image":"tf"}},"portDefinitions":[{"port":0}]})",
+                        {{"tasksHealthy", 1},
+                         {"tasks",
+                          {{{"id", "web.1"},
+                            {"state", "TASK_RUNNING"},
+                            {"ports", {31001}},
+                            {"healthCheckResults", {{{"alive", true}}}}}}}}));
+  EXPECT_THAT(ask({"app", "list"}).out, HasSubstr("/web  1/1  1 healthy     1     1      128  tf"));
+  EXPECT_EQ(json::parse(ask({"app", "list", "--json"}).out).at("apps").size(), 1u);
+  for (const auto* id : {"web", "/web"}) {
+    const auto ran = ask({"app", "show", id});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("TASK_RUNNING  healthy  31001"));
+  }
+  const auto unknown = ask({"app", "show", "wab"});
+  EXPECT_EQ(unknown.status, 66);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean '/web'?"));
+  EXPECT_EQ(ask({"app", "show", "NOT/OK"}).status, 64);
+}
+
+TEST_F(ServicesTest, ChangesApps) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})"));
+  EXPECT_EQ(ask({"app", "scale", "web", "3", "--detach"}).out, "d-1\n");
+  EXPECT_EQ(ask({"app", "restart", "web", "--force"}).status, 0);
+  EXPECT_EQ(ask({"app", "remove", "web"}).status, 0);
+  EXPECT_THAT(api_.changes(),
+              ElementsAre(R"(PUT /v2/apps/web {"instances":3})", "POST /v2/apps/web/restart?force=true",
+                          "DELETE /v2/apps/web?force=false"));
+  EXPECT_EQ(ask({"app", "scale", "web", "-1"}).status, 64);
+  EXPECT_EQ(ask({"app", "scale", "nobody", "1"}).status, 66);
+}
+
+TEST_F(ServicesTest, GoesBackAndTellsTheHistory) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x","mem":64})"));
+  there_is("/v2/apps/web/versions", {{"versions", {"2026-01-02T00:00:00.000Z", "2026-01-01T00:00:00.000Z"}}});
+  there_is("/v2/apps/web/versions/2026-01-02T00:00:00.000Z", app_json(R"({"id":"web","cmd":"x","mem":64})"));
+  there_is("/v2/apps/web/versions/2026-01-01T00:00:00.000Z", app_json(R"({"id":"web","cmd":"x"})"));
+  EXPECT_THAT(ask({"app", "history", "web"}).out, HasSubstr("2026-01-02T00:00:00.000Z  *    mem 128 → 64\n"
+                                                            "2026-01-01T00:00:00.000Z       the first\n"));
+  EXPECT_EQ(ask({"app", "rollback", "web"}).status, 0);
+  EXPECT_THAT(api_.changes(), ElementsAre(R"(PUT /v2/apps/web {"version":"2026-01-01T00:00:00.000Z"})"));
+  EXPECT_EQ(ask({"app", "rollback", "web", "--to", "2020-01-01T00:00:00.000Z"}).status, 66);
+}
+
+TEST_F(ServicesTest, ListsShowsAndRunsJobs) {
+  const json job = {{"name", "nightly"},
+                    {"command", "x"},
+                    {"schedule", "R/2030-01-31T02:30:00.000Z/P1D"},
+                    {"lastError", "2020-01-01T00:00:00.000Z"}};
+  const json disabled = {
+      {"name", "weekly"}, {"schedule", "R/2030-01-31T02:30:00.000Z/P1W"}, {"disabled", true}};
+  there_is("/v1/scheduler/jobs", {job, disabled});
+  there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "nightly"}, {"state", "1 running"}}}}});
+  there_is("/v1/scheduler/job/nightly", job);
+  there_is("/v1/scheduler/job/stat/nightly",
+           {{"taskStatHistory", {{{"taskId", "ct:1:0:nightly:"}, {"status", "failed"}}}}});
+  const auto listed = ask({"job", "list"});
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_THAT(listed.out, ::testing::ContainsRegex("nightly +1 running +failed .* ago +2030-01-31T02:30:00"));
+  EXPECT_THAT(listed.out, ::testing::ContainsRegex("weekly +disabled +never ran +it is disabled"));
+  EXPECT_THAT(ask({"job", "show", "nightly"}).out, HasSubstr("ct:1:0:nightly:  failed"));
+  EXPECT_THAT(ask({"job", "history", "nightly"}).out, HasSubstr("ct:1:0:nightly:  failed"));
+  EXPECT_EQ(ask({"job", "run", "nightly", "--arguments", "a b"}).status, 0);
+  EXPECT_EQ(ask({"job", "kill", "nightly"}).status, 0);
+  EXPECT_EQ(ask({"job", "remove", "nightly"}).status, 0);
+  EXPECT_THAT(api_.changes(),
+              ElementsAre("PUT /v1/scheduler/job/nightly?arguments=a%20b",
+                          "DELETE /v1/scheduler/task/kill/nightly", "DELETE /v1/scheduler/job/nightly"));
+  const auto unknown = ask({"job", "run", "nightli"});
+  EXPECT_EQ(unknown.status, 66);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'nightly'?"));
+}
+
+}  // namespace
+}  // namespace drover::cli

@@ -1,0 +1,62 @@
+#include "cli/services/jobs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string text_in(const json& value, const char* field) {
+  const auto found = value.find(field);
+  return found != value.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<TimePoint> time_in(const json& value, const char* field) {
+  const auto parsed = parse_time(text_in(value, field));
+  return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+std::string last_result(const json& job, TimePoint now) {
+  const auto success = time_in(job, "lastSuccess");
+  const auto error = time_in(job, "lastError");
+  if (!success && !error) return "never ran";
+  const bool well = success && (!error || *success >= *error);
+  const auto ago = std::chrono::floor<std::chrono::seconds>(now - (well ? *success : *error));
+  return fmt::format("{} {} ago", well ? "succeeded" : "failed",
+                     format_duration(std::max<std::chrono::milliseconds>(ago, std::chrono::seconds(0))));
+}
+
+/// The start in "R/2030-01-31T02:30:00Z/P1D": the next run.
+std::string start_of(const std::string& schedule) {
+  const auto first = schedule.find('/');
+  const auto last = schedule.rfind('/');
+  return first == std::string::npos || first == last ? "" : schedule.substr(first + 1, last - first - 1);
+}
+
+}  // namespace
+
+JobState job_state(const json& job, const std::string& state, TimePoint now) {
+  JobState result{state, last_result(job, now), "", ""};
+  const auto schedule = text_in(job, "schedule");
+  const auto parents = job.value("parents", std::vector<std::string>());
+  if (job.value("disabled", false)) {
+    result.state = "disabled";
+    result.why_not = "it is disabled";
+  } else if (!parents.empty()) {
+    result.why_not = fmt::format("runs after {}", fmt::join(parents, ", "));
+  } else if (schedule.starts_with("R0/")) {
+    result.why_not = "all its runs have been";
+  } else {
+    result.next = start_of(schedule);
+  }
+  if (state == "queued") result.why_not = "it waits for a place: 'drover queue' says why";
+  return result;
+}
+
+}  // namespace drover::cli
