@@ -33,8 +33,10 @@ Response refuse(const Services& services, const Refusal& refusal) {
 
 Response refuse(const Services& services, const Error& error) {
   if (error.kind == ErrorKind::kInvalid) {
-    const auto path = error.path.empty() ? "/" : error.path;
-    return refuse(services, Refusal{422, "Object is not valid", {{path, {to_string(error)}}}, ""});
+    // What placement finds wrong is deeper in the task than the one field of the app that it comes from.
+    const auto path = error.path.starts_with("/gpus") ? "/gpus" : error.path.empty() ? "/" : error.path;
+    const auto text = error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
+    return refuse(services, Refusal{422, "Object is not valid", {{path, {text}}}, ""});
   }
   return refuse(services, error_kind_info(error.kind).http_status, to_string(error));
 }

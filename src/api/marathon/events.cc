@@ -186,7 +186,8 @@ class Events {
     return group == state_.groups.end() ? 0 : group->second.owner;
   }
 
-  /// Without the definitions of all the world before and after: who needs them reads them.
+  /// Without the definitions of all the world before and after: who needs them reads them. It has no other
+  /// field than Marathon's: the Python client fails on one that it does not know.
   static json plan(const control::Deployment& deployment) {
     const auto version = format_time(deployment.version);
     const json world = {{"id", "/"},
@@ -195,13 +196,10 @@ class Events {
                         {"pods", json::array()},
                         {"dependencies", json::array()},
                         {"version", version}};
-    json apps = json::array();
-    for (const auto& [service, ignored] : deployment.before) apps.push_back(service);
     return {{"id", deployment.id},
             {"version", version},
             {"original", world},
             {"target", world},
-            {"affectedApps", std::move(apps)},
             {"steps", steps_view(deployment.steps)}};
   }
 

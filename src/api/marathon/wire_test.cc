@@ -302,6 +302,9 @@ TEST_F(MarathonWire, WrongRequestsAreRefusedInMarathonsWords) {
   EXPECT_EQ(ask("POST", "/v2/apps", R"({"id": "/a", "cmd": "x", "dependencies": ["/b"]})").status, 201);
   const auto circle = ask("POST", "/v2/apps", R"({"id": "/b", "cmd": "x", "dependencies": ["/a"]})");
   EXPECT_EQ(circle.status, 422) << circle.text;
+  const auto many = ask("POST", "/v2/apps", R"({"id": "/many", "cmd": "x", "gpus": 99})");
+  EXPECT_EQ(many.status, 422);
+  EXPECT_EQ(many.body()["details"][0]["path"], "/gpus") << many.text;
   const auto inside = ask("POST", "/v2/apps", R"({"id": "/a/c", "cmd": "x"})");
   EXPECT_EQ(inside.status, 422);
   EXPECT_EQ(inside.body()["details"][0]["path"], "/id");
@@ -347,6 +350,7 @@ TEST_F(MarathonWire, EventsComeInOrderToThoseWhoAskForThem) {
     ASSERT_NE(at, std::string::npos) << part << " in " << text;
     ++at;
   }
+  EXPECT_THAT(text, Not(HasSubstr("affectedApps"))) << "the Python client knows no such field of a plan";
   const auto chosen = some.receive("event: deployment_success");
   EXPECT_THAT(chosen, HasSubstr("event: status_update_event"));
   EXPECT_THAT(chosen, Not(HasSubstr("event: deployment_info")));

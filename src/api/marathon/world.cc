@@ -89,6 +89,7 @@ Counts World::counts(const std::string& service) const {
   const auto found = state_->by_origin.find({OriginKind::kService, service});
   if (found == state_->by_origin.end()) return counts;
   const auto& record = state_->services.at(service);
+  const auto latest = format_time(record.target.version);
   for (const auto& id : found->second) {
     const auto* task = state_->find(id);
     if (task == nullptr) continue;
@@ -97,8 +98,9 @@ Counts World::counts(const std::string& service) const {
     ++counts.running;
     const auto* known = health(*task);
     if (known == nullptr) continue;
-    if (const auto alive = control::alive(known, definition_of(*task, record)))
-      ++(*alive ? counts.healthy : counts.unhealthy);
+    const auto& definition =
+        task->task.origin.version == latest ? record.target : definition_of(*task, record);
+    if (const auto alive = control::alive(known, definition)) ++(*alive ? counts.healthy : counts.unhealthy);
   }
   return counts;
 }
