@@ -168,9 +168,16 @@ Error read_refusal(unsigned status, const std::string& body) {
   constexpr std::string_view kRequirement = "requirement failed: ";
   if (const auto at = words.find(kRequirement); at != std::string::npos)
     words = words.substr(at + kRequirement.size());
+  std::string hint;
+  if (const auto at = words.find(". Override with"); status == 409 && at != std::string::npos) {
+    words = words.substr(0, at);
+    for (const auto& deployment : value.value("deployments", json::array()))
+      if (deployment.is_object()) words += " " + deployment.value("id", "");
+    hint = "wait until it has ended, or put this change in its place with --force";
+  }
   const bool missing = status == 400 && words.ends_with(" not found");
   return {missing ? ErrorKind::kNotFound : kind_of_status(status),
-          words + details_of(value.value("details", json())), "", ""};
+          words + details_of(value.value("details", json())), hint, ""};
 }
 
 Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}

@@ -98,9 +98,9 @@ Result<int> show(Context& context, const AppOptions& options) {
   DROVER_TRY(const auto queue, client.get("/v2/queue"));
   const auto state = app_state(app, queue);
   std::string text = fmt::format("{}, version {}\n", state.id, text_in(app, "version"));
-  text +=
-      fmt::format("  {} up, {} GPUs, {} CPUs, {} MiB each, image {}\n", state.up, number_text(app, "gpus"),
-                  number_text(app, "cpus"), number_text(app, "mem"), printable(image_of(app)));
+  text += fmt::format("  {} up, each with gpus {}, cpus {}, mem {} MiB, image {}\n", state.up,
+                      number_text(app, "gpus"), number_text(app, "cpus"), number_text(app, "mem"),
+                      printable(image_of(app)));
   if (const auto command = text_in(app, "cmd"); !command.empty()) text += "  " + printable(command) + "\n";
   if (!state.waits.empty()) text += "  waits for: " + printable(state.waits) + "\n";
   for (const auto& deployment : app.value("deployments", json::array()))

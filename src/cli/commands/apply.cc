@@ -99,7 +99,8 @@ Status send(const Client& client, const Plan& plan, bool force, std::set<std::st
   for (const auto* group : plan.groups) {
     auto body = group->value;
     body["id"] = group->name;
-    DROVER_TRY(const auto answer, client.put(force ? "/v2/groups?force=true" : "/v2/groups", body));
+    const auto target = "/v2/groups" + group->name + (force ? "?force=true" : "");
+    DROVER_TRY(const auto answer, client.put(target, body));
     deployments.insert(deployment_of(answer));
   }
   for (const auto* job : plan.jobs) {

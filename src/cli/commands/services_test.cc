@@ -60,6 +60,7 @@ class ServicesTest : public ::testing::Test {
 
   FakeApi::Answer answer(const FakeApi::Asked& asked) {
     if (asked.method != "GET") {
+      if (refusal_.status != 200) return refusal_;
       after_change_();
       const bool marathon = asked.target.starts_with("/v2/");
       return {marathon ? 200u : 204u,
@@ -79,6 +80,7 @@ class ServicesTest : public ::testing::Test {
   std::map<std::string, std::string> there_;
   std::vector<json> apps_;
   std::function<void()> after_change_ = [] {};
+  FakeApi::Answer refusal_;  ///< of changes, unless it is 200
   int looks_under_way_ = 0;  ///< how often a deployment is still there
   FakeApi api_;              ///< last: it asks the others
 };
@@ -140,7 +142,7 @@ TEST_F(ServicesTest, ApplyTakesGroupsAndJobs) {
             "nightly: new, R/2030-01-31T02:30:00Z/P1D\nafter: new, after nightly\nd-1\n");
   const auto changes = api_.changes();
   ASSERT_EQ(changes.size(), 3u);
-  EXPECT_THAT(changes[0], HasSubstr("PUT /v2/groups?force=true {"));
+  EXPECT_THAT(changes[0], HasSubstr("PUT /v2/groups/shop?force=true {"));
   EXPECT_THAT(changes[0], HasSubstr(R"("id":"/shop")"));
   EXPECT_THAT(changes[1], HasSubstr("POST /v1/scheduler/iso8601 {"));
   EXPECT_THAT(changes[2], HasSubstr("POST /v1/scheduler/dependency {"));
@@ -212,6 +214,24 @@ TEST_F(ServicesTest, ChangesApps) {
                           "DELETE /v2/apps/web?force=false"));
   EXPECT_EQ(ask({"app", "scale", "web", "-1"}).status, 64);
   EXPECT_EQ(ask({"app", "scale", "nobody", "1"}).status, 66);
+}
+
+TEST_F(ServicesTest, ALockedAppNamesTheDeploymentAndTheWayOut) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})"));
+  refusal_ = {
+      409,
+      R"({"message":"App is locked by one or more deployments. Override with the option '?force=true'.",)"
+      R"("deployments":[{"id":"d-0"}]})"};
+  const auto ran = ask({"app", "scale", "web", "3"});
+  EXPECT_EQ(ran.status, 73);
+  EXPECT_EQ(ran.err,
+            "drover: App is locked by one or more deployments d-0\n"
+            "        wait until it has ended, or put this change in its place with --force\n");
+  refusal_ = {422,
+              R"({"message":"Object is not valid","details":[{"path":"/id","errors":["must be '/'"]}]})"};
+  const auto invalid = ask({"app", "scale", "web", "3"});
+  EXPECT_EQ(invalid.status, 64);
+  EXPECT_EQ(invalid.err, "drover: Object is not valid\n  /id: must be '/'\n");
 }
 
 TEST_F(ServicesTest, GoesBackAndTellsTheHistory) {
