@@ -73,6 +73,24 @@ Result<Reference> parse_reference(std::string_view text) {
   return reference;
 }
 
+std::optional<Reference> reference_in(const std::string& folder, std::string_view name) {
+  if (name.empty() || name.size() > kLongest || name.find('@') != std::string_view::npos) return std::nullopt;
+  const auto whole = full_name(name);
+  const auto colon = whole.rfind(':');
+  const auto path = whole.substr(0, colon);
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-' || c == '/' || c == ':';
+  };
+  if (!std::all_of(path.begin(), path.end(), is_plain)) return std::nullopt;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    if (end == begin || path[begin] == '.') return std::nullopt;  // "", "." and ".." would lead elsewhere
+    begin = end + 1;
+  }
+  return Reference{Kind::kLayout, folder + "/" + path, whole.substr(colon + 1)};
+}
+
 bool same_name(std::string_view a, std::string_view b) {
   return full_name(a) == full_name(b);
 }

@@ -2,6 +2,7 @@
 
 // How people name images. Pure: whether a path exists, and what lies there, is looked up elsewhere.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,11 @@ struct Reference {
 };
 
 Result<Reference> parse_reference(std::string_view text);
+
+/// Where a name as registries have them ("tensorflow/tensorflow:latest-gpu") lies in a folder of images: in
+/// the layout "<folder>/tensorflow/tensorflow", under its tag or "latest". None when it is no such name, or
+/// says a digest.
+std::optional<Reference> reference_in(const std::string& folder, std::string_view name);
 
 /// Whether two names mean one image: "busybox", "busybox:latest" and "docker.io/library/busybox:latest" do.
 bool same_name(std::string_view a, std::string_view b);

@@ -28,6 +28,19 @@ TEST(Reference, KnowsEveryKind) {
   }
 }
 
+TEST(Reference, NamesLieInTheFolderOfImages) {
+  const std::vector<std::pair<std::string, Reference>> cases = {
+      {"tensorflow/tensorflow:latest-gpu", {Kind::kLayout, "/i/tensorflow/tensorflow", "latest-gpu"}},
+      {"busybox", {Kind::kLayout, "/i/busybox", "latest"}},
+      {"docker.io/library/busybox:1", {Kind::kLayout, "/i/busybox", "1"}},
+      {"localhost:5000/a/b", {Kind::kLayout, "/i/localhost:5000/a/b", "latest"}},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(reference_in("/i", text), expected) << text;
+  for (const auto* text :
+       {"", "../etc", "a/../../etc", "a//b", "/etc", "a/", ".hidden", "a b", "a@sha256:00"})
+    EXPECT_FALSE(reference_in("/i", text)) << text;
+}
+
 TEST(Reference, ToldToFetchWhatIsInARegistry) {
   for (const auto* name : {"tensorflow/tensorflow:latest", "busybox", "localhost:5000/a/b"}) {
     const auto parsed = parse_reference(name);

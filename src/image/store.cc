@@ -45,9 +45,22 @@ Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source&
   return without_repeats(paths);
 }
 
-Result<Image> prepare_image(const Layers& layers, const std::string& reference, const User& user,
-                            const Progress& progress) {
-  DROVER_TRY(const auto parsed, parse_reference(reference));
+/// What is no path is looked up by its name.
+Result<Reference> resolve(const std::string& reference, const std::string& named, const Reader& reader) {
+  auto parsed = parse_reference(reference);
+  if (parsed || named.empty()) return parsed;
+  const auto local = reference_in(named, reference);
+  if (!local) return parsed;
+  if (reader.is_folder(local->path)) return *local;
+  auto error = parsed.error();
+  error.hint = fmt::format("fetch it once with 'skopeo copy docker://{} oci:{}:{}'", reference, local->path,
+                           local->tag);
+  return Failure(std::move(error));
+}
+
+Result<Image> prepare_image(const Layers& layers, const std::string& reference, const std::string& named,
+                            const User& user, const Progress& progress) {
+  DROVER_TRY(const auto parsed, resolve(reference, named, Reader(user)));
   DROVER_TRY(auto source, open_source(parsed, Reader(user)));
   if (!source.root_folder.empty()) return Image{reference, "", {}, {source.root_folder}};
   DROVER_TRY(auto paths, acquire_all(layers, source, progress));
@@ -56,22 +69,23 @@ Result<Image> prepare_image(const Layers& layers, const std::string& reference, 
 
 }  // namespace
 
-Store::Store(std::unique_ptr<Layers> layers) : layers_(std::move(layers)) {}
+Store::Store(std::unique_ptr<Layers> layers, std::string named)
+    : layers_(std::move(layers)), named_(std::move(named)) {}
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
-Result<Store> Store::open(const std::string& folder) {
+Result<Store> Store::open(const std::string& folder, std::string named) {
   DROVER_TRY(const auto root, Directory::create(folder, 0700));
   DROVER_TRY(auto sha256, Directory::create(folder + "/layers/sha256", 0700));
   DROVER_TRY(const auto proven, root.make_subdirectory("proven", 0700));
   DROVER_TRY(auto proofs, Proofs::open(proven));
   DROVER_TRY(auto layers, Layers::open(std::move(sha256), std::move(proofs)));
-  return Store(std::make_unique<Layers>(std::move(layers)));
+  return Store(std::make_unique<Layers>(std::move(layers)), std::move(named));
 }
 
 Result<Image> Store::prepare(const std::string& reference, const User& reader, const Progress& progress) {
-  auto image = prepare_image(*layers_, reference, reader, progress);
+  auto image = prepare_image(*layers_, reference, named_, reader, progress);
   if (image) return image;
   return Failure(context(image.error(), fmt::format("Failed to prepare image '{}'", printable(reference))));
 }

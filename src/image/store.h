@@ -18,22 +18,24 @@ class Layers;
 
 class Store {
  public:
-  /// `folder` is created when absent; leftovers of a crash are removed.
-  static Result<Store> open(const std::string& folder);
+  /// `folder` is created when absent; leftovers of a crash are removed. `named` is the folder in which images
+  /// lie under the names that registries give them; "" for none.
+  static Result<Store> open(const std::string& folder, std::string named = "");
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
 
   /// Makes an image ready. References: "oci:/layout[:tag]", "docker-archive:/file.tar[:name:tag]",
-  /// "rootfs:/folder", or a bare path whose kind is looked up. The files are read with the rights of
-  /// `reader`: nobody reads through the daemon what he could not read himself. `progress` hears a sentence
-  /// per step, from the calling thread.
+  /// "rootfs:/folder", a bare path whose kind is looked up, or a name of the folder of named images. The
+  /// files are read with the rights of `reader`: nobody reads through the daemon what he could not read
+  /// himself. `progress` hears a sentence per step, from the calling thread.
   Result<Image> prepare(const std::string& reference, const User& reader,
                         const std::function<void(const std::string&)>& progress = {});
 
  private:
-  explicit Store(std::unique_ptr<Layers> layers);
+  Store(std::unique_ptr<Layers> layers, std::string named);
   std::unique_ptr<Layers> layers_;
+  std::string named_;
 };
 
 }  // namespace drover::image

@@ -97,6 +97,21 @@ TEST_F(ImageStore, TellsWhatItUnpacksOnce) {
   EXPECT_THAT(told, IsEmpty());
 }
 
+TEST_F(ImageStore, FindsImagesByTheirNames) {
+  fs::create_directories(scratch_ / "named/team");
+  fs::rename(layout_.folder(), scratch_ / "named/team/app");
+  auto store = Store::open(scratch_ / "more", scratch_ / "named");
+  ASSERT_TRUE(store);
+  const auto image = store->prepare("team/app:1.0", this_user());
+  ASSERT_TRUE(image) << to_string(image.error());
+  EXPECT_EQ(image->reference, "team/app:1.0");
+  EXPECT_EQ(image->layers.size(), 2U);
+  const auto other = store->prepare("team/other", this_user());
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().hint, "fetch it once with 'skopeo copy docker://team/other oci:" +
+                                    (scratch_ / "named/team/other") + ":latest'");
+}
+
 TEST_F(ImageStore, FindsOutWhatAPathIs) {
   EXPECT_EQ(prepare(layout_.folder())->layers.size(), 2U);
   tar_of(layout_.folder(), scratch_ / "oci.tar");

@@ -37,6 +37,11 @@ void add_serve(CLI::App& app, Context& context) {
   command->add_option("--runtime", options->runtime, "OCI runtime to use; found by trying when not given")
       ->type_name("NAME");
   command
+      ->add_option("--images", options->images,
+                   "Where images lie under their names: see 'drover run --image'")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
       ->add_option("--placement", options->placement,
                    "Where work goes that fits in several places: pack, spread or fragmentation")
       ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))
