@@ -34,7 +34,7 @@ namespace asio = boost::asio;
 
 constexpr std::size_t kPoolThreads = 32;
 constexpr std::chrono::seconds kLookAtGpus{10};
-constexpr std::chrono::minutes kHouseKeeping{10};
+constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
 
 TimePoint wall_clock() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -253,7 +253,7 @@ Status run_service(const cli::ServeOptions& options) {
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
   DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root}));
-  DROVER_TRY(auto images, image::Store::open(options.state + "/images"));
+  DROVER_TRY(auto images, image::Store::open(options.state + "/images", options.images));
   Service service(options, std::move(hardware), std::move(images));
   DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));
   service.run();

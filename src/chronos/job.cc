@@ -105,7 +105,10 @@ void JobReader::read_command() {
   shown_["arguments"] = arguments;
   shown_["command"] = command;
   if (schedule_.shell) {
-    if (!command.empty()) task.command = {"/bin/sh", "-c", command};
+    if (!command.empty()) {
+      task.command = {"/bin/sh", "-c", command};
+      task.bypass_entrypoint = true;
+    }
   } else {
     if (!command.empty() && (arguments.empty() || arguments.front() != command))
       task.command.push_back(command);
@@ -248,6 +251,8 @@ void JobReader::read_container() {
     container->mistake("type", fmt::format("there is no container '{}'", type), "write DOCKER or MESOS");
   if (const auto image = container->string("image"); image && !image->empty()) task.image = *image;
   if (!task.image && type == "DOCKER") container->mistake("image", "the name of the image is missing");
+  // Only Docker's own way puts what is to run behind the image's entrypoint.
+  if (type == "MESOS" || type == "mesos") task.bypass_entrypoint = !task.command.empty();
   const auto network = container->string("network").value_or("HOST");
   if (network == "BRIDGE")
     task.network.mode = workload::NetworkMode::kBridge;

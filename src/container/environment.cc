@@ -80,7 +80,8 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
       launch.gpu_uuids.empty() ? "void" : fmt::format("{}", fmt::join(launch.gpu_uuids, ","));
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   variables["MESOS_SANDBOX"] = sandbox_inside(image, sandbox_on_host);
-  variables["MESOS_TASK_ID"] = launch.task.id;
+  const auto& known_as = launch.task.origin.task_id;
+  variables["MESOS_TASK_ID"] = known_as.empty() ? launch.task.id : known_as;
   variables["DROVER_TASK_ID"] = launch.task.id;
   for (const auto& [name, value] : own_variables(launch)) variables[name] = value;
 

@@ -1,0 +1,54 @@
+#pragma once
+
+// The handlers of Chronos' API (wire: its REST resources). Who asks sees and changes what he owns, root
+// everything; what belongs to others is not found.
+
+#include <string>
+
+#include "api/http.h"
+#include "api/router.h"
+
+namespace drover::api::chronos {
+
+// jobs.cc
+Result<Response> list_jobs(const Services& services, const Request& request);
+Result<Response> summarise_jobs(const Services& services, const Request& request);
+Result<Response> search_jobs(const Services& services, const Request& request);
+Result<Response> get_job(const Services& services, const Request& request);
+
+// changes.cc
+Result<Response> define_scheduled(const Services& services, const Request& request);
+Result<Response> define_dependent(const Services& services, const Request& request);
+Result<Response> run_job(const Services& services, const Request& request);
+Result<Response> remove_job(const Services& services, const Request& request);
+Result<Response> mark_job(const Services& services, const Request& request);
+Result<Response> kill_job(const Services& services, const Request& request);
+Result<Response> add_progress(const Services& services, const Request& request);
+
+// statistics.cc
+Result<Response> get_job_statistics(const Services& services, const Request& request);
+Result<Response> get_statistics(const Services& services, const Request& request);
+Result<Response> get_graph_dot(const Services& services, const Request& request);
+Result<Response> get_graph_csv(const Services& services, const Request& request);
+Result<Response> get_leader(const Services& services, const Request& request);
+
+/// Whether the schedule is the caller's to see and to change.
+bool may_use(const Request& request, const control::ScheduleRecord& record);
+/// The schedule that the route names.
+Result<const control::ScheduleRecord*> find_job(const Services& services, const Request& request);
+/// Calls visit(record) for every schedule of the caller, by name.
+template <typename Visit>
+void each_job(const Services& services, const Request& request, Visit visit) {
+  for (const auto& [name, record] : services.daemon->state().schedules)
+    if (may_use(request, record)) visit(record);
+}
+
+Response json_text(std::string text);
+Response plain_text(std::string text);
+Response no_content();
+
+/// {"status": "Bad Request", "message": "…"}: 400 for what Chronos throws IllegalArgumentException, unknown
+/// jobs too; 500 for a dependent job without parents.
+Response error_of(const Error& error);
+
+}  // namespace drover::api::chronos

@@ -1,0 +1,120 @@
+#include "api/chronos/routes.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "api/chronos/handlers.h"
+
+namespace drover::api {
+namespace chronos {
+
+bool may_use(const Request& request, const control::ScheduleRecord& record) {
+  return request.caller->is_root() || record.schedule.task.owner == request.caller->user.uid;
+}
+
+Result<const control::ScheduleRecord*> find_job(const Services& services, const Request& request) {
+  const auto& name = request.parameters.at("name");
+  const auto& schedules = services.daemon->state().schedules;
+  const auto found = schedules.find(name);
+  if (found == schedules.end() || !may_use(request, found->second))
+    return fail(ErrorKind::kNotFound, fmt::format("Job '{}' not found", name));
+  return &found->second;
+}
+
+Response json_text(std::string text) {
+  Response response;
+  response.body = std::move(text);
+  return response;
+}
+
+Response plain_text(std::string text) {
+  Response response;
+  response.content_type = "text/plain";
+  response.body = std::move(text);
+  return response;
+}
+
+Response no_content() {
+  Response response;
+  response.status = 204;
+  return response;
+}
+
+Response error_of(const Error& error) {
+  struct Shape {
+    int status;
+    const char* words;
+  };
+  const auto shape = [&]() -> Shape {
+    switch (error.kind) {
+      case ErrorKind::kUnauthenticated:
+        return {401, "Unauthorized"};
+      case ErrorKind::kPermissionDenied:
+        return {403, "Forbidden"};
+      case ErrorKind::kExhausted:
+      case ErrorKind::kUnavailable:
+      case ErrorKind::kTimeout:
+        return {503, "Service Unavailable"};
+      case ErrorKind::kInternal:
+      case ErrorKind::kCorrupt:
+        return {500, "Internal Server Error"};
+      default:
+        return {400, "Bad Request"};
+    }
+  }();
+  auto message = error.message;
+  if (!error.hint.empty()) message += " (" + error.hint + ")";
+  using nlohmann::ordered_json;
+  auto response = json_text(ordered_json({{"status", shape.words}, {"message", message}})
+                                .dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  response.status = shape.status;
+  return response;
+}
+
+namespace {
+
+/// Answers at once, and shows errors as Chronos does. Its pages are read by programs of other origins.
+template <Result<Response> (*function)(const Services&, const Request&)>
+asio::awaitable<Result<Response>> answer(const Services& services, const Request& request) {
+  auto result = function(services, request);
+  auto response = result ? std::move(*result) : error_of(result.error());
+  response.headers.emplace_back("Access-Control-Allow-Origin", "*");
+  co_return response;
+}
+
+#define DROVER_CHRONOS_ROUTES(prefix)                                                 \
+  Route{"GET", prefix "/jobs", answer<list_jobs>},                                    \
+      Route{"GET", prefix "/jobs/summary", answer<summarise_jobs>},                   \
+      Route{"GET", prefix "/jobs/search", answer<search_jobs>},                       \
+      Route{"GET", prefix "/job/{name}", answer<get_job>},                            \
+      Route{"PUT", prefix "/job/{name}", answer<run_job>},                            \
+      Route{"DELETE", prefix "/job/{name}", answer<remove_job>},                      \
+      Route{"PUT", prefix "/job/success/{name}", answer<mark_job>},                   \
+      Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},            \
+      Route{"POST", prefix "/job/{name}/task/{task}/progress", answer<add_progress>}, \
+      Route{"POST", prefix "/iso8601", answer<define_scheduled>},                     \
+      Route{"PUT", prefix "/iso8601", answer<define_scheduled>},                      \
+      Route{"POST", prefix "/dependency", answer<define_dependent>},                  \
+      Route{"PUT", prefix "/dependency", answer<define_dependent>},                   \
+      Route{"DELETE", prefix "/task/kill/{name}", answer<kill_job>},                  \
+      Route{"GET", prefix "/graph/dot", answer<get_graph_dot>},                       \
+      Route{"GET", prefix "/graph/csv", answer<get_graph_csv>},                       \
+      Route{"GET", prefix "/stats/{statistic}", answer<get_statistics>}, Route {      \
+    "GET", prefix "/leader", answer<get_leader>                                       \
+  }
+
+constexpr std::array kRoutes = {DROVER_CHRONOS_ROUTES("/v1/scheduler"), DROVER_CHRONOS_ROUTES("/scheduler"),
+                                Route{"GET", "/leader", answer<get_leader>}};
+
+#undef DROVER_CHRONOS_ROUTES
+
+}  // namespace
+}  // namespace chronos
+
+std::span<const Route> chronos_routes() {
+  return chronos::kRoutes;
+}
+
+}  // namespace drover::api
