@@ -20,10 +20,13 @@ Failure no_such_task(const std::string& id) {
               "'drover ps -a' lists your tasks");
 }
 
-/// The record when there is one that owns its resources; else null: what happened to it is of no matter.
-const TaskRecord* find_active(const Draft& draft, const std::string& id) {
+/// The record when there is one that owns its resources, by this attempt; else null: what happened to it is
+/// of no matter.
+const TaskRecord* find_active(const Draft& draft, const std::string& id,
+                              std::optional<int> attempt = std::nullopt) {
   const auto* record = draft.find(id);
-  return record != nullptr && owns_resources(record->state) ? record : nullptr;
+  if (record == nullptr || !owns_resources(record->state)) return nullptr;
+  return attempt.value_or(record->preemptions) == record->preemptions ? record : nullptr;
 }
 
 Status handle(Draft& draft, const event::Submitted& event) {
@@ -46,7 +49,7 @@ Status handle(Draft& draft, const event::StopRequested& event) {
 }
 
 Status handle(Draft& draft, const event::Started& event) {
-  const auto* found = find_active(draft, event.id);
+  const auto* found = find_active(draft, event.id, event.attempt);
   if (found == nullptr || found->started_at) return {};
   auto& record = draft.change(event.id);
   record.started_at = event.at;
@@ -55,12 +58,12 @@ Status handle(Draft& draft, const event::Started& event) {
 }
 
 Status handle(Draft& draft, const event::Ended& event) {
-  if (find_active(draft, event.id) != nullptr) container_ended(draft, event.id, event.ending);
+  if (find_active(draft, event.id, event.attempt) != nullptr) container_ended(draft, event.id, event.ending);
   return {};
 }
 
 Status handle(Draft& draft, const event::LaunchFailed& event) {
-  if (find_active(draft, event.id) != nullptr) launch_failed(draft, event.id, event.error);
+  if (find_active(draft, event.id, event.attempt) != nullptr) launch_failed(draft, event.id, event.error);
   return {};
 }
 

@@ -64,6 +64,7 @@ std::vector<const TaskRecord*> Draft::changed() const {
 std::set<OriginName> Draft::touched() const {
   std::set<OriginName> origins;
   for (const auto& [id, record] : changed_) origins.insert(origin_of(record.task));
+  for (const auto& [id, health] : outcome_.health) origins.insert(origin_of(find(id)->task));
   return origins;
 }
 
@@ -97,15 +98,19 @@ std::vector<placement::Job> Draft::waiting() const {
   return jobs;
 }
 
+std::vector<const TaskRecord*> Draft::active() const {
+  std::vector<const TaskRecord*> records;
+  for (const auto& id : state_.active)
+    if (!changed_.contains(id)) records.push_back(state_.find(id));
+  for (const auto& [id, record] : changed_)
+    if (owns_resources(record.state)) records.push_back(&record);
+  return records;
+}
+
 std::vector<placement::RunningJob> Draft::running() const {
-  auto active = state_.active;
-  for (const auto& [id, record] : changed_) active.insert(id);
   std::vector<placement::RunningJob> jobs;
-  for (const auto& id : active) {
-    const auto* record = find(id);
-    if (!owns_resources(record->state)) continue;
+  for (const auto* record : active())
     if (auto job = running_job(*record, machine(), finder(), now_)) jobs.push_back(std::move(*job));
-  }
   return jobs;
 }
 

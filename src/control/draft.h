@@ -37,7 +37,7 @@ class Draft : public Tables<Overlay> {
   std::vector<const TaskRecord*> tasks_of(const OriginName& origin) const;
   /// Tasks that were added or changed, and not removed.
   std::vector<const TaskRecord*> changed() const;
-  /// Origins of which tasks were added or changed.
+  /// Origins of which tasks were added or changed, or have other health.
   std::set<OriginName> touched() const;
 
   /// Tasks that came to their end by this event, by id.
@@ -51,6 +51,9 @@ class Draft : public Tables<Overlay> {
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
   void set_standing(Standing standing) { outcome_.standing = std::move(standing); }
+
+  /// Tasks that own resources.
+  std::vector<const TaskRecord*> active() const;
 
   // The whole as the draft has it, in no order.
   std::vector<placement::Job> waiting() const;

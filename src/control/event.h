@@ -28,17 +28,22 @@ struct StopRequested {
   std::string id;  ///< of a task or of a gang
   bool force = false;
 };
+/// News of a container say which attempt at the task they are of, where that is known: what is told late or
+/// twice must not be taken for news of a later one.
 struct Started {
   std::string id;
   TimePoint at{};
+  std::optional<int> attempt = std::nullopt;
 };
 struct Ended {
   std::string id;
   workload::Ending ending;
+  std::optional<int> attempt = std::nullopt;
 };
 struct LaunchFailed {
   std::string id;
   Error error;
+  std::optional<int> attempt = std::nullopt;
 };
 /// After a restart: the engine found that the task had never been started.
 struct NeverStarted {

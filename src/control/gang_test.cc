@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/holds.h"
 #include "control/planning.h"
 #include "control/testing/machine.h"
 
@@ -27,8 +28,8 @@ TEST(Gang, ItsMembersStartTogetherOrWaitTogether) {
   const auto& first = machine.record("g-0");
   EXPECT_EQ(first.gpus.size(), 2u);
   EXPECT_EQ(first.gang_port, machine.record("g-1").gang_port);
-  EXPECT_GE(first.gang_port, kFirstGangPort);
-  EXPECT_LE(first.gang_port, kLastGangPort);
+  EXPECT_GE(first.gang_port, kFirstPort);
+  EXPECT_LE(first.gang_port, kLastPort);
 }
 
 TEST(Gang, LiveGangsHaveDifferentPorts) {

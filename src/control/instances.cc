@@ -142,12 +142,14 @@ void end_instance(Draft& draft, const std::string& task, std::string why) {
 void settle_instances(Draft& draft, const std::string& service) {
   const auto* record = draft.services.find(service);
   if (record == nullptr || record->applied.id.empty()) return;
-  const auto instances = look_at(draft, *record);
-  const auto turn = turn_of(draft, *record, instances);
-  end_some(draft, *record, instances.old, turn.end_old, "a new version of its service takes over");
-  end_some(draft, *record, instances.current, turn.end_current, "its service has fewer instances now");
+  const auto before = look_at(draft, *record);
+  const auto ends = turn_of(draft, *record, before);
+  end_some(draft, *record, before.old, ends.end_old, "a new version of its service takes over");
+  end_some(draft, *record, before.current, ends.end_current, "its service has fewer instances now");
   if (record->not_before <= draft.now()) {
-    for (std::size_t i = 0; i < turn.start; ++i) start_instance(draft, record->applied);
+    // Those that only waited are gone at once, and nothing more will be heard of them.
+    const auto starts = turn_of(draft, *record, look_at(draft, *record)).start;
+    for (std::size_t i = 0; i < starts; ++i) start_instance(draft, record->applied);
     if (record->not_before != TimePoint{}) draft.services.change(service).not_before = {};
   }
   forget_oldest(draft, service);

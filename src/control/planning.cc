@@ -3,27 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+
+#include "control/holds.h"
 
 namespace drover::control {
 namespace {
 
-/// Not the lowest that is free: what has just ended may leave its port busy for a while.
-int free_port(const Draft& draft, std::uint64_t sequence, const std::set<int>& given) {
-  constexpr int kPorts = kLastGangPort - kFirstGangPort + 1;
-  auto taken = given;
-  for (const auto& id : draft.base().active) taken.insert(draft.find(id)->gang_port);
-  const int begin = static_cast<int>(sequence % kPorts);
-  for (int i = 0; i < kPorts; ++i)
-    if (const int port = kFirstGangPort + (begin + i) % kPorts; !taken.contains(port)) return port;
-  return kFirstGangPort + begin;
-}
+constexpr int kNoPort = 0;
 
-void start(Draft& draft, const placement::Start& start, std::set<int>& ports) {
+void start(Draft& draft, const placement::Start& start, PortsInUse& ports) {
   const auto members = members_of_job(start.job, draft.finder());
   const auto& first = *members.front();
-  int port = 0;
-  if (first.task.gang) ports.insert(port = free_port(draft, first.sequence, ports));
+  // Where every port is taken, the members do without: nobody else can be told of one either.
+  const int port = first.task.gang ? ports.take_any(first.sequence).value_or(kNoPort) : kNoPort;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const auto id = members[rank]->task.id;
     auto& record = draft.change(id);
@@ -33,6 +25,7 @@ void start(Draft& draft, const placement::Start& start, std::set<int>& ports) {
     record.gpus = decision.gpus;
     record.cpus = decision.cpus;
     record.nics = decision.nics;
+    record.ports = ports.take_for(record.task.network, record.sequence);
     record.gang_port = port;
     draft.act(action::Launch{id});
   }
@@ -54,12 +47,24 @@ void preempt(Draft& draft, const std::string& victim, const workload::Task& winn
 }  // namespace
 
 placement::Plan plan_of(const Draft& draft) {
+  auto jobs = draft.waiting();
+  Holds holds(draft);
+  std::map<std::string, placement::Reasons> held;
+  std::ranges::sort(jobs, {}, &placement::Job::sequence);
+  std::erase_if(jobs, [&](const placement::Job& job) {
+    auto why = holds.claim(members_of_job(job.id, draft.finder()));
+    if (why) held[job.id] = {0, {{placement::Dimension::kHeld, 0, std::move(*why)}}, {}};
+    return why.has_value();
+  });
   auto cluster = draft.cluster();
-  return placement::plan(cluster, draft.rules(), draft.waiting(), draft.running(), draft.now());
+  auto plan = placement::plan(cluster, draft.rules(), std::move(jobs), draft.running(), draft.now());
+  for (const auto& [id, reasons] : held) plan.order.push_back(id);
+  plan.waiting.merge(held);
+  return plan;
 }
 
 void carry_out(Draft& draft, placement::Plan plan) {
-  std::set<int> ports;
+  PortsInUse ports(draft);
   for (const auto& one : plan.starts) {
     start(draft, one, ports);
     std::erase(plan.order, one.job);

@@ -7,10 +7,7 @@
 
 namespace drover::control {
 
-/// TCP ports that gangs are given: each live gang another one, as long as there are any.
-inline constexpr int kFirstGangPort = 31000;
-inline constexpr int kLastGangPort = 32000;
-
+/// Jobs that are held back (holds.h) stand behind the others, with their reason.
 placement::Plan plan_of(const Draft& draft);
 
 /// Starts what the plan starts, asks its victims to end, and keeps why the rest waits.

@@ -167,6 +167,38 @@ TEST(Services, AnUnhealthyNewVersionDoesNotTakeOver) {
   EXPECT_THAT(machine.state.deployments, SizeIs(1));
 }
 
+TEST(Services, TheOldMakesWayAsSoonAsTheNewIsWell) {
+  Services machine(0);
+  auto web = service("/web", 1);
+  web.health_checks = {{}};
+  ASSERT_TRUE(machine.put(web));
+  machine.obey();
+  machine.check(machine.instances("/web").front()->task.id, true);
+  web.task.environment["VERSION"] = "2";
+  ASSERT_TRUE(machine.put(web));
+  machine.obey();
+  const auto both = machine.instances("/web");
+  ASSERT_THAT(both, SizeIs(2));
+  machine.check(both.back()->task.id, true);
+  EXPECT_EQ(both.front()->state, TaskState::kStopping);
+  machine.obey();
+  EXPECT_THAT(machine.state.deployments, IsEmpty());
+}
+
+TEST(Services, ANewVersionTakesThePlaceOfWhatOnlyWaits) {
+  Services machine(1);
+  ASSERT_TRUE(machine.submit(task("busy", 1)));
+  auto web = service("/web", 1, 1);
+  web.minimum_health = web.maximum_over_capacity = 0;
+  ASSERT_TRUE(machine.put(web));
+  const auto first = machine.instances("/web").front()->task.id;
+  web.task.environment["VERSION"] = "2";
+  ASSERT_TRUE(machine.put(web, true));
+  ASSERT_THAT(machine.instances("/web"), SizeIs(1));
+  EXPECT_NE(machine.instances("/web").front()->task.id, first);
+  EXPECT_EQ(machine.at(first), TaskState::kKilled);
+}
+
 TEST(Services, FailuresInTheGracePeriodDoNotCount) {
   Services machine(0);
   auto web = service("/web", 1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/environment.h"
 #include "control/journal.h"
 #include "gpu/recognise.h"
 
@@ -23,6 +24,7 @@ std::optional<container::GangPlace> place_of(const control::TaskRecord& record, 
 container::Launch launch_of(const control::TaskRecord& record, const std::string& host) {
   container::Launch launch;
   launch.task = record.task;
+  launch.task.environment = control::environment_of(record, host);
   launch.attempt = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
   if (!record.task.resources.share.whole())
@@ -157,10 +159,10 @@ void LocalEngine::perform(const control::action::Launch& action) {
   launching_.insert_or_assign(action.id, source);
   in_order(
       action.id, [this, record, devices, source] { return launch(record, devices, source.get_token()); },
-      [this, id = action.id, source](Status launched) {
+      [this, id = action.id, attempt = record.preemptions, source](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
-        if (!launched) happened(control::event::LaunchFailed{id, launched.error()});
+        if (!launched) happened(control::event::LaunchFailed{id, launched.error(), attempt});
       });
 }
 

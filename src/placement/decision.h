@@ -51,6 +51,7 @@ enum class Dimension {
   kQuota,
   kQueueLimit,
   kOrder,       ///< it stands behind others
+  kHeld,        ///< it may not be planned yet, for what placement knows nothing of
   kPreemption,  ///< it waits for the end of work that makes room for it
 };
 

@@ -2,6 +2,7 @@
 
 // Services on the machine of testing/machine.h.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -1,0 +1,28 @@
+#pragma once
+
+// Where instances of a service may be, as Marathon's constraints say it: UNIQUE, CLUSTER, GROUP_BY, LIKE,
+// UNLIKE, MAX_PER and IS. Pure.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workload/service.h"
+
+namespace drover::control {
+
+/// What a machine is like: its attributes, each with its values, and "hostname".
+using MachineAttributes = std::map<std::string, std::vector<std::string>>;
+
+/// Why a machine may take no (further) instance, in words; none: it may. `others` are the machines of the
+/// instances there are, one entry each. What lacks the attribute fits none of them but UNLIKE.
+std::optional<std::string> refusal(const workload::PlacementConstraint& constraint,
+                                   const MachineAttributes& machine,
+                                   const std::vector<MachineAttributes>& others);
+
+/// Whether a text is a regular expression (of RE2: no backtracking, so none takes long) that fits in its
+/// limits.
+Status check_expression(const std::string& text);
+
+}  // namespace drover::control

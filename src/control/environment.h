@@ -1,0 +1,17 @@
+#pragma once
+
+// What a task is told in its environment of what it was made for, and of its ports. Pure.
+
+#include <map>
+#include <string>
+
+#include "control/record.h"
+
+namespace drover::control {
+
+/// The environment of a task whose ports are known: what it says itself, and by its origin what those expect
+/// who come from there: MARATHON_APP_ID …, PORT0, PORT, PORTS, PORT_NAME for a service, MESOS_TASK_ID and
+/// HOST for all that nobody submitted himself. `machine` is the name of this one.
+std::map<std::string, std::string> environment_of(const TaskRecord& record, const std::string& machine);
+
+}  // namespace drover::control

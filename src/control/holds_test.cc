@@ -1,0 +1,96 @@
+// Ports and constraints: what keeps work waiting that placement knows nothing of.
+
+#include "control/holds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "control/testing/services.h"
+
+namespace drover::control {
+namespace {
+
+using namespace testing;  // NOLINT: the machine
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::SizeIs;
+
+workload::Task with_ports(const std::string& id, const std::vector<int>& host_ports) {
+  auto result = task(id, 0);
+  for (const int port : host_ports) result.network.ports.push_back({.host_port = port});
+  return result;
+}
+
+TEST(Holds, EveryTaskGetsPortsOfItsOwn) {
+  Services machine(0);
+  std::set<int> given;
+  for (int i = 0; i < 20; ++i) {
+    const auto id = "t" + std::to_string(i);
+    ASSERT_TRUE(machine.submit(with_ports(id, {0, 0, 8080 + i})));
+    const auto& ports = machine.record(id).ports;
+    ASSERT_THAT(ports, SizeIs(3));
+    EXPECT_EQ(ports[2], 8080 + i);
+    EXPECT_THAT(std::vector(ports.begin(), ports.begin() + 2), Each(AllOf(Ge(kFirstPort), Le(kLastPort))));
+    for (const int port : ports) EXPECT_TRUE(given.insert(port).second) << port;
+  }
+}
+
+TEST(Holds, WhoWantsAPortThatIsTakenWaitsForIt) {
+  Services machine(0);
+  ASSERT_TRUE(machine.submit(with_ports("first", {9000})));
+  ASSERT_TRUE(machine.submit(with_ports("second", {9000})));
+  ASSERT_TRUE(machine.submit(with_ports("third", {9000})));
+  ASSERT_TRUE(machine.submit(with_ports("other", {9001})));
+  EXPECT_EQ(machine.at("other"), TaskState::kStarting);
+  EXPECT_THAT(machine.reasons("second"),
+              ElementsAre("it wants the port 9000 of this machine, which another task has"));
+  machine.obey();
+  machine.fails("first", 0);
+  EXPECT_EQ(machine.at("second"), TaskState::kStarting);
+  EXPECT_EQ(machine.at("third"), TaskState::kQueued);
+}
+
+TEST(Holds, TwoWhoExcludeEachOtherDoNotStartTogether) {
+  Services machine(1);
+  ASSERT_TRUE(machine.submit(task("busy", 1)));
+  auto a = with_ports("a", {9000}), b = with_ports("b", {9000});
+  a.resources.gpus = {{1, {}}};
+  ASSERT_TRUE(machine.submit(a));
+  ASSERT_TRUE(machine.submit(b));
+  EXPECT_EQ(machine.at("b"), TaskState::kQueued) << "the port is kept for who came first";
+  machine.obey();
+  machine.fails("busy", 0);
+  EXPECT_EQ(machine.at("a"), TaskState::kStarting);
+  EXPECT_EQ(machine.at("b"), TaskState::kQueued);
+}
+
+TEST(Holds, APortRangeThatIsUsedUpIsSaid) {
+  Services machine(0);
+  const auto most = static_cast<std::size_t>(kLastPort - kFirstPort + 1);
+  ASSERT_TRUE(machine.submit(with_ports("all", std::vector<int>(most, 0))));
+  EXPECT_THAT(std::set<int>(machine.record("all").ports.begin(), machine.record("all").ports.end()),
+              SizeIs(most));
+  ASSERT_TRUE(machine.submit(with_ports("one", {0})));
+  EXPECT_THAT(machine.reasons("one"), ElementsAre("no port from 31000 to 32000 is free"));
+}
+
+TEST(Holds, AUniqueServiceHasOneInstanceHere) {
+  Services machine(0);
+  auto web = service("/web", 3);
+  web.constraints = {{"hostname", workload::ConstraintKind::kUnique, ""}};
+  ASSERT_TRUE(machine.put(web));
+  machine.obey();
+  EXPECT_EQ(machine.in("/web", TaskState::kRunning), 1u);
+  EXPECT_EQ(machine.in("/web", TaskState::kQueued), 2u);
+  EXPECT_THAT(machine.reasons(machine.instances("/web").back()->task.id),
+              ElementsAre("no two of its instances may have the same hostname, and one is on 'here'"));
+  machine.fails(machine.instances("/web").front()->task.id);
+  EXPECT_EQ(machine.in("/web", TaskState::kStarting), 1u) << "the next takes its place";
+}
+
+}  // namespace
+}  // namespace drover::control

@@ -1,0 +1,149 @@
+#pragma once
+
+// Containers that only pretend: they start late or never, end by themselves, take their time to stop, and are
+// told of late, twice, or not at all while the daemon is away; they live on without it.
+
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/controller.h"
+
+namespace drover::control::testing {
+
+using Random = std::mt19937_64;
+
+inline std::int64_t pick(Random& random, std::int64_t least, std::int64_t most) {
+  return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+}
+inline bool chance(Random& random, int in_thousand) {
+  return pick(random, 0, 999) < in_thousand;
+}
+
+/// How often what goes wrong, each in a thousand.
+struct Faults {
+  int launch_fails = 30;
+  int told_twice = 100;
+  int lost = 5;      ///< a shim dies: nobody can say how its task ended
+  int fails = 300;   ///< an end by itself is that of a failure
+  bool ends = true;  ///< also tasks that serve come to an end by themselves
+};
+
+class SimulatedEngine {
+ public:
+  /// Does something later.
+  using Later = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
+  /// Brings an event to the daemon, if there is one.
+  using Tell = std::function<void(const Event&)>;
+
+  SimulatedEngine(Random& random, Later later, Tell tell, std::function<TimePoint()> now)
+      : random_(random), later_(std::move(later)), tell_(std::move(tell)), now_(std::move(now)) {}
+
+  void launch(const TaskRecord& record) {
+    const auto& id = record.task.id;
+    const auto known = containers_.find(id);
+    if (known != containers_.end() && known->second.attempt >= record.preemptions) return;  // idempotent
+    if (chance(random_, faults.launch_fails))
+      return tell_late(event::LaunchFailed{id, {ErrorKind::kUnavailable, "no image"}, record.preemptions});
+    containers_[id] = {.attempt = record.preemptions};
+    const bool serves = record.task.origin.kind == workload::OriginKind::kService;
+    later_(delay(), [this, id, serves, attempt = record.preemptions] { start(id, attempt, serves); });
+  }
+
+  void stop(const std::string& id, bool force) {
+    const auto found = containers_.find(id);
+    if (found == containers_.end()) return;
+    found->second.stopped = true;
+    const auto attempt = found->second.attempt;
+    later_(force ? std::chrono::milliseconds(10) : delay(), [this, id, attempt] { end(id, attempt, 143); });
+  }
+
+  /// What the daemon hears of a task when it comes back.
+  std::vector<Event> recover(const TaskRecord& record) {
+    const auto& id = record.task.id;
+    const auto found = containers_.find(id);
+    if (found == containers_.end() || found->second.attempt != record.preemptions)
+      return {event::NeverStarted{id}};
+    const auto& container = found->second;
+    std::vector<Event> events;
+    if (container.running || container.ending)
+      events.push_back(event::Started{id, container.started_at, container.attempt});
+    if (container.ending)
+      events.push_back(event::Ended{id, *container.ending, container.attempt});
+    else
+      events.push_back(event::StillAlive{id});
+    return events;
+  }
+  /// Ends what the daemon does not know.
+  void forget_others(const std::function<bool(const std::string&)>& known) {
+    std::erase_if(containers_, [&](const auto& entry) { return !known(entry.first); });
+  }
+  void forget(const std::string& id) { containers_.erase(id); }
+
+  std::vector<std::string> running() const {
+    std::vector<std::string> ids;
+    for (const auto& [id, container] : containers_)
+      if (container.running) ids.push_back(id);
+    return ids;
+  }
+
+  Faults faults;
+  std::int64_t starts = 0;
+
+ private:
+  struct Container {
+    int attempt = 0;
+    bool running = false;
+    bool stopped = false;
+    TimePoint started_at{};
+    std::optional<workload::Ending> ending;
+  };
+
+  std::chrono::milliseconds delay() { return std::chrono::milliseconds(pick(random_, 0, 30'000)); }
+
+  void start(const std::string& id, int attempt, bool serves) {
+    const auto found = containers_.find(id);
+    if (found == containers_.end() || found->second.attempt != attempt || found->second.ending) return;
+    found->second.running = true;
+    found->second.started_at = now_();
+    ++starts;
+    tell_late(event::Started{id, now_(), attempt});
+    const auto most = serves ? 48 * 3'600'000 : 2 * 3'600'000;
+    later_(std::chrono::milliseconds(pick(random_, 100, most)), [this, id, attempt, serves] {
+      if (!serves || faults.ends) end(id, attempt, chance(random_, faults.fails) ? 1 : 0);
+    });
+  }
+
+  void end(const std::string& id, int attempt, int status) {
+    const auto found = containers_.find(id);
+    if (found == containers_.end() || found->second.attempt != attempt || found->second.ending) return;
+    auto& container = found->second;
+    container.running = false;
+    workload::Ending ending;
+    ending.exit_status = status;
+    ending.stopped = container.stopped;
+    ending.lost = chance(random_, faults.lost);
+    if (ending.lost) ending.message = "its shim died";
+    ending.finished_at = now_();
+    container.ending = ending;
+    tell_late(event::Ended{id, ending, attempt});
+  }
+
+  void tell_late(const Event& event) {
+    const int times = chance(random_, faults.told_twice) ? 2 : 1;
+    for (int i = 0; i < times; ++i)
+      later_(std::chrono::milliseconds(pick(random_, 0, i == 0 ? 500 : 100'000)),
+             [this, event] { tell_(event); });
+  }
+
+  Random& random_;
+  Later later_;
+  Tell tell_;
+  std::function<TimePoint()> now_;
+  std::map<std::string, Container> containers_;
+};
+
+}  // namespace drover::control::testing
