@@ -100,6 +100,7 @@ class Service {
     report(machine.inventory);
     auto state = control::restore(std::move(journaled), std::move(machine),
                                   placement::node_policy(options_.placement).value());
+    checks_ = std::make_unique<engine::Checks>(context_, check_ports());
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
     DROVER_CHECK_OK(listen());
@@ -142,7 +143,18 @@ class Service {
     ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
     ports.usable_cpus = container::usable_cpus(hierarchies);
+    ports.check = [this](std::vector<engine::CheckTarget> targets) { checks_->set(std::move(targets)); };
     ports.cdi_specification = [this] { return hardware_.cdi_specification(); };
+    return ports;
+  }
+
+  engine::CheckPorts check_ports() {
+    engine::CheckPorts ports;
+    ports.result = [this](const engine::CheckResult& result) { engine_->checked(result); };
+    ports.run_command = [this](const auto& task, const auto& command, auto timeout, auto done) {
+      engine_->run_command(task, command, timeout, std::move(done));
+    };
+    ports.now = wall_clock;
     return ports;
   }
 
@@ -238,6 +250,7 @@ class Service {
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;
   TimePoint alarm_at_{};
+  std::unique_ptr<engine::Checks> checks_;
   std::unique_ptr<engine::LocalEngine> engine_;
   std::unique_ptr<api::Server> server_;
 };

@@ -29,6 +29,7 @@ container::Launch launch_of(const control::TaskRecord& record, const std::string
   launch.gpu_uuids = control::uuids_of(record);
   if (!record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
+  launch.host_ports = record.ports;
   launch.cpus = record.cpus;
   launch.nics = record.nics;
   launch.gang = place_of(record, host);
@@ -69,6 +70,7 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer,
     else if (control::is_final(record.state) || record.preemptions > 0)
       perform(control::action::Clean{id});
   }
+  if (ports_.check) ports_.check(targets_of(state_));
   tick();
 }
 
@@ -108,6 +110,7 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
   }
   for (const auto& action : outcome.actions)
     std::visit([&](const auto& specific) { perform(specific); }, action);
+  if (ports_.check && changes_targets(outcome)) ports_.check(targets_of(state_));
   if (const auto deadline = control::next_deadline(state_)) ports_.wake_at(*deadline);
   return outcome.made;
 }
@@ -184,6 +187,22 @@ Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<
     DROVER_TRY(launch.driver, ports_.driver_supply());
   }
   return containerizer_->launch(launch);
+}
+
+void LocalEngine::checked(const CheckResult& result) {
+  happened(control::event::Checked{result_of(result, ports_.now())});
+}
+
+void LocalEngine::run_command(const std::string& task_id, const std::vector<std::string>& command,
+                              std::chrono::milliseconds timeout,
+                              std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
+  ports_.pool([this, task_id, command, timeout, done = std::move(done)] {
+    auto process = containerizer_->exec(task_id, {.command = command});
+    if (!process) return done(Failure(process.error()));
+    done(container::await_command(**process, timeout).map([](container::CommandOutcome outcome) {
+      return CheckPorts::CommandOutcome{outcome.exit_status, std::move(outcome.output)};
+    }));
+  });
 }
 
 void LocalEngine::perform(const control::action::Stop& action) {

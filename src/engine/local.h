@@ -15,6 +15,7 @@
 
 #include "container/containerizer.h"
 #include "control/controller.h"
+#include "engine/check_targets.h"
 #include "engine/daemon.h"
 #include "engine/feed.h"
 #include "engine/listeners.h"
@@ -40,6 +41,8 @@ struct Ports {
   std::function<Result<std::string>()> cdi_specification;
   /// That a container can be pinned to; none where it cannot.
   std::vector<int> usable_cpus;
+  /// From now on exactly these checks are made. May be empty: then there are none.
+  std::function<void(std::vector<CheckTarget>)> check;
 };
 
 class LocalEngine final : public Daemon {
@@ -56,6 +59,11 @@ class LocalEngine final : public Daemon {
   /// Ends preparations that may take long, so that the pool can be joined: before the daemon goes. The tasks
   /// are launched again at the next start.
   void abandon_launches();
+  void checked(const CheckResult& result);
+  /// For checks by command: CheckPorts::run_command.
+  void run_command(const std::string& task_id, const std::vector<std::string>& command,
+                   std::chrono::milliseconds timeout,
+                   std::function<void(Result<CheckPorts::CommandOutcome>)> done);
   /// The machine was looked at again. Its name is as before.
   void set_machine(placement::Node machine);
 
