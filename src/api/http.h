@@ -43,12 +43,21 @@ class BodyWriter {
   virtual asio::awaitable<void> write(std::string piece) = 0;
 };
 
+/// Both ways of a connection that has left HTTP. Throws as BodyWriter does.
+class Duplex : public BodyWriter {
+ public:
+  /// What has come; "" when the client has said all, or is gone.
+  virtual asio::awaitable<std::string> read() = 0;
+};
+
 struct Response {
   int status = 200;
   std::string content_type = "application/json";  ///< "" for none
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::function<asio::awaitable<void>(BodyWriter&)> stream;
+  /// With status 101: what follows on the connection, which is closed when it returns.
+  std::function<asio::awaitable<void>(Duplex&)> upgrade;
   std::optional<std::uint64_t> stream_length;  ///< when it is known before
 };
 

@@ -227,6 +227,12 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
 asio::awaitable<void> Session::send(Response response, const http::request<http::string_body>& request) {
   stream_.expires_after(shared_->limits.write_time);
   const bool head_only = request.method() == http::verb::head;
+  if (response.upgrade) {
+    http::response<http::empty_body> head(http::status::switching_protocols, request.version());
+    fill_head(head, response);
+    co_await leave_http(response, std::move(head));
+    co_return;
+  }
   if (response.stream) {
     http::response<http::empty_body> head(static_cast<http::status>(response.status), request.version());
     fill_head(head, response);
@@ -265,9 +271,36 @@ asio::awaitable<void> Session::send_stream(Response& response, http::response<ht
   if (chunked_) co_await asio::async_write(stream_, http::make_chunk_last(), asio::use_awaitable);
 }
 
+asio::awaitable<void> Session::leave_http(Response& response, http::response<http::empty_body> head) {
+  http::serializer<false, http::empty_body> serializer(head);
+  co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
+  if (stopping_) throw boost::system::system_error(asio::error::operation_aborted);
+  upgraded_ = true;
+  stopping_ = true;  // it is of no use for another request
+  interruptible_ = true;
+  co_await response.upgrade(*this);
+}
+
+asio::awaitable<std::string> Session::read() {
+  if (buffer_.size() == 0) {
+    stream_.expires_never();
+    const auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(65536), kTuple);
+    if (error) co_return std::string();
+    buffer_.commit(size);
+  }
+  const auto bytes = buffer_.cdata();
+  std::string piece(static_cast<const char*>(bytes.data()), bytes.size());
+  buffer_.consume(buffer_.size());
+  co_return piece;
+}
+
 asio::awaitable<void> Session::write(std::string piece) {
   if (piece.empty()) co_return;
-  stream_.expires_after(shared_->limits.write_time);
+  // Whoever has a terminal may hold its output for as long as he likes.
+  if (upgraded_)
+    stream_.expires_never();
+  else
+    stream_.expires_after(shared_->limits.write_time);
   const auto buffer = asio::buffer(piece);
   if (chunked_)
     co_await asio::async_write(stream_, http::make_chunk(buffer), asio::use_awaitable);

@@ -34,7 +34,7 @@ struct Shared {
   Limits limits;
 };
 
-class Session : public BodyWriter {
+class Session : public Duplex {
  public:
   using Socket = asio::generic::stream_protocol::socket;
 
@@ -49,6 +49,7 @@ class Session : public BodyWriter {
   void stop();
 
   asio::awaitable<void> write(std::string piece) override;
+  asio::awaitable<std::string> read() override;
 
  private:
   using Parser = http::request_parser<http::string_body>;
@@ -64,6 +65,7 @@ class Session : public BodyWriter {
   asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);
+  asio::awaitable<void> leave_http(Response& response, http::response<http::empty_body> head);
   asio::awaitable<void> wait_for_hangup();
   asio::awaitable<void> discard_rest();
 
@@ -72,6 +74,7 @@ class Session : public BodyWriter {
   std::shared_ptr<const Shared> shared_;
   std::optional<engine::Caller> peer_;
   bool chunked_ = false;
+  bool upgraded_ = false;
   bool interruptible_ = true;
   bool stopping_ = false;
   bool unread_ = false;  ///< the client may still be sending what was refused

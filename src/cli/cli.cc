@@ -38,6 +38,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_jobs(app, context);
   add_validate(app, context);
   add_logs(app, context);
+  add_exec(app, context);
   add_files(app, context);
   add_sharing(app, context);
   add_machine(app, context);

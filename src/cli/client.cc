@@ -1,6 +1,8 @@
 #include "cli/client.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
@@ -181,6 +183,43 @@ Error read_refusal(unsigned status, const std::string& body) {
 }
 
 Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+
+Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
+                                 const std::string& protocol) const {
+  const bool tcp = !endpoint_.url.empty();
+  DROVER_TRY(const auto address, tcp ? parse_url(endpoint_.url) : Result<Address>(Address{"", "", "drover"}));
+  http::request<http::string_body> request(http::verb::post, target, 11);
+  request.set(http::field::host, address.authority);
+  if (tcp && !endpoint_.token.empty()) request.set(http::field::authorization, "Bearer " + endpoint_.token);
+  request.set(http::field::content_type, "application/json");
+  request.set(http::field::connection, "Upgrade");
+  request.set(http::field::upgrade, protocol);
+  request.body() = body.dump(-1, ' ', false, json::error_handler_t::replace);
+  request.prepare_payload();
+  try {
+    asio::io_context context(1);
+    auto stream = connect(context, endpoint_, address);
+    http::write(stream, request);
+    beast::flat_buffer buffer;
+    http::response_parser<http::string_body> parser;
+    http::read_header(stream, buffer, parser);
+    if (parser.get().result() != http::status::switching_protocols) {
+      http::read(stream, buffer, parser);
+      return Failure(read_refusal(parser.get().result_int(), parser.get().body()));
+    }
+    Upgraded upgraded;
+    const auto rest = buffer.cdata();
+    upgraded.rest.assign(static_cast<const char*>(rest.data()), rest.size());
+    upgraded.socket.reset(::dup(stream.socket().native_handle()));
+    ::fcntl(upgraded.socket.get(), F_SETFL, ::fcntl(upgraded.socket.get(), F_GETFL) & ~O_NONBLOCK);
+    return upgraded;
+  } catch (const boost::system::system_error& error) {
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("Failed to speak with the daemon at '{}': {}",
+                            tcp ? endpoint_.url : endpoint_.socket, error.code().message()),
+                "'sudo drover serve' starts it");
+  }
+}
 
 Status Client::perform(const Call& call, const Sink& sink) const {
   const bool tcp = !endpoint_.url.empty();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace drover::cli {
@@ -22,6 +23,12 @@ struct Endpoint {
 /// Takes a piece of an answer; false ends the transfer without an error.
 using Sink = std::function<bool(std::string_view piece)>;
 
+/// A connection that has left HTTP.
+struct Upgraded {
+  UniqueFd socket;
+  std::string rest;  ///< what has come after the answer already
+};
+
 class Client {
  public:
   explicit Client(Endpoint endpoint);
@@ -34,6 +41,9 @@ class Client {
   Status remove(const std::string& target) const;
   /// The same, with what is answered.
   Result<nlohmann::json> erase(const std::string& target) const;
+  /// Leaves HTTP for `protocol`; `body` says what is wanted.
+  Result<Upgraded> upgrade(const std::string& target, const nlohmann::json& body,
+                           const std::string& protocol) const;
   /// Gives the body to `sink` piece by piece. Live answers are silent for at most 15 s: longer is an error.
   Status stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const;
 

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "base/users.h"
 #include "control/controller.h"
+#include "engine/execution.h"
 #include "gpu/device.h"
 #include "placement/decision.h"
 #include "placement/queues.h"
@@ -127,6 +128,13 @@ class Daemon {
   virtual std::vector<control::TaskRecord> tasks(const Caller& caller) const = 0;
   /// Also by the id of a gang.
   virtual Result<ExplanationView> explain(const Caller& caller, const std::string& id) const = 0;
+  /// Starts a command in the container of a task that runs, as the task's user. `id` as for task(). Whoever
+  /// lets go of the process ends it, which may block: do it on the pool.
+  virtual void exec(const Caller& caller, const std::string& id, ExecRequest request,
+                    std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) {
+    (void)caller, (void)id, (void)request;
+    done(fail(ErrorKind::kUnsupported, "This daemon runs no commands in containers"));
+  }
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
 

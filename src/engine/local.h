@@ -78,6 +78,8 @@ class LocalEngine final : public Daemon {
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
   std::vector<control::TaskRecord> tasks(const Caller& caller) const override;
   Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
+  void exec(const Caller& caller, const std::string& id, ExecRequest request,
+            std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
   std::vector<QueueView> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;

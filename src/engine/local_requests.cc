@@ -79,6 +79,23 @@ void LocalEngine::submit_gang(const Caller& caller, workload::GangRequest reques
   done(std::move(records));
 }
 
+void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest request,
+                       std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) {
+  const auto found = find_one(caller, id);
+  if (!found) return done(Failure(found.error()));
+  const auto& record = **found;
+  if (record.state != control::TaskState::kRunning || !containerizer_)
+    return done(fail(ErrorKind::kConflict,
+                     fmt::format("The task '{}' is {}", id, control::to_string(record.state)),
+                     "commands run in tasks that run"));
+  ports_.pool([this, full_id = record.task.id, request = std::move(request), done = std::move(done)] {
+    auto started = containerizer_->exec(full_id, request);
+    auto answer = std::make_shared<Result<std::shared_ptr<ExecProcess>>>(
+        started ? Result<std::shared_ptr<ExecProcess>>(std::move(*started)) : Failure(started.error()));
+    ports_.post([done, answer] { done(std::move(*answer)); });
+  });
+}
+
 Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {
   const bool single = request.members.size() == 1;
   DROVER_TRY(auto tasks, complete(caller, std::move(request)));

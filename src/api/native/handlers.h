@@ -39,6 +39,8 @@ asio::awaitable<Result<Response>> download_file(const Services& services, const 
 
 // logs.cc
 asio::awaitable<Result<Response>> get_logs(const Services& services, const Request& request);
+// exec.cc
+asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request);
 
 // events.cc
 Result<Response> get_events(const Services& services, const Request& request);

@@ -18,6 +18,7 @@ void add_apply(CLI::App& app, Context& context);       // apply.cc: apply
 void add_apps(CLI::App& app, Context& context);        // app.cc: app list, show, scale …
 void add_jobs(CLI::App& app, Context& context);        // job.cc: job list, show, run …
 void add_logs(CLI::App& app, Context& context);        // logs.cc: logs, events
+void add_exec(CLI::App& app, Context& context);        // exec.cc: exec
 void add_files(CLI::App& app, Context& context);       // files.cc: files ls, cat, get
 void add_machine(CLI::App& app, Context& context);     // machine.cc: gpus, topo, node
 void add_doctor(CLI::App& app, Context& context);      // doctor.cc: doctor, version

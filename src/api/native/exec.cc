@@ -1,0 +1,216 @@
+// A command in a task's container, over one connection: the request is an HTTP upgrade, and after it frames
+// go both ways (docs/api.md). When the client goes, the command is ended.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <nlohmann/json.hpp>
+
+#include "api/async.h"
+#include "api/native/handlers.h"
+#include "base/decode.h"
+
+namespace drover::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+constexpr const char* kProtocol = "drover-exec";
+constexpr std::size_t kHead = 5;
+constexpr std::uint32_t kMaxFrame = 1 << 20;
+constexpr int kMaxSide = 10'000;
+
+// Of the client: 0 and 1; of the server: 1 to 3.
+enum class Channel : char { kInput = 0, kResize = 1, kOutput = 1, kErrors = 2, kEnd = 3 };
+
+std::string frame(Channel channel, std::string_view payload) {
+  std::string text(1, static_cast<char>(channel));
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(payload.size() >> shift & 0xff);
+  return text.append(payload);
+}
+
+Result<engine::ExecRequest> decode_request(const json& body) {
+  std::vector<Error> mistakes;
+  Decoder decoder(body, mistakes);
+  engine::ExecRequest request;
+  request.command = decoder.string_list("command").value_or(std::vector<std::string>{});
+  request.environment = decoder.string_map("env").value_or(request.environment);
+  request.tty = decoder.boolean("tty").value_or(false);
+  request.rows = static_cast<int>(decoder.integer("rows", 1, kMaxSide).value_or(request.rows));
+  request.columns = static_cast<int>(decoder.integer("columns", 1, kMaxSide).value_or(request.columns));
+  const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+  if (mistakes.empty() && (request.command.empty() || request.command.front().empty() ||
+                           std::any_of(request.command.begin(), request.command.end(), has_nul)))
+    decoder.mistake("command", "there is no command to run", "write it after '--'");
+  for (const auto& [name, value] : request.environment)
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value))
+      decoder.mistake("env", "it has a name or a value that no variable can have");
+  decoder.finish();
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The command"));
+  return request;
+}
+
+/// One command and its connection.
+class Exchange {
+ public:
+  Exchange(std::shared_ptr<engine::ExecProcess> process, asio::any_io_executor executor, Duplex& client)
+      : process_(std::move(process)),
+        client_(client),
+        input_(executor, ::dup(process_->input())),
+        output_(executor, ::dup(process_->output())),
+        ended_(executor, ::dup(process_->process())) {
+    if (process_->errors() >= 0) errors_.emplace(executor, ::dup(process_->errors()));
+  }
+
+  asio::awaitable<void> run() {
+    using namespace asio::experimental::awaitable_operators;
+    co_await (tell_output() || hear_client());
+  }
+
+ private:
+  using Descriptor = asio::posix::stream_descriptor;
+
+  /// Waiting can be broken off without a loss; reading and writing are done one after the other.
+  static asio::awaitable<void> readable(Descriptor* descriptor) {
+    if (descriptor != nullptr && descriptor->is_open()) {
+      (void)co_await descriptor->async_wait(Descriptor::wait_read, kTuple);
+      co_return;
+    }
+    asio::steady_timer never(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+    (void)co_await never.async_wait(kTuple);
+  }
+
+  asio::awaitable<void> tell_output() {
+    using namespace asio::experimental::awaitable_operators;
+    auto* errors = errors_ ? &*errors_ : nullptr;
+    while (true) {
+      const auto first = co_await (readable(&ended_) || readable(&output_) || readable(errors));
+      // What was written before the end is told before the end.
+      const bool last = first.index() == 0;
+      co_await tell(output_, Channel::kOutput, last);
+      if (errors != nullptr) co_await tell(*errors, Channel::kErrors, last);
+      if (last) break;
+    }
+    const auto status = process_->wait();
+    const json end = status ? json{{"exit_status", *status}}
+                            : json{{"error",
+                                    {{"kind", error_kind_info(status.error().kind).name},
+                                     {"message", status.error().message},
+                                     {"hint", status.error().hint}}}};
+    co_await client_.write(frame(Channel::kEnd, end.dump(-1, ' ', false, json::error_handler_t::replace)));
+  }
+
+  /// What is there now; `all`: until there is no more.
+  asio::awaitable<void> tell(Descriptor& from, Channel channel, bool all) {
+    std::vector<char> buffer(kPiece);
+    while (from.is_open()) {
+      const auto count = ::read(from.native_handle(), buffer.data(), buffer.size());
+      if (count < 0 && (errno == EAGAIN || errno == EINTR)) co_return;
+      if (count <= 0) {  // a terminal whose other side is closed says EIO
+        from.close();
+        co_return;
+      }
+      co_await client_.write(frame(channel, {buffer.data(), static_cast<std::size_t>(count)}));
+      if (!all) co_return;
+    }
+  }
+
+  asio::awaitable<void> hear_client() {
+    std::string text;
+    while (true) {
+      auto piece = co_await client_.read();
+      if (piece.empty()) co_return;
+      text += piece;
+      while (text.size() >= kHead) {
+        std::uint32_t size = 0;
+        for (std::size_t i = 1; i < kHead; ++i) size = size << 8 | static_cast<unsigned char>(text[i]);
+        if (size > kMaxFrame) co_return;
+        if (text.size() < kHead + size) break;
+        const auto channel = static_cast<Channel>(text[0]);
+        const auto payload = text.substr(kHead, size);
+        text.erase(0, kHead + size);
+        if (channel == Channel::kInput) co_await pass_on(payload);
+        if (channel == Channel::kResize) resize(payload);
+      }
+    }
+  }
+
+  asio::awaitable<void> pass_on(const std::string& payload) {
+    if (!input_.is_open()) co_return;
+    if (payload.empty()) {
+      if (process_->errors() < 0) co_return;  // a terminal has no end
+      input_.close();
+      process_->close_input();
+      co_return;
+    }
+    const auto [failed, count] = co_await asio::async_write(input_, asio::buffer(payload), kTuple);
+    if (failed) input_.close();  // nobody reads it any more
+  }
+
+  void resize(const std::string& payload) {
+    const auto value = json::parse(payload, nullptr, false);
+    if (!value.is_object()) return;
+    const auto side = [&](const char* name) {
+      const auto found = value.find(name);
+      return found != value.end() && found->is_number_unsigned() ? std::min(found->get<unsigned>(), 10'000U)
+                                                                 : 0U;
+    };
+    if (side("rows") > 0 && side("columns") > 0)
+      (void)process_->resize(static_cast<int>(side("rows")), static_cast<int>(side("columns")));
+  }
+
+  static constexpr std::size_t kPiece = 32 << 10;
+
+  std::shared_ptr<engine::ExecProcess> process_;
+  Duplex& client_;
+  Descriptor input_, output_, ended_;
+  std::optional<Descriptor> errors_;
+};
+
+asio::awaitable<void> carry(std::shared_ptr<engine::ExecProcess> process, asio::thread_pool& pool,
+                            Duplex& client) {
+  // Ending what runs takes a moment, and is not for this thread.
+  struct EndOnPool {
+    std::shared_ptr<engine::ExecProcess>& process;
+    asio::thread_pool& pool;
+    ~EndOnPool() {
+      asio::post(pool, [last = std::move(process)] {});
+    }
+  } const ender{process, pool};
+  Exchange exchange(process, co_await asio::this_coro::executor, client);
+  co_await exchange.run();
+}
+
+}  // namespace
+
+asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request) {
+  const auto upgrade = request.headers.find("upgrade");
+  if (upgrade == request.headers.end() || upgrade->second != kProtocol)
+    co_return fail(ErrorKind::kInvalid, "A command is run over an upgraded connection",
+                   fmt::format("send 'Connection: Upgrade' and 'Upgrade: {}'", kProtocol));
+  DROVER_CO_TRY(const auto body, parse_json(request.body, "The command"));
+  DROVER_CO_TRY(auto wanted, decode_request(body));
+  const auto start = [&](std::function<void(Result<std::shared_ptr<engine::ExecProcess>>)> done) {
+    services.daemon->exec(*request.caller, request.parameters.at("id"), std::move(wanted), std::move(done));
+  };
+  DROVER_CO_TRY(auto process, co_await callback_result<Result<std::shared_ptr<engine::ExecProcess>>>(start));
+  Response response;
+  response.status = 101;
+  response.content_type = "";
+  response.headers = {{"Connection", "Upgrade"}, {"Upgrade", kProtocol}};
+  response.upgrade = [process, &pool = *services.pool](Duplex& client) mutable {
+    return carry(std::move(process), pool, client);
+  };
+  co_return response;
+}
+
+}  // namespace drover::api

@@ -1,0 +1,213 @@
+// `drover exec`: a command in the container of a task that runs, with our input and outputs or our terminal.
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "cli/commands/commands.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kNotRun = 125;
+constexpr int kCannotRun = 126;
+constexpr int kNoSuchCommand = 127;
+constexpr std::size_t kHead = 5;
+enum : char { kInput = 0, kResize = 1, kOutput = 1, kErrors = 2, kEnd = 3 };
+
+struct ExecOptions {
+  std::string task;
+  bool interactive = false;
+  bool tty = false;
+  std::vector<std::string> environment;
+};
+
+/// Our terminal passes every key on, until this dies.
+class RawTerminal {
+ public:
+  RawTerminal() {
+    if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
+    auto raw = before_;
+    ::cfmakeraw(&raw);
+    changed_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+  }
+  ~RawTerminal() {
+    if (changed_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  }
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
+
+ private:
+  termios before_{};
+  bool changed_ = false;
+};
+
+std::string frame(char channel, std::string_view payload) {
+  std::string text(1, channel);
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(payload.size() >> shift & 0xff);
+  return text.append(payload);
+}
+
+json terminal_size() {
+  winsize size{};
+  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
+    return {{"rows", 24}, {"columns", 80}};
+  return {{"rows", size.ws_row}, {"columns", size.ws_col}};
+}
+
+/// What the last frame says. A command that could not be started is told as shells tell it.
+int status_of(const std::string& end) {
+  const auto value = json::parse(end, nullptr, false);
+  if (value.is_object() && value.contains("exit_status")) return value.at("exit_status").get<int>();
+  const auto error = value.is_object() ? value.value("error", json::object()) : json::object();
+  const auto kind = error_kind_from_name(error.value("kind", ""));
+  tell_error({kind, error.value("message", "The command was lost"), error.value("hint", ""), ""});
+  if (kind == ErrorKind::kNotFound) return kNoSuchCommand;
+  return kind == ErrorKind::kPermissionDenied ? kCannotRun : kNotRun;
+}
+
+/// Carries between our descriptors and the connection, until the command has ended.
+class Exchange {
+ public:
+  Exchange(Upgraded connection, bool interactive, bool tty)
+      : connection_(std::move(connection)), reads_input_(interactive), tty_(tty) {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGWINCH, SIGTERM, SIGHUP, SIGINT}) ::sigaddset(&signals, signal);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);  // the terminal must be set back first
+    signals_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    text_ = std::move(connection_.rest);
+  }
+
+  Result<int> run() {
+    if (!reads_input_) DROVER_CHECK_OK(send(kInput, ""));
+    while (true) {
+      DROVER_TRY(const auto status, take_frames());
+      if (status) return *status;
+      std::array<pollfd, 3> polls = {pollfd{connection_.socket.get(), POLLIN, 0},
+                                     pollfd{signals_.get(), POLLIN, 0},
+                                     pollfd{reads_input_ ? STDIN_FILENO : -1, POLLIN, 0}};
+      if (::poll(polls.data(), polls.size(), -1) < 0) continue;
+      if (polls[1].revents != 0) DROVER_CHECK_OK(take_signals());
+      if (polls[2].revents != 0) DROVER_CHECK_OK(pass_on_input());
+      if (polls[0].revents != 0) DROVER_CHECK_OK(receive());
+    }
+  }
+
+ private:
+  Status send(char channel, std::string_view payload) {
+    return write_all(connection_.socket.get(), frame(channel, payload), "the connection to the daemon");
+  }
+
+  Status receive() {
+    std::array<char, 65536> buffer;
+    const auto count = ::read(connection_.socket.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) return {};
+    if (count <= 0) return fail(ErrorKind::kUnavailable, "Lost the connection to the daemon");
+    text_.append(buffer.data(), static_cast<std::size_t>(count));
+    return {};
+  }
+
+  Status pass_on_input() {
+    std::array<char, 32768> buffer;
+    const auto count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return {};
+    if (count <= 0) reads_input_ = false;
+    return send(kInput, {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  }
+
+  Status take_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      if (info.ssi_signo != SIGWINCH)
+        return fail(ErrorKind::kUnavailable, "Interrupted: the command has been ended");
+      if (tty_) DROVER_CHECK_OK(send(kResize, terminal_size().dump()));
+    }
+    return {};
+  }
+
+  Result<std::optional<int>> take_frames() {
+    while (text_.size() >= kHead) {
+      std::uint32_t size = 0;
+      for (std::size_t i = 1; i < kHead; ++i) size = size << 8 | static_cast<unsigned char>(text_[i]);
+      if (text_.size() < kHead + size) break;
+      const char channel = text_[0];
+      const auto payload = text_.substr(kHead, size);
+      text_.erase(0, kHead + size);
+      if (channel == kEnd) return status_of(payload);
+      // Who does not want to see the output any more does not want the command either.
+      DROVER_CHECK_OK(write_all(channel == kErrors ? STDERR_FILENO : STDOUT_FILENO, payload, "the output"));
+    }
+    return std::nullopt;
+  }
+
+  Upgraded connection_;
+  bool reads_input_;
+  bool tty_;
+  UniqueFd signals_;
+  std::string text_;
+};
+
+Result<int> exchange(Context& context, const ExecOptions& options) {
+  if (context.command.empty())
+    return fail(ErrorKind::kInvalid, "There is no command to run",
+                "write it after '--': drover exec TASK -- CMD");
+  if (options.tty && ::isatty(STDIN_FILENO) == 0)
+    return fail(ErrorKind::kInvalid, "-t needs a terminal as standard input", "leave it out in scripts");
+  json body = {{"command", context.command}, {"tty", options.tty}, {"env", json::object()}};
+  if (options.tty) {
+    body.update(terminal_size());
+    if (const char* term = ::getenv("TERM"); term != nullptr) body["env"]["TERM"] = term;
+  }
+  for (const auto& assignment : options.environment) {
+    const auto equals = assignment.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return fail(ErrorKind::kInvalid, fmt::format("'{}' is not NAME=VALUE", assignment));
+    body["env"][assignment.substr(0, equals)] = assignment.substr(equals + 1);
+  }
+  DROVER_TRY(auto connection,
+             context.client().upgrade(task_target(options.task, "/exec"), body, "drover-exec"));
+  Exchange exchange(std::move(connection), options.interactive, options.tty);
+  std::optional<RawTerminal> raw;
+  if (options.tty) raw.emplace();
+  return exchange.run();
+}
+
+Result<int> exec(Context& context, const ExecOptions& options) {
+  auto status = exchange(context, options);
+  if (status || status.error().kind == ErrorKind::kInvalid) return status;
+  tell_error(status.error());
+  return kNotRun;
+}
+
+}  // namespace
+
+void add_exec(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ExecOptions>();
+  auto* command = app.add_subcommand("exec", "Run a command in the container of a task that runs");
+  command->add_option("task", options->task, "Id or name of the task")->required()->type_name("TASK");
+  command->add_flag("-i,--interactive", options->interactive, "Pass standard input on");
+  command->add_flag("-t,--tty", options->tty, "Give the command a terminal");
+  command->add_option("-e,--env", options->environment, "Set a variable, beside the task's own")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->footer("Write the command after '--': drover exec -it train -- bash");
+  on_call(command, context, options, exec);
+}
+
+}  // namespace drover::cli
