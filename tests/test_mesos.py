@@ -1,0 +1,245 @@
+"""Frameworks of the Mesos v1 scheduler API: over real sockets, with records and protobuf written by hand."""
+
+import base64
+import json
+import socket
+import struct
+import unittest
+
+import drover
+
+SUBSCRIBE = 1
+
+
+def varint(number):
+    encoded = b""
+    while number > 0x7F:
+        encoded += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return encoded + bytes([number])
+
+
+def field(number, value):
+    """One protobuf field: an integer, a float as double, text, or the bytes of a message."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, float):
+        return varint(number << 3 | 1) + struct.pack("<d", value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fields(message):
+    """{number: [values]} of a protobuf message; messages stay bytes."""
+    found, at = {}, 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = number()
+        if key & 7 == 0:
+            value = number()
+        elif key & 7 == 1:
+            value = struct.unpack("<d", message[at:at + 8])[0]
+            at += 8
+        else:
+            length = number()
+            value = message[at:at + length]
+            at += length
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+class Stream:
+    """The answer to a SUBSCRIBE, chunk by chunk."""
+
+    def __init__(self, daemon, body, content_type):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(drover.PATIENCE)
+        self.socket.connect(str(daemon.socket))
+        self.socket.sendall(b"POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nAccept: %s\r\n"
+                            b"Content-Length: %d\r\n\r\n%s" % (content_type, content_type, len(body), body))
+        self.file = self.socket.makefile("rb")
+        self.status = self.file.readline()
+        self.headers = {}
+        while (line := self.file.readline().strip()):
+            name, _, value = line.partition(b": ")
+            self.headers[name.decode().lower()] = value.decode()
+
+    def record(self):
+        """The bytes of one record; None when the stream has ended."""
+        size = int(self.file.readline() or b"0", 16)
+        if size == 0:
+            return None
+        chunk = self.file.read(size)
+        self.file.read(2)
+        length, _, record = chunk.partition(b"\n")
+        assert int(length) == len(record), chunk
+        return record
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Framework:
+    """A scheduler that speaks JSON."""
+
+    def __init__(self, daemon, framework_id=None, failover=600.0):
+        info = {"user": "root", "name": "test", "failover_timeout": failover,
+                "capabilities": [{"type": "GPU_RESOURCES"}, {"type": "TASK_KILLING_STATE"}]}
+        call = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
+        if framework_id:
+            info["id"] = call["framework_id"] = {"value": framework_id}
+        self.daemon = daemon
+        self.stream = Stream(daemon, json.dumps(call).encode(), b"application/json")
+        self.first = self.event()
+        self.id = self.first["subscribed"]["framework_id"]["value"]
+
+    def event(self, wanted=None):
+        while True:
+            event = json.loads(self.stream.record())
+            if wanted in (None, event["type"]):
+                return event
+
+    def offer(self):
+        return self.event("OFFERS")["offers"]["offers"][0]
+
+    def status(self, acknowledge=True):
+        status = self.event("UPDATE")["update"]["status"]
+        if acknowledge and "uuid" in status:
+            self.call("ACKNOWLEDGE", acknowledge={name: status[name] for name in ("agent_id", "task_id", "uuid")})
+        return status
+
+    def call(self, kind, **parts):
+        body = {"type": kind, "framework_id": {"value": self.id}, **parts}
+        status, _, text = self.daemon.request("POST", "/api/v1/scheduler", body,
+                                              headers={"Mesos-Stream-Id": self.stream.headers["mesos-stream-id"]})
+        assert status == 202, (status, text)
+
+    def launch(self, offer, task_id, command, gpus=0):
+        resources = [{"name": name, "type": "SCALAR", "scalar": {"value": value}}
+                     for name, value in (("cpus", 0.1), ("mem", 64), ("gpus", gpus)) if value]
+        task = {"name": task_id, "task_id": {"value": task_id}, "agent_id": offer["agent_id"], "resources": resources,
+                "command": {"value": command}}
+        self.call("ACCEPT", accept={"offer_ids": [offer["id"]],
+                                    "operations": [{"type": "LAUNCH", "launch": {"task_infos": [task]}}],
+                                    "filters": {"refuse_seconds": 0.0}})
+
+    def read(self, path):
+        status, _, text = self.daemon.request("GET", f"/files/read?path={path}&offset=0")
+        assert status == 200, text
+        return json.loads(text)["data"]
+
+
+class MesosTest(drover.DaemonTest):
+    profile = "k40m"
+
+    def framework(self, **options):
+        framework = Framework(self.daemon, **options)
+        self.addCleanup(framework.stream.close)
+        return framework
+
+    def task_of(self, framework, task_id):
+        status, _, text = self.daemon.request("GET", "/state")
+        self.assertEqual(status, 200)
+        (found,) = [one for one in json.loads(text)["frameworks"] if one["id"] == framework.id]
+        return [task for task in found["tasks"] + found["completed_tasks"] if task["id"] == task_id][0]
+
+    def test_a_gpu_task_runs_as_mesos_would_tell_it(self):
+        framework = self.framework()
+        offer = framework.offer()
+        self.assertIn({"name": "gpus", "type": "SCALAR", "scalar": {"value": 1.0}, "role": "*"}, offer["resources"])
+        self.assertIn("gpu_model", [attribute["name"] for attribute in offer["attributes"]])
+        framework.launch(offer, "one", "echo $MESOS_TASK_ID $NVIDIA_VISIBLE_DEVICES; test -d ${MESOS_SANDBOX:?}", gpus=1)
+        states = [framework.status() for _ in range(3)]
+        self.assertEqual([status["state"] for status in states], ["TASK_STARTING", "TASK_RUNNING", "TASK_FINISHED"])
+        self.assertEqual(states[2]["message"], "Command exited with status 0")
+        self.assertEqual(len(base64.b64decode(states[0]["uuid"])), 16)
+        task = self.task_of(framework, "one")
+        self.assertEqual(task["state"], "TASK_FINISHED")
+        self.assertRegex(framework.read(task["directory"] + "/stdout"), r"^one GPU-")
+        framework.call("TEARDOWN")
+        while framework.stream.record() is not None:  # offers may still be on their way; then the stream ends
+            pass
+
+    def test_failures_and_kills_say_what_happened(self):
+        framework = self.framework()
+        framework.launch(framework.offer(), "fails", "exit 3")
+        states = [framework.status() for _ in range(3)]
+        self.assertEqual((states[2]["state"], states[2]["message"]), ("TASK_FAILED", "Command exited with status 3"))
+        framework.launch(framework.offer(), "sleeps", "exec sleep 1000")
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
+        framework.call("KILL", kill={"task_id": {"value": "sleeps"}})
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_KILLING", "TASK_KILLED"])
+        framework.call("KILL", kill={"task_id": {"value": "nothing"}})
+        unknown = framework.status()
+        self.assertEqual((unknown["state"], unknown["reason"]), ("TASK_LOST", "REASON_RECONCILIATION"))
+        framework.call("TEARDOWN")
+
+    def test_what_was_not_acknowledged_is_told_again_after_a_crash(self):
+        framework = self.framework()
+        framework.launch(framework.offer(), "survivor", "exec sleep 1000")
+        starting = framework.status(acknowledge=False)
+        self.daemon.kill()
+        self.daemon.start()
+        again = self.framework(framework_id=framework.id)
+        self.assertEqual(again.id, framework.id)
+        repeated = again.status()
+        self.assertEqual((repeated["state"], repeated["uuid"]), ("TASK_STARTING", starting["uuid"]))
+        self.assertEqual(again.status()["state"], "TASK_RUNNING")
+        again.call("TEARDOWN")
+        gone = json.loads(self.daemon.request("GET", "/master/frameworks")[2])
+        self.assertIn(framework.id, [one["id"] for one in gone["completed_frameworks"]])
+
+    def test_without_a_failover_timeout_the_tasks_end_with_the_connection(self):
+        framework = self.framework(failover=0.0)
+        framework.launch(framework.offer(), "orphan", "exec sleep 1000")
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
+        framework.stream.close()
+
+        def ended():
+            return all(record["state"] in drover.FINAL_STATES for record in self.daemon.tasks()
+                       if record["task"]["name"] == "orphan")
+
+        drover.wait_for(ended, "the end of the task")
+
+    def test_protobuf(self):
+        info = field(1, "root") + field(2, "by hand") + field(10, field(1, 3))
+        stream = Stream(self.daemon, field(2, SUBSCRIBE) + field(3, field(1, info)), b"application/x-protobuf")
+        self.addCleanup(stream.close)
+        self.assertEqual(stream.headers["content-type"], "application/x-protobuf")
+        subscribed = fields(stream.record())
+        self.assertEqual(subscribed[1], [1])
+        framework_id = fields(subscribed[2][0])[1][0]
+        self.assertRegex(fields(framework_id)[1][0].decode(), r"^[0-9a-f-]{36}-\d{4}$")
+        self.assertEqual(stream.record(), b"\x08\x08")
+        offers = fields(stream.record())
+        self.assertEqual(offers[1], [2])
+        offer = fields(fields(offers[3][0])[1][0])
+        names = [fields(resource)[1][0] for resource in offer[5]]
+        self.assertIn(b"gpus", names)
+
+    def test_what_operators_read(self):
+        status, headers, text = self.daemon.request("GET", "/metrics/snapshot")
+        self.assertEqual(status, 200)
+        self.assertEqual(json.loads(text)["master/gpus_total"], 1.0)
+        slaves = json.loads(self.daemon.request("GET", "/slaves")[2])["slaves"]
+        self.assertEqual(slaves[0]["resources"]["gpus"], 1.0)
+        self.assertEqual(json.loads(self.daemon.request("GET", "/master/state.json")[2])["version"], "1.12.0")
+        status, _, text = self.daemon.request("GET", "/files/browse")
+        self.assertEqual((status, text.decode().strip()), (400, "Expecting 'path=value' in query."))
+        self.assertEqual(self.daemon.request("GET", "/files/browse?path=/etc")[0], 404)
+
+
+if __name__ == "__main__":
+    unittest.main()
