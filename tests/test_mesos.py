@@ -101,6 +101,7 @@ class Framework:
         if framework_id:
             info["id"] = call["framework_id"] = {"value": framework_id}
         self.daemon = daemon
+        self.offers = []
         self.stream = Stream(daemon, json.dumps(call).encode(), b"application/json")
         self.first = self.event()
         self.id = self.first["subscribed"]["framework_id"]["value"]
@@ -110,9 +111,11 @@ class Framework:
             event = json.loads(self.stream.record())
             if wanted in (None, event["type"]):
                 return event
+            if event["type"] == "OFFERS":  # came while something else was waited for
+                self.offers += event["offers"]["offers"]
 
     def offer(self):
-        return self.event("OFFERS")["offers"]["offers"][0]
+        return self.offers.pop() if self.offers else self.event("OFFERS")["offers"]["offers"][0]
 
     def status(self, acknowledge=True):
         status = self.event("UPDATE")["update"]["status"]
