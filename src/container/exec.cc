@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "base/decode.h"
+#include "base/fd.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "container/containerizer.h"
@@ -163,7 +164,36 @@ Result<pid_t> spawn(std::vector<std::string> words, const FileActions& files) {
   return pid;
 }
 
-}  // namespace
+/// A runtime that joined a container, and the command that it waits for.
+class Joined final : public ExecProcess {
+ public:
+  Joined(Directory task, std::string id, std::string runtime, Cgroup cgroup);
+  ~Joined() override;
+  Joined(const Joined&) = delete;
+  Joined& operator=(const Joined&) = delete;
+
+  int input() const override { return tty_ ? terminal_.get() : input_.get(); }
+  int output() const override { return tty_ ? terminal_.get() : output_.get(); }
+  int errors() const override { return tty_ ? -1 : errors_.get(); }
+  void close_input() override;
+  Status resize(int rows, int columns) override;
+  int process() const override { return process_.get(); }
+  Result<int> wait() override;
+  void kill() override;
+
+ private:
+  friend class ExecStarter;
+
+  Directory task_;
+  std::string id_;
+  std::string runtime_;
+  Cgroup cgroup_;
+  bool tty_ = false;
+  UniqueFd input_, output_, errors_, terminal_;
+  UniqueFd process_;  ///< pidfd of the runtime, which waits for the command
+  pid_t runtime_pid_ = 0;
+  std::optional<int> wait_status_;
+};
 
 class ExecStarter {
  public:
@@ -175,7 +205,7 @@ class ExecStarter {
     DROVER_TRY(const auto process, process_of(task, request, id));
     DROVER_CHECK_OK(
         replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
-    std::unique_ptr<ExecProcess> made(new ExecProcess(std::move(folder), id, runtime, std::move(cgroup)));
+    auto made = std::make_unique<Joined>(std::move(folder), id, runtime, std::move(cgroup));
     made->tty_ = request.tty;
     const std::vector<std::string> words = {runtime,
                                             "--root",
@@ -197,7 +227,7 @@ class ExecStarter {
   }
 
  private:
-  static Result<pid_t> with_pipes(ExecProcess& made, const std::vector<std::string>& words) {
+  static Result<pid_t> with_pipes(Joined& made, const std::vector<std::string>& words) {
     DROVER_TRY(auto input, make_pipe(true));
     DROVER_TRY(auto output, make_pipe(false));
     DROVER_TRY(auto errors, make_pipe(false));
@@ -214,7 +244,7 @@ class ExecStarter {
   }
 
   /// The runtime has its own pair inside, and carries between the two.
-  static Result<pid_t> with_terminal(ExecProcess& made, const std::vector<std::string>& words,
+  static Result<pid_t> with_terminal(Joined& made, const std::vector<std::string>& words,
                                      const ExecRequest& request) {
     made.terminal_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     std::array<char, 64> name{};
@@ -235,10 +265,10 @@ class ExecStarter {
   }
 };
 
-ExecProcess::ExecProcess(Directory task, std::string id, std::string runtime, Cgroup cgroup)
+Joined::Joined(Directory task, std::string id, std::string runtime, Cgroup cgroup)
     : task_(std::move(task)), id_(std::move(id)), runtime_(std::move(runtime)), cgroup_(std::move(cgroup)) {}
 
-ExecProcess::~ExecProcess() {
+Joined::~Joined() {
   if (runtime_pid_ > 0) {
     kill();
     if (!wait_status_) (void)::waitpid(runtime_pid_, nullptr, 0);
@@ -246,16 +276,16 @@ ExecProcess::~ExecProcess() {
   for (const auto& name : {order_file(id_), pid_file(id_), log_file(id_)}) (void)task_.remove_tree(name);
 }
 
-void ExecProcess::close_input() {
+void Joined::close_input() {
   input_.reset();
 }
 
-Status ExecProcess::resize(int rows, int columns) {
+Status Joined::resize(int rows, int columns) {
   if (!tty_) return {};
   return set_size(terminal_.get(), rows, columns);
 }
 
-Result<int> ExecProcess::wait() {
+Result<int> Joined::wait() {
   if (!wait_status_) {
     int status = 0;
     while (::waitpid(runtime_pid_, &status, 0) < 0 && errno == EINTR) continue;
@@ -269,13 +299,15 @@ Result<int> ExecProcess::wait() {
   return WIFEXITED(*wait_status_) ? WEXITSTATUS(*wait_status_) : 128 + WTERMSIG(*wait_status_);
 }
 
-void ExecProcess::kill() {
+void Joined::kill() {
   kill_marked(cgroup_, fmt::format("{}={}", kMarker, id_), false);
   if (!wait_status_ && process_.valid())
     ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
   // The runtime may just have been about to start it.
   kill_marked(cgroup_, fmt::format("{}={}", kMarker, id_), false);
 }
+
+}  // namespace
 
 Result<std::unique_ptr<ExecProcess>> start_exec(const Directory& task, const std::string& task_id,
                                                 const std::string& runtime, Cgroup cgroup,

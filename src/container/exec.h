@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "container/cgroup.h"
@@ -29,39 +28,23 @@ struct ExecRequest {
 /// in the container. Not thread safe.
 class ExecProcess {
  public:
-  ~ExecProcess();
-  ExecProcess(const ExecProcess&) = delete;
-  ExecProcess& operator=(const ExecProcess&) = delete;
+  virtual ~ExecProcess() = default;
 
   // Non-blocking. With a terminal input() and output() are the same, and errors() is -1.
-  int input() const { return tty_ ? terminal_.get() : input_.get(); }
-  int output() const { return tty_ ? terminal_.get() : output_.get(); }
-  int errors() const { return tty_ ? -1 : errors_.get(); }
+  virtual int input() const = 0;
+  virtual int output() const = 0;
+  virtual int errors() const = 0;
   /// Of pipes: the command reads the end of its input. A terminal takes control-D instead.
-  void close_input();
-  Status resize(int rows, int columns);
+  virtual void close_input() = 0;
+  virtual Status resize(int rows, int columns) = 0;
 
   /// Becomes readable when the process has ended.
-  int process() const { return process_.get(); }
+  virtual int process() const = 0;
   /// After it has ended: its exit status, 128 + n when signal n ended it; an Error when it could not be
   /// started.
-  Result<int> wait();
+  virtual Result<int> wait() = 0;
   /// SIGKILL for it and everything it has started in the container.
-  void kill();
-
- private:
-  friend class ExecStarter;
-  ExecProcess(Directory task, std::string id, std::string runtime, Cgroup cgroup);
-
-  Directory task_;
-  std::string id_;
-  std::string runtime_;
-  Cgroup cgroup_;
-  bool tty_ = false;
-  UniqueFd input_, output_, errors_, terminal_;
-  UniqueFd process_;  ///< pidfd of the runtime, which waits for the command
-  pid_t runtime_pid_ = 0;
-  std::optional<int> wait_status_;
+  virtual void kill() = 0;
 };
 
 /// Starts it in the container of the task whose folder this is. kConflict when the container does not run.

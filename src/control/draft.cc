@@ -137,7 +137,6 @@ bool Draft::plan_is_due() const {
 
 Outcome Draft::finish() && {
   for (auto& [id, record] : changed_) {
-    if (removed_.contains(id)) continue;
     const auto* before = state_.find(id);
     if (before == nullptr || before->state != record.state)
       tell(notice::TaskMoved{record, before == nullptr ? std::nullopt : std::optional(before->state)});

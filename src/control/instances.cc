@@ -168,7 +168,8 @@ void note_failures(Draft& draft) {
     const bool settled = task.started_at && *task.finished_at - *task.started_at >= kSettled;
     const auto grown =
         std::chrono::milliseconds(std::llround(static_cast<double>(record.backoff.count()) * policy.factor));
-    record.backoff = std::min(settled ? policy.initial : std::max(policy.initial, grown), policy.longest);
+    // The first delay is what was asked for, even when it is longer than the longest.
+    record.backoff = settled ? policy.initial : std::max(policy.initial, std::min(grown, policy.longest));
     record.not_before = draft.now() + record.backoff;
     record.last_failure = ServiceFailure{origin.task_id, task.state,
                                          task.reason.empty() ? "it ended, with exit status 0" : task.reason,

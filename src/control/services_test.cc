@@ -96,6 +96,21 @@ TEST(Services, OnlyTheLastEndedInstancesAreKept) {
   EXPECT_LE(machine.state.tasks.size(), kKeptInstances + 1);
 }
 
+TEST(Services, ManyThatEndAtOnceLeaveNothingBehind) {
+  Services machine(1);
+  ASSERT_TRUE(machine.submit(task("busy", 1)));
+  auto web = service("/web", 40, 1);
+  ASSERT_TRUE(machine.put(web));
+  web.instances = 0;
+  ASSERT_TRUE(machine.put(web, true));
+  EXPECT_THAT(machine.state.tasks, SizeIs(1 + kKeptInstances));
+  EXPECT_THAT(machine.state.queue, IsEmpty());
+  machine.now += 24h * 8;
+  machine.tick();
+  machine.obey();
+  EXPECT_THAT(machine.state.tasks, SizeIs(1)) << "their time is over";
+}
+
 /// How few were well, and how many were there at once.
 using Seen = std::pair<std::size_t, std::size_t>;
 

@@ -96,7 +96,7 @@ TEST(Outlook, KeepsNodesWholeForThoseThatNeedThem) {
 TEST(Outlook, KnowsNothingWithoutGpusInTheMix) {
   Nodes nodes;
   const auto& node = nodes.add({.count = 8});
-  Outlook none({});
+  Outlook none;
   nodes.show(none);
   EXPECT_EQ(none.worth(node), 0);
   Outlook cpus({{testing::cpu_only(1000), 1}, {gpus(1), 0}, {gpus(100), 1}});

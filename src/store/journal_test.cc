@@ -32,7 +32,8 @@ TEST_F(JournalTest, KeepsWhatWasCommitted) {
     auto journal = Journal::open(file());
     ASSERT_TRUE(journal) << to_string(journal.error());
     ASSERT_TRUE(journal->commit({{{"a", "1"}, {"b", "2"}}, {}}));
-    ASSERT_TRUE(journal->commit({{{"a", "3"}}, {"b", "never-there"}}));
+    ASSERT_TRUE(journal->commit({{{"a", "3"}, {"c", "4"}, {"d", "5"}}, {}}));
+    ASSERT_TRUE(journal->commit({{}, {"b", "c", "never-there", "d"}}));
   }
   auto journal = Journal::open(file());
   ASSERT_TRUE(journal);

@@ -69,6 +69,7 @@ class FakeDaemon : public engine::Daemon {
     record.task.owner = caller.user.uid;
     record.sequence = count_;
     record.state = start_state;
+    if (start_state == control::TaskState::kQueued) record.reason = kWhyItWaits;
     std::filesystem::create_directories(sandbox_of(record.task.id));
     records_[record.task.id] = record;
     tell("task_" + std::string(control::to_string(record.state)), record.task.id);
@@ -159,8 +160,7 @@ class FakeDaemon : public engine::Daemon {
   Result<engine::ExplanationView> explain(const engine::Caller& caller,
                                           const std::string& id) const override {
     DROVER_TRY(auto record, task(caller, id));
-    return engine::ExplanationView{
-        std::move(record), {"2 GPUs are wanted, 0 of 2 are free"}, {"ask for 1 GPU"}, 3};
+    return engine::ExplanationView{std::move(record), {kWhyItWaits}, {"ask for 1 GPU"}, 3};
   }
   Result<std::string> sandbox(const engine::Caller& caller, const std::string& id) const override {
     DROVER_TRY(const auto record, task(caller, id));
@@ -244,6 +244,7 @@ class FakeDaemon : public engine::Daemon {
   }
   std::string sandbox_of(const std::string& id) const { return folder_ + "/tasks/" + id; }
 
+  static constexpr const char* kWhyItWaits = "2 GPUs are wanted, 0 of 2 are free";
   control::TaskState start_state = control::TaskState::kRunning;
   bool stop_ends = true;
   std::vector<std::pair<std::string, bool>> stops;

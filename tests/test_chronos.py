@@ -1,0 +1,193 @@
+"""Chronos' API as its users know it: their files unchanged, runs at their times, retries, dependent jobs, restarts."""
+
+import json
+import pathlib
+import shutil
+import time
+import unittest
+
+import drover
+
+DEFINITIONS = pathlib.Path(__file__).resolve().parent / "data/definitions"
+API = "/v1/scheduler"
+
+
+def in_seconds(seconds, period="PT1H", runs=""):
+    """A schedule that begins so many seconds from now."""
+    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + seconds))
+    return f"R{runs}/{start}Z/{period}"
+
+
+def shell_image(folder, name, tag):
+    """An image with the machine's own shells, and what they need, under this name in a folder of images."""
+    programs = ["/bin/bash", "/bin/sh"]
+    files = set(programs)
+    for program in programs:
+        for line in drover.run(["ldd", program]).out.splitlines():
+            files |= {word for word in line.split() if word.startswith("/")}
+
+    def fill(layer):
+        for path in ("dev", "etc", "proc", "sys"):
+            layer.add_folder(path)
+        layer.add_folder("tmp", 0o1777)
+        for path in sorted(files):
+            layer.add_file(path, pathlib.Path(path).read_bytes(), 0o755)
+
+    output = pathlib.Path(folder) / name
+    output.parent.mkdir(parents=True, exist_ok=True)
+    drover.oci_layout.write(output, fill, command=["/bin/bash"], tag=tag)
+
+
+class ChronosTest(drover.DaemonTest):
+    profile = "k40m"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.images = pathlib.Path(drover.tempfile.mkdtemp(prefix="drover-images-"))
+        cls.addClassCleanup(shutil.rmtree, cls.images)
+        cls.images.chmod(0o755)
+        cls.arguments = ("--images", cls.images)
+        super().setUpClass()
+
+    def tearDown(self):
+        for job in self.daemon.api("GET", f"{API}/jobs"):
+            self.ask("DELETE", f"/job/{job['name']}")
+        self.daemon.end_tasks()
+
+    def ask(self, method, path, body=None, status=204, prefix=API, uid=None):
+        answered, headers, data = self.daemon.request(method, prefix + path, body, uid=uid)
+        self.assertEqual(answered, status, data)
+        if status == 204:
+            self.assertEqual(data, b"")
+        if headers.get_content_type() == "application/json" and data:
+            return json.loads(data)
+        return data.decode()
+
+    def job(self, name, uid=None):
+        return self.ask("GET", f"/job/{name}", status=200, uid=uid)
+
+    def define(self, name, command, uid=None, **fields):
+        path = "/dependency" if "parents" in fields else "/iso8601"
+        body = {"name": name, "command": command, "mem": 64, **fields}
+        if "parents" not in fields:
+            body.setdefault("schedule", in_seconds(3600))
+        self.ask("POST", path, body, uid=uid)
+
+    def runs(self, name):
+        """Records of the tasks of a job, the oldest first."""
+        return [record for record in self.daemon.tasks() if record["task"]["name"] == name]
+
+    def wait_for_success(self, name, count=1):
+        drover.wait_for(lambda: self.job(name)["successCount"] >= count, f"{name} to succeed")
+
+    def test_a_job_runs_at_its_time_and_leaves_its_output(self):
+        self.define("soon", 'echo "$CHRONOS_JOB_NAME $CHRONOS_JOB_RUN_ATTEMPT $N"; env > variables',
+                    schedule=in_seconds(1, runs="1"), environmentVariables=[{"name": "N", "value": "7"}])
+        self.assertEqual(self.ask("GET", "/jobs/summary", status=200)["jobs"][0]["status"], "fresh")
+        self.wait_for_success("soon")
+        (record,) = self.runs("soon")
+        self.assertEqual((record["state"], self.daemon.output(record["task"]["id"])), ("finished", "soon 0 7\n"))
+        variables = dict(line.split("=", 1) for line in self.daemon.file(record["task"]["id"], "variables").splitlines())
+        self.assertRegex(variables["mesos_task_id"], r"^ct:\d{13}:0:soon:$")
+        self.assertEqual(variables["CHRONOS_RESOURCE_MEM"], "64")
+        self.assertTrue(variables["MESOS_SANDBOX"].endswith("sandbox"))
+        job = self.job("soon")
+        self.assertTrue(job["schedule"].startswith("R0/"))  # it stays, and is over
+        self.assertNotEqual(job["lastSuccess"], "")
+        (run,) = self.ask("GET", "/job/stat/soon", status=200)["taskStatHistory"]
+        self.assertEqual((run["status"], run["taskId"]), ("Success", variables["mesos_task_id"]))
+
+    def test_a_failed_run_is_tried_again_with_its_attempt(self):
+        self.define("twice", 'echo "attempt $CHRONOS_JOB_RUN_ATTEMPT"; [ "$CHRONOS_JOB_RUN_ATTEMPT" = 1 ]',
+                    schedule=in_seconds(0, runs="1"))
+        self.wait_for_success("twice")
+        records = self.runs("twice")
+        self.assertEqual([record["state"] for record in records], ["failed", "finished"])
+        self.assertEqual(self.daemon.output(records[1]["task"]["id"]), "attempt 1\n")
+        self.assertEqual(self.job("twice")["errorCount"], 0)
+
+    def test_a_job_runs_after_its_parents_and_now_with_arguments(self):
+        self.define("parent", "echo")
+        self.define("child", "echo after", parents=["parent"])
+        self.assertEqual(self.ask("GET", "/graph/csv", status=200),
+                         "node,child,fresh,idle\nnode,parent,fresh,idle\nlink,parent,child\n")
+        self.ask("PUT", "/job/parent?arguments=with%20words")
+        self.wait_for_success("child")
+        (record,) = self.runs("parent")
+        self.assertEqual(self.daemon.output(record["task"]["id"]), "with words\n")
+        self.assertIn("node,child,success,idle", self.ask("GET", "/graph/csv", status=200))
+
+    def test_runs_can_be_killed_and_marked_as_successful(self):
+        self.define("long", "sleep 600")
+        self.ask("PUT", "/job/long")
+        drover.wait_for(lambda: self.ask("GET", "/jobs/summary", status=200)["jobs"][0]["state"] == "1 running",
+                        "the run to be shown")
+        drover.wait_for(lambda: self.runs("long")[0]["state"] == "running", "the run")
+        self.ask("DELETE", "/task/kill/long")
+        drover.wait_for(lambda: self.runs("long")[0]["state"] == "killed", "the run to end")
+        self.assertEqual(self.ask("PUT", "/job/success/long", status=200), "marked job long as successful: true")
+        self.assertEqual(self.job("long")["successCount"], 1)
+
+    def test_a_time_limit_ends_a_run(self):
+        self.define("slow", "sleep 600", maxCompletionTime=1, retries=0, schedule=in_seconds(0, runs="1"))
+        drover.wait_for(lambda: self.job("slow")["errorCount"] == 1, "the run to fail")
+        self.assertIn("time", self.runs("slow")[0]["reason"])
+
+    def test_after_a_crash_nothing_runs_twice_and_nothing_is_lost(self):
+        self.define("once", "echo run >> $MESOS_SANDBOX/../../../../once; sleep 2", schedule=in_seconds(1, runs="1"))
+        drover.wait_for(lambda: self.runs("once"), "the run to start")
+        for _ in range(3):
+            self.daemon.kill()
+            self.daemon.start()
+        self.wait_for_success("once")
+        time.sleep(0.5)
+        self.assertEqual(len(self.runs("once")), 1)
+        self.assertEqual(self.job("once")["successCount"], 1)
+
+    def test_a_user_sees_and_changes_only_his_own_jobs(self):
+        self.define("mine", "id -u", uid=drover.NOBODY)
+        self.define("roots", "true")
+        names = [job["name"] for job in self.ask("GET", "/jobs", status=200, uid=drover.NOBODY)]
+        self.assertEqual(names, ["mine"])
+        self.ask("DELETE", "/job/roots", status=400, uid=drover.NOBODY)
+        refused = self.ask("POST", "/iso8601", {"name": "x", "command": "id", "runAsUser": "root",
+                                                "schedule": in_seconds(9)}, status=403, uid=drover.NOBODY)
+        self.assertEqual(refused["status"], "Forbidden")
+        self.ask("POST", "/iso8601", {"name": "roots", "command": "id", "schedule": in_seconds(9)}, status=403,
+                 uid=drover.NOBODY)
+        self.ask("PUT", "/job/mine")
+        self.wait_for_success("mine")
+        self.assertEqual(self.daemon.output(self.runs("mine")[0]["task"]["id"]), f"{drover.NOBODY}\n")
+
+    def test_the_given_files_are_taken_unchanged(self):
+        for path in sorted(DEFINITIONS.glob("chronos-*.json")):
+            for prefix, endpoint in ((API, "/iso8601"), ("/scheduler", "/iso8601")):
+                self.ask("POST", endpoint, path.read_text(), prefix=prefix)
+            given = json.loads(path.read_text())
+            shown = self.job(given["name"])
+            for name in ("name", "command", "retries", "cpus", "mem", "gpus", "uris", "runAsUser", "container"):
+                self.assertEqual(shown[name], given[name])
+            self.assertRegex(shown["schedule"], r"^R/20\d\d-\d\d-\d\dT23:00:00\.000Z/PT24H$")
+            self.assertGreater(shown["schedule"], time.strftime("R/%Y-%m-%d", time.gmtime(time.time() - 60)))
+
+    def test_a_given_file_runs_in_its_image_with_its_gpu_and_its_script(self):
+        shell_image(self.images, "tensorflow/tensorflow", "latest-gpu")
+        script = self.images / "gpu_demo.sh"
+        script.write_text('echo "devices: $NVIDIA_VISIBLE_DEVICES"; echo "attempt: $CHRONOS_JOB_RUN_ATTEMPT"\n'
+                          '[ "$CHRONOS_JOB_RUN_ATTEMPT" -ge 2 ]\n')
+        script.chmod(0o644)
+        job = json.loads((DEFINITIONS / "chronos-test-gpu-1.json").read_text())
+        job["uris"] = [f"file://{script}"]  # as given, but for a server that tests cannot reach
+        self.ask("POST", "/iso8601", job)
+        self.ask("PUT", "/job/test-gpu")
+        self.wait_for_success("test-gpu")
+        records = self.runs("test-gpu")
+        self.assertEqual([record["state"] for record in records], ["failed", "failed", "finished"])
+        self.assertEqual(self.daemon.output(records[2]["task"]["id"]),
+                         f"devices: {records[2]['gpus'][0]}\nattempt: 2\n")
+        self.assertIn("gpu_demo.sh", [entry["name"] for entry in self.daemon.api(
+            "GET", f"/v1/tasks/{records[2]['task']['id']}/files/browse?path=")["files"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
