@@ -3,6 +3,8 @@
 //   probe VERB ARGUMENTS [, VERB ARGUMENTS]...      one answer line a verb; ',' stands alone between them
 
 #define _GNU_SOURCE
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -80,6 +82,23 @@ static void show_environment(const char* name) {
   printf("%s\n", value != NULL ? value : "(unset)");
 }
 
+// Answers every HTTP request with one text.
+static void serve(const char* port, const char* text) {
+  struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port))};
+  const int one = 1;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(listener, (struct sockaddr*)&any, sizeof any) != 0 || listen(listener, 16) != 0) exit(3);
+  for (;;) {
+    char request[4096];
+    const int client = accept(listener, NULL, NULL);
+    if (client < 0) continue;
+    if (read(client, request, sizeof request) > 0)
+      dprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s", strlen(text), text);
+    close(client);
+  }
+}
+
 struct Verb {
   const char* name;
   int arguments;
@@ -88,6 +107,7 @@ static const struct Verb kVerbs[] = {
     {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
     {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1},
+    {"serve", 2},
 };
 
 static void perform(const char* verb, char** words) {
@@ -107,6 +127,7 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "complain") == 0) fprintf(stderr, "%s\n", words[0]);
   if (strcmp(verb, "pwd") == 0) printf("%s\n", getcwd(path, sizeof path));
   if (strcmp(verb, "crash") == 0) crash();
+  if (strcmp(verb, "serve") == 0) serve(words[0], words[1]);
   if (strcmp(verb, "exists") == 0) printf("%s\n", answer(access(words[0], F_OK)));
   fflush(stdout);
 }

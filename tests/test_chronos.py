@@ -18,8 +18,9 @@ def in_seconds(seconds, period="PT1H", runs=""):
     return f"R{runs}/{start}Z/{period}"
 
 
-def shell_image(folder, name, tag):
-    """An image with the machine's own shells, and what they need, under this name in a folder of images."""
+def shell_image(folder, name, tags, programs_at=None, command=("/bin/bash",)):
+    """An image with the machine's own shells and what they need, and programs given as bytes by their path in it, under this name
+    and these tags in a folder of images."""
     programs = ["/bin/bash", "/bin/sh"]
     files = set(programs)
     for program in programs:
@@ -33,9 +34,17 @@ def shell_image(folder, name, tag):
         for path in sorted(files):
             layer.add_file(path, pathlib.Path(path).read_bytes(), 0o755)
 
+        for path, content in (programs_at or {}).items():
+            layer.add_file(path, content, 0o755)
+
     output = pathlib.Path(folder) / name
     output.parent.mkdir(parents=True, exist_ok=True)
-    drover.oci_layout.write(output, fill, command=["/bin/bash"], tag=tag)
+    drover.oci_layout.write(output, fill, command=list(command), tag=tags[0])
+    index = json.loads((output / "index.json").read_text())
+    (manifest,) = index["manifests"]
+    name_of = "org.opencontainers.image.ref.name"
+    index["manifests"] = [{**manifest, "annotations": {name_of: tag}} for tag in tags]
+    (output / "index.json").write_text(json.dumps(index))
 
 
 class ChronosTest(drover.DaemonTest):
@@ -171,7 +180,7 @@ class ChronosTest(drover.DaemonTest):
             self.assertGreater(shown["schedule"], time.strftime("R/%Y-%m-%d", time.gmtime(time.time() - 60)))
 
     def test_a_given_file_runs_in_its_image_with_its_gpu_and_its_script(self):
-        shell_image(self.images, "tensorflow/tensorflow", "latest-gpu")
+        shell_image(self.images, "tensorflow/tensorflow", ["latest-gpu"])
         script = self.images / "gpu_demo.sh"
         script.write_text('echo "devices: $NVIDIA_VISIBLE_DEVICES"; echo "attempt: $CHRONOS_JOB_RUN_ATTEMPT"\n'
                           '[ "$CHRONOS_JOB_RUN_ATTEMPT" -ge 2 ]\n')

@@ -25,8 +25,7 @@ Amounts held_by(const control::TaskRecord& record) {
   for (const auto& claim : task.resources.gpus) amounts.gpus += claim.count;
   amounts.milli_cpus = task.resources.milli_cpus;
   amounts.memory_bytes = task.resources.memory_bytes;
-  for (const auto& port : task.network.ports)
-    if (port.host_port != 0) amounts += Amounts{0, 0, 0, 0, {{port.host_port, port.host_port}}};
+  for (const int port : record.ports) amounts += Amounts{0, 0, 0, 0, {{port, port}}};
   if (record.gang_port != 0) amounts += Amounts{0, 0, 0, 0, {{record.gang_port, record.gang_port}}};
   return amounts;
 }
