@@ -184,17 +184,30 @@ class Service {
     return std::string("none");
   }
 
+  Status admit_anonymous(api::ServerOptions& options) {
+    if (options_.anonymous.empty()) return {};
+    auto user = find_user(options_.anonymous);
+    if (!user) return Failure(context(user.error(), "--anonymous"));
+    spdlog::warn("Whoever reaches '{}' without a secret acts as '{}'", options_.listen, options_.anonymous);
+    options.anonymous = std::move(*user);
+    return {};
+  }
+
   Status listen() {
     api::ServerOptions options;
     options.socket_path = options_.socket;
     options.version = DROVER_VERSION;
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
+    if (options_.listen.empty() && !options_.anonymous.empty())
+      return fail(ErrorKind::kInvalid, "--anonymous is for TCP, and the daemon does not listen there",
+                  "add --listen 127.0.0.1:PORT", "--anonymous");
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       const auto path = options_.state + "/credentials";
       DROVER_TRY(options.credentials, api::open_credentials(path));
       spdlog::info("Secrets for TCP are in '{}'", path);
+      DROVER_CHECK_OK(admit_anonymous(options));
     }
     DROVER_TRY(server_, api::Server::start(context_, *engine_, std::move(options)));
     spdlog::info("Serving on '{}'", options_.socket);

@@ -3,15 +3,15 @@
 //   probe VERB ARGUMENTS [, VERB ARGUMENTS]...      one answer line a verb; ',' stands alone between them
 
 #define _GNU_SOURCE
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -94,7 +94,8 @@ static void serve(const char* port, const char* text) {
     const int client = accept(listener, NULL, NULL);
     if (client < 0) continue;
     if (read(client, request, sizeof request) > 0)
-      dprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s", strlen(text), text);
+      dprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s", strlen(text),
+              text);
     close(client);
   }
 }
@@ -106,8 +107,7 @@ struct Verb {
 static const struct Verb kVerbs[] = {
     {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
-    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1},
-    {"serve", 2},
+    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},
 };
 
 static void perform(const char* verb, char** words) {

@@ -3,8 +3,11 @@
 import base64
 import http.client
 import json
+import pathlib
 import re
+import shutil
 import stat
+import tempfile
 import unittest
 
 import drover
@@ -115,6 +118,43 @@ class TcpTest(drover.DaemonTest):
         self.assertEqual(stat.S_IMODE(file.stat().st_mode), 0o600)
         self.assertGreaterEqual(len(self.secret), 16)
         self.assertNotIn(self.secret, self.daemon.read_log())
+
+
+class AnonymousTest(drover.DaemonTest):
+    profile = "k40m"
+    arguments = ("--listen", "127.0.0.1:0", "--anonymous", "nobody")
+
+    def setUp(self):
+        self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", self.daemon.read_log()).group(1))
+
+    def ask(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=drover.PATIENCE)
+        self.addCleanup(connection.close)
+        connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json", **headers})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def test_who_shows_no_secret_is_that_user_and_no_more(self):
+        roots = self.daemon.submit("sleep", 600)
+        self.addCleanup(self.daemon.stop_task, roots, force=True)
+        status, made = self.ask("POST", "/v1/tasks", {"command": [str(self.daemon.probe), "id"]})
+        self.assertEqual(status, 201, made)
+        self.assertEqual(made["task"]["user"]["uid"], drover.NOBODY)
+        self.assertEqual([record["task"]["id"] for record in self.ask("GET", "/v1/tasks")[1]["tasks"]], [made["task"]["id"]])
+        self.assertEqual(self.ask("POST", f"/v1/tasks/{roots}/stop", {})[0], 404)
+        self.assertEqual(self.ask("GET", "/v1/tasks", Authorization="Bearer " + "x" * 32)[0], 401)
+        self.assertEqual(self.ask("GET", "/v1/tasks", Origin="http://elsewhere.example")[0], 403)
+
+    def test_it_is_refused_where_strangers_could_come(self):
+        for arguments in (("--listen", "0.0.0.0:0", "--anonymous", "nobody"), ("--anonymous", "nobody"),
+                          ("--listen", "127.0.0.1:0", "--anonymous", "no-such-user")):
+            with self.subTest(arguments):
+                folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
+                self.addCleanup(shutil.rmtree, folder)
+                ran = drover.run([drover.BINARY, "serve", "--state", folder / "state", "--socket", folder / "socket",
+                                  "--simulate", "k40m", *arguments], timeout=drover.PATIENCE)
+                self.assertNotEqual(ran.status, 0)
+                self.assertIn("--anonymous", ran.err)
 
 
 if __name__ == "__main__":

@@ -225,6 +225,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->services = {&daemon, &parts->pool, chosen.version, "", &*parts->marathon};
   shared->routes = all_routes();
   shared->credentials = chosen.credentials;
+  shared->anonymous = chosen.anonymous;
   shared->limits = chosen.limits;
   boost::system::error_code error;
   shared->machine = asio::ip::host_name(error);
@@ -232,6 +233,12 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
     if (chosen.credentials.empty())
       return fail(ErrorKind::kInvalid, "Failed to listen on TCP: nobody has a secret to come in with");
     DROVER_TRY(parts->tcp_acceptor, listen_tcp(context, *chosen.listen));
+    if (chosen.anonymous && !parts->tcp_acceptor.local_endpoint().address().is_loopback())
+      return fail(
+          ErrorKind::kInvalid,
+          fmt::format("Those who show no secret are let in on a loopback address only, and '{}' is none",
+                      to_string(*chosen.listen)),
+          "listen on 127.0.0.1, or leave --anonymous out", "--anonymous");
     shared->listen = ListenAddress{chosen.listen->host, parts->tcp_acceptor.local_endpoint().port()};
   }
   shared->services.address = shared->machine;

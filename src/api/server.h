@@ -39,6 +39,9 @@ struct ServerOptions {
   std::string socket_path;  ///< its folder is made, 0755; the socket is 0666
   std::optional<ListenAddress> listen;
   std::vector<Credential> credentials;  ///< of TCP
+  /// Whom requests over TCP act for that show no secret, as clients of systems do that knew none. Everybody
+  /// on this machine may then be this user: only with a loopback address.
+  std::optional<User> anonymous;
   std::string version;
   /// Frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;

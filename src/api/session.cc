@@ -214,7 +214,8 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
   if (!origin.empty() && !origin_allowed(origin, host))
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   const auto authorization = header_value(header, http::field::authorization);
-  if (authorization.empty()) co_return std::nullopt;
+  if (authorization.empty())
+    co_return shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt;
   const auto name = authenticate(shared_->credentials, authorization);
   if (!name)
     co_return fail(ErrorKind::kUnauthenticated, "The token or password is wrong",

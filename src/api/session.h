@@ -31,6 +31,7 @@ struct Shared {
   std::optional<ListenAddress> listen;  ///< with its real port
   std::string machine;                  ///< its host name
   std::vector<Credential> credentials;
+  std::optional<User> anonymous;
   Limits limits;
 };
 

@@ -19,6 +19,7 @@ struct ServeOptions {
   std::string state = "/var/lib/drover";
   std::string socket = kDefaultSocket;
   std::string listen;                  ///< HOST:PORT
+  std::string anonymous;               ///< who those are that show no secret on TCP; "": nobody
   std::string simulate;                ///< profile: a name or a file
   std::string driver_root;             ///< where the driver's files are looked for
   std::string runtime;                 ///< OCI runtime: a name or a path

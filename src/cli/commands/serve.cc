@@ -30,6 +30,10 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_option("--listen", options->listen, "Also serve on TCP; each request shows a secret")
       ->type_name("HOST:PORT");
+  command
+      ->add_option("--anonymous", options->anonymous,
+                   "On TCP, take those who show no secret for this user; only on a loopback address")
+      ->type_name("USER");
   command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
       ->type_name("PROFILE");
   command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
