@@ -27,13 +27,15 @@ struct Number {
   std::size_t digits = 0;
 };
 
-/// The digits in front; 18 at most, more make `digits` 0.
+constexpr std::size_t kMostDigits = 18;  ///< so many always fit
+
+/// The digits in front; more than kMostDigits make `digits` 0.
 Number take_number(std::string_view& text) {
   Number number;
   std::size_t used = 0;
-  while (used < text.size() && text[used] >= '0' && text[used] <= '9' && used < 19)
-    number.value = number.value * 10 + (text[used++] - '0');
-  if (used == 0 || used == 19) return {};
+  for (; used < text.size() && text[used] >= '0' && text[used] <= '9' && used <= kMostDigits; ++used)
+    if (used < kMostDigits) number.value = number.value * 10 + (text[used] - '0');
+  if (used == 0 || used > kMostDigits) return {};
   text.remove_prefix(used);
   number.digits = used;
   return number;
