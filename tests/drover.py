@@ -4,6 +4,7 @@ Nothing outside of one temporary folder is used, and everything that was started
 """
 
 import base64
+import collections
 import contextlib
 import dataclasses
 import http.client
@@ -189,14 +190,22 @@ class Daemon:
         shutil.rmtree(self.folder, ignore_errors=True)
         return found
 
+    def remove_definitions(self):
+        """Takes back what would start tasks again and again: services and schedules."""
+        for app in self.api("GET", "/v2/apps")["apps"]:
+            self.api("DELETE", f"/v2/apps{app['id']}?force=true")
+        for job in self.api("GET", "/v1/scheduler/jobs"):
+            self.api("DELETE", f"/v1/scheduler/job/{job['name']}")
+
     def end_tasks(self):
         """Ends all tasks and returns their ids."""
+        self.remove_definitions()
         tasks = [record["task"]["id"] for record in self.tasks()]
         for record in self.tasks():
             if record["state"] not in FINAL_STATES:
-                self.stop_task(record["task"]["id"], force=True)
-        for task in tasks:
-            self.wait_until_final(task)
+                with contextlib.suppress(ApiError):  # gone in the meantime, with its job
+                    self.stop_task(record["task"]["id"], force=True)
+        wait_for(lambda: all(record["state"] in FINAL_STATES for record in self.tasks()), "the tasks to end")
         wait_for(lambda: not self.shims(), "the shims to end")
         return tasks
 
@@ -270,6 +279,20 @@ class Daemon:
 
     def stop_task(self, task_id, force=False, uid=None):
         return self.api("POST", f"/v1/tasks/{task_id}/stop", {"force": force}, uid=uid)
+
+    def grants_are_sound(self):
+        """No part of a GPU is with two tasks: seen through the records, the only place where ownership is kept."""
+        held = collections.Counter()
+        for record in self.tasks():
+            if record["state"] in ("starting", "running", "stopping"):
+                held.update({grant["gpu"]: grant["milli"] for grant in record["grants"]})
+        return all(milli <= 1000 for milli in held.values())
+
+    def leaks(self, task_ids):
+        """What is left of tasks that have all ended, while the daemon goes on."""
+        wait_for(lambda: not self.shims(), "the shims to end")
+        held = [f"GPU {gpu} of {task}" for gpu, task in self.held_gpus().items()]
+        return held + [left for left in leftovers(self.folder, task_ids) if f"process {self.process.pid}:" not in left]
 
     def held_gpus(self):
         """UUID -> id of the task that has it."""

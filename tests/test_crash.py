@@ -3,7 +3,6 @@
 DROVER_TEST_KILLS says how often (200 by default); DROVER_TEST_SEED repeats a run.
 """
 
-import collections
 import http.client
 import os
 import random
@@ -62,14 +61,6 @@ class CrashTest(drover.DaemonTest):
         self.image = drover.make_probe_image(self.daemon.folder / "image", self.daemon.probe)
         self.random = random.Random(SEED)
 
-    def ledger_is_sound(self):
-        """No part of a GPU is with two tasks: seen through the records, the only place where ownership is kept."""
-        held = collections.Counter()
-        for record in self.daemon.tasks():
-            if record["state"] in ("starting", "running", "stopping"):
-                held.update({grant["gpu"]: grant["milli"] for grant in record["grants"]})
-        return all(milli <= 1000 for milli in held.values())
-
     def crash_repeatedly(self):
         """Returns how often it was done: TIME_LIMIT bounds it."""
         end = time.monotonic() + TIME_LIMIT
@@ -79,7 +70,7 @@ class CrashTest(drover.DaemonTest):
             # Often it dies again before it can answer; every tenth time it is looked at in peace.
             self.daemon.start(wait=kill % 10 == 0)
             if kill % 10 == 0:
-                self.assertTrue(self.ledger_is_sound())
+                self.assertTrue(self.daemon.grants_are_sound())
             if time.monotonic() > end:
                 return kill + 1
         return KILLS
@@ -115,15 +106,9 @@ class CrashTest(drover.DaemonTest):
                 often = range(1, record["preemptions"] + 2)
                 self.assertIn(self.daemon.file(task, "ran").count("line"), often, "it ran more or less often than it was started")
                 self.assertIn(self.daemon.file(task, "ended").count("line"), often)
-        self.check_nothing_leaked(records)
+        self.assertEqual(self.daemon.leaks(records), [], f"seed {SEED}")
         preempted = sum(record["preemptions"] > 0 for record in records.values())
         print(f"{kills} kills, {len(records)} tasks, {len(accepted)} of them acknowledged, {preempted} preempted")
-
-    def check_nothing_leaked(self, records):
-        self.assertEqual(self.daemon.held_gpus(), {})
-        drover.wait_for(lambda: not self.daemon.shims(), "the shims to end")
-        found = [left for left in drover.leftovers(self.daemon.folder, records) if f"process {self.daemon.process.pid}:" not in left]
-        self.assertEqual(found, [], f"seed {SEED}")
 
 
 if __name__ == "__main__":
