@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <map>
 #include <set>
+#include <thread>
 #include <variant>
 
 #include "api/async.h"
@@ -34,6 +35,8 @@ using asio::local::stream_protocol;
 
 constexpr std::size_t kDiskThreads = 2;
 constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kSocketsOfTheDead{1000};
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 /// Counts connections by who holds them: a uid, or over TCP an address.
@@ -101,6 +104,20 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& context, const ListenAddress&
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error)
     return fail(ErrorKind::kConflict, what + ": " + error.message(), "choose another port or address");
+  return acceptor;
+}
+
+/// Tries to listen. A daemon that was killed while it started a child has left its sockets to it, up to the
+/// moment in which the child becomes another program: so it is only after a while that somebody else serves.
+template <typename Listen>
+auto once_free(Listen listen) {
+  const auto until = std::chrono::steady_clock::now() + kSocketsOfTheDead;
+  auto acceptor = listen();
+  while (!acceptor && acceptor.error().kind == ErrorKind::kConflict &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLookAgain);
+    acceptor = listen();
+  }
   return acceptor;
 }
 
@@ -232,7 +249,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   if (chosen.listen) {
     if (chosen.credentials.empty())
       return fail(ErrorKind::kInvalid, "Failed to listen on TCP: nobody has a secret to come in with");
-    DROVER_TRY(parts->tcp_acceptor, listen_tcp(context, *chosen.listen));
+    DROVER_TRY(parts->tcp_acceptor, once_free([&] { return listen_tcp(context, *chosen.listen); }));
     if (chosen.anonymous && !parts->tcp_acceptor.local_endpoint().address().is_loopback())
       return fail(
           ErrorKind::kInvalid,
@@ -244,7 +261,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->services.address = shared->machine;
   if (shared->listen)
     shared->services.address = to_string(ListenAddress{shared->machine, shared->listen->port});
-  DROVER_TRY(parts->unix_acceptor, listen_unix(context, chosen.socket_path));
+  DROVER_TRY(parts->unix_acceptor, once_free([&] { return listen_unix(context, chosen.socket_path); }));
   struct stat info{};
   if (::stat(chosen.socket_path.c_str(), &info) == 0) parts->socket_inode = info.st_ino;
   mesos::MasterOptions mesos;

@@ -293,6 +293,25 @@ TEST_F(ServerTest, AStaleSocketIsReplacedAndALivingOneIsNot) {
   EXPECT_FALSE(Server::start(context, server_.daemon(), options));
 }
 
+TEST_F(ServerTest, ASocketThatAKilledDaemonLeftToItsChildIsWaitedFor) {
+  const auto path = server_.folder() + "/left";
+  UniqueFd left(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{AF_UNIX, {}};
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(left.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(left.get(), 8), 0);
+  std::thread child([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    left.reset();
+  });
+  boost::asio::io_context context;
+  ServerOptions options;
+  options.socket_path = path;
+  const auto server = Server::start(context, server_.daemon(), options);
+  child.join();
+  EXPECT_TRUE(server) << server.error().message;
+}
+
 /// What a request of another user gets; the first three characters are the status.
 std::string ask_as(uid_t uid, const std::string& socket, const std::string& request) {
   int ends[2];
