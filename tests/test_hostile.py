@@ -191,6 +191,9 @@ class HostileTest(drover.DaemonTest):
         for path, body in bodies.items():
             with self.subTest(path=path):
                 self.refused(self.post(path, JSON, body), 400, 422)
+        with self.subTest("protobuf"):
+            info = field(1, b"\xff\xfe") + field(2, "name")
+            self.refused(self.post("/api/v1/scheduler", PROTOBUF, field(2, 1) + field(3, field(1, info))), 400)
 
     def test_headers_byte_by_byte(self):
         clients = [self.client() for _ in range(SLOW)]

@@ -40,6 +40,8 @@ Result<v1::Call> decode_protobuf(std::string_view body) {
   google::protobuf::io::CodedInputStream stream(&bytes);
   const bool read = call.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (!read || !call.IsInitialized()) return invalid("Failed to parse body into Call protobuf");
+  if (const auto path = find_no_utf8(call))
+    return invalid("Failed to parse body into Call protobuf: '" + *path + "' is not UTF-8");
   return call;
 }
 

@@ -40,6 +40,32 @@ TEST(Call, RefusalsAreThoseOfMesos) {
   EXPECT_EQ(refusal(post("{}")), "400 Failed to validate scheduler::Call: Expecting 'type' to be present");
 }
 
+TEST(Call, TextIsUtf8) {
+  v1::Call call;
+  call.set_type(v1::Call::SUBSCRIBE);
+  auto& info = *call.mutable_subscribe()->mutable_framework_info();
+  info.set_user("root");
+  info.set_name("gr\xc3\xbc\xc3\x9f");
+  EXPECT_EQ(refusal(post(call.SerializeAsString(), "application/x-protobuf")), "");
+  auto& label = *info.mutable_labels()->add_labels();
+  label.set_key("\xff\xfe");
+  EXPECT_EQ(refusal(post(call.SerializeAsString(), "application/x-protobuf")),
+            "400 Failed to parse body into Call protobuf: 'subscribe.framework_info.labels.labels.key' is "
+            "not UTF-8");
+  info.clear_labels();
+  info.add_roles("fine");
+  info.add_roles("\xc3\x28");
+  EXPECT_EQ(refusal(post(call.SerializeAsString(), "application/x-protobuf")),
+            "400 Failed to parse body into Call protobuf: 'subscribe.framework_info.roles' is not UTF-8");
+  v1::Call bytes;  // of bytes nothing is asked
+  bytes.set_type(v1::Call::MESSAGE);
+  bytes.mutable_framework_id()->set_value("F");
+  bytes.mutable_message()->mutable_agent_id()->set_value("A");
+  bytes.mutable_message()->mutable_executor_id()->set_value("E");
+  bytes.mutable_message()->set_data("\xff\xfe");
+  EXPECT_EQ(refusal(post(bytes.SerializeAsString(), "application/x-protobuf")), "");
+}
+
 TEST(Call, EachTypeNeedsItsPart) {
   const std::string prefix = "400 Failed to validate scheduler::Call: ";
   EXPECT_EQ(refusal(post(R"({"type":"DANCE"})")), prefix + "Expecting 'type' to be present");

@@ -10,7 +10,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
+#include "api/sandbox.h"
 #include "base/base64.h"
 
 namespace drover::api::mesos {
@@ -246,6 +248,38 @@ Status from_json(const json& value, Message& message) {
 
 std::string to_json(const Message& message) {
   return object_of(message).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+namespace {
+
+/// What stands in one field, below its name; nullopt when all of it is text.
+std::optional<std::string> find_no_utf8(const Message& message, const FieldDescriptor& field) {
+  const auto& reflection = *message.GetReflection();
+  const int count = field.is_repeated() ? reflection.FieldSize(message, &field) : 1;
+  std::string scratch;
+  for (int i = 0; i < count; ++i) {
+    if (field.type() == FieldDescriptor::TYPE_STRING) {
+      const auto& text = field.is_repeated()
+                             ? reflection.GetRepeatedStringReference(message, &field, i, &scratch)
+                             : reflection.GetStringReference(message, &field, &scratch);
+      if (!is_utf8(text)) return "";
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const auto& inner = field.is_repeated() ? reflection.GetRepeatedMessage(message, &field, i)
+                                              : reflection.GetMessage(message, &field);
+      if (auto path = mesos::find_no_utf8(inner)) return "." + *path;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_no_utf8(const Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const auto* field : fields)
+    if (const auto below = find_no_utf8(message, *field)) return field->name() + *below;
+  return std::nullopt;
 }
 
 }  // namespace drover::api::mesos

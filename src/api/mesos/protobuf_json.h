@@ -6,6 +6,7 @@
 // Pure.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -21,5 +22,9 @@ Status from_json(const nlohmann::json& value, google::protobuf::Message& message
 
 /// Fields in the order of the .proto. Strings that are no UTF-8 are shown with U+FFFD.
 std::string to_json(const google::protobuf::Message& message);
+
+/// The path of a string field that holds no UTF-8, such as "subscribe.framework_info.user"; nullopt when all
+/// do. Protobuf lets any bytes through, and what is kept must be text.
+std::optional<std::string> find_no_utf8(const google::protobuf::Message& message);
 
 }  // namespace drover::api::mesos
