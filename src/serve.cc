@@ -19,6 +19,7 @@
 #include "api/server.h"
 #include "base/files.h"
 #include "container/cgroup.h"
+#include "container/network/listening_ports.h"
 #include "container/oci.h"
 #include "control/journal.h"
 #include "engine/local.h"
@@ -142,6 +143,7 @@ class Service {
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
+    ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.check = [this](std::vector<engine::CheckTarget> targets) { checks_->set(std::move(targets)); };
     ports.cdi_specification = [this] { return hardware_.cdi_specification(); };

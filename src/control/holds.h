@@ -16,11 +16,12 @@ namespace drover::control {
 inline constexpr int kFirstPort = 31000;
 inline constexpr int kLastPort = 32000;
 
-/// The ports of the machine that running tasks have.
+/// The ports of the machine that running tasks have, and those of programs that are none of ours.
 class PortsInUse {
  public:
   explicit PortsInUse(const Draft& draft);
 
+  bool has_stranger(int port) const { return strange_.contains(port); }
   bool has(int port) const { return taken_.contains(port); }
   std::size_t free() const;  ///< of the range
   void take(int port) { taken_.insert(port); }
@@ -31,7 +32,8 @@ class PortsInUse {
   std::vector<int> take_for(const workload::Network& network, std::uint64_t salt);
 
  private:
-  std::set<int> taken_;
+  std::set<int> strange_;
+  std::set<int> taken_;  ///< those of strangers too
 };
 
 /// To be asked for those who wait in the order of their acceptance: who may be planned lays hold on what he

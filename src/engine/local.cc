@@ -12,6 +12,7 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
 
 /// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
 std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
@@ -80,8 +81,10 @@ void LocalEngine::tick() {
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
+  look_at_ports();
   const auto& before = state_.machine();
   machine.inventory = gpu::recognise(std::move(machine.inventory), before.inventory);
+  machine.strange_ports = before.strange_ports;
   if (machine == before) return;
   for (const auto& device : machine.inventory.devices) {
     const auto& old = before.inventory.devices;
@@ -97,7 +100,25 @@ void LocalEngine::set_machine(placement::Node machine) {
   happened(control::event::NodeChanged{std::move(machine)});
 }
 
+void LocalEngine::look_at_ports() {
+  const auto now = ports_.now();
+  if (!ports_.listening || (now >= ports_seen_ && now < ports_seen_ + kLookAtPorts)) return;
+  ports_seen_ = now;
+  auto strange = ports_.listening();
+  for (const auto& id : state_.active) {
+    const auto& record = state_.tasks.at(id);
+    for (const int port : record.ports) strange.erase(port);
+    strange.erase(record.gang_port);
+  }
+  if (strange == state_.machine().strange_ports) return;
+  auto machine = state_.machine();
+  machine.strange_ports = std::move(strange);
+  // When it cannot be kept, the next look sees the same.
+  (void)process(control::event::NodeChanged{std::move(machine)});
+}
+
 Result<std::string> LocalEngine::process(const control::Event& event) {
+  look_at_ports();
   DROVER_TRY(auto outcome, control::decide(state_, event, ports_.now()));
   auto [put, removed] = control::changes_of(outcome);
   // What is not kept, findings about health for instance, costs no write.

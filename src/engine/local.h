@@ -41,6 +41,8 @@ struct Ports {
   std::function<Result<std::string>()> cdi_specification;
   /// That a container can be pinned to; none where it cannot.
   std::vector<int> usable_cpus;
+  /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
+  std::function<std::set<int>()> listening;
   /// From now on exactly these checks are made. May be empty: then there are none.
   std::function<void(std::vector<CheckTarget>)> check;
 };
@@ -107,6 +109,8 @@ class LocalEngine final : public Daemon {
   /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
   void happened(control::Event event);
   void retry_unsaved();
+  /// Takes note of ports that are taken by programs which are none of our tasks.
+  void look_at_ports();
   void publish(const control::TaskRecord& record);
   void prepares(const std::string& id, const std::string& step);
 
@@ -148,6 +152,7 @@ class LocalEngine final : public Daemon {
   NodeView view_;
   std::unique_ptr<container::Containerizer> containerizer_;
   std::deque<control::Event> unsaved_;
+  TimePoint ports_seen_{};
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   std::map<std::string, std::deque<Work>> chains_;

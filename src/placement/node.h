@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct Node {
   std::uint64_t memory_bytes = 0;
   /// What work may ask for by name (M9): "rack" → {"r7"}, "cpu" → {"x86-64-v3", "avx512f"} (Q3).
   std::map<std::string, std::vector<std::string>> attributes;
+  /// Ports that programs have which are none of our tasks. Only of this machine, and only as far as it is
+  /// known.
+  std::set<int> strange_ports;
   std::string cordoned;  ///< why it takes no new work, in words; empty when it does
 
   bool operator==(const Node&) const = default;

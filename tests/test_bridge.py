@@ -1,0 +1,128 @@
+"""Apps behind a bridge: reached through their host port, whatever becomes of the daemon, and gone without a trace; and ports that are taken."""
+
+import contextlib
+import os
+import pathlib
+import socket
+import time
+import unittest
+import urllib.request
+
+import drover
+
+FIRST_PORT, LAST_PORT = 31000, 32000
+
+
+def free_port():
+    """Somewhere at the end of the range, away from where other daemons begin."""
+    for port in range(LAST_PORT, FIRST_PORT, -1):
+        with contextlib.closing(socket.socket()) as probe:
+            with contextlib.suppress(OSError):
+                probe.bind(("", port))
+                return port
+    raise unittest.SkipTest("every port of the range is taken")
+
+
+class BridgeTest(drover.DaemonTest):
+    profile = "k40m"
+
+    def app(self, name, text, host_port=0, **fields):
+        return {"id": name, "args": [str(self.daemon.probe), "serve", "8080", text], "cpus": 0.1, "mem": 32,
+                "networks": [{"mode": "container/bridge"}], "backoffSeconds": 1, "maxLaunchDelaySeconds": 1,
+                "container": {"type": "MESOS", "portMappings": [{"containerPort": 8080, "hostPort": host_port, "name": "web"}]}, **fields}
+
+    def create(self, *arguments, **fields):
+        app = self.app(*arguments, **fields)
+        self.daemon.api("POST", "/v2/apps", app)
+        self.addCleanup(self.remove, app["id"])
+
+    def remove(self, name):
+        with contextlib.suppress(drover.ApiError):
+            self.daemon.api("DELETE", f"/v2/apps{name}?force=true")
+        drover.wait_for(lambda: not self.instances(name), f"{name} to be gone")
+
+    def instances(self, name):
+        return [record for record in self.daemon.tasks()
+                if record["task"].get("origin", {}).get("name") == name and record["state"] not in drover.FINAL_STATES]
+
+    def instance(self, name):
+        """The record of the one instance, when it runs."""
+        (record,) = drover.wait_for(lambda: [one for one in self.instances(name) if one["state"] == "running"], f"{name} to run")
+        return record
+
+    @staticmethod
+    def ask(port):
+        """What is served there; None when nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
+                return response.read().decode()
+        except OSError:
+            return None
+
+    def reached(self, port, text):
+        drover.wait_for(lambda: self.ask(port) == text, f"'{text}' at port {port}")
+
+    def helpers(self):
+        """Processes that carry something from or to containers: they have no folder in their names."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and (entry / "comm").read_text().strip() in ("drover-forward", "slirp4netns"):
+                    if str(self.daemon.folder).encode() in (entry / "cmdline").read_bytes():
+                        found.append(int(entry.name))
+        return found
+
+    def waiting(self, name):
+        """The reasons for which it waits."""
+        def reasons():
+            items = [item for item in self.daemon.api("GET", "/v2/queue")["queue"] if item["app"]["id"] == name]
+            return items and items[0]["processedOffersSummary"].get("reasons")
+
+        return " ".join(drover.wait_for(reasons, f"{name} to wait"))
+
+    def test_it_serves_on_while_the_daemon_is_away_and_leaves_nothing(self):
+        self.create("/kept", "still here")
+        before = self.instance("/kept")
+        (port,) = before["ports"]
+        self.assertTrue(FIRST_PORT <= port <= LAST_PORT)
+        self.reached(port, "still here")
+        helpers = self.helpers()
+        self.assertEqual(len(helpers), 2, "a forwarder and a way out")
+        self.daemon.kill()
+        self.assertEqual(self.ask(port), "still here")
+        self.daemon.start()
+        self.assertEqual(self.instance("/kept")["task"]["id"], before["task"]["id"])
+        self.assertEqual(self.ask(port), "still here")
+        self.assertEqual(self.helpers(), helpers)
+        self.remove("/kept")
+        drover.wait_for(lambda: not self.daemon.shims(), "its processes to end")
+        self.assertIsNone(self.ask(port))
+        self.assertEqual(self.helpers(), [])
+        self.assertEqual(self.daemon.leaks([before["task"]["id"]]), [])
+
+    def test_of_two_with_the_same_port_one_waits_and_says_why(self):
+        port = free_port()
+        self.create("/first", "first", port)
+        self.reached(port, "first")
+        self.create("/second", "second", port)
+        self.assertIn(f"port {port} of this machine, which another task has", self.waiting("/second"))
+        self.remove("/first")
+        self.reached(port, "second")
+
+    def test_a_port_that_a_strange_program_has(self):
+        port = free_port()
+        stranger = socket.socket()
+        stranger.bind(("", port))
+        stranger.listen()
+        self.addCleanup(stranger.close)
+        self.create("/wants", "at last", port)
+        drover.wait_for(lambda: f"port {port} of this machine, which another program has" in self.waiting("/wants"), "the reason")
+        time.sleep(1.5)  # longer than failed instances would be waited with
+        (record,) = self.instances("/wants")
+        self.assertEqual(record["state"], "queued")
+        stranger.close()
+        self.reached(port, "at last")
+
+
+if __name__ == "__main__":
+    unittest.main()
