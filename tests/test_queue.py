@@ -52,7 +52,7 @@ class QueueTest(drover.DaemonTest):
         ran = self.daemon.cli("explain", waiting)
         self.assertEqual(ran.status, 0, ran)
         self.assertIn("GPU", ran.out)
-        self.end(holder, waiting)
+        self.end(waiting, holder)  # the other way round it might run
         self.assertEqual(self.daemon.task(waiting)["state"], "killed")
 
     def test_a_queued_task_can_be_stopped(self):
