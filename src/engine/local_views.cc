@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "container/cgroup.h"
 #include "control/remedies.h"
+#include "control/upgrade_block.h"
 #include "engine/access.h"
 #include "engine/local.h"
 #include "gpu/kernel.h"
@@ -113,6 +114,9 @@ std::string LocalEngine::describe_cpus(const control::TaskRecord& record) const 
 
 std::vector<std::string> LocalEngine::why_it_waits(const control::TaskRecord& record) const {
   auto lines = control::waiting_reasons(state_, record);
+  if (record.task.origin.kind == workload::OriginKind::kService)
+    if (auto block = control::upgrade_block(state_, record.task.origin.name))
+      lines.push_back(std::move(*block));
   if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
   for (const auto& device : state_.machine().inventory.devices)
     if (!record.task.resources.gpus.empty() && !device.unfit.empty())
