@@ -51,10 +51,20 @@ std::optional<Match> match(std::string_view path, const std::vector<std::string>
   return match;
 }
 
-/// Clients of Marathon read a "message".
+bool is_marathon(const Request& request) {
+  return !request.segments.empty() && request.segments.front() == "v2";
+}
+
+bool is_chronos(const Request& request) {
+  const auto& segments = request.segments;
+  return !segments.empty() && (segments.front() == "scheduler" ||
+                               (segments.size() > 1 && segments[0] == "v1" && segments[1] == "scheduler"));
+}
+
+/// Clients of Marathon and of Chronos read a "message".
 Response refuse(const Request& request, const Error& error, std::optional<int> status = std::nullopt) {
   auto response = error_response(error, status);
-  if (!request.segments.empty() && request.segments.front() == "v2")
+  if (is_marathon(request) || is_chronos(request))
     response.body = json_response({{"message", to_string(error)}}).body;
   return response;
 }
@@ -86,6 +96,9 @@ std::uint64_t body_limit(std::span<const Route> routes, const Request& request) 
 }
 
 asio::awaitable<Response> route(std::span<const Route> routes, const Services& services, Request request) {
+  // There a slash at the end does not count.
+  if (is_marathon(request) || is_chronos(request))
+    while (request.segments.size() > 1 && request.segments.back().empty()) request.segments.pop_back();
   const std::string_view wanted = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const Route* found = nullptr;
   std::size_t most_literal = 0;

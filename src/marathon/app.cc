@@ -317,6 +317,12 @@ std::optional<std::string> user_of(const workload::Service& service) {
   return definition["user"].get<std::string>();
 }
 
+std::vector<std::string> own_dependencies(const workload::Service& service) {
+  const auto definition = json::parse(service.definition, nullptr, false);
+  return definition.is_object() ? definition.value("dependencies", std::vector<std::string>{})
+                                : std::vector<std::string>{};
+}
+
 std::string show(const workload::Service& service, std::string_view more) {
   const std::string_view definition = service.definition;
   const auto inside = definition.substr(1, definition.size() - 2);

@@ -48,6 +48,9 @@ Decoded<App> update_app(const workload::Service& existing, const nlohmann::json&
 /// The user that the definition of a service names, or none.
 std::optional<std::string> user_of(const workload::Service& service);
 
+/// What the definition of a service itself depends on, without what its groups do: absolute paths.
+std::vector<std::string> own_dependencies(const workload::Service& service);
+
 /// The app as JSON text: the definition with instances, version and versionInfo. `more` is added before the
 /// end:
 /// ",\"tasksRunning\":1". Parses nothing.

@@ -7,6 +7,7 @@ namespace drover::workload {
 bool same_configuration(const Service& a, const Service& b) {
   auto other = b;
   other.instances = a.instances;
+  other.dependencies = a.dependencies;
   other.version = a.version;
   other.last_scaling_at = a.last_scaling_at;
   other.last_config_change_at = a.last_config_change_at;

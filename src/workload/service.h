@@ -95,7 +95,7 @@ struct Service {
   bool operator==(const Service&) const = default;
 };
 
-/// What every new instance must be started anew for: all but the number of instances and when it was defined.
+/// What instances are started anew for: not their number, nor times, nor what their groups are started after.
 bool same_configuration(const Service& a, const Service& b);
 
 /// As stored in the journal; decode_service(encode(service)) == service.

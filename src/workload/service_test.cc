@@ -56,7 +56,8 @@ TEST(Service, ScalingChangesNoConfiguration) {
   other.instances = 7;
   other.version += 5s;
   other.last_scaling_at = other.version;
-  EXPECT_TRUE(same_configuration(service, other));
+  other.dependencies = {"/other"};
+  EXPECT_TRUE(same_configuration(service, other)) << "those of its groups";
   other.task.environment["A"] = "1";
   EXPECT_FALSE(same_configuration(service, other));
 }

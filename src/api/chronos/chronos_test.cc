@@ -97,6 +97,35 @@ TEST_F(Chronos, MistakesHaveTheShapeOfChronos) {
   EXPECT_EQ(status_of(ask("PUT", "/v1/scheduler/job/nobody")), 400);
 }
 
+TEST_F(Chronos, WhatThereIsNotAndWhatIsNoJsonHasAMessageToo) {
+  for (const auto* path : {"/v1/scheduler/nothing", "/scheduler/nothing"}) {
+    const auto answer = ask("GET", path);
+    EXPECT_EQ(status_of(answer), 404);
+    EXPECT_TRUE(json::parse(body_of(answer))["message"].is_string()) << answer;
+  }
+  EXPECT_EQ(status_of(ask("DELETE", "/v1/scheduler/jobs")), 405);
+  EXPECT_EQ(body_of(ask("GET", "/v1/scheduler/jobs/")), "[]") << "a slash at the end does not count";
+  EXPECT_EQ(body_of(ask("GET", "/scheduler/jobs/")), "[]");
+}
+
+TEST_F(Chronos, WhatOlderClientsSendIsTaken) {
+  auto old = job("old");
+  old["async"] = false;
+  old["epsilon"] = "PT30M";
+  for (const auto* method : {"POST", "PUT"})
+    EXPECT_EQ(status_of(ask(method, "/scheduler/iso8601", old.dump())), 204);
+  EXPECT_EQ(status_of(ask("PUT", "/scheduler/dependency",
+                          R"({"name":"next","command":"x","parents":["old"],"async":false})")),
+            204);
+  EXPECT_EQ(status_of(ask("PUT", "/scheduler/job/old")), 204);
+  EXPECT_EQ(status_of(ask("DELETE", "/scheduler/task/kill/old")), 204);
+  for (const auto* name :
+       {"99thPercentile", "98thPercentile", "95thPercentile", "75thPercentile", "median", "mean"})
+    EXPECT_EQ(get(std::string("/stats/") + name), json::array());
+  for (const auto* path : {"/leader", "/scheduler/leader", "/v1/scheduler/leader"})
+    EXPECT_TRUE(json::parse(body_of(ask("GET", path)))["leader"].is_string());
+}
+
 TEST_F(Chronos, JobsAreFoundByPartsOfTheirNamesAndCommands) {
   for (const auto* name : {"Alpha", "beta", "gamma"}) ASSERT_EQ(define(job(name)), 204);
   const auto names = [&](const std::string& query) {

@@ -100,4 +100,11 @@ Answer get_metrics(const Services& services, const Request& request) {
                         {"timers", json::object()}}));
 }
 
+/// Marathon and Chronos show the levels of their loggers; Drover has one logger, and keeps its level.
+Answer get_logging(const Services& services, const Request&) {
+  auto response = answer(services, "ROOT info\n");
+  response.content_type = "text/plain";
+  return response;
+}
+
 }  // namespace drover::api::marathon_v2

@@ -63,14 +63,14 @@ Answer list_apps(const Services& services, const Request& request) {
            (!cmd.empty() && !contains(command_of(*record), cmd)) ||
            !matches(*rules, record->target.task.labels);
   });
-  const auto embed = Embed::of(values(request, "embed"), "apps.");
+  const auto embed = Embed::of_apps(values(request, "embed"));
   return answer(services, R"({"apps":)" + join(world, records, embed) + "}");
 }
 
 Answer get_app(const Services& services, const Request& request) {
   const World world(services, *request.caller);
   const auto& given = request.parameters.at("id");
-  auto embed = Embed::of(values(request, "embed"), "app.");
+  auto embed = Embed::of_apps(values(request, "embed"));
   if (given == "*" || given.ends_with("/*")) {
     const auto group = marathon::absolute_path(given.substr(0, given.size() - 1));
     if (!world.has_group(group)) return refuse(services, 404, "Group '" + group + "' does not exist");

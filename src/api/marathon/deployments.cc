@@ -8,6 +8,7 @@
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
 #include "control/controller.h"
+#include "control/upgrade_block.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -92,6 +93,8 @@ json offers_summary(const World& world, const std::vector<const control::TaskRec
       if (found != standing->reasons.end()) known = &found->second;
     }
     words = control::waiting_reasons(world.state(), *waiting.front());
+    if (auto block = control::upgrade_block(world.state(), waiting.front()->task.origin.name))
+      words.push_back(std::move(*block));
   }
   const int tried = waiting.empty() ? 0 : 1;
   json summary = {{"processedOffersCount", tried},

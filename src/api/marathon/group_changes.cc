@@ -57,6 +57,20 @@ void change_groups(const World& world, const marathon::GroupChange& wanted, Chan
       change.groups[path] = std::nullopt;
 }
 
+/// The apps that are kept depend on what their groups depend on now.
+Status tell_dependencies(const World& world, const marathon::GroupChange& wanted, Change& change) {
+  for (const auto& id : wanted.kept) {
+    const auto* existing = world.service(id);
+    if (existing == nullptr) continue;  // gone while users were looked up
+    marathon::App app{existing->target, marathon::user_of(existing->target)};
+    app.service.dependencies = marathon::own_dependencies(app.service);
+    DROVER_CHECK_OK(complete(world, app, existing, {}, wanted.groups));
+    if (app.service.dependencies != existing->target.dependencies)
+      change.put.push_back(std::move(app.service));
+  }
+  return {};
+}
+
 /// The event that brings the group about, from its definition.
 asio::awaitable<Wanted> defined(const Services& services, const Request& request, const std::string& id,
                                 const json& body) {
@@ -87,10 +101,13 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
       co_return tl::unexpected(refuse(services, done.error()));
     stay.insert(app_id);
     if (existing != nullptr && same_configuration(existing->target, app.service) &&
+        existing->target.dependencies == app.service.dependencies &&
         existing->target.instances == app.service.instances)
       continue;
     change.put.push_back(std::move(app.service));
   }
+  if (const auto done = tell_dependencies(world, *wanted, change); !done)
+    co_return tl::unexpected(refuse(services, done.error()));
   for (const auto* record : world.services(id))
     if (!stay.contains(record->target.id)) change.removed.push_back(record->target.id);
   co_return change;
@@ -123,12 +140,10 @@ Wanted as_of(const Services& services, const World& world, const std::string& id
     return tl::unexpected(refuse(services, 404, "Group '" + id + "' does not exist in version " + version));
   Change change;
   for (const auto* record : world.services(id)) {
-    if (record->target.version <= *time) continue;
-    const auto then =
-        std::ranges::find_if(record->versions, [&](const auto& service) { return service.version <= *time; });
-    if (then == record->versions.end())
+    const auto* then = definition_at(*record, *time);
+    if (then == nullptr)
       change.removed.push_back(record->target.id);
-    else
+    else if (then != &record->target)
       change.put.push_back(*then);
   }
   return change;

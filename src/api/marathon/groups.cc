@@ -20,7 +20,7 @@ GroupEmbed group_embed(const Request& request) {
   };
   embed.apps = any("group.apps");
   embed.groups = any("group.groups");
-  embed.app = Embed::of(names, "group.apps.");
+  embed.app = Embed::of_group(names);
   embed.app.counts = any("group.apps.counts");
   embed.app.deployments = any("group.apps.deployments");
   return embed;
@@ -52,7 +52,7 @@ Answer list_group_apps(const Services& services, const Request& request) {
   const World world(services, *request.caller);
   const auto id = id_of(request);
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
-  const auto embed = Embed::of(values(request, "embed"), "group.apps.");
+  const auto embed = Embed::of_group(values(request, "embed"));
   std::string text = R"({"apps":[)";
   const char* comma = "";
   for (const auto* record : world.services(id)) {
@@ -66,13 +66,8 @@ Answer list_group_versions(const Services& services, const Request& request) {
   const World world(services, *request.caller);
   const auto id = id_of(request);
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
-  std::set<TimePoint, std::greater<>> versions = {group_version(world, id)};
-  for (const auto* record : world.services(id)) {
-    versions.insert(record->target.version);
-    for (const auto& service : record->versions) versions.insert(service.version);
-  }
   nlohmann::json times = nlohmann::json::array();
-  for (const auto version : versions) times.push_back(format_time(version));
+  for (const auto version : group_versions(world, id)) times.push_back(format_time(version));
   return answer(services, dumped(times));
 }
 
@@ -81,9 +76,11 @@ Answer get_group_version(const Services& services, const Request& request) {
   const auto id = id_of(request);
   const auto& version = request.parameters.at("version");
   const auto time = parse_time(version);
-  if (!world.has_group(id) || !time || *time != group_version(world, id))
+  if (!world.has_group(id) || !time || std::ranges::count(group_versions(world, id), *time) == 0)
     return refuse(services, 404, "Group '" + id + "' does not exist in version " + version);
-  return answer(services, group_text(world, id, group_embed(request)));
+  auto embed = group_embed(request);
+  embed.at = *time;
+  return answer(services, group_text(world, id, embed));
 }
 
 }  // namespace drover::api::marathon_v2

@@ -57,6 +57,7 @@ Answer get_leader(const Services& services, const Request& request);
 Answer abdicate(const Services& services, const Request& request);
 Answer list_plugins(const Services& services, const Request& request);
 Answer get_metrics(const Services& services, const Request& request);
+Answer get_logging(const Services& services, const Request& request);
 
 // events.cc
 Answer follow_events(const Services& services, const Request& request);

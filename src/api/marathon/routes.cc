@@ -14,6 +14,7 @@ constexpr bool kOpen = true;
 constexpr std::array kRoutes = {
     Route{"GET", "/ping", at_once<ping>, kOpen},
     Route{"GET", "/metrics", at_once<get_metrics>},
+    Route{"GET", "/logging", at_once<get_logging>},
     Route{"GET", "/v2/info", at_once<get_info>},
     Route{"GET", "/v2/leader", at_once<get_leader>},
     Route{"DELETE", "/v2/leader", at_once<abdicate>},

@@ -108,10 +108,12 @@ Answer kill_app_task(const Services& services, const Request& request) {
   const World world(services, *request.caller);
   const auto options = kill_options(services, request);
   if (!options) return options.error();
-  const auto id = marathon::absolute_path(request.parameters.at("id"));
+  auto id = marathon::absolute_path(request.parameters.at("id"));
   const auto& task_id = request.parameters.at("task");
-  if (world.service(id) == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   const auto* task = world.instance(task_id);
+  // The Go client makes the app's id of the task's: all before the last dot, '_' for '/'.
+  if (task != nullptr && id.starts_with(task->task.origin.name + ".instance-")) id = task->task.origin.name;
+  if (world.service(id) == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   if (task == nullptr || task->task.origin.name != id)
     return refuse(services, 404, "Task '" + task_id + "' does not exist");
   const auto killed = dumped({{"task", task_view(world, *task)}});

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/marathon/answers.h"
 #include "marathon/app.h"
@@ -29,6 +31,7 @@ json check_view(const control::CheckHealth& check, const TaskRecord& task) {
           {"lastSuccess", time_or_null(check.last_success)},
           {"lastFailure", time_or_null(check.last_failure)},
           {"lastFailureCause", check.last_failure_cause.empty() ? json() : json(check.last_failure_cause)},
+          {"taskId", task.task.origin.task_id},  // older clients read it
           {"instanceId", instance_id(task)}};
 }
 
@@ -88,8 +91,9 @@ json task_stats(const World& world, const ServiceRecord& record, TimePoint now) 
 
 }  // namespace
 
-Embed Embed::of(const std::vector<std::string>& names, std::string_view prefix) {
-  Embed embed;
+namespace {
+
+void embed_what(const std::vector<std::string>& names, std::string_view prefix, Embed& embed) {
   for (const auto& name : names) {
     if (!name.starts_with(prefix)) continue;
     const auto what = std::string_view(name).substr(prefix.size());
@@ -98,6 +102,20 @@ Embed Embed::of(const std::vector<std::string>& names, std::string_view prefix) 
     embed.readiness |= what == "readiness";
     embed.task_stats |= what == "taskStats";
   }
+}
+
+}  // namespace
+
+Embed Embed::of_apps(const std::vector<std::string>& names) {
+  Embed embed;
+  embed_what(names, "apps.", embed);
+  embed_what(names, "app.", embed);
+  return embed;
+}
+
+Embed Embed::of_group(const std::vector<std::string>& names) {
+  Embed embed;
+  embed_what(names, "group.apps.", embed);
   return embed;
 }
 
@@ -225,6 +243,21 @@ json deployment_view(const World& world, const control::Deployment& deployment) 
           {"totalSteps", deployment.steps.size()}};
 }
 
+std::vector<TimePoint> group_versions(const World& world, const std::string& id) {
+  std::set<TimePoint, std::greater<>> versions;
+  for (const auto* record : world.services(id)) {
+    versions.insert(record->target.version);
+    for (const auto& service : record->versions) versions.insert(service.version);
+  }
+  for (const auto& [path, group] : world.state().groups)
+    if (marathon::is_within(path, id)) versions.insert(group.version);
+  if (versions.empty()) versions.insert(TimePoint{});
+  return {versions.begin(), versions.end()};
+}
+
+namespace {
+
+/// When something in it was defined last.
 TimePoint group_version(const World& world, const std::string& id) {
   TimePoint version{};
   for (const auto* record : world.services(id)) version = std::max(version, record->target.version);
@@ -232,8 +265,6 @@ TimePoint group_version(const World& world, const std::string& id) {
     if (marathon::is_within(path, id)) version = std::max(version, group.version);
   return version;
 }
-
-namespace {
 
 /// The next groups below `id`: those with something in them, and those that were defined.
 std::set<std::string> children_of(const World& world, const std::string& id,
@@ -253,18 +284,22 @@ std::set<std::string> children_of(const World& world, const std::string& id,
 }  // namespace
 
 std::string group_text(const World& world, const std::string& id, const GroupEmbed& embed) {
-  const auto within = world.services(id);
+  auto within = world.services(id);
+  if (embed.at)
+    std::erase_if(within, [&](const auto* record) { return definition_at(*record, *embed.at) == nullptr; });
+  const auto version = embed.at ? *embed.at : group_version(world, id);
   json dependencies = json::array();
   if (const auto found = world.state().groups.find(id); found != world.state().groups.end())
     dependencies = found->second.dependencies;
   auto text = fmt::format(R"({{"id":{},"dependencies":{},"pods":[],"version":"{}")", dumped(id),
-                          dumped(dependencies), format_time(group_version(world, id)));
+                          dumped(dependencies), format_time(version));
   if (embed.apps) {
     text += R"(,"apps":[)";
     const char* comma = "";
     for (const auto* record : within) {
       if (marathon::parent_path(record->target.id) != id) continue;
-      text += comma + app_text(world, *record, embed.app);
+      text += comma + (embed.at ? marathon::show(*definition_at(*record, *embed.at))
+                                : app_text(world, *record, embed.app));
       comma = ",";
     }
     text += "]";

@@ -3,9 +3,11 @@
 // What Marathon's clients see of apps, instances, deployments and groups, as JSON. Pure.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/marathon/world.h"
 
@@ -20,8 +22,10 @@ struct Embed {
   bool readiness = false;
   bool task_stats = false;
 
-  /// "apps.tasks", "app.counts", "group.apps.tasks" …: by what follows the last of the prefixes.
-  static Embed of(const std::vector<std::string>& names, std::string_view prefix);
+  /// "apps.tasks", "app.tasks": clients use either, whether they ask for one app or for many.
+  static Embed of_apps(const std::vector<std::string>& names);
+  /// "group.apps.tasks"
+  static Embed of_group(const std::vector<std::string>& names);
   static Embed all();
 };
 
@@ -41,12 +45,13 @@ nlohmann::json readiness_view(const World& world, const std::string& service);
 
 /// The group with everything in it that the caller may see, as text.
 struct GroupEmbed {
+  std::optional<TimePoint> at;  ///< the apps as they were defined then
   bool apps = true;
   bool groups = true;
   Embed app{.counts = false, .deployments = false};
 };
 std::string group_text(const World& world, const std::string& id, const GroupEmbed& embed);
-/// When something in it was defined last.
-TimePoint group_version(const World& world, const std::string& id);
+/// When something in it was defined, the newest first; of the apps and groups that are there.
+std::vector<TimePoint> group_versions(const World& world, const std::string& id);
 
 }  // namespace drover::api::marathon_v2

@@ -207,8 +207,14 @@ TEST_F(MarathonWire, ListsAreFiltered) {
   EXPECT_THAT(ids("label=tier%3D%3Ddb"), ElementsAre("/shop/db"));
   EXPECT_THAT(ids("label=tier+in+(db,web)&id=db"), ElementsAre("/shop/db"));
   EXPECT_EQ(ask("GET", "/v2/apps?label==").status, 422);
-  EXPECT_TRUE(
-      ask("GET", "/v2/apps?embed=apps.tasks&embed=apps.taskStats").body()["apps"][0].contains("taskStats"));
+  for (const auto* embed : {"embed=apps.tasks&embed=apps.taskStats", "embed=app.tasks&embed=app.taskStats",
+                            "embed=app.tasks,apps.taskStats"}) {
+    const auto app = ask("GET", std::string("/v2/apps?") + embed).body()["apps"][0];
+    EXPECT_TRUE(app.contains("tasks")) << "the Python client asks for app.tasks of many, too: " << embed;
+    EXPECT_TRUE(app.contains("taskStats")) << embed;
+  }
+  EXPECT_FALSE(ask("GET", "/v2/apps").body()["apps"][0].contains("tasks"));
+  EXPECT_TRUE(ask("GET", "/v2/apps/shop/db?embed=apps.taskStats").body()["app"].contains("taskStats"));
 }
 
 TEST_F(MarathonWire, InstancesAreKilledAndReplacedOrNot) {
@@ -223,6 +229,12 @@ TEST_F(MarathonWire, InstancesAreKilledAndReplacedOrNot) {
   const auto killed = ask("DELETE", "/v2/apps/a/tasks/" + task);
   EXPECT_EQ(killed.body()["task"]["id"], task) << killed.text;
   EXPECT_EQ(ask("GET", "/v2/apps/a").body()["app"]["instances"], 3);
+  end_instances();
+  start_instances();
+  const std::string of_go = ask("GET", "/v2/apps/a/tasks").body()["tasks"][2]["id"];
+  const auto mangled = "/v2/apps/a." + of_go.substr(2, of_go.find("._app") - 2) + "./app/tasks/" + of_go;
+  EXPECT_EQ(ask("DELETE", mangled).body()["task"]["id"], of_go) << "as the Go client writes it: " << mangled;
+  EXPECT_EQ(ask("DELETE", "/v2/apps/b./app/tasks/" + of_go).status, 404);
   end_instances();
   start_instances();
   const std::string another = ask("GET", "/v2/apps/a/tasks").body()["tasks"][0]["id"];
@@ -272,6 +284,54 @@ TEST_F(MarathonWire, GroupsHoldAppsAndGroups) {
   EXPECT_EQ(ask("GET", "/v2/groups/shop").status, 404);
 }
 
+TEST_F(MarathonWire, GroupsHaveVersionsThatCanBeReadAndComeBack) {
+  const std::string first =
+      ask("POST", "/v2/groups", R"({"id": "/shop", "apps": [{"id": "web", "cmd": "x", "instances": 2}]})")
+          .body()["version"];
+  later();
+  const std::string second =
+      ask("PUT", "/v2/groups/shop?force=true",
+          R"({"apps": [{"id": "web", "cmd": "y"}], "groups": [{"id": "db", "apps": [{"id": "a", "cmd": "z"}]}]})")
+          .body()["version"];
+  EXPECT_EQ(ask("GET", "/v2/groups/shop/versions").body(), json({second, first}));
+  const auto then = ask("GET", "/v2/groups//shop/versions/" + first).body();
+  EXPECT_EQ(then["version"], first);
+  ASSERT_THAT(then["apps"], SizeIs(1));
+  EXPECT_EQ(then["apps"][0]["cmd"], "x");
+  EXPECT_EQ(then["apps"][0]["instances"], 2);
+  EXPECT_EQ(then["apps"][0]["version"], first);
+  const auto now = ask("GET", "/v2/groups/shop/versions/" + second).body();
+  EXPECT_EQ(now["apps"][0]["cmd"], "y");
+  EXPECT_EQ(now["groups"][0]["apps"][0]["id"], "/shop/db/a");
+  EXPECT_EQ(ask("GET", "/v2/groups/shop/versions/2001-01-01T00:00:00.000Z").message(),
+            "Group '/shop' does not exist in version 2001-01-01T00:00:00.000Z");
+  EXPECT_EQ(ask("GET", "/v2/groups/shop/versions/x").status, 404);
+  later();
+  EXPECT_EQ(ask("PUT", "/v2/groups/shop?force=true", json({{"version", first}}).dump()).status, 200);
+  EXPECT_EQ(ask("GET", "/v2/apps/shop/web").body()["app"]["cmd"], "x");
+  EXPECT_EQ(ask("GET", "/v2/apps/shop/db/a").status, 404) << "it was not there";
+}
+
+TEST_F(MarathonWire, AppsThatStayDependOnWhatTheirGroupComesToDependOn) {
+  ask("POST", "/v2/apps", R"({"id": "/db", "cmd": "x", "instances": 0})");
+  ask("POST", "/v2/groups",
+      R"({"id": "/shop", "apps": [{"id": "web", "cmd": "x", "dependencies": ["/cache"]}]})");
+  const auto dependencies = [&] {
+    std::vector<std::string> found;
+    server_.on_strand([&] { found = server_.daemon().state().services.at("/shop/web").target.dependencies; });
+    return found;
+  };
+  start_instances();
+  later();
+  EXPECT_EQ(ask("PUT", "/v2/groups/shop", R"({"dependencies": ["/db"]})").status, 200);
+  EXPECT_THAT(dependencies(), ElementsAre("/cache", "/db"));
+  EXPECT_THAT(ask("GET", "/v2/deployments").body(), IsEmpty()) << "nothing is started anew for it";
+  EXPECT_EQ(ask("GET", "/v2/apps/shop/web").body()["app"]["dependencies"], json({"/cache"}));
+  later();
+  EXPECT_EQ(ask("PUT", "/v2/groups/shop", R"({"dependencies": []})").status, 200);
+  EXPECT_THAT(dependencies(), ElementsAre("/cache"));
+}
+
 TEST_F(MarathonWire, TheQueueSaysWhyAnAppWaits) {
   ask("POST", "/v2/apps", R"({"id": "/big", "cmd": "x", "gpus": 64})");
   const auto queue = ask("GET", "/v2/queue").body()["queue"];
@@ -313,6 +373,8 @@ TEST_F(MarathonWire, WrongRequestsAreRefusedInMarathonsWords) {
   EXPECT_EQ(ask("HEAD", "/v2/pods").status, 404);
   EXPECT_EQ(ask("GET", "/v2/eventSubscriptions").status, 404);
   EXPECT_EQ(ask("DELETE", "/v2/info").status, 405);
+  EXPECT_EQ(ask("GET", "/v2/deployments/").status, 200) << "a slash at the end does not count";
+  EXPECT_EQ(ask("POST", "/v2/apps/", R"({"id": "/slash", "cmd": "x"})").status, 201);
 }
 
 TEST_F(MarathonWire, TellsAboutItself) {
@@ -324,6 +386,7 @@ TEST_F(MarathonWire, TellsAboutItself) {
   EXPECT_EQ(info["elected"], true);
   EXPECT_EQ(info["leader"], ask("GET", "/v2/leader").body()["leader"]);
   EXPECT_EQ(ask("GET", "/v2/plugins").body(), json({{"plugins", json::array()}}));
+  EXPECT_EQ(ask("GET", "/logging").text, "ROOT info\n");
   EXPECT_EQ(ask("GET", "/metrics").body()["gauges"]["marathon.apps.active.gauge"]["value"], 0);
 }
 

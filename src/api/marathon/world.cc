@@ -144,6 +144,13 @@ const workload::Service* version_of(const ServiceRecord& record, const std::stri
   return found == record.versions.end() ? nullptr : &*found;
 }
 
+const workload::Service* definition_at(const ServiceRecord& record, TimePoint time) {
+  if (record.target.version <= time) return &record.target;
+  const auto found =
+      std::ranges::find_if(record.versions, [&](const auto& service) { return service.version <= time; });
+  return found == record.versions.end() ? nullptr : &*found;
+}
+
 std::string app_of_task_id(std::string_view task_id) {
   const auto mark = task_id.find(".instance-");
   if (mark == std::string_view::npos || mark == 0 || !task_id.substr(mark).ends_with("._app.1")) return "";

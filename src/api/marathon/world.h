@@ -72,6 +72,9 @@ class World {
 /// The definition of that time; null when it is not kept.
 const workload::Service* version_of(const control::ServiceRecord& record, const std::string& version);
 
+/// The definition that was in force at a time; null when it was not there yet, or is not kept.
+const workload::Service* definition_at(const control::ServiceRecord& record, TimePoint time);
+
 /// "/shop/web" of "shop_web.instance-6fcb…._app.1"; "" when it is no id of a task.
 std::string app_of_task_id(std::string_view task_id);
 /// Without what tells the attempts of one instance apart.
