@@ -40,7 +40,7 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/gpus", "--gpus"},
@@ -56,6 +56,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherPa
     {"/env", "--env"},
     {"/labels", "--label"},
     {"/timeout", "--timeout"},
+    {"/fetch", "--fetch"},
+    {"/volumes", "--volume"},
+    {"/network/ports", "--publish"},
+    {"/network", "--network"},
 }};
 
 /// The flag that a path ("/gpus/0/count") is about; "" when it is none.
@@ -297,11 +301,24 @@ void add_place_flags(CLI::App& command, TaskFlags& flags) {
   group(add_text(command, "--priority", flags.priority, "N", "Higher goes first"));
 }
 
+void add_attachment_flags(CLI::App& command, AttachmentFlags& flags) {
+  const auto group = [](CLI::Option* option) { option->group("What is brought to it"); };
+  group(
+      add_list(command, "--fetch", flags.fetch, "URI", "Bring this file into its sandbox; unpack archives"));
+  group(add_list(command, "--volume", flags.volumes, "HOST:CONTAINER",
+                 "Show it this folder or file of the machine; with ':ro', only to read"));
+  group(add_text(command, "--network", flags.network, "MODE",
+                 "The machine's: host; or one of its own: bridge"));
+  group(add_list(command, "--publish", flags.published, "[HOST:]PORT",
+                 "Reach this port of its own network on the machine; '/udp' behind it"));
+}
+
 }  // namespace
 
 void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_gpu_flags(command, flags);
   add_place_flags(command, flags);
+  add_attachment_flags(command, flags.attachments);
   add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
   add_text(command, "--mem", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
   add_text(command, "--image", flags.image, "REF",
@@ -335,6 +352,7 @@ Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>
   if (!command.empty()) body["command"] = command;
   if (!flags.image.empty()) body["image"] = absolute_image(flags.image);
   if (flags.read_only) body["read_only"] = true;
+  DROVER_CHECK_OK(add_attachments(flags.attachments, body));
   return body;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/attachment_flags.h"
 
 namespace drover::cli {
 
@@ -20,6 +21,7 @@ struct TaskFlags {
   std::vector<std::string> labels;
   std::vector<std::string> words;  ///< of the command, before "--" or without it
   bool read_only = false;
+  AttachmentFlags attachments;
 
   std::string gpus, cpus, memory;
   std::string gpu_memory, gpu_compute_capability, gpu_ecc, gpu_driver, gpu_share, interconnect;

@@ -32,13 +32,26 @@ TimePoint now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-/// What Chronos says of its state, by name: "idle", "queued", "2 running".
-Result<std::map<std::string, std::string>> states_of(const Client& client) {
+/// Of the jobs, by name.
+struct States {
+  std::map<std::string, std::string> words;  ///< what Chronos says: "idle", "queued", "2 running"
+  std::map<std::string, std::string> waits;  ///< why a run of it waits
+};
+
+Result<States> states_of(const Client& client) {
   DROVER_TRY(const auto summary, client.get("/v1/scheduler/jobs/summary"));
-  std::map<std::string, std::string> states;
+  States states;
   if (summary.is_object())
     for (const auto& job : summary.value("jobs", json::array()))
-      if (job.is_object()) states[job.value("name", "")] = job.value("state", "");
+      if (job.is_object()) states.words[job.value("name", "")] = job.value("state", "");
+  if (std::ranges::none_of(states.words, [](const auto& state) { return state.second == "queued"; }))
+    return states;
+  DROVER_TRY(const auto listing, client.get("/v1/tasks"));
+  for (const auto& record : listing.value("tasks", json::array())) {
+    const auto origin = record.value(json::json_pointer("/task/origin"), json::object());
+    if (record.value("state", "") == "queued" && origin.value("kind", "") == "schedule")
+      states.waits[origin.value("name", "")] = record.value("reason", "");
+  }
   return states;
 }
 
@@ -53,7 +66,7 @@ Result<int> list(Context& context, const ListOptions& options) {
   Table table({"JOB", "STATE", "LAST RESULT", "NEXT RUN", "WHY NOT"});
   for (const auto& job : jobs) {
     const auto name = job.value("name", "");
-    const auto state = job_state(job, states[name], now());
+    const auto state = job_state(job, states.words[name], states.waits[name], now());
     table.add({name, state.state, state.last, state.next, state.why_not});
   }
   print(table.render());
@@ -84,7 +97,7 @@ Result<int> show(Context& context, const JobOptions& options) {
   }
   DROVER_TRY(auto states, states_of(client));
   DROVER_TRY(const auto history, history_of(client, options.job));
-  const auto state = job_state(job, states[options.job], now());
+  const auto state = job_state(job, states.words[options.job], states.waits[options.job], now());
   std::string text = options.job + ": " + state.state + "\n";
   const auto line = [&](const char* what, const std::string& value) {
     if (!value.empty()) text += fmt::format("  {}: {}\n", what, printable(value));

@@ -204,6 +204,14 @@ TEST_F(ServicesTest, ListsAndShowsApps) {
   EXPECT_EQ(ask({"app", "show", "NOT/OK"}).status, 64);
 }
 
+TEST_F(ServicesTest, AnAppInAGroupIsFoundByItsName) {
+  there_is_app(app_json(R"({"id":"/demo/web","cmd":"x"})"));
+  there_is_app(app_json(R"({"id":"/wab","cmd":"x"})"));
+  EXPECT_THAT(ask({"app", "show", "web"}).err, HasSubstr("did you mean '/demo/web'?"));
+  there_is_app(app_json(R"({"id":"/shop/web","cmd":"x"})"));
+  EXPECT_THAT(ask({"app", "show", "web"}).err, HasSubstr("did you mean '/wab'?")) << "there are two";
+}
+
 TEST_F(ServicesTest, ChangesApps) {
   there_is_app(app_json(R"({"id":"web","cmd":"x"})"));
   EXPECT_EQ(ask({"app", "scale", "web", "3", "--detach"}).out, "d-1\n");
@@ -244,6 +252,20 @@ TEST_F(ServicesTest, GoesBackAndTellsTheHistory) {
   EXPECT_EQ(ask({"app", "rollback", "web"}).status, 0);
   EXPECT_THAT(api_.changes(), ElementsAre(R"(PUT /v2/apps/web {"version":"2026-01-01T00:00:00.000Z"})"));
   EXPECT_EQ(ask({"app", "rollback", "web", "--to", "2020-01-01T00:00:00.000Z"}).status, 66);
+}
+
+TEST_F(ServicesTest, SaysWhyTheRunOfAJobWaits) {
+  const json job = {{"name", "nightly"}, {"schedule", "R/2030-01-31T02:30:00.000Z/P1D"}};
+  there_is("/v1/scheduler/jobs", json::array({job}));
+  there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "nightly"}, {"state", "queued"}}}}});
+  const auto task = [](const char* state, const char* kind) {
+    return json{
+        {"task", {{"origin", {{"kind", kind}, {"name", "nightly"}}}}}, {"state", state}, {"reason", kind}};
+  };
+  there_is("/v1/tasks", {{"tasks", {task("failed", "schedule"), task("queued", "service")}}});
+  EXPECT_THAT(ask({"job", "list"}).out, HasSubstr("its run is tried again later"));
+  there_is("/v1/tasks", {{"tasks", {task("queued", "schedule")}}});
+  EXPECT_THAT(ask({"job", "list"}).out, HasSubstr("its run waits: schedule"));
 }
 
 TEST_F(ServicesTest, ListsShowsAndRunsJobs) {

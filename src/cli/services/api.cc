@@ -19,6 +19,17 @@ std::vector<json> objects_in(const json& list) {
   return all;
 }
 
+/// What is not there was meant as the one app of this name in a group, or as one that is nearly called so.
+Error with_meant_app(Error error, const std::string& id, const std::set<std::string>& known) {
+  const auto name = marathon::last_segment(id);
+  std::vector<std::string> same;
+  for (const auto& each : known)
+    if (marathon::last_segment(each) == name) same.push_back(each);
+  if (same.size() != 1) return with_nearest(std::move(error), id, known);
+  error.hint = fmt::format("did you mean '{}'?", same.front());
+  return error;
+}
+
 std::set<std::string> names_of(const Result<std::vector<json>>& all, const char* field) {
   std::set<std::string> names;
   if (all)
@@ -49,7 +60,7 @@ Result<json> get_app(const Client& client, const std::string& id) {
   if (answer) return answer->value("app", json::object());
   if (answer.error().kind != ErrorKind::kNotFound) return Failure(answer.error());
   return Failure(
-      with_nearest(answer.error(), marathon::absolute_path(id), names_of(list_apps(client), "id")));
+      with_meant_app(answer.error(), marathon::absolute_path(id), names_of(list_apps(client), "id")));
 }
 
 Result<json> get_job(const Client& client, const std::string& name) {

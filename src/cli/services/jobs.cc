@@ -41,7 +41,7 @@ std::string start_of(const std::string& schedule) {
 
 }  // namespace
 
-JobState job_state(const json& job, const std::string& state, TimePoint now) {
+JobState job_state(const json& job, const std::string& state, const std::string& waits, TimePoint now) {
   JobState result{state, last_result(job, now), "", ""};
   const auto schedule = text_in(job, "schedule");
   const auto parents = job.value("parents", std::vector<std::string>());
@@ -55,7 +55,10 @@ JobState job_state(const json& job, const std::string& state, TimePoint now) {
   } else {
     result.next = start_of(schedule);
   }
-  if (state == "queued") result.why_not = "it waits for a place: 'drover queue' says why";
+  if (!waits.empty())
+    result.why_not = "its run waits: " + waits;
+  else if (state == "queued")
+    result.why_not = "its run is tried again later";
   return result;
 }
 

@@ -16,7 +16,9 @@ struct JobState {
   std::string why_not;  ///< why it does not run: "it is disabled", "after nightly"; "" when it does
 };
 
-/// `job` as the API shows it; `state` as the summary says it. `now` is for what is told as so long ago.
-JobState job_state(const nlohmann::json& job, const std::string& state, TimePoint now);
+/// `job` as the API shows it; `state` as the summary says it; `waits` is why its run waits, where that is
+/// known. `now` is for what is told as so long ago.
+JobState job_state(const nlohmann::json& job, const std::string& state, const std::string& waits,
+                   TimePoint now);
 
 }  // namespace drover::cli
