@@ -209,7 +209,7 @@ std::set<std::string> known_names() {
 
 Failure unknown_zone(const std::string& name) {
   const auto shown = name.size() <= kMaxName ? name : name.substr(0, kMaxName) + "…";
-  const auto names = known_names();
+  static const auto names = known_names();  // going through the whole database takes milliseconds
   if (names.empty())
     return fail(ErrorKind::kUnsupported, "This machine has no data of time zones",
                 "install the package tzdata");
