@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import socket
 import time
 import unittest
@@ -99,6 +100,17 @@ class BridgeTest(drover.DaemonTest):
         self.assertIsNone(self.ask(port))
         self.assertEqual(self.helpers(), [])
         self.assertEqual(self.daemon.leaks([before["task"]["id"]]), [])
+
+    def test_an_instance_that_cannot_be_reached_any_more_is_replaced(self):
+        self.create("/cut", "here again")
+        before = self.instance("/cut")
+        self.reached(before["ports"][0], "here again")
+        for pid in self.helpers():
+            if "forward" in pathlib.Path(f"/proc/{pid}/comm").read_text():
+                os.kill(pid, signal.SIGKILL)
+        ended = self.daemon.wait_until_final(before["task"]["id"])
+        self.assertEqual((ended["state"], ended["reason"]), ("failed", "the process that forwards its ports has ended"))
+        self.reached(self.instance("/cut")["ports"][0], "here again")
 
     def test_of_two_with_the_same_port_one_waits_and_says_why(self):
         port = free_port()

@@ -78,6 +78,7 @@ Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup
     if (!network->shortcoming().empty()) errors.append(fmt::format("drover: {}\n", network->shortcoming()));
   }
   Supervisor supervisor(order, task, cgroup, {std::move(output), std::move(errors)});
+  if (network) supervisor.depend_on(network->forwarder(), "the process that forwards its ports has ended");
   auto ending = supervisor.run(started);
   stopped = supervisor.stop_requested();
   return ending;

@@ -91,6 +91,11 @@ Supervisor::Supervisor(const Order& order, const Directory& task, const Cgroup& 
                        std::array<LogWriter, 2> logs)
     : order_(order), task_(task), cgroup_(cgroup), logs_(std::move(logs)) {}
 
+void Supervisor::depend_on(int process, std::string message) {
+  needed_ = process;
+  needed_for_ = std::move(message);
+}
+
 Result<Ending> Supervisor::run(const std::function<void(const Running&)>& started) {
   const auto listened = supervised_signals();
   signals_.reset(::signalfd(-1, &listened, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -146,12 +151,13 @@ int Supervisor::poll_timeout() const {
 void Supervisor::loop(const std::function<void(const Running&)>& started) {
   bool told = false;
   while (!finished()) {
-    std::array<pollfd, 3> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{pipes_[0].get(), POLLIN, 0},
-                                   pollfd{pipes_[1].get(), POLLIN, 0}};
+    std::array<pollfd, 4> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{pipes_[0].get(), POLLIN, 0},
+                                   pollfd{pipes_[1].get(), POLLIN, 0}, pollfd{needed_, POLLIN, 0}};
     if (::poll(polls.data(), polls.size(), poll_timeout()) < 0) continue;
     if (polls[0].revents != 0) read_signals();
     for (std::size_t stream = 0; stream < pipes_.size(); ++stream)
       if (polls[stream + 1].revents != 0) read_output(stream);
+    if (polls[3].revents != 0) desert();
     check_deadlines();
     if (running_ && !told) {
       told = true;
@@ -199,7 +205,7 @@ void Supervisor::runtime_ended(int status) {
   }
   running_ = Running{init_, now()};
   error_tail_.clear();
-  if (stop_requested_) ::kill(init_, SIGKILL);
+  if (stop_requested_ || deserted_) ::kill(init_, SIGKILL);
 }
 
 void Supervisor::give_up_start() {
@@ -238,6 +244,13 @@ void Supervisor::stop(bool force) {
     graceful_.emplace(init_, cgroup_);
     graceful_->begin();
   }
+}
+
+void Supervisor::desert() {
+  needed_ = -1;
+  if (wait_status_ || start_failed_) return;
+  deserted_ = true;
+  if (init_ != 0) ::kill(init_, SIGKILL);
 }
 
 void Supervisor::check_deadlines() {
@@ -289,6 +302,7 @@ Ending Supervisor::ending() const {
     ending.exit_status = 128 + signal;
     ending.message = fmt::format("ended by signal {} ({})", signal, ::strsignal(signal));
   }
+  if (deserted_) ending.message = needed_for_;
   if (out_of_memory_ && ending.exit_status != 0) {
     ending.out_of_memory = true;
     ending.message = "out of memory: it needed more than its limit";

@@ -35,6 +35,9 @@ class Supervisor {
   /// The references must outlive it.
   Supervisor(const Order& order, const Directory& task, const Cgroup& cgroup, std::array<LogWriter, 2> logs);
 
+  /// Without the process of this pidfd the container is of no use: it is killed when that one ends, and the
+  /// ending says `message`. Before run(); -1 for none.
+  void depend_on(int process, std::string message);
   /// Until the container has ended, or an Error when it could not be started. `started` is called in between.
   Result<Ending> run(const std::function<void(const Running&)>& started);
   /// Whether somebody asked it to stop.
@@ -50,6 +53,7 @@ class Supervisor {
   void runtime_ended(int status);
   void container_ended(int status);
   void stop(bool force);
+  void desert();
   void give_up_start();
   void check_deadlines();
   void read_output(std::size_t stream);
@@ -62,6 +66,9 @@ class Supervisor {
   std::array<LogWriter, 2> logs_;
   std::array<UniqueFd, 2> pipes_;
   UniqueFd signals_;
+  int needed_ = -1;         ///< pidfd of a process that the container depends on, while that one lives
+  std::string needed_for_;  ///< what is said when it has ended
+  bool deserted_ = false;   ///< it ended before the container
   pid_t runtime_ = 0;
   pid_t init_ = 0;
   std::map<pid_t, int> orphans_;  ///< reaped before it was known whether one of them is the container

@@ -25,6 +25,8 @@ class TaskNetwork {
 
   /// Why nobody outside can be reached from inside; "" when all is well.
   const std::string& shortcoming() const { return shortcoming_; }
+  /// Pidfd of the process that carries what comes to its ports; -1 when there are none.
+  int forwarder() const { return forwarder_.get(); }
 
  private:
   TaskNetwork() = default;
