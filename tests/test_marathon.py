@@ -129,6 +129,35 @@ class MarathonTest(drover.DaemonTest):
         self.remove("/one")
         self.running("/two", 1)
 
+    def test_an_upgrade_that_needs_the_gpu_of_the_old_version_says_so_and_how_to_go_on(self):
+        self.create("/upgrade/gpu", gpus=1)
+        self.deployed()
+        self.daemon.api("PUT", "/v2/apps/upgrade/gpu", {"env": {"VERSION": "2"}})
+        (item,) = drover.wait_for(lambda: self.daemon.api("GET", "/v2/queue")["queue"], "it to wait")
+        advice = "set minimumHealthCapacity of upgradeStrategy to 0, and force that change"
+        self.assertIn(advice, item["processedOffersSummary"]["reasons"][-1])
+        shown = self.daemon.cli("app", "show", "/upgrade/gpu")
+        self.assertIn(advice, shown.out, shown)
+        missed = self.daemon.cli("app", "show", "gpu")
+        self.assertIn("did you mean '/upgrade/gpu'?", missed.err)
+        strategy = {"minimumHealthCapacity": 0, "maximumOverCapacity": 0}
+        self.daemon.api("PUT", "/v2/apps/upgrade/gpu?force=True", {"upgradeStrategy": strategy})
+        self.deployed()
+        self.assertEqual(self.running("/upgrade/gpu", 1)["env"], {"VERSION": "2"})
+
+    def test_a_group_can_be_read_as_it_was_and_go_back_there(self):
+        self.addCleanup(self.remove, "/was/a")
+        first = self.daemon.api("POST", "/v2/groups", {"id": "/was", "apps": [self.app("a")]})["version"]
+        self.deployed()
+        self.daemon.api("PUT", "/v2/groups/was", {"apps": [self.app("a", instances=2)]})
+        self.running("/was/a", 2)
+        self.deployed()
+        versions = self.daemon.api("GET", "/v2/groups//was/versions")
+        self.assertEqual(versions[-1], first)
+        self.assertEqual(self.daemon.api("GET", f"/v2/groups/was/versions/{first}")["apps"][0]["instances"], 1)
+        self.daemon.api("PUT", "/v2/groups/was", {"version": first})
+        self.running("/was/a", 1)
+
     def test_events_tell_what_happens_in_order(self):
         connection = drover.UnixConnection(self.daemon.socket, drover.PATIENCE)
         self.addCleanup(connection.close)

@@ -34,6 +34,24 @@ class VolumeTest(drover.DaemonTest):
         self.assertEqual((record["state"], self.daemon.output(task)), ("failed", "from the machine"))
         self.assertIn("Read-only file system", self.daemon.output(task, "stderr"))
 
+    def test_the_command_line_brings_folders_files_and_ports(self):
+        program = self.daemon.folder / "tool.sh"
+        program.write_text("echo fetched")
+        ran = self.daemon.cli("run", "--volume", f"{self.data}:data:ro", "--volume", f"{self.data}/open:out",
+                              "--fetch", program, "--", "/bin/sh", "-c",
+                              "cat data/file; sh tool.sh; echo made > out/by-flag; echo x > data/new")
+        self.assertEqual(ran.out, "from the machinefetched\n", ran)
+        self.assertIn("Read-only file system", ran.err)
+        self.assertTrue((self.data / "open/by-flag").exists())
+        ran = self.daemon.cli("run", "--detach", "--publish", "8080", "--", self.daemon.probe, "serve", "8080", "hello")
+        task = ran.out.strip()
+        self.addCleanup(self.daemon.stop_task, task, force=True)
+        (record,) = [record for record in self.daemon.tasks() if record["task"]["id"] == task]
+        self.assertEqual(record["task"]["network"]["mode"], "bridge")
+        self.assertEqual(record["task"]["network"]["ports"][0]["container_port"], 8080)
+        wrong = self.daemon.cli("run", "--network", "none", "--", "true")
+        self.assertIn("--network", wrong.err)
+
     def test_a_private_folder_of_somebody_else_is_refused(self):
         for path in ("private", "private/secret"):
             volume = {"container_path": "x", "host_path": str(self.data / path), "read_only": True}
