@@ -138,6 +138,7 @@ class MarathonTest(drover.DaemonTest):
         self.assertIn(advice, item["processedOffersSummary"]["reasons"][-1])
         shown = self.daemon.cli("app", "show", "/upgrade/gpu")
         self.assertIn(advice, shown.out, shown)
+        self.assertEqual(self.daemon.cli("ids", "APP").out, "/upgrade/gpu\n")
         missed = self.daemon.cli("app", "show", "gpu")
         self.assertIn("did you mean '/upgrade/gpu'?", missed.err)
         strategy = {"minimumHealthCapacity": 0, "maximumOverCapacity": 0}

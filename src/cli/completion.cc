@@ -4,10 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <vector>
 
 namespace drover::cli {
 namespace {
+
+/// What 'drover ids' lists, by the names that arguments have.
+constexpr std::array<std::string_view, 3> kWithIds = {"TASK", "APP", "JOB"};
 
 struct Flag {
   std::vector<std::string> names;  ///< "--gpus", "-d"
@@ -21,6 +26,7 @@ struct Command {
   std::string help;
   std::vector<std::pair<std::string, std::string>> subcommands;  ///< name, help
   std::vector<Flag> flags;
+  std::string ids;  ///< what its argument names: "TASK", "APP", "JOB"; "" for anything else
 };
 
 Flag flag_of(const CLI::Option& option) {
@@ -31,9 +37,12 @@ Flag flag_of(const CLI::Option& option) {
 }
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Command>& commands) {
-  Command command{path, app.get_description(), {}, {}};
-  for (const auto* option : app.get_options())
+  Command command{path, app.get_description(), {}, {}, ""};
+  for (const auto* option : app.get_options()) {
     if (option->nonpositional() && !option->get_group().empty()) command.flags.push_back(flag_of(*option));
+    if (option->get_positional() && std::ranges::count(kWithIds, option->get_type_name()) > 0)
+      command.ids = option->get_type_name();
+  }
   std::vector<const CLI::App*> children;
   for (const auto* child : app.get_subcommands([](const CLI::App*) { return true; }))
     if (!child->get_group().empty()) children.push_back(child);
@@ -75,16 +84,17 @@ std::string find_command_code(const std::vector<Command>& commands) {
 std::string bash_script(const std::vector<Command>& commands) {
   std::string cases;
   for (const auto& command : commands)
-    cases += fmt::format("    '{}') words='{}' ;;\n", command.path, words_of(command));
-  return fmt::format(R"(# bash completion for drover: source it, or put it into bash-completion's folder
+    cases += fmt::format("    '{}') words='{}' ids='{}' ;;\n", command.path, words_of(command), command.ids);
+  return fmt::format(R"sh(# bash completion for drover: source it, or put it into bash-completion's folder
 _drover() {{
-  local found='' candidate word words typed
+  local found='' candidate word words ids typed
   typed=("${{COMP_WORDS[@]:1:COMP_CWORD-1}}")
 {}{}  esac
+  [ -z "$ids" ] || words="$words $(drover ids "$ids" 2>/dev/null)"
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _drover drover
-)",
+)sh",
                      find_command_code(commands), cases);
 }
 
@@ -105,19 +115,20 @@ std::string zsh_script(const std::vector<Command>& commands) {
     for (const auto& [name, help] : command.subcommands) words += " " + described(name, help);
     for (const auto& flag : command.flags)
       for (const auto& name : flag.names) words += " " + described(name, flag.help);
-    cases += fmt::format("    '{}') offers=({}) ;;\n", command.path, words);
+    cases += fmt::format("    '{}') offers=({}) ids='{}' ;;\n", command.path, words, command.ids);
   }
-  return fmt::format(R"(#compdef drover
+  return fmt::format(R"sh(#compdef drover
 # zsh completion for drover: put it as _drover into a folder of $fpath
 _drover() {{
-  local found='' candidate word
+  local found='' candidate word ids
   local -a typed offers
   typed=("${{(@)words[2,CURRENT-1]}}")
 {}{}  esac
+  [[ -z "$ids" ]] || offers+=(${{(f)"$(drover ids "$ids" 2>/dev/null)"}})
   _describe 'drover' offers || _files
 }}
 if [[ "${{funcstack[1]}}" == _drover ]]; then _drover "$@"; else compdef _drover drover; fi
-)",
+)sh",
                      find_command_code(commands), cases);
 }
 
@@ -148,6 +159,9 @@ end
     for (const auto& [name, help] : command.subcommands)
       script +=
           fmt::format("complete -c drover -n {} -f -a {} -d {}\n", condition, name, in_single_quotes(help));
+    if (!command.ids.empty())
+      script += fmt::format("complete -c drover -n {} -f -a '(drover ids {} 2>/dev/null)'\n", condition,
+                            command.ids);
     for (const auto& flag : command.flags) {
       script += fmt::format("complete -c drover -n {}", condition);
       for (const auto& name : flag.names)

@@ -47,6 +47,16 @@ TEST_F(CompletionTest, BashOffersWhatFits) {
   EXPECT_EQ(offered(script, "drover run -- --g", 4), "");
 }
 
+TEST_F(CompletionTest, IdsAreAskedForWhereOneIsExpected) {
+  auto* stop = app_.add_subcommand("stop", "Stop a task");
+  stop->add_option("task", text_, "Which")->type_name("TASK");
+  const auto script = "drover() { echo \"$1-of-$2\"; }\n" + completion_script(app_, "bash").value();
+  EXPECT_EQ(offered(script, "drover stop ids", 3), "ids-of-TASK");
+  EXPECT_EQ(offered(script, "drover run ids", 3), "");
+  for (const auto* shell : {"zsh", "fish"})
+    EXPECT_THAT(completion_script(app_, shell).value(), HasSubstr("drover ids ")) << shell;
+}
+
 TEST_F(CompletionTest, EveryShellKnowsEveryCommandAndFlag) {
   for (const auto* shell : {"bash", "zsh", "fish"}) {
     const auto script = completion_script(app_, shell).value();

@@ -1,6 +1,9 @@
 #include "cli/completion.h"
 
+#include <nlohmann/json.hpp>
+
 #include "cli/commands/commands.h"
+#include "cli/services/api.h"
 
 namespace drover::cli {
 namespace {
@@ -15,6 +18,29 @@ Result<int> completion(Context& context, const CompletionOptions& options) {
   return 0;
 }
 
+struct IdsOptions {
+  std::string what;
+};
+
+/// For completion scripts: what there is, a line each.
+Result<int> list_ids(Context& context, const IdsOptions& options) {
+  const auto client = context.client();
+  std::string text;
+  if (options.what == "APP") {
+    DROVER_TRY(const auto apps, list_apps(client));
+    for (const auto& app : apps) text += app.value("id", "") + "\n";
+  } else if (options.what == "JOB") {
+    DROVER_TRY(const auto jobs, list_jobs(client));
+    for (const auto& job : jobs) text += job.value("name", "") + "\n";
+  } else {
+    DROVER_TRY(const auto listing, client.get("/v1/tasks"));
+    for (const auto& record : listing.value("tasks", nlohmann::json::array()))
+      text += record.value(nlohmann::json::json_pointer("/task/id"), "") + "\n";
+  }
+  print(text);
+  return 0;
+}
+
 }  // namespace
 
 void add_completion(CLI::App& app, Context& context) {
@@ -22,6 +48,12 @@ void add_completion(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("completion", "Print a completion script for your shell");
   command->add_option("shell", options->shell, "bash, zsh or fish")->required()->type_name("SHELL");
   on_call(command, context, options, completion);
+  auto listing = std::make_shared<IdsOptions>();
+  auto* ids = app.add_subcommand("ids", "List ids, for completion scripts")->group("");
+  ids->add_option("what", listing->what, "TASK, APP or JOB")
+      ->required()
+      ->check(CLI::IsMember({"TASK", "APP", "JOB"}));
+  on_call(ids, context, listing, list_ids);
 }
 
 }  // namespace drover::cli
