@@ -46,6 +46,10 @@ TEST(Units, TimesReadBack) {
     RC_ASSERT(*read_back == time);
   }));
   EXPECT_EQ(format_time(TimePoint(1520290800000ms)), "2018-03-05T23:00:00.000Z");
+  EXPECT_EQ(format_time(TimePoint(1ms)), "1970-01-01T00:00:00.001Z");
+  EXPECT_EQ(format_time(TimePoint(-1ms)), "1969-12-31T23:59:59.999Z");
+  EXPECT_EQ(format_time(TimePoint(253402300799999ms)), "9999-12-31T23:59:59.999Z");
+  EXPECT_EQ(format_time(TimePoint(253402300800000ms)), "10000-01-01T00:00:00.000Z");
   for (const char* bad :
        {"", "2018-02-30T00:00:00.000Z", "2018-03-05T24:00:00.000Z", "2018-03-05T23:00:00.000Zx"})
     EXPECT_FALSE(parse_time(bad)) << bad;

@@ -238,6 +238,11 @@ RC_GTEST_PROP(RepetitionProperty, ADailyRunKeepsItsTimeOnTheClock, ()) {
   }
 }
 
+TEST(Repetition, FarDatesAreShownAsTheyAre) {
+  for (const auto* text : {"R/4060-01-01T00:00:00.000Z/P1D", "R2/9999-12-30T00:00:00.000Z/P1D"})
+    EXPECT_EQ(parsed(text, "").text_from(0), text);
+}
+
 RC_GTEST_PROP(RepetitionProperty, WhatIsShownIsReadBack, ()) {
   const auto repetition = any_repetition();
   const auto index = *rc::gen::inRange<std::int64_t>(0, 100);
