@@ -102,6 +102,7 @@ class Framework:
             info["id"] = call["framework_id"] = {"value": framework_id}
         self.daemon = daemon
         self.offers = []
+        self.failures = []
         self.stream = Stream(daemon, json.dumps(call).encode(), b"application/json")
         self.first = self.event()
         self.id = self.first["subscribed"]["framework_id"]["value"]
@@ -113,6 +114,10 @@ class Framework:
                 return event
             if event["type"] == "OFFERS":  # came while something else was waited for
                 self.offers += event["offers"]["offers"]
+            elif event["type"] == "RESCIND":
+                self.offers = [offer for offer in self.offers if offer["id"] != event["rescind"]["offer_id"]]
+            elif event["type"] == "FAILURE":
+                self.failures.append(event["failure"])
 
     def offer(self):
         return self.offers.pop() if self.offers else self.event("OFFERS")["offers"]["offers"][0]
@@ -129,11 +134,14 @@ class Framework:
                                               headers={"Mesos-Stream-Id": self.stream.headers["mesos-stream-id"]})
         assert status == 202, (status, text)
 
-    def launch(self, offer, task_id, command, gpus=0):
+    def task_info(self, offer, task_id, command, gpus=0, **fields):
         resources = [{"name": name, "type": "SCALAR", "scalar": {"value": value}}
                      for name, value in (("cpus", 0.1), ("mem", 64), ("gpus", gpus)) if value]
-        task = {"name": task_id, "task_id": {"value": task_id}, "agent_id": offer["agent_id"], "resources": resources,
-                "command": {"value": command}}
+        return {"name": task_id, "task_id": {"value": task_id}, "agent_id": offer["agent_id"], "resources": resources,
+                "command": {"value": command}, **fields}
+
+    def launch(self, offer, task_id, command, gpus=0, **fields):
+        task = self.task_info(offer, task_id, command, gpus, **fields)
         self.call("ACCEPT", accept={"offer_ids": [offer["id"]],
                                     "operations": [{"type": "LAUNCH", "launch": {"task_infos": [task]}}],
                                     "filters": {"refuse_seconds": 0.0}})
@@ -174,6 +182,50 @@ class MesosTest(drover.DaemonTest):
         framework.call("TEARDOWN")
         while framework.stream.record() is not None:  # offers may still be on their way; then the stream ends
             pass
+
+    def test_a_health_check_is_told_and_kills(self):
+        framework = self.framework()
+        check = {"type": "COMMAND", "command": {"value": "test ! -e sick"}, "delay_seconds": 0.0, "interval_seconds": 1.0,
+                 "grace_period_seconds": 0.0, "consecutive_failures": 2}
+        framework.launch(framework.offer(), "patient", "while test ! -e $MESOS_SANDBOX/fall; do sleep 0.1; done; "
+                         "touch $MESOS_SANDBOX/sick; exec sleep 1000", health_check=check)
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
+        well = framework.status()
+        self.assertEqual((well["state"], well["healthy"], well["reason"]),
+                         ("TASK_RUNNING", True, "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED"))
+        (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == "patient"]
+        (self.daemon.state / "tasks" / record["task"]["id"] / "sandbox/fall").touch()
+        ill = framework.status()
+        self.assertEqual((ill["state"], ill["healthy"]), ("TASK_RUNNING", False))
+        states = [framework.status()]
+        while states[-1]["state"] not in ("TASK_FAILED", "TASK_KILLED"):
+            states.append(framework.status())
+        self.assertEqual((states[-1]["state"], states[-1]["healthy"]), ("TASK_FAILED", False))
+        self.assertIn("health check failed 2 times in a row", states[-1]["message"])
+        framework.call("TEARDOWN")
+
+    def test_groups_and_operations_in_one_accept(self):
+        framework = self.framework()
+        offer = framework.offer()
+        infos = [framework.task_info(offer, name, "echo $MESOS_EXECUTOR_ID") for name in ("one", "two")]
+        framework.call("ACCEPT", accept={"offer_ids": [offer["id"]], "operations": [
+            {"type": "RESERVE", "id": {"value": "r"}, "reserve": {"resources": []}},
+            {"type": "LAUNCH_GROUP", "launch_group": {
+                "executor": {"type": "DEFAULT", "executor_id": {"value": "both"}}, "task_group": {"tasks": infos}}}]})
+        refused = framework.event("UPDATE_OPERATION_STATUS")["update_operation_status"]["status"]
+        self.assertEqual((refused["operation_id"]["value"], refused["state"]), ("r", "OPERATION_ERROR"))
+        ended = set()
+        while len(ended) < 2:
+            status = framework.status()
+            self.assertEqual(status["executor_id"]["value"], "both")
+            if status["state"] == "TASK_FINISHED":
+                ended.add(status["task_id"]["value"])
+        failure = framework.failures.pop() if framework.failures else framework.event("FAILURE")["failure"]
+        self.assertEqual((failure["executor_id"]["value"], failure["status"]), ("both", 0))
+        self.assertEqual(framework.read(self.task_of(framework, "two")["directory"] + "/stdout"), "both\n")
+        agent = json.loads(self.daemon.request("GET", "/slave(1)/state")[2])
+        self.assertIn(framework.id, [one["id"] for one in agent["frameworks"]])
+        framework.call("TEARDOWN")
 
     def test_failures_and_kills_say_what_happened(self):
         framework = self.framework()

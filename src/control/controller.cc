@@ -175,7 +175,11 @@ Status handle(Draft& draft, const event::DelayReset& event) {
 }
 
 Status handle(Draft& draft, const event::Checked& event) {
-  take_check(draft, event.result);
+  const auto* task = draft.find(event.result.task);
+  if (task != nullptr && task->task.origin.kind == workload::OriginKind::kFramework)
+    take_framework_check(draft, event.result);
+  else
+    take_check(draft, event.result);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "workload/service.h"
 #include "workload/task.h"
 
 namespace drover::control {
@@ -41,6 +42,8 @@ struct StatusUpdate {
   std::string message;  ///< may be empty
   std::string reason;   ///< "REASON_CONTAINER_LIMITATION_MEMORY", or ""
   TimePoint at{};
+  std::optional<bool> healthy =
+      std::nullopt;  ///< of a task with a health check, once that has found something
 
   bool operator==(const StatusUpdate&) const = default;
 };
@@ -55,6 +58,7 @@ struct FrameworkTask {
   std::string told;                   ///< state of the last update that was made; "" before the first
   std::vector<StatusUpdate> updates;  ///< not acknowledged, oldest first
   int update_count = 0;               ///< ever made
+  std::optional<workload::HealthCheck> health_check = std::nullopt;
 
   bool operator==(const FrameworkTask&) const = default;
 };
@@ -63,6 +67,7 @@ struct FrameworkTask {
 struct FrameworkLaunch {
   std::string executor_id;
   workload::Task task;  ///< its origin names the framework and the framework's own id; the id is made here
+  std::optional<workload::HealthCheck> health_check = std::nullopt;
 };
 
 /// Key of a FrameworkTask's row.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
 
 #include "base/ids.h"
 #include "control/controller.h"
@@ -74,7 +75,26 @@ void tell_of(Draft& draft, const TaskRecord& record) {
   if (ran && task.told.empty()) add_update(draft, task, {"", "TASK_STARTING", "", "", at(record.started_at)});
   if (ran && task.told == "TASK_STARTING" && is_terminal(state))
     add_update(draft, task, {"", "TASK_RUNNING", "", "", at(record.started_at)});
-  add_update(draft, task, {"", state, message_of(record), reason_of(record), draft.now()});
+  std::optional<bool> healthy;
+  if (is_terminal(state) && !record.unhealthy.empty()) healthy = false;
+  add_update(draft, task, {"", state, message_of(record), reason_of(record), draft.now(), healthy});
+}
+
+/// Single commands are their own executors, of which nobody hears.
+void tell_of_executors(Draft& draft) {
+  std::set<std::pair<std::string, std::string>> ended;
+  for (const auto* record : draft.just_ended()) {
+    const auto& origin = record->task.origin;
+    if (origin.kind != OriginKind::kFramework) continue;
+    const auto* row = draft.framework_tasks.find(framework_task_key(origin.name, origin.task_id));
+    if (row != nullptr && row->executor_id != row->task_id) ended.emplace(row->framework, row->executor_id);
+  }
+  if (ended.empty()) return;
+  draft.framework_tasks.each([&](const std::string&, const FrameworkTask& task) {
+    const auto* record = draft.find(task.id);
+    if (record != nullptr && !is_final(record->state)) ended.erase({task.framework, task.executor_id});
+  });
+  for (const auto& [framework, executor] : ended) draft.tell(notice::ExecutorEnded{framework, executor});
 }
 
 /// The ids of the tasks of a framework that have not ended.
@@ -178,7 +198,8 @@ Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& la
     const auto& origin = tasks[i].origin;
     const auto key = framework_task_key(origin.name, origin.task_id);
     FrameworkTask row{
-        origin.name, origin.task_id, tasks[i].id, tasks[i].name, launches[i].executor_id, "", {}, 0};
+        origin.name, origin.task_id,          tasks[i].id, tasks[i].name, launches[i].executor_id, "", {},
+        0,           launches[i].health_check};
     // What was not acknowledged of an earlier task of that id is told first.
     if (const auto* before = draft.framework_tasks.find(key)) row.updates = before->updates;
     draft.framework_tasks.put(key, std::move(row));
@@ -199,6 +220,34 @@ Status acknowledge_update(Draft& draft, const std::string& framework, const std:
   else if (!task.updates.empty())
     draft.tell(notice::StatusUpdated{framework, task_id});
   return {};
+}
+
+void take_framework_check(Draft& draft, const CheckResult& result) {
+  const auto* record = draft.find(result.task);
+  if (record == nullptr || record->state != TaskState::kRunning) return;
+  const auto& origin = record->task.origin;
+  const auto key = framework_task_key(origin.name, origin.task_id);
+  const auto* row = draft.framework_tasks.find(key);
+  if (row == nullptr || row->id != result.task || !row->health_check) return;
+  const auto check = *row->health_check;
+  const auto* known = draft.health(result.task);
+  auto health = known == nullptr ? TaskHealth{} : *known;
+  health.checks.resize(1);
+  const auto before = health.checks[0];
+  const auto found = after(before, result, check, record->started_at);
+  health.checks[0] = found;
+  draft.set_health(result.task, std::move(health));
+  const bool counts = found.alive || found.consecutive_failures > 0;
+  if (counts &&
+      (!before || before->alive != found.alive || (!before->alive && found.consecutive_failures == 1)))
+    add_update(draft, draft.framework_tasks.change(key),
+               {"", "TASK_RUNNING", result.passed ? "" : "Health check failed: " + result.why,
+                "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED", draft.now(), found.alive});
+  if (!exhausted(found, check)) return;
+  auto& ending = draft.change(result.task);
+  ending.unhealthy =
+      fmt::format("its health check failed {} times in a row: {}", found.consecutive_failures, result.why);
+  stop(draft, result.task, false);
 }
 
 void expire_frameworks(Draft& draft) {
@@ -222,6 +271,7 @@ std::optional<TimePoint> next_framework_deadline(const State& state) {
 void tell_frameworks(Draft& draft) {
   for (const auto* record : draft.changed())
     if (record->task.origin.kind == OriginKind::kFramework) tell_of(draft, *record);
+  tell_of_executors(draft);
 }
 
 std::string next_framework_id(const State& state, const std::string& master) {

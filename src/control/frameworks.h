@@ -23,6 +23,10 @@ Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& la
 Status acknowledge_update(Draft& draft, const std::string& framework, const std::string& task_id,
                           const std::string& uuid);
 
+/// What the health check of a task found: its framework is told when that has changed, and the task is killed
+/// after too many failures in a row.
+void take_framework_check(Draft& draft, const CheckResult& result);
+
 /// Removes frameworks that stayed away too long, and forgets those that were removed long ago.
 void expire_frameworks(Draft& draft);
 std::optional<TimePoint> next_framework_deadline(const State& state);

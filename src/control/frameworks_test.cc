@@ -125,6 +125,68 @@ TEST_F(Frameworks, AGroupIsAGang) {
   EXPECT_EQ(row("c"), nullptr);
 }
 
+TEST_F(Frameworks, AreToldOfTheEndOfAGroupsExecutorOnce) {
+  auto a = launch("a");
+  auto b = launch("b");
+  a.executor_id = b.executor_id = "e";
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{a, b}}));
+  const auto told_by = [&](const std::string& task_id) {
+    const auto outcome = decide(machine_.state, event::Ended{row(task_id)->id, exited(0)}, kNow);
+    std::vector<std::string> executors;
+    for (const auto& notice : outcome->notices)
+      if (const auto* ended = std::get_if<notice::ExecutorEnded>(&notice))
+        executors.push_back(ended->executor);
+    apply(machine_.state, *outcome);
+    return executors;
+  };
+  EXPECT_THAT(told_by("a"), IsEmpty()) << "b still runs";
+  EXPECT_THAT(told_by("b"), ElementsAre("e"));
+  start("single");
+  EXPECT_THAT(told_by("single"), IsEmpty()) << "as in Mesos";
+}
+
+TEST_F(Frameworks, AreToldWhetherTheirTasksAreWell) {
+  auto checked = launch("t");
+  checked.health_check.emplace();
+  checked.health_check->grace_period = seconds(10);
+  checked.health_check->max_consecutive_failures = 2;
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{checked}}));
+  const auto id = row("t")->id;
+  ASSERT_TRUE(machine_.on(event::Started{id, kNow}));
+  const auto check = [&](bool passed, int after) {
+    const auto at = kNow + seconds(after);
+    ASSERT_TRUE(machine_.on(
+        event::Checked{{.task = id, .passed = passed, .why = passed ? "" : "503", .at = at}}, at));
+  };
+  EXPECT_THAT(updates("t"), SizeIs(2));
+  check(false, 5);
+  EXPECT_THAT(updates("t"), SizeIs(2)) << "in the grace period";
+  check(true, 6);
+  ASSERT_THAT(updates("t"), SizeIs(3));
+  EXPECT_EQ(row("t")->updates.back().state, "TASK_RUNNING");
+  EXPECT_EQ(row("t")->updates.back().reason, "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED");
+  EXPECT_EQ(row("t")->updates.back().healthy, true);
+  check(true, 7);
+  EXPECT_THAT(updates("t"), SizeIs(3)) << "nothing new";
+  check(false, 8);
+  ASSERT_THAT(updates("t"), SizeIs(4));
+  EXPECT_EQ(row("t")->updates.back().healthy, false);
+  EXPECT_EQ(machine_.state.tasks.at(id).state, TaskState::kRunning);
+  check(false, 9);
+  EXPECT_EQ(machine_.state.tasks.at(id).state, TaskState::kStopping);
+  ASSERT_TRUE(machine_.on(event::Ended{id, exited(143, true)}));
+  EXPECT_EQ(row("t")->updates.back().state, "TASK_FAILED");
+  EXPECT_EQ(row("t")->updates.back().healthy, false);
+  EXPECT_EQ(row("t")->updates.back().message,
+            "Command killed because its health check failed 2 times in a row: 503");
+}
+
+TEST_F(Frameworks, ResultsOfChecksThatNobodyAskedForChangeNothing) {
+  const auto id = start("t");
+  ASSERT_TRUE(machine_.on(event::Checked{{.task = id, .passed = false, .at = kNow}}));
+  EXPECT_THAT(updates("t"), SizeIs(2));
+}
+
 TEST_F(Frameworks, IdsOfLivingTasksAreNotUsedAgain) {
   const auto id = start("t");
   const auto again = machine_.on(event::FrameworkLaunched{{launch("t")}});
@@ -164,6 +226,9 @@ TEST_F(Frameworks, WithoutAFailoverTimeoutAreRemovedAtOnce) {
 
 TEST_F(Frameworks, SurviveTheJournal) {
   start("t", 1);
+  auto checked = launch("u");
+  checked.health_check.emplace();
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{checked}}));
   Outcome all;
   for (const auto& [id, record] : machine_.state.frameworks) all.frameworks.emplace(id, record);
   for (const auto& [id, record] : machine_.state.framework_tasks) all.framework_tasks.emplace(id, record);

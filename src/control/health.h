@@ -56,4 +56,11 @@ struct CheckResult {
   TimePoint at{};
 };
 
+/// What is known of a check after another result. Failures in the grace period do not count before the first
+/// success.
+CheckHealth after(const std::optional<CheckHealth>& before, const CheckResult& result,
+                  const workload::HealthCheck& check, std::optional<TimePoint> started_at);
+/// Whether the task is to be killed for it.
+bool exhausted(const CheckHealth& health, const workload::HealthCheck& check);
+
 }  // namespace drover::control

@@ -195,26 +195,13 @@ void take_check(Draft& draft, const CheckResult& result) {
   if (index >= health.checks.size()) return;
   const auto before = alive(known, *service);
   const auto& check = service->health_checks[index];
-  auto found = health.checks[index].value_or(CheckHealth{});
-  found.alive = result.passed;
-  if (result.passed) {
-    found.consecutive_failures = 0;
-    if (!found.first_success) found.first_success = result.at;
-    found.last_success = result.at;
-  } else {
-    const bool in_grace =
-        !found.first_success && task->started_at && result.at < *task->started_at + check.grace_period;
-    if (!in_grace) ++found.consecutive_failures;
-    found.last_failure = result.at;
-    found.last_failure_cause = result.why;
-    draft.tell(notice::CheckFailed{result.task, service->id, result.check});
-  }
+  const auto found = after(health.checks[index], result, check, task->started_at);
+  if (!result.passed) draft.tell(notice::CheckFailed{result.task, service->id, result.check});
   health.checks[index] = found;
   draft.set_health(result.task, health);
   if (const auto now = alive(&health, *service); now && now != before)
     draft.tell(notice::HealthChanged{result.task, service->id, *now});
-  if (check.max_consecutive_failures == 0 || found.consecutive_failures < check.max_consecutive_failures)
-    return;
+  if (!exhausted(found, check)) return;
   const auto why =
       fmt::format("its health check failed {} times in a row: {}", found.consecutive_failures, result.why);
   draft.tell(notice::UnhealthyKilled{result.task, service->id, why});

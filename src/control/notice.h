@@ -61,6 +61,11 @@ struct StatusUpdated {
   std::string framework;
   std::string task_id;  ///< the framework's own
 };
+/// The last task of a group has ended. Not told again.
+struct ExecutorEnded {
+  std::string framework;
+  std::string executor;
+};
 struct FrameworkRemoved {
   std::string framework;
 };
@@ -72,9 +77,10 @@ struct ScheduleRunEnded {
 };
 }  // namespace notice
 
-using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
-                            notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
-                            notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded,
-                            notice::StatusUpdated, notice::FrameworkRemoved, notice::ScheduleRunEnded>;
+using Notice =
+    std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed, notice::UnhealthyKilled,
+                 notice::DefinitionsChanged, notice::ServiceTerminated, notice::DeploymentStep,
+                 notice::DeploymentStepDone, notice::DeploymentEnded, notice::StatusUpdated,
+                 notice::ExecutorEnded, notice::FrameworkRemoved, notice::ScheduleRunEnded>;
 
 }  // namespace drover::control

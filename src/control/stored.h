@@ -31,9 +31,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkRecord, name, user, own
                                                 failover_timeout, knows_gpus, knows_partitions, knows_killing,
                                                 registered_at, reregistered_at, disconnected_at, remove_at,
                                                 removed_at)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at, healthy)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkTask, framework, task_id, id, name, executor_id,
-                                                told, updates, update_count)
+                                                told, updates, update_count, health_check)
 NLOHMANN_JSON_SERIALIZE_ENUM(RunOutcome, {{RunOutcome::kSucceeded, "succeeded"},
                                           {RunOutcome::kFailed, "failed"},
                                           {RunOutcome::kKilled, "killed"},

@@ -15,22 +15,29 @@ int port_of(const control::TaskRecord& record, int index) {
   return index >= 0 && at < record.ports.size() ? record.ports[at] : 0;
 }
 
-void add_targets(std::vector<CheckTarget>& targets, const control::State& state,
-                 const control::TaskRecord& record, const workload::Service& service) {
+/// Of one health check.
+void add_health_check(std::vector<CheckTarget>& targets, const control::TaskRecord& record,
+                      const workload::HealthCheck& check, std::size_t index) {
   CheckTarget target;
   target.task_id = record.task.id;
   target.started_at = record.started_at.value_or(TimePoint{});
-  for (std::size_t i = 0; i < service.health_checks.size(); ++i) {
-    const auto& check = service.health_checks[i];
-    target.check = std::to_string(i);
-    target.host = check.ipv6 ? "::1" : "127.0.0.1";
-    target.port = check.port != 0 ? check.port : port_of(record, check.port_index);
-    target.what = check;
-    targets.push_back(target);
-  }
+  target.check = std::to_string(index);
+  target.host = check.ipv6 ? "::1" : "127.0.0.1";
+  target.port = check.port != 0 ? check.port : port_of(record, check.port_index);
+  target.what = check;
+  targets.push_back(std::move(target));
+}
+
+void add_targets(std::vector<CheckTarget>& targets, const control::State& state,
+                 const control::TaskRecord& record, const workload::Service& service) {
+  for (std::size_t i = 0; i < service.health_checks.size(); ++i)
+    add_health_check(targets, record, service.health_checks[i], i);
   if (!service.readiness) return;
   const auto health = state.health.find(record.task.id);
   if (health != state.health.end() && health->second.ready) return;
+  CheckTarget target;
+  target.task_id = record.task.id;
+  target.started_at = record.started_at.value_or(TimePoint{});
   target.check = kReadiness;
   target.host = "127.0.0.1";
   target.port = port_of(record, service.readiness->port_index);
@@ -52,12 +59,18 @@ std::vector<CheckTarget> targets_of(const control::State& state) {
         add_targets(targets, state, record, *definition);
     }
   }
+  for (const auto& [key, task] : state.framework_tasks) {
+    const auto* record = state.find(task.id);
+    if (task.health_check && record != nullptr && record->state == control::TaskState::kRunning)
+      add_health_check(targets, *record, *task.health_check, 0);
+  }
   return targets;
 }
 
 bool changes_targets(const control::Outcome& outcome) {
   const auto is_instance = [](const control::TaskRecord& record) {
-    return record.task.origin.kind == workload::OriginKind::kService;
+    const auto kind = record.task.origin.kind;
+    return kind == workload::OriginKind::kService || kind == workload::OriginKind::kFramework;
   };
   const auto is_ready = [](const auto& entry) { return entry.second.ready; };
   return !outcome.services.empty() || std::ranges::any_of(outcome.changed, is_instance) ||

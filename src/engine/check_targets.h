@@ -10,8 +10,9 @@
 
 namespace drover::engine {
 
-/// Of every instance that runs: its health checks, and its readiness check until it is ready. Checks go to
-/// the ports of the machine, which are forwarded where a task has a network of its own.
+/// Of every instance that runs: its health checks, and its readiness check until it is ready; and the health
+/// checks of frameworks' tasks. Checks go to the ports of the machine, which are forwarded where a task has a
+/// network of its own.
 std::vector<CheckTarget> targets_of(const control::State& state);
 
 /// Whether the outcome may have changed them.

@@ -37,5 +37,26 @@ TEST(CheckTargets, AreTheChecksOfInstancesThatRun) {
   EXPECT_EQ(result_of({record.task.id, targets[1].check, false, "refused", {}}, machine.now).check, 1);
 }
 
+TEST(CheckTargets, AreTheChecksOfFrameworksTasksThatRun) {
+  Machine machine(0);
+  control::FrameworkRecord framework;
+  framework.failover_timeout = std::chrono::seconds(60);
+  ASSERT_TRUE(machine.on(control::event::FrameworkSubscribed{"F", framework}));
+  control::FrameworkLaunch launch{"t", task("", 0)};
+  launch.task.origin = {workload::OriginKind::kFramework, "F", "t", ""};
+  launch.health_check = workload::HealthCheck{.kind = workload::CheckKind::kTcp, .port = 31007};
+  const auto decided = control::decide(machine.state, control::event::FrameworkLaunched{{launch}}, kNow);
+  ASSERT_TRUE(decided);
+  EXPECT_TRUE(changes_targets(*decided));
+  control::apply(machine.state, *decided);
+  EXPECT_TRUE(targets_of(machine.state).empty()) << "it does not run yet";
+  const auto id = machine.state.tasks.begin()->first;
+  ASSERT_TRUE(machine.on(control::event::Started{id, kNow}));
+  const auto targets = targets_of(machine.state);
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].task_id, id);
+  EXPECT_EQ(targets[0].port, 31007);
+}
+
 }  // namespace
 }  // namespace drover::engine

@@ -57,10 +57,26 @@ Status validate_subscribe(const v1::Call& call) {
   return {};
 }
 
+Status validate_update_framework(const v1::Call& call) {
+  DROVER_CHECK_OK(needs(call.has_update_framework(), "update_framework"));
+  if (call.update_framework().framework_info().id().value() != call.framework_id().value())
+    return invalid("'framework_id' differs from 'update_framework.framework_info.id'");
+  return {};
+}
+
+Status needs_uuid(const std::string& bytes) {
+  if (bytes.size() != kUuidBytes) return invalid("Not a valid UUID");
+  return {};
+}
+
 Status validate_acknowledge(const v1::Call& call) {
   DROVER_CHECK_OK(needs(call.has_acknowledge(), "acknowledge"));
-  if (call.acknowledge().uuid().size() != kUuidBytes) return invalid("Not a valid UUID");
-  return {};
+  return needs_uuid(call.acknowledge().uuid());
+}
+
+Status validate_acknowledge_operation(const v1::Call& call) {
+  DROVER_CHECK_OK(needs(call.has_acknowledge_operation_status(), "acknowledge_operation_status"));
+  return needs_uuid(call.acknowledge_operation_status().uuid());
 }
 
 }  // namespace
@@ -82,12 +98,22 @@ Status validate_call(const v1::Call& call) {
       return needs(call.has_accept(), "accept");
     case v1::Call::DECLINE:
       return needs(call.has_decline(), "decline");
+    case v1::Call::ACCEPT_INVERSE_OFFERS:
+      return needs(call.has_accept_inverse_offers(), "accept_inverse_offers");
+    case v1::Call::DECLINE_INVERSE_OFFERS:
+      return needs(call.has_decline_inverse_offers(), "decline_inverse_offers");
     case v1::Call::KILL:
       return needs(call.has_kill(), "kill");
     case v1::Call::SHUTDOWN:
       return needs(call.has_shutdown(), "shutdown");
     case v1::Call::ACKNOWLEDGE:
       return validate_acknowledge(call);
+    case v1::Call::ACKNOWLEDGE_OPERATION_STATUS:
+      return validate_acknowledge_operation(call);
+    case v1::Call::RECONCILE_OPERATIONS:
+      return needs(call.has_reconcile_operations(), "reconcile_operations");
+    case v1::Call::UPDATE_FRAMEWORK:
+      return validate_update_framework(call);
     case v1::Call::RECONCILE:
       return needs(call.has_reconcile(), "reconcile");
     case v1::Call::MESSAGE:

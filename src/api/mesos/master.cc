@@ -19,6 +19,7 @@ namespace drover::api::mesos {
 namespace {
 
 using control::FrameworkRecord;
+using Capability = v1::FrameworkInfo::Capability;
 
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::chrono::seconds kTick{1};
@@ -36,7 +37,7 @@ std::string random_uuid() {
   return uuid_of(high, number());
 }
 
-bool has_capability(const v1::FrameworkInfo& info, v1::FrameworkInfo::Capability::Type wanted) {
+bool has_capability(const v1::FrameworkInfo& info, Capability::Type wanted) {
   for (const auto& capability : info.capabilities())
     if (capability.type() == wanted) return true;
   return false;
@@ -44,7 +45,6 @@ bool has_capability(const v1::FrameworkInfo& info, v1::FrameworkInfo::Capability
 
 FrameworkRecord record_of(const v1::FrameworkInfo& info, const engine::Caller& caller) {
   constexpr double kLongest = 365.0 * 24 * 3600;
-  using Capability = v1::FrameworkInfo::Capability;
   FrameworkRecord record;
   record.name = info.name();
   record.user = info.user().empty() ? caller.user.name : info.user();
@@ -59,12 +59,31 @@ FrameworkRecord record_of(const v1::FrameworkInfo& info, const engine::Caller& c
   return record;
 }
 
+using Roles = google::protobuf::RepeatedPtrField<std::string>;
+
+control::Bidder bidder_of(const v1::FrameworkInfo& info, const Roles& suppressed) {
+  control::Bidder bidder;
+  bidder.knows_gpus = has_capability(info, Capability::GPU_RESOURCES);
+  if (info.roles_size() > 0)
+    bidder.roles.assign(info.roles().begin(), info.roles().end());
+  else if (!info.role().empty())
+    bidder.roles = {info.role()};
+  bidder.suppressed.insert(suppressed.begin(), suppressed.end());
+  return bidder;
+}
+
+std::vector<std::string> list_of(const Roles& roles) {
+  return {roles.begin(), roles.end()};
+}
+
 /// What is wrong with a description; "" when nothing is.
 std::string mistake_in(const v1::FrameworkInfo& info, const engine::Caller& caller) {
   if (info.id().value().size() > kLongestFrameworkId || info.id().value().find('/') != std::string::npos)
     return "Framework ID contains invalid characters";
-  if (!info.roles().empty() && !has_capability(info, v1::FrameworkInfo::Capability::MULTI_ROLE))
+  if (!info.roles().empty() && !has_capability(info, Capability::MULTI_ROLE))
     return "'FrameworkInfo.roles' must not be set when the framework is not MULTI_ROLE capable";
+  if (info.has_role() && has_capability(info, Capability::MULTI_ROLE))
+    return "'FrameworkInfo.role' must not be set when the framework is MULTI_ROLE capable";
   if (!caller.is_root() && !info.user().empty() && info.user() != caller.user.name)
     return fmt::format("User '{}' is not authorized to run tasks as user '{}'", caller.user.name,
                        info.user());
@@ -89,8 +108,8 @@ v1::MasterInfo master_info(const Master& master) {
   info.mutable_address()->set_hostname(options.hostname);
   info.mutable_address()->set_ip(options.ip);
   info.mutable_address()->set_port(options.port);
-  using Capability = v1::MasterInfo::Capability;
-  for (const auto type : {Capability::AGENT_UPDATE, Capability::AGENT_DRAINING, Capability::QUOTA_V2})
+  for (const auto type : {v1::MasterInfo::Capability::AGENT_UPDATE,
+                          v1::MasterInfo::Capability::AGENT_DRAINING, v1::MasterInfo::Capability::QUOTA_V2})
     info.add_capabilities()->set_type(type);
   return info;
 }
@@ -130,6 +149,7 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
       daemon_(daemon),
       options_(std::move(options)),
       id_(uuid_named(daemon.node().name)),
+      book_(id_),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
   std::vector<std::string> away;
@@ -197,7 +217,7 @@ Response Master::refuse_subscription(MediaType type, std::string message) {
 void Master::close(const std::string& framework, const std::string& error) {
   const auto found = subscribers_.find(framework);
   if (found == subscribers_.end()) return;
-  drop_offers(framework, false);
+  book_.leave(framework);
   const auto stream = found->second.stream;
   if (!error.empty()) {
     Event event;
@@ -213,7 +233,7 @@ void Master::close(const std::string& framework, const std::string& error) {
 void Master::gone(const std::string& framework, const std::shared_ptr<Stream>& stream) {
   const auto found = subscribers_.find(framework);
   if (found == subscribers_.end() || found->second.stream != stream) return;
-  drop_offers(framework, false);
+  book_.leave(framework);
   subscribers_.erase(found);
   (void)daemon_.change(control::event::FrameworkDisconnected{framework, kPatience});
   allocate_soon();
@@ -237,11 +257,10 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   auto stream = open_stream(type);
   Subscriber subscriber;
   subscriber.stream = stream;
-  subscriber.knows_refinement = has_capability(info, v1::FrameworkInfo::Capability::RESERVATION_REFINEMENT);
-  if (has_capability(info, v1::FrameworkInfo::Capability::MULTI_ROLE))
-    subscriber.role = info.roles().empty() ? "*" : info.roles(0);
-  subscriber.suppressed = call.subscribe().suppressed_roles_size() > 0;
+  subscriber.knows_refinement = has_capability(info, Capability::RESERVATION_REFINEMENT);
+  subscriber.knows_roles = has_capability(info, Capability::MULTI_ROLE);
   subscribers_.insert_or_assign(id, std::move(subscriber));
+  book_.join(id, bidder_of(info, call.subscribe().suppressed_roles()));
   Event subscribed;
   subscribed.set_type(Event::SUBSCRIBED);
   subscribed.mutable_subscribed()->mutable_framework_id()->set_value(id);
@@ -270,10 +289,16 @@ Status check_caller(const control::State& state, const engine::Caller& caller, c
   return {};
 }
 
-Response operations_of_nobody(MediaType type) {
+/// No operation ever succeeded here, so none is known.
+Response unknown_operations(const Call& call, MediaType type) {
   v1::Response answer;
   answer.set_type(v1::Response::RECONCILE_OPERATIONS);
-  answer.mutable_reconcile_operations();
+  auto& statuses = *answer.mutable_reconcile_operations()->mutable_operation_statuses();
+  for (const auto& operation : call.reconcile_operations().operations()) {
+    auto& status = *statuses.Add();
+    *status.mutable_operation_id() = operation.operation_id();
+    status.set_state(v1::OPERATION_UNKNOWN);
+  }
   Response response;
   response.content_type = std::string(to_string(type));
   response.body = type == MediaType::kJson ? to_json(answer) : answer.SerializeAsString();
@@ -320,6 +345,12 @@ Response Master::call(const engine::Caller& caller, const Call& call, const std:
                          fmt::format("The stream ID '{}' included in this request didn't match the stream ID "
                                      "currently associated with framework ID {}",
                                      stream_id, framework));
+  return obey(caller, call, subscriber, users);
+}
+
+Response Master::obey(const engine::Caller& caller, const Call& call, const Subscriber& subscriber,
+                      const Users& users) {
+  const auto& framework = call.framework_id().value();
   switch (call.type()) {
     case Call::TEARDOWN:
       (void)daemon_.change(control::event::FrameworkTornDown{framework});
@@ -331,15 +362,14 @@ Response Master::call(const engine::Caller& caller, const Call& call, const std:
       decline(framework, call);
       break;
     case Call::REVIVE:
-      subscriber.filters.clear();
-      subscriber.suppressed = false;
+      book_.revive(framework, list_of(call.revive().roles()));
       allocate_soon();
       break;
     case Call::SUPPRESS:
-      subscriber.suppressed = true;
+      book_.suppress(framework, list_of(call.suppress().roles()));
       break;
     case Call::KILL:
-      kill(framework, call.kill().task_id().value());
+      kill(framework, call);
       break;
     case Call::SHUTDOWN:
       shut_down(framework, call.shutdown().executor_id().value());
@@ -352,19 +382,39 @@ Response Master::call(const engine::Caller& caller, const Call& call, const std:
       reconcile(framework, call);
       break;
     case Call::RECONCILE_OPERATIONS:
-      return operations_of_nobody(subscriber.stream->type);
-    case Call::UNKNOWN:
+      return unknown_operations(call, subscriber.stream->type);
     case Call::UPDATE_FRAMEWORK:
+      return update_framework(caller, call);
+    case Call::UNKNOWN:
       return text_response(501, "");
-    default:  // MESSAGE goes to executors, of which there are none; REQUEST is ignored, as Mesos does
+    default:  // MESSAGE goes to executors, which do not listen here; Mesos ignores REQUEST; nothing is
+              // inverse
       break;
   }
   return accepted();
 }
 
+Response Master::update_framework(const engine::Caller& caller, const Call& call) {
+  const auto& framework = call.framework_id().value();
+  const auto& update = call.update_framework();
+  const auto& info = update.framework_info();
+  if (const auto mistake = mistake_in(info, caller); !mistake.empty())
+    return text_response(400, "'FrameworkInfo' is not valid: " + mistake);
+  const auto made = daemon_.change(control::event::FrameworkSubscribed{framework, record_of(info, caller)});
+  if (!made) return text_response(400, made.error().message);
+  auto& subscriber = subscribers_.at(framework);
+  subscriber.knows_refinement = has_capability(info, Capability::RESERVATION_REFINEMENT);
+  subscriber.knows_roles = has_capability(info, Capability::MULTI_ROLE);
+  book_.change(framework, bidder_of(info, update.suppressed_roles()));
+  allocate_soon();
+  return text_response(200, "");
+}
+
 void Master::heard(const control::Notice& notice) {
   if (const auto* update = std::get_if<control::notice::StatusUpdated>(&notice))
     tell_next(update->framework, update->task_id);
+  else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice))
+    tell_failure(ended->framework, ended->executor);
   else if (const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice))
     close(removed->framework, "");
   else if (std::holds_alternative<control::notice::TaskMoved>(notice))
@@ -377,7 +427,6 @@ void Master::tick() {
     if (error || !*alive) return;
     const auto now = Clock::now();
     for (auto& [framework, subscriber] : subscribers_) {
-      std::erase_if(subscriber.filters, [&](const Filter& filter) { return filter.until <= now; });
       std::vector<std::string> late;
       for (const auto& [task, untold] : subscriber.told)
         if (untold.again <= now) late.push_back(task);

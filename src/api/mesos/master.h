@@ -15,15 +15,16 @@
 #include <vector>
 
 #include "api/http.h"
-#include "api/mesos/amounts.h"
 #include "api/mesos/media_type.h"
+#include "control/offers.h"
 #include "engine/daemon.h"
 
 namespace google::protobuf {
 class Message;
 }
 namespace mesos::v1 {
-class Offer;
+class FrameworkInfo;
+class Offer_Operation;
 class TaskInfo;
 class TaskStatus;
 namespace scheduler {
@@ -36,6 +37,7 @@ namespace drover::api::mesos {
 
 using Call = ::mesos::v1::scheduler::Call;
 using Event = ::mesos::v1::scheduler::Event;
+using Operation = ::mesos::v1::Offer_Operation;
 
 /// What Mesos says it is.
 inline constexpr const char* kMesosVersion = "1.12.0";
@@ -58,6 +60,16 @@ struct Stream {
   std::size_t bytes = 0;  ///< in `records`
   bool closed = false;    ///< after the last record
   boost::asio::steady_timer changed;
+};
+
+using control::Amounts;
+
+/// One task, or those of a group, out of an operation.
+struct Launch {
+  std::vector<const ::mesos::v1::TaskInfo*> infos;
+  std::string executor;  ///< of a group
+  bool in_group = false;
+  std::string mistake;  ///< why it cannot be; "" for no reason
 };
 
 /// Users by the names that tasks give, looked up before.
@@ -85,15 +97,12 @@ class Master {
   std::string agent_id() const { return id_ + "-S0"; }
   const MasterOptions& options() const { return options_; }
   /// What is offered at the moment, by framework.
-  std::map<std::string, Amounts> offered() const;
+  std::map<std::string, Amounts> offered() const { return book_.offered(); }
+  const control::OfferBook& book() const { return book_; }
   bool subscribed(const std::string& framework) const { return subscribers_.contains(framework); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Filter {
-    Amounts refused;
-    Clock::time_point until;
-  };
   struct Untold {
     std::string uuid;
     Clock::time_point again;
@@ -101,16 +110,9 @@ class Master {
   };
   struct Subscriber {
     std::shared_ptr<Stream> stream;
-    bool suppressed = false;
     bool knows_refinement = false;
-    std::string role;  ///< that offers are made to: only of those that know several; "" else
-    std::vector<Filter> filters;
+    bool knows_roles = false;            ///< MULTI_ROLE: offers say which role they are for
     std::map<std::string, Untold> told;  ///< by task: sent, not acknowledged
-  };
-  struct Offer {
-    std::string framework;
-    Amounts amounts;
-    Clock::time_point at;
   };
 
   std::shared_ptr<Stream> open_stream(MediaType type);
@@ -124,6 +126,7 @@ class Master {
   void heard(const control::Notice& notice);
   void tell_next(const std::string& framework, const std::string& task_id);
   void tell_all(const std::string& framework);
+  void tell_failure(const std::string& framework, const std::string& executor);
   void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
   /// One that is not kept: without uuid, from the master.
   void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
@@ -131,31 +134,31 @@ class Master {
 
   void allocate_soon();
   void allocate();
-  Amounts free() const;
-  void rescind_what_is_gone();
-  std::vector<std::string> by_share() const;
-  bool wants(const std::string& framework, Subscriber& subscriber, const Amounts& amounts) const;
-  void offer(const std::string& framework, Subscriber& subscriber, Amounts amounts);
-  void drop_offers(const std::string& framework, bool tell);
+  control::Supply supply() const;
+  void send_offer(const std::string& id);
+  void send_rescind(const std::string& framework, const std::string& offer);
   void tick();
 
+  /// A call that its framework may make.
+  Response obey(const engine::Caller& caller, const Call& call, const Subscriber& subscriber,
+                const Users& users);
+  Response update_framework(const engine::Caller& caller, const Call& call);
   void accept(const std::string& framework, const Call& call, const Users& users);
-  void launch(const std::string& framework, const std::vector<const ::mesos::v1::TaskInfo*>& infos,
-              const std::string& executor, Amounts& left, const Users& users);
+  void launch(const std::string& framework, const Launch& launch, Amounts& left, const Users& users);
+  void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
-  void refuse(Subscriber& subscriber, Amounts amounts, double seconds);
-  void kill(const std::string& framework, const std::string& task_id);
+  void kill(const std::string& framework, const Call& call);
   void shut_down(const std::string& framework, const std::string& executor);
   void reconcile(const std::string& framework, const Call& call);
-  void reconcile_one(const std::string& framework, const std::string& task_id);
+  /// `agent`: where the framework believes the task to be; "" when it does not say.
+  void reconcile_one(const std::string& framework, const std::string& task_id, const std::string& agent);
 
   boost::asio::io_context& context_;
   engine::Daemon& daemon_;
   MasterOptions options_;
   std::string id_;
   std::map<std::string, Subscriber> subscribers_;
-  std::map<std::string, Offer> offers_;
-  std::uint64_t next_offer_ = 0;
+  control::OfferBook book_;
   std::uint64_t next_stream_ = 0;
   bool allocation_due_ = false;
   boost::asio::steady_timer timer_;

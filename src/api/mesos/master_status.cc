@@ -69,6 +69,7 @@ void Master::tell_next(const std::string& framework, const std::string& task_id)
   if (!update.message.empty()) status.set_message(update.message);
   status.set_source(source_of(update));
   set_reason(status, update.reason);
+  if (update.healthy) status.set_healthy(*update.healthy);
   status.mutable_agent_id()->set_value(agent_id());
   status.mutable_executor_id()->set_value(row->second.executor_id);
   status.set_timestamp(seconds_of(update.at));
@@ -99,31 +100,54 @@ void Master::send_passing(const std::string& framework, const std::string& task_
   send_status(found->second, status);
 }
 
-void Master::reconcile_one(const std::string& framework, const std::string& task_id) {
+/// A group's executor has nothing left to run. As in Mesos nobody is told of those of single commands.
+void Master::tell_failure(const std::string& framework, const std::string& executor) {
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end()) return;
+  Event event;
+  event.set_type(Event::FAILURE);
+  event.mutable_failure()->mutable_agent_id()->set_value(agent_id());
+  event.mutable_failure()->mutable_executor_id()->set_value(executor);
+  event.mutable_failure()->set_status(0);
+  send(found->second, event);
+}
+
+void Master::reconcile_one(const std::string& framework, const std::string& task_id,
+                           const std::string& agent) {
   const auto& state = daemon_.state();
   const auto& record = state.frameworks.at(framework);
   const auto row = state.framework_tasks.find(control::framework_task_key(framework, task_id));
   const auto* task = row == state.framework_tasks.end() ? nullptr : state.find(row->second.id);
-  if (task == nullptr)
-    send_passing(framework, task_id, record.knows_partitions ? "TASK_UNKNOWN" : "TASK_LOST",
-                 "REASON_RECONCILIATION", "Reconciliation: Task is unknown");
-  else
+  if (task != nullptr) {
     send_passing(framework, task_id, control::mesos_state(*task, record), "REASON_RECONCILIATION",
                  "Reconciliation: Latest task state");
+  } else if (agent == agent_id()) {
+    send_passing(framework, task_id, record.knows_partitions ? "TASK_GONE" : "TASK_LOST",
+                 "REASON_RECONCILIATION", "Reconciliation: Task is unknown to the agent");
+  } else {
+    send_passing(framework, task_id, record.knows_partitions ? "TASK_UNKNOWN" : "TASK_LOST",
+                 "REASON_RECONCILIATION", "Reconciliation: Task is unknown");
+  }
 }
 
 void Master::reconcile(const std::string& framework, const Call& call) {
-  for (const auto& task : call.reconcile().tasks()) reconcile_one(framework, task.task_id().value());
+  for (const auto& task : call.reconcile().tasks())
+    reconcile_one(framework, task.task_id().value(), task.agent_id().value());
   if (!call.reconcile().tasks().empty()) return;
   for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework) reconcile_one(framework, task.task_id);
+    if (task.framework == framework) reconcile_one(framework, task.task_id, agent_id());
 }
 
-void Master::kill(const std::string& framework, const std::string& task_id) {
-  const auto& state = daemon_.state();
-  const auto row = state.framework_tasks.find(control::framework_task_key(framework, task_id));
-  if (row == state.framework_tasks.end()) return reconcile_one(framework, task_id);
-  (void)daemon_.change(control::event::StopRequested{row->second.id, false});
+void Master::kill(const std::string& framework, const Call& call) {
+  const auto& kill = call.kill();
+  const auto& task_id = kill.task_id().value();
+  const auto& rows = daemon_.state().framework_tasks;
+  const auto row = rows.find(control::framework_task_key(framework, task_id));
+  if (row == rows.end()) return reconcile_one(framework, task_id, kill.agent_id().value());
+  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return;
+  const auto& policy = kill.kill_policy();
+  const bool at_once = policy.has_grace_period() && policy.grace_period().nanoseconds() <= 0;
+  (void)daemon_.change(control::event::StopRequested{row->second.id, at_once});
 }
 
 void Master::shut_down(const std::string& framework, const std::string& executor) {

@@ -13,6 +13,14 @@ Result<Response> get_frameworks(const Services& services, const Request& request
 Result<Response> get_tasks(const Services& services, const Request& request);
 Result<Response> get_metrics(const Services& services, const Request& request);
 Result<Response> get_redirect(const Services& services, const Request& request);
+Result<Response> get_flags(const Services& services, const Request& request);
+Result<Response> get_health(const Services& services, const Request& request);
+Result<Response> get_roles(const Services& services, const Request& request);
+Result<Response> get_state_summary(const Services& services, const Request& request);
+
+/// Below /slave(1).
+Result<Response> get_agent_state(const Services& services, const Request& request);
+Result<Response> get_containers(const Services& services, const Request& request);
 
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> read(const Services& services, const Request& request);

@@ -59,6 +59,16 @@ std::optional<T> whole_number(const json& value) {
 }
 
 /// Sets a field, or adds to it when it is repeated.
+/// Also from text, as in limits of "Infinity".
+std::optional<double> real_number(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 class Setter {
  public:
   Setter(Message& message, const FieldDescriptor& field)
@@ -75,11 +85,9 @@ class Setter {
       case FieldDescriptor::CPPTYPE_UINT64:
         return integer<std::uint64_t>(value, &R::SetUInt64, &R::AddUInt64);
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        if (!value.is_number()) return unexpected(value, field_);
-        return put(value.get<double>(), &R::SetDouble, &R::AddDouble);
+        return real<double>(value, &R::SetDouble, &R::AddDouble);
       case FieldDescriptor::CPPTYPE_FLOAT:
-        if (!value.is_number()) return unexpected(value, field_);
-        return put(value.get<float>(), &R::SetFloat, &R::AddFloat);
+        return real<float>(value, &R::SetFloat, &R::AddFloat);
       case FieldDescriptor::CPPTYPE_BOOL:
         if (!value.is_boolean()) return unexpected(value, field_);
         return put(value.get<bool>(), &R::SetBool, &R::AddBool);
@@ -109,6 +117,12 @@ class Setter {
     const auto number = whole_number<T>(value);
     if (!number) return unexpected(value, field_);
     return put(*number, set, add);
+  }
+  template <typename T, typename Set, typename Add>
+  Status real(const json& value, Set set, Add add) {
+    const auto number = real_number(value);
+    if (!number) return unexpected(value, field_);
+    return put(static_cast<T>(*number), set, add);
   }
   Status enumeration(const json& value) {
     if (!value.is_string()) return unexpected(value, field_);
@@ -165,6 +179,12 @@ Status set_field(const json& value, Message& message, const FieldDescriptor& fie
   return {};
 }
 
+/// JSON has no number for what is not finite.
+ordered_json written(double number) {
+  if (std::isfinite(number)) return number;
+  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+}
+
 ordered_json object_of(const Message& message);
 
 /// One value of a field: the field's own, or item `index` of a repeated one.
@@ -184,9 +204,9 @@ ordered_json value_of(const Message& message, const FieldDescriptor& field, std:
     case FieldDescriptor::CPPTYPE_UINT64:
       return get(&R::GetUInt64, &R::GetRepeatedUInt64);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return get(&R::GetDouble, &R::GetRepeatedDouble);
+      return written(get(&R::GetDouble, &R::GetRepeatedDouble));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return get(&R::GetFloat, &R::GetRepeatedFloat);
+      return written(get(&R::GetFloat, &R::GetRepeatedFloat));
     case FieldDescriptor::CPPTYPE_BOOL:
       return get(&R::GetBool, &R::GetRepeatedBool);
     case FieldDescriptor::CPPTYPE_ENUM:

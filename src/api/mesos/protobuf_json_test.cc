@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/protocol.h"
@@ -134,6 +135,17 @@ TEST(ProtobufJson, WideIntegersMayComeAsTextOrWithAPoint) {
   ASSERT_TRUE(from_json(json::parse(R"({"begin": "18446744073709551615", "end": 31000.0})"), range));
   EXPECT_EQ(range.begin(), 18446744073709551615U);
   EXPECT_EQ(range.end(), 31000U);
+}
+
+TEST(ProtobufJson, LimitsMayBeInfinite) {
+  v1::TaskInfo task;
+  ASSERT_TRUE(from_json(
+      json::parse(R"({"limits": {"cpus": {"value": "Infinity"}, "mem": {"value": "64.5"}}})"), task));
+  EXPECT_EQ(task.limits().at("cpus").value(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(json::parse(to_json(task)),
+            json::parse(R"({"limits": {"cpus": {"value": "Infinity"}, "mem": {"value": 64.5}}})"));
+  EXPECT_EQ(mistake(R"({"failover_timeout": "soon"})", v1::FrameworkInfo()),
+            "Not expecting a JSON string for field 'failover_timeout'");
 }
 
 }  // namespace

@@ -85,14 +85,7 @@ Status check_id(const std::string& id) {
 }
 
 void add_command(const v1::CommandInfo& command, workload::Task& task) {
-  if (command.has_value() && command.shell()) {
-    task.command = {"/bin/sh", "-c", command.value()};
-  } else {
-    // The first argument is what the program finds as its own name.
-    if (command.has_value()) task.command.push_back(command.value());
-    for (int i = command.has_value() ? 1 : 0; i < command.arguments_size(); ++i)
-      task.command.push_back(command.arguments(i));
-  }
+  task.command = words_of(command);
   for (const auto& variable : command.environment().variables())
     task.environment[variable.name()] = variable.value();
   for (const auto& uri : command.uris())
@@ -174,6 +167,16 @@ Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_gro
 }
 
 }  // namespace
+
+std::vector<std::string> words_of(const v1::CommandInfo& command) {
+  if (command.has_value() && command.shell()) return {"/bin/sh", "-c", command.value()};
+  std::vector<std::string> words;
+  // The first argument is what the program finds as its own name.
+  if (command.has_value()) words.push_back(command.value());
+  for (int i = command.has_value() ? 1 : 0; i < command.arguments_size(); ++i)
+    words.push_back(command.arguments(i));
+  return words;
+}
 
 Result<Amounts> read_resources(const ResourceList& resources) {
   Amounts amounts;

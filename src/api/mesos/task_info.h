@@ -4,14 +4,17 @@
 // Mesos, which frameworks show to people. Pure.
 
 #include <map>
+#include <optional>
 #include <string>
 
-#include "api/mesos/amounts.h"
 #include "api/mesos/protocol.h"
+#include "control/amounts.h"
+#include "workload/service.h"
 #include "workload/task.h"
 
 namespace drover::api::mesos {
 
+using control::Amounts;
 using ResourceList = google::protobuf::RepeatedPtrField<v1::Resource>;
 
 /// "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
@@ -33,6 +36,13 @@ struct LaunchContext {
   uid_t owner = 0;
   std::string owner_name;
 };
+
+/// What tells whether the task is well, if anything does. The ports that it names are the task's own.
+Result<std::optional<workload::HealthCheck>> read_health_check(const v1::TaskInfo& info,
+                                                               const workload::Task& task);
+
+/// What a command runs: "value" by a shell, or a program with its arguments.
+std::vector<std::string> words_of(const v1::CommandInfo& command);
 
 /// Names of the users that the task runs as: at most one.
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user);

@@ -1,11 +1,11 @@
-#include "api/mesos/amounts.h"
+#include "control/amounts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-namespace drover::api::mesos {
+namespace drover::control {
 namespace {
 
 constexpr std::int64_t kLeastMilliCpus = 10;
@@ -92,4 +92,4 @@ std::string to_string(const Amounts& amounts) {
   return parts.empty() ? "{}" : fmt::format("{}", fmt::join(parts, "; "));
 }
 
-}  // namespace drover::api::mesos
+}  // namespace drover::control

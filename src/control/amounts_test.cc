@@ -1,11 +1,11 @@
-#include "api/mesos/amounts.h"
+#include "control/amounts.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <set>
 
-namespace drover::api::mesos {
+namespace drover::control {
 namespace {
 
 Amounts with_ports(const std::set<int>& ports) {
@@ -56,4 +56,4 @@ TEST(AmountsTest, CrumbsAreNotOffered) {
 }
 
 }  // namespace
-}  // namespace drover::api::mesos
+}  // namespace drover::control

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace drover::api::mesos {
+namespace drover::control {
 
 /// Ports from `begin` to `end`, both included.
 struct PortRange {
@@ -39,4 +39,4 @@ struct Amounts {
 /// "gpus:2; cpus:0.5; mem:64; ports:[31000-31001]", as Mesos writes resources.
 std::string to_string(const Amounts& amounts);
 
-}  // namespace drover::api::mesos
+}  // namespace drover::control
