@@ -7,6 +7,7 @@ import struct
 import unittest
 
 import drover
+import placement_case
 
 SUBSCRIBE = 1
 
@@ -294,6 +295,21 @@ class MesosTest(drover.DaemonTest):
         status, _, text = self.daemon.request("GET", "/files/browse")
         self.assertEqual((status, text.decode().strip()), (400, "Expecting 'path=value' in query."))
         self.assertEqual(self.daemon.request("GET", "/files/browse?path=/etc")[0], 404)
+
+
+class OfferedPairsTest(placement_case.PlacementTest):
+    profile = "dgx1-v100"
+
+    def test_who_accepts_two_gpus_gets_the_best_pair_left(self):
+        framework = Framework(self.daemon)
+        self.addCleanup(framework.stream.close)
+        for name in ("first", "second", "third", "fourth"):
+            framework.launch(framework.offer(), name, "exec sleep 600", gpus=2)
+            while framework.status()["state"] != "TASK_RUNNING":
+                pass
+            (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == name]
+            self.assertEqual(self.nvlinks(record), [2], "joined by two links, also when others have theirs")
+        framework.call("TEARDOWN")
 
 
 if __name__ == "__main__":
