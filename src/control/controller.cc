@@ -151,9 +151,10 @@ Status handle(Draft& draft, const event::Tick&) {
     record.state = TaskState::kStopping;
     draft.act(action::Stop{id, false});
   }
-  for (const auto& [id, record] : draft.base().tasks)
-    if (is_final(record.state) && record.finished_at && *record.finished_at + kKeepEnded < draft.now())
-      draft.remove(id);
+  for (const auto& [at, id] : draft.base().ended) {
+    if (at + kKeepEnded >= draft.now()) break;
+    draft.remove(id);
+  }
   expire_frameworks(draft);
   return {};
 }

@@ -69,6 +69,14 @@ struct ScheduleRecord {
 
   bool operator==(const ScheduleRecord&) const = default;
 };
+/// When it wants to be looked at: at its next time, or for a retry.
+inline std::optional<TimePoint> next_time(const ScheduleRecord& record) {
+  auto next = record.due;
+  for (const auto& retry : record.retries)
+    if (!next || retry.not_before < *next) next = retry.not_before;
+  return next;
+}
+
 inline constexpr std::size_t kMostHistory = 20;
 inline constexpr std::size_t kMostDurations = 100;
 /// Ended tasks of a schedule, with their sandboxes, that are kept.

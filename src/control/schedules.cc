@@ -222,23 +222,20 @@ void fire_due(Draft& draft, const std::string& name) {
 
 void fire_schedules(Draft& draft) {
   std::vector<std::string> due, to_retry;
-  draft.schedules.each([&](const std::string& name, const ScheduleRecord& record) {
+  for (const auto& [at, name] : draft.base().schedules_due) {
+    if (at > draft.now()) break;
+    const auto& record = *draft.schedules.find(name);
     if (record.due && *record.due <= draft.now()) due.push_back(name);
     if (std::ranges::any_of(record.retries, [&](const auto& each) { return each.not_before <= draft.now(); }))
       to_retry.push_back(name);
-  });
+  }
   for (const auto& name : due) fire_due(draft, name);
   for (const auto& name : to_retry) fire_retries(draft, name);
 }
 
 std::optional<TimePoint> next_due(const State& state) {
-  std::optional<TimePoint> next;
-  const auto add = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
-  for (const auto& [name, record] : state.schedules) {
-    if (record.due) add(*record.due);
-    for (const auto& retry : record.retries) add(retry.not_before);
-  }
-  return next;
+  const auto& due = state.schedules_due;
+  return due.empty() ? std::nullopt : std::optional(due.begin()->first);
 }
 
 }  // namespace drover::control

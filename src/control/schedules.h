@@ -28,7 +28,7 @@ Status mark_schedule(Draft& draft, const std::string& name);
 /// So many more elements were processed by a run that is known by its origin_id.
 Status add_elements(Draft& draft, const std::string& name, const std::string& run, std::int64_t count);
 
-/// Starts what is due.
+/// Starts what is due by the state below the draft: called before anything is changed.
 void fire_schedules(Draft& draft);
 /// Counts the runs that ended in this draft, plans retries, and starts the schedules that waited for them.
 void follow_runs(Draft& draft);

@@ -122,6 +122,13 @@ class History {
       const auto [known, is_new] = seen_.emplace(task.task.origin.name + " " + task.task.origin.task_id, id);
       RC_ASSERT(is_new || known->second == id);  // nothing runs twice
     }
+    ByTime due, ended;  // what is kept by time is what a look at everything finds
+    for (const auto& [name, record] : state.schedules)
+      if (const auto next = next_time(record)) due.emplace(*next, name);
+    for (const auto& [id, task] : state.tasks)
+      if (is_final(task.state)) ended.emplace(*task.finished_at, id);
+    RC_ASSERT(state.schedules_due == due);
+    RC_ASSERT(state.ended == ended);
     for (const auto& [name, record] : state.schedules) {
       RC_ASSERT(record.schedule.parents.empty() != record.schedule.repetition.empty());
       RC_ASSERT(!record.due || *record.due > scheduler_.now);

@@ -5,9 +5,21 @@
 namespace drover::control {
 namespace {
 
+/// When the task came to its end; none as long as it has not.
+std::optional<TimePoint> end_of(const TaskRecord* record) {
+  return record != nullptr && is_final(record->state) ? record->finished_at : std::nullopt;
+}
+
+void move(ByTime& index, const std::string& id, std::optional<TimePoint> from, std::optional<TimePoint> to) {
+  if (from == to) return;
+  if (from) index.erase({*from, id});
+  if (to) index.insert({*to, id});
+}
+
 /// Keeps the indices by state.
-void index(State& state, const TaskRecord& record) {
+void index(State& state, const TaskRecord* before, const TaskRecord& record) {
   const auto& id = record.task.id;
+  move(state.ended, id, end_of(before), end_of(&record));
   if (record.state == TaskState::kQueued)
     state.queue[record.sequence] = id;
   else
@@ -29,7 +41,13 @@ void forget(State& state, const std::string& id) {
     origin->second.erase(id);
     if (origin->second.empty()) state.by_origin.erase(origin);
   }
+  move(state.ended, id, end_of(&found->second), std::nullopt);
   state.tasks.erase(found);
+}
+
+std::optional<TimePoint> next_time_of(const Rows<ScheduleRecord>& schedules, const std::string& name) {
+  const auto found = schedules.find(name);
+  return found == schedules.end() ? std::nullopt : next_time(found->second);
 }
 
 }  // namespace
@@ -40,15 +58,19 @@ void apply(State& state, const Outcome& outcome) {
   if (outcome.standing) state.standing = *outcome.standing;
   std::map<std::string, const workload::Task*> jobs;
   for (const auto& record : outcome.changed) {
-    if (moved(state.find(record.task.id), record)) jobs.emplace(job_id(record.task), &record.task);
+    const auto* before = state.find(record.task.id);
+    if (moved(before, record)) jobs.emplace(job_id(record.task), &record.task);
+    index(state, before, record);
     state.tasks[record.task.id] = record;
-    index(state, record);
   }
   settle(state.cluster, state.node, jobs, state.finder());
   for (const auto& [id, health] : outcome.health) state.health[id] = health;
   for (const auto& record : outcome.changed)
     if (!owns_resources(record.state)) state.health.erase(record.task.id);
   for (const auto& id : outcome.removed) forget(state, id);
+  for (const auto& [name, record] : outcome.schedules)
+    move(state.schedules_due, name, next_time_of(state.schedules, name),
+         record ? next_time(*record) : std::nullopt);
   each_table(
       [](const char*, auto& rows, const auto& changes) {
         for (const auto& [id, record] : changes)
@@ -63,6 +85,8 @@ void apply(State& state, const Outcome& outcome) {
 State restore(Journaled journaled, placement::Node node, placement::NodePolicy policy) {
   State state;
   static_cast<Tables<Rows>&>(state) = std::move(journaled);
+  for (const auto& [name, record] : state.schedules)
+    move(state.schedules_due, name, std::nullopt, next_time(record));
   state.next_sequence = journaled.next_sequence;
   state.node = node.name;
   state.cluster = placement::Cluster(policy);

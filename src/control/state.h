@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -53,6 +54,8 @@ inline OriginName origin_of(const workload::Task& task) {
   return {task.origin.kind, task.origin.name};
 }
 
+using ByTime = std::set<std::pair<TimePoint, std::string>>;
+
 struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
   placement::Cluster cluster;
@@ -66,6 +69,8 @@ struct State : Tables<Rows> {
   std::optional<Standing> standing;                       ///< absent until the first plan
   std::map<OriginName, std::set<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
   std::map<std::string, TaskHealth> health;               ///< by task; of those that are checked
+  ByTime ended;                                           ///< ids of tasks, by when they came to their end
+  ByTime schedules_due;                                   ///< names of schedules, by next_time()
 
   const placement::Node& machine() const { return *cluster.node(node); }
   /// Null when there is no such task.
