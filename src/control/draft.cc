@@ -20,14 +20,16 @@ const TaskRecord* Draft::find(const std::string& id) const {
 }
 
 TaskRecord& Draft::change(const std::string& id) {
-  const auto found = changed_.find(id);
-  return found != changed_.end() ? found->second : changed_.emplace(id, state_.tasks.at(id)).first->second;
+  if (const auto found = changed_.find(id); found != changed_.end()) return found->second;
+  order_.push_back(id);
+  return changed_.emplace(id, state_.tasks.at(id)).first->second;
 }
 
 void Draft::add(TaskRecord record) {
   record.sequence = state_.next_sequence + added_++;
   outcome_.added = true;
   const auto id = record.task.id;
+  order_.push_back(id);
   changed_.emplace(id, std::move(record));
 }
 
@@ -135,13 +137,28 @@ bool Draft::plan_is_due() const {
   });
 }
 
-Outcome Draft::finish() && {
-  for (auto& [id, record] : changed_) {
-    const auto* before = state_.find(id);
-    if (before == nullptr || before->state != record.state)
-      tell(notice::TaskMoved{record, before == nullptr ? std::nullopt : std::optional(before->state)});
-    outcome_.changed.push_back(std::move(record));
+void Draft::tell_moves() {
+  for (const auto& id : order_) {
+    const auto& record = changed_.at(id);
+    const auto told = told_.find(id);
+    const auto* base = state_.find(id);
+    const auto before = told != told_.end() ? std::optional(told->second)
+                        : base != nullptr   ? std::optional(base->state)
+                                            : std::nullopt;
+    if (before == record.state) continue;
+    told_.insert_or_assign(id, record.state);
+    outcome_.notices.emplace_back(notice::TaskMoved{record, before});
   }
+}
+
+void Draft::tell(Notice notice) {
+  tell_moves();
+  outcome_.notices.push_back(std::move(notice));
+}
+
+Outcome Draft::finish() && {
+  tell_moves();
+  for (auto& [id, record] : changed_) outcome_.changed.push_back(std::move(record));
   each_table([](const char*, auto& changes, auto& overlay) { changes = std::move(overlay).take(); },
              static_cast<Tables<Changes>&>(outcome_), static_cast<Tables<Overlay>&>(*this));
   return std::move(outcome_);

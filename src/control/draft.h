@@ -46,7 +46,8 @@ class Draft : public Tables<Overlay> {
   const TaskHealth* health(const std::string& id) const;
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
   void made(std::string id) { outcome_.made = std::move(id); }
-  void tell(Notice notice) { outcome_.notices.push_back(std::move(notice)); }
+  /// After what has become of tasks until now.
+  void tell(Notice notice);
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
@@ -69,7 +70,12 @@ class Draft : public Tables<Overlay> {
   const State& state_;
   TimePoint now_;
   std::uint64_t added_ = 0;
+  /// Tells of every task that came to another state since it was told of last.
+  void tell_moves();
+
   std::map<std::string, TaskRecord> changed_;
+  std::vector<std::string> order_;         ///< keys of changed_, in the order in which they came there
+  std::map<std::string, TaskState> told_;  ///< states of tasks that notices were made of
   std::set<std::string> removed_;
   Outcome outcome_;
 };

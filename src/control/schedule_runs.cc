@@ -62,19 +62,20 @@ workload::Task task_of(const Draft& draft, const ScheduleRecord& record, const S
   return task;
 }
 
-/// The last word about a run that failed: a further attempt is planned, or it is counted.
-void count_failure(Draft& draft, const std::string& name, const ScheduleRun& run, TimePoint at) {
+/// Whether a further attempt at a run that failed is planned; else it is counted.
+bool plan_retry(Draft& draft, const std::string& name, const ScheduleRun& run, TimePoint at) {
   auto& record = draft.schedules.change(name);
   const bool healthy =
       !record.last_error || (record.last_success && *record.last_success >= *record.last_error);
   if (run.attempt < record.schedule.retries && healthy && !record.schedule.disabled) {
     record.retries.push_back(
         {draft.now() + retry_delay(run.attempt), run.attempt + 1, run.due, run.arguments});
-    return;
+    return true;
   }
   ++record.errors;
   ++record.errors_since_success;
   record.last_error = at;
+  return false;
 }
 
 /// The run of a schedule succeeded, or may be taken for that: those that wait only for it start.
@@ -118,22 +119,21 @@ void run_ended(Draft& draft, const std::string& name, const ScheduleRun& run, co
   const auto outcome = outcome_of(task.state);
   auto& record = draft.schedules.change(name);
   remember(record, {outcome, run, 1, task.started_at, at, task.reason});
+  bool last_attempt = true;
   switch (outcome) {
     case RunOutcome::kSucceeded:
       count_duration(record, task);
       count_success(draft, name, at);
       break;
     case RunOutcome::kFailed:
-    case RunOutcome::kLost: {
-      const auto errors = record.errors;
-      count_failure(draft, name, run, at);
-      if (record.errors != errors && record.schedule.soft_error) release_children(draft, name);
+    case RunOutcome::kLost:
+      last_attempt = !plan_retry(draft, name, run, at);
+      if (last_attempt && record.schedule.soft_error) release_children(draft, name);
       break;
-    }
     default:
       break;  // somebody wished it: no mistake, and no reason to try again
   }
-  draft.tell(notice::ScheduleRunEnded{name, record.history.back(), record.retries.empty()});
+  draft.tell(notice::ScheduleRunEnded{name, record.history.back(), last_attempt});
 }
 
 /// Only the last runs stay to be looked at.
