@@ -27,8 +27,11 @@ TEST(Simulation, AYearOfFaultsLeavesNothingUndone) {
   const auto days = setting("DROVER_SIMULATED_DAYS", kDays);
   const auto only = setting("DROVER_SEED", 0);
   std::int64_t crashes = 0, deployments = 0, preemptions = 0, starts = 0, steps = 0;
+  std::int64_t timed = 0, late = 0, overlapping = 0, retried = 0, released = 0, updates = 0;
   for (long seed = only == 0 ? 1 : only; seed <= (only == 0 ? kLives : only); ++seed) {
-    Simulation simulation(static_cast<std::uint64_t>(seed));
+    // Each life has another month of the year: clocks are changed in two of them.
+    const auto begin = testing::kNow + std::chrono::days(30) * ((seed - 1) % kLives);
+    Simulation simulation(static_cast<std::uint64_t>(seed), begin);
     EXPECT_TRUE(simulation.run_until(simulation.now() + std::chrono::days(days)) && simulation.settle())
         << "with DROVER_SEED=" << seed << ": " << simulation.wrong;
     crashes += simulation.crashes;
@@ -36,14 +39,25 @@ TEST(Simulation, AYearOfFaultsLeavesNothingUndone) {
     preemptions += simulation.preemptions;
     starts += simulation.starts();
     steps += simulation.steps;
+    updates += simulation.updates();
+    const auto& schedules = simulation.schedules();
+    timed += schedules.timed;
+    late += schedules.late;
+    overlapping += schedules.overlapping;
+    retried += schedules.retried;
+    released += schedules.released;
   }
-  std::printf("%ld steps: %ld crashes, %ld deployments, %ld starts, %ld preemptions\n",
-              static_cast<long>(steps), static_cast<long>(crashes), static_cast<long>(deployments),
-              static_cast<long>(starts), static_cast<long>(preemptions));
+  std::puts(
+      fmt::format("{} steps: {} crashes, {} deployments, {} starts, {} preemptions\nruns of schedules: {} at "
+                  "their times, {} too late, {} while one went on, {} again, {} after others\n{} updates",
+                  steps, crashes, deployments, starts, preemptions, timed, late, overlapping, retried,
+                  released, updates)
+          .c_str());
   EXPECT_GT(crashes, 0);
   EXPECT_GT(deployments, 0);
   EXPECT_GT(preemptions, 0);
   EXPECT_GT(starts, deployments);
+  for (const auto happened : {timed, late, overlapping, retried, released, updates}) EXPECT_GT(happened, 0);
 }
 
 }  // namespace

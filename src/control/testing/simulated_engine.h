@@ -49,8 +49,8 @@ class SimulatedEngine {
     if (chance(random_, faults.launch_fails))
       return tell_late(event::LaunchFailed{id, {ErrorKind::kUnavailable, "no image"}, record.preemptions});
     containers_[id] = {.attempt = record.preemptions};
-    const bool serves = record.task.origin.kind == workload::OriginKind::kService;
-    later_(delay(), [this, id, serves, attempt = record.preemptions] { start(id, attempt, serves); });
+    const auto kind = record.task.origin.kind;
+    later_(delay(), [this, id, kind, attempt = record.preemptions] { start(id, attempt, kind); });
   }
 
   void stop(const std::string& id, bool force) {
@@ -104,16 +104,21 @@ class SimulatedEngine {
 
   std::chrono::milliseconds delay() { return std::chrono::milliseconds(pick(random_, 0, 30'000)); }
 
-  void start(const std::string& id, int attempt, bool serves) {
+  static std::chrono::milliseconds longest(workload::OriginKind kind) {
+    if (kind == workload::OriginKind::kService) return std::chrono::hours(48);
+    return kind == workload::OriginKind::kSchedule ? std::chrono::minutes(30) : std::chrono::hours(2);
+  }
+
+  void start(const std::string& id, int attempt, workload::OriginKind kind) {
     const auto found = containers_.find(id);
     if (found == containers_.end() || found->second.attempt != attempt || found->second.ending) return;
     found->second.running = true;
     found->second.started_at = now_();
     ++starts;
     tell_late(event::Started{id, now_(), attempt});
-    const auto most = serves ? 48 * 3'600'000 : 2 * 3'600'000;
-    later_(std::chrono::milliseconds(pick(random_, 100, most)), [this, id, attempt, serves] {
-      if (!serves || faults.ends) end(id, attempt, chance(random_, faults.fails) ? 1 : 0);
+    later_(std::chrono::milliseconds(pick(random_, 100, longest(kind).count())), [this, id, attempt, kind] {
+      if (kind != workload::OriginKind::kService || faults.ends)
+        end(id, attempt, chance(random_, faults.fails) ? 1 : 0);
     });
   }
 

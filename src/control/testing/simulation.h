@@ -16,16 +16,23 @@
 #include "control/services.h"
 #include "control/testing/services.h"
 #include "control/testing/simulated_engine.h"
+#include "control/testing/simulated_framework.h"
+#include "control/testing/simulated_schedules.h"
+#include "control/testing/world.h"
 
 namespace drover::control::testing {
 
-class Simulation {
+class Simulation final : private World {
  public:
-  explicit Simulation(std::uint64_t seed)
+  explicit Simulation(std::uint64_t seed, TimePoint begin = kNow)
       : random_(seed),
+        now_(begin),
         engine_(
             random_, [this](auto delay, auto what) { later(delay, std::move(what)); },
-            [this](const Event& event) { process(event); }, [this] { return now_; }) {
+            [this](const Event& event) { process(event); }, [this] { return now_; }),
+        schedules_(*this) {
+    for (int i = 0; i < kFrameworks; ++i)
+      frameworks_.push_back(std::make_unique<SimulatedFramework>(static_cast<World&>(*this), i));
     start();
     disturb();
     check_health();
@@ -47,37 +54,52 @@ class Simulation {
     engine_.faults = {0, 0, 0, 0, false};
     if (!state_) start();
     process(event::NodeChanged{node_with(kGpus)});
-    if (!run_until(now_ + std::chrono::hours(72))) return false;
+    if (!run_until(now_ + std::chrono::hours(48))) return false;
+    schedules_.disable_all();
+    if (!run_until(now_ + std::chrono::hours(24))) return false;
     check_settled();
     return wrong.empty();
   }
 
-  TimePoint now() const { return now_; }
+  TimePoint now() const override { return now_; }
   std::string wrong;  ///< what is; "" as long as nothing is
   std::int64_t steps = 0, crashes = 0, deployments = 0, preemptions = 0;
   std::int64_t starts() const { return engine_.starts; }
+  const ScheduleModel& schedules() const { return schedules_.model(); }
+  std::int64_t updates() const {
+    std::int64_t sum = 0;
+    for (const auto& framework : frameworks_) sum += framework->told;
+    return sum;
+  }
 
  private:
   static constexpr int kGpus = 8;
   static constexpr int kServices = 5;
+  static constexpr int kFrameworks = 2;
 
-  void later(std::chrono::milliseconds delay, std::function<void()> what) {
+  const State* state() const override { return state_.get(); }
+  TimePoint up_since() const override { return up_since_; }
+  void later(std::chrono::milliseconds delay, std::function<void()> what) override {
     agenda_.emplace(now_ + delay, std::move(what));
   }
-  std::int64_t any(std::int64_t least, std::int64_t most) { return pick(random_, least, most); }
-  bool happens(int in_thousand) { return !calm_ && chance(random_, in_thousand); }
+  std::int64_t any(std::int64_t least, std::int64_t most) override { return pick(random_, least, most); }
+  bool happens(int in_thousand) override { return !calm_ && chance(random_, in_thousand); }
+  bool calm() const override { return calm_; }
+  void expect(bool holds, const std::function<std::string()>& what) override {
+    if (!holds && wrong.empty()) wrong = fmt::format("{} at {}", what(), format_time(now_));
+  }
 
   // The daemon
 
-  void process(const Event& event) {
-    if (!state_ || !wrong.empty()) return;
+  bool process(const Event& event) override {
+    if (!state_ || !wrong.empty()) return false;
     ++steps;
     auto outcome = decide(*state_, event, now_);
-    if (!outcome) return;
+    if (!outcome) return false;
     if (happens(1)) return crash();
-    const auto changes = changes_of(*outcome);
-    for (const auto& [key, text] : changes.put) journal_[key] = text;
-    for (const auto& key : changes.removed) journal_.erase(key);
+    remember(*outcome);
+    schedules_.observe(event, *outcome);
+    for (const auto& framework : frameworks_) framework->observe(event);
     check_removed(*outcome);
     check_gangs(*outcome);
     apply(*state_, *outcome);
@@ -86,6 +108,7 @@ class Simulation {
       const auto* moved = std::get_if<notice::TaskMoved>(&notice);
       if (moved != nullptr && moved->record.state == TaskState::kQueued && moved->record.preemptions > 0)
         ++preemptions;
+      for (const auto& framework : frameworks_) framework->hear(notice);
     }
     for (const auto& action : outcome->actions) {
       if (happens(1)) return crash();
@@ -93,6 +116,29 @@ class Simulation {
     }
     check_step();
     wake();
+    return true;
+  }
+
+  /// What is to be in the journal. To write every step down as text would take most of the time of a life, so
+  /// only what the daemon finds after a crash is.
+  void remember(const Outcome& outcome) {
+    for (const auto& record : outcome.changed) changed_[record.task.id] = record;
+    unwritten_.removed.insert(unwritten_.removed.end(), outcome.removed.begin(), outcome.removed.end());
+    unwritten_.added |= outcome.added;
+    if (outcome.rules) unwritten_.rules = outcome.rules;
+    each_table(
+        [](const char*, auto& all, const auto& changes) {
+          for (const auto& [id, record] : changes) all.insert_or_assign(id, record);
+        },
+        static_cast<Tables<Changes>&>(unwritten_), static_cast<const Tables<Changes>&>(outcome));
+  }
+  void write_journal() {
+    for (auto& [id, record] : changed_) unwritten_.changed.push_back(std::move(record));
+    const auto changes = changes_of(unwritten_);
+    for (const auto& [key, text] : changes.put) journal_[key] = text;
+    for (const auto& key : changes.removed) journal_.erase(key);
+    changed_.clear();
+    unwritten_ = {};
   }
 
   void perform(const action::Launch& launch) { engine_.launch(state_->tasks.at(launch.id)); }
@@ -111,24 +157,31 @@ class Simulation {
     });
   }
 
-  void crash() {
+  bool crash() {
     ++crashes;
     state_.reset();
     wakes_at_.reset();
+    for (const auto& framework : frameworks_) framework->lose_connection();
     later(std::chrono::milliseconds(any(100, 600'000)), [this] {
       if (!state_) start();
     });
+    return false;
   }
 
   void start() {
+    write_journal();
     auto journaled = decode_journal(journal_);
     if (!journaled) {
       wrong = to_string(journaled.error());
       return;
     }
     state_ = std::make_unique<State>(restore(std::move(*journaled), machine_));
+    up_since_ = now_;
     engine_.forget_others([this](const auto& id) { return state_->tasks.contains(id); });
     std::vector<Event> found;
+    for (const auto& [id, record] : state_->frameworks)
+      if (!record.removed_at)
+        found.push_back(event::FrameworkDisconnected{id, SimulatedFramework::kPatienceAfterRestart});
     for (const auto& id : state_->active)
       for (auto& event : engine_.recover(state_->tasks.at(id))) found.push_back(std::move(event));
     for (const auto& event : found) process(event);
@@ -139,7 +192,7 @@ class Simulation {
 
   void disturb() {
     if (calm_) return;
-    later(std::chrono::milliseconds(any(1'000, 900'000)), [this] { disturb(); });
+    later(std::chrono::milliseconds(any(1'000, 2'400'000)), [this] { disturb(); });
     switch (any(0, 9)) {
       case 0:
         return break_gpu();
@@ -226,7 +279,7 @@ class Simulation {
   }
 
   void check_health() {
-    later(std::chrono::minutes(5), [this] { check_health(); });
+    later(std::chrono::minutes(15), [this] { check_health(); });
     if (!state_) return;
     std::vector<std::string> checked;
     for (const auto& id : state_->active) {
@@ -241,13 +294,9 @@ class Simulation {
 
   // What holds of every state
 
-  void expect(bool holds, const std::string& what) {
-    if (!holds && wrong.empty()) wrong = fmt::format("{} at {}", what, format_time(now_));
-  }
-
   void check_removed(const Outcome& outcome) {
     for (const auto& id : outcome.removed)
-      expect(is_final(state_->tasks.at(id).state), fmt::format("task '{}' was lost", id));
+      expect(is_final(state_->tasks.at(id).state), [&] { return fmt::format("task '{}' was lost", id); });
   }
 
   void check_gangs(const Outcome& outcome) {
@@ -259,7 +308,7 @@ class Simulation {
       if (before == nullptr || before->state != TaskState::kStarting) ++launched[record.task.gang->id];
     }
     for (const auto& [id, count] : launched)
-      expect(count == sizes[id], fmt::format("part of the gang '{}' was started", id));
+      expect(count == sizes[id], [&] { return fmt::format("part of the gang '{}' was started", id); });
   }
 
   void check_step() {
@@ -268,35 +317,45 @@ class Simulation {
     for (const auto& id : state_->active) {
       const auto& record = state_->tasks.at(id);
       for (const auto& grant : record.gpus)
-        expect(gpus.insert(grant.uuid).second, grant.uuid + " was given twice");
+        expect(gpus.insert(grant.uuid).second, [&] { return grant.uuid + " was given twice"; });
       for (const int port : record.ports)
-        expect(ports.insert(port).second, fmt::format("port {} was given twice", port));
+        expect(ports.insert(port).second, [&] { return fmt::format("port {} was given twice", port); });
+      // News of its start may be late.
+      if (record.state == TaskState::kRunning && record.task.timeout)
+        expect(std::max(*record.started_at, up_since_) + *record.task.timeout + 10s > now_,
+               [&] { return fmt::format("'{}' runs though its time is up", id); });
     }
     for (const auto& id : engine_.running())
-      expect(state_->active.contains(id), fmt::format("'{}' runs and owns nothing", id));
+      expect(state_->active.contains(id), [&] { return fmt::format("'{}' runs and owns nothing", id); });
+    const Draft draft(*state_, now_);
     for (const auto& [id, record] : state_->services) {
-      const auto instances = look_at(Draft(*state_, now_), record);
+      const auto instances = look_at(draft, record);
       expect(static_cast<int>(instances.current.size()) <= std::max(record.applied.instances, 0),
-             fmt::format("'{}' has too many instances", id));
+             [&] { return fmt::format("'{}' has too many instances", id); });
     }
+    schedules_.check(*state_);
+    for (const auto& framework : frameworks_) framework->check(*state_);
   }
 
   void check_settled() {
-    expect(state_->deployments.empty(), "a deployment does not end");
+    expect(state_->deployments.empty(), [] { return "a deployment does not end"; });
     for (const auto& [id, record] : state_->services) {
-      expect(!record.removed, fmt::format("'{}' does not go", id));
+      expect(!record.removed, [&] { return fmt::format("'{}' does not go", id); });
       const auto instances = look_at(Draft(*state_, now_), record);
-      expect(instances.old.empty() && instances.stopping.empty(), fmt::format("'{}' has old instances", id));
+      expect(instances.old.empty() && instances.stopping.empty(),
+             [&] { return fmt::format("'{}' has old instances", id); });
       const auto up = std::ranges::count(instances.current, TaskState::kRunning,
                                          [](const auto* task) { return task->state; });
       expect(up == record.target.instances,
-             fmt::format("'{}' has {} of {} instances", id, up, record.target.instances));
+             [&] { return fmt::format("'{}' has {} of {} instances", id, up, record.target.instances); });
     }
+    schedules_.check_settled(*state_);
+    for (const auto& framework : frameworks_) framework->check_settled(*state_);
     if (!wrong.empty()) wrong += describe();
     std::set<std::string> running;
     for (const auto& id : engine_.running()) running.insert(id);
-    expect(running == state_->active, "records and containers differ");
-    expect(state_->queue.empty(), "somebody waits though there is room");
+    expect(running == state_->active, [] { return "records and containers differ"; });
+    expect(state_->queue.empty(), [] { return "somebody waits though there is room"; });
   }
 
   /// For a failure: what is under way.
@@ -321,11 +380,16 @@ class Simulation {
   std::multimap<TimePoint, std::function<void()>> agenda_;
   SimulatedEngine engine_;
   std::map<std::string, std::string> journal_;
-  std::unique_ptr<State> state_;  ///< null while the daemon is away
+  std::map<std::string, TaskRecord> changed_;  ///< tasks that changed since the last crash
+  Outcome unwritten_;                          ///< everything else that did
+  std::unique_ptr<State> state_;               ///< null while the daemon is away
+  TimePoint up_since_{};
   placement::Node machine_ = node_with(kGpus);
   std::optional<TimePoint> wakes_at_;
   bool calm_ = false;
   int submitted_ = 0;
+  SimulatedSchedules schedules_;
+  std::vector<std::unique_ptr<SimulatedFramework>> frameworks_;
 };
 
 }  // namespace drover::control::testing
