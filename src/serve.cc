@@ -145,7 +145,7 @@ class Service {
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
-    ports.check = [this](std::vector<engine::CheckTarget> targets) { checks_->set(std::move(targets)); };
+    ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.cdi_specification = [this] { return hardware_.cdi_specification(); };
     return ports;
   }
@@ -229,11 +229,12 @@ class Service {
   }
 
   void wake_at(TimePoint at) {
-    if (alarm_.expiry() > std::chrono::steady_clock::now() && at >= alarm_at_) return;
+    if (at >= alarm_at_) return;
     alarm_at_ = at;
     alarm_.expires_after(at - wall_clock());
     alarm_.async_wait([this](const auto& error) {
       if (error) return;
+      alarm_at_ = TimePoint::max();
       engine_->tick();
       wake_at(wall_clock() + kHouseKeeping);
     });
@@ -264,7 +265,7 @@ class Service {
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;
-  TimePoint alarm_at_{};
+  TimePoint alarm_at_ = TimePoint::max();  ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;
   std::unique_ptr<engine::LocalEngine> engine_;
   std::unique_ptr<api::Server> server_;

@@ -126,6 +126,27 @@ TEST_F(ServerTest, WrongWaysIn) {
   EXPECT_EQ(status_of(ask("GET", "/v1/tasks?x=%zz")), 400);
 }
 
+/// Who comes late is not sent everything at once: he may read slowly, and there may be a thousand like him.
+TEST_F(ServerTest, WhatHasHappenedBeforeComesInPieces) {
+  constexpr int kEvents = 2000;
+  const auto id = submit();
+  server_.on_strand([&] {
+    for (int i = 1; i < kEvents; ++i) server_.daemon().tell("task_running", id);
+  });
+  auto connection = RawConnection::to_unix(server_.socket());
+  connection.send("GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto body = body_of(connection.receive("id: 2000\n"));
+  int pieces = 0;
+  for (std::size_t at = 0; at < body.size(); ++pieces) {
+    const auto size = std::stoul(body.substr(at), nullptr, 16);
+    EXPECT_LT(size, 40'000U);
+    at = body.find('\n', at) + 1 + size + 2;
+  }
+  EXPECT_GT(pieces, 5);
+  for (int number = 1; number <= kEvents; ++number)
+    EXPECT_NE(body.find("id: " + std::to_string(number) + "\n"), body.npos) << number;
+}
+
 TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
   const auto head = ask("HEAD", "/v1/version");
   EXPECT_EQ(status_of(head), 200);

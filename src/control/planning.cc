@@ -48,6 +48,7 @@ void preempt(Draft& draft, const std::string& victim, const workload::Task& winn
 
 placement::Plan plan_of(const Draft& draft) {
   auto jobs = draft.waiting();
+  if (jobs.empty()) return {};  // to look at everything that runs would be for nothing
   Holds holds(draft);
   std::map<std::string, placement::Reasons> held;
   std::ranges::sort(jobs, {}, &placement::Job::sequence);
@@ -64,10 +65,12 @@ placement::Plan plan_of(const Draft& draft) {
 }
 
 void carry_out(Draft& draft, placement::Plan plan) {
-  PortsInUse ports(draft);
-  for (const auto& one : plan.starts) {
-    start(draft, one, ports);
-    std::erase(plan.order, one.job);
+  if (!plan.starts.empty()) {
+    PortsInUse ports(draft);
+    for (const auto& one : plan.starts) {
+      start(draft, one, ports);
+      std::erase(plan.order, one.job);
+    }
   }
   for (const auto& preemption : plan.preemptions) {
     const auto winners = members_of_job(preemption.job, draft.finder());

@@ -1,6 +1,5 @@
 #include "engine/check_targets.h"
 
-#include <algorithm>
 #include <string>
 
 #include "control/instances.h"
@@ -47,34 +46,37 @@ void add_targets(std::vector<CheckTarget>& targets, const control::State& state,
 
 }  // namespace
 
-std::vector<CheckTarget> targets_of(const control::State& state) {
+std::vector<CheckTarget> targets_of(const control::State& state, const std::string& task) {
   std::vector<CheckTarget> targets;
-  for (const auto& [id, service] : state.services) {
-    const auto tasks = state.by_origin.find({workload::OriginKind::kService, id});
-    if (tasks == state.by_origin.end()) continue;
-    for (const auto& task : tasks->second) {
-      const auto& record = state.tasks.at(task);
-      if (record.state != control::TaskState::kRunning) continue;
-      if (const auto* definition = control::definition_of(service, record))
-        add_targets(targets, state, record, *definition);
-    }
+  const auto* record = state.find(task);
+  if (record == nullptr || record->state != control::TaskState::kRunning) return targets;
+  const auto& origin = record->task.origin;
+  if (origin.kind == workload::OriginKind::kFramework) {
+    const auto row = state.framework_tasks.find(control::framework_task_key(origin.name, origin.task_id));
+    if (row != state.framework_tasks.end() && row->second.health_check)
+      add_health_check(targets, *record, *row->second.health_check, 0);
   }
-  for (const auto& [key, task] : state.framework_tasks) {
-    const auto* record = state.find(task.id);
-    if (task.health_check && record != nullptr && record->state == control::TaskState::kRunning)
-      add_health_check(targets, *record, *task.health_check, 0);
-  }
+  if (origin.kind != workload::OriginKind::kService) return targets;
+  const auto service = state.services.find(origin.name);
+  if (service == state.services.end()) return targets;
+  if (const auto* definition = control::definition_of(service->second, *record))
+    add_targets(targets, state, *record, *definition);
   return targets;
 }
 
-bool changes_targets(const control::Outcome& outcome) {
-  const auto is_instance = [](const control::TaskRecord& record) {
-    const auto kind = record.task.origin.kind;
-    return kind == workload::OriginKind::kService || kind == workload::OriginKind::kFramework;
-  };
-  const auto is_ready = [](const auto& entry) { return entry.second.ready; };
-  return !outcome.services.empty() || std::ranges::any_of(outcome.changed, is_instance) ||
-         std::ranges::any_of(outcome.health, is_ready);
+std::set<std::string> tasks_to_check(const control::State& state, const control::Outcome& outcome) {
+  std::set<std::string> tasks(outcome.removed.begin(), outcome.removed.end());
+  for (const auto& record : outcome.changed)
+    if (record.task.origin.kind == workload::OriginKind::kService ||
+        record.task.origin.kind == workload::OriginKind::kFramework)
+      tasks.insert(record.task.id);
+  for (const auto& [task, health] : outcome.health)
+    if (health.ready) tasks.insert(task);
+  for (const auto& [id, service] : outcome.services)  // a definition may have been forgotten
+    if (const auto found = state.by_origin.find({workload::OriginKind::kService, id});
+        found != state.by_origin.end())
+      tasks.insert(found->second.begin(), found->second.end());
+  return tasks;
 }
 
 control::CheckResult result_of(const CheckResult& result, TimePoint at) {

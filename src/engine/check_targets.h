@@ -2,6 +2,8 @@
 
 // Which checks the services ask for now, and what their results mean to control. Pure.
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "control/health.h"
@@ -10,13 +12,13 @@
 
 namespace drover::engine {
 
-/// Of every instance that runs: its health checks, and its readiness check until it is ready; and the health
-/// checks of frameworks' tasks. Checks go to the ports of the machine, which are forwarded where a task has a
-/// network of its own.
-std::vector<CheckTarget> targets_of(const control::State& state);
+/// Of an instance that runs: its health checks, and its readiness check until it is ready; the health check
+/// of a framework's task; none of any other. Checks go to the ports of the machine, which are forwarded where
+/// a task has a network of its own.
+std::vector<CheckTarget> targets_of(const control::State& state, const std::string& task);
 
-/// Whether the outcome may have changed them.
-bool changes_targets(const control::Outcome& outcome);
+/// The tasks whose targets the outcome may have changed; `state` is that after it.
+std::set<std::string> tasks_to_check(const control::State& state, const control::Outcome& outcome);
 
 control::CheckResult result_of(const CheckResult& result, TimePoint at);
 

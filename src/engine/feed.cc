@@ -1,5 +1,7 @@
 #include "engine/feed.h"
 
+#include <algorithm>
+
 namespace drover::engine {
 namespace {
 
@@ -16,10 +18,12 @@ void Feed::add(EventView event) {
 
 std::vector<EventView> Feed::after(const Caller& caller, std::uint64_t number) const {
   std::vector<EventView> result;
-  for (const auto& event : kept_) {
-    const bool may_hear = caller.is_root() || event.task_id.empty() || event.owner == caller.user.uid;
-    if (event.number > number && may_hear) result.push_back(event);
-  }
+  // Numbers have no gaps, so nobody who is up to date looks at what he has seen.
+  const auto newer = static_cast<std::size_t>(last_ - std::min(number, last_));
+  const auto behind = std::min(newer, kept_.size());
+  for (auto event = kept_.end() - static_cast<std::ptrdiff_t>(behind); event != kept_.end(); ++event)
+    if (caller.is_root() || event->task_id.empty() || event->owner == caller.user.uid)
+      result.push_back(*event);
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/deadlines.h"
 #include "control/environment.h"
 #include "control/journal.h"
 #include "gpu/recognise.h"
@@ -71,7 +72,8 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer,
     else if (control::is_final(record.state) || record.preemptions > 0)
       perform(control::action::Clean{id});
   }
-  if (ports_.check) ports_.check(targets_of(state_));
+  if (ports_.check)
+    for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
   tick();
 }
 
@@ -131,8 +133,11 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
   }
   for (const auto& action : outcome.actions)
     std::visit([&](const auto& specific) { perform(specific); }, action);
-  if (ports_.check && changes_targets(outcome)) ports_.check(targets_of(state_));
-  if (const auto deadline = control::next_deadline(state_)) ports_.wake_at(*deadline);
+  if (ports_.check)
+    for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
+  const bool is_tick = std::holds_alternative<control::event::Tick>(event);
+  if (const auto deadline = is_tick ? control::next_deadline(state_) : control::next_deadline(outcome))
+    ports_.wake_at(*deadline);
   return outcome.made;
 }
 

@@ -43,8 +43,8 @@ struct Ports {
   std::vector<int> usable_cpus;
   /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
   std::function<std::set<int>()> listening;
-  /// From now on exactly these checks are made. May be empty: then there are none.
-  std::function<void(std::vector<CheckTarget>)> check;
+  /// From now on exactly these checks are made of the task. May be empty: then there are none.
+  std::function<void(const std::string& task_id, std::vector<CheckTarget>)> check;
 };
 
 class LocalEngine final : public Daemon {

@@ -90,11 +90,13 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
 }
 
 std::vector<control::TaskRecord> LocalEngine::tasks(const Caller& caller) const {
-  std::vector<control::TaskRecord> result;
+  std::vector<const control::TaskRecord*> records;
   for (const auto& [id, record] : state_.tasks)
-    if (may_see(caller, record)) result.push_back(shown(record));
-  std::sort(result.begin(), result.end(),
-            [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
+    if (may_see(caller, record)) records.push_back(&record);
+  std::ranges::sort(records, {}, &control::TaskRecord::sequence);
+  std::vector<control::TaskRecord> result;
+  result.reserve(records.size());
+  for (const auto* record : records) result.push_back(shown(*record));
   return result;
 }
 

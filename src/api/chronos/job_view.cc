@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/json_fields.h"
+#include "base/json_writer.h"
+
 namespace drover::api::chronos {
 namespace {
 
@@ -80,38 +83,44 @@ std::string schedule_text(const control::ScheduleRecord& record) {
 
 std::string encode_job(const control::ScheduleRecord& record) {
   const auto& schedule = record.schedule;
-  const auto definition = ordered_json::parse(schedule.definition, nullptr, false);
-  ordered_json job;
+  const auto fields = json_fields(schedule.definition);
+  std::string text;
+  JsonWriter job(text);
   const auto copy = [&](const auto& names) {
-    if (!definition.is_object()) return;
-    for (const auto* name : names)
-      if (const auto field = definition.find(name); field != definition.end()) job[name] = *field;
+    for (const std::string_view name : names)
+      for (const auto& [given, value] : fields)
+        if (given == name) job.field_raw(name, value);
   };
-  job["name"] = schedule.name;
+  job.begin_object();
+  job.field("name", schedule.name);
   copy(std::array{"command"});
-  job["shell"] = schedule.shell;
+  job.field("shell", schedule.shell);
   copy(std::array{"executor", "executorFlags", "taskInfoData"});
-  job["retries"] = schedule.retries;
+  job.field("retries", schedule.retries);
   copy(std::array{"owner", "ownerName", "description"});
-  job["successCount"] = record.successes;
-  job["errorCount"] = record.errors;
-  job["lastSuccess"] = time_text(record.last_success);
-  job["lastError"] = time_text(record.last_error);
+  job.field("successCount", record.successes);
+  job.field("errorCount", record.errors);
+  job.field("lastSuccess", time_text(record.last_success));
+  job.field("lastError", time_text(record.last_error));
   copy(kResources);
-  job["disabled"] = schedule.disabled;
-  job["softError"] = schedule.soft_error;
+  job.field("disabled", schedule.disabled);
+  job.field("softError", schedule.soft_error);
   copy(std::array{"dataProcessingJobType"});
-  job["errorsSinceLastSuccess"] = record.errors_since_success;
+  job.field("errorsSinceLastSuccess", record.errors_since_success);
   copy(std::array{"fetch", "uris", "environmentVariables", "arguments", "highPriority", "runAsUser"});
-  job["concurrent"] = schedule.concurrent;
+  job.field("concurrent", schedule.concurrent);
   copy(std::array{"maxCompletionTime", "container", "constraints", "epsilon", "async"});
   if (schedule.parents.empty()) {
-    job["schedule"] = schedule_text(record);
-    job["scheduleTimeZone"] = schedule.time_zone;
+    job.field("schedule", schedule_text(record));
+    job.field("scheduleTimeZone", schedule.time_zone);
   } else {
-    job["parents"] = schedule.parents;
+    job.key("parents");
+    job.begin_array();
+    for (const auto& parent : schedule.parents) job.value(parent);
+    job.end_array();
   }
-  return text_of(job);
+  job.end_object();
+  return text;
 }
 
 std::string status_of(const control::ScheduleRecord& record) {

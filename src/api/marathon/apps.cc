@@ -51,7 +51,7 @@ std::string join(const World& world, const std::vector<const ServiceRecord*>& re
 }  // namespace
 
 Answer list_apps(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+  const World world(services, *request.caller, Scope::kAll);
   const auto rules = parse_label_selector(query(request, "label"));
   if (!rules)
     return refuse(services, Refusal{422, "Object is not valid", {{"/label", {rules.error().message}}}, ""});

@@ -1,5 +1,7 @@
 // Deployments under way, and the queue of what waits to be launched.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -106,8 +108,8 @@ json offers_summary(const World& world, const std::vector<const control::TaskRec
   return summary;
 }
 
-/// One app that has fewer instances than it is to have; null when it has them.
-std::optional<json> queued(const World& world, const ServiceRecord& record, bool with_offers) {
+/// One app that has fewer instances than it is to have, as text; none when it has them.
+std::optional<std::string> queued(const World& world, const ServiceRecord& record, bool with_offers) {
   const auto waiting = world.waiting(record.target.id);
   const auto& applied = record.applied.id.empty() ? record.target : record.applied;
   const auto there = static_cast<int>(world.instances(record.target.id).size() + waiting.size());
@@ -121,25 +123,32 @@ std::optional<json> queued(const World& world, const ServiceRecord& record, bool
     summary["reasons"].push_back("its instances fail: the next one is started in " + std::to_string(left) +
                                  " s");
   const auto since = waiting.empty() ? record.target.version : waiting.front()->submitted_at;
-  json item = {{"app", json::parse(marathon::show(record.target))},
-               {"count", count},
-               {"delay", {{"timeLeftSeconds", left}, {"overdue", left == 0}}},
-               {"since", format_time(since)},
-               {"processedOffersSummary", std::move(summary)}};
-  if (with_offers) item["lastUnusedOffers"] = json::array();
+  std::string item;
+  JsonWriter writer(item);
+  writer.begin_object();
+  writer.field_raw("app", marathon::show(record.target));
+  writer.field("count", count);
+  writer.field_raw("delay", fmt::format(R"({{"overdue":{},"timeLeftSeconds":{}}})", left == 0, left));
+  if (with_offers) writer.field_raw("lastUnusedOffers", "[]");
+  writer.field_raw("processedOffersSummary", dumped(summary));
+  writer.field("since", format_time(since));
+  writer.end_object();
   return item;
 }
 
 }  // namespace
 
 Answer list_queue(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+  const World world(services, *request.caller, Scope::kAll);
   const auto embed = values(request, "embed");
   const bool with_offers = std::ranges::find(embed, "lastUnusedOffers") != embed.end();
-  json queue = json::array();
+  std::string text = R"({"queue":)";
+  JsonWriter writer(text);
+  writer.begin_array();
   for (const auto* record : world.services())
-    if (auto item = queued(world, *record, with_offers)) queue.push_back(std::move(*item));
-  return answer(services, dumped({{"queue", std::move(queue)}}));
+    if (const auto item = queued(world, *record, with_offers)) writer.raw(*item);
+  writer.end_array();
+  return answer(services, text + "}");
 }
 
 Answer reset_delay(const Services& services, const Request& request) {

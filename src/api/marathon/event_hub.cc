@@ -7,34 +7,62 @@
 
 namespace drover::api::marathon_v2 {
 
-Follower::Follower(const engine::Caller& caller, std::set<std::string> types, std::function<void()> wake)
-    : is_root_(caller.is_root()), uid_(caller.user.uid), types_(std::move(types)), wake_(std::move(wake)) {}
-
-void Follower::offer(const WireEvent& event) {
-  if (cut_ || (!types_.empty() && !types_.contains(event.type))) return;
-  if (event.owner && !is_root_ && *event.owner != uid_) return;
-  waiting_.push_back(event.text);
-  bytes_ += event.text->size();
-  if (waiting_.size() > kMostWaitingEvents || bytes_ > kMostWaitingBytes) {
-    cut_ = true;
-    waiting_.clear();
-  }
-  wake_();
+void EventLog::add(WireEvent event) {
+  bytes_ += event.text.size();
+  events_.push_back(std::move(event));
+  while (events_.size() > kMostWaitingEvents || bytes_ > kMostWaitingBytes) drop_oldest();
 }
 
-std::shared_ptr<const std::string> Follower::take() {
-  if (waiting_.empty()) return nullptr;
-  auto text = std::move(waiting_.front());
-  waiting_.pop_front();
-  bytes_ -= text->size();
+void EventLog::forget_before(std::uint64_t number) {
+  while (begin_ < number && !events_.empty()) drop_oldest();
+}
+
+void EventLog::drop_oldest() {
+  bytes_ -= events_.front().text.size();
+  events_.pop_front();
+  ++begin_;
+}
+
+Follower::Follower(const EventLog& log, const engine::Caller& caller, std::set<std::string> types,
+                   std::function<void()> wake)
+    : log_(log),
+      is_root_(caller.is_root()),
+      uid_(caller.user.uid),
+      types_(std::move(types)),
+      wake_(std::move(wake)),
+      next_(log.end()) {}
+
+bool Follower::wants(const WireEvent& event) const {
+  if (!types_.empty() && !types_.contains(event.type)) return false;
+  return !event.owner || is_root_ || *event.owner == uid_;
+}
+
+void Follower::greet(const WireEvent& event) {
+  if (wants(event)) greeting_ = event.text;
+}
+
+void Follower::told(std::uint64_t number) {
+  // What it does not want is not waited for, unless it stands behind what it has not taken yet.
+  if (number < log_.begin() || wants(log_.at(number)))
+    wake_();
+  else if (next_ == number)
+    ++next_;
+}
+
+std::string Follower::take(std::size_t bytes) {
+  auto text = std::exchange(greeting_, "");
+  while (!cut() && next_ < log_.end() && text.size() < bytes) {
+    const auto& event = log_.at(next_++);
+    if (wants(event)) text += event.text;
+  }
   return text;
 }
 
 std::shared_ptr<Follower> EventHub::follow(const engine::Caller& caller, std::set<std::string> types,
                                            std::function<void()> wake) {
   if (watch_ == nullptr) watch_ = daemon_.watch([this](const control::Notice& notice) { tell(notice); });
-  auto follower = std::make_shared<Follower>(caller, std::move(types), std::move(wake));
-  follower->offer(attached_event(true, daemon_.now()));
+  auto follower = std::make_shared<Follower>(log_, caller, std::move(types), std::move(wake));
+  follower->greet(attached_event(true, daemon_.now()));
   followers_.push_back(follower);
   return follower;
 }
@@ -51,15 +79,24 @@ void EventHub::tell(const control::Notice& notice) {
   if (anybody()) tell(events_of(notice, daemon_.state(), daemon_.now()));
 }
 
-void EventHub::tell(const std::vector<WireEvent>& events) {
-  for (const auto& event : events)
+void EventHub::tell(std::vector<WireEvent> events) {
+  auto needed = log_.end();
+  for (const auto& weak : followers_)
+    if (const auto follower = weak.lock()) needed = std::min(needed, follower->next());
+  log_.forget_before(needed);
+  for (auto& event : events) {
+    log_.add(std::move(event));
     for (const auto& weak : followers_)
-      if (const auto follower = weak.lock()) follower->offer(event);
+      if (const auto follower = weak.lock()) follower->told(log_.end() - 1);
+  }
 }
 
 bool EventHub::anybody() {
   std::erase_if(followers_, [](const auto& weak) { return weak.expired(); });
-  if (followers_.empty()) watch_.reset();
+  if (followers_.empty()) {
+    watch_.reset();
+    log_.forget_before(log_.end());
+  }
   return !followers_.empty();
 }
 

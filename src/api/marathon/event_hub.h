@@ -1,7 +1,9 @@
 #pragma once
 
-// Marathon's events: what decisions tell, made into text once for all who follow. Each follower has a queue
-// of shared texts with an end: who does not read is cut off. Used on the control strand.
+// Marathon's events: what decisions tell, made into text once and kept once for all who follow, until all
+// have taken it. A follower is a place in that log, so a thousand of them cost little, and one who does not
+// read costs no more: the log has an end, and who is left behind by it is cut off. Used on the control
+// strand.
 
 #include <sys/types.h>
 
@@ -23,33 +25,62 @@ namespace drover::api::marathon_v2 {
 struct WireEvent {
   std::string type;
   std::optional<uid_t> owner;  ///< who may hear of it besides root; none: everybody
-  std::shared_ptr<const std::string> text;
+  std::string text;
 };
+
+/// What has been told lately. Numbers count from the first event that was ever told.
+class EventLog {
+ public:
+  void add(WireEvent event);
+  /// Nobody needs those before this number any more.
+  void forget_before(std::uint64_t number);
+
+  const WireEvent& at(std::uint64_t number) const { return events_[number - begin_]; }
+  std::uint64_t begin() const { return begin_; }  ///< of the oldest that is kept
+  std::uint64_t end() const { return begin_ + events_.size(); }
+
+ private:
+  void drop_oldest();
+
+  std::deque<WireEvent> events_;
+  std::uint64_t begin_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+/// Enough for the start of ten thousand instances at once.
+inline constexpr std::size_t kMostWaitingEvents = 50'000;
+inline constexpr std::size_t kMostWaitingBytes = 32U << 20;
 
 /// One who listens.
 class Follower {
  public:
-  /// `types`: only these; all when it is empty. `wake` is called when there is something to take.
-  Follower(const engine::Caller& caller, std::set<std::string> types, std::function<void()> wake);
+  /// Hears of what is told from now on. `types`: only these; all when it is empty. `wake` is called when
+  /// there is something to take. The log outlives it.
+  Follower(const EventLog& log, const engine::Caller& caller, std::set<std::string> types,
+           std::function<void()> wake);
 
-  void offer(const WireEvent& event);
-  /// The next text; null when there is none.
-  std::shared_ptr<const std::string> take();
+  /// For it alone, before all others.
+  void greet(const WireEvent& event);
+  /// The log has this one more.
+  void told(std::uint64_t number);
+  /// The next texts, one behind the other, as many as begin within so many bytes; "" when there are none.
+  std::string take(std::size_t bytes);
   /// It reads too slowly: what it missed cannot be had again.
-  bool cut() const { return cut_; }
+  bool cut() const { return next_ < log_.begin(); }
+  /// Of the first event that it has not taken.
+  std::uint64_t next() const { return next_; }
 
  private:
+  bool wants(const WireEvent& event) const;
+
+  const EventLog& log_;
   bool is_root_;
   uid_t uid_;
   std::set<std::string> types_;
   std::function<void()> wake_;
-  std::deque<std::shared_ptr<const std::string>> waiting_;
-  std::size_t bytes_ = 0;
-  bool cut_ = false;
+  std::string greeting_;
+  std::uint64_t next_;
 };
-
-inline constexpr std::size_t kMostWaitingEvents = 10'000;
-inline constexpr std::size_t kMostWaitingBytes = 8U << 20;
 
 class EventHub {
  public:
@@ -65,10 +96,11 @@ class EventHub {
 
  private:
   void tell(const control::Notice& notice);
-  void tell(const std::vector<WireEvent>& events);
+  void tell(std::vector<WireEvent> events);
   bool anybody();
 
   engine::Daemon& daemon_;
+  EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;
   std::shared_ptr<void> watch_;  ///< while somebody follows
 };

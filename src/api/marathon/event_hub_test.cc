@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "api/testing/fake_daemon.h"
+
 namespace drover::api::marathon_v2 {
 namespace {
 
-WireEvent event(const char* type, std::optional<uid_t> owner = std::nullopt, std::size_t bytes = 1) {
-  return {type, owner, std::make_shared<const std::string>(bytes, 'x')};
+constexpr std::size_t kAll = SIZE_MAX;
+
+WireEvent event(const char* type, std::optional<uid_t> owner = std::nullopt, std::string text = "x") {
+  return {type, owner, std::move(text)};
 }
 
 engine::Caller user(uid_t uid) {
@@ -15,37 +19,82 @@ engine::Caller user(uid_t uid) {
   return caller;
 }
 
-TEST(Follower, HearsOfWhatIsHisAndOfWhatHeAskedFor) {
-  int woken = 0;
-  Follower ann(user(1000), {"a", "b"}, [&] { ++woken; });
-  ann.offer(event("a", 1001));
-  ann.offer(event("c", 1000));
-  EXPECT_EQ(ann.take(), nullptr);
-  EXPECT_EQ(woken, 0);
-  ann.offer(event("a", 1000));
-  ann.offer(event("b"));
-  EXPECT_EQ(woken, 2);
-  EXPECT_NE(ann.take(), nullptr);
-  EXPECT_NE(ann.take(), nullptr);
-  Follower root(user(0), {}, [] {});
-  root.offer(event("c", 1000));
-  EXPECT_NE(root.take(), nullptr);
+void tell(EventLog& log, const std::vector<Follower*>& followers, WireEvent event) {
+  log.add(std::move(event));
+  for (auto* follower : followers) follower->told(log.end() - 1);
 }
 
-TEST(Follower, SharesTheTextAndIsCutWhenItDoesNotRead) {
-  Follower follower(user(0), {}, [] {});
-  const auto big = event("a", std::nullopt, kMostWaitingBytes / 4);
-  follower.offer(big);
-  EXPECT_EQ(follower.take(), big.text) << "one text for all";
-  for (int i = 0; i < 4; ++i) follower.offer(big);
-  EXPECT_FALSE(follower.cut());
-  follower.offer(big);
-  EXPECT_TRUE(follower.cut());
-  EXPECT_EQ(follower.take(), nullptr) << "nothing is kept for it";
-  EXPECT_EQ(big.text.use_count(), 1);
-  Follower slow(user(0), {}, [] {});
-  for (std::size_t i = 0; i <= kMostWaitingEvents; ++i) slow.offer(event("a"));
+TEST(Follower, HearsOfWhatIsHisAndOfWhatHeAskedFor) {
+  EventLog log;
+  int woken = 0;
+  Follower ann(log, user(1000), {"a", "b"}, [&] { ++woken; });
+  tell(log, {&ann}, event("a", 1001));
+  tell(log, {&ann}, event("c", 1000));
+  EXPECT_EQ(woken, 0);
+  EXPECT_EQ(ann.next(), 2U) << "what she does not want is kept for others only";
+  tell(log, {&ann}, event("a", 1000, "1"));
+  tell(log, {&ann}, event("a", 1001, "2"));
+  tell(log, {&ann}, event("b", std::nullopt, "3"));
+  EXPECT_EQ(woken, 2);
+  EXPECT_EQ(ann.take(kAll), "13");
+  EXPECT_EQ(ann.take(kAll), "");
+  EXPECT_EQ(ann.next(), log.end());
+}
+
+TEST(Follower, RootHearsOfAllFromNowOn) {
+  EventLog log;
+  log.add(event("a", 1000, "before"));
+  Follower root(log, user(0), {}, [] {});
+  root.greet(event("hello", std::nullopt, "hello "));
+  tell(log, {&root}, event("c", 1000, "after"));
+  EXPECT_EQ(root.take(kAll), "hello after");
+}
+
+TEST(Follower, TakesNoMoreAtOnceThanItIsAllowed) {
+  EventLog log;
+  Follower follower(log, user(0), {}, [] {});
+  for (const auto* text : {"aaaa", "bbbb", "cccc"}) tell(log, {&follower}, event("a", std::nullopt, text));
+  EXPECT_EQ(follower.take(5), "aaaabbbb");
+  EXPECT_EQ(follower.take(5), "cccc");
+}
+
+TEST(Follower, IsCutWhenItIsLeftBehind) {
+  EventLog log;
+  Follower slow(log, user(0), {}, [] {}), rare(log, user(0), {"rare"}, [] {});
+  const std::string big(kMostWaitingBytes / 4, 'x');
+  for (int i = 0; i < 4; ++i) tell(log, {&slow, &rare}, event("a", std::nullopt, big));
+  EXPECT_FALSE(slow.cut());
+  tell(log, {&slow, &rare}, event("a", std::nullopt, big));
   EXPECT_TRUE(slow.cut());
+  EXPECT_EQ(slow.take(kAll), "");
+  EXPECT_FALSE(rare.cut()) << "nothing that it waits for was lost";
+  Follower late(log, user(0), {}, [] {});
+  for (std::size_t i = 0; i <= kMostWaitingEvents; ++i) tell(log, {&late}, event("a"));
+  EXPECT_TRUE(late.cut());
+  EXPECT_EQ(log.end() - log.begin(), kMostWaitingEvents);
+}
+
+/// A slow one costs nothing of its own, and what all have read is kept no longer.
+TEST(EventHub, KeepsOneTextForAllUntilAllHaveIt) {
+  testing::TemporaryFolder folder;
+  testing::FakeDaemon daemon(folder.path());
+  EventHub hub(daemon);
+  int woken = 0;
+  auto quick = hub.follow(user(0), {"api_post_event"}, [&] { ++woken; });
+  auto slow = hub.follow(user(0), {"api_post_event"}, [] {});
+  workload::Service service;
+  service.id = "/web";
+  service.definition = R"({"id":"/web"})";
+  for (int i = 0; i < 10; ++i) {
+    hub.tell_post(0, service);
+    EXPECT_NE(quick->take(kAll), "");
+  }
+  EXPECT_EQ(woken, 10);
+  EXPECT_EQ(slow->next() + 10, quick->next());
+  const auto all = slow->take(kAll);
+  std::size_t count = 0;
+  for (auto at = all.find("event: "); at != all.npos; at = all.find("event: ", at + 1)) ++count;
+  EXPECT_EQ(count, 10U);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace drover::api::marathon_v2 {
 namespace {
 
 constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::size_t kPiece = 32U << 10;
 
 asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<std::string> types,
                                 BodyWriter& writer) {
@@ -24,8 +25,8 @@ asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<s
     hub.tell_detached();
   });
   while (!follower->cut()) {
-    if (const auto text = follower->take()) {
-      co_await writer.write(*text);
+    if (auto text = follower->take(kPiece); !text.empty()) {
+      co_await writer.write(std::move(text));
       continue;
     }
     timer.expires_after(kHeartbeat);

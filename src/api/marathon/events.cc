@@ -20,7 +20,7 @@ WireEvent event(const char* type, std::optional<uid_t> owner, json fields, TimeP
   fields["eventType"] = type;
   fields["timestamp"] = format_time(now);
   const auto text = fields.dump(-1, ' ', false, json::error_handler_t::replace);
-  return {type, owner, std::make_shared<const std::string>(sse_event(type, "", text))};
+  return {type, owner, sse_event(type, "", text)};
 }
 
 std::string_view condition_of(const TaskRecord& task) {

@@ -49,7 +49,7 @@ Answer get_group(const Services& services, const Request& request) {
 }
 
 Answer list_group_apps(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+  const World world(services, *request.caller, Scope::kAll);
   const auto id = id_of(request);
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
   const auto embed = Embed::of_group(values(request, "embed"));

@@ -1,7 +1,7 @@
 // Instances of apps: to list, and to kill.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <iterator>
 
 #include "api/marathon/answers.h"
 #include "api/marathon/changes.h"
@@ -13,7 +13,6 @@
 namespace drover::api::marathon_v2 {
 
 using control::TaskRecord;
-using nlohmann::json;
 
 namespace {
 
@@ -31,10 +30,8 @@ tl::expected<KillOptions, Response> kill_options(const Services& services, const
   return options;
 }
 
-json views_of(const World& world, const std::vector<const TaskRecord*>& tasks) {
-  json views = json::array();
-  for (const auto* task : tasks) views.push_back(task_view(world, *task));
-  return views;
+std::string listing(const World& world, const std::vector<const TaskRecord*>& tasks) {
+  return R"({"tasks":)" + tasks_text(world, tasks) + "}";
 }
 
 /// Kills them; the answer is a deployment when the apps shrink by it, else `killed`.
@@ -77,16 +74,16 @@ bool is_task_id(const std::string& id) {
 Answer list_app_tasks(const Services& services, const Request& request) {
   const World world(services, *request.caller);
   const auto& given = request.parameters.at("id");
-  json tasks = json::array();
   if (const auto group = group_of(given)) {
     if (!world.has_group(*group)) return refuse(services, 404, "Group '" + *group + "' does not exist");
+    std::vector<const TaskRecord*> tasks;
     for (const auto* record : world.services(*group))
-      for (auto& task : task_views(world, record->target.id)) tasks.push_back(std::move(task));
-    return answer(services, dumped({{"tasks", std::move(tasks)}}));
+      std::ranges::copy(world.instances(record->target.id), std::back_inserter(tasks));
+    return answer(services, listing(world, tasks));
   }
   const auto id = marathon::absolute_path(given);
   if (world.service(id) == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
-  return answer(services, dumped({{"tasks", task_views(world, id)}}));
+  return answer(services, listing(world, world.instances(id)));
 }
 
 Answer kill_app_tasks(const Services& services, const Request& request) {
@@ -100,7 +97,7 @@ Answer kill_app_tasks(const Services& services, const Request& request) {
   if (host == request.query.end() || host->second == world.host() || host->second == "*" ||
       host->second.empty())
     tasks = world.instances(id);
-  const auto killed = dumped({{"tasks", views_of(world, tasks)}});
+  const auto killed = listing(world, tasks);
   return kill(services, world, tasks, *options, killed);
 }
 
@@ -116,23 +113,26 @@ Answer kill_app_task(const Services& services, const Request& request) {
   if (world.service(id) == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   if (task == nullptr || task->task.origin.name != id)
     return refuse(services, 404, "Task '" + task_id + "' does not exist");
-  const auto killed = dumped({{"task", task_view(world, *task)}});
+  std::string killed = R"({"task":)";
+  JsonWriter writer(killed);
+  write_task(writer, world, *task);
+  killed += "}";
   return kill(services, world, {task}, *options, killed);
 }
 
 Answer list_tasks(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+  const World world(services, *request.caller, Scope::kAll);
   const auto wanted = values(request, "status");
   const bool running = wanted.empty() || std::ranges::find(wanted, "running") != wanted.end();
   const bool staging = wanted.empty() || std::ranges::find(wanted, "staging") != wanted.end();
   const bool any = wanted.empty() || (!running && !staging);  // others are ignored
-  json tasks = json::array();
+  std::vector<const TaskRecord*> tasks;
   for (const auto* record : world.services())
     for (const auto* task : world.instances(record->target.id)) {
       const bool is_staging = task->state == control::TaskState::kStarting;
-      if (any || (is_staging ? staging : running)) tasks.push_back(task_view(world, *task));
+      if (any || (is_staging ? staging : running)) tasks.push_back(task);
     }
-  return answer(services, dumped({{"tasks", std::move(tasks)}}));
+  return answer(services, listing(world, tasks));
 }
 
 Answer kill_tasks(const Services& services, const Request& request) {
@@ -154,7 +154,7 @@ Answer kill_tasks(const Services& services, const Request& request) {
     const auto* task = world.instance(id);  // what has gone already needs no killing
     if (task != nullptr && std::ranges::find(tasks, task) == tasks.end()) tasks.push_back(task);
   }
-  const auto killed = dumped({{"tasks", views_of(world, tasks)}});
+  const auto killed = listing(world, tasks);
   return kill(services, world, tasks, *options, killed);
 }
 

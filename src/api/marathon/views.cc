@@ -20,19 +20,36 @@ using nlohmann::json;
 
 namespace {
 
-json time_or_null(const std::optional<TimePoint>& time) {
-  return time ? json(format_time(*time)) : json();
+void write_time(JsonWriter& writer, std::string_view name, const std::optional<TimePoint>& time) {
+  writer.key(name);
+  if (time)
+    writer.value(format_time(*time));
+  else
+    writer.null();
 }
 
-json check_view(const control::CheckHealth& check, const TaskRecord& task) {
-  return {{"alive", check.alive},
-          {"consecutiveFailures", check.consecutive_failures},
-          {"firstSuccess", time_or_null(check.first_success)},
-          {"lastSuccess", time_or_null(check.last_success)},
-          {"lastFailure", time_or_null(check.last_failure)},
-          {"lastFailureCause", check.last_failure_cause.empty() ? json() : json(check.last_failure_cause)},
-          {"taskId", task.task.origin.task_id},  // older clients read it
-          {"instanceId", instance_id(task)}};
+void write_check(JsonWriter& writer, const control::CheckHealth& check, const TaskRecord& task) {
+  writer.begin_object();
+  writer.field("alive", check.alive);
+  writer.field("consecutiveFailures", check.consecutive_failures);
+  write_time(writer, "firstSuccess", check.first_success);
+  writer.field("instanceId", instance_id(task));
+  write_time(writer, "lastFailure", check.last_failure);
+  writer.key("lastFailureCause");
+  if (check.last_failure_cause.empty())
+    writer.null();
+  else
+    writer.value(check.last_failure_cause);
+  write_time(writer, "lastSuccess", check.last_success);
+  writer.field("taskId", task.task.origin.task_id);  // older clients read it
+  writer.end_object();
+}
+
+void write_numbers(JsonWriter& writer, std::string_view name, const std::vector<int>& numbers) {
+  writer.key(name);
+  writer.begin_array();
+  for (const int number : numbers) writer.value(number);
+  writer.end_array();
 }
 
 json failure_view(const World& world, const ServiceRecord& record) {
@@ -140,7 +157,7 @@ std::string app_text(const World& world, const ServiceRecord& record, const Embe
     }
     more += "]";
   }
-  if (embed.tasks) more += R"(,"tasks":)" + dumped(task_views(world, id));
+  if (embed.tasks) more += R"(,"tasks":)" + tasks_text(world, world.instances(id));
   if (embed.last_failure && record.last_failure)
     more += R"(,"lastTaskFailure":)" + dumped(failure_view(world, record));
   if (embed.readiness) more += R"(,"readinessCheckResults":)" + dumped(readiness_view(world, id));
@@ -148,34 +165,39 @@ std::string app_text(const World& world, const ServiceRecord& record, const Embe
   return marathon::show(record.target, more);
 }
 
-json task_view(const World& world, const TaskRecord& task) {
-  const auto& record = world.state().services.at(task.task.origin.name);
-  const auto& definition = world.definition_of(task, record);
-  json view = {{"appId", task.task.origin.name},
-               {"id", task.task.origin.task_id},
-               {"host", world.host()},
-               {"slaveId", world.agent()},
-               {"ports", task.ports},
-               {"servicePorts", world.service_ports(definition)},
-               {"state", mesos_state(task.state)},
-               {"stagedAt", format_time(task.submitted_at)},
-               {"version", task.task.origin.version},
-               {"ipAddresses", json::array()},
-               {"localVolumes", json::array()},
-               {"role", "*"}};
-  if (task.started_at) view["startedAt"] = format_time(*task.started_at);
+void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) {
+  const auto& record = world.service_of(task);
+  writer.begin_object();
+  writer.field("appId", task.task.origin.name);
   if (const auto* health = world.health(task); health != nullptr && !health->checks.empty()) {
-    auto& results = view["healthCheckResults"] = json::array();
+    writer.key("healthCheckResults");
+    writer.begin_array();
     for (const auto& check : health->checks)
-      if (check) results.push_back(check_view(*check, task));
+      if (check) write_check(writer, *check, task);
+    writer.end_array();
   }
-  return view;
+  writer.field("host", world.host());
+  writer.field("id", task.task.origin.task_id);
+  writer.field_raw("ipAddresses", "[]");
+  writer.field_raw("localVolumes", "[]");
+  write_numbers(writer, "ports", task.ports);
+  writer.field("role", "*");
+  write_numbers(writer, "servicePorts", world.service_ports(world.definition_of(task, record)));
+  writer.field("slaveId", world.agent());
+  writer.field("stagedAt", format_time(task.submitted_at));
+  if (task.started_at) writer.field("startedAt", format_time(*task.started_at));
+  writer.field("state", mesos_state(task.state));
+  writer.field("version", task.task.origin.version);
+  writer.end_object();
 }
 
-json task_views(const World& world, const std::string& service) {
-  json views = json::array();
-  for (const auto* task : world.instances(service)) views.push_back(task_view(world, *task));
-  return views;
+std::string tasks_text(const World& world, const std::vector<const TaskRecord*>& tasks) {
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_array();
+  for (const auto* task : tasks) write_task(writer, world, *task);
+  writer.end_array();
+  return text;
 }
 
 std::string_view action_name(DeploymentActionKind kind) {

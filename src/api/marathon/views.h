@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/marathon/world.h"
+#include "base/json_writer.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -32,9 +33,10 @@ struct Embed {
 /// The app as text, composed of its definition and of what is embedded.
 std::string app_text(const World& world, const control::ServiceRecord& record, const Embed& embed);
 
-nlohmann::json task_view(const World& world, const control::TaskRecord& task);
-/// Of the service's instances.
-nlohmann::json task_views(const World& world, const std::string& service);
+/// One instance of an app, as text: there may be ten thousand in an answer.
+void write_task(JsonWriter& writer, const World& world, const control::TaskRecord& task);
+/// A list of them.
+std::string tasks_text(const World& world, const std::vector<const control::TaskRecord*>& tasks);
 
 std::string_view action_name(control::DeploymentActionKind kind);
 /// [{"actions": [{"action", "app"}]}]

@@ -12,14 +12,41 @@ using control::TaskRecord;
 using control::TaskState;
 using workload::OriginKind;
 
-World::World(const Services& services, const engine::Caller& caller)
+World::World(const Services& services, const engine::Caller& caller, Scope scope)
     : services_(&services),
       state_(&services.daemon->state()),
       caller_(&caller),
       host_(state_->node),
-      now_(services.daemon->now()) {
+      now_(services.daemon->now()),
+      scope_(scope) {
   for (const auto& [id, deployment] : state_->deployments)
     for (const auto& [service, ignored] : deployment.before) deployments_[service].push_back(id);
+  if (scope_ == Scope::kAll) look_at_all();
+}
+
+void World::look_at_all() {
+  auto health = state_->health.begin();  // by id, as the tasks are
+  for (const auto& [id, task] : state_->tasks) {
+    if (task.task.origin.kind != OriginKind::kService || is_final(task.state)) continue;
+    tasks_[task.task.origin.name].push_back(&task);
+    while (health != state_->health.end() && health->first < id) ++health;
+    if (health != state_->health.end() && health->first == id) health_.emplace(&task, &health->second);
+  }
+  for (auto& [service, tasks] : tasks_) std::ranges::sort(tasks, {}, &TaskRecord::sequence);
+}
+
+World::Tasks World::tasks_of(const std::string& service) const {
+  if (scope_ == Scope::kAll) {
+    const auto found = tasks_.find(service);
+    return found == tasks_.end() ? Tasks{} : found->second;
+  }
+  Tasks tasks;
+  const auto found = state_->by_origin.find({OriginKind::kService, service});
+  if (found == state_->by_origin.end()) return tasks;
+  for (const auto& id : found->second)
+    if (const auto* task = state_->find(id); task != nullptr && !is_final(task->state)) tasks.push_back(task);
+  std::ranges::sort(tasks, {}, &TaskRecord::sequence);
+  return tasks;
 }
 
 const ServiceRecord* World::service(const std::string& id) const {
@@ -51,63 +78,57 @@ bool World::has_group(const std::string& id) const {
 }
 
 std::vector<const TaskRecord*> World::instances(const std::string& service) const {
-  std::vector<const TaskRecord*> result;
-  const auto found = state_->by_origin.find({OriginKind::kService, service});
-  if (found == state_->by_origin.end()) return result;
-  for (const auto& id : found->second)
-    if (const auto* task = state_->find(id); task != nullptr && owns_resources(task->state))
-      result.push_back(task);
-  std::ranges::sort(result, {}, &TaskRecord::sequence);
-  return result;
+  auto tasks = tasks_of(service);
+  std::erase_if(tasks, [](const auto* task) { return !owns_resources(task->state); });
+  return tasks;
 }
 
 std::vector<const TaskRecord*> World::waiting(const std::string& service) const {
-  std::vector<const TaskRecord*> result;
-  const auto found = state_->by_origin.find({OriginKind::kService, service});
-  if (found == state_->by_origin.end()) return result;
-  for (const auto& id : found->second)
-    if (const auto* task = state_->find(id); task != nullptr && task->state == TaskState::kQueued)
-      result.push_back(task);
-  std::ranges::sort(result, {}, &TaskRecord::sequence);
-  return result;
+  auto tasks = tasks_of(service);
+  std::erase_if(tasks, [](const auto* task) { return task->state != TaskState::kQueued; });
+  return tasks;
 }
 
 const TaskRecord* World::instance(const std::string& task_id) const {
   const auto app = app_of_task_id(task_id);
   if (app.empty() || service(app) == nullptr) return nullptr;
-  const auto found = state_->by_origin.find({OriginKind::kService, app});
-  if (found == state_->by_origin.end()) return nullptr;
-  for (const auto& id : found->second)
-    if (const auto* task = state_->find(id);
-        task != nullptr && task->task.origin.task_id == task_id && !is_final(task->state))
-      return task;
-  return nullptr;
+  const auto tasks = tasks_of(app);
+  const auto found =
+      std::ranges::find_if(tasks, [&](const auto* task) { return task->task.origin.task_id == task_id; });
+  return found == tasks.end() ? nullptr : *found;
 }
 
 Counts World::counts(const std::string& service) const {
   Counts counts;
-  const auto found = state_->by_origin.find({OriginKind::kService, service});
-  if (found == state_->by_origin.end()) return counts;
+  const auto tasks = tasks_of(service);
+  if (tasks.empty()) return counts;
   const auto& record = state_->services.at(service);
-  const auto latest = format_time(record.target.version);
-  for (const auto& id : found->second) {
-    const auto* task = state_->find(id);
-    if (task == nullptr) continue;
+  for (const auto* task : tasks) {
     if (task->state == TaskState::kStarting) ++counts.staged;
     if (task->state != TaskState::kRunning) continue;
     ++counts.running;
     const auto* known = health(*task);
     if (known == nullptr) continue;
-    const auto& definition =
-        task->task.origin.version == latest ? record.target : definition_of(*task, record);
-    if (const auto alive = control::alive(known, definition)) ++(*alive ? counts.healthy : counts.unhealthy);
+    if (const auto alive = control::alive(known, definition_of(*task, record)))
+      ++(*alive ? counts.healthy : counts.unhealthy);
   }
   return counts;
 }
 
 const control::TaskHealth* World::health(const TaskRecord& task) const {
+  if (scope_ == Scope::kAll) {
+    const auto found = health_.find(&task);
+    return found == health_.end() ? nullptr : found->second;
+  }
   const auto found = state_->health.find(task.task.id);
   return found == state_->health.end() ? nullptr : &found->second;
+}
+
+const ServiceRecord& World::service_of(const TaskRecord& task) const {
+  const auto& name = task.task.origin.name;
+  if (last_service_ == nullptr || last_service_->target.id != name)
+    last_service_ = &state_->services.at(name);
+  return *last_service_;
 }
 
 const workload::Service& World::definition_of(const TaskRecord& task, const ServiceRecord& record) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "api/router.h"
@@ -21,9 +22,15 @@ struct Counts {
   int unhealthy = 0;
 };
 
+/// Of which apps the instances will be asked for.
+enum class Scope {
+  kSome,
+  kAll,  ///< one pass over all tasks is then much quicker than to search for each
+};
+
 class World {
  public:
-  World(const Services& services, const engine::Caller& caller);
+  World(const Services& services, const engine::Caller& caller, Scope scope = Scope::kSome);
 
   const control::State& state() const { return *state_; }
   const engine::Caller& caller() const { return *caller_; }
@@ -52,6 +59,8 @@ class World {
 
   Counts counts(const std::string& service) const;
   const control::TaskHealth* health(const control::TaskRecord& task) const;
+  /// The service that the task is an instance of.
+  const control::ServiceRecord& service_of(const control::TaskRecord& task) const;
   /// The definition that the instance was started by, or the latest.
   const workload::Service& definition_of(const control::TaskRecord& task,
                                          const control::ServiceRecord& record) const;
@@ -61,12 +70,24 @@ class World {
   bool may_see(const control::Deployment& deployment) const;
 
  private:
+  using Tasks = std::vector<const control::TaskRecord*>;
+
+  void look_at_all();
+  /// Those that have not ended, by age.
+  Tasks tasks_of(const std::string& service) const;
+
   const Services* services_;
   const control::State* state_;
   const engine::Caller* caller_;
   std::string host_;
   TimePoint now_;
   std::map<std::string, std::vector<std::string>> deployments_;  ///< by service
+  Scope scope_;
+  // With kAll; instances that have not ended.
+  std::unordered_map<std::string_view, Tasks> tasks_;  ///< by service, by age
+  std::unordered_map<const control::TaskRecord*, const control::TaskHealth*> health_;
+  mutable const control::ServiceRecord* last_service_ =
+      nullptr;  ///< instances mostly come service by service
 };
 
 /// The definition of that time; null when it is not kept.

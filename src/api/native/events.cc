@@ -16,9 +16,8 @@ namespace {
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;
 
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+/// In one piece: a follower who reads slowly holds no more than this.
+constexpr std::size_t kPiece = 32U << 10;
 
 asio::awaitable<void> follow_events(engine::Daemon& daemon, engine::Caller caller, std::uint64_t after,
                                     BodyWriter& writer) {
@@ -26,10 +25,14 @@ asio::awaitable<void> follow_events(engine::Daemon& daemon, engine::Caller calle
   while (true) {
     std::string text;
     for (const auto& event : daemon.events(caller, after)) {
-      text += sse_event(event.kind, std::to_string(event.number), dump(view(event)));
+      if (text.size() > kPiece) break;
+      text += sse_event(event.kind, std::to_string(event.number), text_of(event));
       after = event.number;
     }
-    if (!text.empty()) co_await writer.write(std::move(text));
+    if (!text.empty()) {
+      co_await writer.write(std::move(text));
+      continue;
+    }
     if (!co_await wakeup.wait(kHeartbeat)) co_await writer.write(sse_heartbeat());
   }
 }
@@ -48,7 +51,8 @@ Result<Response> get_events(const Services& services, const Request& request) {
   auto& daemon = *services.daemon;
   if (!follow) {
     json events = json::array();
-    for (const auto& event : daemon.events(*request.caller, after)) events.push_back(view(event));
+    for (const auto& event : daemon.events(*request.caller, after))
+      events.push_back(json::parse(text_of(event)));
     return json_response({{"events", std::move(events)}});
   }
   Response response;

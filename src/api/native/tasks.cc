@@ -32,10 +32,24 @@ Result<bool> decode_force(const std::string& body) {
 }  // namespace
 
 Result<Response> list_tasks(const Services& services, const Request& request) {
-  DROVER_CHECK_OK(Query(request).finish());
-  json tasks = json::array();
-  for (const auto& record : services.daemon->tasks(*request.caller)) tasks.push_back(control::encode(record));
-  return json_response({{"tasks", std::move(tasks)}});
+  Query query(request);
+  const bool only_active = query.boolean("active", false);
+  const bool summary = query.boolean("summary", false);
+  DROVER_CHECK_OK(query.finish());
+  std::string text = R"({"tasks":)";
+  JsonWriter writer(text);
+  writer.begin_array();
+  for (const auto& record : services.daemon->tasks(*request.caller)) {
+    if (only_active && control::is_final(record.state)) continue;
+    if (summary)
+      write_summary(writer, record);
+    else
+      writer.raw(control::encode(record).dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+  writer.end_array();
+  Response response;
+  response.body = text + "}\n";
+  return response;
 }
 
 Result<Response> get_task(const Services& services, const Request& request) {

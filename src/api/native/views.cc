@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "control/rules.h"
 #include "gpu/topology.h"
+#include "workload/resource_fields.h"
 
 namespace drover::api {
 namespace {
@@ -98,14 +99,68 @@ json view(const engine::NodeView& node) {
           {"cgroups", node.cgroups}};
 }
 
-json view(const engine::EventView& event) {
-  json value = {{"number", event.number},
-                {"at", format_time(event.at)},
-                {"kind", event.kind},
-                {"task", nullptr},
-                {"message", event.message}};
-  if (!event.task_id.empty()) value["task"] = event.task_id;
-  return value;
+std::string text_of(const engine::EventView& event) {
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  writer.field("at", format_time(event.at));
+  writer.field("kind", event.kind);
+  writer.field("message", event.message);
+  writer.field("number", event.number);
+  writer.key("task");
+  if (event.task_id.empty())
+    writer.null();
+  else
+    writer.value(event.task_id);
+  writer.end_object();
+  return text;
+}
+
+namespace {
+
+void write_summary(JsonWriter& writer, const workload::Task& task) {
+  writer.begin_object();
+  if (task.gang)
+    writer.field_raw("gang", fmt::format(R"({{"id":"{}","rank":{},"size":{}}})", task.gang->id,
+                                         task.gang->rank, task.gang->size));
+  if (!task.resources.gpus.empty()) {
+    auto resources = json::object();
+    workload::encode_resources(task.resources, resources);
+    for (const auto* field : {"gpu_share", "gpus"})
+      if (resources.contains(field)) writer.field_raw(field, resources[field].dump());
+  }
+  writer.field("id", task.id);
+  writer.field("name", task.name);
+  writer.field("priority", task.priority);
+  writer.field("queue", task.queue);
+  writer.key("user");
+  writer.begin_object();
+  writer.field("name", task.user.name);
+  writer.end_object();
+  writer.end_object();
+}
+
+}  // namespace
+
+void write_summary(JsonWriter& writer, const control::TaskRecord& record) {
+  writer.begin_object();
+  if (record.exit_status) writer.field("exit_status", *record.exit_status);
+  writer.key("grants");
+  writer.begin_array();
+  for (const auto& grant : record.gpus) {
+    writer.begin_object();
+    writer.field("gpu", grant.uuid);
+    writer.field("memory", grant.memory_bytes);
+    writer.field("milli", grant.milli);
+    writer.end_object();
+  }
+  writer.end_array();
+  writer.field("reason", record.reason);
+  writer.field("state", control::to_string(record.state));
+  writer.field("submitted_at", format_time(record.submitted_at));
+  writer.key("task");
+  write_summary(writer, record.task);
+  writer.end_object();
 }
 
 json view(const engine::ExplanationView& explanation) {

@@ -8,14 +8,18 @@
 
 #include "api/log_reader.h"
 #include "api/sandbox.h"
+#include "base/json_writer.h"
 #include "base/result.h"
 #include "engine/daemon.h"
 #include "gpu/device.h"
 
 namespace drover::api {
 
+/// As text: every event goes to everybody who follows.
+std::string text_of(const engine::EventView& event);
+/// What a table of tasks shows of one: its record without what it runs and how.
+void write_summary(JsonWriter& writer, const control::TaskRecord& record);
 nlohmann::json view(const engine::NodeView& node);
-nlohmann::json view(const engine::EventView& event);
 nlohmann::json view(const engine::ExplanationView& explanation);
 nlohmann::json view(const engine::PlanView& plan);
 nlohmann::json view(const engine::QueueView& queue);

@@ -67,13 +67,10 @@ std::string status_of(const json& record) {
 
 Result<int> ps(Context& context, const ListOptions& options) {
   const auto client = context.client();
-  DROVER_TRY(auto listing, client.get("/v1/tasks"));
-  auto& tasks = listing["tasks"];
-  json shown = json::array();
-  for (const auto& record : tasks)
-    if (options.all || !is_final(record.value("state", ""))) shown.push_back(record);
+  const auto which = fmt::format("/v1/tasks?active={}&summary={}", !options.all, !options.json);
+  DROVER_TRY(const auto listing, client.get(which));
   if (options.json) {
-    print_json({{"tasks", shown}});
+    print_json(listing);
     return 0;
   }
   DROVER_TRY(const auto gpus, client.get("/v1/gpus"));
@@ -81,7 +78,7 @@ Result<int> ps(Context& context, const ListOptions& options) {
   const bool simulated = gpus.value("simulated", false);
   Table table(
       {"ID", "NAME", "USER", "QUEUE", "STATE", simulated ? "GPUS (simulated)" : "GPUS", "AGE", "STATUS"});
-  for (const auto& record : shown) {
+  for (const auto& record : listing.at("tasks")) {
     const auto& task = record.at("task");
     table.add({task.value("id", ""), name_of(task), task.at("user").value("name", ""), queue_of(task),
                record.value("state", ""), gpus_of(record, known), age(record), status_of(record)});

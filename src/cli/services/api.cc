@@ -11,11 +11,11 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<json> objects_in(const json& list) {
+std::vector<json> objects_in(json list) {
   std::vector<json> all;
   if (list.is_array())
-    for (const auto& each : list)
-      if (each.is_object()) all.push_back(each);
+    for (auto& each : list)
+      if (each.is_object()) all.push_back(std::move(each));
   return all;
 }
 
@@ -70,13 +70,13 @@ Result<json> get_job(const Client& client, const std::string& name) {
 }
 
 Result<std::vector<json>> list_apps(const Client& client) {
-  DROVER_TRY(const auto answer, client.get("/v2/apps"));
-  return objects_in(answer.is_object() ? answer.value("apps", json::array()) : json());
+  DROVER_TRY(auto answer, client.get("/v2/apps"));
+  return objects_in(answer.is_object() ? std::move(answer["apps"]) : json());
 }
 
 Result<std::vector<json>> list_jobs(const Client& client) {
-  DROVER_TRY(const auto answer, client.get("/v1/scheduler/jobs"));
-  return objects_in(answer);
+  DROVER_TRY(auto answer, client.get("/v1/scheduler/jobs"));
+  return objects_in(std::move(answer));
 }
 
 Error with_nearest(Error error, const std::string& name, const std::set<std::string>& known) {

@@ -120,8 +120,11 @@ AppState app_state(const json& app, const json& queue) {
     if (const auto ill = count_in(app, "tasksUnhealthy"); ill > 0)
       state.health += fmt::format(", {} unhealthy", ill);
   }
-  for (const auto& item : queue.value("queue", json::array()))
-    if (item.value("app", json::object()).value("id", "") == state.id) state.waits = reasons_of(item);
+  // By reference: there may be as many that wait as there are apps.
+  if (const auto items = queue.find("queue"); items != queue.end())
+    for (const auto& item : *items)
+      if (const auto whose = item.find("app"); whose != item.end() && whose->value("id", "") == state.id)
+        state.waits = reasons_of(item);
   return state;
 }
 

@@ -118,10 +118,11 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& context, CheckPorts ports) : context_(context), ports_(std::move(ports)) {}
 
-  void set(std::vector<CheckTarget> targets) {
+  void set(const std::string& task_id, std::vector<CheckTarget> targets) {
     std::map<Key, CheckTarget> wanted;
-    for (auto& target : targets) wanted.insert_or_assign({target.task_id, target.check}, std::move(target));
-    for (auto entry = entries_.begin(); entry != entries_.end();) {
+    for (auto& target : targets) wanted.insert_or_assign({task_id, target.check}, std::move(target));
+    for (auto entry = entries_.lower_bound({task_id, ""});
+         entry != entries_.end() && entry->first.first == task_id;) {
       const auto found = wanted.find(entry->first);
       const bool stays = found != wanted.end() && found->second == entry->second->target;
       if (!stays) entry->second->end();
@@ -133,6 +134,10 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
       entries_.emplace(key, entry);
       asio::co_spawn(context_, follow(shared_from_this(), entry), asio::detached);
     }
+  }
+  void end() {
+    for (const auto& [key, entry] : entries_) entry->end();
+    entries_.clear();
   }
 
   std::size_t size() const { return entries_.size(); }
@@ -216,11 +221,11 @@ Checks::Checks(asio::io_context& context, CheckPorts ports)
     : impl_(std::make_shared<Impl>(context, std::move(ports))) {}
 
 Checks::~Checks() {
-  impl_->set({});
+  impl_->end();
 }
 
-void Checks::set(std::vector<CheckTarget> targets) {
-  impl_->set(std::move(targets));
+void Checks::set(const std::string& task_id, std::vector<CheckTarget> targets) {
+  impl_->set(task_id, std::move(targets));
 }
 
 std::size_t Checks::size() const {

@@ -73,9 +73,9 @@ class Checks {
   Checks(const Checks&) = delete;
   Checks& operator=(const Checks&) = delete;
 
-  /// From now on exactly these are checked. A target that was there before goes on undisturbed; one that is
-  /// gone, or has changed, gives no result any more.
-  void set(std::vector<CheckTarget> targets);
+  /// From now on exactly these checks are made of the task. A target that was there before goes on
+  /// undisturbed; one that is gone, or has changed, gives no result any more.
+  void set(const std::string& task_id, std::vector<CheckTarget> targets);
   std::size_t size() const;
 
  private:

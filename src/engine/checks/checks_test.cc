@@ -119,7 +119,7 @@ class ChecksTest : public ::testing::Test {
 
   CheckResult result_of(const CheckTarget& checked) {
     results_.clear();
-    checks_.set({checked});
+    checks_.set("t", {checked});
     await(1);
     return results_.empty() ? CheckResult{} : results_.front();
   }
@@ -127,7 +127,7 @@ class ChecksTest : public ::testing::Test {
   CheckResult answered(const std::string& answer, HealthCheck check = {}) {
     const Server server(answer);
     auto result = result_of(target(std::move(check), server.port()));
-    checks_.set({});
+    checks_.set("t", {});
     return result;
   }
 
@@ -182,7 +182,7 @@ TEST_F(ChecksTest, AnOpenPortIsEnoughForTcp) {
 
 TEST_F(ChecksTest, InformationalAnswersCanBeIgnored) {
   const Server server("HTTP/1.1 102 Processing\r\nContent-Length: 0\r\n\r\n");
-  checks_.set({target({.ignore_http_1xx = true, .interval = 100ms}, server.port())});
+  checks_.set("t", {target({.ignore_http_1xx = true, .interval = 100ms}, server.port())});
   while (server.connections() < 3) {
     context_.restart();
     context_.run_one_for(1s);
@@ -195,10 +195,10 @@ TEST_F(ChecksTest, CommandsRunInTheContainer) {
   outcome_ = CheckPorts::CommandOutcome{0, "fine\n"};
   EXPECT_TRUE(result_of(check).passed);
   EXPECT_EQ(commands_.front(), (std::vector<std::string>{"/bin/look", "-a"}));
-  checks_.set({});
+  checks_.set("t", {});
   outcome_ = CheckPorts::CommandOutcome{3, "first\nno disk\n"};
   EXPECT_EQ(result_of(check).why, "the command exited with status 3: no disk");
-  checks_.set({});
+  checks_.set("t", {});
   outcome_ = fail(ErrorKind::kTimeout, "It ran longer than 5s");
   const auto late = result_of(check);
   EXPECT_FALSE(late.passed);
@@ -236,28 +236,42 @@ TEST_F(ChecksTest, TheSameSetAgainChangesNothing) {
   const Server server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   const std::vector<CheckTarget> targets = {target({.interval = 1h}, server.port(), "a"),
                                             target({.interval = 1h}, server.port(), "b")};
-  checks_.set(targets);
+  checks_.set("t", targets);
   await(2);
-  for (int i = 0; i < 3; ++i) checks_.set(targets);
+  for (int i = 0; i < 3; ++i) checks_.set("t", targets);
   EXPECT_EQ(checks_.size(), 2U);
   // If one had begun anew, it would give its result before this one, which comes later.
   auto more = targets;
   more.push_back(target({.interval = 1h}, server.port(), "z"));
-  checks_.set(more);
+  checks_.set("t", more);
   await(3);
   EXPECT_EQ(results_.size(), 3U);
   EXPECT_EQ(results_.back().check, "z");
 }
 
+TEST_F(ChecksTest, EveryTaskHasItsOwn) {
+  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  auto other = target({.interval = 1h}, server.port(), "b");
+  other.task_id = "t1";
+  checks_.set("t1", {other});
+  checks_.set("t", {target({.interval = 1h}, server.port(), "a")});
+  EXPECT_EQ(checks_.size(), 2U);
+  await(2);
+  checks_.set("t", {});
+  EXPECT_EQ(checks_.size(), 1U);
+  checks_.set("t1", {});
+  EXPECT_EQ(checks_.size(), 0U);
+}
+
 TEST_F(ChecksTest, WhatIsGoneOrChangedGivesNoResult) {
   const Server silent("");
   const Server server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-  checks_.set({target({.timeout = 200ms}, silent.port(), "gone"), target({}, silent.port(), "moved")});
+  checks_.set("t", {target({.timeout = 200ms}, silent.port(), "gone"), target({}, silent.port(), "moved")});
   while (silent.connections() < 2) {
     context_.restart();
     context_.run_one_for(1s);
   }
-  checks_.set({target({.interval = 100ms}, server.port(), "moved")});
+  checks_.set("t", {target({.interval = 100ms}, server.port(), "moved")});
   await(4);
   for (const auto& result : results_) {
     EXPECT_EQ(result.check, "moved");
@@ -273,7 +287,7 @@ TEST_F(ChecksTest, TheDelayCountsFromTheStartOfTheTask) {
   auto due = late;
   due.check = "due";
   due.started_at = TimePoint(30min);
-  checks_.set({late, due});
+  checks_.set("t", {late, due});
   await(3);
   for (const auto& result : results_) EXPECT_EQ(result.check, "due");
 }
@@ -283,7 +297,7 @@ TEST_F(ChecksTest, ThousandsAreCheckedAtOnce) {
   std::vector<CheckTarget> targets;
   for (int i = 0; i < 3000; ++i)
     targets.push_back(target({.interval = 1h}, server.port(), std::to_string(i)));
-  checks_.set(targets);
+  checks_.set("t", targets);
   await(3000);
   EXPECT_TRUE(
       std::all_of(results_.begin(), results_.end(), [](const auto& result) { return result.passed; }));

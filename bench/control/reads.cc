@@ -1,0 +1,89 @@
+#include "reads.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "floor.h"
+
+namespace drover::bench {
+namespace {
+
+using nlohmann::json;
+
+struct Question {
+  const char* target;
+  const char* pointer;  ///< where in the answer the items are, as a JSON pointer
+};
+
+constexpr Question kQuestions[] = {
+    {"/v2/apps", "/apps"},
+    {"/v2/apps?embed=apps.tasks", "/apps"},
+    {"/v2/tasks", "/tasks"},
+    {"/v2/deployments", ""},
+    {"/v2/queue", "/queue"},
+    {"/v2/groups", "/groups"},
+    {"/v1/tasks?active=true&summary=true", "/tasks"},
+    {"/v1/tasks", "/tasks"},
+    {"/v1/gpus", "/gpus"},
+    {"/v1/scheduler/jobs", ""},
+    {"/v1/scheduler/jobs/summary", "/jobs"},
+    {"/state", "/slaves"},
+    {"/metrics/snapshot", ""},
+};
+
+int count_items(const Question& question, const std::string& body) {
+  return static_cast<int>(json::parse(body).at(json::json_pointer(question.pointer)).size());
+}
+
+void run_program(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  if (error != 0 || ::waitpid(pid, &status, 0) != pid || status != 0)
+    throw std::runtime_error(fmt::format("'{} {}' failed", program, arguments.back()));
+}
+
+}  // namespace
+
+std::vector<Row> time_reads(Subject& subject, Connection& api, int rounds) {
+  std::vector<Row> rows;
+  for (const auto& question : kQuestions) {
+    Row row{.what = fmt::format("`GET {}`", question.target)};
+    const auto ask = [&] { return expect_success(api.ask("GET", question.target), row.what); };
+    const auto body = ask().body;
+    row.items = count_items(question, body);
+    row.bytes = body.size();
+    time(subject, row, rounds, [&](int) { ask(); });
+    row.floor = time_bare_bytes(std::max<std::size_t>(row.bytes, 1), rounds);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<Row> time_commands(Subject& subject, const std::string& program, int rounds) {
+  std::vector<Row> rows;
+  for (const auto& words : {std::vector<std::string>{"app", "list"}, {"job", "list"}, {"ps"}}) {
+    Row row{.what = fmt::format("`drover {}`, the whole process", fmt::join(words, " "))};
+    std::vector<std::string> arguments{"--socket", subject.socket()};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    time(subject, row, rounds, [&](int) { run_program(program, arguments); });
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace drover::bench

@@ -1,0 +1,15 @@
+#pragma once
+
+// When time alone makes something due. Pure.
+
+#include <optional>
+
+#include "control/state.h"
+
+namespace drover::control {
+
+/// As next_deadline() of a state in which there is nothing but what the outcome changed: all others were told
+/// of when they changed, or at the last tick.
+std::optional<TimePoint> next_deadline(const Outcome& outcome);
+
+}  // namespace drover::control
