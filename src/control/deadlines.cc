@@ -16,6 +16,8 @@ std::optional<TimePoint> next_deadline(const Outcome& outcome) {
           if (record) rows.emplace(id, *record);
       },
       static_cast<Tables<Rows>&>(changed), static_cast<const Tables<Changes>&>(outcome));
+  for (const auto& [name, record] : changed.schedules)
+    if (const auto at = next_time(record)) changed.schedules_due.insert({*at, name});
   return next_deadline(changed);
 }
 
