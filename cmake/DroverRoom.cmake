@@ -7,6 +7,25 @@ add_library(drover_warnings INTERFACE)
 target_compile_options(drover_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<BOOL:${DROVER_WERROR}>:-Werror>)
 
+# Counts which code an input reaches, which guides the fuzzer.
+function(drover_watch_coverage target)
+  if(DROVER_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+# Half of a compiler's time goes into the headers of libraries: they are parsed once for the rooms, and once for the tests.
+# None of our own is among them, so that a change of one rebuilds only what includes it.
+set(drover_common_headers <algorithm> <array> <charconv> <chrono> <cstdint> <deque> <filesystem> <functional> <map> <memory>
+  <optional> <set> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>
+  <nlohmann/json.hpp> <tl/expected.hpp>)
+file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cc "")
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")  # for ccache
+add_library(drover_room_headers OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+target_link_libraries(drover_room_headers PRIVATE drover_warnings)
+target_precompile_headers(drover_room_headers PRIVATE ${drover_common_headers})
+drover_watch_coverage(drover_room_headers)
+
 function(drover_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -22,14 +41,22 @@ function(drover_room name)
   target_include_directories(${library} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${library} PUBLIC ${ROOM_DEPENDS} ${ROOM_LIBRARIES} PRIVATE drover_warnings)
   set_target_properties(${library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  if(DROVER_FUZZ)  # counts which code an input reaches, which guides the fuzzer
-    target_compile_options(${library} PRIVATE -fsanitize=fuzzer-no-link)
-  endif()
+  target_precompile_headers(${library} REUSE_FROM drover_room_headers)
+  drover_watch_coverage(${library})
 
   if(BUILD_TESTING AND tests)
     drover_add_test(${name}_test SOURCES ${tests} LIBS ${library} ${ROOM_TEST_LIBRARIES})
   endif()
 endfunction()
+
+# An executable only because its tests are: the code of both is placed alike.
+if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
+  add_executable(drover_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(drover_test_headers PRIVATE drover_warnings GTest::gmock GTest::gtest_main)
+  target_compile_options(drover_test_headers PRIVATE ${DROVER_TEST_OPTIONS})
+  target_precompile_headers(drover_test_headers PRIVATE ${drover_common_headers} <gmock/gmock.h> <gtest/gtest.h>
+    <rapidcheck.h> <rapidcheck/gtest.h>)
+endif()
 
 # drover_add_test(NAME SOURCES files... LIBS targets...): one GoogleTest program, run as one ctest test.
 function(drover_add_test name)
@@ -37,6 +64,8 @@ function(drover_add_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE ${TEST_LIBS} drover_warnings ${RAPIDCHECK_LIBRARY} GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${DROVER_TEST_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM drover_test_headers)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()

@@ -246,7 +246,7 @@ def main():
         asan = stage("asan")
         asan.environment["DROVER_TEST_KILLS"] = "20"
         if asan.build("all"):
-            asan.run_tests()
+            asan.run_tests(modules={module for module in asan.modules() if not module.endswith("_bench")})
     if arguments.tsan or not (chosen or arguments.quick):
         tsan = stage("tsan")
         tsan.environment["DROVER_TEST_KILLS"] = "10"
