@@ -2,11 +2,11 @@
 
 import json
 import pathlib
-import shutil
 import time
 import unittest
 
 import drover
+from named_images import NamedImagesTest, shell_image
 
 DEFINITIONS = pathlib.Path(__file__).resolve().parent / "data/definitions"
 API = "/v1/scheduler"
@@ -18,45 +18,8 @@ def in_seconds(seconds, period="PT1H", runs=""):
     return f"R{runs}/{start}Z/{period}"
 
 
-def shell_image(folder, name, tags, programs_at=None, command=("/bin/bash",)):
-    """An image with the machine's own shells and what they need, and programs given as bytes by their path in it, under this name
-    and these tags in a folder of images."""
-    programs = ["/bin/bash", "/bin/sh"]
-    files = set(programs)
-    for program in programs:
-        for line in drover.run(["ldd", program]).out.splitlines():
-            files |= {word for word in line.split() if word.startswith("/")}
-
-    def fill(layer):
-        for path in ("dev", "etc", "proc", "sys"):
-            layer.add_folder(path)
-        layer.add_folder("tmp", 0o1777)
-        for path in sorted(files):
-            layer.add_file(path, pathlib.Path(path).read_bytes(), 0o755)
-
-        for path, content in (programs_at or {}).items():
-            layer.add_file(path, content, 0o755)
-
-    output = pathlib.Path(folder) / name
-    output.parent.mkdir(parents=True, exist_ok=True)
-    drover.oci_layout.write(output, fill, command=list(command), tag=tags[0])
-    index = json.loads((output / "index.json").read_text())
-    (manifest,) = index["manifests"]
-    name_of = "org.opencontainers.image.ref.name"
-    index["manifests"] = [{**manifest, "annotations": {name_of: tag}} for tag in tags]
-    (output / "index.json").write_text(json.dumps(index))
-
-
-class ChronosTest(drover.DaemonTest):
+class ChronosTest(NamedImagesTest):
     profile = "k40m"
-
-    @classmethod
-    def setUpClass(cls):
-        cls.images = pathlib.Path(drover.tempfile.mkdtemp(prefix="drover-images-"))
-        cls.addClassCleanup(shutil.rmtree, cls.images)
-        cls.images.chmod(0o755)
-        cls.arguments = ("--images", cls.images)
-        super().setUpClass()
 
     def tearDown(self):
         for job in self.daemon.api("GET", f"{API}/jobs"):

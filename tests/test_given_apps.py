@@ -2,28 +2,22 @@
 
 import json
 import os
-import pathlib
-import shutil
 import signal
 import unittest
 import urllib.request
 
 import drover
-from test_chronos import shell_image
+from named_images import NamedImagesTest, shell_image
 
 DEFINITIONS = drover.ROOT / "tests/data/definitions"
 ANSWER = "a notebook"
 
 
-class GivenAppsTest(drover.DaemonTest):
+class GivenAppsTest(NamedImagesTest):
     profile = "k40m"
 
     @classmethod
     def setUpClass(cls):
-        cls.images = pathlib.Path(drover.tempfile.mkdtemp(prefix="drover-images-"))
-        cls.addClassCleanup(shutil.rmtree, cls.images)
-        cls.images.chmod(0o755)
-        cls.arguments = ("--images", cls.images)
         super().setUpClass()
         # An app that is given no port takes one of its own choice.
         script = f"#!/bin/bash\nexec /probe serve ${{PORT:-18888}} '{ANSWER}'\n".encode()
