@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
+#include "api/download.h"
 #include "api/mesos/call.h"
 #include "api/mesos/operator.h"
 #include "api/sandbox.h"
@@ -18,7 +19,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kPage = 64 * 1024;
-constexpr std::size_t kPiece = 256 * 1024;
 
 struct Place {
   std::string folder;  ///< of the sandbox, on the machine
@@ -84,17 +84,6 @@ Result<SandboxFile> open_file(const Place& place, uid_t reader) {
   return sandbox.file(place.inside);
 }
 
-asio::awaitable<void> send_file(asio::thread_pool& pool, std::shared_ptr<const SandboxFile> file,
-                                BodyWriter& writer) {
-  for (std::uint64_t offset = 0; offset < file->size;) {
-    const auto length = std::min<std::uint64_t>(kPiece, file->size - offset);
-    auto piece = co_await on_pool(pool, [=] { return file->read(offset, length); });
-    if (!piece || piece->size() < length) throw std::runtime_error("the file changed while it was sent");
-    offset += length;
-    co_await writer.write(std::move(*piece));
-  }
-}
-
 }  // namespace
 
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request) {
@@ -149,18 +138,7 @@ asio::awaitable<Result<Response>> download(const Services& services, const Reque
   auto opened = co_await on_pool(
       *services.pool, [place = *place, uid = request.caller->user.uid] { return open_file(place, uid); });
   if (!opened) co_return refusal(opened.error());
-  const auto file = std::make_shared<const SandboxFile>(std::move(*opened));
-  auto name = place->inside.substr(place->inside.rfind('/') + 1);
-  for (auto& c : name)
-    if (c < 0x20 || c > 0x7e || c == '"' || c == '\\') c = '_';
-  Response response;
-  response.content_type = "application/octet-stream";
-  response.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + name + "\"");
-  response.stream_length = file->size;
-  response.stream = [&pool = *services.pool, file](BodyWriter& writer) {
-    return send_file(pool, file, writer);
-  };
-  co_return response;
+  co_return download_response(*services.pool, std::move(*opened), place->inside);
 }
 
 }  // namespace drover::api::mesos

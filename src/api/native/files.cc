@@ -1,9 +1,7 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
+#include "api/download.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
 #include "api/sandbox.h"
@@ -17,7 +15,6 @@ namespace {
 constexpr std::int64_t kDefaultLength = 64 * 1024;
 constexpr std::int64_t kMaxLength = 512 * 1024;
 constexpr std::int64_t kMaxOffset = std::int64_t{1} << 62;
-constexpr std::size_t kPiece = 256 * 1024;
 
 struct Page {
   std::string bytes;
@@ -34,15 +31,6 @@ Result<Page> read_page(const SandboxFile& file, std::int64_t offset, std::int64_
   return Page{std::move(bytes), from, file.size};
 }
 
-/// A name that is safe between quotes in a header (RFC 6266).
-std::string safe_file_name(const std::string& path) {
-  auto name = path.substr(path.rfind('/') + 1);
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c > 0x7e || c == '"' || c == '\\'; },
-      '_');
-  return name;
-}
-
 asio::awaitable<Result<SandboxFile>> open_file(const Services& services, const Request& request,
                                                std::string path) {
   DROVER_CO_TRY(auto folder, services.daemon->sandbox(*request.caller, request.parameters.at("id")));
@@ -51,18 +39,6 @@ asio::awaitable<Result<SandboxFile>> open_file(const Services& services, const R
     return sandbox.file(path);
   };
   co_return co_await on_pool(*services.pool, open);
-}
-
-/// Sends exactly `file.size` bytes, or fails: a file that shrinks meanwhile cannot be sent whole.
-asio::awaitable<void> send_file(asio::thread_pool& pool, std::shared_ptr<const SandboxFile> file,
-                                BodyWriter& writer) {
-  for (std::uint64_t offset = 0; offset < file->size;) {
-    const auto length = std::min<std::uint64_t>(kPiece, file->size - offset);
-    auto piece = co_await on_pool(pool, [=] { return file->read(offset, length); });
-    if (!piece || piece->size() < length) throw std::runtime_error("the file changed while it was sent");
-    offset += length;
-    co_await writer.write(std::move(*piece));
-  }
 }
 
 }  // namespace
@@ -103,16 +79,7 @@ asio::awaitable<Result<Response>> download_file(const Services& services, const 
   const auto path = query.text("path");
   DROVER_CO_CHECK_OK(query.finish());
   DROVER_CO_TRY(auto opened, co_await open_file(services, request, path));
-  const auto file = std::make_shared<const SandboxFile>(std::move(opened));
-  Response response;
-  response.content_type = "application/octet-stream";
-  response.headers.emplace_back("Content-Disposition",
-                                fmt::format("attachment; filename=\"{}\"", safe_file_name(path)));
-  response.stream_length = file->size;
-  response.stream = [&pool = *services.pool, file](BodyWriter& writer) {
-    return send_file(pool, file, writer);
-  };
-  co_return response;
+  co_return download_response(*services.pool, std::move(opened), path);
 }
 
 }  // namespace drover::api
