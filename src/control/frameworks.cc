@@ -108,26 +108,11 @@ std::vector<std::string> alive_of(const Draft& draft, const std::string& framewo
 }  // namespace
 
 std::string mesos_state(const TaskRecord& record, const FrameworkRecord& framework) {
-  switch (record.state) {
-    case TaskState::kQueued:
-      return "TASK_STAGING";
-    case TaskState::kStarting:
-      return "TASK_STARTING";
-    case TaskState::kRunning:
-      return "TASK_RUNNING";
-    case TaskState::kStopping:
-      if (framework.knows_killing && record.stop_requested) return "TASK_KILLING";
-      return record.started_at ? "TASK_RUNNING" : "TASK_STARTING";
-    case TaskState::kFinished:
-      return "TASK_FINISHED";
-    case TaskState::kFailed:
-      return "TASK_FAILED";
-    case TaskState::kKilled:
-      return "TASK_KILLED";
-    case TaskState::kLost:
-      return framework.knows_partitions ? "TASK_GONE" : "TASK_LOST";
-  }
-  return "TASK_LOST";
+  const bool told_of_killing = framework.knows_killing && record.stop_requested;
+  if (record.state == TaskState::kStopping && !told_of_killing)
+    return record.started_at ? "TASK_RUNNING" : "TASK_STARTING";
+  if (record.state == TaskState::kLost && framework.knows_partitions) return "TASK_GONE";
+  return std::string(mesos_state(record.state));
 }
 
 Status subscribe_framework(Draft& draft, const std::string& id, FrameworkRecord record) {

@@ -15,6 +15,10 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 8> kStates = {"queued",   "starting", "running", "stopping",
                                                      "finished", "failed",   "killed",  "lost"};
 
+constexpr std::array<std::string_view, 8> kMesosStates = {"TASK_STAGING", "TASK_STARTING", "TASK_RUNNING",
+                                                          "TASK_KILLING", "TASK_FINISHED", "TASK_FAILED",
+                                                          "TASK_KILLED",  "TASK_LOST"};
+
 std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) {
   const auto text = decoder.string(name);
   if (!text) return std::nullopt;
@@ -72,6 +76,10 @@ std::vector<std::string> uuids_of(const TaskRecord& record) {
 
 std::string_view to_string(TaskState state) {
   return kStates.at(static_cast<std::size_t>(state));
+}
+
+std::string_view mesos_state(TaskState state) {
+  return kMesosStates.at(static_cast<std::size_t>(state));
 }
 
 Result<TaskState> parse_task_state(std::string_view text) {

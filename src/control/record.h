@@ -27,6 +27,8 @@ enum class TaskState {
   kLost,      ///< it was running and nobody can say how it ended
 };
 std::string_view to_string(TaskState state);
+/// "TASK_STAGING", "TASK_RUNNING" …: as those know it who come from Mesos and Marathon.
+std::string_view mesos_state(TaskState state);
 Result<TaskState> parse_task_state(std::string_view text);
 constexpr bool is_final(TaskState state) {
   return state >= TaskState::kFinished;

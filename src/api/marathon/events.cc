@@ -74,7 +74,7 @@ class Events {
       add("status_update_event", task.task.owner,
           {{"slaveId", agent()},
            {"taskId", origin.task_id},
-           {"taskStatus", mesos_state(task.state)},
+           {"taskStatus", control::mesos_state(task.state)},
            {"message", message_of(task)},
            {"appId", origin.name},
            {"host", state_.node},

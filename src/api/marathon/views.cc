@@ -55,7 +55,7 @@ void write_numbers(JsonWriter& writer, std::string_view name, const std::vector<
 json failure_view(const World& world, const ServiceRecord& record) {
   const auto& failure = *record.last_failure;
   return {{"appId", record.target.id},  {"host", world.host()},
-          {"message", failure.message}, {"state", mesos_state(failure.state)},
+          {"message", failure.message}, {"state", control::mesos_state(failure.state)},
           {"taskId", failure.task_id},  {"timestamp", format_time(failure.at)},
           {"version", failure.version}, {"slaveId", world.agent()}};
 }
@@ -186,7 +186,7 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
   writer.field("slaveId", world.agent());
   writer.field("stagedAt", format_time(task.submitted_at));
   if (task.started_at) writer.field("startedAt", format_time(*task.started_at));
-  writer.field("state", mesos_state(task.state));
+  writer.field("state", control::mesos_state(task.state));
   writer.field("version", task.task.origin.version);
   writer.end_object();
 }

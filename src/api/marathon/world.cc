@@ -186,26 +186,4 @@ std::string instance_id(const TaskRecord& task) {
   return id.substr(0, mark);
 }
 
-std::string_view mesos_state(TaskState state) {
-  switch (state) {
-    case TaskState::kQueued:
-      return "TASK_STAGING";
-    case TaskState::kStarting:
-      return "TASK_STARTING";
-    case TaskState::kRunning:
-      return "TASK_RUNNING";
-    case TaskState::kStopping:
-      return "TASK_KILLING";
-    case TaskState::kFinished:
-      return "TASK_FINISHED";
-    case TaskState::kFailed:
-      return "TASK_FAILED";
-    case TaskState::kKilled:
-      return "TASK_KILLED";
-    case TaskState::kLost:
-      return "TASK_LOST";
-  }
-  return "TASK_ERROR";
-}
-
 }  // namespace drover::api::marathon_v2

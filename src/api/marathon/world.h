@@ -100,7 +100,5 @@ const workload::Service* definition_at(const control::ServiceRecord& record, Tim
 std::string app_of_task_id(std::string_view task_id);
 /// Without what tells the attempts of one instance apart.
 std::string instance_id(const control::TaskRecord& task);
-/// "TASK_RUNNING"
-std::string_view mesos_state(control::TaskState state);
 
 }  // namespace drover::api::marathon_v2
