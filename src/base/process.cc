@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/spawn.h"
 
 namespace drover {
 namespace {
@@ -27,38 +28,6 @@ Result<Pipe> make_pipe() {
   std::array<int, 2> fds{};
   if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
-
-Result<pid_t> spawn(const std::string& program, const Command& command, int input, int output, int errors) {
-  std::vector<char*> arguments;
-  for (const auto& argument : command.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : command.environment) assignments.push_back(name + "=" + value);
-  std::vector<char*> environment;
-  for (auto& assignment : assignments) environment.push_back(assignment.data());
-  environment.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_adddup2(&actions, input, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, 1);
-  ::posix_spawn_file_actions_adddup2(&actions, errors, 2);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), environment.data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail_errno(fmt::format("Failed to start '{}'", program), error);
-  return pid;
 }
 
 /// Moves what is ready; returns false when the stream has ended.
@@ -108,8 +77,15 @@ Result<Completed> run_command(const Command& command) {
   DROVER_TRY(auto input, make_pipe());
   DROVER_TRY(auto output, make_pipe());
   DROVER_TRY(auto errors, make_pipe());
-  DROVER_TRY(const auto pid,
-             spawn(program, command, input.read.get(), output.write.get(), errors.write.get()));
+  ChildDescriptors descriptors;
+  descriptors.give(input.read.get(), STDIN_FILENO);
+  descriptors.give(output.write.get(), STDOUT_FILENO);
+  descriptors.give(errors.write.get(), STDERR_FILENO);
+  DROVER_TRY(const auto pid, spawn({.program = program,
+                                    .arguments = command.arguments,
+                                    .environment = command.environment,
+                                    .own_session = false},
+                                   descriptors));
   input.read.reset();
   output.write.reset();
   errors.write.reset();

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 #include "base/decode.h"
 #include "base/fd.h"
 #include "base/process.h"
+#include "base/spawn.h"
 #include "base/units.h"
 #include "container/containerizer.h"
 #include "container/runtime_failure.h"
@@ -129,39 +129,9 @@ Result<Ends> make_pipe(bool we_write) {
   return ends;
 }
 
-struct FileActions {
-  FileActions() { ::posix_spawn_file_actions_init(&actions); }
-  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  posix_spawn_file_actions_t actions;
-};
-
-Result<pid_t> spawn(std::vector<std::string> words, const FileActions& files) {
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
-  std::vector<char*> environment;
-  for (auto& assignment : assignments) environment.push_back(assignment.data());
-  environment.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, words[0].c_str(), &files.actions, &attributes, arguments.data(),
-                                  environment.data());
-  ::posix_spawnattr_destroy(&attributes);
-  if (error != 0) return fail_errno(fmt::format("Failed to start '{}'", words[0]), error);
-  return pid;
+Result<pid_t> start_runtime(const std::vector<std::string>& words, const ChildDescriptors& descriptors) {
+  return spawn({.program = words.front(), .arguments = words, .environment = minimal_environment()},
+               descriptors);
 }
 
 /// A runtime that joined a container, and the command that it waits for.
@@ -231,16 +201,15 @@ class ExecStarter {
     DROVER_TRY(auto input, make_pipe(true));
     DROVER_TRY(auto output, make_pipe(false));
     DROVER_TRY(auto errors, make_pipe(false));
-    const FileActions files;
-    auto* actions = const_cast<posix_spawn_file_actions_t*>(&files.actions);
-    ::posix_spawn_file_actions_adddup2(actions, input.theirs.get(), STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(actions, output.theirs.get(), STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(actions, errors.theirs.get(), STDERR_FILENO);
-    ::posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+    ChildDescriptors descriptors;
+    descriptors.give(input.theirs.get(), STDIN_FILENO);
+    descriptors.give(output.theirs.get(), STDOUT_FILENO);
+    descriptors.give(errors.theirs.get(), STDERR_FILENO);
+    descriptors.close_from(STDERR_FILENO + 1);
     made.input_ = std::move(input.ours);
     made.output_ = std::move(output.ours);
     made.errors_ = std::move(errors.ours);
-    return spawn(words, files);
+    return start_runtime(words, descriptors);
   }
 
   /// The runtime has its own pair inside, and carries between the two.
@@ -254,14 +223,13 @@ class ExecStarter {
       return fail_errno("Failed to create a terminal", errno);
     DROVER_CHECK_OK(set_size(made.terminal_.get(), request.rows, request.columns));
     make_nonblocking(made.terminal_.get());
-    const FileActions files;
-    auto* actions = const_cast<posix_spawn_file_actions_t*>(&files.actions);
+    ChildDescriptors descriptors;
     // Opened by the leader of a new session, it becomes the terminal of that session.
-    ::posix_spawn_file_actions_addopen(actions, STDIN_FILENO, name.data(), O_RDWR, 0);
-    ::posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDERR_FILENO);
-    ::posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
-    return spawn(words, files);
+    descriptors.open(name.data(), STDIN_FILENO);
+    descriptors.give(STDIN_FILENO, STDOUT_FILENO);
+    descriptors.give(STDIN_FILENO, STDERR_FILENO);
+    descriptors.close_from(STDERR_FILENO + 1);
+    return start_runtime(words, descriptors);
   }
 };
 

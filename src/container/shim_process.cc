@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/spawn.h"
 #include "container/shim.h"
 #include "container/supervisor.h"
 
@@ -22,31 +22,6 @@ namespace drover::container {
 namespace {
 
 constexpr std::size_t kMaxWord = 16384;
-
-struct FileActions {
-  FileActions() { ::posix_spawn_file_actions_init(&actions); }
-  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  posix_spawn_file_actions_t actions;
-};
-
-struct Attributes {
-  Attributes() {
-    const auto blocked = supervised_signals();
-    sigset_t all;
-    ::sigfillset(&all);
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setsigmask(&attributes, &blocked);
-    ::posix_spawnattr_setsigdefault(&attributes, &all);
-    ::posix_spawnattr_setflags(&attributes,
-                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~Attributes() { ::posix_spawnattr_destroy(&attributes); }
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-  posix_spawnattr_t attributes;
-};
 
 }  // namespace
 
@@ -57,25 +32,15 @@ Result<SpawnedShim> spawn_shim(const std::string& executable, const std::string&
   shim.word.reset(fds[0]);
   const UniqueFd far_end(fds[1]);
 
-  FileActions files;
-  ::posix_spawn_file_actions_adddup2(&files.actions, far_end.get(), kShimWordDescriptor);
-  for (const int standard : {0, 1, 2})
-    ::posix_spawn_file_actions_addopen(&files.actions, standard, "/dev/null", O_RDWR, 0);
-  ::posix_spawn_file_actions_addclosefrom_np(&files.actions, kShimWordDescriptor + 1);
-
-  std::vector<std::string> words = {"drover", "shim", task_folder};
-  std::vector<char*> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
-  std::vector<char*> environment;
-  for (auto& assignment : assignments) environment.push_back(assignment.data());
-  environment.push_back(nullptr);
-
-  const Attributes attributes;
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, executable.c_str(), &files.actions, &attributes.attributes,
-                                  arguments.data(), environment.data());
-  if (error != 0) return fail_errno(fmt::format("Failed to start '{} shim'", executable), error);
+  ChildDescriptors descriptors;
+  descriptors.give(far_end.get(), kShimWordDescriptor);
+  for (const int standard : {0, 1, 2}) descriptors.open("/dev/null", standard);
+  descriptors.close_from(kShimWordDescriptor + 1);
+  DROVER_TRY(const auto pid, spawn({.program = executable,
+                                    .arguments = {"drover", "shim", task_folder},
+                                    .environment = minimal_environment(),
+                                    .blocked = supervised_signals()},
+                                   descriptors));
   shim.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!shim.process.valid()) return fail_errno("Failed to watch the shim", errno);
   return shim;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,11 +12,13 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/fd.h"
 #include "base/process.h"
+#include "base/spawn.h"
 #include "container/fetch/source.h"
 
 namespace drover::container {
@@ -39,21 +40,12 @@ Result<UniqueFd> in_memory(const std::string& content) {
 }
 
 /// What a client of http looks for: proxies, and who is trusted.
-std::vector<std::string> environment() {
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
+std::map<std::string, std::string> environment() {
+  auto variables = minimal_environment();
   for (const char* name : {"http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY",
                            "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE"})
-    if (const char* value = ::getenv(name); value != nullptr)
-      assignments.push_back(fmt::format("{}={}", name, value));
-  return assignments;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (auto& string : strings) result.push_back(string.data());
-  result.push_back(nullptr);
-  return result;
+    if (const char* value = ::getenv(name); value != nullptr) variables[name] = value;
+  return variables;
 }
 
 /// The folder of a user below `caches`; only the user enters it, and only by a descriptor of root's.
@@ -71,7 +63,7 @@ struct Spawned {
   UniqueFd words;
 };
 
-Result<Spawned> spawn(const std::string& executable, const std::string& order, int sandbox, int cache) {
+Result<Spawned> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
   Spawned child;
@@ -82,31 +74,16 @@ Result<Spawned> spawn(const std::string& executable, const std::string& order, i
   const auto input = moved_up(input_low.get());
   const auto folder = moved_up(sandbox);
 
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, input.get(), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, far_end.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_RDWR, 0);
-  ::posix_spawn_file_actions_adddup2(&files, folder.get(), kFetcherSandbox);
-  if (cache >= 0) ::posix_spawn_file_actions_adddup2(&files, cache, kFetcherCache);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, cache >= 0 ? kFetcherCache + 1 : kFetcherCache);
-  posix_spawnattr_t attributes;
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> words = {"drover", "fetcher"};
-  auto assignments = environment();
-  const int error = ::posix_spawn(&child.pid, executable.c_str(), &files, &attributes, pointers(words).data(),
-                                  pointers(assignments).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return fail_errno(fmt::format("Failed to start '{} fetcher'", executable), error);
+  ChildDescriptors descriptors;
+  descriptors.give(input.get(), STDIN_FILENO);
+  descriptors.give(far_end.get(), STDOUT_FILENO);
+  descriptors.open("/dev/null", STDERR_FILENO);
+  descriptors.give(folder.get(), kFetcherSandbox);
+  if (cache >= 0) descriptors.give(cache, kFetcherCache);
+  descriptors.close_from(cache >= 0 ? kFetcherCache + 1 : kFetcherCache);
+  DROVER_TRY(child.pid,
+             spawn({.program = executable, .arguments = {"drover", "fetcher"}, .environment = environment()},
+                   descriptors));
   child.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
   return child;
 }
@@ -158,7 +135,7 @@ Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& file
     DROVER_TRY(cache, open_cache(plan.caches, user));
   }
   const FetchOrder order{files, user, ::getpid(), plan.limits};
-  DROVER_TRY(const auto child, spawn(plan.executable, encode(order), sandbox.fd(), cache.get()));
+  DROVER_TRY(const auto child, start(plan.executable, encode(order), sandbox.fd(), cache.get()));
   std::optional<Status> last;
   {
     const std::stop_callback end_it(

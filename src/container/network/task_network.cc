@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/spawn.h"
 #include "container/network/forwarder.h"
 
 namespace drover::container {
@@ -85,50 +85,17 @@ Result<Pipe> make_pipe() {
 }
 
 Result<pid_t> spawn_gateway(const std::string& program, const std::string& network, int ready, int exit) {
-  std::vector<std::string> words = {program,
-                                    "--configure",
-                                    "--mtu=65520",
-                                    "--disable-host-loopback",
-                                    "--enable-sandbox",
-                                    "--enable-seccomp",
-                                    fmt::format("--ready-fd={}", kReady),
-                                    fmt::format("--exit-fd={}", kExit),
-                                    "--netns-type=path",
-                                    network,
-                                    "tap0"};
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
-  std::vector<char*> environment;
-  for (auto& assignment : assignments) environment.push_back(assignment.data());
-  environment.push_back(nullptr);
-
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  for (const int standard : {0, 1, 2})
-    ::posix_spawn_file_actions_addopen(&files, standard, "/dev/null", O_RDWR, 0);
-  ::posix_spawn_file_actions_adddup2(&files, ready, kReady);
-  ::posix_spawn_file_actions_adddup2(&files, exit, kExit);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, kExit + 1);
-  posix_spawnattr_t attributes;
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments.data(), environment.data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return fail_errno(fmt::format("Failed to start '{}'", program), error);
-  return pid;
+  ChildDescriptors descriptors;
+  for (const int standard : {0, 1, 2}) descriptors.open("/dev/null", standard);
+  descriptors.give(ready, kReady);
+  descriptors.give(exit, kExit);
+  descriptors.close_from(kExit + 1);
+  return spawn({.program = program,
+                .arguments = {program, "--configure", "--mtu=65520", "--disable-host-loopback",
+                              "--enable-sandbox", "--enable-seccomp", fmt::format("--ready-fd={}", kReady),
+                              fmt::format("--exit-fd={}", kExit), "--netns-type=path", network, "tap0"},
+                .environment = minimal_environment()},
+               descriptors);
 }
 
 /// It writes one byte when the way out is there; it closes the pipe when it gives up.

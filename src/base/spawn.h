@@ -1,0 +1,54 @@
+#pragma once
+
+// Starts child processes: argument vectors only, never a shell. A child inherits nothing but what is given
+// here. Thread safe.
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover {
+
+/// The descriptors of a child, done in the order of the calls. What is ours and is given to it must not have
+/// a number at which another was put before.
+class ChildDescriptors {
+ public:
+  ChildDescriptors() { ::posix_spawn_file_actions_init(&actions_); }
+  ~ChildDescriptors() { ::posix_spawn_file_actions_destroy(&actions_); }
+  ChildDescriptors(const ChildDescriptors&) = delete;
+  ChildDescriptors& operator=(const ChildDescriptors&) = delete;
+
+  void give(int ours, int theirs);
+  /// For reading and writing.
+  void open(const std::string& path, int theirs);
+  /// Those from this one on, whether they would close by themselves or not.
+  void close_from(int first);
+
+  const posix_spawn_file_actions_t& actions() const { return actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+struct Child {
+  std::string program;                             ///< a path
+  std::vector<std::string> arguments;              ///< from [0] on
+  std::map<std::string, std::string> environment;  ///< the whole of it
+  bool own_session = true;
+  sigset_t blocked = [] {
+    sigset_t none;
+    ::sigemptyset(&none);
+    return none;
+  }();  ///< signals; what this process does with any of them is not inherited
+};
+
+/// Does not wait for it: whoever starts it ends up with its status.
+Result<pid_t> spawn(const Child& child, const ChildDescriptors& descriptors);
+
+}  // namespace drover
