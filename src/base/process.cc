@@ -19,17 +19,6 @@
 namespace drover {
 namespace {
 
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
-  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
-
 /// Moves what is ready; returns false when the stream has ended.
 bool drain(int fd, std::string& into, std::uint64_t limit) {
   std::array<char, 16384> buffer;
@@ -81,19 +70,19 @@ Result<Completed> run_command(const Command& command) {
   descriptors.give(input.read.get(), STDIN_FILENO);
   descriptors.give(output.write.get(), STDOUT_FILENO);
   descriptors.give(errors.write.get(), STDERR_FILENO);
-  DROVER_TRY(const auto pid, spawn({.program = program,
-                                    .arguments = command.arguments,
-                                    .environment = command.environment,
-                                    .own_session = false},
-                                   descriptors));
+  DROVER_TRY(const auto child, spawn({.program = program,
+                                      .arguments = command.arguments,
+                                      .environment = command.environment,
+                                      .own_session = false},
+                                     descriptors));
   input.read.reset();
   output.write.reset();
   errors.write.reset();
   Completed completed;
   const bool in_time = exchange(input, output, errors, command, completed);
-  if (!in_time) ::kill(pid, SIGKILL);
+  if (!in_time) ::kill(child.pid, SIGKILL);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!in_time)
     return fail(ErrorKind::kTimeout,

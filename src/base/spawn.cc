@@ -2,6 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
 
 namespace drover {
 namespace {
@@ -13,21 +18,49 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
+Result<Spawned> watched(pid_t pid, const std::string& program) {
+  Spawned child{pid, UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+  if (child.process.valid()) return child;
+  const int error = errno;
+  ::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  return fail_errno(fmt::format("Failed to watch '{}'", program), error);
+}
+
 }  // namespace
 
+Result<UniqueFd> moved_up(int fd, int lowest) {
+  UniqueFd moved(::fcntl(fd, F_DUPFD_CLOEXEC, lowest));
+  if (!moved.valid()) return fail_errno("Failed to duplicate a descriptor", errno);
+  return moved;
+}
+
+Result<Pipe> make_pipe(int lowest) {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
+  Pipe pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+  for (auto* end : {&pipe.read, &pipe.write})
+    if (end->get() < lowest) {
+      DROVER_TRY(*end, moved_up(end->get(), lowest));
+    }
+  return pipe;
+}
+
 void ChildDescriptors::give(int ours, int theirs) {
-  ::posix_spawn_file_actions_adddup2(&actions_, ours, theirs);
+  note(::posix_spawn_file_actions_adddup2(&actions_, ours, theirs));
 }
 
 void ChildDescriptors::open(const std::string& path, int theirs) {
-  ::posix_spawn_file_actions_addopen(&actions_, theirs, path.c_str(), O_RDWR, 0);
+  note(::posix_spawn_file_actions_addopen(&actions_, theirs, path.c_str(), O_RDWR, 0));
 }
 
 void ChildDescriptors::close_from(int first) {
-  ::posix_spawn_file_actions_addclosefrom_np(&actions_, first);
+  note(::posix_spawn_file_actions_addclosefrom_np(&actions_, first));
 }
 
-Result<pid_t> spawn(const Child& child, const ChildDescriptors& descriptors) {
+Result<Spawned> spawn(const Child& child, const ChildDescriptors& descriptors) {
+  if (descriptors.error() != 0)
+    return fail_errno(fmt::format("Failed to start '{}'", child.program), descriptors.error());
   std::vector<std::string> assignments;
   for (const auto& [name, value] : child.environment) assignments.push_back(name + "=" + value);
   sigset_t all;
@@ -44,7 +77,7 @@ Result<pid_t> spawn(const Child& child, const ChildDescriptors& descriptors) {
                                   pointers(child.arguments).data(), pointers(assignments).data());
   ::posix_spawnattr_destroy(&attributes);
   if (error != 0) return fail_errno(fmt::format("Failed to start '{}'", child.program), error);
-  return pid;
+  return watched(pid, child.program);
 }
 
 }  // namespace drover

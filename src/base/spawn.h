@@ -11,9 +11,21 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace drover {
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+/// Closed in children. With `lowest`, both ends are out of the way of the descriptors below it, at which a
+/// child finds its own.
+Result<Pipe> make_pipe(int lowest = 0);
+
+/// The same file at a descriptor from `lowest` on.
+Result<UniqueFd> moved_up(int fd, int lowest);
 
 /// The descriptors of a child, done in the order of the calls. What is ours and is given to it must not have
 /// a number at which another was put before.
@@ -31,9 +43,16 @@ class ChildDescriptors {
   void close_from(int first);
 
   const posix_spawn_file_actions_t& actions() const { return actions_; }
+  /// The first that went wrong: 0, or a value of errno.
+  int error() const { return error_; }
 
  private:
+  void note(int error) {
+    if (error_ == 0) error_ = error;
+  }
+
   posix_spawn_file_actions_t actions_;
+  int error_ = 0;
 };
 
 struct Child {
@@ -48,7 +67,12 @@ struct Child {
   }();  ///< signals; what this process does with any of them is not inherited
 };
 
-/// Does not wait for it: whoever starts it ends up with its status.
-Result<pid_t> spawn(const Child& child, const ChildDescriptors& descriptors);
+struct Spawned {
+  pid_t pid = 0;     ///< of a child of this process, which waits for it
+  UniqueFd process;  ///< pidfd
+};
+
+/// A child that cannot be watched is ended at once.
+Result<Spawned> spawn(const Child& child, const ChildDescriptors& descriptors);
 
 }  // namespace drover

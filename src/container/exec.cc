@@ -36,6 +36,7 @@ constexpr const char* kMarker = "DROVER_EXEC";
 constexpr auto kKillPatience = std::chrono::seconds(5);
 constexpr auto kKillPoll = std::chrono::milliseconds(5);
 constexpr std::size_t kKeptOutput = 4096;
+constexpr int kReadsAtOnce = 32;  // more than a pipe holds: who writes without end does not hold us up
 
 std::string next_id() {
   static std::atomic<unsigned> counter{0};
@@ -114,22 +115,7 @@ void make_nonblocking(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/// One end for us, the other for the process: out of the way of the standard descriptors.
-struct Ends {
-  UniqueFd ours, theirs;
-};
-
-Result<Ends> make_pipe(bool we_write) {
-  std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
-  UniqueFd read(fds[0]);
-  UniqueFd write(fds[1]);
-  Ends ends{std::move(we_write ? write : read), std::move(we_write ? read : write)};
-  make_nonblocking(ends.ours.get());
-  return ends;
-}
-
-Result<pid_t> start_runtime(const std::vector<std::string>& words, const ChildDescriptors& descriptors) {
+Result<Spawned> start_runtime(const std::vector<std::string>& words, const ChildDescriptors& descriptors) {
   return spawn({.program = words.front(), .arguments = words, .environment = minimal_environment()},
                descriptors);
 }
@@ -147,7 +133,7 @@ class Joined final : public ExecProcess {
   int errors() const override { return tty_ ? -1 : errors_.get(); }
   void close_input() override;
   Status resize(int rows, int columns) override;
-  int process() const override { return process_.get(); }
+  int process() const override { return runtime_process_.process.get(); }
   Result<int> wait() override;
   void kill() override;
 
@@ -160,8 +146,7 @@ class Joined final : public ExecProcess {
   Cgroup cgroup_;
   bool tty_ = false;
   UniqueFd input_, output_, errors_, terminal_;
-  UniqueFd process_;  ///< pidfd of the runtime, which waits for the command
-  pid_t runtime_pid_ = 0;
+  Spawned runtime_process_;  ///< waits for the command
   std::optional<int> wait_status_;
 };
 
@@ -172,6 +157,8 @@ class ExecStarter {
                                                     const ExecRequest& request) {
     const auto id = next_id();
     DROVER_TRY(auto folder, Directory::open(task.path()));
+    // A daemon before this one may have had this process id.
+    for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
     DROVER_TRY(const auto process, process_of(task, request, id));
     DROVER_CHECK_OK(
         replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
@@ -190,31 +177,31 @@ class ExecStarter {
                                             "--pid-file",
                                             task.path() + "/" + pid_file(id),
                                             task_id};
-    DROVER_TRY(made->runtime_pid_,
+    DROVER_TRY(made->runtime_process_,
                request.tty ? with_terminal(*made, words, request) : with_pipes(*made, words));
-    made->process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, made->runtime_pid_, 0)));
     return made;
   }
 
  private:
-  static Result<pid_t> with_pipes(Joined& made, const std::vector<std::string>& words) {
-    DROVER_TRY(auto input, make_pipe(true));
-    DROVER_TRY(auto output, make_pipe(false));
-    DROVER_TRY(auto errors, make_pipe(false));
+  static Result<Spawned> with_pipes(Joined& made, const std::vector<std::string>& words) {
+    DROVER_TRY(auto input, make_pipe());
+    DROVER_TRY(auto output, make_pipe());
+    DROVER_TRY(auto errors, make_pipe());
     ChildDescriptors descriptors;
-    descriptors.give(input.theirs.get(), STDIN_FILENO);
-    descriptors.give(output.theirs.get(), STDOUT_FILENO);
-    descriptors.give(errors.theirs.get(), STDERR_FILENO);
+    descriptors.give(input.read.get(), STDIN_FILENO);
+    descriptors.give(output.write.get(), STDOUT_FILENO);
+    descriptors.give(errors.write.get(), STDERR_FILENO);
     descriptors.close_from(STDERR_FILENO + 1);
-    made.input_ = std::move(input.ours);
-    made.output_ = std::move(output.ours);
-    made.errors_ = std::move(errors.ours);
+    made.input_ = std::move(input.write);
+    made.output_ = std::move(output.read);
+    made.errors_ = std::move(errors.read);
+    for (const auto* ours : {&made.input_, &made.output_, &made.errors_}) make_nonblocking(ours->get());
     return start_runtime(words, descriptors);
   }
 
   /// The runtime has its own pair inside, and carries between the two.
-  static Result<pid_t> with_terminal(Joined& made, const std::vector<std::string>& words,
-                                     const ExecRequest& request) {
+  static Result<Spawned> with_terminal(Joined& made, const std::vector<std::string>& words,
+                                       const ExecRequest& request) {
     made.terminal_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     std::array<char, 64> name{};
     if (!made.terminal_.valid() || ::grantpt(made.terminal_.get()) != 0 ||
@@ -237,9 +224,9 @@ Joined::Joined(Directory task, std::string id, std::string runtime, Cgroup cgrou
     : task_(std::move(task)), id_(std::move(id)), runtime_(std::move(runtime)), cgroup_(std::move(cgroup)) {}
 
 Joined::~Joined() {
-  if (runtime_pid_ > 0) {
+  if (runtime_process_.pid > 0) {
     kill();
-    if (!wait_status_) (void)::waitpid(runtime_pid_, nullptr, 0);
+    if (!wait_status_) (void)::waitpid(runtime_process_.pid, nullptr, 0);
   }
   for (const auto& name : {order_file(id_), pid_file(id_), log_file(id_)}) (void)task_.remove_tree(name);
 }
@@ -256,7 +243,7 @@ Status Joined::resize(int rows, int columns) {
 Result<int> Joined::wait() {
   if (!wait_status_) {
     int status = 0;
-    while (::waitpid(runtime_pid_, &status, 0) < 0 && errno == EINTR) continue;
+    while (::waitpid(runtime_process_.pid, &status, 0) < 0 && errno == EINTR) continue;
     wait_status_ = status;
   }
   // Without a process id the runtime has not come so far as to start anything.
@@ -268,11 +255,12 @@ Result<int> Joined::wait() {
 }
 
 void Joined::kill() {
-  kill_marked(cgroup_, fmt::format("{}={}", kMarker, id_), false);
-  if (!wait_status_ && process_.valid())
-    ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
-  // The runtime may just have been about to start it.
-  kill_marked(cgroup_, fmt::format("{}={}", kMarker, id_), false);
+  const auto mark = fmt::format("{}={}", kMarker, id_);
+  kill_marked(cgroup_, mark, false);
+  if (wait_status_) return;  // the runtime has gone, and starts nothing more
+  ::syscall(SYS_pidfd_send_signal, runtime_process_.process.get(), SIGKILL, nullptr, 0);
+  // It may just have been about to start the command.
+  kill_marked(cgroup_, mark, false);
 }
 
 }  // namespace
@@ -302,13 +290,14 @@ Result<CommandOutcome> await_command(ExecProcess& process, std::chrono::millisec
   CommandOutcome outcome;
   const auto drain = [&](int fd) {
     std::array<char, 4096> buffer;
-    ssize_t count = 0;
-    while ((count = ::read(fd, buffer.data(), buffer.size())) > 0) {
+    for (int reads = 0; reads < kReadsAtOnce; ++reads) {
+      const auto count = ::read(fd, buffer.data(), buffer.size());
+      if (count <= 0) return count == 0;  // its end
       outcome.output.append(buffer.data(), static_cast<std::size_t>(count));
       if (outcome.output.size() > 2 * kKeptOutput)
         outcome.output.erase(0, outcome.output.size() - kKeptOutput);
     }
-    return count == 0;  // its end
+    return false;
   };
   std::array<bool, 2> ended{};
   while (true) {
@@ -329,7 +318,6 @@ Result<CommandOutcome> await_command(ExecProcess& process, std::chrono::millisec
     // What it wrote last is there when it has ended.
     for (const int fd : {process.output(), process.errors()}) drain(fd);
     DROVER_TRY(outcome.exit_status, process.wait());
-    process.kill();  // what it has left running in the background
     return outcome;
   }
 }

@@ -140,12 +140,14 @@ Status Launcher::prepare(const Directory& folder, const Launch& launch, const st
 /// groups count, which a container with an image does not have.
 Status Launcher::fetch(const Directory& folder, const Launch& launch, const User& user) const {
   const auto& files = launch.task.fetch;
-  if (files.empty() || folder.exists(kFetchedFile)) return {};
+  if (files.empty()) return {};
+  // An attempt that was started had all its files, and its successors find them in the same sandbox.
+  for (int before = 0; before < launch.attempt; ++before)
+    if (folder.exists(started_file(before))) return {};
   DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
   const auto& owner = launch.task.user.uid == user.uid ? launch.task.user : user;
-  DROVER_CHECK_OK(fetch_all({options_.executable, options_.fetch_caches, options_.fetching}, files, sandbox,
-                            owner, launch.progress, launch.stop));
-  return replace_file(folder, kFetchedFile, "");
+  return fetch_all({options_.executable, options_.fetch_caches, options_.fetching}, files, sandbox, owner,
+                   launch.progress, launch.stop);
 }
 
 Status Launcher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,

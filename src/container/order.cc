@@ -46,23 +46,6 @@ VolumePlan read_volume(Decoder decoder) {
   return volume;
 }
 
-json encode_user(const User& user) {
-  return {{"uid", user.uid}, {"gid", user.gid}, {"groups", user.groups}, {"name", user.name}};
-}
-
-User read_user(Decoder decoder) {
-  constexpr auto kMaxId = std::numeric_limits<uid_t>::max();
-  User user;
-  user.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(kMaxId));
-  user.gid = static_cast<gid_t>(decoder.integer("gid", 0, kMaxId).value_or(kMaxId));
-  user.name = decoder.string("name").value_or("");
-  if (const auto* groups = decoder.value("groups"); groups != nullptr && groups->is_array())
-    for (const auto& group : *groups)
-      if (group.is_number_unsigned()) user.groups.push_back(group.get<gid_t>());
-  decoder.finish();
-  return user;
-}
-
 json encode_network(const NetworkPlan& network) {
   auto forwards = json::array();
   for (const auto& forward : network.forwards)
@@ -86,6 +69,23 @@ NetworkPlan read_network(Decoder decoder) {
 }
 
 }  // namespace
+
+json encode_user(const User& user) {
+  return {{"uid", user.uid}, {"gid", user.gid}, {"groups", user.groups}, {"name", user.name}};
+}
+
+User read_user(Decoder decoder) {
+  constexpr auto kMaxId = std::numeric_limits<uid_t>::max();
+  User user;
+  user.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(kMaxId));
+  user.gid = static_cast<gid_t>(decoder.integer("gid", 0, kMaxId).value_or(kMaxId));
+  user.name = decoder.string("name").value_or("");
+  if (const auto* groups = decoder.value("groups"); groups != nullptr && groups->is_array())
+    for (const auto& group : *groups)
+      if (group.is_number_unsigned()) user.groups.push_back(group.get<gid_t>());
+  decoder.finish();
+  return user;
+}
 
 std::string encode(const Order& order) {
   json value = {

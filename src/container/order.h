@@ -8,11 +8,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/decode.h"
 #include "base/result.h"
 #include "base/users.h"
 #include "container/network/network_plan.h"
@@ -58,5 +60,9 @@ struct Order {
 /// decode_order(encode(order)) == order.
 std::string encode(const Order& order);
 Result<Order> decode_order(std::string_view text);
+
+/// The form of users in this order and in others. One without ids is read as nobody that there is.
+nlohmann::json encode_user(const User& user);
+User read_user(Decoder decoder);
 
 }  // namespace drover::container

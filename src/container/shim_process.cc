@@ -9,9 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <map>
-#include <memory>
-#include <vector>
 
 #include "base/process.h"
 #include "base/spawn.h"
@@ -26,24 +23,17 @@ constexpr std::size_t kMaxWord = 16384;
 }  // namespace
 
 Result<SpawnedShim> spawn_shim(const std::string& executable, const std::string& task_folder) {
-  std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
-  SpawnedShim shim;
-  shim.word.reset(fds[0]);
-  const UniqueFd far_end(fds[1]);
-
+  DROVER_TRY(auto words, make_pipe());
   ChildDescriptors descriptors;
-  descriptors.give(far_end.get(), kShimWordDescriptor);
+  descriptors.give(words.write.get(), kShimWordDescriptor);
   for (const int standard : {0, 1, 2}) descriptors.open("/dev/null", standard);
   descriptors.close_from(kShimWordDescriptor + 1);
-  DROVER_TRY(const auto pid, spawn({.program = executable,
-                                    .arguments = {"drover", "shim", task_folder},
-                                    .environment = minimal_environment(),
-                                    .blocked = supervised_signals()},
-                                   descriptors));
-  shim.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!shim.process.valid()) return fail_errno("Failed to watch the shim", errno);
-  return shim;
+  DROVER_TRY(auto child, spawn({.program = executable,
+                                .arguments = {"drover", "shim", task_folder},
+                                .environment = minimal_environment(),
+                                .blocked = supervised_signals()},
+                               descriptors));
+  return SpawnedShim{.process = std::move(child.process), .word = std::move(words.read)};
 }
 
 Result<FirstWord> await_word(const SpawnedShim& shim, std::chrono::milliseconds timeout) {

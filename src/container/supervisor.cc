@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/spawn.h"
 #include "container/runtime_failure.h"
 #include "container/task_folder.h"
 
@@ -111,11 +112,10 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
 Status Supervisor::spawn_runtime() {
   std::array<UniqueFd, 2> ends;
   for (std::size_t stream = 0; stream < pipes_.size(); ++stream) {
-    std::array<int, 2> fds{};
-    if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
-    pipes_[stream].reset(fds[0]);
-    ends[stream].reset(fds[1]);
-    ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    DROVER_TRY(auto pipe, make_pipe());
+    ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+    pipes_[stream] = std::move(pipe.read);
+    ends[stream] = std::move(pipe.write);
   }
   DROVER_TRY(const auto lock, lock_runtime(task_));
   const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -7,7 +7,6 @@
 //   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
-//   fetched       made once, when all files that the task wants have been brought into its sandbox
 //   status.json   of the last attempt: running or ended, replaced atomically
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task
@@ -32,7 +31,6 @@ namespace drover::container {
 
 inline constexpr const char* kOrderFile = "launch.json";
 inline constexpr const char* kLockFile = "shim.lock";
-inline constexpr const char* kFetchedFile = "fetched";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kPidFile = "pid";
 inline constexpr const char* kBundle = "bundle";

@@ -26,17 +26,15 @@ namespace {
 
 constexpr std::size_t kMaxLine = 64 << 10;
 
-/// A descriptor out of the way of those that the fetcher finds its own on.
-UniqueFd moved_up(int fd) {
-  return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, kFetcherCache + 1));
-}
+/// From here on descriptors are out of the way of those at which the fetcher finds its own.
+constexpr int kLowest = kFetcherCache + 1;
 
 Result<UniqueFd> in_memory(const std::string& content) {
   UniqueFd file(::memfd_create("order", MFD_CLOEXEC));
   if (!file.valid()) return fail_errno("Failed to create a file in memory", errno);
   DROVER_CHECK_OK(write_all(file.get(), content, "the fetcher's order"));
   ::lseek(file.get(), 0, SEEK_SET);
-  return file;
+  return moved_up(file.get(), kLowest);
 }
 
 /// What a client of http looks for: proxies, and who is trusted.
@@ -54,38 +52,30 @@ Result<UniqueFd> open_cache(const std::string& caches, const User& user) {
   DROVER_TRY(const auto own, all.make_subdirectory(std::to_string(user.uid), 0700));
   if (::fchown(own.fd(), user.uid, user.gid) != 0)
     return fail_errno(fmt::format("Failed to give '{}' to its user", own.path()), errno);
-  return moved_up(own.fd());
+  return moved_up(own.fd(), kLowest);
 }
 
-struct Spawned {
-  pid_t pid = 0;
-  UniqueFd process;  ///< pidfd
+struct Fetcher {
+  Spawned child;
   UniqueFd words;
 };
 
-Result<Spawned> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
-  Spawned child;
-  child.words.reset(ends[0]);
-  const UniqueFd low(ends[1]);
-  const auto far_end = moved_up(low.get());
-  DROVER_TRY(const auto input_low, in_memory(order));
-  const auto input = moved_up(input_low.get());
-  const auto folder = moved_up(sandbox);
+Result<Fetcher> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
+  DROVER_TRY(auto words, make_pipe(kLowest));
+  DROVER_TRY(const auto input, in_memory(order));
+  DROVER_TRY(const auto folder, moved_up(sandbox, kLowest));
 
   ChildDescriptors descriptors;
   descriptors.give(input.get(), STDIN_FILENO);
-  descriptors.give(far_end.get(), STDOUT_FILENO);
+  descriptors.give(words.write.get(), STDOUT_FILENO);
   descriptors.open("/dev/null", STDERR_FILENO);
   descriptors.give(folder.get(), kFetcherSandbox);
   if (cache >= 0) descriptors.give(cache, kFetcherCache);
   descriptors.close_from(cache >= 0 ? kFetcherCache + 1 : kFetcherCache);
-  DROVER_TRY(child.pid,
+  DROVER_TRY(auto child,
              spawn({.program = executable, .arguments = {"drover", "fetcher"}, .environment = environment()},
                    descriptors));
-  child.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
-  return child;
+  return Fetcher{std::move(child), std::move(words.read)};
 }
 
 /// What a line means: nothing but progress leaves `last` as it is.
@@ -135,16 +125,16 @@ Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& file
     DROVER_TRY(cache, open_cache(plan.caches, user));
   }
   const FetchOrder order{files, user, ::getpid(), plan.limits};
-  DROVER_TRY(const auto child, start(plan.executable, encode(order), sandbox.fd(), cache.get()));
+  DROVER_TRY(const auto fetcher, start(plan.executable, encode(order), sandbox.fd(), cache.get()));
   std::optional<Status> last;
   {
     const std::stop_callback end_it(
-        stop, [&] { ::syscall(SYS_pidfd_send_signal, child.process.get(), SIGKILL, nullptr, 0); });
-    last = listen(child.words.get(), progress);
+        stop, [&] { ::syscall(SYS_pidfd_send_signal, fetcher.child.process.get(), SIGKILL, nullptr, 0); });
+    last = listen(fetcher.words.get(), progress);
     // It has said its last word, or cannot be understood any more.
-    ::syscall(SYS_pidfd_send_signal, child.process.get(), SIGKILL, nullptr, 0);
+    ::syscall(SYS_pidfd_send_signal, fetcher.child.process.get(), SIGKILL, nullptr, 0);
   }
-  while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  while (::waitpid(fetcher.child.pid, nullptr, 0) < 0 && errno == EINTR) continue;
   if (last && *last) return {};
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped while its files were fetched");
   if (last) return *last;

@@ -19,6 +19,7 @@
 #include "base/files.h"
 #include "container/fetch/cache.h"
 #include "container/fetch/source.h"
+#include "container/order.h"
 
 namespace drover::container {
 namespace {
@@ -170,9 +171,7 @@ std::string encode(const FetchOrder& order) {
   for (const auto& file : order.files) files.push_back(encode_file(file));
   const auto& limits = order.limits;
   const json value = {{"files", files},
-                      {"uid", order.user.uid},
-                      {"gid", order.user.gid},
-                      {"groups", order.user.groups},
+                      {"user", encode_user(order.user)},
                       {"parent", order.parent},
                       {"download_bytes", limits.download.bytes},
                       {"download_seconds", limits.download.duration.count()},
@@ -194,10 +193,7 @@ Result<FetchOrder> decode_fetch_order(std::string_view text) {
     return decoder.integer(name, 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
   };
   const auto size = [&](const char* name) { return static_cast<std::uint64_t>(number(name)); };
-  order.user.uid = static_cast<uid_t>(number("uid"));
-  order.user.gid = static_cast<gid_t>(number("gid"));
-  if (const auto* groups = decoder.value("groups"); groups != nullptr && groups->is_array())
-    for (const auto& group : *groups) order.user.groups.push_back(group.get<gid_t>());
+  if (auto user = decoder.object("user")) order.user = read_user(std::move(*user));
   order.parent = static_cast<pid_t>(number("parent"));
   order.limits.download = {size("download_bytes"), std::chrono::seconds(number("download_seconds")),
                            std::chrono::seconds(number("stall_seconds"))};

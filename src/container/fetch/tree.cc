@@ -35,15 +35,15 @@ Result<UniqueFd> Tree::walk(std::string_view folders, Missing missing) const {
     const auto slash = std::min(rest.find('/'), rest.size());
     const std::string name(rest.substr(0, slash));
     rest.remove_prefix(std::min(slash + 1, rest.size()));
+    bool made = false;
     if (missing == Missing::kMake) {
-      const bool made = ::mkdirat(here.get(), name.c_str(), kFolderMode) == 0;
+      made = ::mkdirat(here.get(), name.c_str(), kFolderMode) == 0;
       if (!made && errno != EEXIST) return cannot_write(folders, errno);
-      if (made && owner_ &&
-          ::fchownat(here.get(), name.c_str(), owner_->uid, owner_->gid, AT_SYMLINK_NOFOLLOW) != 0)
-        return cannot_write(folders, errno);
     }
     UniqueFd next(::openat(here.get(), name.c_str(), kOpenFolder));
     if (!next.valid()) return cannot_write(folders, errno);
+    if (made && owner_ && ::fchown(next.get(), owner_->uid, owner_->gid) != 0)
+      return cannot_write(folders, errno);
     here = std::move(next);
   }
   return here;

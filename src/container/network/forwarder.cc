@@ -23,6 +23,7 @@ namespace drover::container {
 namespace {
 
 constexpr uid_t kNobody = 65534;
+constexpr rlim_t kMostDescriptors = 8192;  // two a connection, each with a buffer of 64 KiB
 
 Result<UniqueFd> bound_socket(const Forward& forward, bool ipv6) {
   const int type = (forward.udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -65,7 +66,7 @@ void close_all_but(const std::set<int>& kept) {
 void give_up_rights() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
+    files.rlim_cur = files.rlim_max = std::min(files.rlim_max, kMostDescriptors);
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
   if (::setgroups(0, nullptr) != 0 || ::setresgid(kNobody, kNobody, kNobody) != 0 ||

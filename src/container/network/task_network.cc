@@ -70,21 +70,7 @@ Status name_namespace(const Directory& task, const std::string& name, int networ
   return {};
 }
 
-struct Pipe {
-  UniqueFd read, write;
-};
-
-/// Both ends out of the way of the descriptors that the child finds its own on.
-Result<Pipe> make_pipe() {
-  std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("Failed to create a pipe", errno);
-  const UniqueFd low_read(fds[0]);
-  const UniqueFd low_write(fds[1]);
-  return Pipe{UniqueFd(::fcntl(low_read.get(), F_DUPFD_CLOEXEC, kExit + 1)),
-              UniqueFd(::fcntl(low_write.get(), F_DUPFD_CLOEXEC, kExit + 1))};
-}
-
-Result<pid_t> spawn_gateway(const std::string& program, const std::string& network, int ready, int exit) {
+Result<Spawned> spawn_gateway(const std::string& program, const std::string& network, int ready, int exit) {
   ChildDescriptors descriptors;
   for (const int standard : {0, 1, 2}) descriptors.open("/dev/null", standard);
   descriptors.give(ready, kReady);
@@ -138,12 +124,12 @@ void TaskNetwork::find_way_out(const std::string& network) {
   if (!program) return;
   shortcoming_ =
       fmt::format("nobody outside of the container can be reached: '{}' does not work here", kGateway);
-  auto ready = make_pipe();
-  auto alive = make_pipe();
+  auto ready = make_pipe(kExit + 1);
+  auto alive = make_pipe(kExit + 1);
   if (!ready || !alive) return;
-  const auto pid = spawn_gateway(*program, network, ready->write.get(), alive->read.get());
-  if (!pid) return;
-  gateway_.reset(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  auto gateway = spawn_gateway(*program, network, ready->write.get(), alive->read.get());
+  if (!gateway) return;
+  gateway_ = std::move(gateway->process);
   lifeline_ = std::move(alive->write);
   ready->write.reset();
   if (is_ready(ready->read.get())) shortcoming_.clear();
