@@ -38,6 +38,7 @@ std::optional<DeploymentActionKind> change_of(const Draft& draft, const ServiceR
 }
 
 void begin(Draft& draft, const DeploymentAction& action) {
+  if (draft.services.find(action.service) == nullptr) return;  // it is gone already
   auto& record = draft.services.change(action.service);
   if (action.kind == DeploymentActionKind::kStop) {
     record.applied.instances = 0;
@@ -55,7 +56,7 @@ bool is_done(const Draft& draft, const DeploymentAction& action) {
     case DeploymentActionKind::kStart:
       return true;
     case DeploymentActionKind::kStop:
-      return instances.live() == 0 && instances.stopping.empty();
+      return false;  // it goes with its last instance
     case DeploymentActionKind::kRestart:
       if (!instances.old.empty() || !instances.stopping.empty()) return false;
       [[fallthrough]];
@@ -65,12 +66,6 @@ bool is_done(const Draft& draft, const DeploymentAction& action) {
                                  [&](const auto* task) { return is_up(draft, *record, *task); });
   }
   return true;
-}
-
-void finish(Draft& draft, const DeploymentAction& action) {
-  if (action.kind != DeploymentActionKind::kStop || draft.services.find(action.service) == nullptr) return;
-  draft.services.remove(action.service);
-  draft.tell(notice::ServiceTerminated{action.service});
 }
 
 }  // namespace
@@ -139,7 +134,6 @@ std::set<std::string> advance_deployments(Draft& draft) {
     if (deployment->begun) {
       const auto& actions = deployment->steps[deployment->step];
       if (!std::ranges::all_of(actions, [&](const auto& action) { return is_done(draft, action); })) continue;
-      for (const auto& action : actions) finish(draft, action);
       draft.tell(notice::DeploymentStepDone{*deployment});
       auto& next = draft.deployments.change(id);
       ++next.step;

@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "control/controller.h"
 #include "control/ending.h"
+#include "control/jobs.h"
 #include "control/submission.h"
 
 namespace drover::control {
@@ -175,7 +176,7 @@ Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& la
   const auto size = static_cast<int>(tasks.size());
   for (int rank = 0; rank < size; ++rank) {
     auto& task = tasks[static_cast<std::size_t>(rank)];
-    task.id = size == 1 ? id : fmt::format("{}-{}", id, rank);
+    task.id = size == 1 ? id : member_id(id, rank);
     if (size > 1) task.gang = workload::GangMembership{id, rank, size, workload::Arrangement::kPack};
   }
   DROVER_CHECK_OK(submit(draft, tasks));

@@ -39,10 +39,14 @@ std::optional<int> PortsInUse::take_any(std::uint64_t salt) {
   return std::nullopt;
 }
 
+void PortsInUse::take_named(const workload::Network& network) {
+  for (const auto& port : network.ports)
+    if (port.host_port != 0) taken_.insert(port.host_port);
+}
+
 std::vector<int> PortsInUse::take_for(const workload::Network& network, std::uint64_t salt) {
   std::vector<int> ports;
-  for (const auto& port : network.ports)
-    if (port.host_port != 0) take(port.host_port);
+  take_named(network);
   for (const auto& port : network.ports)
     ports.push_back(port.host_port != 0 ? port.host_port : take_any(salt).value_or(0));
   return ports;
@@ -54,7 +58,10 @@ std::optional<std::string> Holds::claim(const std::vector<const TaskRecord*>& me
     if (auto why = constraint_refusal(*member)) return why;
   }
   for (const auto* member : members) {
-    ports_.take_for(member->task.network, member->sequence);
+    ports_.take_named(member->task.network);
+    // Which ones the others are is settled when they start.
+    any_claimed_ += static_cast<std::size_t>(
+        std::ranges::count(member->task.network.ports, 0, &workload::Port::host_port));
     if (member->task.origin.kind == workload::OriginKind::kService) ++claimed_[member->task.origin.name];
   }
   return std::nullopt;
@@ -68,7 +75,7 @@ std::optional<std::string> Holds::port_refusal(const TaskRecord& record) {
       return fmt::format("it wants the port {} of this machine, which another {} has", port.host_port,
                          ports_.has_stranger(port.host_port) ? "program" : "task");
   }
-  if (any <= ports_.free()) return std::nullopt;
+  if (any_claimed_ + any <= ports_.free()) return std::nullopt;
   return fmt::format("no port from {} to {} is free", kFirstPort, kLastPort);
 }
 

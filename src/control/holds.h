@@ -24,7 +24,7 @@ class PortsInUse {
   bool has_stranger(int port) const { return strange_.contains(port); }
   bool has(int port) const { return taken_.contains(port); }
   std::size_t free() const;  ///< of the range
-  void take(int port) { taken_.insert(port); }
+  void take_named(const workload::Network& network);
   /// A free one of the range, taken; none when there is none. Not the lowest: what has just ended may leave
   /// its port busy for a while. `salt` says where to begin.
   std::optional<int> take_any(std::uint64_t salt);
@@ -51,6 +51,7 @@ class Holds {
 
   const Draft& draft_;
   PortsInUse ports_;
+  std::size_t any_claimed_ = 0;         ///< ports of the range, whichever
   std::map<std::string, int> claimed_;  ///< instances that may be planned, by service
 };
 

@@ -49,6 +49,7 @@ void sort_by_worth(const Draft& draft, const ServiceRecord& record, std::vector<
 /// Ends so many of them; by id, since the records move when they change.
 void end_some(Draft& draft, const ServiceRecord& record, std::vector<const TaskRecord*> tasks,
               std::size_t count, const std::string& why) {
+  if (count == 0) return;
   sort_by_worth(draft, record, tasks);
   std::vector<std::string> ids;
   for (const auto* task : tasks)
@@ -91,6 +92,7 @@ void forget_oldest(Draft& draft, const std::string& service) {
   auto tasks = draft.tasks_of(origin(service));
   std::erase_if(tasks, [](const auto* task) { return !is_final(task->state); });
   if (tasks.size() <= kKeptInstances) return;
+  std::ranges::sort(tasks, {}, [](const auto* task) { return task->finished_at; });
   std::vector<std::string> ids;
   for (std::size_t i = 0; i + kKeptInstances < tasks.size(); ++i) ids.push_back(tasks[i]->task.id);
   for (const auto& id : ids) draft.remove(id);
@@ -114,10 +116,11 @@ Instances look_at(const Draft& draft, const ServiceRecord& record) {
 }
 
 const Service* definition_of(const ServiceRecord& record, const TaskRecord& task) {
+  // Since then only the number of instances has changed, and more often perhaps than versions are kept.
+  if (task.task.origin.version >= format_time(record.applied.last_config_change_at)) return &record.applied;
   const auto is_it = [&](const Service& service) {
     return format_time(service.version) == task.task.origin.version;
   };
-  if (is_it(record.applied)) return &record.applied;
   if (is_it(record.target)) return &record.target;
   const auto found = std::ranges::find_if(record.versions, is_it);
   return found == record.versions.end() ? nullptr : &*found;
@@ -139,9 +142,10 @@ void end_instance(Draft& draft, const std::string& task, std::string why) {
   stop(draft, task, false);
 }
 
-void settle_instances(Draft& draft, const std::string& service) {
-  const auto* record = draft.services.find(service);
-  if (record == nullptr || record->applied.id.empty()) return;
+namespace {
+
+/// Ends and starts those that are too many and too few now.
+void balance(Draft& draft, const std::string& service, const ServiceRecord* record) {
   const auto before = look_at(draft, *record);
   const auto ends = turn_of(draft, *record, before);
   end_some(draft, *record, before.old, ends.end_old, "a new version of its service takes over");
@@ -152,7 +156,25 @@ void settle_instances(Draft& draft, const std::string& service) {
     for (std::size_t i = 0; i < starts; ++i) start_instance(draft, record->applied);
     if (record->not_before != TimePoint{}) draft.services.change(service).not_before = {};
   }
+}
+
+/// It follows from the record alone, whatever became of the deployment that began it.
+bool is_gone(const Draft& draft, const ServiceRecord& record) {
+  if (!record.removed || record.applied.instances != 0) return false;
+  const auto left = look_at(draft, record);
+  return left.live() == 0 && left.stopping.empty();
+}
+
+}  // namespace
+
+void settle_instances(Draft& draft, const std::string& service) {
+  const auto* record = draft.services.find(service);
+  if (record == nullptr) return;
+  if (!record->applied.id.empty()) balance(draft, service, record);
   forget_oldest(draft, service);
+  if (!is_gone(draft, *draft.services.find(service))) return;
+  draft.services.remove(service);
+  draft.tell(notice::ServiceTerminated{service});
 }
 
 void note_failures(Draft& draft) {

@@ -44,6 +44,17 @@ void preempt(Draft& draft, const std::string& victim, const workload::Task& winn
   }
 }
 
+void start_all(Draft& draft, placement::Plan& plan) {
+  PortsInUse ports(draft);
+  // Ports that are named go to nobody else, in whatever order the plan starts its jobs.
+  for (const auto& one : plan.starts)
+    for (const auto* member : members_of_job(one.job, draft.finder())) ports.take_named(member->task.network);
+  for (const auto& one : plan.starts) {
+    start(draft, one, ports);
+    std::erase(plan.order, one.job);
+  }
+}
+
 }  // namespace
 
 placement::Plan plan_of(const Draft& draft) {
@@ -65,13 +76,7 @@ placement::Plan plan_of(const Draft& draft) {
 }
 
 void carry_out(Draft& draft, placement::Plan plan) {
-  if (!plan.starts.empty()) {
-    PortsInUse ports(draft);
-    for (const auto& one : plan.starts) {
-      start(draft, one, ports);
-      std::erase(plan.order, one.job);
-    }
-  }
+  if (!plan.starts.empty()) start_all(draft, plan);
   for (const auto& preemption : plan.preemptions) {
     const auto winners = members_of_job(preemption.job, draft.finder());
     for (const auto& victim : preemption.victims) preempt(draft, victim, winners.front()->task);

@@ -95,10 +95,12 @@ Status deploy(Draft& draft, const std::vector<std::string>& services,
               std::map<std::string, std::optional<Service>> before, TimePoint version, uid_t owner) {
   Deployment deployment;
   DROVER_TRY(deployment.steps, steps_for(draft, services));
-  const auto id = draft.unused_id();
-  const auto number = std::stoull(id, nullptr, 16);
-  deployment.id =
-      uuid_of(mix(number, 3), mix(number, static_cast<std::uint64_t>(version.time_since_epoch().count())));
+  const auto number = std::stoull(draft.unused_id(), nullptr, 16);
+  const auto at = static_cast<std::uint64_t>(version.time_since_epoch().count());
+  // Two that start no task can come in the same millisecond.
+  for (std::uint64_t salt = 3; deployment.id.empty() || draft.deployments.find(deployment.id) != nullptr;
+       ++salt)
+    deployment.id = uuid_of(mix(number, salt), mix(number, at));
   deployment.version = version;
   deployment.before = std::move(before);
   deployment.owner = owner;
@@ -152,7 +154,8 @@ Status kill_instances(Draft& draft, const event::InstancesKilled& event) {
   }
   std::vector<std::string> services;
   for (const auto& [id, count] : lost)
-    if (draft.services.find(id) != nullptr) services.push_back(id);
+    if (const auto* record = draft.services.find(id); record != nullptr && !record->removed)
+      services.push_back(id);
   if (event.scale) {
     DROVER_CHECK_OK(unlock(draft, services, event.force));
     const auto version = next_version(draft, services);
@@ -221,15 +224,6 @@ std::optional<TimePoint> next_attempt(const State& state) {
   for (const auto& [id, record] : state.services)
     if (record.not_before != TimePoint{} && (!next || record.not_before < *next)) next = record.not_before;
   return next;
-}
-
-std::vector<std::string> deployments_of(const Rows<Deployment>& deployments,
-                                        const std::vector<std::string>& services) {
-  std::vector<std::string> ids;
-  for (const auto& [id, deployment] : deployments)
-    if (std::ranges::any_of(services, [&](const auto& service) { return deployment.touches(service); }))
-      ids.push_back(id);
-  return ids;
 }
 
 }  // namespace drover::control

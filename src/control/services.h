@@ -27,8 +27,4 @@ void advance_services(Draft& draft, bool all);
 /// When a service may try again that waits after failures.
 std::optional<TimePoint> next_attempt(const State& state);
 
-/// Ids of the deployments under way that touch any of the services.
-std::vector<std::string> deployments_of(const Rows<Deployment>& deployments,
-                                        const std::vector<std::string>& services);
-
 }  // namespace drover::control

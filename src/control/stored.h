@@ -9,14 +9,12 @@
 
 namespace drover::control {
 
-NLOHMANN_JSON_SERIALIZE_ENUM(TaskState, {{TaskState::kQueued, "queued"},
-                                         {TaskState::kStarting, "starting"},
-                                         {TaskState::kRunning, "running"},
-                                         {TaskState::kStopping, "stopping"},
-                                         {TaskState::kFinished, "finished"},
-                                         {TaskState::kFailed, "failed"},
-                                         {TaskState::kKilled, "killed"},
-                                         {TaskState::kLost, "lost"}})
+inline void to_json(nlohmann::json& value, TaskState state) {
+  value = to_string(state);
+}
+inline void from_json(const nlohmann::json& value, TaskState& state) {
+  state = parse_task_state(value.get<std::string>()).value_or(TaskState::kQueued);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceFailure, task_id, state, message, at, version)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ServiceRecord, target, removed, applied, versions, backoff,
                                                 not_before, last_failure)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace drover::control {
 namespace {
 
@@ -46,9 +48,39 @@ Status check_unity(const std::vector<workload::Task>& tasks) {
   return {};
 }
 
+/// Drover itself listens there, with rights that the kernel would not give the user.
+Status check_ports(const workload::Task& task) {
+  constexpr int kFirstForAll = 1024;
+  if (task.owner == 0) return {};
+  for (const auto& port : task.network.ports)
+    if (port.host_port != 0 && port.host_port < kFirstForAll)
+      return fail(ErrorKind::kPermissionDenied,
+                  fmt::format("The port {} of the machine is for root alone", port.host_port),
+                  fmt::format("ask for one from {} on", kFirstForAll), "/network/ports");
+  return {};
+}
+
+/// Two that want the same port of the machine can never run together.
+Status check_named_ports(const std::vector<workload::Task>& members) {
+  using workload::PortProtocol;
+  std::set<int> tcp, udp;
+  for (const auto& member : members)
+    for (const auto& port : member.network.ports) {
+      if (port.host_port == 0) continue;
+      bool twice = port.protocol != PortProtocol::kUdp && !tcp.insert(port.host_port).second;
+      if (port.protocol != PortProtocol::kTcp && !udp.insert(port.host_port).second) twice = true;
+      if (twice)
+        return fail(ErrorKind::kInvalid,
+                    fmt::format("The port {} of the machine is asked for twice", port.host_port),
+                    "ask for another, or for any with 0", "/network/ports");
+    }
+  return {};
+}
+
 Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const placement::Job& job) {
   DROVER_CHECK_OK(check_unity(tasks));
-  DROVER_CHECK_OK(check_rights(draft, tasks.front()));
+  for (const auto& task : tasks) DROVER_CHECK_OK(check_rights(draft, task));
+  DROVER_CHECK_OK(check_named_ports(tasks));
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
   return placement::possible(draft.cluster(), draft.rules(), job);
@@ -57,6 +89,7 @@ Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const
 }  // namespace
 
 Status check_rights(const Draft& draft, const workload::Task& task) {
+  DROVER_CHECK_OK(check_ports(task));
   DROVER_CHECK_OK(check_priority(draft.rules(), task));
   return check_queue(draft.rules(), task);
 }

@@ -165,7 +165,6 @@ Status Journal::commit(const Changes& changes) {
     bind(remove, 1, key);
     if (sqlite3_step(remove.get()) != SQLITE_DONE) return abandon(error("Failed to write the state file"));
     sqlite3_reset(remove.get());
-    sqlite3_reset(remove.get());
   }
   if (sqlite3_exec(database_.get(), "COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK)
     return abandon(error("Failed to write the state file"));

@@ -35,7 +35,7 @@ std::string value_text(const json& value) {
   auto text = printable(value.is_string() ? value.get<std::string>()
                                           : value.dump(-1, ' ', false, json::error_handler_t::replace));
   if (text.empty()) return "''";
-  return text.size() > kLongestValue ? shortened(text.substr(0, kLongestValue)) + "…" : text;
+  return shortened(std::move(text), kLongestValue);
 }
 
 /// "docker.image" is what people call the image.

@@ -61,7 +61,7 @@ http::request<http::empty_body> request_of(const ProbeRequest& wanted) {
 
 template <typename Stream>
 asio::awaitable<ProbeAnswer> ask(Stream& stream, const ProbeRequest& wanted) {
-  ProbeAnswer answer{.connected = true};
+  ProbeAnswer answer;
   const auto request = request_of(wanted);
   if (const auto [error, sent] = co_await http::async_write(stream, request, kAnswer); error) {
     answer.trouble = trouble_of(wanted, error);
@@ -98,7 +98,7 @@ asio::ssl::context& unverified() {
 asio::awaitable<ProbeAnswer> ask_securely(beast::tcp_stream stream, const ProbeRequest& wanted) {
   beast::ssl_stream<beast::tcp_stream> secure(std::move(stream), unverified());
   if (const auto [error] = co_await secure.async_handshake(asio::ssl::stream_base::client, kAnswer); error)
-    co_return ProbeAnswer{.connected = true, .trouble = trouble_of(wanted, error)};
+    co_return ProbeAnswer{.trouble = trouble_of(wanted, error)};
   co_return co_await ask(secure, wanted);
 }
 
@@ -118,7 +118,7 @@ asio::awaitable<ProbeAnswer> probe(ProbeRequest request) {
   const tcp::endpoint place(address, static_cast<std::uint16_t>(request.port));
   if (const auto [error] = co_await stream.async_connect(place, kAnswer); error)
     co_return ProbeAnswer{.trouble = trouble_of(request, error)};
-  if (request.kind == workload::CheckKind::kTcp) co_return ProbeAnswer{.connected = true};
+  if (request.kind == workload::CheckKind::kTcp) co_return ProbeAnswer{};
   if (request.kind == workload::CheckKind::kHttps)
     co_return co_await ask_securely(std::move(stream), request);
   co_return co_await ask(stream, request);

@@ -23,8 +23,7 @@ struct ProbeRequest {
 
 struct ProbeAnswer {
   std::optional<CheckResponse> response;  ///< HTTP: the server answered
-  bool connected = false;
-  std::string trouble;  ///< why there is no answer, in one sentence; "" when there is
+  std::string trouble;                    ///< why there is no answer, in one sentence; "" when there is
 };
 
 /// Never throws, and is done within the timeout.
