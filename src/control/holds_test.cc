@@ -72,6 +72,46 @@ TEST(Holds, PortsOfStrangeProgramsAreNotGivenAway) {
   EXPECT_EQ(machine.at("one too many"), TaskState::kStarting);
 }
 
+TEST(Holds, AnyPortIsNeverANamedOne) {
+  Services machine(2);
+  ASSERT_TRUE(machine.submit(task("busy", 2)));
+  machine.obey();
+  // Both wait for a GPU, and start in one plan.
+  auto any = task("any", 1), named = task("named", 1);
+  any.network.ports.resize(200);
+  for (int port = kFirstPort; port < kFirstPort + 60; ++port)
+    named.network.ports.push_back({.host_port = port});
+  ASSERT_TRUE(machine.submit(any));
+  ASSERT_TRUE(machine.submit(named));
+  ASSERT_EQ(machine.at("named"), TaskState::kQueued);
+  machine.fails("busy", 0);
+  ASSERT_EQ(machine.at("any"), TaskState::kStarting);
+  ASSERT_EQ(machine.at("named"), TaskState::kStarting);
+  for (const int port : machine.record("named").ports)
+    EXPECT_THAT(machine.record("any").ports, ::testing::Not(::testing::Contains(port)));
+}
+
+TEST(Holds, APortAskedForTwiceIsRefused) {
+  Services machine(0);
+  const auto refused = machine.submit(with_ports("both", {9000, 9000}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
+  auto names = with_ports("names", {9000, 9000});
+  names.network.ports[1].protocol = workload::PortProtocol::kUdp;
+  EXPECT_TRUE(machine.submit(names));
+}
+
+TEST(Holds, LowPortsAreForRoot) {
+  Services machine(0);
+  auto low = with_ports("low", {80});
+  low.owner = 1000;
+  const auto refused = machine.submit(low);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kPermissionDenied);
+  low.owner = 0;
+  EXPECT_TRUE(machine.submit(low));
+}
+
 TEST(Holds, TwoWhoExcludeEachOtherDoNotStartTogether) {
   Services machine(1);
   ASSERT_TRUE(machine.submit(task("busy", 1)));

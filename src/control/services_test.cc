@@ -288,6 +288,51 @@ TEST(Services, GoWithTheirInstances) {
   EXPECT_EQ(machine.state.cluster.free("here").gpus, 1);
 }
 
+TEST(Services, GoThoughTheirDeploymentWasGivenUp) {
+  Services machine(0);
+  auto a = service("/g/a", 1), b = service("/g/b", 2);
+  ASSERT_TRUE(machine.on(event::ServicesChanged{.put = {a, b}}, machine.now));
+  machine.obey();
+  ASSERT_TRUE(machine.on(event::ServicesChanged{.removed = {"/g/a", "/g/b"}}, machine.now));
+  a.task.command = {"another"};
+  ASSERT_TRUE(machine.put(a, true));
+  machine.obey();
+  EXPECT_THAT(machine.instances("/g/a"), SizeIs(1));
+  EXPECT_FALSE(machine.state.services.contains("/g/b"));
+  EXPECT_THAT(machine.state.deployments, IsEmpty());
+}
+
+TEST(Services, KeepTheirChecksHoweverOftenTheyAreScaled) {
+  Services machine(0);
+  auto web = service("/web", 1);
+  web.health_checks = {{.grace_period = 0ms, .max_consecutive_failures = 1}};
+  ASSERT_TRUE(machine.put(web));
+  machine.obey();
+  const auto first = machine.instances("/web").front()->task.id;
+  for (int i = 0; i < 40; ++i) {
+    web.instances = 1 + i % 2;
+    machine.now += 1s;
+    ASSERT_TRUE(machine.put(web, true));
+    machine.obey();
+    machine.check(machine.instances("/web").back()->task.id, true);
+  }
+  web.instances = 2;
+  ASSERT_TRUE(machine.put(web, true));
+  EXPECT_EQ(machine.at(first), TaskState::kRunning);
+  machine.check(first, false);
+  EXPECT_EQ(machine.at(first), TaskState::kStopping);
+}
+
+TEST(Services, TwoDeploymentsOfOneMillisecondAreTwo) {
+  Services machine(0);
+  for (const char* id : {"/a", "/b"}) ASSERT_TRUE(machine.put(service(id, 1)));
+  machine.obey();
+  for (const char* id : {"/a", "/b"}) ASSERT_TRUE(machine.put(service(id, 0)));
+  EXPECT_THAT(machine.state.deployments, SizeIs(2));
+  machine.obey();
+  EXPECT_THAT(machine.state.deployments, IsEmpty());
+}
+
 TEST(Services, AKilledInstanceIsReplacedUnlessTheServiceShrinks) {
   Services machine(0);
   ASSERT_TRUE(machine.put(service("/web", 2)));
