@@ -87,8 +87,10 @@ class Service {
 
   ~Service() {
     if (engine_) engine_->abandon_launches();
-    pool_.stop();
-    pool_.join();
+    for (auto* pool : {&slow_pool_, &pool_}) {
+      pool->stop();
+      pool->join();
+    }
   }
 
   Status start(store::Journal journal, control::Journaled journaled) {
@@ -137,6 +139,7 @@ class Service {
     engine::Ports ports;
     ports.post = [this](engine::Work work) { asio::post(context_, std::move(work)); };
     ports.pool = [this](engine::Work work) { asio::post(pool_, std::move(work)); };
+    ports.slow_pool = [this](engine::Work work) { asio::post(slow_pool_, std::move(work)); };
     ports.now = wall_clock;
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
@@ -262,6 +265,7 @@ class Service {
   Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
   asio::thread_pool pool_{kPoolThreads};
+  asio::thread_pool slow_pool_{kPoolThreads};
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;

@@ -294,6 +294,7 @@ void Server::stop() {
   const bool ours = ::stat(path.c_str(), &info) == 0 && info.st_ino == parts_->socket_inode;
   if (ours) ::unlink(path.c_str());
   parts_->mesos->stop();
+  parts_->marathon->events.stop();
   for (auto* session : parts_->sessions) session->stop();
 }
 

@@ -65,6 +65,16 @@ std::optional<std::string> uneven(const std::string& attribute, const std::strin
                      attribute, value, instances(here));
 }
 
+Status check_expression(const std::string& text) {
+  if (text.size() > kLongestExpression)
+    return fail(ErrorKind::kInvalid,
+                fmt::format("A regular expression has at most {} characters", kLongestExpression));
+  const RE2 compiled(text, options());
+  if (compiled.ok()) return {};
+  return fail(ErrorKind::kInvalid,
+              fmt::format("'{}' is not a regular expression: {}", text, compiled.error()), "", "/constraints");
+}
+
 }  // namespace
 
 std::optional<std::string> refusal(const workload::PlacementConstraint& constraint,
@@ -112,14 +122,11 @@ std::optional<std::string> refusal(const workload::PlacementConstraint& constrai
   return std::nullopt;
 }
 
-Status check_expression(const std::string& text) {
-  if (text.size() > kLongestExpression)
-    return fail(ErrorKind::kInvalid,
-                fmt::format("A regular expression has at most {} characters", kLongestExpression));
-  const RE2 compiled(text, options());
-  if (compiled.ok()) return {};
-  return fail(ErrorKind::kInvalid,
-              fmt::format("'{}' is not a regular expression: {}", text, compiled.error()));
+Status check_constraints(const workload::Service& service) {
+  for (const auto& constraint : service.constraints)
+    if (constraint.kind == ConstraintKind::kLike || constraint.kind == ConstraintKind::kUnlike)
+      DROVER_CHECK_OK(check_expression(constraint.value));
+  return {};
 }
 
 }  // namespace drover::control

@@ -21,8 +21,8 @@ std::optional<std::string> refusal(const workload::PlacementConstraint& constrai
                                    const MachineAttributes& machine,
                                    const std::vector<MachineAttributes>& others);
 
-/// Whether a text is a regular expression (of RE2: no backtracking, so none takes long) that fits in its
-/// limits.
-Status check_expression(const std::string& text);
+/// Whether the expressions of LIKE and UNLIKE are such (of RE2: no backtracking, so none takes long), and fit
+/// in their limits.
+Status check_constraints(const workload::Service& service);
 
 }  // namespace drover::control

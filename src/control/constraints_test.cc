@@ -68,10 +68,19 @@ TEST(Constraints, WithoutTheAttributeOnlyUnlikeHolds) {
 }
 
 TEST(Constraints, ExpressionsAreChecked) {
-  EXPECT_TRUE(check_expression("r[0-9]+"));
-  EXPECT_FALSE(check_expression("r["));
-  EXPECT_FALSE(check_expression(std::string(2000, 'a')));
-  EXPECT_FALSE(check_expression("((((a{1000}){1000}){1000}){1000}"));
+  const auto check = [](std::string text, ConstraintKind kind = ConstraintKind::kLike) {
+    workload::Service service;
+    service.constraints = {{"rack", kind, std::move(text)}};
+    return check_constraints(service);
+  };
+  EXPECT_TRUE(check("r[0-9]+"));
+  EXPECT_TRUE(check("(?i)r", ConstraintKind::kUnlike));
+  EXPECT_FALSE(check("r["));
+  EXPECT_FALSE(check("r[", ConstraintKind::kUnlike));
+  EXPECT_FALSE(check("(?=r)"));
+  EXPECT_TRUE(check("r[", ConstraintKind::kIs));
+  EXPECT_FALSE(check(std::string(2000, 'a')));
+  EXPECT_FALSE(check("((((a{1000}){1000}){1000}){1000}"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/ids.h"
+#include "control/constraints.h"
 #include "control/deployments.h"
 #include "control/instances.h"
 #include "control/submission.h"
@@ -33,6 +34,8 @@ Status check(const Draft& draft, const event::ServicesChanged& event) {
     if (auto allowed = check_rights(draft, service.task); !allowed)
       return Failure(context(allowed.error(), fmt::format("The service '{}'", service.id)));
     if (auto valid = placement::validate(service.task.resources); !valid)
+      return Failure(context(valid.error(), fmt::format("The service '{}'", service.id)));
+    if (auto valid = check_constraints(service); !valid)
       return Failure(context(valid.error(), fmt::format("The service '{}'", service.id)));
   }
   return {};

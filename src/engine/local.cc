@@ -149,9 +149,10 @@ void LocalEngine::happened(control::Event event) {
 
 void LocalEngine::retry_unsaved() {
   while (!unsaved_.empty()) {
-    // A tick that cannot be saved need not be kept: another one comes.
-    const bool is_tick = std::holds_alternative<control::event::Tick>(unsaved_.front());
-    if (auto done = process(unsaved_.front()); !done && !is_tick) {
+    // A tick or a check that cannot be saved need not be kept: another one comes.
+    const bool passes = std::holds_alternative<control::event::Tick>(unsaved_.front()) ||
+                        std::holds_alternative<control::event::Checked>(unsaved_.front());
+    if (auto done = process(unsaved_.front()); !done && !passes) {
       ports_.log(
           fmt::format("Failed to record what happened, and will try again: {}", to_string(done.error())));
       ports_.wake_at(ports_.now() + kRetry);
@@ -192,7 +193,8 @@ void LocalEngine::perform(const control::action::Launch& action) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
         if (!launched) happened(control::event::LaunchFailed{id, launched.error(), attempt});
-      });
+      },
+      record.task.fetch.empty() ? Pace::kUsual : Pace::kSlow);
 }
 
 void LocalEngine::abandon_launches() {
@@ -216,6 +218,8 @@ Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<
 }
 
 void LocalEngine::checked(const CheckResult& result) {
+  // It need not wait behind what cannot be saved: another one comes.
+  if (!unsaved_.empty()) return;
   happened(control::event::Checked{result_of(result, ports_.now())});
 }
 
@@ -285,9 +289,9 @@ void LocalEngine::recover(const std::string& id) {
 }
 
 void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
-                           std::function<void(Status)> then) {
+                           std::function<void(Status)> then, Pace pace) {
   auto& chain = chains_[id];
-  chain.push_back([this, id, work = std::move(work), then = std::move(then)] {
+  auto step = [this, id, work = std::move(work), then = std::move(then)] {
     auto status = std::make_shared<Status>(work());
     ports_.post([this, id, then, status] {
       then(std::move(*status));
@@ -296,10 +300,12 @@ void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
       if (rest.empty())
         chains_.erase(id);
       else
-        ports_.pool(rest.front());
+        rest.front()();
     });
-  });
-  if (chain.size() == 1) ports_.pool(chain.front());
+  };
+  // Each entry sends its step to the threads that it is for.
+  chain.push_back([&pool = pace == Pace::kSlow ? ports_.slow_pool : ports_.pool, step = std::move(step)] { pool(step); });
+  if (chain.size() == 1) chain.front()();
 }
 
 void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,

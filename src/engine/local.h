@@ -28,7 +28,8 @@ using Work = std::function<void()>;
 /// Where the world comes in.
 struct Ports {
   std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
-  std::function<void(Work)> pool;  ///< runs it on a thread that may block
+  std::function<void(Work)> pool;       ///< runs it on a thread that may block
+  std::function<void(Work)> slow_pool;  ///< the same for what may take hours, and holds up only its like
   std::function<TimePoint()> now;
   std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then
   std::function<std::string()> new_id;     ///< random; a clash is noticed
@@ -121,7 +122,9 @@ class LocalEngine final : public Daemon {
   void recover(const std::string& id);
   /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
   /// answer.
-  void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then);
+  enum class Pace { kUsual, kSlow };
+  void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then,
+                Pace pace = Pace::kUsual);
   Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices,
                 const std::stop_token& stop);
 

@@ -193,7 +193,7 @@ TEST(App, TellsEveryBrokenRuleInMarathonsWords) {
             "/constraints(0) MAX_PER requires an integer value");
   EXPECT_EQ(rule(R"({"constraints": [["a", "UNIQUE", "x"]]})"),
             "/constraints(0) UNIQUE does not accept a value");
-  EXPECT_EQ(rule(R"({"constraints": [["a", "LIKE", "("]]})"),
+  EXPECT_EQ(rule(R"({"constraints": [["a", "LIKE", ""]]})"),
             "/constraints(0) LIKE and UNLIKE require a non-empty, regular expression value");
   EXPECT_EQ(rule(R"({"env": {"A": {"secret": "s"}}})"),
             "/env/A secrets are not supported: give the value itself");

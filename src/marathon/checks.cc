@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <regex>
 
 #include "marathon/app_reader.h"
 
@@ -31,6 +30,8 @@ constexpr std::array<Protocol, 7> kProtocols = {{{"HTTP", CheckKind::kHttp, fals
                                                  {"MESOS_HTTP", CheckKind::kHttp, true},
                                                  {"MESOS_HTTPS", CheckKind::kHttps, true}}};
 constexpr int kMaxPort = 65535;
+constexpr std::size_t kMostChecks = 64;
+constexpr std::size_t kMostConstraints = 64;
 constexpr std::size_t kLongestPattern = 1024;
 
 constexpr std::array<std::pair<std::string_view, ConstraintKind>, 7> kOperators = {
@@ -48,14 +49,9 @@ bool is_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0;
 }
 
+/// Whether it can be understood is control's to say, which matches by it.
 bool is_pattern(const std::string& text) {
-  if (text.empty() || text.size() > kLongestPattern) return false;
-  try {
-    const std::regex pattern(text);
-    return true;
-  } catch (const std::regex_error&) {
-    return false;
-  }
+  return !text.empty() && text.size() <= kLongestPattern;
 }
 
 std::size_t protocol_of(Fields& fields) {
@@ -77,6 +73,10 @@ void AppReader::health_checks() {
   json list = json::array();
   int by_mesos = 0;
   auto given = fields_.objects("healthChecks");
+  if (given && given->size() > kMostChecks) {
+    fields_.refuse("healthChecks", fmt::format("must have at most {} checks", kMostChecks));
+    given.reset();
+  }
   for (auto& fields : given.value_or(std::vector<Fields>{})) {
     json shown = json::object();
     app_.service.health_checks.push_back(health_check(fields, shown));
@@ -198,6 +198,8 @@ void AppReader::constraints() {
   json list = json::array();
   const auto* given = fields_.raw("constraints");
   if (given != nullptr && !given->is_array()) fields_.wrong_type("constraints", "error.expected.jsarray");
+  if (given != nullptr && given->is_array() && given->size() > kMostConstraints)
+    return fields_.refuse("constraints", fmt::format("must have at most {} of them", kMostConstraints));
   for (std::size_t i = 0; given != nullptr && given->is_array() && i < given->size(); ++i) {
     const auto& words = (*given)[i];
     const auto path = fmt::format("constraints({})", i);

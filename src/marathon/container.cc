@@ -41,7 +41,10 @@ PortProtocol protocol_of(std::size_t choice) {
 
 void AppReader::container() {
   auto fields = fields_.object("container");
-  if (!fields) return;
+  if (!fields) {
+    shown_.erase("container");  // of the wrong type, if it is there
+    return;
+  }
   json shown = *fields_.raw("container");
   const auto type = fields->choice("type", kTypes).value_or(0);
   docker_type_ = type == 0;

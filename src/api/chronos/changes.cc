@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/async.h"
 #include "api/chronos/handlers.h"
 #include "base/decode.h"
 #include "chronos/job.h"
@@ -12,7 +13,8 @@ namespace {
 namespace wire = drover::chronos;
 
 /// Whom it runs as and whom it belongs to. What root changes of somebody else's stays that one's.
-Status complete(const Services& services, const Request& request, wire::JobRequest& job) {
+/// `user`: whom the job names, when it names somebody.
+Status complete(const Services& services, const Request& request, wire::JobRequest& job, Result<User> user) {
   const auto& caller = *request.caller;
   auto& task = job.schedule.task;
   task.owner = caller.user.uid;
@@ -37,7 +39,6 @@ Status complete(const Services& services, const Request& request, wire::JobReque
       return fail(ErrorKind::kNotFound, fmt::format("Job '{}' not found", parent), "", "/parents");
   }
   if (job.run_as_user.empty()) return {};
-  auto user = find_user(job.run_as_user);
   if (!user) {
     user.error().path = "/runAsUser";
     return Failure(std::move(user.error()));
@@ -55,22 +56,25 @@ Result<Response> change(const Services& services, const control::Event& event) {
   return no_content();
 }
 
-Result<Response> define(const Services& services, const Request& request, wire::JobKind kind) {
+AnswerLater define(const Services& services, const Request& request, wire::JobKind kind) {
   const auto& machine = services.daemon->state().machine();
   wire::Attributes attributes(machine.attributes.begin(), machine.attributes.end());
   attributes.emplace("hostname", std::vector{machine.name});
-  DROVER_TRY(auto job, wire::decode_job(request.body, kind, &attributes, services.daemon->now()));
-  DROVER_CHECK_OK(complete(services, request, job));
-  return change(services, control::event::ScheduleDefined{std::move(job.schedule)});
+  DROVER_CO_TRY(auto job, wire::decode_job(request.body, kind, &attributes, services.daemon->now()));
+  Result<User> user;
+  if (!job.run_as_user.empty())
+    user = co_await on_pool(*services.pool, [name = job.run_as_user] { return find_user(name); });
+  DROVER_CO_CHECK_OK(complete(services, request, job, std::move(user)));
+  co_return change(services, control::event::ScheduleDefined{std::move(job.schedule)});
 }
 
 }  // namespace
 
-Result<Response> define_scheduled(const Services& services, const Request& request) {
+AnswerLater define_scheduled(const Services& services, const Request& request) {
   return define(services, request, wire::JobKind::kScheduled);
 }
 
-Result<Response> define_dependent(const Services& services, const Request& request) {
+AnswerLater define_dependent(const Services& services, const Request& request) {
   return define(services, request, wire::JobKind::kDependent);
 }
 

@@ -10,6 +10,8 @@
 
 namespace drover::api::chronos {
 
+using AnswerLater = asio::awaitable<Result<Response>>;
+
 // jobs.cc
 Result<Response> list_jobs(const Services& services, const Request& request);
 Result<Response> summarise_jobs(const Services& services, const Request& request);
@@ -17,8 +19,8 @@ Result<Response> search_jobs(const Services& services, const Request& request);
 Result<Response> get_job(const Services& services, const Request& request);
 
 // changes.cc
-Result<Response> define_scheduled(const Services& services, const Request& request);
-Result<Response> define_dependent(const Services& services, const Request& request);
+AnswerLater define_scheduled(const Services& services, const Request& request);
+AnswerLater define_dependent(const Services& services, const Request& request);
 Result<Response> run_job(const Services& services, const Request& request);
 Result<Response> remove_job(const Services& services, const Request& request);
 Result<Response> mark_job(const Services& services, const Request& request);

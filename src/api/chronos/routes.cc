@@ -75,13 +75,23 @@ Response error_of(const Error& error) {
 
 namespace {
 
-/// Answers at once, and shows errors as Chronos does. Its pages are read by programs of other origins.
-template <Result<Response> (*function)(const Services&, const Request&)>
-asio::awaitable<Result<Response>> answer(const Services& services, const Request& request) {
-  auto result = function(services, request);
+/// Errors as Chronos shows them. Its pages are read by programs of other origins.
+Response shown(Result<Response> result) {
   auto response = result ? std::move(*result) : error_of(result.error());
   response.headers.emplace_back("Access-Control-Allow-Origin", "*");
-  co_return response;
+  return response;
+}
+
+/// Answers at once.
+template <Result<Response> (*function)(const Services&, const Request&)>
+asio::awaitable<Result<Response>> answer(const Services& services, const Request& request) {
+  co_return shown(function(services, request));
+}
+
+/// The same, for what has to wait for something in between.
+template <AnswerLater (*function)(const Services&, const Request&)>
+asio::awaitable<Result<Response>> answer_later(const Services& services, const Request& request) {
+  co_return shown(co_await function(services, request));
 }
 
 #define DROVER_CHRONOS_ROUTES(prefix)                                                 \
@@ -94,10 +104,10 @@ asio::awaitable<Result<Response>> answer(const Services& services, const Request
       Route{"PUT", prefix "/job/success/{name}", answer<mark_job>},                   \
       Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},            \
       Route{"POST", prefix "/job/{name}/task/{task}/progress", answer<add_progress>}, \
-      Route{"POST", prefix "/iso8601", answer<define_scheduled>},                     \
-      Route{"PUT", prefix "/iso8601", answer<define_scheduled>},                      \
-      Route{"POST", prefix "/dependency", answer<define_dependent>},                  \
-      Route{"PUT", prefix "/dependency", answer<define_dependent>},                   \
+      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},                     \
+      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                      \
+      Route{"POST", prefix "/dependency", answer_later<define_dependent>},                  \
+      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},                   \
       Route{"DELETE", prefix "/task/kill/{name}", answer<kill_job>},                  \
       Route{"GET", prefix "/graph/dot", answer<get_graph_dot>},                       \
       Route{"GET", prefix "/graph/csv", answer<get_graph_csv>},                       \

@@ -68,7 +68,7 @@ Answer get_leader(const Services& services, const Request&) {
 
 /// There is one daemon, so it is elected again at once.
 Answer abdicate(const Services& services, const Request& request) {
-  if (!request.caller->is_root()) return refuse(services, 403, "Not Authorized to perform this action!");
+  if (!request.caller->is_root()) return not_his(services);
   return answer(services, dumped({{"message", "Leadership abdicated"}}));
 }
 

@@ -41,6 +41,10 @@ Response refuse(const Services& services, const Error& error) {
   return refuse(services, error_kind_info(error.kind).http_status, to_string(error));
 }
 
+Response not_his(const Services& services) {
+  return refuse(services, 403, "Not Authorized to perform this action!");
+}
+
 Response locked(const Services& services, const std::vector<std::string>& deployments) {
   json body = {
       {"message",

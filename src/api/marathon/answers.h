@@ -23,6 +23,8 @@ Response refuse(const Services& services, int status, const std::string& message
 Response refuse(const Services& services, const Refusal& refusal);
 /// An Error of Drover in Marathon's shape.
 Response refuse(const Services& services, const Error& error);
+/// 403: what the caller would change belongs to somebody else.
+Response not_his(const Services& services);
 /// 409: deployments under way touch what is to be changed.
 Response locked(const Services& services, const std::vector<std::string>& deployments);
 

@@ -25,14 +25,9 @@ Response no_such_app(const Services& services, const std::string& id) {
   return refuse(services, 404, "App '" + id + "' does not exist");
 }
 
-Response not_his(const Services& services) {
-  return refuse(services, 403, "Not Authorized to perform this action!");
-}
-
 /// The app as the body wants it; `existing` is null when it is new.
-Decoded<App> decode(const Services& services, const std::string& id, json body, const ServiceRecord* existing,
-                    bool partial) {
-  const auto options = options_for(services);
+Decoded<App> decode(const marathon::Options& options, const std::string& id, json body,
+                    const ServiceRecord* existing, bool partial) {
   if (existing != nullptr && partial) return update_app(existing->target, body, options);
   if (body.is_object() && (!body.contains("id") || body["id"].is_null())) body["id"] = id;
   auto own_ports = existing == nullptr ? std::vector<int>{} : marathon::service_ports(existing->target);
@@ -54,13 +49,35 @@ bool says_only_version(const json& body) {
   });
 }
 
+std::map<std::string, TimePoint> versions_of(const World& world, const std::vector<App>& apps) {
+  std::map<std::string, TimePoint> versions;
+  for (const auto& app : apps)
+    if (const auto* record = world.service(app.service.id)) versions[app.service.id] = record->target.version;
+  return versions;
+}
+
+/// None of the new apps is inside of another one of them.
+Status check_apart(const std::vector<App>& apps) {
+  std::set<std::string> ids;
+  for (const auto& app : apps) ids.insert(app.service.id);
+  for (const auto& id : ids)
+    for (auto above = marathon::parent_path(id); above != "/"; above = marathon::parent_path(above))
+      if (ids.contains(above))
+        return fail(ErrorKind::kInvalid, fmt::format("'{}' is an app, so nothing can be in it", above), "",
+                    "/id");
+  return {};
+}
+
 /// Carries the apps out as one deployment.
 asio::awaitable<tl::expected<Deployed, Response>> put(const Services& services, const Request& request,
                                                       std::vector<App> apps, bool force) {
   std::vector<std::optional<std::string>> names;
   for (const auto& app : apps) names.push_back(app.user);
+  const auto before = versions_of(World(services, *request.caller), apps);
   const auto users = co_await find_users(services, std::move(names));
   const World world(services, *request.caller);
+  if (versions_of(world, apps) != before)
+    co_return tl::unexpected(refuse(services, 409, "The app was changed meanwhile: try again"));
   control::event::ServicesChanged change;
   change.force = force;
   for (auto& app : apps) {
@@ -111,6 +128,7 @@ AnswerLater put_list(const Services& services, const Request& request, bool part
     co_return refuse(services, mistakes.refusal());
   }
   const World world(services, *request.caller);
+  auto options = options_for(services);
   std::vector<App> apps;
   for (std::size_t i = 0; i < body->size(); ++i) {
     const auto& each = (*body)[i];
@@ -122,14 +140,17 @@ AnswerLater put_list(const Services& services, const Request& request, bool part
     const auto id = marathon::absolute_path(each["id"].get<std::string>());
     const auto* existing = world.service(id);
     if (existing == nullptr && !may_create) co_return no_such_app(services, id);
-    if (auto app = decode(services, id, each, existing, partial))
+    if (auto app = decode(options, id, each, existing, partial)) {
+      for (const int port : marathon::service_ports(app->service)) options.service_ports.insert(port);
       apps.push_back(std::move(*app));
-    else
+    } else {
       mistakes.add_part(app.error(), "/" + path);
+    }
     if (std::ranges::count(apps, id, [](const App& app) { return app.service.id; }) > 1)
       mistakes.broken_rule("/" + path + "/id", "is there twice");
   }
   if (!mistakes.empty()) co_return refuse(services, mistakes.refusal());
+  if (const auto apart = check_apart(apps); !apart) co_return refuse(services, apart.error());
   auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
   if (!deployed) co_return std::move(deployed.error());
   co_return deployment_result(services, deployed->id, deployed->version);
@@ -154,9 +175,11 @@ AnswerLater put_one(const Services& services, const Request& request, bool parti
     const auto* service = existing == nullptr ? nullptr : version_of(*existing, *version);
     if (service == nullptr)
       co_return refuse(services, 404, "App '" + id + "' does not exist in version " + *version);
+    if (const auto allowed = check_definition(world, *service, existing->target); !allowed)
+      co_return refuse(services, allowed.error());
     app = App{*service, marathon::user_of(*service)};
   } else {
-    app = decode(services, id, *body, existing, partial);
+    app = decode(options_for(services), id, *body, existing, partial);
   }
   if (!app) co_return refuse(services, app.error());
   const bool is_new = existing == nullptr;

@@ -49,6 +49,10 @@ void add_group_dependencies(const World& world, workload::Service& service,
   }
 }
 
+bool may_run_as(const World& world, const User& user) {
+  return world.caller().is_root() || user.uid == world.caller().user.uid;
+}
+
 Failure not_allowed(const World& world, const std::string& name) {
   return fail(ErrorKind::kPermissionDenied,
               fmt::format("'{}' may not run apps as '{}'", world.caller().user.name, name),
@@ -56,6 +60,12 @@ Failure not_allowed(const World& world, const std::string& name) {
 }
 
 }  // namespace
+
+Status check_definition(const World& world, const workload::Service& wanted,
+                        const workload::Service& present) {
+  if (may_run_as(world, wanted.task.user) || wanted.task.user.uid == present.task.user.uid) return {};
+  return not_allowed(world, wanted.task.user.name);
+}
 
 Status complete(const World& world, marathon::App& app, const control::ServiceRecord* existing,
                 const Users& users, const GroupDependencies& groups) {
@@ -75,11 +85,15 @@ Status complete(const World& world, marathon::App& app, const control::ServiceRe
   if (!as_before && app.user) {
     const auto& found = users.at(*app.user);
     if (!found) return fail(ErrorKind::kInvalid, found.error().message, found.error().hint, "/user");
-    if (!caller.is_root() && found->uid != caller.user.uid) return not_allowed(world, *app.user);
+    if (!may_run_as(world, *found)) return not_allowed(world, *app.user);
     task.user = *found;
   } else if (!as_before) {
     if (!caller.is_root() || task.owner == caller.user.uid) task.user = caller.user;
   }
+  // What runs as somebody else because root said so is scaled by its owner, and changed by root alone.
+  if (!may_run_as(world, task.user) &&
+      (existing == nullptr || !same_configuration(existing->target, service)))
+    return not_allowed(world, task.user.name);
   add_group_dependencies(world, service, groups);
   return {};
 }

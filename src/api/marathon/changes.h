@@ -31,6 +31,11 @@ using GroupDependencies = std::map<std::string, std::vector<std::string>>;
 Status complete(const World& world, marathon::App& app, const control::ServiceRecord* existing,
                 const Users& users, const GroupDependencies& groups = {});
 
+/// Whether the caller may bring back a definition that a service had before `present`: kPermissionDenied when
+/// it runs as somebody else.
+Status check_definition(const World& world, const workload::Service& wanted,
+                        const workload::Service& present);
+
 /// What stands against an id: an app above it or groups below it. kInvalid, or none.
 Status check_place(const World& world, const std::string& id);
 

@@ -33,6 +33,7 @@ Answer cancel_deployment(const Services& services, const Request& request) {
   const auto found = world.state().deployments.find(id);
   if (found == world.state().deployments.end() || !world.may_see(found->second))
     return refuse(services, 404, "DeploymentPlan " + id + " does not exist");
+  if (!world.may_change(found->second)) return not_his(services);
   control::event::DeploymentCancelled event{id, !flag(request, "force"), request.caller->user.uid};
   const auto made = services.daemon->change(event);
   if (!made) return refuse(services, made.error());

@@ -91,6 +91,11 @@ void EventHub::tell(std::vector<WireEvent> events) {
   }
 }
 
+void EventHub::stop() {
+  followers_.clear();
+  watch_.reset();
+}
+
 bool EventHub::anybody() {
   std::erase_if(followers_, [](const auto& weak) { return weak.expired(); });
   if (followers_.empty()) {

@@ -93,6 +93,8 @@ class EventHub {
   void tell_post(uid_t caller, const workload::Service& service);
   /// Somebody's stream has ended.
   void tell_detached();
+  /// Nobody is told anything any more, and the daemon may go.
+  void stop();
 
  private:
   void tell(const control::Notice& notice);

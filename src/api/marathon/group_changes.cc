@@ -42,6 +42,15 @@ marathon::GroupContents contents_of(const World& world, const std::string& id) {
   return contents;
 }
 
+/// Of all that is in the group, itself included.
+std::map<std::string, TimePoint> versions_in(const World& world, const std::string& id) {
+  std::map<std::string, TimePoint> versions;
+  for (const auto* record : world.services(id)) versions[record->target.id] = record->target.version;
+  for (const auto& [path, group] : world.state().groups)
+    if (marathon::is_within(path, id)) versions["group " + path] = group.version;
+  return versions;
+}
+
 /// The groups as they are to be: those that are new or different, and those that go.
 void change_groups(const World& world, const marathon::GroupChange& wanted, Change& change) {
   for (const auto& [path, dependencies] : wanted.groups) {
@@ -83,9 +92,17 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
   }
   std::vector<std::optional<std::string>> names;
   for (const auto& app : wanted->apps) names.push_back(app.user);
+  const auto before = versions_in(World(services, *request.caller), id);
   const auto users = co_await find_users(services, std::move(names));
 
   const World world(services, *request.caller);
+  if (versions_in(world, id) != before)
+    co_return tl::unexpected(refuse(services, 409, "The group was changed meanwhile: try again"));
+  for (const auto& [path, dependencies] : wanted->groups)
+    if (const auto known = world.state().groups.find(path);
+        known != world.state().groups.end() && known->second.dependencies != dependencies &&
+        !owns(world, known->second))
+      co_return tl::unexpected(not_his(services));
   Change change;
   change_groups(world, *wanted, change);
   std::set<std::string> stay = wanted->kept;
@@ -93,7 +110,7 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
     const auto app_id = app.service.id;
     const auto* existing = world.service(app_id);
     if (existing == nullptr && world.is_taken(app_id))
-      co_return tl::unexpected(refuse(services, 403, "Not Authorized to perform this action!"));
+      co_return tl::unexpected(not_his(services));
     for (auto above = marathon::parent_path(app_id); above != "/"; above = marathon::parent_path(above))
       if (world.is_taken(above))
         co_return tl::unexpected(refuse(services, 409, "An app with the path " + above + " already exists."));
@@ -143,6 +160,8 @@ Wanted as_of(const Services& services, const World& world, const std::string& id
     const auto* then = definition_at(*record, *time);
     if (then == nullptr)
       change.removed.push_back(record->target.id);
+    else if (const auto allowed = check_definition(world, *then, record->target); !allowed)
+      return tl::unexpected(refuse(services, allowed.error()));
     else if (then != &record->target)
       change.put.push_back(*then);
   }

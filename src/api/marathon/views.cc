@@ -252,7 +252,7 @@ json deployment_view(const World& world, const control::Deployment& deployment) 
     for (const auto& action : deployment.steps[deployment.step])
       current.push_back({{"action", action_name(action.kind)},
                          {"app", action.service},
-                         {"readinessCheckResults", world.state().services.contains(action.service)
+                         {"readinessCheckResults", world.service(action.service) != nullptr
                                                        ? readiness_view(world, action.service)
                                                        : json::array()}});
   return {{"id", deployment.id},

@@ -157,6 +157,12 @@ bool World::may_see(const control::Deployment& deployment) const {
                              [&](const auto& each) { return service(each.first) != nullptr; });
 }
 
+bool World::may_change(const control::Deployment& deployment) const {
+  return std::ranges::all_of(deployment.before, [&](const auto& each) {
+    return !state_->services.contains(each.first) || service(each.first) != nullptr;
+  });
+}
+
 const workload::Service* version_of(const ServiceRecord& record, const std::string& version) {
   const auto time = parse_time(version);
   if (!time) return nullptr;

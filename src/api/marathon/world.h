@@ -68,6 +68,8 @@ class World {
   /// Deployments under way that touch the service.
   const std::vector<std::string>& deployments(const std::string& service) const;
   bool may_see(const control::Deployment& deployment) const;
+  /// Takes it back, or gives it up: all that it touches is the caller's.
+  bool may_change(const control::Deployment& deployment) const;
 
  private:
   using Tasks = std::vector<const control::TaskRecord*>;

@@ -8,7 +8,7 @@ namespace drover::api::mesos {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr double kMost = 1e12;
+constexpr double kMost = 1e9;
 constexpr std::size_t kLongestId = 255;
 
 Failure invalid(std::string message) {
@@ -34,7 +34,7 @@ Status add_ports(const v1::Resource& resource, Amounts& amounts) {
   for (const auto& range : resource.ranges().range()) {
     if (range.begin() > range.end() || range.begin() == 0 || range.end() > 65535)
       return invalid(fmt::format("Invalid ranges resource: ports:[{}-{}]", range.begin(), range.end()));
-    amounts += Amounts{0, 0, 0, 0, {{static_cast<int>(range.begin()), static_cast<int>(range.end())}}};
+    amounts.ports.push_back({static_cast<int>(range.begin()), static_cast<int>(range.end())});
   }
   return {};
 }
@@ -179,8 +179,13 @@ std::vector<std::string> words_of(const v1::CommandInfo& command) {
 }
 
 Result<Amounts> read_resources(const ResourceList& resources) {
+  constexpr int kMostResources = 1000;  // so many of kMost each can be added up
+  if (resources.size() > kMostResources)
+    return invalid(fmt::format("More than {} resources", kMostResources));
+  Amounts given;
+  for (const auto& resource : resources) DROVER_CHECK_OK(add_resource(resource, given));
   Amounts amounts;
-  for (const auto& resource : resources) DROVER_CHECK_OK(add_resource(resource, amounts));
+  amounts += given;  // brings the ports into order, once
   return amounts;
 }
 

@@ -109,10 +109,11 @@ class Exchange {
     co_await client_.write(frame(Channel::kEnd, end.dump(-1, ' ', false, json::error_handler_t::replace)));
   }
 
-  /// What is there now; `all`: until there is no more.
+  /// What is there now; `all`: until there is no more, or more than was written before the end, which a pipe
+  /// would not hold.
   asio::awaitable<void> tell(Descriptor& from, Channel channel, bool all) {
     std::vector<char> buffer(kPiece);
-    while (from.is_open()) {
+    for (std::size_t pieces = 0; from.is_open() && pieces < kMostAtEnd / kPiece; ++pieces) {
       const auto count = ::read(from.native_handle(), buffer.data(), buffer.size());
       if (count < 0 && (errno == EAGAIN || errno == EINTR)) co_return;
       if (count <= 0) {  // a terminal whose other side is closed says EIO
@@ -169,6 +170,7 @@ class Exchange {
   }
 
   static constexpr std::size_t kPiece = 32 << 10;
+  static constexpr std::size_t kMostAtEnd = 16 << 20;
 
   std::shared_ptr<engine::ExecProcess> process_;
   Duplex& client_;
@@ -176,16 +178,16 @@ class Exchange {
   std::optional<Descriptor> errors_;
 };
 
-asio::awaitable<void> carry(std::shared_ptr<engine::ExecProcess> process, asio::thread_pool& pool,
-                            Duplex& client) {
-  // Ending what runs takes a moment, and is not for this thread.
-  struct EndOnPool {
-    std::shared_ptr<engine::ExecProcess>& process;
-    asio::thread_pool& pool;
-    ~EndOnPool() {
-      asio::post(pool, [last = std::move(process)] {});
-    }
-  } const ender{process, pool};
+/// Ending what runs takes a moment, and is not for this thread, whoever lets go of it last.
+std::shared_ptr<engine::ExecProcess> ended_on(asio::thread_pool& pool,
+                                              std::shared_ptr<engine::ExecProcess> process) {
+  auto* const raw = process.get();
+  return {raw, [&pool, last = std::move(process)](auto*) mutable {
+            asio::post(pool, [ended = std::move(last)] {});
+          }};
+}
+
+asio::awaitable<void> carry(std::shared_ptr<engine::ExecProcess> process, Duplex& client) {
   Exchange exchange(process, co_await asio::this_coro::executor, client);
   co_await exchange.run();
 }
@@ -207,8 +209,8 @@ asio::awaitable<Result<Response>> exec_in_task(const Services& services, const R
   response.status = 101;
   response.content_type = "";
   response.headers = {{"Connection", "Upgrade"}, {"Upgrade", kProtocol}};
-  response.upgrade = [process, &pool = *services.pool](Duplex& client) mutable {
-    return carry(std::move(process), pool, client);
+  response.upgrade = [process = ended_on(*services.pool, std::move(process))](Duplex& client) {
+    return carry(process, client);
   };
   co_return response;
 }

@@ -25,15 +25,21 @@ using std::chrono::milliseconds;
 
 constexpr auto kAnswer = asio::as_tuple(asio::use_awaitable);
 /// At once, so that many servers that hang cannot take all descriptors.
-constexpr int kMostAtOnce = 256;
+constexpr int kMostProbes = 256;
+/// At once: each holds a thread of the pool.
+constexpr int kMostCommands = 8;
+/// No service may keep the places of others for longer.
+constexpr milliseconds kLongest = std::chrono::minutes(1);
 constexpr milliseconds kShortestInterval{100};
 constexpr std::size_t kMaxWhy = 300;
 
 /// Lets so many in, the others in the order in which they came.
 class Gate {
  public:
+  explicit Gate(int most) : most_(most) {}
+
   asio::awaitable<void> enter() {
-    if (inside_ < kMostAtOnce) {
+    if (inside_ < most_) {
       ++inside_;
       co_return;
     }
@@ -53,6 +59,7 @@ class Gate {
   }
 
  private:
+  int most_;
   int inside_ = 0;
   std::deque<std::shared_ptr<asio::steady_timer>> queue_;
 };
@@ -60,6 +67,11 @@ class Gate {
 milliseconds interval_of(const CheckTarget& target) {
   return std::max(std::visit([](const auto& check) { return check.interval; }, target.what),
                   kShortestInterval);
+}
+
+bool is_command(const CheckTarget& target) {
+  const auto* health = std::get_if<workload::HealthCheck>(&target.what);
+  return health != nullptr && health->kind == workload::CheckKind::kCommand;
 }
 
 std::string last_line(std::string text) {
@@ -104,12 +116,13 @@ std::optional<CheckResult> judge(const CheckTarget& target, const workload::Read
 }
 
 ProbeRequest request_of(const CheckTarget& target, const workload::HealthCheck& check) {
-  return {check.kind, target.host, target.port, check.path, check.timeout, false};
+  return {check.kind, target.host, target.port, check.path, std::min(check.timeout, kLongest), false};
 }
 
 ProbeRequest request_of(const CheckTarget& target, const workload::ReadinessCheck& check) {
   const auto kind = check.https ? workload::CheckKind::kHttps : workload::CheckKind::kHttp;
-  return {kind, target.host, target.port, check.path, check.timeout, check.preserve_last_response};
+  return {kind, target.host, target.port, check.path, std::min(check.timeout, kLongest),
+          check.preserve_last_response};
 }
 
 }  // namespace
@@ -172,11 +185,12 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
       entry->timer.expires_at(next);
       (void)co_await entry->timer.async_wait(kAnswer);
       if (!entry->active) co_return;
-      co_await self->gate_.enter();
+      auto& gate = is_command(entry->target) ? self->commands_ : self->probes_;
+      co_await gate.enter();
       const auto began = std::chrono::steady_clock::now();
       std::optional<CheckResult> result;
       if (entry->active) result = co_await self->look(entry->target);
-      self->gate_.leave();
+      gate.leave();
       if (entry->active && result) self->ports_.result(*result);
       next = std::max(began + interval_of(entry->target), std::chrono::steady_clock::now());
     }
@@ -184,7 +198,7 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::awaitable<std::optional<CheckResult>> look(CheckTarget target) {
     if (const auto* health = std::get_if<workload::HealthCheck>(&target.what)) {
-      if (health->kind == workload::CheckKind::kCommand)
+      if (is_command(target))
         co_return judge_command(target, co_await run(target.task_id, *health));
       co_return judge(target, *health, co_await probe(request_of(target, *health)));
     }
@@ -200,7 +214,7 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
       std::optional<Result<CheckPorts::CommandOutcome>> answer;
     };
     const auto waiting = std::make_shared<Waiting>(context_);
-    ports_.run_command(task_id, check.command, check.timeout, [this, waiting](auto answer) {
+    ports_.run_command(task_id, check.command, std::min(check.timeout, kLongest), [this, waiting](auto answer) {
       asio::post(context_, [waiting, answer = std::move(answer)]() mutable {
         waiting->answer = std::move(answer);
         waiting->timer.cancel();
@@ -213,7 +227,8 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::io_context& context_;
   CheckPorts ports_;
-  Gate gate_;
+  Gate probes_{kMostProbes};
+  Gate commands_{kMostCommands};
   std::map<Key, std::shared_ptr<Entry>> entries_;
 };
 
