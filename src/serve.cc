@@ -23,6 +23,7 @@
 #include "container/oci.h"
 #include "control/journal.h"
 #include "engine/local.h"
+#include "engine/webhooks/run_report.h"
 #include "hardware.h"
 #include "image/store.h"
 #include "node.h"
@@ -106,6 +107,7 @@ class Service {
     checks_ = std::make_unique<engine::Checks>(context_, check_ports());
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
+    told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
     DROVER_CHECK_OK(listen());
     DROVER_TRY(auto containerizer,
                container::OciContainerizer::create(container_options(), engine_->watcher()));
@@ -161,6 +163,20 @@ class Service {
     };
     ports.now = wall_clock;
     return ports;
+  }
+
+  void tell_webhooks(const control::Notice& notice) {
+    const auto* ended = std::get_if<control::notice::ScheduleRunEnded>(&notice);
+    if (ended == nullptr) return;
+    auto message = engine::report_of(*ended, engine_->state());
+    if (message && !webhooks_.send(std::move(*message)))
+      spdlog::warn("The webhook of the job '{}' was not told: too many wait already", ended->schedule);
+  }
+
+  static engine::WebhookOptions webhook_options() {
+    engine::WebhookOptions options;
+    options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    return options;
   }
 
   container::OciOptions container_options() {
@@ -271,7 +287,9 @@ class Service {
   asio::steady_timer gpu_timer_;
   TimePoint alarm_at_ = TimePoint::max();  ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;
+  engine::Webhooks webhooks_{webhook_options()};
   std::unique_ptr<engine::LocalEngine> engine_;
+  std::shared_ptr<void> told_;  ///< of every notice
   std::unique_ptr<api::Server> server_;
 };
 

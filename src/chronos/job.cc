@@ -10,6 +10,7 @@
 #include "base/decode.h"
 #include "chronos/pattern.h"
 #include "workload/resource_fields.h"
+#include "workload/webhook.h"
 
 namespace drover::chronos {
 namespace {
@@ -348,6 +349,11 @@ JobRequest JobReader::read() {
       in_.mistake("epsilon", period.error().message, period.error().hint);
     else
       schedule_.epsilon = period->time + std::chrono::days(period->days + 30 * period->months);
+  }
+  if (const auto url = text("notificationUrl"); !url.empty()) {
+    shown_["notificationUrl"] = schedule_.webhook = url;
+    if (const auto hook = workload::parse_webhook(url); !hook)
+      in_.mistake("notificationUrl", hook.error().message, hook.error().hint);
   }
   if (in_.value("async") != nullptr) shown_["async"] = truth("async", false);
   shown_["runAsUser"] = run_as_user;

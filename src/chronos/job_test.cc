@@ -107,6 +107,14 @@ TEST(Job, IgnoresWhatItDoesNotKnowAndTakesWhatClientsMustSend) {
   EXPECT_FALSE(shown.contains("x"));
 }
 
+TEST(Job, NamesTheUrlThatIsToldHowItsRunsEnded) {
+  const auto schedule = schedule_of(with({{"notificationUrl", "https://example.org/runs"}}));
+  EXPECT_EQ(schedule.webhook, "https://example.org/runs");
+  EXPECT_EQ(json::parse(schedule.definition)["notificationUrl"], "https://example.org/runs");
+  EXPECT_FALSE(
+      json::parse(schedule_of(with({{"notificationUrl", ""}})).definition).contains("notificationUrl"));
+}
+
 TEST(Job, OwnVariablesDoNotHideThoseOfChronos) {
   const auto schedule = schedule_of(
       with({{"owner", "a@b.c"},
@@ -204,10 +212,10 @@ TEST(Job, AStartThatIsLeftOutIsWrittenDown) {
 
 RC_GTEST_PROP(JobProperty, AnyFieldOfAnyTypeIsReadOrRefused, ()) {
   auto job = minimal();
-  const auto name = *rc::gen::element<std::string>("name", "command", "shell", "cpus", "mem", "gpus", "fetch",
-                                                   "uris", "container", "constraints", "schedule",
-                                                   "scheduleTimeZone", "environmentVariables", "arguments",
-                                                   "retries", "epsilon", "maxCompletionTime", "owner");
+  const auto name = *rc::gen::element<std::string>(
+      "name", "command", "shell", "cpus", "mem", "gpus", "fetch", "uris", "container", "constraints",
+      "schedule", "scheduleTimeZone", "environmentVariables", "arguments", "retries", "epsilon",
+      "maxCompletionTime", "owner", "notificationUrl");
   const auto text = *rc::gen::arbitrary<std::string>();
   job[name] = *rc::gen::element<json>(
       nullptr, true, -1, 1e300, "x", json::array(), json::object(), json::array({1, "x", nullptr}),

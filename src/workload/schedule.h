@@ -29,6 +29,7 @@ struct Schedule {
   bool soft_error = false;  ///< when it has failed, those that wait for it run all the same
   /// A run that is later than this, because the daemon was not there, is left out.
   std::chrono::milliseconds epsilon{60'000};
+  std::string webhook;  ///< URL that is told how each run ended (workload/webhook.h); "" for none
   /// The normalised definition as the API that it came by shows it, a JSON object as text, without what is
   /// above and without what happened.
   std::string definition;

@@ -17,6 +17,7 @@ TEST(Schedule, IsReadBackAsStored) {
   schedule.parents = {"a", "b"};
   schedule.concurrent = true;
   schedule.epsilon = std::chrono::minutes(15);
+  schedule.webhook = "https://example.org/runs";
   schedule.definition = R"({"owner":"x"})";
   const auto read = decode_schedule(encode(schedule));
   ASSERT_TRUE(read) << to_string(read.error());

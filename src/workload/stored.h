@@ -60,7 +60,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Service, id, task, instances, he
                                                 last_config_change_at, definition)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Schedule, name, task, shell, repetition, time_zone, parents,
-                                                retries, concurrent, disabled, soft_error, epsilon,
+                                                retries, concurrent, disabled, soft_error, epsilon, webhook,
                                                 definition)
 
 }  // namespace drover::workload

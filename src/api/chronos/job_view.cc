@@ -109,7 +109,7 @@ std::string encode_job(const control::ScheduleRecord& record) {
   job.field("errorsSinceLastSuccess", record.errors_since_success);
   copy(std::array{"fetch", "uris", "environmentVariables", "arguments", "highPriority", "runAsUser"});
   job.field("concurrent", schedule.concurrent);
-  copy(std::array{"maxCompletionTime", "container", "constraints", "epsilon", "async"});
+  copy(std::array{"maxCompletionTime", "container", "constraints", "epsilon", "notificationUrl", "async"});
   if (schedule.parents.empty()) {
     job.field("schedule", schedule_text(record));
     job.field("scheduleTimeZone", schedule.time_zone);

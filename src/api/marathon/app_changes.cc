@@ -90,13 +90,8 @@ asio::awaitable<tl::expected<Deployed, Response>> put(const Services& services, 
       co_return tl::unexpected(refuse(services, done.error()));
     change.put.push_back(std::move(app.service));
   }
-  std::vector<std::string> ids;
-  for (const auto& service : change.put) ids.push_back(service.id);
-  auto deployed = deploy(services, world, std::move(change));
-  if (deployed)
-    for (const auto& id : ids)
-      if (const auto* record = world.service(id)) tell_post(services, request, record->target);
-  co_return deployed;
+  const auto posting = services.marathon->events.expect_post(request.caller->user.uid);
+  co_return deploy(services, world, std::move(change));
 }
 
 Response created(const Services& services, const Request& request, const std::string& id,

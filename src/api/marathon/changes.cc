@@ -1,6 +1,7 @@
 #include "api/marathon/changes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -121,9 +122,16 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
                                         control::event::ServicesChanged change) {
   std::vector<std::string> touched = change.removed;
   for (const auto& service : change.put) touched.push_back(service.id);
+  auto told = touched;
+  if (!change.groups.empty()) told.clear();
+  for (const auto& [id, group] : change.groups) told.push_back(id);
+  auto& events = services.marathon->events;
+  const auto caller = world.caller().user.uid;
   if (!change.force)
-    if (const auto locks = locks_on(world, touched); !locks.empty())
+    if (const auto locks = locks_on(world, touched); !locks.empty()) {
+      events.tell_failed(caller, told, fmt::format("locked by the deployment {}", fmt::join(locks, ", ")));
       return tl::unexpected(locked(services, locks));
+    }
   change.owner = world.caller().user.uid;
   Deployed deployed;
   // A deployment with nothing to do is over before the call is; what it told says which version it made.
@@ -132,16 +140,15 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
       deployed.version = changed->version;
   });
   auto made = services.daemon->change(std::move(change));
-  if (!made) return tl::unexpected(refuse(services, made.error()));
+  if (!made) {
+    events.tell_failed(caller, told, made.error().message);
+    return tl::unexpected(refuse(services, made.error()));
+  }
   deployed.id = std::move(*made);
   if (const auto found = world.state().deployments.find(deployed.id);
       found != world.state().deployments.end())
     deployed.version = found->second.version;
   return deployed;
-}
-
-void tell_post(const Services& services, const Request& request, const workload::Service& service) {
-  services.marathon->events.tell_post(request.caller->user.uid, service);
 }
 
 }  // namespace drover::api::marathon_v2

@@ -50,7 +50,4 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
 /// Deployments under way that touch any of them.
 std::vector<std::string> locks_on(const World& world, const std::vector<std::string>& services);
 
-/// Tells listeners that somebody changed an app through the API.
-void tell_post(const Services& services, const Request& request, const workload::Service& service);
-
 }  // namespace drover::api::marathon_v2

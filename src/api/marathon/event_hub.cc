@@ -67,8 +67,15 @@ std::shared_ptr<Follower> EventHub::follow(const engine::Caller& caller, std::se
   return follower;
 }
 
-void EventHub::tell_post(uid_t caller, const workload::Service& service) {
-  if (anybody()) tell({post_event(caller, service, daemon_.now())});
+std::shared_ptr<void> EventHub::expect_post(uid_t caller) {
+  auto poster = std::make_shared<uid_t>(caller);
+  poster_ = poster;
+  return poster;
+}
+
+void EventHub::tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why) {
+  if (!anybody()) return;
+  for (const auto& id : ids) tell({failed_event(caller, id, why, daemon_.now())});
 }
 
 void EventHub::tell_detached() {
@@ -76,7 +83,16 @@ void EventHub::tell_detached() {
 }
 
 void EventHub::tell(const control::Notice& notice) {
-  if (anybody()) tell(events_of(notice, daemon_.state(), daemon_.now()));
+  if (!anybody()) return;
+  const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice);
+  if (const auto poster = changed == nullptr ? nullptr : poster_.lock()) {
+    poster_.reset();
+    const auto& known = daemon_.state().services;
+    for (const auto& id : changed->services)
+      if (const auto service = known.find(id); service != known.end())
+        tell({post_event(*poster, service->second.target, daemon_.now())});
+  }
+  tell(events_of(notice, daemon_.state(), daemon_.now()));
 }
 
 void EventHub::tell(std::vector<WireEvent> events) {

@@ -89,8 +89,11 @@ class EventHub {
   /// Until the handle dies. The first event that it gets is that it is attached.
   std::shared_ptr<Follower> follow(const engine::Caller& caller, std::set<std::string> types,
                                    std::function<void()> wake);
-  /// An app was changed through the API.
-  void tell_post(uid_t caller, const workload::Service& service);
+  /// The change of definitions that comes next is one of apps that somebody posts: which is told first, if it
+  /// comes. Until the handle dies.
+  [[nodiscard]] std::shared_ptr<void> expect_post(uid_t caller);
+  /// A change of these apps and groups was refused.
+  void tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why);
   /// Somebody's stream has ended.
   void tell_detached();
   /// Nobody is told anything any more, and the daemon may go.
@@ -105,6 +108,7 @@ class EventHub {
   EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;
   std::shared_ptr<void> watch_;  ///< while somebody follows
+  std::weak_ptr<uid_t> poster_;  ///< whose post is expected
 };
 
 }  // namespace drover::api::marathon_v2

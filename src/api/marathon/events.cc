@@ -135,6 +135,7 @@ class Events {
       add("group_change_success", owner_of(id), {{"groupId", id}, {"version", format_time(changed.version)}});
     for (const auto& id : changed.services) {
       const auto* service = find(id);
+      tell_of_old_checks(id, changed.version);
       if (service == nullptr || service->version != changed.version) continue;
       for (int i = 0; i < static_cast<int>(service->health_checks.size()); ++i)
         add("add_health_check_event", service->task.owner,
@@ -159,6 +160,9 @@ class Events {
   }
 
   void operator()(const notice::DeploymentEnded& ended) {
+    if (!ended.success && ended.deployment.begun)
+      add("deployment_step_failure", ended.deployment.owner,
+          {{"plan", plan(ended.deployment)}, {"currentStep", current_step(ended.deployment)}});
     add(ended.success ? "deployment_success" : "deployment_failed", ended.deployment.owner,
         {{"id", ended.deployment.id}, {"plan", plan(ended.deployment)}});
   }
@@ -168,6 +172,21 @@ class Events {
   void operator()(const Other&) {}
 
  private:
+  /// Those that the definition before had: they are made no more. Where it has others now, these are added.
+  void tell_of_old_checks(const std::string& id, TimePoint version) {
+    const auto found = state_.services.find(id);
+    if (found == state_.services.end()) return;
+    const auto& record = found->second;
+    const workload::Service* before = nullptr;
+    if (record.removed)
+      before = &record.target;
+    else if (record.target.version == version && !record.versions.empty())
+      before = &record.versions.front();
+    if (before == nullptr) return;
+    for (std::size_t i = 0; i < before->health_checks.size(); ++i)
+      add("remove_health_check_event", before->task.owner, {{"appId", id}});
+  }
+
   void add(const char* type, std::optional<uid_t> owner, json fields) {
     events_.push_back(event(type, owner, std::move(fields), now_));
   }
@@ -224,6 +243,11 @@ std::vector<WireEvent> events_of(const control::Notice& notice, const control::S
 WireEvent attached_event(bool attached, TimePoint now) {
   return event(attached ? "event_stream_attached" : "event_stream_detached", std::nullopt,
                {{"remoteAddress", "localhost"}}, now);
+}
+
+WireEvent failed_event(uid_t caller, const std::string& id, const std::string& why, TimePoint now) {
+  return event("group_change_failed", caller,
+               {{"groupId", id}, {"version", format_time(now)}, {"reason", why}}, now);
 }
 
 WireEvent post_event(uid_t caller, const workload::Service& service, TimePoint now) {

@@ -14,6 +14,8 @@ namespace drover::api::marathon_v2 {
 std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state, TimePoint now);
 
 WireEvent attached_event(bool attached, TimePoint now);
+/// A change of an app or a group was refused.
+WireEvent failed_event(uid_t caller, const std::string& id, const std::string& why, TimePoint now);
 /// An app was defined through the API.
 WireEvent post_event(uid_t caller, const workload::Service& service, TimePoint now);
 

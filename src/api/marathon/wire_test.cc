@@ -403,12 +403,13 @@ TEST_F(MarathonWire, EventsComeInOrderToThoseWhoAskForThem) {
   // The stream of `some` begins when it is attached: nothing tells it, so wait until the other hears of more.
   ask("POST", "/v2/apps", kWeb);
   start_instances();
-  const auto text = all.receive(R"("taskStatus":"TASK_RUNNING")");
+  const auto text = all.receive("event: deployment_success");
   std::size_t at = 0;
   for (const auto* part :
-       {"event: group_change_success\ndata: {", "event: deployment_info\ndata: {",
+       {"event: api_post_event\n", "event: group_change_success\ndata: {", "event: deployment_info\ndata: {",
         "event: deployment_step_success\n", "event: deployment_info\n", R"("taskStatus":"TASK_STARTING")",
-        "event: instance_changed_event\n", R"("taskStatus":"TASK_RUNNING")"}) {
+        "event: instance_changed_event\n", R"("taskStatus":"TASK_RUNNING")",
+        "event: deployment_step_success\n", "event: deployment_success\n"}) {
     at = text.find(part, at);
     ASSERT_NE(at, std::string::npos) << part << " in " << text;
     ++at;
@@ -418,6 +419,29 @@ TEST_F(MarathonWire, EventsComeInOrderToThoseWhoAskForThem) {
   EXPECT_THAT(chosen, HasSubstr("event: status_update_event"));
   EXPECT_THAT(chosen, Not(HasSubstr("event: deployment_info")));
   EXPECT_THAT(chosen, Not(HasSubstr("event: event_stream_attached")));
+}
+
+TEST_F(MarathonWire, EventsTellOfWhatDidNotHappenToo) {
+  auto all = RawConnection::to_unix(server_.socket());
+  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
+  all.receive("event_stream_attached\",\"remoteAddress");
+  ask("POST", "/v2/apps", R"({"id": "/a", "cmd": "x", "healthChecks": [{"protocol": "TCP"}]})");
+  EXPECT_EQ(ask("PUT", "/v2/apps/a", R"({"cmd": "y"})").status, 409);
+  EXPECT_EQ(ask("PUT", "/v2/apps/a?force=true", R"({"cmd": "y", "healthChecks": []})").status, 200);
+  const auto deployments = ask("GET", "/v2/deployments").body();
+  const auto id = deployments.at(0)["id"].get<std::string>();
+  EXPECT_EQ(ask("DELETE", "/v2/deployments/" + id + "?force=true").status, 202);
+  const auto text = all.receive(R"("eventType":"deployment_failed","id":")" + id);
+  std::size_t at = 0;
+  for (const auto* part : {"event: add_health_check_event\n", "event: group_change_failed\n",
+                           R"("groupId":"/a")", "locked by the", "event: deployment_step_failure\n",
+                           "event: deployment_failed\n", "event: remove_health_check_event\n",
+                           "event: deployment_step_failure\n", "event: deployment_failed\n"}) {
+    at = text.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " in " << text;
+    ++at;
+  }
+  EXPECT_EQ(text.find("event: add_health_check_event", at), text.npos);
 }
 
 }  // namespace

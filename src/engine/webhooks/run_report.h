@@ -1,0 +1,17 @@
+#pragma once
+
+// What a webhook is told of a run of a schedule. Pure.
+
+#include <optional>
+
+#include "control/notice.h"
+#include "control/state.h"
+#include "engine/webhooks/webhooks.h"
+
+namespace drover::engine {
+
+/// None when nobody is to be told: the schedule names no URL, or the run is tried again.
+std::optional<WebhookMessage> report_of(const control::notice::ScheduleRunEnded& ended,
+                                        const control::State& state);
+
+}  // namespace drover::engine
