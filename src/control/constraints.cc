@@ -72,7 +72,8 @@ Status check_expression(const std::string& text) {
   const RE2 compiled(text, options());
   if (compiled.ok()) return {};
   return fail(ErrorKind::kInvalid,
-              fmt::format("'{}' is not a regular expression: {}", text, compiled.error()), "", "/constraints");
+              fmt::format("'{}' is not a regular expression: {}", text, compiled.error()), "",
+              "/constraints");
 }
 
 }  // namespace

@@ -304,7 +304,8 @@ void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
     });
   };
   // Each entry sends its step to the threads that it is for.
-  chain.push_back([&pool = pace == Pace::kSlow ? ports_.slow_pool : ports_.pool, step = std::move(step)] { pool(step); });
+  chain.push_back(
+      [&pool = pace == Pace::kSlow ? ports_.slow_pool : ports_.pool, step = std::move(step)] { pool(step); });
   if (chain.size() == 1) chain.front()();
 }
 

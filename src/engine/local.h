@@ -27,7 +27,7 @@ using Work = std::function<void()>;
 
 /// Where the world comes in.
 struct Ports {
-  std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
+  std::function<void(Work)> post;       ///< runs it on the control strand; callable from any thread
   std::function<void(Work)> pool;       ///< runs it on a thread that may block
   std::function<void(Work)> slow_pool;  ///< the same for what may take hours, and holds up only its like
   std::function<TimePoint()> now;

@@ -104,10 +104,10 @@ asio::awaitable<Result<Response>> answer_later(const Services& services, const R
       Route{"PUT", prefix "/job/success/{name}", answer<mark_job>},                   \
       Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},            \
       Route{"POST", prefix "/job/{name}/task/{task}/progress", answer<add_progress>}, \
-      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},                     \
-      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                      \
-      Route{"POST", prefix "/dependency", answer_later<define_dependent>},                  \
-      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},                   \
+      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},               \
+      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                \
+      Route{"POST", prefix "/dependency", answer_later<define_dependent>},            \
+      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},             \
       Route{"DELETE", prefix "/task/kill/{name}", answer<kill_job>},                  \
       Route{"GET", prefix "/graph/dot", answer<get_graph_dot>},                       \
       Route{"GET", prefix "/graph/csv", answer<get_graph_csv>},                       \

@@ -8,6 +8,7 @@
 #include "api/marathon/answers.h"
 #include "api/marathon/changes.h"
 #include "api/marathon/handlers.h"
+#include "api/marathon/parts.h"
 #include "api/marathon/views.h"
 #include "marathon/path.h"
 

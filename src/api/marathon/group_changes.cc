@@ -99,9 +99,9 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
   if (versions_in(world, id) != before)
     co_return tl::unexpected(refuse(services, 409, "The group was changed meanwhile: try again"));
   for (const auto& [path, dependencies] : wanted->groups)
-    if (const auto known = world.state().groups.find(path);
-        known != world.state().groups.end() && known->second.dependencies != dependencies &&
-        !owns(world, known->second))
+    if (const auto known = world.state().groups.find(path); known != world.state().groups.end() &&
+                                                            known->second.dependencies != dependencies &&
+                                                            !owns(world, known->second))
       co_return tl::unexpected(not_his(services));
   Change change;
   change_groups(world, *wanted, change);
@@ -109,8 +109,7 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
   for (auto& app : wanted->apps) {
     const auto app_id = app.service.id;
     const auto* existing = world.service(app_id);
-    if (existing == nullptr && world.is_taken(app_id))
-      co_return tl::unexpected(not_his(services));
+    if (existing == nullptr && world.is_taken(app_id)) co_return tl::unexpected(not_his(services));
     for (auto above = marathon::parent_path(app_id); above != "/"; above = marathon::parent_path(above))
       if (world.is_taken(above))
         co_return tl::unexpected(refuse(services, 409, "An app with the path " + above + " already exists."));

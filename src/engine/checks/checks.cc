@@ -121,7 +121,11 @@ ProbeRequest request_of(const CheckTarget& target, const workload::HealthCheck& 
 
 ProbeRequest request_of(const CheckTarget& target, const workload::ReadinessCheck& check) {
   const auto kind = check.https ? workload::CheckKind::kHttps : workload::CheckKind::kHttp;
-  return {kind, target.host, target.port, check.path, std::min(check.timeout, kLongest),
+  return {kind,
+          target.host,
+          target.port,
+          check.path,
+          std::min(check.timeout, kLongest),
           check.preserve_last_response};
 }
 
@@ -198,8 +202,7 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::awaitable<std::optional<CheckResult>> look(CheckTarget target) {
     if (const auto* health = std::get_if<workload::HealthCheck>(&target.what)) {
-      if (is_command(target))
-        co_return judge_command(target, co_await run(target.task_id, *health));
+      if (is_command(target)) co_return judge_command(target, co_await run(target.task_id, *health));
       co_return judge(target, *health, co_await probe(request_of(target, *health)));
     }
     const auto& readiness = std::get<workload::ReadinessCheck>(target.what);
@@ -214,12 +217,13 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
       std::optional<Result<CheckPorts::CommandOutcome>> answer;
     };
     const auto waiting = std::make_shared<Waiting>(context_);
-    ports_.run_command(task_id, check.command, std::min(check.timeout, kLongest), [this, waiting](auto answer) {
-      asio::post(context_, [waiting, answer = std::move(answer)]() mutable {
-        waiting->answer = std::move(answer);
-        waiting->timer.cancel();
-      });
-    });
+    ports_.run_command(task_id, check.command, std::min(check.timeout, kLongest),
+                       [this, waiting](auto answer) {
+                         asio::post(context_, [waiting, answer = std::move(answer)]() mutable {
+                           waiting->answer = std::move(answer);
+                           waiting->timer.cancel();
+                         });
+                       });
     if (!waiting->answer) (void)co_await waiting->timer.async_wait(kAnswer);
     if (!waiting->answer) co_return fail(ErrorKind::kInternal, "The command gave no answer");
     co_return *waiting->answer;
