@@ -80,13 +80,10 @@ TEST(EventHub, KeepsOneTextForAllUntilAllHaveIt) {
   testing::FakeDaemon daemon(folder.path());
   EventHub hub(daemon);
   int woken = 0;
-  auto quick = hub.follow(user(0), {"api_post_event"}, [&] { ++woken; });
-  auto slow = hub.follow(user(0), {"api_post_event"}, [] {});
-  workload::Service service;
-  service.id = "/web";
-  service.definition = R"({"id":"/web"})";
+  auto quick = hub.follow(user(0), {"group_change_failed"}, [&] { ++woken; });
+  auto slow = hub.follow(user(0), {"group_change_failed"}, [] {});
   for (int i = 0; i < 10; ++i) {
-    hub.tell_post(0, service);
+    hub.tell_failed(0, {"/web"}, "locked");
     EXPECT_NE(quick->take(kAll), "");
   }
   EXPECT_EQ(woken, 10);

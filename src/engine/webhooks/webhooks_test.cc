@@ -55,7 +55,7 @@ class Receiver {
     std::vector<UniqueFd> silent;
     while (true) {
       UniqueFd client(::accept(listener_.get(), nullptr, nullptr));
-      if (!client) return;
+      if (!client.valid()) return;
       auto request = read_request(client.get());
       const std::lock_guard lock(mutex_);
       const auto& answer = answers_[std::min(requests_.size(), answers_.size() - 1)];
