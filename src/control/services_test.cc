@@ -327,7 +327,7 @@ TEST(Services, TwoDeploymentsOfOneMillisecondAreTwo) {
   Services machine(0);
   for (const char* id : {"/a", "/b"}) ASSERT_TRUE(machine.put(service(id, 1)));
   machine.obey();
-  for (const char* id : {"/a", "/b"}) ASSERT_TRUE(machine.put(service(id, 0)));
+  for (const char* id : {"/a", "/b"}) ASSERT_TRUE(machine.remove(id));
   EXPECT_THAT(machine.state.deployments, SizeIs(2));
   machine.obey();
   EXPECT_THAT(machine.state.deployments, IsEmpty());
