@@ -187,6 +187,33 @@ class MarathonTest(drover.DaemonTest):
         self.refused(404, "DELETE", "/v2/apps/mine", uid=drover.NOBODY)
         self.refused(403, "POST", "/v2/apps", self.app("/other", user="root"), uid=drover.NOBODY)
 
+    def test_what_root_lets_run_as_root_is_changed_by_root_alone(self):
+        self.daemon.api("POST", "/v2/apps", self.app("/his"), uid=drover.NOBODY)
+        self.addCleanup(self.remove, "/his")
+        self.deployed()
+        self.daemon.api("PUT", "/v2/apps/his", {"user": "root"})
+        self.deployed()
+        self.refused(403, "PUT", "/v2/apps/his", {"args": ["/bin/sh", "-c", "id"]}, uid=drover.NOBODY)
+        self.daemon.api("PUT", "/v2/apps/his", {"instances": 2}, uid=drover.NOBODY)
+        self.deployed()
+        self.daemon.api("PUT", "/v2/apps/his", {"user": "nobody"})
+        self.deployed()
+        (as_root, *_) = [version for version in self.daemon.api("GET", "/v2/apps/his/versions")["versions"]
+                         if self.daemon.api("GET", f"/v2/apps/his/versions/{version}").get("user") == "root"]
+        self.refused(403, "PUT", "/v2/apps/his", {"version": as_root}, uid=drover.NOBODY)
+
+    def test_a_deployment_is_taken_back_by_who_owns_all_that_it_touches(self):
+        self.daemon.api("POST", "/v2/apps", self.app("/his"), uid=drover.NOBODY)
+        self.addCleanup(self.remove, "/his")
+        self.create("/mine")
+        self.deployed()
+        never = {"constraints": [["rack", "IS", "nowhere"]], "cpus": 0.2}
+        both = [{"id": name, **never} for name in ("/his", "/mine")]
+        deployment = self.daemon.api("PUT", "/v2/apps", both)["deploymentId"]
+        self.refused(403, "DELETE", f"/v2/deployments/{deployment}", uid=drover.NOBODY)
+        self.daemon.api("DELETE", f"/v2/deployments/{deployment}")
+        self.deployed()
+
     def test_services_outlive_the_daemon(self):
         self.create("/stays", instances=2)
         self.deployed()
