@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <random>
 
+#include "api/chronos/run_report.h"
 #include "api/credentials.h"
 #include "api/server.h"
 #include "base/files.h"
@@ -23,7 +24,6 @@
 #include "container/oci.h"
 #include "control/journal.h"
 #include "engine/local.h"
-#include "engine/webhooks/run_report.h"
 #include "hardware.h"
 #include "image/store.h"
 #include "node.h"
@@ -168,7 +168,7 @@ class Service {
   void tell_webhooks(const control::Notice& notice) {
     const auto* ended = std::get_if<control::notice::ScheduleRunEnded>(&notice);
     if (ended == nullptr) return;
-    auto message = engine::report_of(*ended, engine_->state());
+    auto message = api::chronos::report_of(*ended, engine_->state());
     if (message && !webhooks_.send(std::move(*message)))
       spdlog::warn("The webhook of the job '{}' was not told: too many wait already", ended->schedule);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/deadlines.h"
 #include "control/ending.h"
 #include "control/frameworks.h"
 #include "control/instances.h"
@@ -110,11 +111,6 @@ Status handle(Draft& draft, const event::RulesChanged& event) {
                 "wait until they have ended, or stop them", "/queue");
   draft.set_rules(event.rules);
   return {};
-}
-
-std::optional<TimePoint> deadline_of(const TaskRecord& record) {
-  if (!record.task.timeout || !record.started_at || record.state != TaskState::kRunning) return std::nullopt;
-  return *record.started_at + *record.task.timeout;
 }
 
 Status handle(Draft& draft, const event::ScheduleDefined& event) {

@@ -1,24 +1,25 @@
 #include "control/deadlines.h"
 
-#include "control/controller.h"
-
 namespace drover::control {
 
+std::optional<TimePoint> deadline_of(const TaskRecord& record) {
+  if (!record.task.timeout || !record.started_at || record.state != TaskState::kRunning) return std::nullopt;
+  return *record.started_at + *record.task.timeout;
+}
+
 std::optional<TimePoint> next_deadline(const Outcome& outcome) {
-  State changed;
-  for (const auto& record : outcome.changed) {
-    if (owns_resources(record.state)) changed.active.insert(record.task.id);
-    changed.tasks.emplace(record.task.id, record);
-  }
-  each_table(
-      [](const char*, auto& rows, const auto& changes) {
-        for (const auto& [id, record] : changes)
-          if (record) rows.emplace(id, *record);
-      },
-      static_cast<Tables<Rows>&>(changed), static_cast<const Tables<Changes>&>(outcome));
-  for (const auto& [name, record] : changed.schedules)
-    if (const auto at = next_time(record)) changed.schedules_due.insert({*at, name});
-  return next_deadline(changed);
+  std::optional<TimePoint> next;
+  const auto add = [&](std::optional<TimePoint> at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  for (const auto& record : outcome.changed) add(deadline_of(record));
+  for (const auto& [id, record] : outcome.services)
+    if (record && record->not_before != TimePoint{}) add(record->not_before);
+  for (const auto& [id, record] : outcome.frameworks)
+    if (record) add(record->remove_at);
+  for (const auto& [name, record] : outcome.schedules)
+    if (record) add(next_time(*record));
+  return next;
 }
 
 }  // namespace drover::control

@@ -14,6 +14,8 @@
 namespace drover::control {
 namespace {
 
+constexpr const char* kHealthReason = "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED";
+
 using workload::OriginKind;
 
 /// Null when there is none, or it was removed.
@@ -225,10 +227,14 @@ void take_framework_check(Draft& draft, const CheckResult& result) {
   draft.set_health(result.task, std::move(health));
   const bool counts = found.alive || found.consecutive_failures > 0;
   if (counts &&
-      (!before || before->alive != found.alive || (!before->alive && found.consecutive_failures == 1)))
-    add_update(draft, draft.framework_tasks.change(key),
-               {"", "TASK_RUNNING", result.passed ? "" : "Health check failed: " + result.why,
-                "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED", draft.now(), found.alive});
+      (!before || before->alive != found.alive || (!before->alive && found.consecutive_failures == 1))) {
+    auto& task = draft.framework_tasks.change(key);
+    // The first may be on its way. Of later findings that nobody has heard only the last matters.
+    if (task.updates.size() > 1 && task.updates.back().reason == kHealthReason) task.updates.pop_back();
+    add_update(draft, task,
+               {"", "TASK_RUNNING", result.passed ? "" : "Health check failed: " + result.why, kHealthReason,
+                draft.now(), found.alive});
+  }
   if (!exhausted(found, check)) return;
   auto& ending = draft.change(result.task);
   ending.unhealthy =

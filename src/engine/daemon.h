@@ -170,7 +170,8 @@ class Daemon {
 
   /// Events with a number above `after` that the caller may hear of, oldest first (only the last some
   /// thousand are kept).
-  virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after) const = 0;
+  virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after,
+                                        std::size_t most) const = 0;
   /// Calls `listener` on the strand after every new event until the returned handle dies.
   virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
 

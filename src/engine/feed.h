@@ -18,7 +18,7 @@ class Feed {
   explicit Feed(std::uint64_t first) : last_(first) {}
 
   void add(EventView event);
-  std::vector<EventView> after(const Caller& caller, std::uint64_t number) const;
+  std::vector<EventView> after(const Caller& caller, std::uint64_t number, std::size_t most = SIZE_MAX) const;
   std::shared_ptr<void> subscribe(std::function<void()> listener) {
     return listeners_.add(std::move(listener));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "control/deadlines.h"
 #include "control/environment.h"
@@ -120,7 +121,8 @@ void LocalEngine::look_at_ports() {
 }
 
 Result<std::string> LocalEngine::process(const control::Event& event) {
-  look_at_ports();
+  // Checks are many, and start nothing that needs a port.
+  if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
   DROVER_TRY(auto outcome, control::decide(state_, event, ports_.now()));
   auto [put, removed] = control::changes_of(outcome);
   // What is not kept, findings about health for instance, costs no write.
@@ -150,9 +152,11 @@ void LocalEngine::happened(control::Event event) {
 void LocalEngine::retry_unsaved() {
   while (!unsaved_.empty()) {
     // A tick or a check that cannot be saved need not be kept: another one comes.
-    const bool passes = std::holds_alternative<control::event::Tick>(unsaved_.front()) ||
-                        std::holds_alternative<control::event::Checked>(unsaved_.front());
-    if (auto done = process(unsaved_.front()); !done && !passes) {
+    const bool is_tick = std::holds_alternative<control::event::Tick>(unsaved_.front());
+    const bool passes = is_tick || std::holds_alternative<control::event::Checked>(unsaved_.front());
+    auto done = process(unsaved_.front());
+    if (!done && is_tick) ports_.wake_at(ports_.now() + kRetry);  // nothing else tells of what it found due
+    if (!done && !passes) {
       ports_.log(
           fmt::format("Failed to record what happened, and will try again: {}", to_string(done.error())));
       ports_.wake_at(ports_.now() + kRetry);
@@ -203,6 +207,7 @@ void LocalEngine::abandon_launches() {
 
 Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices,
                            const std::stop_token& stop) {
+  if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
   auto launch = launch_of(record, view_.name);
   launch.stop = stop;
   launch.progress = [this, id = record.task.id](const std::string& step) {
@@ -237,8 +242,11 @@ void LocalEngine::run_command(const std::string& task_id, const std::vector<std:
 
 void LocalEngine::perform(const control::action::Stop& action) {
   if (!containerizer_) return;
-  if (const auto launching = launching_.find(action.id); launching != launching_.end())
+  if (const auto launching = launching_.find(action.id); launching != launching_.end()) {
     launching->second.request_stop();
+    // A launch that still waits for a thread among fetches that take hours gives up on another.
+    ports_.pool(chains_.at(action.id).front().step);
+  }
   in_order(
       action.id, [this, action] { return containerizer_->stop(action.id, action.force); },
       [this, id = action.id](Status stopped) {
@@ -291,7 +299,9 @@ void LocalEngine::recover(const std::string& id) {
 void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
                            std::function<void(Status)> then, Pace pace) {
   auto& chain = chains_[id];
-  auto step = [this, id, work = std::move(work), then = std::move(then)] {
+  const auto begun = std::make_shared<std::atomic_flag>();
+  auto step = [this, id, begun, work = std::move(work), then = std::move(then)] {
+    if (begun->test_and_set()) return;
     auto status = std::make_shared<Status>(work());
     ports_.post([this, id, then, status] {
       then(std::move(*status));
@@ -300,13 +310,11 @@ void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
       if (rest.empty())
         chains_.erase(id);
       else
-        rest.front()();
+        rest.front().send();
     });
   };
-  // Each entry sends its step to the threads that it is for.
-  chain.push_back(
-      [&pool = pace == Pace::kSlow ? ports_.slow_pool : ports_.pool, step = std::move(step)] { pool(step); });
-  if (chain.size() == 1) chain.front()();
+  chain.push_back({std::move(step), pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
+  if (chain.size() == 1) chain.front().send();
 }
 
 void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,

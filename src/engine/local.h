@@ -95,7 +95,7 @@ class LocalEngine final : public Daemon {
   gpu::Inventory inventory() const override;
   void cdi(std::function<void(Result<std::string>)> done) override;
   std::vector<Holder> holders(const Caller& caller) const override;
-  std::vector<EventView> events(const Caller& caller, std::uint64_t after) const override;
+  std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return ports_.now(); }
@@ -158,7 +158,13 @@ class LocalEngine final : public Daemon {
   TimePoint ports_seen_{};
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
-  std::map<std::string, std::deque<Work>> chains_;
+  /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.
+  struct Step {
+    Work step;
+    const std::function<void(Work)>* threads;
+    void send() const { (*threads)(step); }
+  };
+  std::map<std::string, std::deque<Step>> chains_;
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
   Feed feed_;
   Listeners<control::Notice> notices_;

@@ -206,8 +206,9 @@ std::vector<Daemon::Holder> LocalEngine::holders(const Caller& caller) const {
   return result;
 }
 
-std::vector<EventView> LocalEngine::events(const Caller& caller, std::uint64_t after) const {
-  return feed_.after(caller, after);
+std::vector<EventView> LocalEngine::events(const Caller& caller, std::uint64_t after,
+                                           std::size_t most) const {
+  return feed_.after(caller, after, most);
 }
 
 std::shared_ptr<void> LocalEngine::subscribe(std::function<void()> listener) {

@@ -117,10 +117,8 @@ workload::HealthCheck AppReader::health_check(Fields& fields, json& shown) {
   shown["ipProtocol"] = kFamilies[family];
   if (check.kind != CheckKind::kTcp) {
     check.path = fields.text("path").value_or("/");
-    if (!check.path.starts_with('/')) fields.refuse("path", "must begin with a slash");
-    if (std::any_of(check.path.begin(), check.path.end(),
-                    [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
-      fields.refuse("path", "must not contain spaces or control characters");
+    if (const auto trouble = workload::path_trouble(check.path); !trouble.empty())
+      fields.refuse("path", std::string(trouble));
     check.ignore_http_1xx = fields.flag("ignoreHttp1xx").value_or(false);
     shown["path"] = check.path;
     shown["ignoreHttp1xx"] = check.ignore_http_1xx;
@@ -161,7 +159,8 @@ void AppReader::readiness_checks() {
     check.interval = seconds(fields, shown, "intervalSeconds", 1, 30);
     check.timeout = seconds(fields, shown, "timeoutSeconds", 1, 10);
     check.preserve_last_response = fields.flag("preserveLastResponse").value_or(false);
-    if (!check.path.starts_with('/')) fields.refuse("path", "must begin with a slash");
+    if (const auto trouble = workload::path_trouble(check.path); !trouble.empty())
+      fields.refuse("path", std::string(trouble));
     if (check.timeout >= check.interval) fields.refuse("timeoutSeconds", "must be less than intervalSeconds");
     if (const auto* codes = fields.raw("httpStatusCodesForReady")) {
       check.ready_statuses.clear();

@@ -1,5 +1,7 @@
 #include "workload/service.h"
 
+#include <algorithm>
+
 #include "workload/stored.h"
 
 namespace drover::workload {
@@ -20,6 +22,13 @@ nlohmann::json encode(const Service& service) {
 
 Result<Service> decode_service(const nlohmann::json& value) {
   return from_stored<Service>(value, "A stored service");
+}
+
+std::string_view path_trouble(std::string_view path) {
+  if (!path.starts_with('/')) return "must begin with a slash";
+  const auto breaks_the_line = [](unsigned char c) { return c <= ' ' || c == 0x7f; };
+  if (std::ranges::any_of(path, breaks_the_line)) return "must not contain spaces or control characters";
+  return "";
 }
 
 }  // namespace drover::workload

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -35,6 +36,9 @@ struct HealthCheck {
 
   bool operator==(const HealthCheck&) const = default;
 };
+
+/// Why no check can ask a server for this path, as "must begin with a slash"; "" when it can.
+std::string_view path_trouble(std::string_view path);
 
 /// Tells when a new instance may take the place of an old one.
 struct ReadinessCheck {

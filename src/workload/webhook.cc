@@ -30,6 +30,8 @@ Result<Webhook> parse_webhook(std::string_view url) {
   hook.secure = scheme == boost::urls::scheme::https;
   hook.host = parsed->host_address();
   if (hook.host.empty()) return refusal("names no host");
+  if (std::ranges::any_of(hook.host, [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
+    return refusal("has a host that there cannot be");  // escapes are decoded by now
   hook.port = hook.secure ? 443 : 80;
   if (const std::string port(parsed->port()); !port.empty()) {
     const auto* end = port.data() + port.size();

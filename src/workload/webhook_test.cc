@@ -13,9 +13,10 @@ TEST(Webhook, IsReadFromItsUrl) {
 }
 
 TEST(Webhook, OtherTextsAreRefusedAndNoPasswordIsShown) {
-  for (const std::string url : {"", "example.org", "ftp://example.org/", "file:///etc/passwd", "http://",
-                                "http:///x", "http://example.org:0/", "http://example.org:99999/",
-                                "http://a b/", "http://example.org/\r\nX-Evil: 1"}) {
+  for (const std::string url :
+       {"", "example.org", "ftp://example.org/", "file:///etc/passwd", "http://", "http:///x",
+        "http://example.org:0/", "http://example.org:99999/", "http://a b/", "http://a%0ab/", "http://a%00b/",
+        "http://example.org/\r\nX-Evil: 1"}) {
     const auto hook = parse_webhook(url);
     ASSERT_FALSE(hook) << url;
     EXPECT_EQ(hook.error().kind, ErrorKind::kInvalid);

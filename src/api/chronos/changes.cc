@@ -85,6 +85,12 @@ Result<Response> run_job(const Services& services, const Request& request) {
   std::string words = arguments == request.query.end() ? "" : arguments->second;
   if (words.size() > kLongest || words.find('\0') != words.npos)
     return fail(ErrorKind::kInvalid, fmt::format("The arguments are longer than {} bytes", kLongest));
+  const auto& runs_as = record->schedule.task.user;
+  if (!words.empty() && !request.caller->is_root() && runs_as.uid != request.caller->user.uid)
+    return fail(ErrorKind::kPermissionDenied,
+                fmt::format("'{}' may not give arguments to what runs as '{}'", request.caller->user.name,
+                            runs_as.name),
+                "leave the arguments out", "/arguments");
   return change(services, control::event::ScheduleRunRequested{record->schedule.name, std::move(words)});
 }
 

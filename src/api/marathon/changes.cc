@@ -64,7 +64,9 @@ Failure not_allowed(const World& world, const std::string& name) {
 
 Status check_definition(const World& world, const workload::Service& wanted,
                         const workload::Service& present) {
-  if (may_run_as(world, wanted.task.user) || wanted.task.user.uid == present.task.user.uid) return {};
+  const bool only_scaled =
+      wanted.task.user.uid == present.task.user.uid && same_configuration(wanted, present);
+  if (may_run_as(world, wanted.task.user) || only_scaled) return {};
   return not_allowed(world, wanted.task.user.name);
 }
 

@@ -32,7 +32,7 @@ Status complete(const World& world, marathon::App& app, const control::ServiceRe
                 const Users& users, const GroupDependencies& groups = {});
 
 /// Whether the caller may bring back a definition that a service had before `present`: kPermissionDenied when
-/// it runs as somebody else.
+/// it runs as somebody else, and more than the number of instances is another.
 Status check_definition(const World& world, const workload::Service& wanted,
                         const workload::Service& present);
 

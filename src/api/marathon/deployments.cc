@@ -27,6 +27,20 @@ Answer list_deployments(const Services& services, const Request& request) {
   return answer(services, dumped(deployments));
 }
 
+namespace {
+
+/// What it would bring back.
+Status check_revert(const World& world, const control::Deployment& deployment) {
+  for (const auto& [id, before] : deployment.before) {
+    const auto now = world.state().services.find(id);
+    if (before && now != world.state().services.end())
+      DROVER_CHECK_OK(check_definition(world, *before, now->second.target));
+  }
+  return {};
+}
+
+}  // namespace
+
 Answer cancel_deployment(const Services& services, const Request& request) {
   const World world(services, *request.caller);
   const auto& id = request.parameters.at("id");
@@ -34,6 +48,8 @@ Answer cancel_deployment(const Services& services, const Request& request) {
   if (found == world.state().deployments.end() || !world.may_see(found->second))
     return refuse(services, 404, "DeploymentPlan " + id + " does not exist");
   if (!world.may_change(found->second)) return not_his(services);
+  if (const auto allowed = check_revert(world, found->second); !flag(request, "force") && !allowed)
+    return refuse(services, allowed.error());
   control::event::DeploymentCancelled event{id, !flag(request, "force"), request.caller->user.uid};
   const auto made = services.daemon->change(event);
   if (!made) return refuse(services, made.error());

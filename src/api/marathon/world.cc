@@ -159,7 +159,8 @@ bool World::may_see(const control::Deployment& deployment) const {
 
 bool World::may_change(const control::Deployment& deployment) const {
   return std::ranges::all_of(deployment.before, [&](const auto& each) {
-    return !state_->services.contains(each.first) || service(each.first) != nullptr;
+    const auto found = state_->services.find(each.first);  // also while it is being removed
+    return found == state_->services.end() || may_see(found->second.target);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -53,7 +54,10 @@ json view_executor(const Services& services, const control::FrameworkRecord& fra
     else
       tasks.push_back(std::move(task));
   }
-  const auto& first = *records.front();
+  // One that lives, if any does: the id may have been used before.
+  const auto living =
+      std::ranges::find_if(records, [](const auto* record) { return !control::is_final(record->state); });
+  const auto& first = living == records.end() ? *records.back() : **living;
   const bool single = first.task.origin.task_id == id;
   return {{"id", id},
           {"name", single ? fmt::format("Command Executor (Task: {})", id) : ""},

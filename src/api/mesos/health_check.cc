@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "api/mesos/task_info.h"
+#include "workload/service.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -52,6 +53,8 @@ Status set_kind(const v1::HealthCheck& written, const workload::Task& task, work
       check.path = written.http().path().empty() ? "/" : written.http().path();
       if (!check.path.starts_with('/'))
         return invalid(fmt::format("The path '{}' of HTTP health check must start with '/'", check.path));
+      if (const auto trouble = workload::path_trouble(check.path); !trouble.empty())
+        return invalid(fmt::format("The path of HTTP health check {}", trouble));
       check.ipv6 = written.http().protocol() == v1::NetworkInfo::IPv6;
       return set_port(written.http().port(), task, check);
     case v1::HealthCheck::TCP:

@@ -58,7 +58,6 @@ std::optional<T> whole_number(const json& value) {
   return static_cast<T>(number);
 }
 
-/// Sets a field, or adds to it when it is repeated.
 /// Also from text, as in limits of "Infinity".
 std::optional<double> real_number(const json& value) {
   if (value.is_number()) return value.get<double>();
@@ -69,6 +68,7 @@ std::optional<double> real_number(const json& value) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+/// Sets a field, or adds to it when it is repeated.
 class Setter {
  public:
   Setter(Message& message, const FieldDescriptor& field)

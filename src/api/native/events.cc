@@ -18,13 +18,14 @@ constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;
 
 /// In one piece: a follower who reads slowly holds no more than this.
 constexpr std::size_t kPiece = 32U << 10;
+constexpr std::size_t kAtOnce = 128;
 
 asio::awaitable<void> follow_events(engine::Daemon& daemon, engine::Caller caller, std::uint64_t after,
                                     BodyWriter& writer) {
   Wakeup wakeup(co_await asio::this_coro::executor, daemon);
   while (true) {
     std::string text;
-    for (const auto& event : daemon.events(caller, after)) {
+    for (const auto& event : daemon.events(caller, after, kAtOnce)) {
       if (text.size() > kPiece) break;
       text += sse_event(event.kind, std::to_string(event.number), text_of(event));
       after = event.number;
@@ -51,7 +52,7 @@ Result<Response> get_events(const Services& services, const Request& request) {
   auto& daemon = *services.daemon;
   if (!follow) {
     json events = json::array();
-    for (const auto& event : daemon.events(*request.caller, after))
+    for (const auto& event : daemon.events(*request.caller, after, SIZE_MAX))
       events.push_back(json::parse(text_of(event)));
     return json_response({{"events", std::move(events)}});
   }

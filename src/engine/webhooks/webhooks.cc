@@ -63,7 +63,10 @@ class Webhooks::Impl {
                                  again ? "; it is tried again" : ""));
       if (!again) break;
       asio::steady_timer timer(context_, pause);
+      --busy_;  // others need not wait for it meanwhile
+      go_on();
       co_await timer.async_wait(asio::use_awaitable);
+      ++busy_;  // for the length of a try perhaps one more than most_at_once
       pause *= 2;
     }
     --busy_;

@@ -1,4 +1,4 @@
-#include "engine/webhooks/run_report.h"
+#include "api/chronos/run_report.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "control/testing/schedules.h"
 
-namespace drover::engine {
+namespace drover::api::chronos {
 namespace {
 
 using control::testing::Scheduler;
@@ -22,16 +22,16 @@ struct Runs : Scheduler {
     go_to(now);
   }
   /// What the last step tells.
-  std::vector<WebhookMessage> told(const control::Event& event) {
+  std::vector<engine::WebhookMessage> told(const control::Event& event) {
     auto outcome = control::decide(machine.state, event, now);
     control::apply(machine.state, *outcome);
-    std::vector<WebhookMessage> messages;
+    std::vector<engine::WebhookMessage> messages;
     for (const auto& notice : outcome->notices)
       if (const auto* ended = std::get_if<control::notice::ScheduleRunEnded>(&notice))
         if (auto message = report_of(*ended, machine.state)) messages.push_back(std::move(*message));
     return messages;
   }
-  std::vector<WebhookMessage> ends(int status) {
+  std::vector<engine::WebhookMessage> ends(int status) {
     const auto id = running("nightly");
     (void)on(control::event::Started{id, now});
     workload::Ending ending;
@@ -82,4 +82,4 @@ TEST(RunReport, NobodyIsToldWhereNobodyAsked) {
 }
 
 }  // namespace
-}  // namespace drover::engine
+}  // namespace drover::api::chronos

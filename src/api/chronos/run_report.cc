@@ -1,29 +1,19 @@
-#include "engine/webhooks/run_report.h"
+#include "api/chronos/run_report.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-namespace drover::engine {
+#include "control/stored.h"
+
+namespace drover::api::chronos {
 namespace {
 
 using control::RunOutcome;
 using nlohmann::ordered_json;
 
-const char* word_of(RunOutcome outcome) {
-  switch (outcome) {
-    case RunOutcome::kSucceeded:
-      return "succeeded";
-    case RunOutcome::kFailed:
-      return "failed";
-    case RunOutcome::kKilled:
-      return "killed";
-    case RunOutcome::kLost:
-      return "lost";
-    case RunOutcome::kSkipped:
-      return "skipped";
-  }
-  return "unknown";
+std::string word_of(RunOutcome outcome) {
+  return ordered_json(outcome).get<std::string>();
 }
 
 std::string time_text(std::optional<TimePoint> time) {
@@ -64,8 +54,8 @@ std::string subject_of(const std::string& name, RunOutcome outcome) {
 
 }  // namespace
 
-std::optional<WebhookMessage> report_of(const control::notice::ScheduleRunEnded& ended,
-                                        const control::State& state) {
+std::optional<engine::WebhookMessage> report_of(const control::notice::ScheduleRunEnded& ended,
+                                                const control::State& state) {
   const auto found = state.schedules.find(ended.schedule);
   if (found == state.schedules.end() || !ended.last_attempt) return std::nullopt;
   auto to = workload::parse_webhook(found->second.schedule.webhook);
@@ -83,7 +73,8 @@ std::optional<WebhookMessage> report_of(const control::notice::ScheduleRunEnded&
   body["startedAt"] = entry.started_at ? ordered_json(format_time(*entry.started_at)) : ordered_json();
   body["endedAt"] = format_time(entry.at);
   add_fields_of_chronos(found->second, body);
-  return WebhookMessage{std::move(*to), body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+  return engine::WebhookMessage{std::move(*to),
+                                body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
 }
 
-}  // namespace drover::engine
+}  // namespace drover::api::chronos

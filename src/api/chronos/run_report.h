@@ -8,10 +8,10 @@
 #include "control/state.h"
 #include "engine/webhooks/webhooks.h"
 
-namespace drover::engine {
+namespace drover::api::chronos {
 
 /// None when nobody is to be told: the schedule names no URL, or the run is tried again.
-std::optional<WebhookMessage> report_of(const control::notice::ScheduleRunEnded& ended,
-                                        const control::State& state);
+std::optional<engine::WebhookMessage> report_of(const control::notice::ScheduleRunEnded& ended,
+                                                const control::State& state);
 
-}  // namespace drover::engine
+}  // namespace drover::api::chronos
