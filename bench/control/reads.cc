@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/process.h"
+#include "base/spawn.h"
 #include "floor.h"
 
 namespace drover::bench {
@@ -43,17 +44,15 @@ int count_items(const Question& question, const std::string& body) {
 }
 
 void run_program(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
+  std::vector<std::string> words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  ChildDescriptors descriptors;
+  descriptors.open("/dev/null", STDOUT_FILENO);
+  const auto child = spawn(
+      {.program = program, .arguments = words, .environment = minimal_environment(), .own_session = false},
+      descriptors);
   int status = 0;
-  if (error != 0 || ::waitpid(pid, &status, 0) != pid || status != 0)
+  if (!child || ::waitpid(child->pid, &status, 0) != child->pid || status != 0)
     throw std::runtime_error(fmt::format("'{} {}' failed", program, arguments.back()));
 }
 

@@ -70,6 +70,7 @@ Result<Completed> run_command(const Command& command) {
   descriptors.give(input.read.get(), STDIN_FILENO);
   descriptors.give(output.write.get(), STDOUT_FILENO);
   descriptors.give(errors.write.get(), STDERR_FILENO);
+  descriptors.close_from(STDERR_FILENO + 1);
   DROVER_TRY(const auto child, spawn({.program = program,
                                       .arguments = command.arguments,
                                       .environment = command.environment,

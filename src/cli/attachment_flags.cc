@@ -66,7 +66,7 @@ Result<json> port_of(const std::string& text) {
 
 Status add_attachments(const AttachmentFlags& flags, json& body) {
   for (const auto& uri : flags.fetch)
-    body["fetch"].push_back(uri.find("://") == std::string::npos ? absolute(uri) : uri);
+    body["fetch"].push_back(uri.empty() || uri.find("://") != std::string::npos ? uri : absolute(uri));
   for (const auto& text : flags.volumes) {
     DROVER_TRY(auto volume, volume_of(text));
     body["volumes"].push_back(std::move(volume));

@@ -302,7 +302,7 @@ Ending Supervisor::ending() const {
     ending.exit_status = 128 + signal;
     ending.message = fmt::format("ended by signal {} ({})", signal, ::strsignal(signal));
   }
-  if (deserted_) ending.message = needed_for_;
+  if (deserted_ && WIFSIGNALED(*wait_status_)) ending.message = needed_for_;
   if (out_of_memory_ && ending.exit_status != 0) {
     ending.out_of_memory = true;
     ending.message = "out of memory: it needed more than its limit";

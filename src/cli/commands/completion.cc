@@ -33,7 +33,7 @@ Result<int> list_ids(Context& context, const IdsOptions& options) {
     DROVER_TRY(const auto jobs, list_jobs(client));
     for (const auto& job : jobs) text += job.value("name", "") + "\n";
   } else {
-    DROVER_TRY(const auto listing, client.get("/v1/tasks"));
+    DROVER_TRY(const auto listing, client.get("/v1/tasks?summary=true"));
     for (const auto& record : listing.value("tasks", nlohmann::json::array()))
       text += record.value(nlohmann::json::json_pointer("/task/id"), "") + "\n";
   }

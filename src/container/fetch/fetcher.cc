@@ -193,7 +193,9 @@ Result<FetchOrder> decode_fetch_order(std::string_view text) {
     return decoder.integer(name, 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
   };
   const auto size = [&](const char* name) { return static_cast<std::uint64_t>(number(name)); };
-  if (auto user = decoder.object("user")) order.user = read_user(std::move(*user));
+  auto user = decoder.object("user");
+  if (!user) return fail(ErrorKind::kInvalid, "The fetcher's order names no user");
+  order.user = read_user(std::move(*user));
   order.parent = static_cast<pid_t>(number("parent"));
   order.limits.download = {size("download_bytes"), std::chrono::seconds(number("download_seconds")),
                            std::chrono::seconds(number("stall_seconds"))};
