@@ -189,10 +189,12 @@ class FakeDaemon : public engine::Daemon {
     if (holders_) return *holders_;
     return {{"GPU-1", caller.is_root() ? "task-0" : "", "alice"}};
   }
-  std::vector<engine::EventView> events(const engine::Caller& caller, std::uint64_t after) const override {
+  std::vector<engine::EventView> events(const engine::Caller& caller, std::uint64_t after,
+                                        std::size_t most) const override {
     std::vector<engine::EventView> result;
     for (const auto& event : events_)
-      if (event.number > after && (caller.is_root() || caller.user.uid == event.owner))
+      if (result.size() < most && event.number > after &&
+          (caller.is_root() || caller.user.uid == event.owner))
         result.push_back(event);
     return result;
   }
