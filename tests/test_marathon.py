@@ -214,6 +214,15 @@ class MarathonTest(drover.DaemonTest):
         self.daemon.api("DELETE", f"/v2/deployments/{deployment}")
         self.deployed()
 
+    def test_a_deletion_can_be_taken_back_while_its_last_instance_ends(self):
+        stubborn = {"args": None, "cmd": "trap '' TERM; while :; do sleep 1; done", "taskKillGracePeriodSeconds": 2}
+        self.create("/wanted", **stubborn)
+        self.deployed()
+        deleted = self.daemon.api("DELETE", "/v2/apps/wanted")["deploymentId"]
+        self.daemon.api("DELETE", f"/v2/deployments/{deleted}")
+        self.running("/wanted", 1)
+        self.deployed()
+
     def test_services_outlive_the_daemon(self):
         self.create("/stays", instances=2)
         self.deployed()
