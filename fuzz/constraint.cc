@@ -9,9 +9,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto text = fuzz::text_of(data, size).substr(1);
   const auto end = std::min(text.find('\n'), text.size());
   const std::string value(text.substr(0, end)), has(text.substr(std::min(end + 1, text.size())));
-  const auto right = control::check_expression(value);
+  workload::Service service;
+  service.constraints = {{"rack", kind, value}};
+  const auto right = control::check_constraints(service);
   const control::MachineAttributes machine = {{"rack", {has, "r2"}}};
-  const auto why = control::refusal({"rack", kind, value}, machine, {machine, {{"rack", {"r1"}}}});
+  const auto why = control::refusal(service.constraints.front(), machine, {machine, {{"rack", {"r1"}}}});
   if (why) fuzz::require(!why->empty());
   if (kind == workload::ConstraintKind::kLike && !right) fuzz::require(why.has_value());
   return 0;
