@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("DROVER_BUILD", ROOT / "build/release")).absolute()
@@ -60,6 +61,15 @@ def wait_for(condition, what, timeout=PATIENCE):
         if time.monotonic() > end:
             raise AssertionError(f"waited {timeout} s in vain for {what}")
         time.sleep(0.02)
+
+
+def served_at(port):
+    """What is served at a port of this machine; None when nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
+            return response.read().decode()
+    except OSError:
+        return None
 
 
 def build_probe(folder):

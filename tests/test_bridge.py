@@ -7,7 +7,6 @@ import signal
 import socket
 import time
 import unittest
-import urllib.request
 
 import drover
 
@@ -51,17 +50,8 @@ class BridgeTest(drover.DaemonTest):
         (record,) = drover.wait_for(lambda: [one for one in self.instances(name) if one["state"] == "running"], f"{name} to run")
         return record
 
-    @staticmethod
-    def ask(port):
-        """What is served there; None when nobody answers."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
-                return response.read().decode()
-        except OSError:
-            return None
-
     def reached(self, port, text):
-        drover.wait_for(lambda: self.ask(port) == text, f"'{text}' at port {port}")
+        drover.wait_for(lambda: drover.served_at(port) == text, f"'{text}' at port {port}")
 
     def helpers(self):
         """Processes that carry something from or to containers: they have no folder in their names."""
@@ -90,14 +80,14 @@ class BridgeTest(drover.DaemonTest):
         helpers = self.helpers()
         self.assertEqual(len(helpers), 2, "a forwarder and a way out")
         self.daemon.kill()
-        self.assertEqual(self.ask(port), "still here")
+        self.assertEqual(drover.served_at(port), "still here")
         self.daemon.start()
         self.assertEqual(self.instance("/kept")["task"]["id"], before["task"]["id"])
-        self.assertEqual(self.ask(port), "still here")
+        self.assertEqual(drover.served_at(port), "still here")
         self.assertEqual(self.helpers(), helpers)
         self.remove("/kept")
         drover.wait_for(lambda: not self.daemon.shims(), "its processes to end")
-        self.assertIsNone(self.ask(port))
+        self.assertIsNone(drover.served_at(port))
         self.assertEqual(self.helpers(), [])
         self.assertEqual(self.daemon.leaks([before["task"]["id"]]), [])
 

@@ -4,7 +4,6 @@ import os
 import pathlib
 import shutil
 import unittest
-import urllib.request
 
 import drover
 
@@ -69,19 +68,11 @@ class CrunTest(unittest.TestCase):
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "killed")
         self.assertEqual(self.daemon.held_gpus(), {})
 
-    @staticmethod
-    def ask(port):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
-                return response.read().decode()
-        except OSError:
-            return None
-
     def test_a_bridge_has_a_network_of_its_own(self):
         network = {"mode": "bridge", "ports": [{"container_port": 8080}]}
         task = self.daemon.submit("serve", 8080, "from inside", network=network)
         (port,) = self.daemon.wait_until_running(task)["ports"]
-        drover.wait_for(lambda: self.ask(port) == "from inside", "an answer")
+        drover.wait_for(lambda: drover.served_at(port) == "from inside", "an answer")
         self.daemon.stop_task(task, force=True)
         self.daemon.wait_until_final(task)
 

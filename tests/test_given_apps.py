@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import unittest
-import urllib.request
 
 import drover
 from named_images import NamedImagesTest, shell_image
@@ -32,14 +31,7 @@ class GivenAppsTest(NamedImagesTest):
         return drover.wait_for(app, f"{name} to be up")
 
     def answer_at(self, port):
-        def read():
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as response:
-                    return response.read().decode()
-            except OSError:
-                return None
-
-        return drover.wait_for(read, f"an answer at port {port}")
+        return drover.wait_for(lambda: drover.served_at(port), f"an answer at port {port}")
 
     def record_of(self, task):
         (record,) = [record for record in self.daemon.tasks() if record["task"].get("origin", {}).get("task_id") == task]

@@ -104,7 +104,8 @@ json measure_stalled(Subject& subject, const Stream& stream, int followers, int 
 
 json time_streams(Subject& subject, Connection& api, int followers, int events) {
   const auto tasks = running_tasks(subject);
-  // What came before left some ill, or never looked at: from here on every act tells the same number of events.
+  // What came before left some ill, or never looked at: from here on every act tells the same number of
+  // events.
   for (const auto& task : tasks) tell_health(subject, task, true);
   const auto last = json::parse(api.ask("GET", "/v1/events?follow=false").body).at("events").back();
   const auto number = last.at("number").get<std::uint64_t>();

@@ -30,7 +30,8 @@ bool drain(int fd, std::string& into, std::uint64_t limit) {
 }
 
 /// Feeds standard input and collects both outputs until they end; false when the deadline came first.
-bool exchange(Pipe& input, Pipe& output, Pipe& errors, const Command& command, Completed& completed) {
+bool exchange(StandardPipes& pipes, const Command& command, Completed& completed) {
+  auto& [input, output, errors] = pipes;
   const auto deadline = std::chrono::steady_clock::now() + command.timeout;
   std::string_view unsent = command.input;
   ::fcntl(input.write.get(), F_SETFL, O_NONBLOCK);
@@ -63,24 +64,18 @@ bool exchange(Pipe& input, Pipe& output, Pipe& errors, const Command& command, C
 Result<Completed> run_command(const Command& command) {
   if (command.arguments.empty()) return fail(ErrorKind::kInternal, "run_command was given no program");
   DROVER_TRY(const auto program, find_program(command.arguments[0]));
-  DROVER_TRY(auto input, make_pipe());
-  DROVER_TRY(auto output, make_pipe());
-  DROVER_TRY(auto errors, make_pipe());
   ChildDescriptors descriptors;
-  descriptors.give(input.read.get(), STDIN_FILENO);
-  descriptors.give(output.write.get(), STDOUT_FILENO);
-  descriptors.give(errors.write.get(), STDERR_FILENO);
-  descriptors.close_from(STDERR_FILENO + 1);
+  DROVER_TRY(auto pipes, give_standard_pipes(descriptors));
   DROVER_TRY(const auto child, spawn({.program = program,
                                       .arguments = command.arguments,
                                       .environment = command.environment,
                                       .own_session = false},
                                      descriptors));
-  input.read.reset();
-  output.write.reset();
-  errors.write.reset();
+  pipes.input.read.reset();
+  pipes.output.write.reset();
+  pipes.errors.write.reset();
   Completed completed;
-  const bool in_time = exchange(input, output, errors, command, completed);
+  const bool in_time = exchange(pipes, command, completed);
   if (!in_time) ::kill(child.pid, SIGKILL);
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {

@@ -58,6 +58,18 @@ void ChildDescriptors::close_from(int first) {
   note(::posix_spawn_file_actions_addclosefrom_np(&actions_, first));
 }
 
+Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors) {
+  StandardPipes pipes;
+  for (auto* pipe : {&pipes.input, &pipes.output, &pipes.errors}) {
+    DROVER_TRY(*pipe, make_pipe());
+  }
+  descriptors.give(pipes.input.read.get(), STDIN_FILENO);
+  descriptors.give(pipes.output.write.get(), STDOUT_FILENO);
+  descriptors.give(pipes.errors.write.get(), STDERR_FILENO);
+  descriptors.close_from(STDERR_FILENO + 1);
+  return pipes;
+}
+
 Result<Spawned> spawn(const Child& child, const ChildDescriptors& descriptors) {
   if (descriptors.error() != 0)
     return fail_errno(fmt::format("Failed to start '{}'", child.program), descriptors.error());

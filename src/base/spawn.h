@@ -55,6 +55,12 @@ class ChildDescriptors {
   int error_ = 0;
 };
 
+/// Pipes as the standard streams of a child, which gets nothing else.
+struct StandardPipes {
+  Pipe input, output, errors;
+};
+Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors);
+
 struct Child {
   std::string program;                             ///< a path
   std::vector<std::string> arguments;              ///< from [0] on

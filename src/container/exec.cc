@@ -184,17 +184,11 @@ class ExecStarter {
 
  private:
   static Result<Spawned> with_pipes(Joined& made, const std::vector<std::string>& words) {
-    DROVER_TRY(auto input, make_pipe());
-    DROVER_TRY(auto output, make_pipe());
-    DROVER_TRY(auto errors, make_pipe());
     ChildDescriptors descriptors;
-    descriptors.give(input.read.get(), STDIN_FILENO);
-    descriptors.give(output.write.get(), STDOUT_FILENO);
-    descriptors.give(errors.write.get(), STDERR_FILENO);
-    descriptors.close_from(STDERR_FILENO + 1);
-    made.input_ = std::move(input.write);
-    made.output_ = std::move(output.read);
-    made.errors_ = std::move(errors.read);
+    DROVER_TRY(auto pipes, give_standard_pipes(descriptors));
+    made.input_ = std::move(pipes.input.write);
+    made.output_ = std::move(pipes.output.read);
+    made.errors_ = std::move(pipes.errors.read);
     for (const auto* ours : {&made.input_, &made.output_, &made.errors_}) make_nonblocking(ours->get());
     return start_runtime(words, descriptors);
   }

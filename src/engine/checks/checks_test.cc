@@ -1,8 +1,6 @@
 #include "engine/checks/checks.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "engine/testing/loopback.h"
 
 namespace drover::engine {
 namespace {
@@ -26,24 +25,15 @@ using workload::ReadinessCheck;
 /// Answers every connection with the same bytes ("" for silence), and keeps what was asked.
 class Server {
  public:
-  explicit Server(std::string answer)
-      : answer_(std::move(answer)), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 64), 0);
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+  explicit Server(std::string answer) : answer_(std::move(answer)) {
     thread_ = std::thread([this] { serve(); });
   }
   ~Server() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.shut();
     thread_.join();
   }
 
-  int port() const { return port_; }
+  int port() const { return listener_.port; }
   std::string asked() const {
     const std::lock_guard lock(mutex_);
     return asked_;
@@ -57,7 +47,7 @@ class Server {
   void serve() {
     std::vector<UniqueFd> silent;
     while (true) {
-      UniqueFd client(::accept(listener_.get(), nullptr, nullptr));
+      auto client = listener_.accept();
       if (!client.valid()) return;
       {
         const std::lock_guard lock(mutex_);
@@ -81,8 +71,7 @@ class Server {
   }
 
   std::string answer_;
-  UniqueFd listener_;
-  int port_ = 0;
+  testing::LoopbackListener listener_;
   mutable std::mutex mutex_;
   std::string asked_;
   int connections_ = 0;

@@ -1,8 +1,6 @@
 #include "engine/webhooks/webhooks.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "engine/testing/loopback.h"
 
 namespace drover::engine {
 namespace {
@@ -23,25 +22,16 @@ using namespace std::chrono_literals;
 /// Answers one connection after the other with these texts, the last one again and again; "" is silence.
 class Receiver {
  public:
-  explicit Receiver(std::vector<std::string> answers)
-      : answers_(std::move(answers)), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_.get(), 64), 0);
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+  explicit Receiver(std::vector<std::string> answers) : answers_(std::move(answers)) {
     thread_ = std::thread([this] { serve(); });
   }
   ~Receiver() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.shut();
     thread_.join();
   }
 
   std::string url(const std::string& credentials = "") const {
-    return "http://" + credentials + "127.0.0.1:" + std::to_string(port_) + "/runs?of=me";
+    return "http://" + credentials + "127.0.0.1:" + std::to_string(listener_.port) + "/runs?of=me";
   }
   /// The requests so far, once there are so many.
   std::vector<std::string> wait_for(std::size_t count) {
@@ -54,7 +44,7 @@ class Receiver {
   void serve() {
     std::vector<UniqueFd> silent;
     while (true) {
-      UniqueFd client(::accept(listener_.get(), nullptr, nullptr));
+      auto client = listener_.accept();
       if (!client.valid()) return;
       auto request = read_request(client.get());
       const std::lock_guard lock(mutex_);
@@ -83,8 +73,7 @@ class Receiver {
   }
 
   std::vector<std::string> answers_;
-  UniqueFd listener_;
-  int port_ = 0;
+  testing::LoopbackListener listener_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> requests_;
