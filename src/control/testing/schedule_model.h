@@ -105,6 +105,8 @@ class ScheduleModel {
       parents.insert(gone.mapped().schedule.parents.begin(), gone.mapped().schedule.parents.end());
       if (!parents.empty()) continue;
       child.succeeded.clear();
+      child.schedule.repetition = gone.mapped().schedule.repetition;
+      child.schedule.time_zone = gone.mapped().schedule.time_zone;
       child.times = gone.mapped().times;
       child.floor = gone.mapped().floor;
       child.reckoned = std::max(child.reckoned, gone.mapped().reckoned);
