@@ -261,6 +261,13 @@ TEST_F(CallsTest, WhatToolsReadOfTheAgentAndOfRoles) {
   const auto summary = json::parse(body_of(get("/master/state-summary")));
   EXPECT_EQ(summary.at("slaves").at(0).at("TASK_STARTING"), 1);
   EXPECT_EQ(summary.at("frameworks").at(0).at("TASK_STARTING"), 1);
+  EXPECT_THAT(summary.at("slaves").at(0).at("framework_ids"), ElementsAre(framework));
+  EXPECT_FALSE(summary.at("frameworks").at(0).contains("tasks"));
+  happens(control::event::Ended{task(), {}});
+  const auto later = json::parse(body_of(get("/state-summary"))).at("frameworks").at(0);
+  EXPECT_EQ(later.at("TASK_STARTING"), 0);
+  EXPECT_EQ(later.at("TASK_FINISHED"), 1);
+  EXPECT_EQ(later.at("slave_ids"), json::array());
   EXPECT_EQ(status_of(get("/master/health")), 200);
   EXPECT_THAT(body_of(get("/flags")), HasSubstr(R"("filter_gpu_resources":"true")"));
 }

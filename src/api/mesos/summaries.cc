@@ -17,18 +17,27 @@ constexpr std::array kStates = {"TASK_STAGING",  "TASK_STARTING", "TASK_RUNNING"
                                 "TASK_FINISHED", "TASK_KILLED",   "TASK_FAILED",      "TASK_LOST",
                                 "TASK_ERROR",    "TASK_DROPPED",  "TASK_UNREACHABLE", "TASK_GONE"};
 
-/// Adds how many tasks of each state there are.
-void count_tasks(const json& framework, json& counts) {
-  for (const auto* list : {"tasks", "completed_tasks"})
-    for (const auto& task : framework.at(list)) {
-      auto& count = counts[task.at("state").get<std::string>()];
-      count = count.get<int>() + 1;
-    }
+std::map<std::string, int> none_of_any_state() {
+  std::map<std::string, int> counts;
+  for (const auto* name : kStates) counts[name] = 0;
+  return counts;
 }
 
-json no_tasks() {
-  json counts = json::object();
-  for (const auto* name : kStates) counts[name] = 0;
+struct TaskCounts {
+  std::map<std::string, int> by_state = none_of_any_state();
+  bool alive = false;  ///< one of them has not ended
+};
+
+/// Of the tasks that one framework has launched.
+TaskCounts count_tasks(const control::State& state, const FrameworkRow& row) {
+  TaskCounts counts;
+  const auto found = state.by_origin.find({workload::OriginKind::kFramework, row.first});
+  if (found == state.by_origin.end()) return counts;
+  for (const auto& id : found->second) {
+    const auto& task = state.tasks.at(id);
+    ++counts.by_state[control::mesos_state(task, row.second)];
+    counts.alive |= !control::is_final(task.state);
+  }
   return counts;
 }
 
@@ -57,11 +66,11 @@ Result<Response> get_roles(const Services& services, const Request& request) {
   std::map<std::string, Role> roles{{"*", {}}};
   const auto& state = services.daemon->state();
   const auto used = control::held_by_frameworks(state);
-  for (const auto& framework : view_frameworks(services, *request.caller, false)) {
-    const auto id = framework.at("id").get<std::string>();
+  for (const auto* row : frameworks_for(services, *request.caller, false)) {
+    const auto& id = row->first;
     bool first = true;
-    for (const auto& name : framework.at("roles")) {
-      auto& role = roles[name.get<std::string>()];
+    for (const auto& name : roles_of(row->second)) {
+      auto& role = roles[name];
       role.frameworks.push_back(id);
       // It is not kept for which of several roles a task was accepted: the first stands for all.
       if (const auto found = used.find(id); first && found != used.end()) role.allocated += found->second;
@@ -77,22 +86,23 @@ Result<Response> get_roles(const Services& services, const Request& request) {
 
 Result<Response> get_state_summary(const Services& services, const Request& request) {
   const auto& master = *services.mesos;
-  auto slave = view_slave(services);
-  slave.update(no_tasks());
-  slave["framework_ids"] = json::array();
+  const auto& state = services.daemon->state();
+  const auto amounts = amounts_of_frameworks(services);
+  auto all = none_of_any_state();
+  json alive = json::array();
   json frameworks = json::array();
-  for (auto& framework : view_frameworks(services, *request.caller, false)) {
-    count_tasks(framework, slave);
-    const bool runs = !framework.at("tasks").empty();
-    if (runs) slave["framework_ids"].push_back(framework.at("id"));
-    auto counted = no_tasks();
-    count_tasks(framework, counted);
-    framework.update(counted);
-    framework["slave_ids"] = runs ? json::array({master.agent_id()}) : json::array();
-    for (const auto* list : {"tasks", "completed_tasks", "unreachable_tasks", "executors", "offers"})
-      framework.erase(list);
+  for (const auto* row : frameworks_for(services, *request.caller, false)) {
+    const auto counts = count_tasks(state, *row);
+    for (const auto& [name, count] : counts.by_state) all[name] += count;
+    if (counts.alive) alive.push_back(row->first);
+    auto framework = view_framework(services, *row, amounts);
+    framework.update(json(counts.by_state));
+    framework["slave_ids"] = counts.alive ? json::array({master.agent_id()}) : json::array();
     frameworks.push_back(std::move(framework));
   }
+  auto slave = view_slave(services);
+  slave.update(json(all));
+  slave["framework_ids"] = std::move(alive);
   return compact({{"hostname", master.options().hostname},
                   {"cluster", ""},
                   {"slaves", json::array({std::move(slave)})},

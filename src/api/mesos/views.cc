@@ -104,35 +104,70 @@ json view_task(const Master& master, const control::State& state, const control:
 
 namespace {
 
-json view_framework(const Services& services, const std::string& id, const control::FrameworkRecord& record) {
+json parsed_info(const control::FrameworkRecord& record) {
+  auto info = json::parse(record.info, nullptr, false);
+  return info.is_object() ? info : json::object();
+}
+
+json roles_in(const json& info) {
+  return info.value("roles", json::array({info.value("role", "*")}));
+}
+
+void add_tasks(const Services& services, const FrameworkRow& row, json& framework) {
   const auto& master = *services.mesos;
   const auto& state = services.daemon->state();
-  auto info = json::parse(record.info, nullptr, false);
-  if (!info.is_object()) info = json::object();
   json tasks = json::array();
   json completed = json::array();
-  control::Amounts used;
-  if (const auto found = state.by_origin.find({workload::OriginKind::kFramework, id});
+  if (const auto found = state.by_origin.find({workload::OriginKind::kFramework, row.first});
       found != state.by_origin.end())
     for (const auto& task : found->second) {
       const auto& one = state.tasks.at(task);
-      (control::is_final(one.state) ? completed : tasks).push_back(view_task(master, state, one, record));
-      if (control::owns_resources(one.state)) used += control::held_by(one);
+      (control::is_final(one.state) ? completed : tasks).push_back(view_task(master, state, one, row.second));
     }
+  framework["tasks"] = std::move(tasks);
+  framework["completed_tasks"] = std::move(completed);
+  for (const auto* list : {"unreachable_tasks", "executors", "offers"}) framework[list] = json::array();
+}
+
+}  // namespace
+
+std::vector<const FrameworkRow*> frameworks_for(const Services& services, const engine::Caller& caller,
+                                                bool removed) {
+  std::vector<const FrameworkRow*> rows;
+  for (const auto& row : services.daemon->state().frameworks)
+    if (may_see(caller, row.second) && row.second.removed_at.has_value() == removed) rows.push_back(&row);
+  return rows;
+}
+
+std::vector<std::string> roles_of(const control::FrameworkRecord& record) {
+  return roles_in(parsed_info(record)).get<std::vector<std::string>>();
+}
+
+FrameworkAmounts amounts_of_frameworks(const Services& services) {
+  return {control::held_by_frameworks(services.daemon->state()), services.mesos->offered()};
+}
+
+json view_framework(const Services& services, const FrameworkRow& row, const FrameworkAmounts& amounts) {
+  const auto& master = *services.mesos;
+  const auto& [id, record] = row;
+  const auto info = parsed_info(record);
   json capabilities = json::array();
   for (const auto& capability : info.value("capabilities", json::array()))
     capabilities.push_back(capability.value("type", "UNKNOWN"));
-  const auto offered = master.offered();
-  const auto found = offered.find(id);
-  const auto offers = found == offered.end() ? control::Amounts{} : found->second;
+  const auto of_it = [&](const auto& sums) {
+    const auto found = sums.find(id);
+    return found == sums.end() ? control::Amounts{} : found->second;
+  };
+  const auto used = of_it(amounts.used);
+  const auto offered = of_it(amounts.offered);
   auto allocated = used;
-  allocated += offers;
+  allocated += offered;
   return {{"id", id},
           {"name", record.name},
           {"user", record.user},
           {"principal", info.value("principal", "")},
           {"role", info.value("role", "*")},
-          {"roles", info.value("roles", json::array({info.value("role", "*")}))},
+          {"roles", roles_in(info)},
           {"hostname", info.value("hostname", "")},
           {"webui_url", info.value("webui_url", "")},
           {"failover_timeout", static_cast<double>(record.failover_timeout.count()) / 1000},
@@ -146,15 +181,8 @@ json view_framework(const Services& services, const std::string& id, const contr
           {"unregistered_time", record.removed_at ? seconds_of(*record.removed_at) : 0.0},
           {"resources", view(allocated)},
           {"used_resources", view(used)},
-          {"offered_resources", view(offers)},
-          {"tasks", std::move(tasks)},
-          {"completed_tasks", std::move(completed)},
-          {"unreachable_tasks", json::array()},
-          {"executors", json::array()},
-          {"offers", json::array()}};
+          {"offered_resources", view(offered)}};
 }
-
-}  // namespace
 
 json view_slave(const Services& services) {
   const auto& master = *services.mesos;
@@ -181,10 +209,13 @@ json view_slave(const Services& services) {
 }
 
 json view_frameworks(const Services& services, const engine::Caller& caller, bool removed) {
+  const auto amounts = amounts_of_frameworks(services);
   json frameworks = json::array();
-  for (const auto& [id, record] : services.daemon->state().frameworks)
-    if (may_see(caller, record) && record.removed_at.has_value() == removed)
-      frameworks.push_back(view_framework(services, id, record));
+  for (const auto* row : frameworks_for(services, caller, removed)) {
+    auto framework = view_framework(services, *row, amounts);
+    add_tasks(services, *row, framework);
+    frameworks.push_back(std::move(framework));
+  }
   return frameworks;
 }
 
