@@ -53,9 +53,21 @@ void OfferBook::join(const std::string& framework, Bidder bidder) {
   bidders_[framework].bidder = std::move(bidder);
 }
 
-void OfferBook::change(const std::string& framework, Bidder bidder) {
-  if (const auto found = bidders_.find(framework); found != bidders_.end())
-    found->second.bidder = std::move(bidder);
+std::vector<std::string> OfferBook::change(const std::string& framework, Bidder bidder) {
+  const auto found = bidders_.find(framework);
+  if (found == bidders_.end()) return {};
+  auto& entry = found->second;
+  entry.bidder = std::move(bidder);
+  const auto& roles = entry.bidder.roles;
+  const auto is_left = [&](const auto& role) { return std::ranges::find(roles, role) == roles.end(); };
+  std::erase_if(entry.filters, [&](const Filter& filter) { return is_left(filter.role); });
+  std::vector<std::string> rescinded;
+  std::erase_if(offers_, [&](const auto& offer) {
+    if (offer.second.framework != framework || !is_left(offer.second.role)) return false;
+    rescinded.push_back(offer.first);
+    return true;
+  });
+  return rescinded;
 }
 
 void OfferBook::leave(const std::string& framework) {

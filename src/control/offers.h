@@ -66,8 +66,9 @@ class OfferBook {
 
   /// A new subscription: earlier filters and offers of that framework are gone.
   void join(const std::string& framework, Bidder bidder);
-  /// Another description of one that is there: it keeps its filters and offers.
-  void change(const std::string& framework, Bidder bidder);
+  /// Another description of one that is there: it keeps its filters and offers, but for those of roles that
+  /// it has left. What is returned are the ids of these offers, which are gone.
+  std::vector<std::string> change(const std::string& framework, Bidder bidder);
   /// Its offers and filters are gone.
   void leave(const std::string& framework);
 

@@ -164,9 +164,12 @@ TEST(OfferBook, LeavingEndsOffersAndChangingKeepsThem) {
   OfferBook book("M");
   book.join("a", bidder());
   book.allocate(machine(amounts(2, 4000)), kNow);
-  book.change("a", bidder());
+  EXPECT_THAT(book.change("a", bidder()), IsEmpty());
   EXPECT_EQ(book.offered().at("a"), amounts(2, 4000));
-  book.change("nobody", bidder());
+  EXPECT_THAT(book.change("nobody", bidder()), IsEmpty());
+  EXPECT_THAT(book.change("a", {.roles = {"x"}, .knows_gpus = true}), ElementsAre("M-O0"))
+      << "it was made for another role";
+  EXPECT_EQ(book.offered().count("a"), 0u);
   book.leave("a");
   EXPECT_THAT(book.offers(), IsEmpty());
   EXPECT_EQ(book.allocate(machine(amounts(2, 4000)), kNow).made, "");

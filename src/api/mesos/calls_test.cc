@@ -168,6 +168,35 @@ TEST_F(CallsTest, AFrameworkIsDescribedAnewWithoutANewStream) {
       400);
 }
 
+TEST_F(CallsTest, WhatWasOfferedForARoleThatIsLeftIsRescinded) {
+  auto stream = subscribe(
+      R"({"type":"SUBSCRIBE","subscribe":{"framework_info":{"user":"root","name":"n","roles":["x","y"],)"
+      R"("capabilities":[{"type":"GPU_RESOURCES"},{"type":"MULTI_ROLE"}]}}})");
+  const auto framework = id_of(stream);
+  const auto offer = offer_of(stream);
+  ASSERT_EQ(offer.at("allocation_info").at("role"), "x");
+  const auto now_in = [&](const json& roles) {
+    const json info = {{"user", "root"},
+                       {"name", "n"},
+                       {"id", {{"value", framework}}},
+                       {"roles", roles},
+                       {"capabilities", {{{"type", "GPU_RESOURCES"}}, {{"type", "MULTI_ROLE"}}}}};
+    EXPECT_EQ(
+        status_of(call(stream, framework,
+                       {{"type", "UPDATE_FRAMEWORK"}, {"update_framework", {{"framework_info", info}}}})),
+        200);
+  };
+  now_in({"z", "x"});
+  now_in({"z", "y"});
+  const auto rescinded = stream.event();
+  EXPECT_EQ(rescinded.at("type"), "RESCIND") << "only once x is left, and before anything else is offered";
+  EXPECT_EQ(rescinded.at("rescind").at("offer_id"), offer.at("id"));
+  const auto next = offer_of(stream);
+  EXPECT_EQ(next.at("allocation_info").at("role"), "z");
+  call(stream, framework, accept(offer, json::array({task_info(offer, "t", 0)})));
+  EXPECT_EQ(status(stream).at("reason"), "REASON_INVALID_OFFERS");
+}
+
 TEST_F(CallsTest, RolesThatAreSuppressedFromTheStartGetNoOffers) {
   auto stream = subscribe(
       R"({"type":"SUBSCRIBE","subscribe":{"suppressed_roles":["x"],"framework_info":{"user":"root","name":"n",)"

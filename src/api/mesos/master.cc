@@ -405,7 +405,8 @@ Response Master::update_framework(const engine::Caller& caller, const Call& call
   auto& subscriber = subscribers_.at(framework);
   subscriber.knows_refinement = has_capability(info, Capability::RESERVATION_REFINEMENT);
   subscriber.knows_roles = has_capability(info, Capability::MULTI_ROLE);
-  book_.change(framework, bidder_of(info, update.suppressed_roles()));
+  for (const auto& offer : book_.change(framework, bidder_of(info, update.suppressed_roles())))
+    send_rescind(framework, offer);
   allocate_soon();
   return text_response(200, "");
 }
