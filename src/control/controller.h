@@ -5,8 +5,9 @@
 // actions (decision 2). Every action is idempotent and keyed by the task, so it may be repeated after a
 // crash.
 //
-// A preempted task is stopped, waits again with its old place in the order of arrival, and starts afresh. The
-// members of a gang start together; when one of them fails or is stopped, the others are stopped.
+// A preempted task is stopped, waits again with its old place in the order of arrival, and starts afresh;
+// that of a framework has ended then. The members of a gang start together; when one of them fails or is
+// stopped, the others are stopped.
 
 #include <optional>
 #include <string>

@@ -44,14 +44,28 @@ void requeue(Draft& draft, TaskRecord& record) {
   record.ports.clear();
   record.gang_port = 0;
   record.started_at.reset();
+  record.exit_status.reset();
   draft.act(action::Clean{record.task.id});
 }
 
-/// Whether this end is that of a preempted task, which waits again. One that came to its end by itself before
-/// it was asked has come to its end; but a gang is put back as a whole.
-bool waits_again(const TaskRecord& record, const workload::Ending& ending) {
+/// A framework launches again by itself, on another offer. All of a gang were preempted at once: nobody of it
+/// is left to be ended because of this one.
+void end_preempted(Draft& draft, TaskRecord& record, TimePoint at) {
+  record.state = TaskState::kKilled;
+  record.finished_at = at;
+  draft.act(action::Clean{record.task.id});
+}
+
+void make_room(Draft& draft, TaskRecord& record, TimePoint at) {
+  restarts_after_preemption(record.task) ? requeue(draft, record) : end_preempted(draft, record, at);
+}
+
+/// Whether this end is that of a preempted task. One that came to its end by itself before it was asked has
+/// come to its end; but a gang is put back as a whole.
+bool makes_room(const TaskRecord& record, const workload::Ending& ending) {
   if (!record.preempted || record.stop_requested || ending.lost) return false;
-  return ending.stopped || (record.task.gang && ending.exit_status == 0);
+  if (ending.stopped) return true;
+  return record.task.gang && ending.exit_status == 0 && restarts_after_preemption(record.task);
 }
 
 std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload::Ending& ending) {
@@ -90,15 +104,15 @@ void end(Draft& draft, const std::string& id, TaskState state, std::string reaso
 
 void container_ended(Draft& draft, const std::string& id, const workload::Ending& ending) {
   auto& record = draft.change(id);
-  if (waits_again(record, ending)) return requeue(draft, record);
   if (!ending.lost) record.exit_status = ending.exit_status;
+  if (makes_room(record, ending)) return make_room(draft, record, ending.finished_at);
   auto [state, reason] = judge(record, ending);
   end(draft, id, state, std::move(reason), ending.finished_at);
 }
 
 void launch_failed(Draft& draft, const std::string& id, const Error& error) {
   auto& record = draft.change(id);
-  if (record.preempted && !record.stop_requested) return requeue(draft, record);
+  if (record.preempted && !record.stop_requested) return make_room(draft, record, draft.now());
   if (!record.gang_reason.empty())
     return end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
   const auto state = record.stop_requested ? TaskState::kKilled : TaskState::kFailed;
@@ -114,7 +128,7 @@ void never_started(Draft& draft, const std::string& id) {
   else if (!record.gang_reason.empty())
     end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
   else if (record.preempted)
-    requeue(draft, record);
+    make_room(draft, record, draft.now());
   else
     draft.act(action::Launch{id});
 }

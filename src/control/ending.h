@@ -12,7 +12,7 @@ namespace drover::control {
 /// The task ends in this state; when it was a member of a gang and did not succeed, so do the others.
 void end(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at);
 
-/// A container ended: the task ends by it, or waits again when it was preempted.
+/// A container ended: the task ends by it, or waits again when it was preempted and may start afresh.
 void container_ended(Draft& draft, const std::string& id, const workload::Ending& ending);
 void launch_failed(Draft& draft, const std::string& id, const Error& error);
 /// A restart found that it never came to start.

@@ -40,10 +40,11 @@ std::string message_of(const TaskRecord& record) {
     return fmt::format("Command exited with status {}", *record.exit_status);
   if (record.state == TaskState::kFinished) return "Command exited with status 0";
   if (record.reason.empty()) return "";
-  return "Command " + record.reason;
+  return (record.preempted ? "Container " : "Command ") + record.reason;
 }
 
 std::string reason_of(const TaskRecord& record) {
+  if (is_final(record.state) && record.preempted) return "REASON_CONTAINER_PREEMPTED";
   if (record.state == TaskState::kLost) return "REASON_EXECUTOR_TERMINATED";
   if (record.state != TaskState::kFailed) return "";
   if (record.timed_out) return "REASON_MAX_COMPLETION_TIME_REACHED";
@@ -114,7 +115,9 @@ std::string mesos_state(const TaskRecord& record, const FrameworkRecord& framewo
   const bool told_of_killing = framework.knows_killing && record.stop_requested;
   if (record.state == TaskState::kStopping && !told_of_killing)
     return record.started_at ? "TASK_RUNNING" : "TASK_STARTING";
-  if (record.state == TaskState::kLost && framework.knows_partitions) return "TASK_GONE";
+  // What the agent ends to make room is lost, as when Mesos corrects what it had oversubscribed.
+  const bool lost = record.state == TaskState::kLost || (is_final(record.state) && record.preempted);
+  if (lost) return framework.knows_partitions ? "TASK_GONE" : "TASK_LOST";
   return std::string(mesos_state(record.state));
 }
 

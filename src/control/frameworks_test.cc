@@ -1,5 +1,6 @@
 #include "control/frameworks.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -222,6 +223,82 @@ TEST_F(Frameworks, WithoutAFailoverTimeoutAreRemovedAtOnce) {
   ASSERT_TRUE(machine_.on(event::FrameworkSubscribed{"F-0000", aurora(seconds(0))}));
   ASSERT_TRUE(machine_.on(event::FrameworkDisconnected{"F-0000"}));
   EXPECT_TRUE(machine_.state.frameworks.at("F-0000").removed_at);
+}
+
+TEST_F(Frameworks, LoseForGoodWhatMakesRoomForOthers) {
+  for (const bool knows_partitions : {false, true}) {
+    auto record = aurora();
+    record.knows_partitions = knows_partitions;
+    ASSERT_TRUE(machine_.on(event::FrameworkSubscribed{"F-0000", record}));
+    const auto name = knows_partitions ? "u" : "t";
+    const auto id = start(name, 2);
+    const auto winner = knows_partitions ? "high-u" : "high-t";
+    ASSERT_TRUE(machine_.submit(testing::urgent(testing::task(winner, 1), 10)));
+    EXPECT_THAT(machine_.asked<action::Stop>(), ElementsAre(id));
+    EXPECT_THAT(updates(name), ElementsAre("TASK_STARTING", "TASK_RUNNING")) << "it runs until it has ended";
+
+    machine_.restart();
+    ASSERT_TRUE(machine_.on(event::StillAlive{id}));
+    EXPECT_THAT(machine_.asked<action::Stop>(), ElementsAre(id));
+    ASSERT_TRUE(machine_.on(event::Ended{id, exited(0, true)}));
+    EXPECT_EQ(machine_.at(id), TaskState::kKilled);
+    EXPECT_EQ(machine_.at(winner), TaskState::kStarting) << "what it had is free";
+    machine_.restart();
+    ASSERT_TRUE(machine_.on(event::Ended{winner, exited(0)}));
+    EXPECT_EQ(machine_.at(id), TaskState::kKilled) << "it does not wait again";
+    EXPECT_THAT(machine_.state.queue, IsEmpty());
+    const auto last = row(name)->updates.back();
+    EXPECT_EQ(last.state, knows_partitions ? "TASK_GONE" : "TASK_LOST");
+    EXPECT_EQ(last.reason, "REASON_CONTAINER_PREEMPTED");
+    EXPECT_EQ(last.message, fmt::format("Container preempted by work of higher priority, for '{}'", winner));
+    EXPECT_THAT(updates(name), ElementsAre("TASK_STARTING", "TASK_RUNNING", last.state));
+    for (int i = 0; i < 3; ++i) acknowledge(name);
+    EXPECT_EQ(row(name), nullptr);
+  }
+  EXPECT_THAT(machine_.state.tasks.at(start("t", 1)).gpus, SizeIs(1)) << "it may launch it again";
+}
+
+TEST_F(Frameworks, AreNotToldOfTheWorkOfOthersThatTookThePlace) {
+  auto low = launch("t", 2);
+  low.task.owner = 1000;
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{low}}));
+  ASSERT_TRUE(machine_.submit(testing::urgent(testing::task("secret", 1), 10)));
+  ASSERT_TRUE(machine_.on(event::LaunchFailed{row("t")->id, Error{ErrorKind::kUnavailable, "stopped"}}));
+  EXPECT_THAT(updates("t"), ElementsAre("TASK_STARTING", "TASK_LOST")) << "it had not run";
+  EXPECT_EQ(row("t")->updates.back().message, "Container preempted by work of higher priority");
+}
+
+TEST_F(Frameworks, OneThatEndedBeforeItWasAskedToMakeRoomHasEnded) {
+  const auto id = start("t", 2);
+  ASSERT_TRUE(machine_.submit(testing::urgent(testing::task("high", 1), 10)));
+  ASSERT_TRUE(machine_.on(event::Ended{id, exited(0)}));
+  EXPECT_EQ(updates("t").back(), "TASK_FINISHED");
+}
+
+TEST_F(Frameworks, AKillOutweighsThatItMakesRoom) {
+  const auto id = start("t", 2);
+  ASSERT_TRUE(machine_.submit(testing::urgent(testing::task("high", 1), 10)));
+  ASSERT_TRUE(machine_.on(event::StopRequested{id}));
+  ASSERT_TRUE(machine_.on(event::Ended{id, exited(143, true)}));
+  EXPECT_EQ(updates("t").back(), "TASK_KILLED");
+  EXPECT_EQ(row("t")->updates.back().reason, "");
+}
+
+TEST_F(Frameworks, AGroupMakesRoomAsAWhole) {
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{launch("a", 1), launch("b", 1), launch("c")}}));
+  for (const auto* name : {"a", "b", "c"}) ASSERT_TRUE(machine_.on(event::Started{row(name)->id, kNow}));
+  ASSERT_TRUE(machine_.submit(testing::urgent(testing::task("high", 2), 10)));
+  EXPECT_THAT(machine_.asked<action::Stop>(), SizeIs(3));
+  ASSERT_TRUE(machine_.on(event::Ended{row("a")->id, exited(143, true)}));
+  EXPECT_EQ(updates("a").back(), "TASK_LOST");
+  EXPECT_THAT(machine_.asked<action::Stop>(), IsEmpty()) << "the others were asked already";
+  EXPECT_EQ(machine_.at("high"), TaskState::kQueued);
+  ASSERT_TRUE(machine_.on(event::Ended{row("c")->id, exited(0)}));
+  EXPECT_EQ(updates("c").back(), "TASK_FINISHED") << "it came to its end by itself";
+  ASSERT_TRUE(machine_.on(event::Ended{row("b")->id, exited(143, true)}));
+  EXPECT_EQ(updates("b").back(), "TASK_LOST");
+  EXPECT_EQ(machine_.at("high"), TaskState::kStarting);
+  EXPECT_THAT(machine_.state.queue, IsEmpty());
 }
 
 TEST_F(Frameworks, SurviveTheJournal) {

@@ -80,6 +80,17 @@ event::Submitted random_submission(int fresh) {
   return {members};
 }
 
+event::FrameworkLaunched random_launch(int fresh) {
+  event::FrameworkLaunched launched;
+  for (auto& task : random_submission(fresh).tasks) {
+    const auto name = task.id;
+    task.origin = {workload::OriginKind::kFramework, "F", name, ""};
+    task.gang.reset();
+    launched.launches.push_back({name, std::move(task)});
+  }
+  return launched;
+}
+
 event::RulesChanged random_rules() {
   placement::Rules rules;
   if (*rc::gen::arbitrary<bool>())
@@ -106,8 +117,9 @@ Event random_event(const State& state, int fresh) {
     case 0:
     case 1:
     case 2:
-    case 3:
       return random_submission(fresh);
+    case 3:
+      return random_launch(fresh);
     case 4:
       return event::Started{running_id(), kNow};
     case 5:
@@ -138,6 +150,10 @@ void check_records(const Machine& machine, const std::map<std::string, TaskRecor
     }
     if (const auto old = before.find(id); old != before.end() && is_final(old->second.state))
       RC_ASSERT(record == old->second);
+    if (restarts_after_preemption(record.task))
+      RC_ASSERT(!is_final(record.state) || !record.preempted);
+    else
+      RC_ASSERT(record.preemptions == 0);
   }
 }
 
@@ -207,11 +223,13 @@ void check_history() {
   Machine machine(kGpus);
   std::map<std::string, std::string> journal;
   const int steps = pick(1, kMostEvents);
-  bool preempted = false, shared = false, whole_gang = false;
+  bool preempted = false, evicted = false, shared = false, whole_gang = false;
   for (int step = 0; step < steps; ++step) {
     const auto before = machine.state.tasks;
     const auto now = kNow + std::chrono::seconds(step);
-    const auto outcome = decide(machine.state, random_event(machine.state, step), now);
+    const Event event =
+        step == 0 ? Event(event::FrameworkSubscribed{"F", {}}) : random_event(machine.state, step);
+    const auto outcome = decide(machine.state, event, now);
     if (!outcome) continue;
     const auto changes = changes_of(*outcome);
     for (const auto& [key, text] : changes.put) journal[key] = text;
@@ -220,6 +238,7 @@ void check_history() {
 
     for (const auto& record : outcome->changed) {
       preempted |= record.state == TaskState::kQueued && record.preemptions > 0;
+      evicted |= is_final(record.state) && record.preempted;
       shared |= !record.gpus.empty() && record.gpus[0].milli < 1000;
       whole_gang |= owns_resources(record.state) && record.task.gang && record.task.gang->size > 1;
     }
@@ -233,6 +252,7 @@ void check_history() {
     RC_ASSERT(read.has_value());
     const auto restored = restore(*read, machine.state.machine());
     RC_ASSERT(restored.tasks == machine.state.tasks);
+    RC_ASSERT(restored.framework_tasks == machine.state.framework_tasks);
     RC_ASSERT(restored.rules == machine.state.rules);
     RC_ASSERT(restored.queue == machine.state.queue);
     RC_ASSERT(restored.active == machine.state.active);
@@ -240,6 +260,7 @@ void check_history() {
     if (pick(0, 2) == 0) machine.state = restored;
   }
   RC_CLASSIFY(preempted, "somebody was preempted");
+  RC_CLASSIFY(evicted, "a framework lost a task to somebody");
   RC_CLASSIFY(shared, "somebody had a share");
   RC_CLASSIFY(whole_gang, "a gang ran");
 }

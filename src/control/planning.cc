@@ -31,15 +31,23 @@ void start(Draft& draft, const placement::Start& start, PortsInUse& ports) {
   }
 }
 
+/// A framework cannot see what takes the place of its task, unless that is its own user's.
+std::string why_preempted(const workload::Task& victim, const workload::Task& winner) {
+  auto why = winner.priority > victim.priority
+                 ? "preempted by work of higher priority"
+                 : fmt::format("preempted: the queue '{}' takes back what it had lent", winner.queue);
+  const bool may_know = victim.owner == 0 || victim.owner == winner.owner;
+  if (may_know && !restarts_after_preemption(victim)) why += fmt::format(", for '{}'", job_id(winner));
+  return why;
+}
+
 void preempt(Draft& draft, const std::string& victim, const workload::Task& winner) {
   for (const auto* member : members_of_job(victim, draft.finder())) {
     const auto id = member->task.id;
     auto& record = draft.change(id);
     record.preempted = true;
     record.state = TaskState::kStopping;
-    record.reason = winner.priority > record.task.priority
-                        ? "preempted by work of higher priority"
-                        : fmt::format("preempted: the queue '{}' takes back what it had lent", winner.queue);
+    record.reason = why_preempted(record.task, winner);
     draft.act(action::Stop{id, false});
   }
 }

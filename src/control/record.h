@@ -53,8 +53,9 @@ struct TaskRecord {
   std::optional<int> exit_status;
   bool stop_requested = false;
   bool timed_out = false;
-  bool preempted = false;   ///< it is being ended to make room, and will wait again then
-  int preemptions = 0;      ///< how often that has happened: it was started so often and put back
+  /// It is being ended to make room; of a framework's task that is over: it has been.
+  bool preempted = false;
+  int preemptions = 0;      ///< how often it was started, ended so, and put back
   std::string stop_reason;  ///< why it was asked to end, when that was not simply a request; in words
   std::string unhealthy;    ///< it is being ended because of its health, in words
   std::string gang_reason;  ///< it is being ended because of another member: "rank 2 exited with status 3"
@@ -64,6 +65,12 @@ struct TaskRecord {
 
   bool operator==(const TaskRecord&) const = default;
 };
+
+/// Whether it waits again once it has made room for others. A framework is told instead that its task has
+/// ended, as Mesos tells it, and launches another one.
+inline bool restarts_after_preemption(const workload::Task& task) {
+  return task.origin.kind != workload::OriginKind::kFramework;
+}
 
 /// UUIDs of its GPUs.
 std::vector<std::string> uuids_of(const TaskRecord& record);

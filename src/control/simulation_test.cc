@@ -27,7 +27,7 @@ TEST(Simulation, AYearOfFaultsLeavesNothingUndone) {
   const auto days = setting("DROVER_SIMULATED_DAYS", kDays);
   const auto only = setting("DROVER_SEED", 0);
   std::int64_t crashes = 0, deployments = 0, preemptions = 0, starts = 0, steps = 0;
-  std::int64_t timed = 0, late = 0, overlapping = 0, retried = 0, released = 0, updates = 0;
+  std::int64_t timed = 0, late = 0, overlapping = 0, retried = 0, released = 0, updates = 0, evictions = 0;
   for (long seed = only == 0 ? 1 : only; seed <= (only == 0 ? kLives : only); ++seed) {
     // Each life has another month of the year: clocks are changed in two of them.
     const auto begin = testing::kNow + std::chrono::days(30) * ((seed - 1) % kLives);
@@ -40,6 +40,7 @@ TEST(Simulation, AYearOfFaultsLeavesNothingUndone) {
     starts += simulation.starts();
     steps += simulation.steps;
     updates += simulation.updates();
+    evictions += simulation.evictions();
     const auto& schedules = simulation.schedules();
     timed += schedules.timed;
     late += schedules.late;
@@ -49,15 +50,17 @@ TEST(Simulation, AYearOfFaultsLeavesNothingUndone) {
   }
   std::puts(
       fmt::format("{} steps: {} crashes, {} deployments, {} starts, {} preemptions\nruns of schedules: {} at "
-                  "their times, {} too late, {} while one went on, {} again, {} after others\n{} updates",
+                  "their times, {} too late, {} while one went on, {} again, {} after others\n{} updates, {} "
+                  "of them of preemptions",
                   steps, crashes, deployments, starts, preemptions, timed, late, overlapping, retried,
-                  released, updates)
+                  released, updates, evictions)
           .c_str());
   EXPECT_GT(crashes, 0);
   EXPECT_GT(deployments, 0);
   EXPECT_GT(preemptions, 0);
   EXPECT_GT(starts, deployments);
-  for (const auto happened : {timed, late, overlapping, retried, released, updates}) EXPECT_GT(happened, 0);
+  for (const auto happened : {timed, late, overlapping, retried, released, updates, evictions})
+    EXPECT_GT(happened, 0);
 }
 
 }  // namespace

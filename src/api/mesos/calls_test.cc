@@ -127,6 +127,49 @@ TEST_F(CallsTest, TheEndOfAGroupIsTheEndOfItsExecutor) {
                         offer.at("agent_id").at("value").dump()));
 }
 
+TEST_F(CallsTest, ATaskThatMakesRoomIsGoneAndNotStartedAgain) {
+  auto stream = subscribe();
+  const auto framework = id_of(stream);
+  const auto offer = offer_of(stream);
+  call(stream, framework, accept(offer, json::array({task_info(offer, "low", 1)})));
+  const auto low = task();
+  happens(control::event::Started{low, TimePoint(std::chrono::seconds(1))});
+  for (const auto* state : {"TASK_STARTING", "TASK_RUNNING"}) {
+    const auto update = status(stream);
+    EXPECT_EQ(update.at("state"), state);
+    call(stream, framework, acknowledge(update));
+  }
+  workload::Task high;
+  high.id = "high";
+  high.command = {"true"};
+  high.owner_name = "root";
+  high.priority = 10;
+  high.resources.gpus = {{2, {}}};
+  happens(control::event::Submitted{{high}});
+  happens(control::event::Ended{low, {.exit_status = 143, .stopped = true}});
+  const auto gone = status(stream);
+  EXPECT_EQ(gone.at("task_id").at("value"), "low");
+  EXPECT_EQ(gone.at("state"), "TASK_GONE") << "it is PARTITION_AWARE";
+  EXPECT_EQ(gone.at("reason"), "REASON_CONTAINER_PREEMPTED");
+  EXPECT_EQ(gone.at("source"), "SOURCE_AGENT");
+  EXPECT_EQ(gone.at("message"), "Container preempted by work of higher priority, for 'high'");
+  EXPECT_THAT(body_of(get("/tasks")), HasSubstr(R"("state":"TASK_GONE")"));
+
+  stream.close();
+  auto again = subscribe(fmt::format(
+      R"({{"type":"SUBSCRIBE","framework_id":{{"value":"{0}"}},"subscribe":{{"framework_info":{{"id":)"
+      R"({{"value":"{0}"}},"user":"root","name":"test","failover_timeout":60.0,"capabilities":)"
+      R"([{{"type":"GPU_RESOURCES"}},{{"type":"PARTITION_AWARE"}}]}}}}}})",
+      framework));
+  const auto repeated = status(again);
+  EXPECT_EQ(repeated.at("uuid"), gone.at("uuid")) << "until it is acknowledged";
+  EXPECT_EQ(repeated.at("state"), "TASK_GONE");
+  call(again, framework, acknowledge(repeated));
+  EXPECT_TRUE(server_.on_strand([&] { return server_.daemon().state().framework_tasks.empty(); }));
+  happens(control::event::Ended{"high", {}});
+  EXPECT_TRUE(server_.on_strand([&] { return server_.daemon().state().active.empty(); }));
+}
+
 TEST_F(CallsTest, AFrameworkIsDescribedAnewWithoutANewStream) {
   auto stream =
       subscribe(R"({"type":"SUBSCRIBE","subscribe":{"framework_info":{"user":"root","name":"old"}}})");

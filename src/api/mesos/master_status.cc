@@ -23,11 +23,12 @@ v1::TaskState state_named(const std::string& name) {
   return state;
 }
 
-/// Who says so: the machine when the container never came to run, else what ran it.
+/// Who says so: the machine when the container never came to run or made room, else what ran it.
 v1::TaskStatus::Source source_of(const control::StatusUpdate& update) {
-  return update.reason == "REASON_CONTAINER_LAUNCH_FAILED" || update.reason == "REASON_EXECUTOR_TERMINATED"
-             ? v1::TaskStatus::SOURCE_AGENT
-             : v1::TaskStatus::SOURCE_EXECUTOR;
+  const auto& reason = update.reason;
+  const bool by_agent = reason == "REASON_CONTAINER_LAUNCH_FAILED" ||
+                        reason == "REASON_EXECUTOR_TERMINATED" || reason == "REASON_CONTAINER_PREEMPTED";
+  return by_agent ? v1::TaskStatus::SOURCE_AGENT : v1::TaskStatus::SOURCE_EXECUTOR;
 }
 
 void set_reason(v1::TaskStatus& status, const std::string& name) {

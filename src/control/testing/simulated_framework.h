@@ -64,6 +64,8 @@ class SimulatedFramework {
       if (row.framework != id_) continue;
       world_.expect(!found->second.removed_at, [&] { return "'" + key + "' outlives its framework"; });
       const auto* record = state.find(row.id);
+      world_.expect(record == nullptr || record->preemptions == 0,
+                    [&] { return "'" + key + "' was put back"; });
       world_.expect(is_terminal(row.told) == (record == nullptr || is_final(record->state)),
                     [&] { return "of '" + key + "' is told " + row.told; });
       world_.expect(!is_terminal(row.told) || !row.updates.empty(),
@@ -79,7 +81,7 @@ class SimulatedFramework {
       world_.expect(known.over, [&] { return "nobody told how '" + task + "' ended: " + known.state; });
   }
 
-  std::int64_t told = 0, launched = 0, fail_overs = 0;
+  std::int64_t told = 0, launched = 0, fail_overs = 0, preempted = 0;
 
  private:
   struct Known {
@@ -129,6 +131,7 @@ class SimulatedFramework {
     if (id_.empty()) {
       failover_timeout_ = world_.any_of(std::vector<std::chrono::milliseconds>{0ms, 10min, 24h});
       knows_killing_ = world_.any(0, 1) == 1;
+      knows_partitions_ = world_.any(0, 1) == 1;
     }
     const auto id = id_.empty() ? next_framework_id(*world_.state(), fmt::format("master{}", number_)) : id_;
     FrameworkRecord record;
@@ -137,6 +140,7 @@ class SimulatedFramework {
     record.failover_timeout = failover_timeout_;
     record.knows_gpus = true;
     record.knows_killing = knows_killing_;
+    record.knows_partitions = knows_partitions_;
     id_ = id;
     connected_ = world_.process(event::FrameworkSubscribed{id, record});
     if (connected_) return subscribed();
@@ -267,16 +271,20 @@ class SimulatedFramework {
     world_.expect(may_follow(known.state, update.state),
                   [&] { return fmt::format("'{}' is {} after {}", task, update.state, known.state); });
     known.state = update.state;
+    if (update.reason != "REASON_CONTAINER_PREEMPTED") return;
+    ++preempted;
+    world_.expect(update.state == (knows_partitions_ ? "TASK_GONE" : "TASK_LOST"),
+                  [&] { return fmt::format("'{}' made room and is {}", task, update.state); });
   }
 
   static bool is_terminal(const std::string& state) {
     static const std::set<std::string> kTerminal = {"TASK_FINISHED", "TASK_FAILED", "TASK_KILLED",
-                                                    "TASK_LOST"};
+                                                    "TASK_LOST", "TASK_GONE"};
     return kTerminal.contains(state);
   }
   bool may_follow(const std::string& before, const std::string& after) const {
     if (is_terminal(before)) return false;
-    if (after == "TASK_STARTING") return before != "TASK_STARTING";  // afresh when it was preempted
+    if (after == "TASK_STARTING") return before.empty();
     if (after == "TASK_RUNNING") return before == "TASK_STARTING";
     if (after == "TASK_KILLING")
       return knows_killing_ && (before == "TASK_STARTING" || before == "TASK_RUNNING");
@@ -286,7 +294,7 @@ class SimulatedFramework {
   World& world_;
   int number_;
   std::string id_;
-  bool connected_ = false, torn_down_ = false, knows_killing_ = false;
+  bool connected_ = false, torn_down_ = false, knows_killing_ = false, knows_partitions_ = false;
   std::chrono::milliseconds failover_timeout_{};
   std::optional<TimePoint> leaves_at_;
   std::map<std::string, Known> tasks_;

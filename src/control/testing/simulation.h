@@ -71,6 +71,12 @@ class Simulation final : private World {
     for (const auto& framework : frameworks_) sum += framework->told;
     return sum;
   }
+  /// Of tasks of frameworks, as those were told.
+  std::int64_t evictions() const {
+    std::int64_t sum = 0;
+    for (const auto& framework : frameworks_) sum += framework->preempted;
+    return sum;
+  }
 
  private:
   static constexpr int kGpus = 8;
