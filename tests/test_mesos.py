@@ -242,6 +242,56 @@ class MesosTest(drover.DaemonTest):
         self.assertEqual((unknown["state"], unknown["reason"]), ("TASK_LOST", "REASON_RECONCILIATION"))
         framework.call("TEARDOWN")
 
+    def test_a_kill_may_give_less_time_than_the_task_has(self):
+        framework = self.framework()
+        framework.launch(framework.offer(), "deaf", "trap '' TERM; touch $MESOS_SANDBOX/up; while :; do sleep 0.1; done",
+                         kill_policy={"grace_period": {"nanoseconds": 3600 * 10**9}})
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
+        (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == "deaf"]
+        sandbox = self.daemon.state / "tasks" / record["task"]["id"] / "sandbox"
+        drover.wait_for((sandbox / "up").exists, "the task to be deaf")
+        framework.call("KILL", kill={"task_id": {"value": "deaf"}, "kill_policy": {"grace_period": {"nanoseconds": 10**8}}})
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_KILLING", "TASK_KILLED"])
+        framework.call("TEARDOWN")
+
+    def test_parameters_of_docker_and_secrets_in_the_environment(self):
+        framework = self.framework()
+        offer = framework.offer()
+        task = framework.task_info(offer, "secretive", "echo $PASSWORD")
+        task["command"]["environment"] = {"variables": [
+            {"name": "PASSWORD", "type": "SECRET", "secret": {"type": "VALUE", "value": {"data": "c2VzYW1l"}}}]}
+        docker = framework.task_info(offer, "docker", "true", container={
+            "type": "DOCKER", "docker": {"image": "x", "parameters": [{"key": "device", "value": "/dev/nvidia0"}]}})
+        framework.call("ACCEPT", accept={"offer_ids": [offer["id"]], "operations": [
+            {"type": "LAUNCH", "launch": {"task_infos": [task, docker]}}]})
+        told = {}
+        while told.get("secretive") != "TASK_FINISHED":
+            status = framework.status()
+            told[status["task_id"]["value"]] = status["state"]
+        self.assertEqual(told["docker"], "TASK_ERROR")
+        self.assertEqual(framework.read(self.task_of(framework, "secretive")["directory"] + "/stdout"), "sesame\n")
+        framework.call("TEARDOWN")
+
+    def test_who_makes_room_is_lost_and_launched_again_on_another_offer(self):
+        framework = self.framework()
+        framework.launch(framework.offer(), "low", "exec sleep 1000", gpus=1)
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
+        high = self.daemon.submit("sleep", 1, gpus=1, priority=10)
+        lost = framework.status()
+        self.assertEqual((lost["state"], lost["reason"], lost["source"]),
+                         ("TASK_LOST", "REASON_CONTAINER_PREEMPTED", "SOURCE_AGENT"))
+        self.assertEqual(lost["message"], f"Container preempted by work of higher priority, for '{high}'")
+        self.assertEqual(self.daemon.wait_until_final(high)["state"], "finished")
+        offer = framework.offer()
+        while not any(one["name"] == "gpus" for one in offer["resources"]):
+            framework.call("DECLINE", decline={"offer_ids": [offer["id"]], "filters": {"refuse_seconds": 0.0}})
+            offer = framework.offer()
+        framework.launch(offer, "low", "true", gpus=1)
+        self.assertEqual([framework.status()["state"] for _ in range(3)],
+                         ["TASK_STARTING", "TASK_RUNNING", "TASK_FINISHED"])
+        self.assertEqual(sum(one["task"]["name"] == "low" for one in self.daemon.tasks()), 2)
+        framework.call("TEARDOWN")
+
     def test_what_was_not_acknowledged_is_told_again_after_a_crash(self):
         framework = self.framework()
         framework.launch(framework.offer(), "survivor", "exec sleep 1000")

@@ -166,6 +166,7 @@ Master::~Master() {
 void Master::stop() {
   *alive_ = false;
   timer_.cancel();
+  escalations_.clear();
   watch_.reset();
 }
 

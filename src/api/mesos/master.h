@@ -148,6 +148,7 @@ class Master {
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
   void kill(const std::string& framework, const Call& call);
+  void force_later(const std::string& id, std::chrono::milliseconds grace);
   void shut_down(const std::string& framework, const std::string& executor);
   void reconcile(const std::string& framework, const Call& call);
   /// `agent`: where the framework believes the task to be; "" when it does not say.
@@ -162,6 +163,8 @@ class Master {
   std::uint64_t next_stream_ = 0;
   bool allocation_due_ = false;
   boost::asio::steady_timer timer_;
+  /// By Drover's ids: tasks that are to be killed sooner than they say themselves.
+  std::map<std::string, boost::asio::steady_timer> escalations_;
   std::shared_ptr<void> watch_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< for callbacks that may come too late
 };

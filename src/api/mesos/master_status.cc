@@ -4,6 +4,7 @@
 
 #include "api/mesos/call.h"
 #include "api/mesos/master.h"
+#include "api/mesos/task_info.h"
 #include "api/mesos/uuid.h"
 #include "control/frameworks.h"
 
@@ -146,9 +147,25 @@ void Master::kill(const std::string& framework, const Call& call) {
   const auto row = rows.find(control::framework_task_key(framework, task_id));
   if (row == rows.end()) return reconcile_one(framework, task_id, kill.agent_id().value());
   if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return;
-  const auto& policy = kill.kill_policy();
-  const bool at_once = policy.has_grace_period() && policy.grace_period().nanoseconds() <= 0;
-  (void)daemon_.change(control::event::StopRequested{row->second.id, at_once});
+  const auto id = row->second.id;
+  const auto grace = grace_of(kill.kill_policy());
+  const bool at_once = grace && grace->count() == 0;
+  const auto* task = daemon_.state().find(id);
+  const bool sooner = grace && task != nullptr && *grace < task->task.grace;
+  (void)daemon_.change(control::event::StopRequested{id, at_once});
+  if (sooner && !at_once) force_later(id, *grace);
+}
+
+/// Its shim only knows the task's own grace, and would wait for longer.
+void Master::force_later(const std::string& id, std::chrono::milliseconds grace) {
+  escalations_.erase(id);
+  auto& timer = escalations_.emplace(id, context_).first->second;
+  timer.expires_after(grace);
+  timer.async_wait([this, id, alive = alive_](const auto& error) {
+    if (error || !*alive) return;
+    escalations_.erase(id);
+    (void)daemon_.change(control::event::StopRequested{id, true});
+  });
 }
 
 void Master::shut_down(const std::string& framework, const std::string& executor) {

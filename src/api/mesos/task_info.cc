@@ -10,6 +10,9 @@ namespace {
 constexpr double kMiB = 1 << 20;
 constexpr double kMost = 1e9;
 constexpr std::size_t kLongestId = 255;
+constexpr std::int64_t kNanosPerMilli = 1'000'000;
+/// Between SIGTERM and SIGKILL where nobody says, as Mesos's own executor has it.
+constexpr std::chrono::milliseconds kUsualGrace{3000};
 
 Failure invalid(std::string message) {
   return fail(ErrorKind::kInvalid, std::move(message));
@@ -84,53 +87,11 @@ Status check_id(const std::string& id) {
   return {};
 }
 
-void add_command(const v1::CommandInfo& command, workload::Task& task) {
+Status add_command(const v1::CommandInfo& command, workload::Task& task) {
   task.command = words_of(command);
-  for (const auto& variable : command.environment().variables())
-    task.environment[variable.name()] = variable.value();
+  DROVER_CHECK_OK(read_environment(command.environment(), task));
   for (const auto& uri : command.uris())
     task.fetch.push_back({uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
-}
-
-void add_volume(const v1::Volume& volume, workload::Task& task) {
-  const auto& path =
-      volume.source().has_host_path() ? volume.source().host_path().path() : volume.host_path();
-  if (!path.empty()) task.volumes.push_back({volume.container_path(), path, volume.mode() == v1::Volume::RO});
-}
-
-workload::Port port_of(std::uint32_t host, std::uint32_t container, const std::string& protocol) {
-  workload::Port port;
-  port.host_port = static_cast<int>(host);
-  port.container_port = static_cast<int>(container);
-  if (protocol == "udp") port.protocol = workload::PortProtocol::kUdp;
-  return port;
-}
-
-Status add_container(const v1::ContainerInfo& container, workload::Task& task) {
-  const bool docker = container.type() == v1::ContainerInfo::DOCKER;
-  if (docker && !container.has_docker())
-    return invalid("ContainerInfo 'type' is DOCKER but 'docker' is not set");
-  if (docker) {
-    task.image = container.docker().image();
-    if (container.docker().privileged())
-      return invalid(
-          "Privileged containers are refused here: a container gets its own GPUs and nothing else");
-    for (const auto& mapping : container.docker().port_mappings())
-      task.network.ports.push_back(
-          port_of(mapping.host_port(), mapping.container_port(), mapping.protocol()));
-    if (container.docker().network() == v1::ContainerInfo::DockerInfo::BRIDGE)
-      task.network.mode = workload::NetworkMode::kBridge;
-  } else if (container.mesos().has_image()) {
-    if (!container.mesos().image().has_docker()) return invalid("Only images of type DOCKER are known here");
-    task.image = container.mesos().image().docker().name();
-  }
-  for (const auto& network : container.network_infos()) {
-    if (network.port_mappings_size() > 0) task.network.mode = workload::NetworkMode::kBridge;
-    for (const auto& mapping : network.port_mappings())
-      task.network.ports.push_back(
-          port_of(mapping.host_port(), mapping.container_port(), mapping.protocol()));
-  }
-  for (const auto& volume : container.volumes()) add_volume(volume, task);
   return {};
 }
 
@@ -138,8 +99,7 @@ Status add_container(const v1::ContainerInfo& container, workload::Task& task) {
 void add_ports(const Amounts& amounts, workload::Task& task) {
   if (!task.network.ports.empty()) return;
   for (const auto& range : amounts.ports)
-    for (int port = range.begin; port <= range.end; ++port)
-      task.network.ports.push_back(port_of(static_cast<std::uint32_t>(port), 0, "tcp"));
+    for (int port = range.begin; port <= range.end; ++port) task.network.ports.push_back({.host_port = port});
 }
 
 void add_environment(const v1::TaskInfo& info, const LaunchContext& context, workload::Task& task) {
@@ -167,6 +127,12 @@ Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_gro
 }
 
 }  // namespace
+
+std::optional<std::chrono::milliseconds> grace_of(const v1::KillPolicy& policy) {
+  if (!policy.has_grace_period()) return std::nullopt;
+  return std::chrono::milliseconds(
+      std::max<std::int64_t>(0, policy.grace_period().nanoseconds() / kNanosPerMilli));
+}
 
 std::vector<std::string> words_of(const v1::CommandInfo& command) {
   if (command.has_value() && command.shell()) return {"/bin/sh", "-c", command.value()};
@@ -232,16 +198,13 @@ Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& 
   if (amounts->gpus > 0) task.resources.gpus.push_back({amounts->gpus, {}});
   task.resources.milli_cpus = amounts->milli_cpus;
   task.resources.memory_bytes = amounts->memory_bytes;
-  add_command(info.command(), task);
-  if (info.has_container()) DROVER_CHECK_OK(add_container(info.container(), task));
+  DROVER_CHECK_OK(add_command(info.command(), task));
+  if (info.has_container()) DROVER_CHECK_OK(read_container(info.container(), task));
   if (task.command.empty() && !task.image) return invalid("Command must have a value");
   add_ports(*amounts, task);
   add_environment(info, context, task);
   for (const auto& label : info.labels().labels()) task.labels[label.key()] = label.value();
-  constexpr std::int64_t kNanosPerMilli = 1'000'000;
-  if (info.kill_policy().has_grace_period())
-    task.grace = std::chrono::milliseconds(
-        std::max<std::int64_t>(0, info.kill_policy().grace_period().nanoseconds() / kNanosPerMilli));
+  task.grace = grace_of(info.kill_policy()).value_or(kUsualGrace);
   if (info.has_max_completion_time())
     task.timeout = std::chrono::milliseconds(
         std::max<std::int64_t>(1, info.max_completion_time().nanoseconds() / kNanosPerMilli));

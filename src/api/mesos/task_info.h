@@ -3,6 +3,7 @@
 // From what a framework writes to what Drover runs: resources, and tasks. Mistakes are told in the words of
 // Mesos, which frameworks show to people. Pure.
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,6 +44,13 @@ Result<std::optional<workload::HealthCheck>> read_health_check(const v1::TaskInf
 
 /// What a command runs: "value" by a shell, or a program with its arguments.
 std::vector<std::string> words_of(const v1::CommandInfo& command);
+
+/// Between SIGTERM and SIGKILL; none when the policy does not say.
+std::optional<std::chrono::milliseconds> grace_of(const v1::KillPolicy& policy);
+
+/// Image, network, volumes and the parameters of Docker. What cannot be kept is a mistake, in words.
+Status read_container(const v1::ContainerInfo& container, workload::Task& task);
+Status read_environment(const v1::Environment& environment, workload::Task& task);
 
 /// Names of the users that the task runs as: at most one.
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user);

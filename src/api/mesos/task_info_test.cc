@@ -54,6 +54,7 @@ TEST(TaskInfo, BecomesATask) {
   EXPECT_EQ(task->origin, (workload::Origin{workload::OriginKind::kFramework, "F-0000", "t", ""}));
   EXPECT_EQ(task->environment.at("MESOS_TASK_ID"), "t");
   EXPECT_EQ(task->environment.at("MESOS_FRAMEWORK_ID"), "F-0000");
+  EXPECT_EQ(task->grace, std::chrono::seconds(3)) << "as Mesos has it where nobody says";
 }
 
 TEST(TaskInfo, BringsWhatItNeeds) {
@@ -64,7 +65,7 @@ TEST(TaskInfo, BringsWhatItNeeds) {
   written["container"] = json::parse(R"({"type": "DOCKER", "docker": {"image": "pytorch", "network": "BRIDGE",
     "port_mappings": [{"host_port": 31005, "container_port": 80, "protocol": "udp"}]},
     "volumes": [{"mode": "RO", "container_path": "/data", "host_path": "/srv"}]})");
-  written["kill_policy"] = json::parse(R"({"grace_period": {"nanoseconds": 3000000000}})");
+  written["kill_policy"] = json::parse(R"({"grace_period": {"nanoseconds": 7000000000}})");
   written["max_completion_time"] = {{"nanoseconds", 60'000'000'000}};
   written["labels"] = json::parse(R"({"labels": [{"key": "k", "value": "v"}]})");
   const auto task = read(written);
@@ -77,7 +78,7 @@ TEST(TaskInfo, BringsWhatItNeeds) {
   EXPECT_EQ(task->network.ports.at(0).host_port, 31005);
   EXPECT_EQ(task->network.ports.at(0).container_port, 80);
   EXPECT_EQ(task->volumes.at(0), (workload::Volume{"/data", "/srv", true}));
-  EXPECT_EQ(task->grace, std::chrono::seconds(3));
+  EXPECT_EQ(task->grace, std::chrono::seconds(7));
   EXPECT_EQ(task->timeout, std::chrono::minutes(1));
   EXPECT_EQ(task->labels.at("k"), "v");
 }
