@@ -292,6 +292,29 @@ class MesosTest(drover.DaemonTest):
         self.assertEqual(sum(one["task"]["name"] == "low" for one in self.daemon.tasks()), 2)
         framework.call("TEARDOWN")
 
+    def test_who_makes_room_while_the_daemon_is_away_is_lost_too(self):
+        framework = self.framework()
+        framework.launch(framework.offer(), "slow", "trap 'sleep 1; exit 0' TERM; touch $MESOS_SANDBOX/up; "
+                         "while :; do sleep 0.1; done", gpus=1, kill_policy={"grace_period": {"nanoseconds": 60 * 10**9}})
+        self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
+        (slow,) = [one["task"]["id"] for one in self.daemon.tasks() if one["task"]["name"] == "slow"]
+        drover.wait_for((self.daemon.state / "tasks" / slow / "sandbox/up").exists, "the task to be up")
+        high = self.daemon.submit("sleep", 0.1, gpus=1, priority=10)
+        drover.wait_for(lambda: self.daemon.task(slow)["state"] == "stopping", "the task to be asked")
+        self.daemon.kill()
+        self.daemon.start()
+        again = self.framework(framework_id=framework.id)
+        lost = again.status(acknowledge=False)
+        self.assertEqual((lost["state"], lost["reason"]), ("TASK_LOST", "REASON_CONTAINER_PREEMPTED"))
+        self.assertEqual(self.daemon.wait_until_final(high)["state"], "finished")
+        self.daemon.kill()
+        self.daemon.start()
+        third = self.framework(framework_id=framework.id)
+        self.assertEqual(third.status()["uuid"], lost["uuid"])
+        record = self.daemon.task(slow)
+        self.assertEqual((record["state"], record["exit_status"], record["preemptions"]), ("killed", 0, 0))
+        third.call("TEARDOWN")
+
     def test_what_was_not_acknowledged_is_told_again_after_a_crash(self):
         framework = self.framework()
         framework.launch(framework.offer(), "survivor", "exec sleep 1000")
