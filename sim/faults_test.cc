@@ -24,7 +24,7 @@ Result<Faults> decoded(const std::string& text) {
   return decode_faults(*parse_yaml(text, "test"), k80(), "test");
 }
 
-std::string mistake(const std::string& text) {
+std::string fault_mistake(const std::string& text) {
   const auto faults = decoded(text);
   EXPECT_FALSE(faults) << text;
   return faults ? "" : faults.error().message + " at " + faults.error().path;
@@ -69,14 +69,14 @@ TEST(Faults, GpusAreNamedByPositionUuidOrAddress) {
 }
 
 TEST(Faults, MistakesHaveTheirPaths) {
-  EXPECT_THAT(mistake("{7: {}}"), AllOf(HasSubstr("no such GPU"), HasSubstr("/7")));
-  EXPECT_THAT(mistake("{0: {}, '0000:04:00.0': {}}"), HasSubstr("twice"));
-  EXPECT_THAT(mistake("{0: {lost: maybe}}"), HasSubstr("/0/lost"));
-  EXPECT_THAT(mistake("{0: {xid: 79}}"), HasSubstr("/0/xid"));
-  EXPECT_THAT(mistake("{0: {xids: [79]}}"), HasSubstr("unknown field 'xids'"));
-  EXPECT_THAT(mistake("{0: {fail: {cudaMalloc: 2}}}"), HasSubstr("/0/fail/cudaMalloc"));
-  EXPECT_THAT(mistake("{0: {processes: [{memory_mib: 1}]}}"), HasSubstr("/0/processes/0/pid"));
-  EXPECT_THAT(mistake("[1]"), HasSubstr("a key per GPU"));
+  EXPECT_THAT(fault_mistake("{7: {}}"), AllOf(HasSubstr("no such GPU"), HasSubstr("/7")));
+  EXPECT_THAT(fault_mistake("{0: {}, '0000:04:00.0': {}}"), HasSubstr("twice"));
+  EXPECT_THAT(fault_mistake("{0: {lost: maybe}}"), HasSubstr("/0/lost"));
+  EXPECT_THAT(fault_mistake("{0: {xid: 79}}"), HasSubstr("/0/xid"));
+  EXPECT_THAT(fault_mistake("{0: {xids: [79]}}"), HasSubstr("unknown field 'xids'"));
+  EXPECT_THAT(fault_mistake("{0: {fail: {cudaMalloc: 2}}}"), HasSubstr("/0/fail/cudaMalloc"));
+  EXPECT_THAT(fault_mistake("{0: {processes: [{memory_mib: 1}]}}"), HasSubstr("/0/processes/0/pid"));
+  EXPECT_THAT(fault_mistake("[1]"), HasSubstr("a key per GPU"));
 }
 
 TEST(Faults, AFailingCallStandsForEveryRevision) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/faults.h"
+#include "sim/testing/shipped.h"
 #include "sim/yaml.h"
 
 namespace drover::sim {
@@ -16,16 +17,6 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::filesystem::path profile_file(const std::string& name) {
-  return std::filesystem::path(SIM_PROFILES) / (name + ".yaml");
-}
-
-Profile shipped(const std::string& name) {
-  auto profile = load_profile(profile_file(name));
-  EXPECT_TRUE(profile) << (profile ? "" : to_string(profile.error()));
-  return profile.value_or(Profile());
-}
 
 /// The message about a shipped profile after `edit(json&)` spoilt it.
 template <typename Edit>

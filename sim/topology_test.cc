@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/testing/shipped.h"
+
 namespace drover::sim {
 namespace {
-
-Profile shipped(const std::string& name) {
-  return load_profile(std::filesystem::path(SIM_PROFILES) / (name + ".yaml")).value();
-}
 
 nvmlGpuTopologyLevel_t level(const Profile& profile, std::size_t a, std::size_t b) {
   return common_ancestor(profile.gpus[a], profile.gpus[b]);

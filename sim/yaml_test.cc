@@ -19,7 +19,7 @@ json parsed(std::string_view text) {
   return value ? *value : json();
 }
 
-std::string mistake(std::string_view text) {
+std::string yaml_mistake(std::string_view text) {
   const auto value = parse_yaml(text, "test");
   EXPECT_FALSE(value) << text;
   return value ? "" : value.error().message;
@@ -49,14 +49,14 @@ TEST(Yaml, AnEmptyDocumentIsNull) {
 }
 
 TEST(Yaml, MistakesNameTheLine) {
-  EXPECT_THAT(mistake("a: 1\nb: [1\n"), HasSubstr("test: line 3"));
-  EXPECT_THAT(mistake("a: 1\na: 2\n"), HasSubstr("line 2: the key 'a' stands here twice"));
+  EXPECT_THAT(yaml_mistake("a: 1\nb: [1\n"), HasSubstr("test: line 3"));
+  EXPECT_THAT(yaml_mistake("a: 1\na: 2\n"), HasSubstr("line 2: the key 'a' stands here twice"));
 }
 
 TEST(Yaml, RefusesWhatCouldGrowWithoutEnd) {
-  EXPECT_THAT(mistake("a: &x [1]\nb: *x\n"), HasSubstr("aliases"));
-  EXPECT_THAT(mistake("--- 1\n--- 2\n"), HasSubstr("second document"));
-  EXPECT_THAT(mistake(std::string(40, '[') + std::string(40, ']')), HasSubstr("nested"));
+  EXPECT_THAT(yaml_mistake("a: &x [1]\nb: *x\n"), HasSubstr("aliases"));
+  EXPECT_THAT(yaml_mistake("--- 1\n--- 2\n"), HasSubstr("second document"));
+  EXPECT_THAT(yaml_mistake(std::string(40, '[') + std::string(40, ']')), HasSubstr("nested"));
 }
 
 TEST(Yaml, AnyBytesAreReadOrRefused) {

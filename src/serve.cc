@@ -19,6 +19,7 @@
 #include "api/credentials.h"
 #include "api/server.h"
 #include "base/files.h"
+#include "base/units.h"
 #include "container/cgroup.h"
 #include "container/network/listening_ports.h"
 #include "container/oci.h"
@@ -37,10 +38,6 @@ namespace asio = boost::asio;
 constexpr std::size_t kPoolThreads = 32;
 constexpr std::chrono::seconds kLookAtGpus{10};
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
-
-TimePoint wall_clock() {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 /// Each follower of a live answer holds a descriptor, and a shell allows 1024. The limit is the one of the
 /// packaged unit; tasks inherit it there too.

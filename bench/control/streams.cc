@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::minutes kPatience{5};
+constexpr std::chrono::minutes kStreamPatience{5};
 
 double resident_mib() {
   ::malloc_trim(0);
@@ -28,7 +28,7 @@ double resident_mib() {
 }
 
 void await_all(const Followers& followers, std::uint64_t events) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kStreamPatience;
   while (followers.fewest() < events) {
     if (followers.gone() > 0 || std::chrono::steady_clock::now() > end)
       throw std::runtime_error(fmt::format("A follower has seen {} of {} events, {} are gone",

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "base/units.h"
 #include "control/journal.h"
 #include "store/journal.h"
 
@@ -14,10 +15,6 @@ namespace {
 
 constexpr std::int64_t kMilliCpus = 100'000'000;  // whatever is asked for fits
 constexpr std::uint64_t kMemory = 1ULL << 50;
-
-TimePoint wall_clock() {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 template <typename T>
 T must(Result<T> result) {

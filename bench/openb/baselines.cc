@@ -135,9 +135,9 @@ class Fgd : public Scoring {
   std::unordered_map<std::string, double> fragmentations_;  ///< memory: most states come many times
 };
 
-class Random : public Policy {
+class RandomPolicy : public Policy {
  public:
-  Random(const Trace& trace, std::uint64_t seed) : trace_(trace), random_(seed) {}
+  RandomPolicy(const Trace& trace, std::uint64_t seed) : trace_(trace), random_(seed) {}
 
   std::optional<Place> place(const std::vector<FreeNode>& nodes, int pod) override {
     const auto& shape = trace_.shapes[static_cast<std::size_t>(pod)];
@@ -182,7 +182,7 @@ std::vector<TypicalPod> typical_pods(const Trace& trace, double cover) {
 }
 
 std::unique_ptr<Policy> make_random(const Trace& trace, const Arrivals&, std::uint64_t seed) {
-  return std::make_unique<Random>(trace, seed);
+  return std::make_unique<RandomPolicy>(trace, seed);
 }
 std::unique_ptr<Policy> make_best_fit(const Trace& trace, const Arrivals&, std::uint64_t) {
   return std::make_unique<BestFit>(trace);

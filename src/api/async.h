@@ -2,6 +2,7 @@
 
 // Bridges between coroutines and the two other ways in which things finish: callbacks and blocking calls.
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -16,6 +17,10 @@
 #include "base/result.h"
 
 namespace drover::api {
+
+/// For operations of which a failure is an answer: co_await gives the error and the value, and does not
+/// throw.
+inline constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 /// Runs `function` on the pool; the coroutine goes on where it was. A cancelled coroutine still waits for it:
 /// cancellation must not reach into the other thread.

@@ -8,7 +8,7 @@
 namespace drover::api {
 namespace {
 
-constexpr std::size_t kPiece = 64 * 1024;
+constexpr std::size_t kLogPiece = 64 * 1024;
 constexpr int kMaxGenerations = 64;
 
 /// Where the last `lines` lines of a file begin, and how many of them lie before its start.
@@ -21,7 +21,7 @@ Result<Tail> find_tail(const SandboxFile& file, std::int64_t lines) {
   std::uint64_t end = file.size;
   bool at_end = true;
   while (end > 0) {
-    const auto length = std::min<std::uint64_t>(end, kPiece);
+    const auto length = std::min<std::uint64_t>(end, kLogPiece);
     DROVER_TRY(const auto piece, file.read(end - length, length));
     for (std::size_t i = piece.size(); i-- > 0;) {
       const bool last_byte = std::exchange(at_end, false);  // the break that ends the last line starts none
@@ -98,13 +98,13 @@ bool LogReader::next_file() {
 Result<std::string> LogReader::read() {
   if (!file_ && !find_file()) return std::string();
   while (true) {
-    DROVER_TRY(auto piece, file_->read(position_.offset, kPiece));
+    DROVER_TRY(auto piece, file_->read(position_.offset, kLogPiece));
     if (piece.empty()) {
       // A file that is not the newest any more never grows again: what was written between our look at its
       // end and the rotation is read before we leave it.
       const auto files = generations();
       if (find_position(files) == 0) return piece;
-      DROVER_TRY(piece, file_->read(position_.offset, kPiece));
+      DROVER_TRY(piece, file_->read(position_.offset, kLogPiece));
     }
     if (!piece.empty()) {
       position_.offset += piece.size();

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -37,7 +36,6 @@ constexpr std::size_t kDiskThreads = 2;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kSocketsOfTheDead{1000};
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 /// Counts connections by who holds them: a uid, or over TCP an address.
 using Peer = std::variant<uid_t, asio::ip::address>;
@@ -174,7 +172,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
 asio::awaitable<void> Server::Parts::accept_unix() {
   const auto self = shared_from_this();
   while (unix_acceptor.is_open()) {
-    auto [error, socket] = co_await unix_acceptor.async_accept(kTuple);
+    auto [error, socket] = co_await unix_acceptor.async_accept(kAsTuple);
     if (!error) {
       const auto credentials = peer_of(socket);
       if (credentials)
@@ -188,7 +186,7 @@ asio::awaitable<void> Server::Parts::accept_unix() {
 asio::awaitable<void> Server::Parts::accept_tcp() {
   const auto self = shared_from_this();
   while (tcp_acceptor.is_open()) {
-    auto [error, socket] = co_await tcp_acceptor.async_accept(kTuple);
+    auto [error, socket] = co_await tcp_acceptor.async_accept(kAsTuple);
     if (!error) {
       boost::system::error_code gone;
       const auto peer = socket.remote_endpoint(gone);
@@ -205,7 +203,7 @@ asio::awaitable<void> Server::Parts::accept_tcp() {
 /// Out of descriptors, most likely: trying again at once would only burn the CPU.
 asio::awaitable<void> Server::Parts::pause() {
   asio::steady_timer timer(context, kAcceptPause);
-  co_await timer.async_wait(kTuple);
+  co_await timer.async_wait(kAsTuple);
 }
 
 asio::awaitable<void> Server::Parts::serve(Session::Socket socket, Peer peer,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -22,7 +21,6 @@ namespace drover::api {
 namespace {
 
 constexpr std::chrono::seconds kPatienceWithRefused{5};
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 Response too_large(std::uint64_t limit) {
   return error_response({ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limit), "", ""},
@@ -84,7 +82,7 @@ asio::awaitable<boost::system::error_code> within(
     asio::awaitable<std::tuple<boost::system::error_code, std::size_t>> reading) {
   using namespace asio::experimental::awaitable_operators;
   asio::steady_timer timer(co_await asio::this_coro::executor, longest);
-  const auto first = co_await (std::move(reading) || timer.async_wait(kTuple));
+  const auto first = co_await (std::move(reading) || timer.async_wait(kAsTuple));
   if (first.index() != 0) co_return asio::error::timed_out;
   co_return std::get<0>(std::get<0>(first));
 }
@@ -120,8 +118,8 @@ asio::awaitable<bool> Session::wait_for_request() {
   if (buffer_.size() != 0) co_return true;
   buffer_.shrink_to_fit();
   asio::steady_timer timer(stream_.get_executor(), shared_->limits.idle_time);
-  const auto first = co_await (stream_.socket().async_wait(asio::socket_base::wait_read, kTuple) ||
-                               timer.async_wait(kTuple));
+  const auto first = co_await (stream_.socket().async_wait(asio::socket_base::wait_read, kAsTuple) ||
+                               timer.async_wait(kAsTuple));
   co_return first.index() == 0 && !std::get<0>(std::get<0>(first));
 }
 
@@ -130,7 +128,7 @@ asio::awaitable<boost::system::error_code> Session::read_header(Parser& parser) 
   parser.body_limit(boost::none);  // known when the header was read
   stream_.expires_never();
   co_return co_await within(shared_->limits.header_time,
-                            http::async_read_header(stream_, buffer_, parser, kTuple));
+                            http::async_read_header(stream_, buffer_, parser, kAsTuple));
 }
 
 /// False when the connection is to be closed.
@@ -191,7 +189,7 @@ asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
   }
   stream_.expires_never();
   const auto error =
-      co_await within(shared_->limits.body_time, http::async_read(stream_, buffer_, parser, kTuple));
+      co_await within(shared_->limits.body_time, http::async_read(stream_, buffer_, parser, kAsTuple));
   if (!error) co_return std::nullopt;
   if (error == http::error::body_limit) co_return too_large(limit);
   if (auto response = unreadable(error, shared_->limits)) co_return response;
@@ -285,7 +283,7 @@ asio::awaitable<void> Session::leave_http(Response& response, http::response<htt
 asio::awaitable<std::string> Session::read() {
   if (buffer_.size() == 0) {
     stream_.expires_never();
-    const auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(65536), kTuple);
+    const auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(65536), kAsTuple);
     if (error) co_return std::string();
     buffer_.commit(size);
   }
@@ -322,7 +320,7 @@ asio::awaitable<void> Session::wait_for_hangup() {
   auto& socket = stream_.socket();
   char byte = 0;
   while (true) {
-    auto [error] = co_await socket.async_wait(asio::socket_base::wait_read, kTuple);
+    auto [error] = co_await socket.async_wait(asio::socket_base::wait_read, kAsTuple);
     if (!error) socket.receive(asio::buffer(&byte, 1), asio::socket_base::message_peek, error);
     if (error) co_return;
     // The next request is there already: nothing can be learnt from this socket until it is read.

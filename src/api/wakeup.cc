@@ -1,8 +1,9 @@
 #include "api/wakeup.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
+
+#include "api/async.h"
 
 namespace drover::api {
 
@@ -18,7 +19,7 @@ Wakeup::Wakeup(asio::any_io_executor executor, engine::Daemon& daemon) : timer_(
 asio::awaitable<bool> Wakeup::wait(std::chrono::milliseconds longest) {
   if (!happened_) {
     timer_.expires_after(longest);
-    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await timer_.async_wait(kAsTuple);
   }
   co_return std::exchange(happened_, false);
 }

@@ -13,6 +13,11 @@ namespace drover {
 
 using TimePoint = std::chrono::sys_time<std::chrono::milliseconds>;
 
+/// What the system's clock says, which people may set.
+inline TimePoint wall_clock() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
 /// "512", "64k", "1.5GiB", "2G": bytes. K, M, G, T with or without "iB" are powers of 1024; "KB", "MB" … of
 /// 1000.
 Result<std::uint64_t> parse_bytes(std::string_view text);

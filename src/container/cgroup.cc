@@ -22,7 +22,7 @@ namespace {
 
 constexpr auto kKillPoll = std::chrono::milliseconds(5);
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> words_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const auto end = text.find(separator);
@@ -49,8 +49,8 @@ bool is_option(std::string_view word) {
 std::uint64_t counter(const std::string& file, std::string_view key) {
   const auto text = read_file(file);
   if (!text) return 0;
-  for (const auto line : split(*text, '\n')) {
-    const auto words = split(line, ' ');
+  for (const auto line : words_of(*text, '\n')) {
+    const auto words = words_of(line, ' ');
     if (words.size() != 2 || words[0] != key) continue;
     std::uint64_t value = 0;
     std::from_chars(words[1].data(), words[1].data() + words[1].size(), value);
@@ -62,7 +62,7 @@ std::uint64_t counter(const std::string& file, std::string_view key) {
 void read_processes(const std::string& folder, std::set<pid_t>& into) {
   const auto text = read_file(folder + "/cgroup.procs");
   if (!text) return;
-  for (const auto line : split(*text, '\n')) {
+  for (const auto line : words_of(*text, '\n')) {
     pid_t pid = 0;
     std::from_chars(line.data(), line.data() + line.size(), pid);
     if (pid > 0) into.insert(pid);
@@ -78,15 +78,15 @@ bool write_control_file(const std::string& file, std::string_view value) {
 
 std::vector<Hierarchy> parse_hierarchies(std::string_view mountinfo) {
   std::vector<Hierarchy> hierarchies;
-  for (const auto line : split(mountinfo, '\n')) {
+  for (const auto line : words_of(mountinfo, '\n')) {
     const auto separator = line.find(" - ");
     if (separator == std::string_view::npos) continue;
-    const auto place = split(line.substr(0, separator), ' ');
-    const auto kind = split(line.substr(separator + 3), ' ');
+    const auto place = words_of(line.substr(0, separator), ' ');
+    const auto kind = words_of(line.substr(separator + 3), ' ');
     if (place.size() < 5 || kind.empty() || (kind[0] != "cgroup" && kind[0] != "cgroup2")) continue;
     Hierarchy hierarchy{std::string(place[4]), {}, kind[0] == "cgroup2"};
     if (!hierarchy.unified && kind.size() > 2)
-      for (const auto word : split(kind[2], ','))
+      for (const auto word : words_of(kind[2], ','))
         if (!is_option(word)) hierarchy.controllers.emplace_back(word);
     hierarchies.push_back(std::move(hierarchy));
   }
@@ -138,7 +138,7 @@ std::vector<int> cpus_to_pin(const std::vector<int>& wanted, const std::vector<i
 bool in_service(const Hierarchy& hierarchy, std::string_view own_groups) {
   const std::string_view name = hierarchy.unified ? "" : "name=systemd";
   if (!hierarchy.unified && !has_controller(hierarchy, name)) return false;
-  for (const auto line : split(own_groups, '\n')) {
+  for (const auto line : words_of(own_groups, '\n')) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (second == std::string_view::npos || line.substr(first + 1, second - first - 1) != name) continue;

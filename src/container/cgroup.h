@@ -55,8 +55,9 @@ class Cgroup {
   std::vector<pid_t> processes() const;
   /// To every process but `except` (0: to all). A process id that is used again meanwhile is not hit.
   void signal_all(int signal, pid_t except = 0) const;
+  static constexpr std::chrono::seconds kKillTimeout{10};
   /// SIGKILL until nobody is left; kTimeout when somebody stays (a process stuck in the kernel).
-  Status kill_all(std::chrono::milliseconds timeout) const;
+  Status kill_all(std::chrono::milliseconds timeout = kKillTimeout) const;
   /// How many processes the kernel has killed in it for want of memory.
   std::uint64_t out_of_memory_kills() const;
   /// Removes the empty group from every hierarchy. Absent is fine.

@@ -34,7 +34,7 @@ using nlohmann::json;
 
 constexpr const char* kMarker = "DROVER_EXEC";
 constexpr auto kKillPatience = std::chrono::seconds(5);
-constexpr auto kKillPoll = std::chrono::milliseconds(5);
+constexpr auto kEndPoll = std::chrono::milliseconds(5);
 constexpr std::size_t kKeptOutput = 4096;
 constexpr int kReadsAtOnce = 32;  // more than a pipe holds: who writes without end does not hold us up
 
@@ -75,7 +75,7 @@ void kill_marked(const Cgroup& cgroup, const std::string& assignment, bool prefi
       ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
     }
     if (!any) return;
-    std::this_thread::sleep_for(kKillPoll);
+    std::this_thread::sleep_for(kEndPoll);
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kMaxDatabase = 1ULL << 20;
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> fields_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
     const auto end = text.find(separator);
@@ -42,8 +42,9 @@ std::optional<std::uint32_t> number(std::string_view text) {
 std::vector<std::string_view> find_entry(std::string_view database, std::string_view key,
                                          std::size_t field_count) {
   for (const std::size_t field : {0, 2})
-    for (const auto line : split(database, '\n'))
-      if (auto fields = split(line, ':'); fields.size() >= field_count && fields[field] == key) return fields;
+    for (const auto line : fields_of(database, '\n'))
+      if (auto fields = fields_of(line, ':'); fields.size() >= field_count && fields[field] == key)
+        return fields;
   return {};
 }
 
@@ -52,10 +53,10 @@ constexpr std::size_t kGroupFields = 4;
 
 std::vector<gid_t> groups_of(std::string_view group, std::string_view name) {
   std::vector<gid_t> groups;
-  for (const auto line : split(group, '\n')) {
-    const auto fields = split(line, ':');
+  for (const auto line : fields_of(group, '\n')) {
+    const auto fields = fields_of(line, ':');
     if (fields.size() < kGroupFields) continue;
-    const auto members = split(fields[3], ',');
+    const auto members = fields_of(fields[3], ',');
     const auto gid = number(fields[2]);
     if (gid && std::find(members.begin(), members.end(), name) != members.end()) groups.push_back(*gid);
   }

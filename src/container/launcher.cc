@@ -23,7 +23,6 @@
 namespace drover::container {
 namespace {
 
-constexpr auto kKillTimeout = std::chrono::seconds(10);
 constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
 /// On top of the runtime's own: for mounting and for clearing up after a failure.
 constexpr auto kShimMargin = std::chrono::seconds(60);
@@ -80,10 +79,10 @@ Status make_sandbox(const Directory& folder, const User& user) {
 /// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment: only when it is
 /// gone does nobody come into the group any more.
 Status end_all(const Directory& folder, const Cgroup& group) {
-  const auto deadline = std::chrono::steady_clock::now() + kKillTimeout;
+  const auto deadline = std::chrono::steady_clock::now() + Cgroup::kKillTimeout;
   while (true) {
     DROVER_TRY(const bool lives, runtime_lives(folder));
-    DROVER_CHECK_OK(group.kill_all(kKillTimeout));
+    DROVER_CHECK_OK(group.kill_all());
     if (!lives) return {};
     if (std::chrono::steady_clock::now() > deadline)
       return fail(ErrorKind::kTimeout, fmt::format("The runtime of '{}' does not end", folder.path()),

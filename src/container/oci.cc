@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/units.h"
 #include "container/shim.h"
 #include "container/status_file.h"
 #include "container/task_folder.h"
@@ -22,10 +23,6 @@ constexpr mode_t kTaskMode = 0711;
 constexpr auto kForgetTimeout = std::chrono::seconds(40);
 constexpr int kLaunchAttempts = 5;
 constexpr auto kTrialTimeout = std::chrono::seconds(20);
-
-TimePoint now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 /// Mounts see no symbolic links: every path that one is made from must be the real one.
 std::string real_path(const std::string& path) {
@@ -64,7 +61,7 @@ Ending lost_ending(std::string message) {
   lost.exit_status = 128 + SIGKILL;
   lost.lost = true;
   lost.message = std::move(message);
-  lost.finished_at = now();
+  lost.finished_at = wall_clock();
   return lost;
 }
 
@@ -194,7 +191,7 @@ Result<bool> OciContainerizer::try_launch(const Directory& folder, const Launch&
     return started_before();
   }
   // A disk that is full may have kept the shim from writing down what it told.
-  if (!report_started(task_id)) watcher_.started(task_id, Running{0, now()});
+  if (!report_started(task_id)) watcher_.started(task_id, Running{0, wall_clock()});
   DROVER_CHECK_OK(shims_->add(task_id, std::move(outcome.shim), false));
   return true;
 }

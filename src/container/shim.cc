@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/process.h"
+#include "base/units.h"
 #include "container/cgroup.h"
 #include "container/network/task_network.h"
 #include "container/order.h"
@@ -100,8 +101,7 @@ Ending ending_of_failure(const Error& error, bool stopped) {
   ending.exit_status = exit_status_of(error);
   ending.stopped = stopped;
   ending.message = to_string(error);
-  ending.finished_at =
-      std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  ending.finished_at = wall_clock();
   return ending;
 }
 

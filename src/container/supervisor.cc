@@ -16,6 +16,7 @@
 
 #include "base/process.h"
 #include "base/spawn.h"
+#include "base/units.h"
 #include "container/runtime_failure.h"
 #include "container/task_folder.h"
 
@@ -23,7 +24,6 @@ namespace drover::container {
 namespace {
 
 constexpr auto kStopPoll = std::chrono::milliseconds(20);
-constexpr auto kKillTimeout = std::chrono::seconds(10);
 constexpr auto kDrainTimeout = std::chrono::seconds(2);
 /// Of any wait that was asked for: what is longer would not fit the clock's nanoseconds.
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
@@ -31,10 +31,6 @@ constexpr std::size_t kErrorTail = 4096;
 
 Supervisor::Clock::time_point after(std::chrono::milliseconds wait) {
   return Supervisor::Clock::now() + std::min(wait, kLongestWait);
-}
-
-TimePoint now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
 std::vector<std::string> runtime_arguments(const Order& order, const std::string& task) {
@@ -203,14 +199,14 @@ void Supervisor::runtime_ended(int status) {
     give_up_start();
     return;
   }
-  running_ = Running{init_, now()};
+  running_ = Running{init_, wall_clock()};
   error_tail_.clear();
   if (stop_requested_ || deserted_) ::kill(init_, SIGKILL);
 }
 
 void Supervisor::give_up_start() {
   start_failed_ = true;
-  if (const auto killed = cgroup_.kill_all(kKillTimeout); !killed) failure_ = killed.error();
+  if (const auto killed = cgroup_.kill_all(); !killed) failure_ = killed.error();
   drain_deadline_ = Clock::now() + kDrainTimeout;
 }
 
@@ -224,7 +220,7 @@ void Supervisor::container_ended(int status) {
   kill_deadline_.reset();
   out_of_memory_ = cgroup_.out_of_memory_kills() > 0;
   // The kernel ends a PID namespace with its first process: nobody should be left.
-  (void)cgroup_.kill_all(kKillTimeout);
+  (void)cgroup_.kill_all();
   drain_deadline_ = Clock::now() + kDrainTimeout;
 }
 
@@ -294,7 +290,7 @@ void Supervisor::read_output(std::size_t stream) {
 Ending Supervisor::ending() const {
   Ending ending;
   ending.stopped = stop_requested_;
-  ending.finished_at = now();
+  ending.finished_at = wall_clock();
   if (WIFEXITED(*wait_status_)) {
     ending.exit_status = WEXITSTATUS(*wait_status_);
   } else {

@@ -9,7 +9,7 @@
 namespace drover::gpu {
 namespace {
 
-constexpr unsigned kNvidiaVendor = 0x10de;
+constexpr unsigned kNvidiaVendorId = 0x10de;
 
 /// Where the active NVLinks of one GPU lead.
 struct NvLinks {
@@ -51,7 +51,7 @@ bool leads_to_switch(Query& query, unsigned link, const Remote& remote, bool rem
   nvmlIntNvLinkDeviceType_t type{};
   if (query.ask("nvmlDeviceGetNvLinkRemoteDeviceType", query.functions().nvlink_remote_type, link, &type))
     return type == NVML_NVLINK_DEVICE_TYPE_SWITCH;
-  return !remote_is_gpu && remote.vendor == kNvidiaVendor;
+  return !remote_is_gpu && remote.vendor == kNvidiaVendorId;
 }
 
 NvLinks nvlinks_of(Query& query, const std::vector<Device>& devices) {

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 /// A PCI function such as "pci0000:00/0000:00:01.0/0000:04:00.0".
-std::string add_function(FakeTree& tree, const std::string& path, const std::string& numa_node) {
+std::string add_numa_function(FakeTree& tree, const std::string& path, const std::string& numa_node) {
   const auto place = "sys/devices/" + path;
   tree.file(place + "/numa_node", numa_node + "\n");
   tree.link("sys/bus/pci/devices/" + path.substr(path.rfind('/') + 1), "../../../devices/" + path);
@@ -29,16 +29,16 @@ void add_class_device(FakeTree& tree, const std::string& device, const std::stri
 
 TEST(NicsTest, ListsCardsUnderEachOfTheirNames) {
   FakeTree tree;
-  const auto card = add_function(tree, "pci0000:80/0000:80:02.0/0000:82:00.0", "1");
+  const auto card = add_numa_function(tree, "pci0000:80/0000:80:02.0/0000:82:00.0", "1");
   add_class_device(tree, card, "infiniband", "mlx5_0");
   add_class_device(tree, card, "net", "ib0");
-  add_class_device(tree, add_function(tree, "pci0000:00/0000:00:1f.6", "0"), "net", "eno1");
+  add_class_device(tree, add_numa_function(tree, "pci0000:00/0000:00:1f.6", "0"), "net", "eno1");
   EXPECT_THAT(find_nics(tree.root()), ElementsAre(Nic{"eno1", 0}, Nic{"ib0", 1}, Nic{"mlx5_0", 1}));
 }
 
 TEST(NicsTest, NumaNodeMayBeUnknown) {
   FakeTree tree;
-  const auto function = add_function(tree, "pci0000:00/0000:00:03.0", "-1");
+  const auto function = add_numa_function(tree, "pci0000:00/0000:00:03.0", "-1");
   add_class_device(tree, function + "/virtio0", "net", "eth0");
   EXPECT_THAT(find_nics(tree.root()), ElementsAre(Nic{"eth0", std::nullopt}));
 }
@@ -47,7 +47,7 @@ TEST(NicsTest, WhatIsNoCardIsLeftOut) {
   FakeTree tree;
   tree.folder("sys/devices/virtual/net/lo").link("sys/class/net/lo", "../../devices/virtual/net/lo");
   tree.file("sys/class/net/bonding_masters", "bond0\n");
-  const auto controller = add_function(tree, "pci0000:00/0000:00:14.0", "0");
+  const auto controller = add_numa_function(tree, "pci0000:00/0000:00:14.0", "0");
   add_class_device(tree, controller + "/usb1/1-1/1-1:1.0", "net", "usb0");
   EXPECT_THAT(find_nics(tree.root()), IsEmpty());
   EXPECT_THAT(find_nics(tree / "nowhere"), IsEmpty());

@@ -42,7 +42,6 @@ AppReader::AppReader(const json& app, const Options& options, std::vector<int> o
     : fields_(app, mistakes),
       options_(options),
       own_ports_(std::move(own_ports)),
-      mistakes_(mistakes),
       shown_(app.is_object() ? app : json::object()) {
   for (auto field = shown_.begin(); field != shown_.end();)  // a null is as good as nothing
     field = field->is_null() ? shown_.erase(field) : std::next(field);

@@ -11,6 +11,8 @@
 
 namespace drover::marathon {
 
+inline constexpr int kMaxPort = 65535;
+
 /// Reads one app in today's spelling. Each part reads its fields, writes them into `shown` as Marathon shows
 /// them, and sets what they mean.
 class AppReader {
@@ -53,7 +55,6 @@ class AppReader {
   Fields fields_;
   const Options& options_;
   std::vector<int> own_ports_;  ///< service ports that the app had before
-  Mistakes& mistakes_;
   nlohmann::json shown_;
   App app_;
   bool has_image_ = false;

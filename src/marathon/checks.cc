@@ -22,14 +22,13 @@ struct Protocol {
   CheckKind kind;
   bool by_mesos;  ///< which made them beside the task; at most one of an app
 };
-constexpr std::array<Protocol, 7> kProtocols = {{{"HTTP", CheckKind::kHttp, false},
-                                                 {"HTTPS", CheckKind::kHttps, false},
-                                                 {"TCP", CheckKind::kTcp, false},
-                                                 {"COMMAND", CheckKind::kCommand, true},
-                                                 {"MESOS_TCP", CheckKind::kTcp, true},
-                                                 {"MESOS_HTTP", CheckKind::kHttp, true},
-                                                 {"MESOS_HTTPS", CheckKind::kHttps, true}}};
-constexpr int kMaxPort = 65535;
+constexpr std::array<Protocol, 7> kCheckProtocols = {{{"HTTP", CheckKind::kHttp, false},
+                                                      {"HTTPS", CheckKind::kHttps, false},
+                                                      {"TCP", CheckKind::kTcp, false},
+                                                      {"COMMAND", CheckKind::kCommand, true},
+                                                      {"MESOS_TCP", CheckKind::kTcp, true},
+                                                      {"MESOS_HTTP", CheckKind::kHttp, true},
+                                                      {"MESOS_HTTPS", CheckKind::kHttps, true}}};
 constexpr std::size_t kMostChecks = 64;
 constexpr std::size_t kMostConstraints = 64;
 constexpr std::size_t kLongestPattern = 1024;
@@ -55,8 +54,9 @@ bool is_pattern(const std::string& text) {
 }
 
 std::size_t protocol_of(Fields& fields) {
-  std::array<std::string_view, kProtocols.size()> names;
-  std::transform(kProtocols.begin(), kProtocols.end(), names.begin(), [](const auto& p) { return p.name; });
+  std::array<std::string_view, kCheckProtocols.size()> names;
+  std::transform(kCheckProtocols.begin(), kCheckProtocols.end(), names.begin(),
+                 [](const auto& p) { return p.name; });
   return fields.choice("protocol", names).value_or(0);
 }
 
@@ -81,7 +81,7 @@ void AppReader::health_checks() {
     json shown = json::object();
     app_.service.health_checks.push_back(health_check(fields, shown));
     const auto chosen = shown["protocol"].get<std::string>();
-    by_mesos += std::any_of(kProtocols.begin(), kProtocols.end(),
+    by_mesos += std::any_of(kCheckProtocols.begin(), kCheckProtocols.end(),
                             [&](const auto& p) { return p.by_mesos && p.name == chosen; });
     list.push_back(std::move(shown));
   }
@@ -92,7 +92,7 @@ void AppReader::health_checks() {
 
 workload::HealthCheck AppReader::health_check(Fields& fields, json& shown) {
   workload::HealthCheck check;
-  const auto& protocol = kProtocols[protocol_of(fields)];
+  const auto& protocol = kCheckProtocols[protocol_of(fields)];
   check.kind = protocol.kind;
   shown["protocol"] = protocol.name;
   check.grace_period = seconds(fields, shown, "gracePeriodSeconds", 0, 300);

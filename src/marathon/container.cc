@@ -16,12 +16,11 @@ using workload::PortProtocol;
 
 namespace {
 
-constexpr int kMaxPort = 65535;
 constexpr std::size_t kMostPorts = 256;
 constexpr std::size_t kLongestImage = 4096;
 constexpr std::array<std::string_view, 2> kTypes = {"DOCKER", "MESOS"};
 constexpr std::array<std::string_view, 3> kModes = {"host", "container/bridge", "container"};
-constexpr std::array<std::string_view, 4> kProtocols = {"tcp", "udp", "udp,tcp", "tcp,udp"};
+constexpr std::array<std::string_view, 4> kPortProtocols = {"tcp", "udp", "udp,tcp", "tcp,udp"};
 
 /// Parameters of `docker run` that change nothing about what runs.
 constexpr std::array<std::string_view, 8> kHarmless = {"label",   "log-driver", "log-opt", "name",
@@ -166,9 +165,9 @@ void AppReader::networks() {
 
 workload::Port AppReader::port(Fields& fields, json& shown) {
   workload::Port port;
-  const auto protocol = fields.choice("protocol", kProtocols).value_or(0);
+  const auto protocol = fields.choice("protocol", kPortProtocols).value_or(0);
   port.protocol = protocol_of(protocol);
-  shown["protocol"] = kProtocols[protocol];
+  shown["protocol"] = kPortProtocols[protocol];
   port.labels = fields.text_map("labels").value_or(std::map<std::string, std::string>{});
   shown["labels"] = port.labels;
   if (const auto name = fields.text("name")) {

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kMostSteps = 10'000;  // of about a microsecond each, with 64 devices
 
-std::size_t at(int device) {
-  return static_cast<std::size_t>(device);
-}
-
 struct LowestIndices {
   DeviceMask set = 0;
 
@@ -28,7 +24,7 @@ struct LowestIndices {
 
 /// The objective, field by field; larger is better. Sums are over ordered pairs, so each pair is in them
 /// twice: then the half of a device's links, which a bound counts, is a whole number.
-struct Score {
+struct Merit {
   std::int64_t nvlinks = 0;
   int weakest = std::numeric_limits<int>::max();
   std::int64_t nearness = 0;
@@ -38,7 +34,7 @@ struct Score {
   int numa_nodes = 0;  ///< below zero: fewer are better
   LowestIndices indices;
 
-  auto operator<=>(const Score&) const = default;
+  auto operator<=>(const Merit&) const = default;
 };
 
 class BranchAndBound {
@@ -63,17 +59,17 @@ class BranchAndBound {
   }
 
   void consider(DeviceMask chosen) {
-    const auto score = score_of(chosen);
+    const auto score = merit_of(chosen);
     if (wish_.cpu_affinity == Wish::kRequire && !score.cpus_near) return;
-    if (best_ && score <= best_score_) return;
+    if (best_ && score <= best_merit_) return;
     best_ = chosen;
-    best_score_ = score;
+    best_merit_ = score;
   }
 
   bool promising(DeviceMask chosen, DeviceMask rest, int missing) {
     if (++steps_ > kMostSteps) return false;
     const auto& level = descend(chosen, rest, missing);
-    return !best_ || bound(level, chosen, rest, missing) > best_score_;
+    return !best_ || bound(level, chosen, rest, missing) > best_merit_;
   }
 
  private:
@@ -123,8 +119,8 @@ class BranchAndBound {
     if (conditions_.quotas_hold(chosen)) consider(chosen);
   }
 
-  Score score_of(DeviceMask chosen) const {
-    Score score;
+  Merit merit_of(DeviceMask chosen) const {
+    Merit score;
     const auto free = conditions_.free & ~chosen;
     Pairs sum;
     for_each_device(chosen, [&](int a) {
@@ -168,8 +164,8 @@ class BranchAndBound {
 
   /// No set that adds `missing` of `rest` scores more. A device that is added brings its links to the chosen,
   /// twice, and at most its strongest links to the others that are added.
-  Score bound(const Level& level, DeviceMask chosen, DeviceMask rest, int missing) {
-    Score bound;
+  Merit bound(const Level& level, DeviceMask chosen, DeviceMask rest, int missing) {
+    Merit bound;
     auto& gains = gains_;
     auto& degrees = degrees_;
     gains.clear();
@@ -219,7 +215,7 @@ class BranchAndBound {
   std::vector<Pairs> degrees_;
   int steps_ = 0;
   std::optional<DeviceMask> best_;
-  Score best_score_;
+  Merit best_merit_;
 };
 
 }  // namespace

@@ -27,9 +27,9 @@ int steps() {
 }
 
 /// One history: a cluster and the reference, in step.
-class History {
+class ClusterHistory {
  public:
-  History(std::uint64_t seed, NodePolicy policy) : random_(seed), policy_(policy), cluster_(policy_) {
+  ClusterHistory(std::uint64_t seed, NodePolicy policy) : random_(seed), policy_(policy), cluster_(policy_) {
     for (int count = 1 + random_.below(5); count > 0; --count)
       set_node(random_.node(fmt::format("n{}", names_++)));
   }
@@ -266,7 +266,7 @@ class History {
 
 void run(NodePolicy policy, int all_steps) {
   for (int made = 0, seed = 1; made < all_steps; ++seed) {
-    History history(static_cast<std::uint64_t>(seed), policy);
+    ClusterHistory history(static_cast<std::uint64_t>(seed), policy);
     for (int i = 0; i < kStepsOfOneHistory && made < all_steps; ++i, ++made) {
       history.step();
       ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "history " << seed << ", step " << i;

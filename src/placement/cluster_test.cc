@@ -29,7 +29,7 @@ Decision placed(Cluster& cluster, const std::string& id, const Request& request)
   return std::get<Decision>(answer);
 }
 
-std::vector<std::string> why(Cluster& cluster, const Request& request) {
+std::vector<std::string> reasons_for(Cluster& cluster, const Request& request) {
   const auto answer = cluster.place(request);
   return std::holds_alternative<Reasons>(answer) ? describe(std::get<Reasons>(answer))
                                                  : std::vector<std::string>{};
@@ -88,7 +88,7 @@ TEST(Cluster, PutsASharesOntoTheFullestGpuThatFits) {
   EXPECT_EQ(placed(cluster, "5", gpus(2)).node, "b");
   EXPECT_EQ(cluster.free("a").gpu_milli, 300);
   EXPECT_EQ(placed(cluster, "6", share(200)).gpus.front(), (Grant{"a-0", 200, 16 * kGiB / 5}));
-  EXPECT_THAT(why(cluster, share(200)), ElementsAre("2 nodes: 2 have no GPU with 0.2 left"));
+  EXPECT_THAT(reasons_for(cluster, share(200)), ElementsAre("2 nodes: 2 have no GPU with 0.2 left"));
 }
 
 TEST(Cluster, CountsSharesByMemoryExactly) {
@@ -98,11 +98,11 @@ TEST(Cluster, CountsSharesByMemoryExactly) {
   request.share.memory_bytes = 6 * kGiB;
   EXPECT_EQ(placed(cluster, "1", request).gpus, (std::vector<Grant>{{"a-0", 375, 6 * kGiB}}));
   EXPECT_EQ(placed(cluster, "2", request).gpus, (std::vector<Grant>{{"a-0", 375, 6 * kGiB}}));
-  EXPECT_THAT(why(cluster, request),
+  EXPECT_THAT(reasons_for(cluster, request),
               ElementsAre("6 GiB of a GPU's memory are wanted and at most 4 GiB of one are left"));
   request.share.memory_bytes = 4 * kGiB;
   EXPECT_EQ(placed(cluster, "3", request).gpus, (std::vector<Grant>{{"a-0", 250, 4 * kGiB}}));
-  EXPECT_FALSE(why(cluster, gpus(1)).empty());
+  EXPECT_FALSE(reasons_for(cluster, gpus(1)).empty());
 }
 
 TEST(Cluster, FindsWhatTheFiltersAskFor) {
@@ -115,10 +115,10 @@ TEST(Cluster, FindsWhatTheFiltersAskFor) {
   request.gpus.front().filter.models = {"a100"};
   EXPECT_EQ(std::get<Decision>(cluster.place(request)).node, "old");
   request.gpus.front().filter.min_driver = "470.103";
-  EXPECT_THAT(why(cluster, request),
+  EXPECT_THAT(reasons_for(cluster, request),
               ElementsAre("2 nodes: 1 has no model a100, 1 lacks driver 470.103 or newer (has 470.82.01)"));
   request.gpus.front().filter.models = {"A10"};
-  EXPECT_THAT(why(cluster, request), ElementsAre("2 nodes: 2 have no model A10"));
+  EXPECT_THAT(reasons_for(cluster, request), ElementsAre("2 nodes: 2 have no model A10"));
 }
 
 TEST(Cluster, MixesModelsOnOneNode) {
@@ -130,7 +130,8 @@ TEST(Cluster, MixesModelsOnOneNode) {
   request.different_models = true;
   EXPECT_THAT(uuids(std::get<Decision>(cluster.place(request))), ElementsAre("mixed-0", "mixed-1"));
   request.gpus.front().count = 3;
-  EXPECT_THAT(why(cluster, request), ElementsAre("the machine lacks 3 free GPUs of different models"));
+  EXPECT_THAT(reasons_for(cluster, request),
+              ElementsAre("the machine lacks 3 free GPUs of different models"));
   Request claims;
   claims.gpus = {{2, {.models = {"T4"}}}, {1, {.models = {"A100"}}}};
   EXPECT_THAT(uuids(std::get<Decision>(cluster.place(claims))), ElementsAre("mixed-0", "mixed-1", "mixed-3"));
@@ -148,7 +149,7 @@ TEST(Cluster, SharesTheGpusOfAGroup) {
   EXPECT_EQ(cluster.free("a").gpus, 1);
   EXPECT_EQ(cluster.free("a").milli_cpus, 24'000);
   placed(cluster, "3", request);
-  EXPECT_THAT(why(cluster, request),
+  EXPECT_THAT(reasons_for(cluster, request),
               ElementsAre("the GPUs of its group are on a, where 20 CPUs are wanted and 4 of 64 are free"));
   cluster.release("1");
   cluster.release("2");
@@ -174,7 +175,7 @@ TEST(Cluster, PinsCpusToTheNumaNodesOfTheGpus) {
   EXPECT_TRUE(placed(cluster, "3", request).cpus.empty());
   cluster.release("3");
   request.cpu_affinity = Wish::kRequire;
-  EXPECT_THAT(why(cluster, request), ElementsAre("the machine lacks 2 CPUs near free GPUs"));
+  EXPECT_THAT(reasons_for(cluster, request), ElementsAre("the machine lacks 2 CPUs near free GPUs"));
 }
 
 TEST(Cluster, RefusesWhatIsNotFree) {
@@ -219,7 +220,7 @@ TEST(Cluster, SaysOfOneMachineAllThatIsShort) {
   request.gpus.front().count = 2;
   request.milli_cpus = 1000;
   request.memory_bytes = kGiB;
-  EXPECT_THAT(why(cluster, request),
+  EXPECT_THAT(reasons_for(cluster, request),
               ElementsAre("2 GPUs are wanted and 1 of 2 is free", "1 CPUs are wanted and 0.5 of 8 are free",
                           "1 GiB of memory are wanted and 0 B of 16 GiB are free"));
 }
@@ -238,7 +239,7 @@ TEST(Cluster, CountsReasonsOverNodes) {
   request.gpus.front().filter.models = {"A100"};
   request.interconnect.min_nvlinks = 1;
   EXPECT_THAT(
-      why(cluster, request),
+      reasons_for(cluster, request),
       ElementsAre(
           "4 nodes: 2 have no model A100, 1 lacks 2 free GPUs joined by NVLink (has 2 across sockets), "
           "1 is cordoned (maintenance)"));

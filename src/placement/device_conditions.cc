@@ -8,10 +8,10 @@ namespace drover::placement {
 namespace {
 
 /// Claims that allow the same devices are one.
-std::vector<Quota> merged(const std::vector<ClaimMask>& claims, DeviceMask free) {
-  std::vector<Quota> merged;
+std::vector<DeviceQuota> merged(const std::vector<ClaimMask>& claims, DeviceMask free) {
+  std::vector<DeviceQuota> merged;
   for (const auto& claim : claims) {
-    const auto same = std::ranges::find(merged, claim.allowed & free, &Quota::allowed);
+    const auto same = std::ranges::find(merged, claim.allowed & free, &DeviceQuota::allowed);
     if (same == merged.end())
       merged.push_back({claim.allowed & free, claim.count});
     else
@@ -23,10 +23,10 @@ std::vector<Quota> merged(const std::vector<ClaimMask>& claims, DeviceMask free)
 /// Hall's theorem: claims can be served, each device serving one, if and only if every set of claims finds as
 /// many devices as it asks for among those that one of them allows. A quota that any set of `count`
 /// candidates meets is left out.
-std::vector<Quota> quotas_of(const std::vector<Quota>& claims, DeviceMask candidates, int count) {
-  std::vector<Quota> quotas;
+std::vector<DeviceQuota> quotas_of(const std::vector<DeviceQuota>& claims, DeviceMask candidates, int count) {
+  std::vector<DeviceQuota> quotas;
   for (std::size_t set = 1; set < std::size_t{1} << claims.size(); ++set) {
-    Quota quota;
+    DeviceQuota quota;
     for_each_device(set, [&](int claim) {
       quota.allowed |= claims[static_cast<std::size_t>(claim)].allowed;
       quota.count += claims[static_cast<std::size_t>(claim)].count;
@@ -74,8 +74,9 @@ bool DeviceConditions::possible() const {
 }
 
 bool DeviceConditions::quotas_hold(DeviceMask devices) const {
-  return std::ranges::all_of(
-      quotas, [&](const Quota& quota) { return std::popcount(devices & quota.allowed) >= quota.count; });
+  return std::ranges::all_of(quotas, [&](const DeviceQuota& quota) {
+    return std::popcount(devices & quota.allowed) >= quota.count;
+  });
 }
 
 std::array<DeviceMask, kMaxDevices> twins_of(const Wiring::Tables& wiring, const DeviceWish& wish,

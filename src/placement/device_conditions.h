@@ -12,7 +12,7 @@
 namespace drover::placement {
 
 /// At least `count` of the chosen are in `allowed`.
-struct Quota {
+struct DeviceQuota {
   DeviceMask allowed = 0;
   int count = 0;
 };
@@ -29,7 +29,7 @@ struct DeviceConditions {
   int count = 0;              ///< of devices wanted
   DeviceMask free = 0;        ///< without bits that are no device
   DeviceMask candidates = 0;  ///< free, allowed by some claim, and compatible with enough others
-  std::vector<Quota> quotas;
+  std::vector<DeviceQuota> quotas;
   /// [candidate]: the candidates with which it may be chosen; itself too
   std::array<DeviceMask, kMaxDevices> compatible{};
 

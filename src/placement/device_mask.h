@@ -8,6 +8,11 @@
 
 namespace drover::placement {
 
+/// An index that is never negative.
+inline std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
 inline DeviceMask bit(int device) {
   return DeviceMask{1} << device;
 }

@@ -15,7 +15,7 @@ using testing::cpu_only;
 using testing::gpus;
 using testing::share;
 
-Cluster cluster_of(int nodes, int gpus_each) {
+Cluster fragmentation_cluster(int nodes, int gpus_each) {
   return testing::cluster_of(nodes, gpus_each, NodePolicy::kFragmentation);
 }
 
@@ -27,7 +27,7 @@ Decision put(Cluster& cluster, const std::string& id, const Request& request) {
 }
 
 TEST(Fragmentation, PairsWhatFillsAGpuTogether) {
-  auto cluster = cluster_of(4, 2);
+  auto cluster = fragmentation_cluster(4, 2);
   cluster.set_workload({{share(700), 1}, {share(600), 1}, {share(400), 1}, {share(300), 1}});
   const auto large = put(cluster, "a", share(700));
   const auto medium = put(cluster, "b", share(600));
@@ -39,7 +39,7 @@ TEST(Fragmentation, PairsWhatFillsAGpuTogether) {
 
 TEST(Fragmentation, OpensIdleGpusToWhatWouldWasteThemLess) {
   const auto opened_by = [](const std::vector<TypicalRequest>& mix, int milli) {
-    auto cluster = cluster_of(20, 1);
+    auto cluster = fragmentation_cluster(20, 1);
     cluster.set_workload(mix);
     std::set<std::string> opened;
     for (int i = 0; i < 10; ++i) opened.insert(put(cluster, std::to_string(i), share(milli)).node);
@@ -82,7 +82,7 @@ TEST(Fragmentation, LearnsTheMixFromWhatIsPlaced) {
 }
 
 TEST(Fragmentation, WithoutAMixItPacks) {
-  auto cluster = cluster_of(3, 2);
+  auto cluster = fragmentation_cluster(3, 2);
   Cluster packed(NodePolicy::kPack);
   for (int i = 0; i < 3; ++i) packed.set_node(testing::node("n" + std::to_string(i), {.count = 2}));
   for (int i = 0; i < 5; ++i)
@@ -93,7 +93,7 @@ const std::vector<TypicalRequest> kMix{{share(700), 2}, {share(300), 1}, {gpus(2
 
 /// With its prices solved, which copies share.
 Cluster prepared() {
-  auto cluster = cluster_of(4, 4);
+  auto cluster = fragmentation_cluster(4, 4);
   cluster.set_workload(kMix);
   cluster.try_place(kMix[0].request);
   return cluster;

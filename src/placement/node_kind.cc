@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "placement/request.h"
+#include "placement/wiring_tables.h"
+
 namespace drover::placement {
 namespace {
-
-constexpr std::size_t kNumaBits = 8;
-constexpr std::uint64_t kMostMemory = 1ULL << 50;  ///< of a GPU; more is a mistake, and sums would overflow
 
 std::size_t devices_of(const Node& node) {
   return std::min<std::size_t>(node.inventory.devices.size(), kMaxDevices);
@@ -43,7 +43,7 @@ std::vector<std::optional<int>> numa_of_devices(const Node& node) {
 std::vector<std::vector<int>> cpus_by_bit(const Node& node, const Wiring& wiring) {
   std::vector<std::vector<int>> cpus;
   for (const auto id : wiring.numa_nodes()) {
-    if (cpus.size() == kNumaBits) break;
+    if (cpus.size() == static_cast<std::size_t>(kNumaBits)) break;
     const auto found = std::ranges::find(node.numa, id, &gpu::NumaNode::id);
     cpus.push_back(found == node.numa.end() ? std::vector<int>{} : found->cpus);
     std::ranges::sort(cpus.back());
@@ -82,7 +82,7 @@ NodeKind make_node_kind(const Node& node, int id) {
   kind.all = first_devices(static_cast<int>(count));
   for (std::size_t i = 0; i < count; ++i) {
     const auto& device = node.inventory.devices[i];
-    kind.devices.push_back({device.model, std::min(device.memory_bytes.value_or(0), kMostMemory),
+    kind.devices.push_back({device.model, std::min(device.memory_bytes.value_or(0), kMostGpuMemory),
                             device.compute_capability, device.ecc, numa_of_device(node, i)});
     const auto& numa = kind.devices.back().numa_node;
     if (numa && std::ranges::find(node.nics, numa, &gpu::Nic::numa_node) != node.nics.end())
@@ -122,7 +122,7 @@ std::vector<std::string> nics_of(const NodeKind& kind, NumaMask numa) {
   for (const auto& nic : kind.nics) {
     if (!nic.numa_node) continue;
     const auto bit = std::ranges::find(nodes, *nic.numa_node) - nodes.begin();
-    if (bit < static_cast<std::ptrdiff_t>(kNumaBits) && (numa >> bit & 1) != 0) names.push_back(nic.name);
+    if (bit < kNumaBits && (numa >> bit & 1) != 0) names.push_back(nic.name);
   }
   return names;
 }

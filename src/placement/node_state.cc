@@ -7,8 +7,8 @@ namespace drover::placement {
 namespace {
 
 // More than these are mistakes, and sums would overflow.
-constexpr std::int64_t kMostMilliCpus = std::int64_t{1} << 40;
-constexpr std::uint64_t kMostMemory = 1ULL << 60;
+constexpr std::int64_t kMostNodeMilliCpus = std::int64_t{1} << 40;
+constexpr std::uint64_t kMostNodeMemory = 1ULL << 60;
 
 void update_idle(NodeState& state, int device) {
   const auto& now = state.devices[static_cast<std::size_t>(device)];
@@ -41,9 +41,9 @@ NodeState make_node_state(const Node& node, const NodeKind& kind) {
   state.fit = fit_devices(node, kind);
   state.cordon = cordon_number(node.cordoned);
   state.idle = kind.all;
-  state.milli_cpus = state.free_milli_cpus = std::clamp<std::int64_t>(node.milli_cpus, 0, kMostMilliCpus);
+  state.milli_cpus = state.free_milli_cpus = std::clamp<std::int64_t>(node.milli_cpus, 0, kMostNodeMilliCpus);
   state.memory_bytes = state.free_memory =
-      static_cast<std::int64_t>(std::min(node.memory_bytes, kMostMemory));
+      static_cast<std::int64_t>(std::min(node.memory_bytes, kMostNodeMemory));
   return state;
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "placement/device_mask.h"
+
 namespace drover::placement {
 namespace {
 
@@ -24,10 +26,6 @@ constexpr double kCpuOnlyReward = 0.3;
 /// of what a request that comes by chance would waste of it, but by no more than the fillings are uncertain.
 constexpr double kUnplanned = 0.6;
 constexpr double kMostUnplanned = kTemperature;
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 bool can_weigh(const TypicalRequest& typical) {
   const auto& request = typical.request;

@@ -35,7 +35,7 @@ class Nodes {
   std::deque<NodeState> states_;
 };
 
-NodeState with(NodeState node, int device, int milli, std::int64_t milli_cpus = 0) {
+NodeState with_taken(NodeState node, int device, int milli, std::int64_t milli_cpus = 0) {
   take(node, {device, milli, 0});
   take(node, 0, milli_cpus, 0);
   return node;
@@ -51,12 +51,12 @@ TEST(Outlook, SeesNoWorthInRoomThatNobodyCouldUse) {
   const auto& node = nodes.add({.count = 8});
   Outlook outlook({{share(500), 1}, {share(300), 1}});
   nodes.show(outlook);
-  const auto started = with(with(node, 0, 500), 1, 400);
+  const auto started = with_taken(with_taken(node, 0, 500), 1, 400);
   // The first GPU is used up by a 500; the second has room for two 300s, and a 500 would leave 100 to nobody.
-  EXPECT_LT(loss(outlook, started, with(started, 0, 500)),
-            loss(outlook, started, with(started, 1, 500)) - 30);
-  EXPECT_NEAR(outlook.worth(with(node, 0, 700)), outlook.worth(with(node, 0, 900)) + 300, 60);
-  EXPECT_NEAR(outlook.worth(with(node, 0, 900)), outlook.worth(with(node, 0, 1000)), 1e-6);
+  EXPECT_LT(loss(outlook, started, with_taken(started, 0, 500)),
+            loss(outlook, started, with_taken(started, 1, 500)) - 30);
+  EXPECT_NEAR(outlook.worth(with_taken(node, 0, 700)), outlook.worth(with_taken(node, 0, 900)) + 300, 60);
+  EXPECT_NEAR(outlook.worth(with_taken(node, 0, 900)), outlook.worth(with_taken(node, 0, 1000)), 1e-6);
 }
 
 TEST(Outlook, PricesWhatIsScarce) {
@@ -68,7 +68,8 @@ TEST(Outlook, PricesWhatIsScarce) {
   wants_rare.gpus[0].filter.models = {"A100"};
   Outlook outlook({{gpus(1), 3}, {wants_rare, 1}});
   nodes.show(outlook);
-  EXPECT_GT(loss(outlook, rare, with(rare, 0, 1000)), loss(outlook, common, with(common, 0, 1000)) + 20);
+  EXPECT_GT(loss(outlook, rare, with_taken(rare, 0, 1000)),
+            loss(outlook, common, with_taken(common, 0, 1000)) + 20);
 }
 
 TEST(Outlook, LeavesTheCpusWhereGpusNeedThem) {
@@ -79,8 +80,8 @@ TEST(Outlook, LeavesTheCpusWhereGpusNeedThem) {
   whole.milli_cpus = 11'500;
   Outlook outlook({{whole, 4}, {testing::cpu_only(12'000), 1}});
   nodes.show(outlook);
-  EXPECT_GT(loss(outlook, tight, with(tight, 0, 0, 12'000)),
-            loss(outlook, rich, with(rich, 0, 0, 12'000)) + 100);
+  EXPECT_GT(loss(outlook, tight, with_taken(tight, 0, 0, 12'000)),
+            loss(outlook, rich, with_taken(rich, 0, 0, 12'000)) + 100);
 }
 
 TEST(Outlook, KeepsNodesWholeForThoseThatNeedThem) {
@@ -89,8 +90,8 @@ TEST(Outlook, KeepsNodesWholeForThoseThatNeedThem) {
   nodes.add({.count = 8});
   Outlook outlook({{gpus(8), 1}, {gpus(1), 2}});
   nodes.show(outlook);
-  const auto started = with(node, 0, 1000);
-  EXPECT_GT(loss(outlook, node, started), loss(outlook, started, with(started, 1, 1000)));
+  const auto started = with_taken(node, 0, 1000);
+  EXPECT_GT(loss(outlook, node, started), loss(outlook, started, with_taken(started, 1, 1000)));
 }
 
 TEST(Outlook, KnowsNothingWithoutGpusInTheMix) {
@@ -125,7 +126,7 @@ TEST(Outlook, NoPlacementGains) {
     for (int i = 0; i < 20; ++i) {
       const auto device = below(4);
       const auto milli = below(node.devices[static_cast<std::size_t>(device)].free_milli + 1);
-      const auto after = with(node, device, milli, below(2000));
+      const auto after = with_taken(node, device, milli, below(2000));
       EXPECT_LE(outlook.worth(after), outlook.worth(node) + 1e-6);
       node = after;
     }

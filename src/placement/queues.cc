@@ -48,16 +48,16 @@ struct Field {
   const char* name;
   const char* unit;
 };
-constexpr Field kGpus{"gpu_milli", "thousandths of GPUs"};
-constexpr Field kCpus{"milli_cpus", "thousandths of CPUs"};
-constexpr Field kMemory{"memory_bytes", "bytes of memory"};
+constexpr Field kGpusField{"gpu_milli", "thousandths of GPUs"};
+constexpr Field kCpusField{"milli_cpus", "thousandths of CPUs"};
+constexpr Field kMemoryField{"memory_bytes", "bytes of memory"};
 
 /// Calls visit(field, the dimension of each of the limits …).
 template <typename Visit, typename... All>
 void each_field(Visit visit, All&... limits) {
-  visit(kGpus, limits.gpu_milli...);
-  visit(kCpus, limits.milli_cpus...);
-  visit(kMemory, limits.memory_bytes...);
+  visit(kGpusField, limits.gpu_milli...);
+  visit(kCpusField, limits.milli_cpus...);
+  visit(kMemoryField, limits.memory_bytes...);
 }
 
 /// Never more than the type holds.
@@ -74,9 +74,9 @@ void check_amounts(const Limits& limits, const std::string& path, Mistakes& mist
     if (value && *value > highest)
       mistakes.add(at, fmt::format("{} {} are absurdly much", *value, field.unit));
   };
-  check(kGpus, limits.gpu_milli, kMaxAmount);
-  check(kCpus, limits.milli_cpus, kMaxAmount);
-  check(kMemory, limits.memory_bytes, kMaxMemory);
+  check(kGpusField, limits.gpu_milli, kMaxAmount);
+  check(kCpusField, limits.milli_cpus, kMaxAmount);
+  check(kMemoryField, limits.memory_bytes, kMaxMemory);
 }
 
 void check_path(const std::string& path, const std::string& at, Mistakes& mistakes) {

@@ -9,7 +9,7 @@
 namespace drover::placement {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Queue queue(const std::string& path) {
   Queue result;
@@ -17,7 +17,7 @@ Queue queue(const std::string& path) {
   return result;
 }
 
-Rules with(std::vector<Queue> queues) {
+Rules rules_with(std::vector<Queue> queues) {
   Rules rules;
   for (auto& each : queues) rules.queues[each.path] = each;
   return rules;
@@ -38,36 +38,36 @@ TEST(Queues, TakeSensibleRules) {
   auto speech = queue("research/speech_2.x-y");
   speech.guarantee.gpu_milli = 2'000;
   speech.weight = 3;
-  EXPECT_TRUE(validate(with({research, vision, speech})));
-  EXPECT_TRUE(validate({}));
+  EXPECT_TRUE(validate(rules_with({research, vision, speech})));
+  EXPECT_TRUE(validate(Rules()));
 }
 
 TEST(Queues, RefuseNamesThatAreNone) {
   for (const auto* name : {"", "/", "a/", "/a", "a//b", "a b", "ä", "a/b/c/d/e/f/g/h/i"}) {
-    const auto status = validate(with({queue(name)}));
+    const auto status = validate(rules_with({queue(name)}));
     ASSERT_FALSE(status) << name;
-    EXPECT_THAT(status.error().path, testing::StartsWith("/queues/")) << name;
+    EXPECT_THAT(status.error().path, ::testing::StartsWith("/queues/")) << name;
   }
-  EXPECT_FALSE(validate(with({queue(std::string(65, 'a'))})));
-  EXPECT_TRUE(validate(with({queue(std::string(64, 'a')), queue("a/b/c/d/e/f/g/h")})));
+  EXPECT_FALSE(validate(rules_with({queue(std::string(65, 'a'))})));
+  EXPECT_TRUE(validate(rules_with({queue(std::string(64, 'a')), queue("a/b/c/d/e/f/g/h")})));
 }
 
 TEST(Queues, NameTheFieldThatIsWrong) {
   auto wrong = queue("research/vision");
   wrong.limit.milli_cpus = -1;
-  EXPECT_EQ(validate(with({wrong})).error().path, "/queues/research~1vision/limit/milli_cpus");
+  EXPECT_EQ(validate(rules_with({wrong})).error().path, "/queues/research~1vision/limit/milli_cpus");
   wrong = queue("a");
   wrong.weight = 0;
-  EXPECT_EQ(validate(with({wrong})).error().path, "/queues/a/weight");
+  EXPECT_EQ(validate(rules_with({wrong})).error().path, "/queues/a/weight");
   wrong = queue("a");
   wrong.limit.gpu_milli = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(validate(with({wrong})).error().path, "/queues/a/limit/gpu_milli");
+  EXPECT_EQ(validate(rules_with({wrong})).error().path, "/queues/a/limit/gpu_milli");
   wrong = queue("a");
   wrong.guarantee.memory_bytes = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(validate(with({wrong})).error().path, "/queues/a/guarantee/memory_bytes");
+  EXPECT_EQ(validate(rules_with({wrong})).error().path, "/queues/a/guarantee/memory_bytes");
   wrong = queue("a");
   wrong.users = {"ann", "ann"};
-  EXPECT_EQ(validate(with({wrong})).error().path, "/queues/a/users/1");
+  EXPECT_EQ(validate(rules_with({wrong})).error().path, "/queues/a/users/1");
   Rules rules;
   rules.queues["a"] = queue("b");
   EXPECT_EQ(validate(rules).error().path, "/queues/a/path");
@@ -77,7 +77,7 @@ TEST(Queues, TellAllMistakesAtOnce) {
   auto wrong = queue("a");
   wrong.weight = -4;
   wrong.limit.gpu_milli = -1;
-  const auto error = validate(with({wrong})).error();
+  const auto error = validate(rules_with({wrong})).error();
   EXPECT_THAT(error.message, HasSubstr("2 mistakes"));
   EXPECT_EQ(error.path, "/queues/a/limit/gpu_milli");
 }
@@ -89,21 +89,21 @@ TEST(Queues, PromiseNoMoreThanThereIs) {
   one.guarantee.gpu_milli = 3'000;
   auto two = queue("a/two");
   two.guarantee.gpu_milli = 2'000;
-  EXPECT_THAT(validate(with({parent, one, two})).error().message,
+  EXPECT_THAT(validate(rules_with({parent, one, two})).error().message,
               HasSubstr("the children of 'a' are together sure of 5000"));
 
   one.limit.gpu_milli = 2'000;
-  EXPECT_EQ(validate(with({one})).error().path, "/queues/a~1one/guarantee/gpu_milli");
+  EXPECT_EQ(validate(rules_with({one})).error().path, "/queues/a~1one/guarantee/gpu_milli");
 
   // What is between need not be defined.
   auto grandchild = queue("a/x/y");
   grandchild.guarantee.gpu_milli = 5'000;
-  EXPECT_FALSE(validate(with({parent, grandchild})));
+  EXPECT_FALSE(validate(rules_with({parent, grandchild})));
   parent.guarantee = {};
   parent.limit.gpu_milli = 4'999;
-  EXPECT_FALSE(validate(with({parent, grandchild})));
+  EXPECT_FALSE(validate(rules_with({parent, grandchild})));
   parent.limit.gpu_milli = 5'000;
-  EXPECT_TRUE(validate(with({parent, grandchild})));
+  EXPECT_TRUE(validate(rules_with({parent, grandchild})));
 }
 
 TEST(Queues, RefuseQuotasOfNobody) {
@@ -123,7 +123,7 @@ TEST(Queues, LetInWhoIsNamedOnTheWayUp) {
   research.users = {"head"};
   auto vision = queue("research/vision");
   vision.users = {"ann"};
-  const auto rules = with({research, vision, queue("research/speech"), queue("open/day")});
+  const auto rules = rules_with({research, vision, queue("research/speech"), queue("open/day")});
   EXPECT_TRUE(may_use(rules, "research/vision", "ann"));
   EXPECT_TRUE(may_use(rules, "research/vision", "head"));
   EXPECT_EQ(may_use(rules, "research", "ann").error().kind, ErrorKind::kPermissionDenied);
@@ -133,7 +133,7 @@ TEST(Queues, LetInWhoIsNamedOnTheWayUp) {
 }
 
 TEST(Queues, SayWhichExist) {
-  const auto rules = with({queue("research/vision")});
+  const auto rules = rules_with({queue("research/vision")});
   const auto error = may_use(rules, "research/visoin", "ann").error();
   EXPECT_EQ(error.kind, ErrorKind::kNotFound);
   EXPECT_EQ(error.hint, "did you mean 'research/vision'? there are: default, research, research/vision");

@@ -13,7 +13,6 @@ namespace {
 constexpr std::size_t kMostClaims = 8;
 constexpr std::size_t kMostNames = 64;  ///< models, attributes, values
 constexpr std::size_t kLongestName = 256;
-constexpr std::uint64_t kMostGpuMemory = 1ULL << 50;
 constexpr std::uint64_t kMostMemory = 1ULL << 60;
 constexpr std::int64_t kMostMilliCpus = 1'000'000'000;
 constexpr int kMostNvlinks = 1000;

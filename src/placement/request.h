@@ -7,6 +7,9 @@
 
 namespace drover::placement {
 
+/// Of one GPU, in bytes. More is a mistake, and sums would overflow.
+inline constexpr std::uint64_t kMostGpuMemory = 1ULL << 50;
+
 using workload::Arrangement;
 using workload::AttributeConstraint;
 using workload::DeviceClaim;

@@ -76,9 +76,10 @@ struct Held {
   std::int64_t milli_cpus = 0;
 };
 
-class History {
+class ScheduleHistory {
  public:
-  explicit History(std::uint64_t seed) : dice_(seed), work_(dice_.in(1, 4), 4), priorities_(dice_.one_in(2)) {
+  explicit ScheduleHistory(std::uint64_t seed)
+      : dice_(seed), work_(dice_.in(1, 4), 4), priorities_(dice_.one_in(2)) {
     work_.rules = any_rules(dice_);
     if (dice_.one_in(2)) work_.cluster.set_node(node("odd", {.count = 2, .nvlinks = 2}));
   }
@@ -299,7 +300,7 @@ class History {
 TEST(ScheduleProperty, HoldsInEveryHistory) {
   check_until(property_steps(kUsualSteps), 100, [](const std::vector<std::uint64_t>& choices) {
     if (choices.empty()) return 0;
-    History history(choices.front());
+    ScheduleHistory history(choices.front());
     for (const auto choice : choices) history.step(choice);
     history.drain();
     return history.plans();

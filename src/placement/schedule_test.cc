@@ -272,13 +272,13 @@ TEST(Schedule, TellsWhatCanNeverRun) {
 }
 
 TEST(Schedule, ExtremePrioritiesAndTimeLimitsAreAsGoodAsOthers) {
-  constexpr auto kLeast = std::numeric_limits<int>::min();
-  constexpr auto kMost = std::numeric_limits<int>::max();
+  constexpr auto kLowest = std::numeric_limits<int>::min();
+  constexpr auto kHighest = std::numeric_limits<int>::max();
   Workplace work(1, 1);
-  work.run(within(std::chrono::milliseconds::max(), job("runs", gpus(1), kLeast)));
-  work.submit(job("least", gpus(1), kLeast));
+  work.run(within(std::chrono::milliseconds::max(), job("runs", gpus(1), kLowest)));
+  work.submit(job("least", gpus(1), kLowest));
   work.submit(within(std::chrono::milliseconds::max(), job("usual", gpus(1))));
-  work.submit(job("most", gpus(1), kMost));
+  work.submit(job("most", gpus(1), kHighest));
   const auto plan = work.look();
   EXPECT_THAT(plan.order, ElementsAre("most", "usual", "least"));
   ASSERT_EQ(plan.preemptions.size(), 1U);

@@ -213,7 +213,7 @@ class SubsetScan {
 
   const Order& order_;
   const Set outside_;
-  const std::vector<Quota>& quotas_;
+  const std::vector<DeviceQuota>& quotas_;
   const ConflictTable conflicts_;
   const Valuer& valuer_;
   std::array<Set, kBlock> fits_{};

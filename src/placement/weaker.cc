@@ -14,7 +14,7 @@
 namespace drover::placement {
 namespace {
 
-constexpr std::size_t kMostMembers = 16;
+constexpr std::size_t kMostMembersTried = 16;
 
 /// Less near than `wanted`, nearest first; the last asks for nothing.
 std::vector<Interconnect> less_near(const Interconnect& wanted) {
@@ -143,7 +143,7 @@ void WeakerSearch::give_up_attributes() {
 
 std::vector<Weaker> weaker_that_start(const Cluster& cluster, const Gang& gang, const StartOf& start_of,
                                       std::size_t most) {
-  if (gang.members.empty() || gang.members.size() > kMostMembers) return {};
+  if (gang.members.empty() || gang.members.size() > kMostMembersTried) return {};
   WeakerSearch search(cluster, gang, start_of, most);
   search.give_up_wishes();
   search.give_up_kinds();

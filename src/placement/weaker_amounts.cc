@@ -33,7 +33,7 @@ std::string bytes_text(std::int64_t bytes) {
   return bytes % kGiB == 0 ? fmt::format("{} GiB", bytes / kGiB) : fmt::format("{} MiB", bytes / kMiB);
 }
 
-const Amount kGpus = {
+const Amount kGpusAsked = {
     gpus_of,
     [](Request& request, std::int64_t count) { set_gpus(request, static_cast<int>(count)); },
     gpus_text,
@@ -52,12 +52,12 @@ const Amount kShareOfMemory = {
     },
     [](std::int64_t bytes) { return "a share of " + bytes_text(bytes); },
     {kGiB, kMiB}};
-const Amount kCpus = {
+const Amount kCpusAsked = {
     [](const Request& request) { return request.milli_cpus; },
     [](Request& request, std::int64_t milli) { request.milli_cpus = milli; },
     [](std::int64_t milli) { return cpus_text(milli) + (milli == 1000 ? " CPU" : " CPUs"); },
     {100}};
-const Amount kMemory = {
+const Amount kMemoryAsked = {
     [](const Request& request) { return static_cast<std::int64_t>(request.memory_bytes); },
     [](Request& request, std::int64_t bytes) { request.memory_bytes = static_cast<std::uint64_t>(bytes); },
     [](std::int64_t bytes) { return bytes_text(bytes) + " of memory"; },
@@ -107,7 +107,7 @@ void WeakerSearch::try_less(const Amount& amount) {
 
 void WeakerSearch::ask_for_less() {
   if (!alike(gang_)) return;
-  for (const auto* amount : {&kGpus, &kCpus, &kMemory, &kShareOfMemory}) try_less(*amount);
+  for (const auto* amount : {&kGpusAsked, &kCpusAsked, &kMemoryAsked, &kShareOfMemory}) try_less(*amount);
   if (!first().share.whole()) try_less(kShare);
   try_smaller_gang();
   if (!found()) try_less(kShare);  // who wants whole GPUs wants parts only when nothing else is to be had
@@ -127,7 +127,7 @@ void WeakerSearch::try_smaller_gang() {
 
 void WeakerSearch::ask_for_less_of_all() {
   if (!alike(gang_)) return;
-  const std::array amounts = {&kGpus, &kCpus, &kMemory};
+  const std::array amounts = {&kGpusAsked, &kCpusAsked, &kMemoryAsked};
   std::array<std::int64_t, amounts.size()> values{};
   const auto asking = [&] {
     return with([&](Request& request) {

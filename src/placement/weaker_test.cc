@@ -13,7 +13,7 @@ using namespace testing;  // NOLINT: nodes and requests
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Cluster cluster_of(const std::vector<Node>& nodes) {
+Cluster cluster_with(const std::vector<Node>& nodes) {
   Cluster cluster;
   for (const auto& node : nodes) cluster.set_node(node);
   return cluster;
@@ -36,7 +36,7 @@ std::vector<std::string> remedies(Cluster& cluster, const Gang& gang, std::size_
 }
 
 TEST(Weaker, AsksForAsManyGpusAsAreFree) {
-  auto cluster = cluster_of({node("a", {8})});
+  auto cluster = cluster_with({node("a", {8})});
   take(cluster, "one", gpus(3));
   EXPECT_THAT(remedies(cluster, {{gpus(8)}}), ElementsAre("ask for 5 GPUs"));
   take(cluster, "two", gpus(5));
@@ -44,7 +44,7 @@ TEST(Weaker, AsksForAsManyGpusAsAreFree) {
 }
 
 TEST(Weaker, GivesUpTheInterconnectOnlyAsFarAsItMust) {
-  auto cluster = cluster_of({node("a", {4})});  // all joined within one NUMA node
+  auto cluster = cluster_with({node("a", {4})});  // all joined within one NUMA node
   auto request = gpus(2);
   request.interconnect.min_nvlinks = 2;
   EXPECT_THAT(remedies(cluster, {{request}}), ElementsAre("be content with the interconnect 'node'",
@@ -53,7 +53,7 @@ TEST(Weaker, GivesUpTheInterconnectOnlyAsFarAsItMust) {
 }
 
 TEST(Weaker, NamesTheModelsThatWouldBeGiven) {
-  auto cluster = cluster_of({node("a", {1, "A100"}), node("v", {2, "V100"})});
+  auto cluster = cluster_with({node("a", {1, "A100"}), node("v", {2, "V100"})});
   auto request = gpus(1);
   request.gpus.front().filter.models = {"A100"};
   take(cluster, "a100", request);
@@ -70,7 +70,7 @@ TEST(Weaker, GivesUpEachThingThatGpusMustBeLike) {
     device.ecc = false;
     device.compute_capability = gpu::ComputeCapability{7, 0};
   }
-  auto cluster = cluster_of({plain});
+  auto cluster = cluster_with({plain});
   const auto with = [](void (*change)(DeviceFilter&)) {
     auto request = gpus(1);
     change(request.gpus.front().filter);
@@ -91,14 +91,14 @@ TEST(Weaker, GivesUpEachThingThatGpusMustBeLike) {
 TEST(Weaker, GivesUpAttributesOneByOne) {
   auto only = node("a", {1});
   only.attributes = {{"rack", {"r7"}}};
-  auto cluster = cluster_of({only});
+  auto cluster = cluster_with({only});
   auto request = gpus(1);
   request.attributes = {{"rack", {"r7"}}, {"site", {"x", "y"}}};
   EXPECT_THAT(remedies(cluster, {{request}}), ElementsAre("do not ask for the attribute site=x or y"));
 }
 
 TEST(Weaker, AsksForAmountsThatCanBeWritten) {
-  auto cluster = cluster_of({node("a", {1})});
+  auto cluster = cluster_with({node("a", {1})});
   take(cluster, "most", Request{.milli_cpus = 59'950, .memory_bytes = 250 * kGiB + 1});
   EXPECT_THAT(remedies(cluster, {{cpu_only(10'000)}}), ElementsAre("ask for 4 CPUs"));
   EXPECT_THAT(remedies(cluster, {{Request{.memory_bytes = 8 * kGiB}}}),
@@ -108,7 +108,7 @@ TEST(Weaker, AsksForAmountsThatCanBeWritten) {
               ElementsAre("ask for 1023 MiB of memory"));
   auto large = node("large", {0});
   large.memory_bytes = 1500 * kGiB;
-  auto other = cluster_of({large});
+  auto other = cluster_with({large});
   EXPECT_THAT(remedies(other, {{Request{.milli_cpus = 1'000, .memory_bytes = 1536 * kGiB}}}),
               ElementsAre("ask for 1500 GiB of memory"));
   take(other, "most", cpu_only(63'000));
@@ -123,7 +123,7 @@ TEST(Weaker, AsksForAmountsThatCanBeWritten) {
 }
 
 TEST(Weaker, AsksForLessOfAllWhenSeveralThingsAreShort) {
-  auto cluster = cluster_of({node("a", {4})});
+  auto cluster = cluster_with({node("a", {4})});
   auto most = gpus(2);
   most.milli_cpus = 60'000;
   most.memory_bytes = 250 * kGiB;
@@ -137,7 +137,7 @@ TEST(Weaker, AsksForLessOfAllWhenSeveralThingsAreShort) {
 }
 
 TEST(Weaker, MakesAGangSmallerOrItsMembers) {
-  auto cluster = cluster_of({node("a", {4}), node("b", {2})});
+  auto cluster = cluster_with({node("a", {4}), node("b", {2})});
   take(cluster, "one", gpus(1));
   EXPECT_THAT(remedies(cluster, {{gpus(2), gpus(2), gpus(2)}}),
               ElementsAre("ask for 1 GPU for each member", "make it a gang of 2"));
@@ -147,7 +147,7 @@ TEST(Weaker, MakesAGangSmallerOrItsMembers) {
 }
 
 RC_GTEST_PROP(Weaker, PropertyEachStartsAndAsksForSomethingElse, ()) {
-  auto cluster = cluster_of({node("a", {4, "A100", 40 * kGiB, 2}), node("v", {3})});
+  auto cluster = cluster_with({node("a", {4, "A100", 40 * kGiB, 2}), node("v", {3})});
   for (int i = *rc::gen::inRange(0, 5); i > 0; --i) {
     auto request = gpus(*rc::gen::inRange(1, 3));
     request.milli_cpus = *rc::gen::inRange(0, 30'000);

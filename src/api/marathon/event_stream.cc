@@ -1,10 +1,10 @@
 // The stream of events (server-sent events).
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "api/async.h"
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/parts.h"
@@ -30,7 +30,7 @@ asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<s
       continue;
     }
     timer.expires_after(kHeartbeat);
-    const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    const auto [error] = co_await timer.async_wait(kAsTuple);
     if (!error) co_await writer.write(sse_heartbeat());
   }
 }

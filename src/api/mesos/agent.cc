@@ -72,7 +72,8 @@ json view_executor(const Services& services, const control::FrameworkRecord& fra
 }
 
 /// One of `/slave(1)/state`.
-json view_framework(const Services& services, const std::string& id, const control::FrameworkRecord& record) {
+json view_framework_of_agent(const Services& services, const std::string& id,
+                             const control::FrameworkRecord& record) {
   json executors = json::array();
   json completed = json::array();
   for (const auto& [executor, records] : executors_of(services.daemon->state(), id))
@@ -108,7 +109,7 @@ Result<Response> get_agent_state(const Services& services, const Request& reques
   for (const auto& [id, record] : services.daemon->state().frameworks) {
     if (!may_see(*request.caller, record)) continue;
     auto& list = record.removed_at ? completed : frameworks;
-    list.push_back(view_framework(services, id, record));
+    list.push_back(view_framework_of_agent(services, id, record));
   }
   auto state = view_slave(services);
   const auto& options = services.mesos->options();

@@ -7,16 +7,13 @@
 
 #include "api/mesos/protobuf_json.h"
 #include "api/mesos/record_io.h"
+#include "api/mesos/values.h"
 #include "base/decode.h"
 
 namespace drover::api::mesos {
 namespace {
 
 constexpr std::size_t kUuidBytes = 16;
-
-Failure invalid(std::string message) {
-  return fail(ErrorKind::kInvalid, std::move(message));
-}
 
 /// Also quiet: protobuf would log what is missing.
 Status whole(const v1::Call& call, std::string_view what) {

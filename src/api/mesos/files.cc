@@ -59,7 +59,7 @@ std::string mode_text(const FileInfo& file) {
   return text;
 }
 
-json view(const FileInfo& file, const std::string& folder) {
+json view_file(const FileInfo& file, const std::string& folder) {
   return {{"path", folder + "/" + file.name},
           {"size", file.size},
           {"nlink", file.kind == "directory" ? 2 : 1},
@@ -94,7 +94,7 @@ asio::awaitable<Result<Response>> browse(const Services& services, const Request
     DROVER_TRY(const auto files, sandbox.browse(place.inside));
     json listed = json::array();
     const auto folder = place.inside.empty() ? place.prefix : place.prefix + "/" + place.inside;
-    for (const auto& file : files) listed.push_back(view(file, folder));
+    for (const auto& file : files) listed.push_back(view_file(file, folder));
     return listed.dump(-1, ' ', false, json::error_handler_t::replace);
   };
   auto text = co_await on_pool(*services.pool, look);

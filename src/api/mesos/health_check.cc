@@ -13,19 +13,19 @@ namespace {
 using std::chrono::milliseconds;
 using workload::CheckKind;
 
-Failure invalid(std::string_view what) {
+Failure refused(std::string_view what) {
   return fail(ErrorKind::kInvalid, fmt::format("Task uses invalid health check: {}", what));
 }
 
 Result<milliseconds> time_of(double seconds, std::string_view name) {
   constexpr double kLongest = 1e9;
-  if (!(seconds >= 0)) return invalid(fmt::format("Expecting '{}' to be non-negative", name));
+  if (!(seconds >= 0)) return refused(fmt::format("Expecting '{}' to be non-negative", name));
   return milliseconds(std::llround(std::min(seconds, kLongest) * 1000));
 }
 
 /// A port of the task: where it has a network of its own, that is one which is forwarded.
 Status set_port(std::uint32_t port, const workload::Task& task, workload::HealthCheck& check) {
-  if (port == 0 || port > 65535) return invalid(fmt::format("'port' is {}", port));
+  if (port == 0 || port > 65535) return refused(fmt::format("'port' is {}", port));
   const auto& ports = task.network.ports;
   for (std::size_t i = 0; i < ports.size(); ++i)
     if (ports[i].container_port == static_cast<int>(port)) {
@@ -33,7 +33,7 @@ Status set_port(std::uint32_t port, const workload::Task& task, workload::Health
       return {};
     }
   if (task.network.mode == workload::NetworkMode::kBridge)
-    return invalid(fmt::format("The container's port {} is not mapped to one of the machine", port));
+    return refused(fmt::format("The container's port {} is not mapped to one of the machine", port));
   check.port = static_cast<int>(port);
   return {};
 }
@@ -41,31 +41,31 @@ Status set_port(std::uint32_t port, const workload::Task& task, workload::Health
 Status set_kind(const v1::HealthCheck& written, const workload::Task& task, workload::HealthCheck& check) {
   switch (written.type()) {
     case v1::HealthCheck::COMMAND: {
-      if (!written.has_command()) return invalid("Expecting 'command' to be set for COMMAND health check");
+      if (!written.has_command()) return refused("Expecting 'command' to be set for COMMAND health check");
       check.kind = CheckKind::kCommand;
       check.command = words_of(written.command());
-      if (check.command.empty()) return invalid("Command health check must contain 'shell command'");
+      if (check.command.empty()) return refused("Command health check must contain 'shell command'");
       return {};
     }
     case v1::HealthCheck::HTTP:
-      if (!written.has_http()) return invalid("Expecting 'http' to be set for HTTP health check");
+      if (!written.has_http()) return refused("Expecting 'http' to be set for HTTP health check");
       check.kind = written.http().scheme() == "https" ? CheckKind::kHttps : CheckKind::kHttp;
       check.path = written.http().path().empty() ? "/" : written.http().path();
       if (!check.path.starts_with('/'))
-        return invalid(fmt::format("The path '{}' of HTTP health check must start with '/'", check.path));
+        return refused(fmt::format("The path '{}' of HTTP health check must start with '/'", check.path));
       if (const auto trouble = workload::path_trouble(check.path); !trouble.empty())
-        return invalid(fmt::format("The path of HTTP health check {}", trouble));
+        return refused(fmt::format("The path of HTTP health check {}", trouble));
       check.ipv6 = written.http().protocol() == v1::NetworkInfo::IPv6;
       return set_port(written.http().port(), task, check);
     case v1::HealthCheck::TCP:
-      if (!written.has_tcp()) return invalid("Expecting 'tcp' to be set for TCP health check");
+      if (!written.has_tcp()) return refused("Expecting 'tcp' to be set for TCP health check");
       check.kind = CheckKind::kTcp;
       check.ipv6 = written.tcp().protocol() == v1::NetworkInfo::IPv6;
       return set_port(written.tcp().port(), task, check);
     case v1::HealthCheck::UNKNOWN:
       break;
   }
-  return invalid("HealthCheck must specify 'type'");
+  return refused("HealthCheck must specify 'type'");
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <random>
 
+#include "api/async.h"
 #include "api/mesos/call.h"
 #include "api/mesos/protobuf_json.h"
 #include "api/mesos/task_info.h"
@@ -131,7 +131,7 @@ asio::awaitable<void> write_records(std::shared_ptr<Stream> stream, BodyWriter& 
     }
     if (stream->closed) co_return;
     stream->changed.expires_at(next_heartbeat);
-    co_await stream->changed.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await stream->changed.async_wait(kAsTuple);
     if (std::chrono::steady_clock::now() < next_heartbeat) continue;
     next_heartbeat += kHeartbeat;
     if (!stream->closed) co_await writer.write(event_record(heartbeat(), stream->type));

@@ -160,7 +160,6 @@ class Master {
   std::string id_;
   std::map<std::string, Subscriber> subscribers_;
   control::OfferBook book_;
-  std::uint64_t next_stream_ = 0;
   bool allocation_due_ = false;
   boost::asio::steady_timer timer_;
   /// By Drover's ids: tasks that are to be killed sooner than they say themselves.

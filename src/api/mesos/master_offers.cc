@@ -13,7 +13,7 @@
 namespace drover::api::mesos {
 namespace {
 
-constexpr std::uint64_t kMiB = 1ULL << 20;
+constexpr std::uint64_t kWholeMiB = 1ULL << 20;
 
 void add_attribute(const std::string& name, const std::string& value, v1::Offer& offer) {
   auto& attribute = *offer.add_attributes();
@@ -69,8 +69,8 @@ control::Supply Master::supply() const {
   const std::vector<control::PortRange> ports{{node.port_begin, node.port_end}};
   control::Supply supply;
   supply.whole = {node.gpus_total, node.milli_cpus_total, node.memory_bytes_total, node.disk_bytes, ports};
-  supply.free = {node.gpus_free, node.milli_cpus_free, node.memory_bytes_free / kMiB * kMiB,
-                 node.disk_bytes / kMiB * kMiB, ports};
+  supply.free = {node.gpus_free, node.milli_cpus_free, node.memory_bytes_free / kWholeMiB * kWholeMiB,
+                 node.disk_bytes / kWholeMiB * kWholeMiB, ports};
   Amounts taken;
   taken.ports = control::held_by_all(state).ports;
   for (const int port : state.machine().strange_ports) taken += Amounts{0, 0, 0, 0, {{port, port}}};

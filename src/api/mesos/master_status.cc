@@ -6,6 +6,7 @@
 #include "api/mesos/master.h"
 #include "api/mesos/task_info.h"
 #include "api/mesos/uuid.h"
+#include "api/mesos/values.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -13,10 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kFirstRetry{10};
 constexpr std::chrono::seconds kLongestRetry{600};
-
-double seconds_of(TimePoint at) {
-  return static_cast<double>(at.time_since_epoch().count()) / 1000;
-}
 
 v1::TaskState state_named(const std::string& name) {
   v1::TaskState state = v1::TASK_LOST;

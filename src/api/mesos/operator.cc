@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/call.h"
+#include "api/mesos/values.h"
 #include "api/mesos/views.h"
 #include "control/frameworks.h"
 
@@ -12,8 +13,6 @@ namespace drover::api::mesos {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kMiB = 1 << 20;
 
 json flags_of(const Master& master) {
   return {{"filter_gpu_resources", master.options().filter_gpu_resources ? "true" : "false"},

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string mistake(const std::string& text, google::protobuf::Message&& message) {
+std::string json_mistake(const std::string& text, google::protobuf::Message&& message) {
   const auto read = from_json(json::parse(text), message);
   return read ? "" : read.error().message;
 }
@@ -111,23 +111,23 @@ TEST(ProtobufJson, MapsAreObjects) {
 }
 
 TEST(ProtobufJson, MistakesAreNamedByTheirField) {
-  EXPECT_EQ(mistake("[]", v1::Call()), "Expecting a JSON object");
-  EXPECT_EQ(mistake(R"({"framework_id": "x"})", v1::Call()),
+  EXPECT_EQ(json_mistake("[]", v1::Call()), "Expecting a JSON object");
+  EXPECT_EQ(json_mistake(R"({"framework_id": "x"})", v1::Call()),
             "Not expecting a JSON string for field 'framework_id'");
-  EXPECT_EQ(mistake(R"({"accept": {"offer_ids": {}}})", v1::Call()),
+  EXPECT_EQ(json_mistake(R"({"accept": {"offer_ids": {}}})", v1::Call()),
             "Not expecting a JSON object for field 'offer_ids'");
-  EXPECT_EQ(mistake(R"({"type": 3})", v1::Call()), "Not expecting a JSON number for field 'type'");
-  EXPECT_EQ(mistake(R"({"checkpoint": 1})", v1::FrameworkInfo()),
+  EXPECT_EQ(json_mistake(R"({"type": 3})", v1::Call()), "Not expecting a JSON number for field 'type'");
+  EXPECT_EQ(json_mistake(R"({"checkpoint": 1})", v1::FrameworkInfo()),
             "Not expecting a JSON number for field 'checkpoint'");
-  EXPECT_EQ(mistake(R"({"name": true})", v1::FrameworkInfo()),
+  EXPECT_EQ(json_mistake(R"({"name": true})", v1::FrameworkInfo()),
             "Not expecting a JSON boolean for field 'name'");
-  EXPECT_EQ(mistake(R"({"uuid": "?"})", v1::TaskStatus()), "Failed to base64 decode bytes field 'uuid'");
-  EXPECT_EQ(mistake(R"({"state": "TASK_DANCING"})", v1::TaskStatus()),
+  EXPECT_EQ(json_mistake(R"({"uuid": "?"})", v1::TaskStatus()), "Failed to base64 decode bytes field 'uuid'");
+  EXPECT_EQ(json_mistake(R"({"state": "TASK_DANCING"})", v1::TaskStatus()),
             "Failed to find enum for 'TASK_DANCING'");
   for (const auto* number : {"-1", "18446744073709551616", "2e19", "1.5", "\"x\"", "\"1 \""})
-    EXPECT_NE(mistake(std::string(R"({"begin": )") + number + "}", v1::Value::Range()), "") << number;
+    EXPECT_NE(json_mistake(std::string(R"({"begin": )") + number + "}", v1::Value::Range()), "") << number;
   for (const auto* number : {"2147483648", "-2147483649", "1e300", "2147483647.5"})
-    EXPECT_NE(mistake(std::string(R"({"port": )") + number + "}", v1::Address()), "") << number;
+    EXPECT_NE(json_mistake(std::string(R"({"port": )") + number + "}", v1::Address()), "") << number;
 }
 
 TEST(ProtobufJson, WideIntegersMayComeAsTextOrWithAPoint) {
@@ -144,7 +144,7 @@ TEST(ProtobufJson, LimitsMayBeInfinite) {
   EXPECT_EQ(task.limits().at("cpus").value(), std::numeric_limits<double>::infinity());
   EXPECT_EQ(json::parse(to_json(task)),
             json::parse(R"({"limits": {"cpus": {"value": "Infinity"}, "mem": {"value": 64.5}}})"));
-  EXPECT_EQ(mistake(R"({"failover_timeout": "soon"})", v1::FrameworkInfo()),
+  EXPECT_EQ(json_mistake(R"({"failover_timeout": "soon"})", v1::FrameworkInfo()),
             "Not expecting a JSON string for field 'failover_timeout'");
 }
 

@@ -4,19 +4,16 @@
 
 #include <cmath>
 
+#include "api/mesos/values.h"
+
 namespace drover::api::mesos {
 namespace {
 
-constexpr double kMiB = 1 << 20;
 constexpr double kMost = 1e9;
 constexpr std::size_t kLongestId = 255;
 constexpr std::int64_t kNanosPerMilli = 1'000'000;
 /// Between SIGTERM and SIGKILL where nobody says, as Mesos's own executor has it.
 constexpr std::chrono::milliseconds kUsualGrace{3000};
-
-Failure invalid(std::string message) {
-  return fail(ErrorKind::kInvalid, std::move(message));
-}
 
 /// Mesos keeps three decimals.
 std::int64_t thousandths(double value) {

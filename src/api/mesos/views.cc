@@ -6,18 +6,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "api/mesos/values.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kMiB = 1 << 20;
-
-double seconds_of(TimePoint at) {
-  return static_cast<double>(at.time_since_epoch().count()) / 1000;
-}
 
 json attributes_of(const control::State& state) {
   json attributes = json::object();

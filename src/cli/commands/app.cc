@@ -19,9 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-struct ListOptions {
-  bool json = false;
-};
 struct AppOptions {
   std::string app;
   int instances = 0;
@@ -61,7 +58,7 @@ std::string deployment_text(const json& app) {
   return deployments.empty() ? "" : "under way";
 }
 
-Result<int> list(Context& context, const ListOptions& options) {
+Result<int> list_apps(Context& context, const ShowOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto apps, list_apps(client));
   if (options.json) {
@@ -80,7 +77,7 @@ Result<int> list(Context& context, const ListOptions& options) {
 }
 
 /// "alive" and the like, of all its checks; "-" without any.
-std::string health_of(const json& task) {
+std::string health_of_task(const json& task) {
   const auto results = task.value("healthCheckResults", json::array());
   if (!results.is_array() || results.empty()) return "-";
   const bool alive = std::ranges::all_of(
@@ -111,7 +108,7 @@ Result<int> show(Context& context, const AppOptions& options) {
   Table table({"TASK", "STATE", "HEALTH", "PORTS", "VERSION", "SINCE"});
   const auto tasks = app.value("tasks", json::array());
   for (const auto& task : tasks)
-    table.add({text_in(task, "id"), text_in(task, "state"), health_of(task), ports_of(task),
+    table.add({text_in(task, "id"), text_in(task, "state"), health_of_task(task), ports_of(task),
                text_in(task, "version"), text_in(task, "startedAt")});
   if (!tasks.empty()) text += table.render();
   print(text);
@@ -246,10 +243,10 @@ CLI::App* add_change(CLI::App* group, Context& context, std::shared_ptr<AppOptio
 void add_apps(CLI::App& app, Context& context) {
   auto* group = app.add_subcommand("app", "Look at the apps, and change them");
   group->require_subcommand(1);
-  auto listing = std::make_shared<ListOptions>();
+  auto listing = std::make_shared<ShowOptions>();
   auto* listed = group->add_subcommand("list", "List the apps: what is up, and what they wait for");
   listed->add_flag("--json", listing->json, "Print JSON");
-  on_call(listed, context, listing, list);
+  on_call(listed, context, listing, list_apps);
   const auto options = [] { return std::make_shared<AppOptions>(); };
   add(group, context, options(), "show", "Show an app and its tasks", show);
   const auto scaling = options();

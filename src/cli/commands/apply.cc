@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/definitions/files.h"
 #include "cli/services/api.h"
@@ -65,7 +66,7 @@ Status plan_group(const Client& client, const Definition& definition, Plan& plan
 
 Status plan_job(const Client& client, const Definition& definition, Plan& plan) {
   DROVER_TRY(const auto answer, existing(client, job_target(definition.name)));
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto now = wall_clock();
   auto change = change_of_job(definition, answer, now);
   if (change.kind != ChangeKind::kUnchanged) plan.jobs.push_back(&definition);
   plan.changes.push_back(std::move(change));

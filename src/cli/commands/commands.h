@@ -8,6 +8,14 @@
 
 namespace drover::cli {
 
+/// Of a command that only shows something.
+struct ShowOptions {
+  bool json = false;
+};
+
+/// The exit status of `run` and `exec` when the command itself was not run, as with `docker run`.
+inline constexpr int kNotRun = 125;
+
 void add_serve(CLI::App& app, Context& context);       // serve.cc: serve
 void add_run(CLI::App& app, Context& context);         // run.cc: run
 void add_plan(CLI::App& app, Context& context);        // plan.cc: plan

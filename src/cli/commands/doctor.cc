@@ -12,10 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-struct ShowOptions {
-  bool json = false;
-};
-
 std::string_view name_of(Check::State state) {
   switch (state) {
     case Check::State::kFound:

@@ -23,7 +23,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kNotRun = 125;
 constexpr int kCannotRun = 126;
 constexpr int kNoSuchCommand = 127;
 constexpr std::size_t kHead = 5;

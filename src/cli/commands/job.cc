@@ -19,18 +19,11 @@ namespace {
 
 using nlohmann::json;
 
-struct ListOptions {
-  bool json = false;
-};
 struct JobOptions {
   std::string job;
   std::string arguments;
   bool json = false;
 };
-
-TimePoint now() {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 /// Of the jobs, by name.
 struct States {
@@ -55,7 +48,7 @@ Result<States> states_of(const Client& client) {
   return states;
 }
 
-Result<int> list(Context& context, const ListOptions& options) {
+Result<int> list_jobs(Context& context, const ShowOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto jobs, list_jobs(client));
   if (options.json) {
@@ -66,7 +59,7 @@ Result<int> list(Context& context, const ListOptions& options) {
   Table table({"JOB", "STATE", "LAST RESULT", "NEXT RUN", "WHY NOT"});
   for (const auto& job : jobs) {
     const auto name = job.value("name", "");
-    const auto state = job_state(job, states.words[name], states.waits[name], now());
+    const auto state = job_state(job, states.words[name], states.waits[name], wall_clock());
     table.add({name, state.state, state.last, state.next, state.why_not});
   }
   print(table.render());
@@ -97,7 +90,7 @@ Result<int> show(Context& context, const JobOptions& options) {
   }
   DROVER_TRY(auto states, states_of(client));
   DROVER_TRY(const auto history, history_of(client, options.job));
-  const auto state = job_state(job, states.words[options.job], states.waits[options.job], now());
+  const auto state = job_state(job, states.words[options.job], states.waits[options.job], wall_clock());
   std::string text = options.job + ": " + state.state + "\n";
   const auto line = [&](const char* what, const std::string& value) {
     if (!value.empty()) text += fmt::format("  {}: {}\n", what, printable(value));
@@ -161,11 +154,11 @@ CLI::App* add(CLI::App* group, Context& context, std::shared_ptr<JobOptions> opt
 void add_jobs(CLI::App& app, Context& context) {
   auto* group = app.add_subcommand("job", "Look at the jobs that run by a schedule, and change them");
   group->require_subcommand(1);
-  auto listing = std::make_shared<ListOptions>();
+  auto listing = std::make_shared<ShowOptions>();
   auto* listed =
       group->add_subcommand("list", "List the jobs: their last results, and when each runs next, or why not");
   listed->add_flag("--json", listing->json, "Print JSON");
-  on_call(listed, context, listing, list);
+  on_call(listed, context, listing, list_jobs);
   const auto options = [] { return std::make_shared<JobOptions>(); };
   const auto with_json = [](CLI::App* command, JobOptions& these) {
     command->add_flag("--json", these.json, "Print JSON");

@@ -12,10 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-struct ShowOptions {
-  bool json = false;
-};
-
 /// A field as text; "-" where nobody knows.
 std::string shown(const json& value, const char* field) {
   const auto found = value.find(field);
@@ -42,7 +38,7 @@ std::string title(const json& machine) {
   return text;
 }
 
-std::string health_of(const json& gpu) {
+std::string health_of_gpu(const json& gpu) {
   if (gpu.value("healthy", true))
     return gpu.value("problems", json::array()).empty() ? "ok" : "ok, see --json";
   return "unfit: " + gpu.value("unfit", "");
@@ -77,7 +73,8 @@ Result<int> gpus(Context& context, const ShowOptions& options) {
     table.add({shown(gpu, "index"), shown(gpu, "model"),
                memory.is_number() ? format_bytes(memory.get<std::uint64_t>()) : "-", shown(gpu, "uuid"),
                shown(gpu, "pci"), shown(gpu, "numa_node"),
-               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of(gpu), holders_of(gpu)});
+               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of_gpu(gpu),
+               holders_of(gpu)});
   }
   print(title(machine) + table.render());
   if (machine.value("gpus", json::array()).empty()) print("This machine offers no GPUs\n");

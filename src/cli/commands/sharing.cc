@@ -21,9 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-struct ListOptions {
-  bool json = false;
-};
 /// Empty: not given, so left as it is.
 struct QueueOptions {
   std::string path, gpus_limit, cpus_limit, memory_limit, gpus_guarantee, cpus_guarantee, memory_guarantee;
@@ -114,7 +111,7 @@ Error in_flags_of(Error error, bool of_queue) {
 std::string waited(const json& waiting) {
   const auto submitted = parse_time(waiting.value("submitted_at", ""));
   if (!submitted) return "";
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto now = wall_clock();
   return format_duration(std::max(now - *submitted, std::chrono::milliseconds(0)));
 }
 
@@ -151,7 +148,7 @@ std::string render_waiting(const std::vector<json>& all) {
   return table.render();
 }
 
-Result<int> list_queues(Context& context, const ListOptions& options) {
+Result<int> list_queues(Context& context, const ShowOptions& options) {
   DROVER_TRY(const auto listing, context.client().get("/v1/queues"));
   if (options.json) {
     print_json(listing);
@@ -201,7 +198,7 @@ Result<int> remove_queue(Context& context, const QueueOptions& options) {
   return 0;
 }
 
-Result<int> list_quotas(Context& context, const ListOptions& options) {
+Result<int> list_quotas(Context& context, const ShowOptions& options) {
   DROVER_TRY(const auto listing, context.client().get("/v1/quotas"));
   if (options.json) {
     print_json(listing);
@@ -240,8 +237,8 @@ Result<int> remove_quota(Context& context, const QuotaOptions& options) {
 
 /// A command that lists when it is called alone, and has others below it.
 CLI::App* add_group(CLI::App& app, Context& context, const std::string& name, const std::string& help,
-                    Result<int> (*body)(Context&, const ListOptions&)) {
-  auto options = std::make_shared<ListOptions>();
+                    Result<int> (*body)(Context&, const ShowOptions&)) {
+  auto options = std::make_shared<ShowOptions>();
   auto* command = app.add_subcommand(name, help);
   command->require_subcommand(0, 1);
   command->add_flag("--json", options->json, "Print JSON");

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-struct ListOptions {
+struct PsOptions {
   bool all = false;
   bool json = false;
 };
@@ -30,7 +30,7 @@ bool is_final(const std::string& state) {
 std::string age(const json& record) {
   const auto submitted = parse_time(record.value("submitted_at", ""));
   if (!submitted) return "";
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto now = wall_clock();
   return format_duration(std::max(now - *submitted, std::chrono::milliseconds(0)));
 }
 
@@ -65,7 +65,7 @@ std::string status_of(const json& record) {
              : fmt::format("exited with status {}", status->dump());
 }
 
-Result<int> ps(Context& context, const ListOptions& options) {
+Result<int> ps(Context& context, const PsOptions& options) {
   const auto client = context.client();
   const auto which = fmt::format("/v1/tasks?active={}&summary={}", !options.all, !options.json);
   DROVER_TRY(const auto listing, client.get(which));
@@ -156,7 +156,7 @@ CLI::App* add_for_task(CLI::App& app, Context& context, const std::string& name,
 
 void add_tasks(CLI::App& app, Context& context) {
   constexpr int kMany = 1000;
-  auto list = std::make_shared<ListOptions>();
+  auto list = std::make_shared<PsOptions>();
   auto* ps_command = app.add_subcommand("ps", "List tasks: those that wait or run, or all");
   ps_command->add_flag("--all,-a", list->all, "Also those that have ended");
   ps_command->add_flag("--json", list->json, "Print JSON");

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/files.h"
+#include "base/units.h"
 #include "cli/context.h"
 
 namespace drover::cli {
@@ -31,7 +32,7 @@ Result<std::string> read_input() {
 }  // namespace
 
 Result<Definitions> read_definition_files(const std::vector<std::string>& files) {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto now = wall_clock();
   Definitions definitions;
   for (const auto& file : files) {
     DROVER_TRY(const auto text, file == "-" ? read_input() : read_file(file, kMaxDefinitionBytes));

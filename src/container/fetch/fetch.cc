@@ -55,12 +55,12 @@ Result<UniqueFd> open_cache(const std::string& caches, const User& user) {
   return moved_up(own.fd(), kLowest);
 }
 
-struct Fetcher {
+struct FetcherChild {
   Spawned child;
   UniqueFd words;
 };
 
-Result<Fetcher> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
+Result<FetcherChild> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
   DROVER_TRY(auto words, make_pipe(kLowest));
   DROVER_TRY(const auto input, in_memory(order));
   DROVER_TRY(const auto folder, moved_up(sandbox, kLowest));
@@ -75,7 +75,7 @@ Result<Fetcher> start(const std::string& executable, const std::string& order, i
   DROVER_TRY(auto child,
              spawn({.program = executable, .arguments = {"drover", "fetcher"}, .environment = environment()},
                    descriptors));
-  return Fetcher{std::move(child), std::move(words.read)};
+  return FetcherChild{std::move(child), std::move(words.read)};
 }
 
 /// What a line means: nothing but progress leaves `last` as it is.

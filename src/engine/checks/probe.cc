@@ -28,7 +28,7 @@ namespace http = beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr auto kAnswer = asio::as_tuple(asio::use_awaitable);
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kHeaderLimit = 32 << 10;
 constexpr std::size_t kBodyLimit = 64 << 10;
 
@@ -63,7 +63,7 @@ template <typename Stream>
 asio::awaitable<ProbeAnswer> ask(Stream& stream, const ProbeRequest& wanted) {
   ProbeAnswer answer;
   const auto request = request_of(wanted);
-  if (const auto [error, sent] = co_await http::async_write(stream, request, kAnswer); error) {
+  if (const auto [error, sent] = co_await http::async_write(stream, request, kAsTuple); error) {
     answer.trouble = trouble_of(wanted, error);
     co_return answer;
   }
@@ -71,13 +71,13 @@ asio::awaitable<ProbeAnswer> ask(Stream& stream, const ProbeRequest& wanted) {
   http::response_parser<http::string_body> parser;
   parser.header_limit(kHeaderLimit);
   parser.body_limit(boost::none);
-  if (const auto [error, read] = co_await http::async_read_header(stream, buffer, parser, kAnswer); error) {
+  if (const auto [error, read] = co_await http::async_read_header(stream, buffer, parser, kAsTuple); error) {
     answer.trouble = trouble_of(wanted, error);
     co_return answer;
   }
   // A body that is too long, or breaks off, is shown as far as it came.
   while (wanted.wants_body && !parser.is_done() && parser.get().body().size() < kBodyLimit)
-    if (const auto [error, read] = co_await http::async_read_some(stream, buffer, parser, kAnswer); error)
+    if (const auto [error, read] = co_await http::async_read_some(stream, buffer, parser, kAsTuple); error)
       break;
   const auto& message = parser.get();
   answer.response =
@@ -97,7 +97,7 @@ asio::ssl::context& unverified() {
 
 asio::awaitable<ProbeAnswer> ask_securely(beast::tcp_stream stream, const ProbeRequest& wanted) {
   beast::ssl_stream<beast::tcp_stream> secure(std::move(stream), unverified());
-  if (const auto [error] = co_await secure.async_handshake(asio::ssl::stream_base::client, kAnswer); error)
+  if (const auto [error] = co_await secure.async_handshake(asio::ssl::stream_base::client, kAsTuple); error)
     co_return ProbeAnswer{.trouble = trouble_of(wanted, error)};
   co_return co_await ask(secure, wanted);
 }
@@ -116,7 +116,7 @@ asio::awaitable<ProbeAnswer> probe(ProbeRequest request) {
   beast::tcp_stream stream(co_await asio::this_coro::executor);
   stream.expires_after(request.timeout);
   const tcp::endpoint place(address, static_cast<std::uint16_t>(request.port));
-  if (const auto [error] = co_await stream.async_connect(place, kAnswer); error)
+  if (const auto [error] = co_await stream.async_connect(place, kAsTuple); error)
     co_return ProbeAnswer{.trouble = trouble_of(request, error)};
   if (request.kind == workload::CheckKind::kTcp) co_return ProbeAnswer{};
   if (request.kind == workload::CheckKind::kHttps)

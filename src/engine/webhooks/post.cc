@@ -33,7 +33,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using workload::Webhook;
 
-constexpr auto kAnswer = asio::as_tuple(asio::use_awaitable);
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kHeaderLimit = 32 << 10;
 
 PostAnswer trouble(std::string why, bool again = true) {
@@ -83,13 +83,13 @@ PostAnswer judge(int status) {
 template <typename Stream>
 asio::awaitable<PostAnswer> ask(Stream& stream, const http::request<http::string_body>& request,
                                 std::chrono::milliseconds timeout) {
-  if (const auto [error, sent] = co_await http::async_write(stream, request, kAnswer); error)
+  if (const auto [error, sent] = co_await http::async_write(stream, request, kAsTuple); error)
     co_return trouble(text_of(error, timeout));
   beast::flat_buffer buffer(kHeaderLimit);
   http::response_parser<http::empty_body> parser;
   parser.header_limit(kHeaderLimit);
   parser.skip(true);
-  if (const auto [error, read] = co_await http::async_read_header(stream, buffer, parser, kAnswer); error)
+  if (const auto [error, read] = co_await http::async_read_header(stream, buffer, parser, kAsTuple); error)
     co_return trouble(text_of(error, timeout));
   co_return judge(static_cast<int>(parser.get().result_int()));
 }
@@ -110,7 +110,7 @@ asio::awaitable<PostAnswer> ask_securely(beast::tcp_stream stream, const Webhook
   beast::ssl_stream<beast::tcp_stream> secure(std::move(stream), trusting_this_machine());
   secure.set_verify_callback(asio::ssl::host_name_verification(to.host));
   SSL_set_tlsext_host_name(secure.native_handle(), to.host.c_str());
-  if (const auto [error] = co_await secure.async_handshake(asio::ssl::stream_base::client, kAnswer); error)
+  if (const auto [error] = co_await secure.async_handshake(asio::ssl::stream_base::client, kAsTuple); error)
     co_return trouble(text_of(error, timeout));
   const auto request = request_of(to, body);
   co_return co_await ask(secure, request, timeout);
@@ -120,7 +120,7 @@ asio::awaitable<PostAnswer> exchange(const Webhook& to, const std::string& body,
                                      std::chrono::milliseconds timeout) {
   const auto executor = co_await asio::this_coro::executor;
   tcp::resolver resolver(executor);
-  const auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), kAnswer);
+  const auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), kAsTuple);
   if (unknown) co_return trouble(unknown.message());
   // What is checked is what is connected to: a name cannot mean another address a moment later.
   std::vector<tcp::endpoint> places;
@@ -129,7 +129,7 @@ asio::awaitable<PostAnswer> exchange(const Webhook& to, const std::string& body,
   if (places.empty()) co_return trouble("nobody may reach its address", false);
   beast::tcp_stream stream(executor);
   stream.expires_after(timeout);
-  if (const auto [error, place] = co_await stream.async_connect(places, kAnswer); error)
+  if (const auto [error, place] = co_await stream.async_connect(places, kAsTuple); error)
     co_return trouble(text_of(error, timeout));
   if (to.secure) co_return co_await ask_securely(std::move(stream), to, body, timeout);
   const auto request = request_of(to, body);
