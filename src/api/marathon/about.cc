@@ -6,6 +6,7 @@
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "api/mesos/master.h"
 #include "marathon/app.h"
 
 namespace drover::api::marathon_v2 {
@@ -43,7 +44,7 @@ Answer get_info(const Services& services, const Request&) {
                                   {"buildref", "drover-" + services.version},
                                   {"elected", true},
                                   {"leader", here},
-                                  {"frameworkId", "drover"},
+                                  {"frameworkId", services.mesos->marathon_id()},
                                   {"marathon_config",
                                    {{"checkpoint", true},
                                     {"executor", "//cmd"},

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/operator.h"
+#include "api/mesos/values.h"
 #include "api/mesos/views.h"
 #include "control/frameworks.h"
 
@@ -19,14 +20,10 @@ using nlohmann::json;
 /// The tasks of a framework by their executors.
 using Executors = std::map<std::string, std::vector<const TaskRecord*>>;
 
-Executors executors_of(const control::State& state, const std::string& framework) {
+Executors executors_of(const Services& services, const SeenFramework& framework) {
   Executors executors;
-  const auto found = state.by_origin.find({workload::OriginKind::kFramework, framework});
-  if (found == state.by_origin.end()) return executors;
-  for (const auto& id : found->second) {
-    const auto& record = state.tasks.at(id);
-    executors[executor_of(state, record)].push_back(&record);
-  }
+  for (const auto* record : framework.tasks)
+    executors[executor_of(services.daemon->state(), *record)].push_back(record);
   return executors;
 }
 
@@ -36,16 +33,14 @@ bool any_alive(const std::vector<const TaskRecord*>& tasks) {
   return false;
 }
 
-json view_executor(const Services& services, const control::FrameworkRecord& framework, const std::string& id,
+json view_executor(const Services& services, const SeenFramework& framework, const std::string& id,
                    const std::vector<const TaskRecord*>& records) {
-  const auto& master = *services.mesos;
-  const auto& state = services.daemon->state();
   json tasks = json::array();
   json queued = json::array();
   json completed = json::array();
   control::Amounts used;
   for (const auto* record : records) {
-    auto task = view_task(master, state, *record, framework);
+    auto task = view_task(services, framework, *record);
     if (control::owns_resources(record->state)) used += control::held_by(*record);
     if (control::is_final(record->state))
       completed.push_back(std::move(task));
@@ -64,7 +59,7 @@ json view_executor(const Services& services, const control::FrameworkRecord& fra
           {"source", id},
           {"type", single ? "" : "DEFAULT"},
           {"container", first.task.id},
-          {"directory", sandbox_path(master, first, id)},
+          {"directory", sandbox_path(*services.mesos, framework.id, first, id)},
           {"resources", view(used)},
           {"tasks", std::move(tasks)},
           {"queued_tasks", std::move(queued)},
@@ -72,33 +67,33 @@ json view_executor(const Services& services, const control::FrameworkRecord& fra
 }
 
 /// One of `/slave(1)/state`.
-json view_framework_of_agent(const Services& services, const std::string& id,
-                             const control::FrameworkRecord& record) {
+json view_with_executors(const Services& services, const SeenFramework& framework) {
   json executors = json::array();
   json completed = json::array();
-  for (const auto& [executor, records] : executors_of(services.daemon->state(), id))
+  for (const auto& [executor, records] : executors_of(services, framework))
     (any_alive(records) ? executors : completed)
-        .push_back(view_executor(services, record, executor, records));
-  return {{"id", id},
-          {"name", record.name},
-          {"user", record.user},
+        .push_back(view_executor(services, framework, executor, records));
+  return {{"id", framework.id},
+          {"name", framework.record.name},
+          {"user", framework.record.user},
           {"executors", std::move(executors)},
           {"completed_executors", std::move(completed)}};
 }
 
-json view_container(const TaskRecord& record, const std::string& executor) {
+/// Of usage only the limits: what is not measured is left out.
+json view_container(const std::string& framework, const TaskRecord& record, const std::string& executor,
+                    TimePoint now) {
   const auto held = control::held_by(record);
-  const auto started = record.started_at.value_or(TimePoint{});
-  return {{"framework_id", record.task.origin.name},
+  return {{"framework_id", framework},
           {"executor_id", executor},
-          {"executor_name", record.task.name},
+          {"executor_name", task_name(record)},
           {"source", record.task.origin.task_id},
           {"container_id", record.task.id},
           {"status", {{"container_id", {{"value", record.task.id}}}}},
           {"statistics",
            {{"cpus_limit", static_cast<double>(held.milli_cpus) / 1000},
             {"mem_limit_bytes", held.memory_bytes},
-            {"timestamp", static_cast<double>(started.time_since_epoch().count()) / 1000}}}};
+            {"timestamp", seconds_of(now)}}}};
 }
 
 }  // namespace
@@ -106,11 +101,9 @@ json view_container(const TaskRecord& record, const std::string& executor) {
 Result<Response> get_agent_state(const Services& services, const Request& request) {
   json frameworks = json::array();
   json completed = json::array();
-  for (const auto& [id, record] : services.daemon->state().frameworks) {
-    if (!may_see(*request.caller, record)) continue;
-    auto& list = record.removed_at ? completed : frameworks;
-    list.push_back(view_framework_of_agent(services, id, record));
-  }
+  for (const bool removed : {false, true})
+    for (const auto& framework : frameworks_for(services, *request.caller, removed))
+      (removed ? completed : frameworks).push_back(view_with_executors(services, framework));
   auto state = view_slave(services);
   const auto& options = services.mesos->options();
   state["master_hostname"] = options.hostname;
@@ -118,21 +111,20 @@ Result<Response> get_agent_state(const Services& services, const Request& reques
   state["build_date"] = "";
   state["build_time"] = 0.0;
   state["build_user"] = "drover";
-  state["start_time"] = 0.0;
+  state["start_time"] = seconds_of(services.mesos->started_at());
   state["frameworks"] = std::move(frameworks);
   state["completed_frameworks"] = std::move(completed);
   return compact(state);
 }
 
 Result<Response> get_containers(const Services& services, const Request& request) {
-  const auto& state = services.daemon->state();
   json containers = json::array();
-  for (const auto& [id, framework] : state.frameworks) {
-    if (!may_see(*request.caller, framework)) continue;
-    for (const auto& [executor, records] : executors_of(state, id))
-      for (const auto* record : records)
-        if (control::owns_resources(record->state)) containers.push_back(view_container(*record, executor));
-  }
+  for (const bool removed : {false, true})
+    for (const auto& framework : frameworks_for(services, *request.caller, removed))
+      for (const auto& [executor, records] : executors_of(services, framework))
+        for (const auto* record : records)
+          if (control::owns_resources(record->state))
+            containers.push_back(view_container(framework.id, *record, executor, services.daemon->now()));
   return compact(containers);
 }
 

@@ -10,6 +10,7 @@
 #include "api/download.h"
 #include "api/mesos/call.h"
 #include "api/mesos/operator.h"
+#include "api/mesos/views.h"
 #include "api/sandbox.h"
 #include "base/users.h"
 
@@ -85,6 +86,18 @@ Result<SandboxFile> open_file(const Place& place, uid_t reader) {
 }
 
 }  // namespace
+
+Result<Response> get_sandboxes(const Services& services, const Request& request) {
+  const auto& state = services.daemon->state();
+  json folders = json::object();
+  for (const bool removed : {false, true})
+    for (const auto& framework : frameworks_for(services, *request.caller, removed))
+      for (const auto* record : framework.tasks)
+        if (auto folder = services.daemon->sandbox(*request.caller, record->task.id))
+          folders[sandbox_path(*services.mesos, framework.id, *record, executor_of(state, *record))] =
+              std::move(*folder);
+  return compact(folders);
+}
 
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request) {
   const auto place = find_place(services, request);

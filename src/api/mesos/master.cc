@@ -108,9 +108,7 @@ v1::MasterInfo master_info(const Master& master) {
   info.mutable_address()->set_hostname(options.hostname);
   info.mutable_address()->set_ip(options.ip);
   info.mutable_address()->set_port(options.port);
-  for (const auto type : {v1::MasterInfo::Capability::AGENT_UPDATE,
-                          v1::MasterInfo::Capability::AGENT_DRAINING, v1::MasterInfo::Capability::QUOTA_V2})
-    info.add_capabilities()->set_type(type);
+  // No capabilities: they concern agents and operators, and mesos-go gives up on one that it does not know.
   return info;
 }
 
@@ -149,6 +147,7 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
       daemon_(daemon),
       options_(std::move(options)),
       id_(uuid_named(daemon.node().name)),
+      started_at_(daemon.now()),
       book_(id_),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
@@ -247,6 +246,8 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   const auto& state = daemon_.state();
   auto id = info.id().value();
   if (id.empty()) id = control::next_framework_id(state, id_);
+  if (id == marathon_id() || id == chronos_id())
+    return refuse_subscription(type, fmt::format("Framework '{}' is part of this master", id));
   const auto known = state.frameworks.find(id);
   if (known != state.frameworks.end() && known->second.owner != caller.user.uid && !caller.is_root())
     return refuse_subscription(type, fmt::format("Framework '{}' belongs to another user", id));

@@ -95,6 +95,11 @@ class Master {
 
   const std::string& id() const { return id_; }
   std::string agent_id() const { return id_ + "-S0"; }
+  /// Of the frameworks that stand for the apps of Marathon and for the schedules of Chronos.
+  std::string marathon_id() const { return id_ + "-marathon"; }
+  std::string chronos_id() const { return id_ + "-chronos"; }
+  /// When it became the master, as the daemon's clock has it.
+  TimePoint started_at() const { return started_at_; }
   const MasterOptions& options() const { return options_; }
   /// What is offered at the moment, by framework.
   std::map<std::string, Amounts> offered() const { return book_.offered(); }
@@ -158,6 +163,7 @@ class Master {
   engine::Daemon& daemon_;
   MasterOptions options_;
   std::string id_;
+  TimePoint started_at_{};
   std::map<std::string, Subscriber> subscribers_;
   control::OfferBook book_;
   bool allocation_due_ = false;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <charconv>
 
 #include "api/mesos/call.h"
 #include "api/mesos/master.h"
@@ -15,18 +14,13 @@ namespace {
 
 constexpr std::uint64_t kWholeMiB = 1ULL << 20;
 
+/// Always a text: the driver 390.30 is not the number 390.3, and frameworks read one and the same type on
+/// every machine.
 void add_attribute(const std::string& name, const std::string& value, v1::Offer& offer) {
   auto& attribute = *offer.add_attributes();
   attribute.set_name(name);
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc() && end == value.data() + value.size() && !value.empty()) {
-    attribute.set_type(v1::Value::SCALAR);
-    attribute.mutable_scalar()->set_value(number);
-  } else {
-    attribute.set_type(v1::Value::TEXT);
-    attribute.mutable_text()->set_value(value);
-  }
+  attribute.set_type(v1::Value::TEXT);
+  attribute.mutable_text()->set_value(value);
 }
 
 TimePoint moment() {

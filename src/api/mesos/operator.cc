@@ -7,7 +7,6 @@
 #include "api/mesos/call.h"
 #include "api/mesos/values.h"
 #include "api/mesos/views.h"
-#include "control/frameworks.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -35,8 +34,8 @@ Result<Response> get_state(const Services& services, const Request& request) {
        {"build_date", ""},
        {"build_time", 0.0},
        {"build_user", "drover"},
-       {"start_time", 0.0},
-       {"elected_time", 0.0},
+       {"start_time", seconds_of(master.started_at())},
+       {"elected_time", seconds_of(master.started_at())},
        {"id", master.id()},
        {"pid", pid},
        {"hostname", options.hostname},
@@ -72,51 +71,6 @@ Result<Response> get_tasks(const Services& services, const Request& request) {
       for (const auto* list : {"tasks", "completed_tasks"})
         for (auto& task : framework[list]) tasks.push_back(std::move(task));
   return compact({{"tasks", std::move(tasks)}});
-}
-
-Result<Response> get_metrics(const Services& services, const Request&) {
-  const auto& state = services.daemon->state();
-  const auto total = total_of(services.daemon->node());
-  const auto used = control::held_by_all(state);
-  json metrics = json::object();
-  const auto add = [&](const std::string& name, double all, double taken) {
-    for (const auto* side : {"master/", "slave/"}) {
-      metrics[side + name + "_total"] = all;
-      metrics[side + name + "_used"] = taken;
-      metrics[side + name + "_percent"] = all == 0 ? 0.0 : taken / all;
-      for (const auto* revocable : {"_revocable_total", "_revocable_used", "_revocable_percent"})
-        metrics[side + name + revocable] = 0.0;
-    }
-  };
-  add("gpus", total.gpus, used.gpus);
-  add("cpus", static_cast<double>(total.milli_cpus) / 1000, static_cast<double>(used.milli_cpus) / 1000);
-  add("mem", static_cast<double>(total.memory_bytes) / kMiB, static_cast<double>(used.memory_bytes) / kMiB);
-  add("disk", static_cast<double>(total.disk_bytes) / kMiB, 0);
-  std::map<std::string, int> tasks;
-  for (const auto* name :
-       {"staging", "starting", "running", "killing", "finished", "failed", "killed", "lost", "error"})
-    tasks[name] = 0;
-  for (const auto& [id, record] : state.tasks) {
-    auto name = control::mesos_state(record, {}).substr(5);
-    for (auto& c : name) c = static_cast<char>(c - 'A' + 'a');
-    ++tasks[name];
-  }
-  for (const auto& [name, count] : tasks) metrics["master/tasks_" + name] = static_cast<double>(count);
-  int connected = 0, known = 0;
-  for (const auto& [id, record] : state.frameworks) {
-    if (record.removed_at) continue;
-    ++known;
-    connected += services.mesos->subscribed(id) ? 1 : 0;
-  }
-  metrics["master/elected"] = 1.0;
-  metrics["master/slaves_active"] = metrics["master/slaves_connected"] = 1.0;
-  metrics["master/slaves_inactive"] = metrics["master/slaves_disconnected"] = 0.0;
-  metrics["master/frameworks_active"] = metrics["master/frameworks_connected"] =
-      static_cast<double>(connected);
-  metrics["master/frameworks_inactive"] = metrics["master/frameworks_disconnected"] =
-      static_cast<double>(known - connected);
-  metrics["master/outstanding_offers"] = static_cast<double>(services.mesos->offered().size());
-  return compact(metrics);
 }
 
 Result<Response> get_flags(const Services& services, const Request&) {

@@ -14,14 +14,25 @@ Result<Response> get_tasks(const Services& services, const Request& request);
 Result<Response> get_metrics(const Services& services, const Request& request);
 Result<Response> get_redirect(const Services& services, const Request& request);
 Result<Response> get_flags(const Services& services, const Request& request);
+Result<Response> get_system_stats(const Services& services, const Request& request);
 Result<Response> get_health(const Services& services, const Request& request);
 Result<Response> get_roles(const Services& services, const Request& request);
 Result<Response> get_state_summary(const Services& services, const Request& request);
+
+/// POST with `frameworkId=ID` as a form: its owner's, or root's.
+Result<Response> post_teardown(const Services& services, const Request& request);
+
+/// What is not kept here has its empty form: quotas, weights, times of maintenance.
+Result<Response> get_quota(const Services& services, const Request& request);
+Result<Response> get_weights(const Services& services, const Request& request);
+Result<Response> get_maintenance(const Services& services, const Request& request);
 
 /// Below /slave(1).
 Result<Response> get_agent_state(const Services& services, const Request& request);
 Result<Response> get_containers(const Services& services, const Request& request);
 
+/// {"path as /files takes it": "folder on the machine"} of every sandbox that the caller may read.
+Result<Response> get_sandboxes(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> read(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> download(const Services& services, const Request& request);

@@ -28,15 +28,11 @@ struct TaskCounts {
   bool alive = false;  ///< one of them has not ended
 };
 
-/// Of the tasks that one framework has launched.
-TaskCounts count_tasks(const control::State& state, const FrameworkRow& row) {
+TaskCounts count_tasks(const SeenFramework& framework) {
   TaskCounts counts;
-  const auto found = state.by_origin.find({workload::OriginKind::kFramework, row.first});
-  if (found == state.by_origin.end()) return counts;
-  for (const auto& id : found->second) {
-    const auto& task = state.tasks.at(id);
-    ++counts.by_state[control::mesos_state(task, row.second)];
-    counts.alive |= !control::is_final(task.state);
+  for (const auto* task : framework.tasks) {
+    ++counts.by_state[control::mesos_state(*task, framework.record)];
+    counts.alive |= !control::is_final(task->state);
   }
   return counts;
 }
@@ -64,20 +60,17 @@ json view_role(const std::string& name, const Role& role) {
 
 Result<Response> get_roles(const Services& services, const Request& request) {
   std::map<std::string, Role> roles{{"*", {}}};
-  const auto& state = services.daemon->state();
-  const auto used = control::held_by_frameworks(state);
-  for (const auto* row : frameworks_for(services, *request.caller, false)) {
-    const auto& id = row->first;
+  for (const auto& framework : frameworks_for(services, *request.caller, false)) {
     bool first = true;
-    for (const auto& name : roles_of(row->second)) {
+    for (const auto& name : roles_of(framework.record)) {
       auto& role = roles[name];
-      role.frameworks.push_back(id);
+      role.frameworks.push_back(framework.id);
       // It is not kept for which of several roles a task was accepted: the first stands for all.
-      if (const auto found = used.find(id); first && found != used.end()) role.allocated += found->second;
+      if (first) role.allocated += framework.used;
       first = false;
     }
     for (const auto& [offer_id, offer] : services.mesos->book().offers())
-      if (offer.framework == id) roles[offer.role].offered += offer.amounts;
+      if (offer.framework == framework.id) roles[offer.role].offered += offer.amounts;
   }
   json views = json::array();
   for (const auto& [name, role] : roles) views.push_back(view_role(name, role));
@@ -86,19 +79,17 @@ Result<Response> get_roles(const Services& services, const Request& request) {
 
 Result<Response> get_state_summary(const Services& services, const Request& request) {
   const auto& master = *services.mesos;
-  const auto& state = services.daemon->state();
-  const auto amounts = amounts_of_frameworks(services);
   auto all = none_of_any_state();
   json alive = json::array();
   json frameworks = json::array();
-  for (const auto* row : frameworks_for(services, *request.caller, false)) {
-    const auto counts = count_tasks(state, *row);
+  for (const auto& framework : frameworks_for(services, *request.caller, false)) {
+    const auto counts = count_tasks(framework);
     for (const auto& [name, count] : counts.by_state) all[name] += count;
-    if (counts.alive) alive.push_back(row->first);
-    auto framework = view_framework(services, *row, amounts);
-    framework.update(json(counts.by_state));
-    framework["slave_ids"] = counts.alive ? json::array({master.agent_id()}) : json::array();
-    frameworks.push_back(std::move(framework));
+    if (counts.alive) alive.push_back(framework.id);
+    auto view = view_framework(framework);
+    view.update(json(counts.by_state));
+    view["slave_ids"] = counts.alive ? json::array({master.agent_id()}) : json::array();
+    frameworks.push_back(std::move(view));
   }
   auto slave = view_slave(services);
   slave.update(json(all));

@@ -12,6 +12,7 @@
 namespace drover::api::mesos {
 namespace {
 
+using control::TaskRecord;
 using nlohmann::json;
 
 json attributes_of(const control::State& state) {
@@ -36,6 +37,24 @@ json statuses_of(const Master& master, const control::TaskRecord& record, const 
   return statuses;
 }
 
+/// Where an instance of an app is found, as Marathon tells it.
+json discovery_of(const TaskRecord& record) {
+  json ports = json::array();
+  const auto& wanted = record.task.network.ports;
+  for (std::size_t i = 0; i < record.ports.size(); ++i) {
+    const auto definition = i < wanted.size() ? wanted[i] : workload::Port{};
+    json port = {{"number", record.ports[i]}};
+    if (!definition.name.empty()) port["name"] = definition.name;
+    for (const auto& [protocol, other] :
+         {std::pair("tcp", workload::PortProtocol::kUdp), std::pair("udp", workload::PortProtocol::kTcp)}) {
+      if (definition.protocol == other) continue;  // one of both protocols is told twice
+      port["protocol"] = protocol;
+      ports.push_back(port);
+    }
+  }
+  return {{"visibility", "FRAMEWORK"}, {"name", task_name(record)}, {"ports", {{"ports", std::move(ports)}}}};
+}
+
 }  // namespace
 
 json view(const control::Amounts& amounts) {
@@ -57,44 +76,30 @@ control::Amounts total_of(const engine::NodeView& node) {
           {{node.port_begin, node.port_end}}};
 }
 
-bool may_see(const engine::Caller& caller, const control::FrameworkRecord& record) {
-  return caller.is_root() || record.owner == caller.user.uid;
-}
-
-std::string sandbox_path(const Master& master, const control::TaskRecord& record,
-                         const std::string& executor) {
-  return fmt::format("/slaves/{}/frameworks/{}/executors/{}/runs/{}", master.agent_id(),
-                     record.task.origin.name, executor, record.task.id);
-}
-
-std::string executor_of(const control::State& state, const control::TaskRecord& record) {
+json view_task(const Services& services, const SeenFramework& framework, const TaskRecord& record) {
+  const auto& master = *services.mesos;
   const auto& origin = record.task.origin;
-  const auto row = state.framework_tasks.find(control::framework_task_key(origin.name, origin.task_id));
-  return row == state.framework_tasks.end() ? origin.task_id : row->second.executor_id;
-}
-
-json view_task(const Master& master, const control::State& state, const control::TaskRecord& record,
-               const control::FrameworkRecord& framework) {
-  const auto& origin = record.task.origin;
-  const auto name = control::mesos_state(record, framework);
-  const auto executor = executor_of(state, record);
+  const auto state = control::mesos_state(record, framework.record);
+  const auto executor = executor_of(services.daemon->state(), record);
   json labels = json::array();
   for (const auto& [key, value] : record.task.labels) labels.push_back({{"key", key}, {"value", value}});
   json gpus = json::array();
   for (const auto& uuid : control::uuids_of(record)) gpus.push_back(uuid);
-  return {{"id", origin.task_id},
-          {"name", record.task.name},
-          {"framework_id", origin.name},
-          {"executor_id", executor == origin.task_id ? "" : executor},
-          {"slave_id", master.agent_id()},
-          {"state", name},
-          {"resources", view(control::held_by(record))},
-          {"role", "*"},
-          {"user", record.task.user.name},
-          {"statuses", statuses_of(master, record, name)},
-          {"labels", std::move(labels)},
-          {"directory", sandbox_path(master, record, executor)},
-          {"gpu_uuids", std::move(gpus)}};
+  json shown = {{"id", origin.task_id},
+                {"name", task_name(record)},
+                {"framework_id", framework.id},
+                {"executor_id", executor == origin.task_id ? "" : executor},
+                {"slave_id", master.agent_id()},
+                {"state", state},
+                {"resources", view(control::held_by(record))},
+                {"role", "*"},
+                {"user", record.task.user.name},
+                {"statuses", statuses_of(master, record, state)},
+                {"labels", std::move(labels)},
+                {"directory", sandbox_path(master, framework.id, record, executor)},
+                {"gpu_uuids", std::move(gpus)}};
+  if (origin.kind == workload::OriginKind::kService) shown["discovery"] = discovery_of(record);
+  return shown;
 }
 
 namespace {
@@ -108,56 +113,31 @@ json roles_in(const json& info) {
   return info.value("roles", json::array({info.value("role", "*")}));
 }
 
-void add_tasks(const Services& services, const FrameworkRow& row, json& framework) {
-  const auto& master = *services.mesos;
-  const auto& state = services.daemon->state();
+void add_tasks(const Services& services, const SeenFramework& framework, json& view) {
   json tasks = json::array();
   json completed = json::array();
-  if (const auto found = state.by_origin.find({workload::OriginKind::kFramework, row.first});
-      found != state.by_origin.end())
-    for (const auto& task : found->second) {
-      const auto& one = state.tasks.at(task);
-      (control::is_final(one.state) ? completed : tasks).push_back(view_task(master, state, one, row.second));
-    }
-  framework["tasks"] = std::move(tasks);
-  framework["completed_tasks"] = std::move(completed);
-  for (const auto* list : {"unreachable_tasks", "executors", "offers"}) framework[list] = json::array();
+  for (const auto* record : framework.tasks)
+    (control::is_final(record->state) ? completed : tasks).push_back(view_task(services, framework, *record));
+  view["tasks"] = std::move(tasks);
+  view["completed_tasks"] = std::move(completed);
+  for (const auto* list : {"unreachable_tasks", "executors", "offers"}) view[list] = json::array();
 }
 
 }  // namespace
-
-std::vector<const FrameworkRow*> frameworks_for(const Services& services, const engine::Caller& caller,
-                                                bool removed) {
-  std::vector<const FrameworkRow*> rows;
-  for (const auto& row : services.daemon->state().frameworks)
-    if (may_see(caller, row.second) && row.second.removed_at.has_value() == removed) rows.push_back(&row);
-  return rows;
-}
 
 std::vector<std::string> roles_of(const control::FrameworkRecord& record) {
   return roles_in(parsed_info(record)).get<std::vector<std::string>>();
 }
 
-FrameworkAmounts amounts_of_frameworks(const Services& services) {
-  return {control::held_by_frameworks(services.daemon->state()), services.mesos->offered()};
-}
-
-json view_framework(const Services& services, const FrameworkRow& row, const FrameworkAmounts& amounts) {
-  const auto& master = *services.mesos;
-  const auto& [id, record] = row;
+json view_framework(const SeenFramework& framework) {
+  const auto& record = framework.record;
   const auto info = parsed_info(record);
   json capabilities = json::array();
   for (const auto& capability : info.value("capabilities", json::array()))
     capabilities.push_back(capability.value("type", "UNKNOWN"));
-  const auto of_it = [&](const auto& sums) {
-    const auto found = sums.find(id);
-    return found == sums.end() ? control::Amounts{} : found->second;
-  };
-  const auto used = of_it(amounts.used);
-  const auto offered = of_it(amounts.offered);
-  auto allocated = used;
-  allocated += offered;
-  return {{"id", id},
+  auto allocated = framework.used;
+  allocated += framework.offered;
+  return {{"id", framework.id},
           {"name", record.name},
           {"user", record.user},
           {"principal", info.value("principal", "")},
@@ -168,15 +148,15 @@ json view_framework(const Services& services, const FrameworkRow& row, const Fra
           {"failover_timeout", static_cast<double>(record.failover_timeout.count()) / 1000},
           {"checkpoint", info.value("checkpoint", false)},
           {"capabilities", std::move(capabilities)},
-          {"active", master.subscribed(id)},
-          {"connected", master.subscribed(id)},
+          {"active", framework.connected},
+          {"connected", framework.connected},
           {"recovered", false},
           {"registered_time", seconds_of(record.registered_at)},
           {"reregistered_time", seconds_of(record.reregistered_at)},
           {"unregistered_time", record.removed_at ? seconds_of(*record.removed_at) : 0.0},
           {"resources", view(allocated)},
-          {"used_resources", view(used)},
-          {"offered_resources", view(offered)}};
+          {"used_resources", view(framework.used)},
+          {"offered_resources", view(framework.offered)}};
 }
 
 json view_slave(const Services& services) {
@@ -196,7 +176,7 @@ json view_slave(const Services& services) {
           {"reserved_resources", json::object()},
           {"used_resources", view(control::held_by_all(services.daemon->state()))},
           {"offered_resources", view(offered)},
-          {"registered_time", 0.0},
+          {"registered_time", seconds_of(master.started_at())},
           {"active", true},
           {"deactivated", false},
           {"version", kMesosVersion},
@@ -204,12 +184,11 @@ json view_slave(const Services& services) {
 }
 
 json view_frameworks(const Services& services, const engine::Caller& caller, bool removed) {
-  const auto amounts = amounts_of_frameworks(services);
   json frameworks = json::array();
-  for (const auto* row : frameworks_for(services, caller, removed)) {
-    auto framework = view_framework(services, *row, amounts);
-    add_tasks(services, *row, framework);
-    frameworks.push_back(std::move(framework));
+  for (const auto& framework : frameworks_for(services, caller, removed)) {
+    auto view = view_framework(framework);
+    add_tasks(services, framework, view);
+    frameworks.push_back(std::move(view));
   }
   return frameworks;
 }

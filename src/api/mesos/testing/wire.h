@@ -86,7 +86,7 @@ inline const std::string kSubscribe =
 
 class WireTest : public ::testing::Test {
  protected:
-  WireTest() {
+  explicit WireTest(ServerOptions options = {}) : server_(std::move(options)) {
     auto node = server_.daemon().state().machine();
     node.inventory = server_.daemon().inventory();
     node.attributes = {{"gpu_model", {"Tesla K40m"}}, {"rack", {"7"}}};

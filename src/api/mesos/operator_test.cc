@@ -1,0 +1,279 @@
+// What tools read of a Mesos master and agent, on the wire: what is not launched by a framework is there too.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/mesos/testing/wire.h"
+
+namespace drover::api::mesos {
+namespace {
+
+using api::testing::body_of;
+using api::testing::status_of;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class OperatorTest : public testing::WireTest {
+ protected:
+  explicit OperatorTest(ServerOptions options = {}) : WireTest(std::move(options)) {}
+  json read(const std::string& path) {
+    const auto answer = get(path);
+    EXPECT_EQ(status_of(answer), 200) << path;
+    return json::parse(body_of(answer));
+  }
+  /// The one of that name, in the answer at `path`.
+  json framework(const std::string& path, const std::string& name) {
+    const auto answer = read(path);
+    for (const auto& one : answer.at("frameworks"))
+      if (one.at("name") == name) return one;
+    ADD_FAILURE() << "no framework " << name << " at " << path;
+    return {};
+  }
+  void make_app(const std::string& app) {
+    const auto answer = ask(testing::post(app, "", "/v2/apps"));
+    ASSERT_EQ(status_of(answer), 201) << answer;
+  }
+  void start_all() {
+    std::vector<std::string> ids;
+    server_.on_strand([&] {
+      for (const auto& [id, record] : server_.daemon().state().tasks)
+        if (record.state == control::TaskState::kStarting) ids.push_back(id);
+      return true;
+    });
+    for (const auto& id : ids) happens(control::event::Started{id, TimePoint(std::chrono::seconds(5))});
+  }
+  std::string form(const std::string& path, const std::string& body) {
+    return ask(
+        fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                    "Content-Length: {}\r\n\r\n{}",
+                    path, body.size(), body));
+  }
+};
+
+/// Whoever comes over TCP is nobody in particular.
+class StrangerTest : public OperatorTest {
+ protected:
+  static ServerOptions open_to_nobody() {
+    ServerOptions options;
+    options.listen = ListenAddress{"127.0.0.1", 0};
+    options.credentials = {{"root", "0123456789abcdef0123456789abcdef"}};
+    options.anonymous = User{65534, 65534, {}, "nobody", "/"};
+    return options;
+  }
+  json read_as_nobody(const std::string& path) {
+    const auto port = server_.server().tcp_address()->port;
+    auto connection = testing::RawConnection::to_loopback(port);
+    connection.send(
+        fmt::format("GET {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n", path, port));
+    const auto answer = connection.receive();
+    EXPECT_EQ(status_of(answer), 200) << answer;
+    return json::parse(body_of(answer));
+  }
+  StrangerTest() : OperatorTest(open_to_nobody()) {}
+};
+
+constexpr const char* kApp =
+    R"({"id":"/prod/web","cmd":"sleep 9","mem":16,"cpus":0.5,"labels":{"tier":"front"},)"
+    R"("portDefinitions":[{"port":0,"name":"http","protocol":"tcp"},{"port":0,"protocol":"udp,tcp"}]})";
+
+TEST_F(OperatorTest, AnAppIsATaskOfMarathon) {
+  make_app(kApp);
+  const auto id = read("/v2/apps/prod/web/tasks").at("tasks").at(0).at("id");
+  start_all();
+  const auto marathon = framework("/master/state.json", "marathon");
+  EXPECT_EQ(marathon.at("id"), read("/v2/info").at("frameworkId"));
+  EXPECT_EQ(marathon.at("active"), true);
+  EXPECT_EQ(marathon.at("user"), "root");
+  EXPECT_NE(marathon.at("hostname"), "");
+  EXPECT_EQ(marathon.at("used_resources").at("cpus"), 0.5);
+  const auto task = marathon.at("tasks").at(0);
+  EXPECT_EQ(task.at("id"), id);
+  EXPECT_EQ(task.at("name"), "web.prod");
+  EXPECT_EQ(task.at("framework_id"), marathon.at("id"));
+  EXPECT_EQ(task.at("executor_id"), "");
+  EXPECT_EQ(task.at("state"), "TASK_RUNNING");
+  EXPECT_EQ(task.at("statuses").at(0).at("state"), "TASK_RUNNING");
+  EXPECT_EQ(task.at("slave_id"), read("/slaves").at("slaves").at(0).at("id"));
+  EXPECT_EQ(task.at("labels").dump(), R"([{"key":"tier","value":"front"}])");
+  const auto app_task = read("/v2/tasks").at("tasks").at(0);
+  const auto& ports = app_task.at("ports");
+  ASSERT_EQ(ports.size(), 2u);
+  EXPECT_EQ(task.at("discovery").dump(),
+            fmt::format(R"({{"name":"web.prod","ports":{{"ports":[)"
+                        R"({{"name":"http","number":{0},"protocol":"tcp"}},)"
+                        R"({{"number":{1},"protocol":"tcp"}},{{"number":{1},"protocol":"udp"}}]}},)"
+                        R"("visibility":"FRAMEWORK"}})",
+                        ports[0].dump(), ports[1].dump()));
+  const std::string range = task.at("resources").at("ports");
+  EXPECT_THAT(range, StartsWith("["));
+  EXPECT_THAT(range, HasSubstr(ports[0].dump()));
+  EXPECT_EQ(read("/tasks").at("tasks").at(0), task);
+  EXPECT_EQ(framework("/state-summary", "marathon").at("TASK_RUNNING"), 1);
+}
+
+TEST_F(OperatorTest, TheSandboxOfAnInstanceIsFoundByTheAgent) {
+  make_app(kApp);
+  start_all();
+  const auto task = framework("/state", "marathon").at("tasks").at(0);
+  const auto agent = framework("/slave(1)/state", "marathon");
+  ASSERT_EQ(agent.at("executors").size(), 1u);
+  const auto executor = agent.at("executors").at(0);
+  EXPECT_EQ(executor.at("id"), task.at("id"));
+  EXPECT_EQ(executor.at("tasks").at(0), task);
+  EXPECT_EQ(executor.at("directory"), task.at("directory"));
+  EXPECT_EQ(executor.at("directory"),
+            fmt::format("/slaves/{}/frameworks/{}/executors/{}/runs/{}",
+                        task.at("slave_id").get<std::string>(), task.at("framework_id").get<std::string>(),
+                        task.at("id").get<std::string>(), executor.at("container").get<std::string>()));
+  for (const auto* path :
+       {"/containers", "/monitor/statistics", "/monitor/statistics.json", "/slave(1)/monitor/statistics"}) {
+    const auto containers = read(path);
+    ASSERT_EQ(containers.size(), 1u) << path;
+    EXPECT_EQ(containers.at(0).at("executor_id"), task.at("id"));
+    EXPECT_EQ(containers.at(0).at("framework_id"), task.at("framework_id"));
+    const auto& statistics = containers.at(0).at("statistics");
+    EXPECT_EQ(statistics.at("cpus_limit"), 0.5);
+    EXPECT_EQ(statistics.at("mem_limit_bytes"), 16 << 20);
+    EXPECT_EQ(statistics.at("timestamp"), 1'700'000'000.0);
+    EXPECT_FALSE(statistics.contains("mem_rss_bytes")) << "it is not measured, and so not 0";
+  }
+}
+
+TEST_F(OperatorTest, SandboxesAreListedByTheirPaths) {
+  EXPECT_EQ(body_of(get("/files/debug")), "{}");
+  make_app(kApp);
+  const auto task = framework("/state", "marathon").at("tasks").at(0);
+  const auto own = server_.on_strand([this] { return *server_.daemon().state().active.begin(); });
+  const json expected = {{task.at("directory").get<std::string>(), server_.daemon().sandbox_of(own)}};
+  EXPECT_EQ(read("/files/debug"), expected);
+  EXPECT_EQ(read("/files/debug.json"), expected);
+}
+
+TEST_F(StrangerTest, OthersSeeNothingOfIt) {
+  make_app(kApp);
+  auto stream = subscribe();
+  id_of(stream);
+  ASSERT_EQ(framework("/state", "marathon").at("tasks").size(), 1u);
+  const auto frameworks = read_as_nobody("/state").at("frameworks");
+  ASSERT_EQ(frameworks.size(), 2u) << "those that everybody has";
+  for (const auto& one : frameworks) {
+    EXPECT_EQ(one.at("tasks"), json::array());
+    EXPECT_EQ(one.at("used_resources").at("cpus"), 0.0);
+  }
+  for (const auto& one : read_as_nobody("/slave(1)/state").at("frameworks"))
+    EXPECT_EQ(one.at("executors"), json::array());
+  EXPECT_EQ(read_as_nobody("/tasks").at("tasks"), json::array());
+  EXPECT_EQ(read_as_nobody("/containers"), json::array());
+  EXPECT_EQ(read_as_nobody("/files/debug"), json::object());
+}
+
+TEST_F(OperatorTest, ARunIsATaskOfChronos) {
+  const auto answer = ask(
+      "POST /v1/scheduler/iso8601 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "
+      "application/json\r\n"
+      "Content-Length: 98\r\n\r\n"
+      R"({"name":"nightly","command":"true","cpus":0.25,"mem":16, "schedule":"R/2030-01-01T00:00:00Z/P1D" })");
+  ASSERT_EQ(status_of(answer), 204) << answer;
+  EXPECT_EQ(framework("/state", "chronos").at("tasks"), json::array());
+  ask("PUT /v1/scheduler/job/nightly?arguments=/etc/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+  const auto chronos = framework("/state", "chronos");
+  ASSERT_EQ(chronos.at("tasks").size(), 1u);
+  const auto& task = chronos.at("tasks").at(0);
+  EXPECT_THAT(task.at("id").get<std::string>(), MatchesRegex("ct:[0-9]+:0:nightly:/etc/x"));
+  EXPECT_EQ(task.at("name"), "ChronosTask:nightly");
+  EXPECT_FALSE(task.contains("discovery"));
+  const std::string folder = task.at("directory");
+  EXPECT_EQ(std::ranges::count(folder, '/'), 8) << "slashes of the arguments are not among them: " << folder;
+  EXPECT_EQ(framework("/state", "marathon").at("tasks"), json::array());
+}
+
+TEST_F(OperatorTest, WhatWaitsOrHasEndedIsNotRunning) {
+  make_app(R"({"id":"/job","cmd":"true","cpus":40})");
+  make_app(R"({"id":"/waits","cmd":"sleep 9","cpus":40})");
+  start_all();
+  ASSERT_EQ(framework("/state", "marathon").at("tasks").size(), 1u) << "of the other there is no task yet";
+  const auto id = framework("/state", "marathon").at("tasks").at(0).at("id");
+  const auto own = server_.on_strand([this] { return *server_.daemon().state().active.begin(); });
+  happens(control::event::Ended{own, {}});
+  const auto marathon = framework("/state", "marathon");
+  const auto& ended = marathon.at("completed_tasks");
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended.at(0).at("id"), id);
+  EXPECT_EQ(ended.at(0).at("state"), "TASK_FINISHED");
+}
+
+TEST_F(OperatorTest, AFrameworkCannotTakeThePlaceOfMarathon) {
+  const auto id = framework("/state", "marathon").at("id");
+  auto body = json::parse(testing::kSubscribe);
+  body["framework_id"] = {{"value", id}};
+  body["subscribe"]["framework_info"]["id"] = {{"value", id}};
+  auto stream = subscribe(body.dump());
+  EXPECT_THAT(stream.event("ERROR").at("error").at("message").get<std::string>(),
+              EndsWith("is part of this master"));
+}
+
+TEST_F(OperatorTest, AFrameworkIsTornDownByAForm) {
+  auto stream = subscribe();
+  const auto id = id_of(stream);
+  for (const auto& [body, text] : {std::pair("", "Missing 'frameworkId' query parameter in the request body"),
+                                   std::pair("frameworkId=x", "No framework found with specified ID")}) {
+    const auto answer = form("/master/teardown", body);
+    EXPECT_EQ(status_of(answer), 400);
+    EXPECT_EQ(body_of(answer), text);
+  }
+  const auto marathon = framework("/state", "marathon").at("id").get<std::string>();
+  EXPECT_EQ(status_of(form("/teardown", "frameworkId=" + marathon)), 400) << "it ends with the daemon";
+  EXPECT_EQ(status_of(get("/master/teardown")), 405);
+  const auto answer = form("/teardown", "frameworkId=" + id);
+  EXPECT_EQ(status_of(answer), 200) << answer;
+  EXPECT_EQ(body_of(answer), "");
+  EXPECT_EQ(read("/state").at("completed_frameworks").at(0).at("id"), id);
+  EXPECT_EQ(status_of(form("/teardown", "frameworkId=" + id)), 400) << "it is gone";
+}
+
+TEST_F(OperatorTest, MetricsAreTrueCounts) {
+  make_app(kApp);
+  auto metrics = read("/metrics/snapshot");
+  EXPECT_EQ(metrics.at("slave/executors_registering"), 1.0);
+  EXPECT_EQ(metrics.at("slave/executors_running"), 0.0);
+  start_all();
+  server_.on_strand([this] {
+    server_.daemon().now_ += std::chrono::seconds(90);
+    return true;
+  });
+  metrics = read("/metrics/snapshot");
+  EXPECT_EQ(metrics.at("master/uptime_secs"), 90.0);
+  EXPECT_EQ(metrics.at("slave/uptime_secs"), 90.0);
+  EXPECT_EQ(metrics.at("slave/registered"), 1.0);
+  EXPECT_EQ(metrics.at("slave/tasks_running"), 1.0);
+  EXPECT_EQ(metrics.at("slave/executors_running"), 1.0);
+  EXPECT_EQ(metrics.at("slave/executors_registering"), 0.0);
+  EXPECT_EQ(metrics.at("slave/frameworks_active"), 1.0);
+  EXPECT_GE(metrics.at("system/cpus_total").get<double>(), 1.0);
+  EXPECT_GT(metrics.at("system/mem_total_bytes").get<double>(), 0.0);
+  EXPECT_TRUE(metrics.contains("system/load_15min"));
+  const auto system = read("/system/stats.json");
+  EXPECT_EQ(system.at("cpus_total"), metrics.at("system/cpus_total"));
+  EXPECT_EQ(system.at("mem_total_bytes"), metrics.at("system/mem_total_bytes"));
+  EXPECT_TRUE(system.contains("avg_load_1min"));
+  for (const auto* name : {"start_time", "elected_time"})
+    EXPECT_EQ(read("/state").at(name), 1'700'000'000.0) << name;
+  EXPECT_EQ(read("/slaves").at("slaves").at(0).at("registered_time"), 1'700'000'000.0);
+}
+
+TEST_F(OperatorTest, WhatIsNotKeptIsEmpty) {
+  EXPECT_EQ(body_of(get("/quota")), R"({"infos":[]})");
+  EXPECT_EQ(body_of(get("/weights")), "[]");
+  for (const auto* path : {"/maintenance/schedule", "/master/maintenance/status"})
+    EXPECT_EQ(body_of(get(path)), "{}");
+  EXPECT_EQ(status_of(ask(testing::post(testing::kSubscribe.substr(1), "", "/api/v1/scheduler/"))), 400)
+      << "the same call as without the slash";
+}
+
+}  // namespace
+}  // namespace drover::api::mesos

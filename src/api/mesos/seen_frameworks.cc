@@ -1,0 +1,105 @@
+#include "api/mesos/seen_frameworks.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "control/frameworks.h"
+
+namespace drover::api::mesos {
+namespace {
+
+using control::TaskRecord;
+using workload::OriginKind;
+
+void add_amounts(const std::map<std::string, Amounts>& offered, SeenFramework& seen) {
+  for (const auto* task : seen.tasks)
+    if (control::owns_resources(task->state)) seen.used += control::held_by(*task);
+  if (const auto found = offered.find(seen.id); found != offered.end()) seen.offered = found->second;
+}
+
+/// What stands for all the apps, or for all the schedules: it runs as long as the daemon.
+SeenFramework built_in(const Services& services, const engine::Caller& caller, OriginKind kind) {
+  const auto& master = *services.mesos;
+  const auto& state = services.daemon->state();
+  const bool apps = kind == OriginKind::kService;
+  SeenFramework seen;
+  seen.id = apps ? master.marathon_id() : master.chronos_id();
+  seen.connected = true;
+  seen.record.name = apps ? "marathon" : "chronos";
+  seen.record.user = seen.record.owner_name = "root";
+  seen.record.registered_at = seen.record.reregistered_at = master.started_at();
+  seen.record.knows_gpus = seen.record.knows_killing = true;
+  seen.record.info = nlohmann::json{{"hostname", master.options().hostname},
+                                    {"webui_url", "http://" + services.address},
+                                    {"capabilities", {{{"type", "GPU_RESOURCES"}}}}}
+                         .dump();
+  for (auto row = state.by_origin.lower_bound({kind, ""});
+       row != state.by_origin.end() && row->first.first == kind; ++row)
+    for (const auto& id : row->second) {
+      const auto& task = state.tasks.at(id);
+      if (task.state == control::TaskState::kQueued) continue;  // no offer was accepted for it yet
+      if (caller.is_root() || task.task.owner == caller.user.uid) seen.tasks.push_back(&task);
+    }
+  return seen;
+}
+
+}  // namespace
+
+bool may_see(const engine::Caller& caller, const control::FrameworkRecord& record) {
+  return caller.is_root() || record.owner == caller.user.uid;
+}
+
+std::vector<SeenFramework> frameworks_for(const Services& services, const engine::Caller& caller,
+                                          bool removed) {
+  const auto& state = services.daemon->state();
+  std::vector<SeenFramework> frameworks;
+  for (const auto& [id, record] : state.frameworks) {
+    if (!may_see(caller, record) || record.removed_at.has_value() != removed) continue;
+    auto& seen = frameworks.emplace_back();
+    seen.id = id;
+    seen.record = record;
+    seen.connected = services.mesos->subscribed(id);
+    if (const auto found = state.by_origin.find({OriginKind::kFramework, id}); found != state.by_origin.end())
+      for (const auto& task : found->second) seen.tasks.push_back(&state.tasks.at(task));
+  }
+  if (!removed)
+    for (const auto kind : {OriginKind::kService, OriginKind::kSchedule})
+      frameworks.push_back(built_in(services, caller, kind));
+  const auto offered = services.mesos->offered();
+  for (auto& seen : frameworks) add_amounts(offered, seen);
+  return frameworks;
+}
+
+std::string task_name(const TaskRecord& record) {
+  const auto& origin = record.task.origin;
+  if (origin.kind == OriginKind::kSchedule) return "ChronosTask:" + origin.name;
+  if (origin.kind != OriginKind::kService) return record.task.name;
+  std::string name;
+  for (std::string_view path = origin.name; !path.empty();) {
+    const auto slash = path.rfind('/');
+    const auto segment = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+    if (!name.empty()) name += '.';
+    name += segment;
+    path = path.substr(0, slash == std::string_view::npos ? 0 : slash);
+  }
+  return name;
+}
+
+std::string executor_of(const control::State& state, const TaskRecord& record) {
+  const auto& origin = record.task.origin;
+  if (origin.kind != OriginKind::kFramework) return origin.task_id;
+  const auto row = state.framework_tasks.find(control::framework_task_key(origin.name, origin.task_id));
+  return row == state.framework_tasks.end() ? origin.task_id : row->second.executor_id;
+}
+
+std::string sandbox_path(const Master& master, const std::string& framework, const TaskRecord& record,
+                         const std::string& executor) {
+  // The arguments of a run of Chronos are in its id, slashes and all.
+  const bool plain = executor.find('/') == std::string::npos;
+  return fmt::format("/slaves/{}/frameworks/{}/executors/{}/runs/{}", master.agent_id(), framework,
+                     plain ? executor : record.task.id, record.task.id);
+}
+
+}  // namespace drover::api::mesos

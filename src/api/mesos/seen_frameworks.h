@@ -1,0 +1,41 @@
+#pragma once
+
+// The frameworks that one caller may see, with their tasks. Two of them never subscribed: those who read
+// Mesos know the apps of Marathon and the runs of Chronos as tasks of frameworks named so. On the control
+// strand; the tasks stay valid until the state changes.
+
+#include <string>
+#include <vector>
+
+#include "api/mesos/master.h"
+#include "api/router.h"
+#include "control/offers.h"
+
+namespace drover::api::mesos {
+
+struct SeenFramework {
+  std::string id;
+  control::FrameworkRecord record;
+  bool connected = false;
+  std::vector<const control::TaskRecord*> tasks;  ///< also ended ones; of apps and schedules those launched
+  control::Amounts used, offered;
+};
+
+/// Others than root see their own frameworks, and of apps and runs their own.
+bool may_see(const engine::Caller& caller, const control::FrameworkRecord& record);
+
+/// By id, the two of Marathon and Chronos last; or those that were removed.
+std::vector<SeenFramework> frameworks_for(const Services& services, const engine::Caller& caller,
+                                          bool removed);
+
+/// As those who launched it would have it named in Mesos: "web.prod" of the app "/prod/web",
+/// "ChronosTask:backup" of the schedule "backup".
+std::string task_name(const control::TaskRecord& record);
+
+/// The executor that a task belongs to: its own id, unless it is one of a group.
+std::string executor_of(const control::State& state, const control::TaskRecord& record);
+/// What /files takes for the sandbox of a task.
+std::string sandbox_path(const Master& master, const std::string& framework,
+                         const control::TaskRecord& record, const std::string& executor);
+
+}  // namespace drover::api::mesos

@@ -1,0 +1,38 @@
+// What operators end, and what they ask after that is not kept here.
+
+#include <nlohmann/json.hpp>
+
+#include "api/mesos/call.h"
+#include "api/mesos/operator.h"
+#include "api/mesos/views.h"
+
+namespace drover::api::mesos {
+
+Result<Response> post_teardown(const Services& services, const Request& request) {
+  Request form;
+  if (!parse_target("/?" + request.body, form)) return text_response(400, "Unable to decode query string");
+  const auto id = form.query.find("frameworkId");
+  if (id == form.query.end())
+    return text_response(400, "Missing 'frameworkId' query parameter in the request body");
+  const auto& frameworks = services.daemon->state().frameworks;
+  const auto found = frameworks.find(id->second);
+  if (found == frameworks.end() || found->second.removed_at || !may_see(*request.caller, found->second))
+    return text_response(400, "No framework found with specified ID");
+  const auto made = services.daemon->change(control::event::FrameworkTornDown{found->first});
+  if (!made) return text_response(400, made.error().message);
+  return text_response(200, "");
+}
+
+Result<Response> get_quota(const Services&, const Request&) {
+  return compact({{"infos", nlohmann::json::array()}});
+}
+
+Result<Response> get_weights(const Services&, const Request&) {
+  return compact(nlohmann::json::array());
+}
+
+Result<Response> get_maintenance(const Services&, const Request&) {
+  return compact(nlohmann::json::object());
+}
+
+}  // namespace drover::api::mesos
