@@ -207,6 +207,26 @@ TEST_F(OperatorTest, WhatWaitsOrHasEndedIsNotRunning) {
   EXPECT_EQ(ended.at(0).at("state"), "TASK_FINISHED");
 }
 
+TEST_F(OperatorTest, OfVeryManyThatHaveEndedTheLastAreShown) {
+  server_.on_strand([this] {
+    auto& state = server_.daemon().state_;
+    for (int i = 0; i < 1200; ++i) {
+      control::TaskRecord record;
+      record.task.id = fmt::format("t{}", i);
+      record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
+      record.state = control::TaskState::kFailed;
+      record.finished_at = TimePoint(std::chrono::seconds(i));
+      state.by_origin[control::origin_of(record.task)].insert(record.task.id);
+      state.tasks[record.task.id] = std::move(record);
+    }
+    return true;
+  });
+  const auto marathon = framework("/state", "marathon");
+  const auto& ended = marathon.at("completed_tasks");
+  EXPECT_EQ(ended.size(), 1000u);
+  for (const auto& task : ended) EXPECT_GE(task.at("statuses").at(0).at("timestamp"), 200.0);
+}
+
 TEST_F(OperatorTest, AFrameworkCannotTakeThePlaceOfMarathon) {
   const auto id = framework("/state", "marathon").at("id");
   auto body = json::parse(testing::kSubscribe);

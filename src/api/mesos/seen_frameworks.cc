@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -12,6 +13,21 @@ namespace {
 
 using control::TaskRecord;
 using workload::OriginKind;
+
+/// As a master of Mesos keeps no more by default: an app that fails at once leaves very many in a week.
+constexpr std::size_t kMostEndedTasks = 1000;
+
+void drop_oldest_ended(std::vector<const TaskRecord*>& tasks) {
+  std::vector<TimePoint> ends;
+  for (const auto* task : tasks)
+    if (control::is_final(task->state)) ends.push_back(task->finished_at.value_or(TimePoint{}));
+  if (ends.size() <= kMostEndedTasks) return;
+  const auto oldest = ends.begin() + static_cast<std::ptrdiff_t>(ends.size() - kMostEndedTasks);
+  std::ranges::nth_element(ends, oldest);
+  std::erase_if(tasks, [cut = *oldest](const auto* task) {
+    return control::is_final(task->state) && task->finished_at.value_or(TimePoint{}) < cut;
+  });
+}
 
 void add_amounts(const std::map<std::string, Amounts>& offered, SeenFramework& seen) {
   for (const auto* task : seen.tasks)
@@ -68,7 +84,10 @@ std::vector<SeenFramework> frameworks_for(const Services& services, const engine
     for (const auto kind : {OriginKind::kService, OriginKind::kSchedule})
       frameworks.push_back(built_in(services, caller, kind));
   const auto offered = services.mesos->offered();
-  for (auto& seen : frameworks) add_amounts(offered, seen);
+  for (auto& seen : frameworks) {
+    add_amounts(offered, seen);
+    drop_oldest_ended(seen.tasks);
+  }
   return frameworks;
 }
 

@@ -17,7 +17,7 @@ struct SeenFramework {
   std::string id;
   control::FrameworkRecord record;
   bool connected = false;
-  std::vector<const control::TaskRecord*> tasks;  ///< also ended ones; of apps and schedules those launched
+  std::vector<const control::TaskRecord*> tasks;  ///< those launched; of ended ones the last 1000
   control::Amounts used, offered;
 };
 
