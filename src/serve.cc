@@ -211,17 +211,33 @@ class Service {
     return {};
   }
 
+  /// What only a server on TCP has.
+  Status check_tcp_options() {
+    if (!options_.listen.empty()) {
+      for (const auto& name : options_.host_names)
+        if (auto good = api::check_host_name(name); !good)
+          return Failure(context(good.error(), "--host-name"));
+      return {};
+    }
+    for (const auto& [flag, given] : {std::pair("--anonymous", !options_.anonymous.empty()),
+                                      std::pair("--host-name", !options_.host_names.empty())})
+      if (given)
+        return fail(ErrorKind::kInvalid,
+                    std::string(flag) + " is for TCP, and the daemon does not listen there",
+                    "add --listen 127.0.0.1:PORT", flag);
+    return {};
+  }
+
   Status listen() {
+    DROVER_CHECK_OK(check_tcp_options());
     api::ServerOptions options;
     options.socket_path = options_.socket;
     options.version = DROVER_VERSION;
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
-    if (options_.listen.empty() && !options_.anonymous.empty())
-      return fail(ErrorKind::kInvalid, "--anonymous is for TCP, and the daemon does not listen there",
-                  "add --listen 127.0.0.1:PORT", "--anonymous");
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
+      options.host_names = options_.host_names;
       const auto path = options_.state + "/credentials";
       DROVER_TRY(options.credentials, api::open_credentials(path));
       spdlog::info("Secrets for TCP are in '{}'", path);

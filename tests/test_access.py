@@ -122,7 +122,7 @@ class TcpTest(drover.DaemonTest):
 
 class AnonymousTest(drover.DaemonTest):
     profile = "k40m"
-    arguments = ("--listen", "127.0.0.1:0", "--anonymous", "nobody")
+    arguments = ("--listen", "127.0.0.1:0", "--anonymous", "nobody", "--host-name", "marathon.mesos")
 
     def setUp(self):
         self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", self.daemon.read_log()).group(1))
@@ -145,16 +145,22 @@ class AnonymousTest(drover.DaemonTest):
         self.assertEqual(self.ask("GET", "/v1/tasks", Authorization="Bearer " + "x" * 32)[0], 401)
         self.assertEqual(self.ask("GET", "/v1/tasks", Origin="http://elsewhere.example")[0], 403)
 
+    def test_the_daemon_goes_by_further_names_when_it_is_told_to(self):
+        for host in ("marathon.mesos", f"marathon.mesos:{self.port}", "127.0.0.1"):
+            self.assertEqual(self.ask("GET", "/v2/apps", Host=host)[0], 200, host)
+        self.assertEqual(self.ask("GET", "/v2/apps", Host=f"leader.mesos:{self.port}")[0], 403)
+
     def test_it_is_refused_where_strangers_could_come(self):
-        for arguments in (("--listen", "0.0.0.0:0", "--anonymous", "nobody"), ("--anonymous", "nobody"),
-                          ("--listen", "127.0.0.1:0", "--anonymous", "no-such-user")):
+        for arguments in (("--anonymous", "nobody", "--listen", "0.0.0.0:0"), ("--anonymous", "nobody"),
+                          ("--anonymous", "no-such-user", "--listen", "127.0.0.1:0"), ("--host-name", "a"),
+                          ("--host-name", "a:80", "--listen", "127.0.0.1:0")):
             with self.subTest(arguments):
                 folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
                 self.addCleanup(shutil.rmtree, folder)
                 ran = drover.run([drover.BINARY, "serve", "--state", folder / "state", "--socket", folder / "socket",
                                   "--simulate", "k40m", *arguments], timeout=drover.PATIENCE)
                 self.assertNotEqual(ran.status, 0)
-                self.assertIn("--anonymous", ran.err)
+                self.assertIn(arguments[0], ran.err)
 
 
 if __name__ == "__main__":

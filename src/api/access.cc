@@ -59,6 +59,9 @@ struct Claim {
 
 std::optional<Claim> read_claim(std::string_view authorization) {
   if (const auto token = after_scheme(authorization, "Bearer")) return Claim{"", std::string(*token)};
+  constexpr std::string_view kTokenOfDcos = "token=";
+  if (same_name(authorization.substr(0, kTokenOfDcos.size()), kTokenOfDcos))
+    return Claim{"", std::string(authorization.substr(kTokenOfDcos.size()))};
   const auto basic = after_scheme(authorization, "Basic");
   const auto pair = basic ? decode_base64(*basic) : std::nullopt;
   const auto colon = pair ? pair->find(':') : std::string::npos;
@@ -72,7 +75,7 @@ bool is_literal_address(std::string_view host) {
   return !error;
 }
 
-/// "host", "host:port", "[v6]:port" into its parts; a missing port is 80.
+/// "host", "host:port", "[v6]:port" into its parts; a missing port is the default, or a mistake without one.
 std::optional<ListenAddress> split_host(std::string_view text, std::optional<std::uint16_t> default_port) {
   std::string_view host = text;
   std::string_view rest;
@@ -144,15 +147,24 @@ std::string to_string(const ListenAddress& address) {
             : fmt::format("{}:{}", address.host, address.port);
 }
 
-bool host_allowed(std::string_view host_header, const ListenAddress& address, std::string_view machine) {
-  constexpr std::uint16_t kHttpPort = 80;
-  const auto named = split_host(host_header, kHttpPort);
+bool host_allowed(std::string_view host_header, const ListenAddress& address,
+                  const std::vector<std::string>& names) {
+  const auto named = split_host(host_header, address.port);
   if (!named || named->port != address.port) return false;
   const bool everywhere = address.host == "0.0.0.0" || address.host == "::";
   if (everywhere && is_literal_address(named->host)) return true;
-  const std::array<std::string_view, 5> names = {address.host, machine, "localhost", "127.0.0.1", "::1"};
-  return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view name) { return same_name(name, named->host); });
+  const auto is_it = [&](std::string_view name) { return same_name(name, named->host); };
+  const std::array<std::string_view, 4> always = {address.host, "localhost", "127.0.0.1", "::1"};
+  return std::any_of(always.begin(), always.end(), is_it) || std::any_of(names.begin(), names.end(), is_it);
+}
+
+Status check_host_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+  };
+  if (!name.empty() && std::all_of(name.begin(), name.end(), allowed)) return {};
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the name of a host", name),
+              "write it without a port, for example marathon.mesos");
 }
 
 bool origin_allowed(std::string_view origin, std::string_view host_header) {

@@ -28,7 +28,8 @@ struct Credential {
 /// Empty lines and lines that begin with '#' are skipped. Secrets shorter than 16 characters are refused.
 Result<std::vector<Credential>> parse_credentials(std::string_view text);
 
-/// The user whose secret an `Authorization` header shows: "Bearer SECRET" or "Basic base64(user:secret)".
+/// The user whose secret an `Authorization` header shows: "Bearer SECRET", "Basic base64(user:secret)", or
+/// "token=SECRET", which clients of DC/OS send.
 /// Takes the same time wherever a wrong secret differs.
 std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
                                         std::string_view authorization);
@@ -44,10 +45,15 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 /// With brackets around an IPv6 address.
 std::string to_string(const ListenAddress& address);
 
-/// Whether a `Host` header names a server at `address` on a machine called `machine`: by the address that it
-/// listens on, by the machine's name, or as localhost. One that listens on all addresses ("0.0.0.0", "::")
-/// also goes by any literal address: rebinding needs a name.
-bool host_allowed(std::string_view host_header, const ListenAddress& address, std::string_view machine);
+/// Whether a `Host` header names a server at `address` that goes by `names`: by the address that it listens
+/// on, by one of the names, or as localhost. One that listens on all addresses ("0.0.0.0", "::") also goes by
+/// any literal address: rebinding needs a name. A port must be the server's; one that is left out is no
+/// matter, since a browser leaves it out only when it asks another port than ours.
+bool host_allowed(std::string_view host_header, const ListenAddress& address,
+                  const std::vector<std::string>& names);
+
+/// Whether a server may be told to go by this name: letters, digits, '.', '-' and '_', no port.
+Status check_host_name(std::string_view name);
 
 /// Whether an `Origin` header is that of a page which came from this very server.
 bool origin_allowed(std::string_view origin, std::string_view host_header);

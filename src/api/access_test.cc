@@ -33,13 +33,16 @@ TEST(ParseCredentials, NamesTheLineThatIsWrong) {
 TEST(Authenticate, TakesBearerAndBasic) {
   EXPECT_EQ(authenticate(kCredentials, "Bearer fedcba9876543210"), "alice");
   EXPECT_EQ(authenticate(kCredentials, "bearer 0123456789abcdef"), "root");
+  EXPECT_EQ(authenticate(kCredentials, "token=fedcba9876543210"), "alice");
   EXPECT_EQ(authenticate(kCredentials, "Basic " + encode_base64("alice:fedcba9876543210")), "alice");
 }
 
 TEST(Authenticate, RefusesEverythingElse) {
   for (const std::string& header :
-       {std::string(), std::string("Bearer"), std::string("Bearer "), std::string("Bearer fedcba987654321"),
-        std::string("Bearer fedcba98765432100"), std::string("fedcba9876543210"), std::string("Basic !!!!"),
+       {std::string(), std::string("Bearer"), std::string("Bearer "), std::string("token="),
+        std::string("token=fedcba987654321"), std::string("token fedcba9876543210"),
+        std::string("Bearer fedcba987654321"), std::string("Bearer fedcba98765432100"),
+        std::string("fedcba9876543210"), std::string("Basic !!!!"),
         "Basic " + encode_base64("root:fedcba9876543210"), "Basic " + encode_base64(":fedcba9876543210"),
         "Basic " + encode_base64("alice"), std::string("Digest fedcba9876543210")})
     EXPECT_EQ(authenticate(kCredentials, header), std::nullopt) << header;
@@ -65,23 +68,34 @@ TEST(ListenAddress, RefusesWhatIsNone) {
 
 TEST(HostAllowed, OnlyOwnNamesWithTheRightPort) {
   const ListenAddress address{"10.0.0.7", 8080};
-  for (const auto* host :
-       {"10.0.0.7:8080", "localhost:8080", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "gpu1:8080"})
-    EXPECT_TRUE(host_allowed(host, address, "gpu1")) << host;
-  for (const auto* host : {"", "localhost", "localhost:80", "evil.example:8080", "10.0.0.8:8080",
-                           "localhost.evil:8080", "localhost:8080x", "localhost:8080,evil"})
-    EXPECT_FALSE(host_allowed(host, address, "gpu1")) << host;
+  for (const auto* host : {"10.0.0.7:8080", "localhost:8080", "LOCALHOST:8080", "127.0.0.1:8080",
+                           "[::1]:8080", "gpu1:8080", "localhost", "gpu1", "[::1]"})
+    EXPECT_TRUE(host_allowed(host, address, {"gpu1"})) << host;
+  for (const auto* host : {"", "evil.example", "localhost:80", "localhost:", "evil.example:8080",
+                           "10.0.0.8:8080", "localhost.evil:8080", "localhost:8080x", "localhost:8080,evil"})
+    EXPECT_FALSE(host_allowed(host, address, {"gpu1"})) << host;
 }
 
-TEST(HostAllowed, PortEightyNeedsNotBeWritten) {
-  EXPECT_TRUE(host_allowed("localhost", {"127.0.0.1", 80}, "gpu1"));
+TEST(HostAllowed, FurtherNamesAreAsTheMachines) {
+  const std::vector<std::string> names = {"gpu1", "marathon.mesos"};
+  EXPECT_TRUE(host_allowed("marathon.mesos:8080", {"127.0.0.1", 8080}, names));
+  EXPECT_TRUE(host_allowed("Marathon.mesos", {"127.0.0.1", 8080}, names));
+  EXPECT_FALSE(host_allowed("marathon.mesos:80", {"127.0.0.1", 8080}, names));
+  EXPECT_FALSE(host_allowed("x.marathon.mesos:8080", {"127.0.0.1", 8080}, names));
+}
+
+TEST(CheckHostName, ANameAndNoMore) {
+  for (const auto* name : {"marathon.mesos", "gpu-1", "a_b", "10.0.0.7"})
+    EXPECT_TRUE(check_host_name(name)) << name;
+  for (const auto* name : {"", "a:80", "http://a", "*", "a b", "[::1]"})
+    EXPECT_FALSE(check_host_name(name)) << name;
 }
 
 TEST(HostAllowed, OnAllAddressesAnyLiteralButNoForeignName) {
   const ListenAddress everywhere{"0.0.0.0", 8080};
-  EXPECT_TRUE(host_allowed("192.168.1.9:8080", everywhere, "gpu1"));
-  EXPECT_TRUE(host_allowed("[fe80::1]:8080", everywhere, "gpu1"));
-  EXPECT_FALSE(host_allowed("evil.example:8080", everywhere, "gpu1"));
+  EXPECT_TRUE(host_allowed("192.168.1.9:8080", everywhere, {"gpu1"}));
+  EXPECT_TRUE(host_allowed("[fe80::1]:8080", everywhere, {"gpu1"}));
+  EXPECT_FALSE(host_allowed("evil.example:8080", everywhere, {"gpu1"}));
 }
 
 TEST(OriginAllowed, OnlyThisServersOwnPages) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 #include <charconv>
@@ -32,8 +33,40 @@ Response error_response(const Error& error, std::optional<int> status) {
   return response;
 }
 
+namespace {
+
+constexpr std::string_view kAbsoluteForm = "http://";
+
+/// What is behind the authority; the target itself when it has none.
+std::string path_and_query(std::string_view target) {
+  if (!target.starts_with(kAbsoluteForm)) return std::string(target);
+  target.remove_prefix(kAbsoluteForm.size() + target_authority(target).size());
+  return target.starts_with('/') ? std::string(target) : "/" + std::string(target);
+}
+
+/// Escapes what RFC 3986 wants to be escaped in a query and few programs do.
+std::string with_strict_query(std::string_view target) {
+  const auto query = std::min(target.find('?'), target.size());
+  std::string text(target.substr(0, query));
+  for (const char c : target.substr(query))
+    if (std::string_view("[]{}|").find(c) != std::string_view::npos)
+      text += fmt::format("%{:02X}", static_cast<unsigned>(c));
+    else
+      text += c;
+  return text;
+}
+
+}  // namespace
+
+std::string_view target_authority(std::string_view target) {
+  if (!target.starts_with(kAbsoluteForm)) return {};
+  target.remove_prefix(kAbsoluteForm.size());
+  return target.substr(0, target.find_first_of("/?"));
+}
+
 Status parse_target(std::string_view target, Request& request) {
-  const auto url = boost::urls::parse_origin_form(target);
+  const auto text = with_strict_query(path_and_query(target));
+  const auto url = boost::urls::parse_origin_form(text);
   if (!url) return fail(ErrorKind::kInvalid, "The request target is not a path with an optional query");
   for (const auto& segment : url->segments()) request.segments.emplace_back(segment);
   for (const auto& param : url->params()) {

@@ -65,8 +65,12 @@ Response json_response(const nlohmann::json& value, int status = 200);
 /// {"error": {"kind", "message", "hint", "path"}}; the status follows from the kind unless it is given.
 Response error_response(const Error& error, std::optional<int> status = std::nullopt);
 
-/// Splits a request target into decoded segments and query; refuses what RFC 3986 does not allow.
+/// Splits a request target into decoded segments and query: "/path?query", or the same behind
+/// "http://authority" (RFC 9112, 3.2.2). Refuses what RFC 3986 does not allow, but for brackets, braces and
+/// bars in the query, which programs send as they are.
 Status parse_target(std::string_view target, Request& request);
+/// "gpu1:8080" of "http://gpu1:8080/path"; "" of a target that is only a path.
+std::string_view target_authority(std::string_view target);
 
 /// Reads query parameters and gathers all mistakes, unknown parameters among them.
 class Query {

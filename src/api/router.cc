@@ -17,6 +17,7 @@ struct Match {
 
 std::vector<std::string_view> segments_of(std::string_view path) {
   std::vector<std::string_view> segments;
+  if (path == "/") return segments;
   while (!path.empty()) {
     path.remove_prefix(1);
     segments.push_back(path.substr(0, path.find('/')));
@@ -51,6 +52,12 @@ std::optional<Match> match(std::string_view path, const std::vector<std::string>
   return match;
 }
 
+bool is_json(std::string_view content_type) {
+  content_type = content_type.substr(0, content_type.find(';'));
+  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
+  return content_type == "application/json";
+}
+
 bool is_marathon(const Request& request) {
   return !request.segments.empty() && request.segments.front() == "v2";
 }
@@ -59,6 +66,21 @@ bool is_chronos(const Request& request) {
   const auto& segments = request.segments;
   return !segments.empty() && (segments.front() == "scheduler" ||
                                (segments.size() > 1 && segments[0] == "v1" && segments[1] == "scheduler"));
+}
+
+/// On paths of Marathon and of Chronos, slashes that are doubled or at the end do not count.
+void drop_needless_slashes(Request& request) {
+  auto segments = request.segments;
+  std::erase(segments, "");
+  std::swap(segments, request.segments);
+  if (!is_marathon(request) && !is_chronos(request)) std::swap(segments, request.segments);
+}
+
+/// A body without a type is what a route of Marathon or of Chronos wants: there, as JAX-RS has it. No page of
+/// another site can make use of that: it is told by its `Origin`.
+bool is_taken_as_json(const Request& request) {
+  if (request.content_type.empty()) return is_marathon(request) || is_chronos(request);
+  return is_json(request.content_type);
 }
 
 /// Clients of Marathon and of Chronos read a "message".
@@ -78,12 +100,6 @@ Response method_not_allowed(const Request& request, const std::set<std::string>&
   return response;
 }
 
-bool is_json(std::string_view content_type) {
-  content_type = content_type.substr(0, content_type.find(';'));
-  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
-  return content_type == "application/json";
-}
-
 }  // namespace
 
 std::uint64_t body_limit(std::span<const Route> routes, const Request& request) {
@@ -96,9 +112,7 @@ std::uint64_t body_limit(std::span<const Route> routes, const Request& request) 
 }
 
 asio::awaitable<Response> route(std::span<const Route> routes, const Services& services, Request request) {
-  // There a slash at the end does not count.
-  if (is_marathon(request) || is_chronos(request))
-    while (request.segments.size() > 1 && request.segments.back().empty()) request.segments.pop_back();
+  drop_needless_slashes(request);
   const std::string_view wanted = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const Route* found = nullptr;
   std::size_t most_literal = 0;
@@ -123,7 +137,7 @@ asio::awaitable<Response> route(std::span<const Route> routes, const Services& s
     co_return refuse(request,
                      {ErrorKind::kUnauthenticated, "This needs a token",
                       "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it", ""});
-  if (!found->raw && !request.body.empty() && !is_json(request.content_type))
+  if (!found->raw && !request.body.empty() && !is_taken_as_json(request))
     co_return refuse(request,
                      {ErrorKind::kInvalid, fmt::format("The body is '{}', not JSON", request.content_type),
                       "send it as 'Content-Type: application/json'", ""},

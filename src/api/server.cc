@@ -244,6 +244,8 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->limits = chosen.limits;
   boost::system::error_code error;
   shared->machine = asio::ip::host_name(error);
+  shared->names = chosen.host_names;
+  shared->names.push_back(shared->machine);
   if (chosen.listen) {
     if (chosen.credentials.empty())
       return fail(ErrorKind::kInvalid, "Failed to listen on TCP: nobody has a secret to come in with");
@@ -270,6 +272,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
     mesos.ip = shared->listen->host == "0.0.0.0" ? mesos.ip : shared->listen->host;
   parts->mesos = std::make_unique<mesos::Master>(context, daemon, std::move(mesos));
   shared->services.mesos = parts->mesos.get();
+  parts->marathon->events.name_agent(parts->mesos->agent_id());
   parts->shared = std::move(shared);
   asio::co_spawn(context, parts->accept_unix(), asio::detached);
   if (chosen.listen) asio::co_spawn(context, parts->accept_tcp(), asio::detached);

@@ -38,6 +38,7 @@ struct Limits {
 struct ServerOptions {
   std::string socket_path;  ///< its folder is made, 0755; the socket is 0666
   std::optional<ListenAddress> listen;
+  std::vector<std::string> host_names;  ///< that `Host` may have besides the machine's own
   std::vector<Credential> credentials;  ///< of TCP
   /// Whom requests over TCP act for that show no secret, as clients of systems do that knew none. Everybody
   /// on this machine may then be this user: only with a loopback address.

@@ -67,6 +67,20 @@ Result<Request> to_request(const http::request<http::string_body>& message) {
   return request;
 }
 
+/// By which names the client calls us: in `Host`, and in a target that is a whole URL. None at all only when
+/// a request of HTTP/1.0 says none, as HAProxy's checks do: every browser sends `Host`.
+std::vector<std::string> called_names(const http::request_header<>& header) {
+  std::vector<std::string> names;
+  const auto target = header.target();
+  if (const auto authority = target_authority({target.data(), target.size()}); !authority.empty())
+    names.emplace_back(authority);
+  const auto [first, last] = header.equal_range(http::field::host);
+  for (auto field = first; field != last; ++field) names.emplace_back(field->value());
+  constexpr unsigned kHttp11 = 11;
+  if (first == last && header.version() >= kHttp11) names.emplace_back();
+  return names;
+}
+
 void fill_head(http::fields& head, const Response& response) {
   head.set(http::field::server, "drover");
   head.set(http::field::cache_control, "no-store");
@@ -196,7 +210,7 @@ asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
   throw boost::system::system_error(error);
 }
 
-asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http::fields& header) {
+asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http::request_header<>& header) {
   const auto forbidden = [](std::string message, std::string hint) {
     return fail(ErrorKind::kPermissionDenied, std::move(message), std::move(hint));
   };
@@ -205,11 +219,13 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
     if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
     co_return peer_;
   }
-  const auto host = header_value(header, http::field::host);
-  if (!host_allowed(host, *shared_->listen, shared_->machine))
-    co_return forbidden(fmt::format("'{}' is not a name of this server", host),
-                        fmt::format("use {}", to_string(*shared_->listen)));
-  if (!origin.empty() && !origin_allowed(origin, host))
+  const auto names = called_names(header);
+  for (const auto& name : names)
+    if (!host_allowed(name, *shared_->listen, shared_->names))
+      co_return forbidden(
+          fmt::format("'{}' is not a name of this server", name),
+          fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
+  if (!origin.empty() && (names.empty() || !origin_allowed(origin, names.back())))
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   const auto authorization = header_value(header, http::field::authorization);
   if (authorization.empty())

@@ -30,6 +30,7 @@ struct Shared {
   std::span<const Route> routes;
   std::optional<ListenAddress> listen;  ///< with its real port
   std::string machine;                  ///< its host name
+  std::vector<std::string> names;       ///< all that it goes by
   std::vector<Credential> credentials;
   std::optional<User> anonymous;
   Limits limits;
@@ -62,7 +63,7 @@ class Session : public Duplex {
   /// Reads the body that belongs to `parser`'s header; the answer when it is refused.
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
   /// Who asks, or why he may not.
-  asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::fields& header);
+  asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::request_header<>& header);
   asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);

@@ -18,13 +18,14 @@ inline constexpr const char* kDefaultSocket = "/run/drover/drover.sock";
 struct ServeOptions {
   std::string state = "/var/lib/drover";
   std::string socket = kDefaultSocket;
-  std::string listen;                  ///< HOST:PORT
-  std::string anonymous;               ///< who those are that show no secret on TCP; "": nobody
-  std::string simulate;                ///< profile: a name or a file
-  std::string driver_root;             ///< where the driver's files are looked for
-  std::string runtime;                 ///< OCI runtime: a name or a path
-  std::string images = "/srv/images";  ///< where images lie under the names that registries give them
-  std::string placement = "pack";      ///< which of several places: "pack", "spread" or "fragmentation"
+  std::string listen;                   ///< HOST:PORT
+  std::string anonymous;                ///< who those are that show no secret on TCP; "": nobody
+  std::vector<std::string> host_names;  ///< that the daemon goes by on TCP besides the machine's own
+  std::string simulate;                 ///< profile: a name or a file
+  std::string driver_root;              ///< where the driver's files are looked for
+  std::string runtime;                  ///< OCI runtime: a name or a path
+  std::string images = "/srv/images";   ///< where images lie under the names that registries give them
+  std::string placement = "pack";       ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.

@@ -20,6 +20,20 @@ constexpr const char* kSpoken = "1.11.0";
 
 }  // namespace
 
+/// Marathon leads from here to its pages. Drover has none, so it says where things are.
+Answer get_front(const Services& services, const Request&) {
+  auto response = answer(services,
+                         "Drover gives containers exactly the GPUs they should have. Here are\n"
+                         "  /v1/               Drover's own API: tasks, GPUs, queues\n"
+                         "  /v2/               Marathon's API: apps, groups, deployments, events\n"
+                         "  /v1/scheduler/     Chronos' API: jobs\n"
+                         "  /api/v1/scheduler  Mesos' API for frameworks\n"
+                         "  /state, /slaves    what tools for Mesos read\n"
+                         "  /ping, /health     whether it is there\n");
+  response.content_type = "text/plain";
+  return response;
+}
+
 Answer ping(const Services& services, const Request& request) {
   const auto found = request.headers.find("accept");
   const auto accept = found == request.headers.end() ? "*/*" : found->second;

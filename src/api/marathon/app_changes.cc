@@ -26,16 +26,13 @@ Response no_such_app(const Services& services, const std::string& id) {
   return refuse(services, 404, "App '" + id + "' does not exist");
 }
 
-/// The app as the body wants it; `existing` is null when it is new.
+/// The app as the body wants it, whatever id that has; `existing` is null when it is new.
 Decoded<App> decode(const marathon::Options& options, const std::string& id, json body,
                     const ServiceRecord* existing, bool partial) {
+  if (body.is_object()) body["id"] = id;
   if (existing != nullptr && partial) return update_app(existing->target, body, options);
-  if (body.is_object() && (!body.contains("id") || body["id"].is_null())) body["id"] = id;
   auto own_ports = existing == nullptr ? std::vector<int>{} : marathon::service_ports(existing->target);
-  auto app = marathon::decode_app(body, options, std::move(own_ports));
-  if (app && app->service.id != id)
-    return tl::unexpected(Refusal{422, "Object is not valid", {{"/id", {"must be '" + id + "'"}}}, ""});
-  return app;
+  return marathon::decode_app(body, options, std::move(own_ports));
 }
 
 /// {"version": "…"} alone, or with the id: the definition of that time is wanted again.

@@ -120,6 +120,24 @@ std::vector<std::string> locks_on(const World& world, const std::vector<std::str
   return {ids.begin(), ids.end()};
 }
 
+namespace {
+
+/// More than that are not kept for their apps' sake.
+constexpr std::size_t kMostKeptGroups = 10'000;
+
+/// The groups that apps are put in are there from then on, also when the last app has gone.
+void keep_groups_of(const World& world, control::event::ServicesChanged& change) {
+  const auto& known = world.state().groups;
+  for (const auto& service : change.put)
+    for (auto group = marathon::parent_path(service.id); group != "/"; group = marathon::parent_path(group)) {
+      if (known.size() + change.groups.size() >= kMostKeptGroups) return;
+      if (known.contains(group)) break;
+      change.groups.try_emplace(group, control::GroupRecord{{}, {}, service.task.owner});
+    }
+}
+
+}  // namespace
+
 tl::expected<Deployed, Response> deploy(const Services& services, const World& world,
                                         control::event::ServicesChanged change) {
   std::vector<std::string> touched = change.removed;
@@ -135,6 +153,7 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
       return tl::unexpected(locked(services, locks));
     }
   change.owner = world.caller().user.uid;
+  keep_groups_of(world, change);
   Deployed deployed;
   // A deployment with nothing to do is over before the call is; what it told says which version it made.
   const auto watch = services.daemon->watch([&](const control::Notice& notice) {

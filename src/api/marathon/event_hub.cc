@@ -92,7 +92,7 @@ void EventHub::tell(const control::Notice& notice) {
       if (const auto service = known.find(id); service != known.end())
         tell({post_event(*poster, service->second.target, daemon_.now())});
   }
-  tell(events_of(notice, daemon_.state(), daemon_.now()));
+  tell(events_of(notice, daemon_.state(), agent_, daemon_.now()));
 }
 
 void EventHub::tell(std::vector<WireEvent> events) {

@@ -13,7 +13,6 @@
 namespace drover::api::marathon_v2 {
 namespace {
 
-constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::size_t kPiece = 32U << 10;
 
 asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<std::string> types,
@@ -29,7 +28,7 @@ asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<s
       co_await writer.write(std::move(text));
       continue;
     }
-    timer.expires_after(kHeartbeat);
+    timer.expires_after(kSseHeartbeat);
     const auto [error] = co_await timer.async_wait(kAsTuple);
     if (!error) co_await writer.write(sse_heartbeat());
   }

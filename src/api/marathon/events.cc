@@ -6,6 +6,7 @@
 #include "api/marathon/views.h"
 #include "api/sse.h"
 #include "marathon/app.h"
+#include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -62,7 +63,8 @@ json shown_check(const workload::Service& service, int index) {
 
 class Events {
  public:
-  Events(const control::State& state, TimePoint now) : state_(state), now_(now) {}
+  Events(const control::State& state, const std::string& agent, TimePoint now)
+      : state_(state), agent_(agent), now_(now) {}
 
   std::vector<WireEvent> take() { return std::move(events_); }
 
@@ -72,7 +74,7 @@ class Events {
     if (origin.kind != workload::OriginKind::kService || moved.before == task.state) return;
     if (task.state != TaskState::kQueued)
       add("status_update_event", task.task.owner,
-          {{"slaveId", agent()},
+          {{"slaveId", agent_},
            {"taskId", origin.task_id},
            {"taskStatus", control::mesos_state(task.state)},
            {"message", message_of(task)},
@@ -85,7 +87,7 @@ class Events {
         {{"instanceId", instance_id(task)},
          {"condition", condition_of(task)},
          {"runSpecId", origin.name},
-         {"agentId", agent()},
+         {"agentId", agent_},
          {"host", state_.node},
          {"runSpecVersion", origin.version}});
   }
@@ -127,12 +129,13 @@ class Events {
          {"version", task->task.origin.version},
          {"reason", killed.why},
          {"host", state_.node},
-         {"slaveId", agent()}});
+         {"slaveId", agent_}});
   }
 
   void operator()(const notice::DefinitionsChanged& changed) {
-    for (const auto& id : changed.groups.empty() ? changed.services : changed.groups)
-      add("group_change_success", owner_of(id), {{"groupId", id}, {"version", format_time(changed.version)}});
+    if (const auto& any = changed.services.empty() ? changed.groups : changed.services; !any.empty())
+      add("group_change_success", owner_of(any.front()),
+          {{"groupId", changed_group(changed)}, {"version", format_time(changed.version)}});
     for (const auto& id : changed.services) {
       const auto* service = find(id);
       tell_of_old_checks(id, changed.version);
@@ -187,11 +190,22 @@ class Events {
       add("remove_health_check_event", before->task.owner, {{"appId", id}});
   }
 
+  /// The smallest group around all that is different; of one app, the group that it is in.
+  static std::string changed_group(const notice::DefinitionsChanged& changed) {
+    std::optional<std::string> around;
+    const auto take_in = [&](const std::string& group) {
+      if (!around) around = group;
+      while (!marathon::is_within(group, *around)) around = marathon::parent_path(*around);
+    };
+    for (const auto& id : changed.services) take_in(marathon::parent_path(id));
+    if (changed.services.size() == 1) return *around;
+    for (const auto& id : changed.groups) take_in(id);
+    return around.value_or("/");
+  }
+
   void add(const char* type, std::optional<uid_t> owner, json fields) {
     events_.push_back(event(type, owner, std::move(fields), now_));
   }
-
-  std::string agent() const { return state_.node + "-S0"; }
 
   const workload::Service* find(const std::string& id) const {
     const auto found = state_.services.find(id);
@@ -228,14 +242,16 @@ class Events {
   }
 
   const control::State& state_;
+  const std::string& agent_;
   TimePoint now_;
   std::vector<WireEvent> events_;
 };
 
 }  // namespace
 
-std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state, TimePoint now) {
-  Events events(state, now);
+std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state,
+                                 const std::string& agent, TimePoint now) {
+  Events events(state, agent, now);
   std::visit(events, notice);
   return events.take();
 }

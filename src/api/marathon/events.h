@@ -10,8 +10,10 @@
 
 namespace drover::api::marathon_v2 {
 
-/// In the order in which they go out; none where Marathon tells nothing. `state` is that after the decision.
-std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state, TimePoint now);
+/// In the order in which they go out; none where Marathon tells nothing. `state` is that after the decision,
+/// `agent` the machine's id as an agent of Mesos.
+std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state,
+                                 const std::string& agent, TimePoint now);
 
 WireEvent attached_event(bool attached, TimePoint now);
 /// A change of an app or a group was refused.

@@ -13,6 +13,7 @@
 #include "control/controller.h"
 #include "marathon/fields.h"
 #include "marathon/group.h"
+#include "marathon/instant.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -151,7 +152,7 @@ Wanted scaled(const Services& services, const World& world, const std::string& i
 /// {"version": …}: every app is what it was then; those that were not there yet go.
 Wanted as_of(const Services& services, const World& world, const std::string& id,
              const std::string& version) {
-  const auto time = parse_time(version);
+  const auto time = marathon::parse_instant(version);
   if (!time)
     return tl::unexpected(refuse(services, 404, "Group '" + id + "' does not exist in version " + version));
   Change change;
@@ -219,15 +220,13 @@ AnswerLater create_group(const Services& services, const Request& request) {
 AnswerLater put_group(const Services& services, const Request& request) {
   const auto body = body_of(request);
   if (!body) co_return refuse(services, body.error());
-  const auto id = base_of(request);
+  const auto id = id_in(*body, base_of(request));
   const World world(services, *request.caller);
   marathon::Mistakes mistakes;
   marathon::Fields fields(*body, mistakes);
   const auto factor = fields.number("scaleBy", 0, 1e6);
   const auto version = fields.text("version");
-  if (const auto given = fields.text("id");
-      given && marathon::absolute_path(*given, marathon::parent_path(id)) != id)
-    fields.refuse("id", "must be '" + id + "'");
+  (void)fields.text("id");  // read already; of another type it is a mistake
   if (!mistakes.empty()) co_return refuse(services, mistakes.refusal());
   if (world.is_taken(id)) co_return refuse(services, 409, "An app with the path " + id + " already exists.");
   if ((factor || version) && !world.has_group(id))

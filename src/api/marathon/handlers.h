@@ -51,6 +51,7 @@ AnswerLater put_group(const Services& services, const Request& request);
 Answer delete_group(const Services& services, const Request& request);
 
 // about.cc
+Answer get_front(const Services& services, const Request& request);
 Answer ping(const Services& services, const Request& request);
 Answer get_info(const Services& services, const Request& request);
 Answer get_leader(const Services& services, const Request& request);

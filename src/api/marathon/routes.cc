@@ -12,6 +12,8 @@ using namespace marathon_v2;
 constexpr bool kOpen = true;
 
 constexpr std::array kRoutes = {
+    Route{"GET", "/", at_once<get_front>, kOpen},
+    Route{"GET", "/help", at_once<get_front>, kOpen},
     Route{"GET", "/ping", at_once<ping>, kOpen},
     Route{"GET", "/metrics", at_once<get_metrics>},
     Route{"GET", "/logging", at_once<get_logging>},

@@ -5,6 +5,7 @@
 
 #include "api/marathon/answers.h"
 #include "api/marathon/changes.h"
+#include "api/marathon/endpoints.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
 #include "marathon/fields.h"
@@ -32,6 +33,13 @@ tl::expected<KillOptions, Response> kill_options(const Services& services, const
 
 std::string listing(const World& world, const std::vector<const TaskRecord*>& tasks) {
   return R"({"tasks":)" + tasks_text(world, tasks) + "}";
+}
+
+Response endpoints(const Services& services, const World& world,
+                   const std::vector<const control::ServiceRecord*>& apps) {
+  auto response = answer(services, endpoints_text(world, apps));
+  response.content_type = "text/plain";
+  return response;
 }
 
 /// Kills them; the answer is a deployment when the apps shrink by it, else `killed`.
@@ -76,13 +84,16 @@ Answer list_app_tasks(const Services& services, const Request& request) {
   const auto& given = request.parameters.at("id");
   if (const auto group = group_of(given)) {
     if (!world.has_group(*group)) return refuse(services, 404, "Group '" + *group + "' does not exist");
+    if (wants_text(request)) return endpoints(services, world, world.services(*group));
     std::vector<const TaskRecord*> tasks;
     for (const auto* record : world.services(*group))
       std::ranges::copy(world.instances(record->target.id), std::back_inserter(tasks));
     return answer(services, listing(world, tasks));
   }
   const auto id = marathon::absolute_path(given);
-  if (world.service(id) == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
+  const auto* service = world.service(id);
+  if (service == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
+  if (wants_text(request)) return endpoints(services, world, {service});
   return answer(services, listing(world, world.instances(id)));
 }
 
@@ -122,6 +133,7 @@ Answer kill_app_task(const Services& services, const Request& request) {
 
 Answer list_tasks(const Services& services, const Request& request) {
   const World world(services, *request.caller, Scope::kAll);
+  if (wants_text(request)) return endpoints(services, world, world.services());
   const auto wanted = values(request, "status");
   const bool running = wanted.empty() || std::ranges::find(wanted, "running") != wanted.end();
   const bool staging = wanted.empty() || std::ranges::find(wanted, "staging") != wanted.end();

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "api/marathon/parts.h"
+#include "api/mesos/master.h"
+#include "marathon/instant.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -49,6 +51,10 @@ World::Tasks World::tasks_of(const std::string& service) const {
   return tasks;
 }
 
+std::string World::agent() const {
+  return services_->mesos->agent_id();
+}
+
 const ServiceRecord* World::service(const std::string& id) const {
   const auto found = state_->services.find(id);
   if (found == state_->services.end() || found->second.removed || !may_see(found->second.target))
@@ -74,7 +80,13 @@ std::vector<const ServiceRecord*> World::services(std::string_view group) const 
 }
 
 bool World::has_group(const std::string& id) const {
-  return id == "/" || state_->groups.contains(id) || !services(id).empty();
+  if (id == "/" || !services(id).empty()) return true;
+  for (auto group = state_->groups.lower_bound(id);
+       group != state_->groups.end() && group->first.starts_with(id); ++group)
+    if (marathon::is_within(group->first, id) &&
+        (caller_->is_root() || group->second.owner == caller_->user.uid))
+      return true;
+  return false;
 }
 
 std::vector<const TaskRecord*> World::instances(const std::string& service) const {
@@ -165,7 +177,7 @@ bool World::may_change(const control::Deployment& deployment) const {
 }
 
 const workload::Service* version_of(const ServiceRecord& record, const std::string& version) {
-  const auto time = parse_time(version);
+  const auto time = marathon::parse_instant(version);
   if (!time) return nullptr;
   if (record.target.version == *time) return &record.target;
   const auto found = std::ranges::find(record.versions, *time, &workload::Service::version);

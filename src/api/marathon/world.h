@@ -36,7 +36,8 @@ class World {
   const engine::Caller& caller() const { return *caller_; }
   const std::string& host() const { return host_; }
   TimePoint now() const { return now_; }
-  std::string agent() const { return host_ + "-S0"; }
+  /// Of the machine, as the Mesos API names it.
+  std::string agent() const;
 
   bool may_see(const workload::Service& service) const {
     return caller_->is_root() || service.task.owner == caller_->user.uid;
@@ -47,7 +48,7 @@ class World {
   bool is_taken(const std::string& id) const;
   /// All that he may see, in a group or anywhere.
   std::vector<const control::ServiceRecord*> services(std::string_view group = "/") const;
-  /// The root, every group with something in it, and those that were defined.
+  /// The root, every group with something in it, and those of his that were defined.
   bool has_group(const std::string& id) const;
 
   /// The instances that have been launched and not ended, by age.

@@ -13,7 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;
 
 /// In one piece: a follower who reads slowly holds no more than this.
@@ -34,7 +33,7 @@ asio::awaitable<void> follow_events(engine::Daemon& daemon, engine::Caller calle
       co_await writer.write(std::move(text));
       continue;
     }
-    if (!co_await wakeup.wait(kHeartbeat)) co_await writer.write(sse_heartbeat());
+    if (!co_await wakeup.wait(kSseHeartbeat)) co_await writer.write(sse_heartbeat());
   }
 }
 

@@ -22,7 +22,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{100};
-constexpr std::chrono::seconds kLogHeartbeat{15};
 constexpr std::int64_t kAllLines = -1;
 constexpr std::int64_t kMaxLines = 1'000'000;
 
@@ -104,7 +103,7 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
       co_return;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (!sent && now - last_sent > kLogHeartbeat) {
+    if (!sent && now - last_sent > kSseHeartbeat) {
       co_await writer.write(sse_heartbeat());
       sent = true;
     }

@@ -34,6 +34,10 @@ void add_serve(CLI::App& app, Context& context) {
       ->add_option("--anonymous", options->anonymous,
                    "On TCP, take those who show no secret for this user; only on a loopback address")
       ->type_name("USER");
+  command
+      ->add_option("--host-name", options->host_names,
+                   "On TCP, another name that requests may call this server by; may be repeated")
+      ->type_name("NAME");
   command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
       ->type_name("PROFILE");
   command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")

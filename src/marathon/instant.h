@@ -1,0 +1,18 @@
+#pragma once
+
+// Times as clients write them. Pure.
+
+#include <optional>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace drover::marathon {
+
+/// "2018-03-05T23:00:00.000Z", also with another number of digits behind the seconds or none, and with an
+/// offset
+/// ("+01:00") for Z: two texts of one moment name the same version. Counts whole milliseconds. nullopt when
+/// it is no time.
+std::optional<TimePoint> parse_instant(std::string_view text);
+
+}  // namespace drover::marathon
