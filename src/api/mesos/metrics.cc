@@ -141,7 +141,11 @@ Result<Response> get_metrics(const Services& services, const Request&) {
 }
 
 Result<Response> get_system_stats(const Services&, const Request&) {
-  return compact(view_system("", "avg_load_"));
+  auto stats = view_system("", "avg_load_");
+  // Whole numbers here, and with a point among the metrics: clients read them into integers.
+  for (const auto* name : {"cpus_total", "mem_total_bytes", "mem_free_bytes"})
+    if (stats.contains(name)) stats[name] = static_cast<std::int64_t>(stats[name].get<double>());
+  return compact(stats);
 }
 
 }  // namespace drover::api::mesos

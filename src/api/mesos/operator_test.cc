@@ -280,7 +280,9 @@ TEST_F(OperatorTest, MetricsAreTrueCounts) {
   const auto system = read("/system/stats.json");
   EXPECT_EQ(system.at("cpus_total"), metrics.at("system/cpus_total"));
   EXPECT_EQ(system.at("mem_total_bytes"), metrics.at("system/mem_total_bytes"));
-  EXPECT_TRUE(system.contains("avg_load_1min"));
+  for (const auto* name : {"cpus_total", "mem_total_bytes", "mem_free_bytes"})
+    EXPECT_TRUE(system.at(name).is_number_integer()) << name;
+  EXPECT_TRUE(system.at("avg_load_1min").is_number_float());
   for (const auto* name : {"start_time", "elected_time"})
     EXPECT_EQ(read("/state").at(name), 1'700'000'000.0) << name;
   EXPECT_EQ(read("/slaves").at("slaves").at(0).at("registered_time"), 1'700'000'000.0);
