@@ -1,16 +1,25 @@
 #include "base/json_writer.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace drover {
 
-void append_json_text(std::string& out, std::string_view text) {
-  const auto is_plain = [](char c) {
+namespace {
+
+/// No way out at the first that is not: so the compiler looks at many at once.
+bool is_plain_text(std::string_view text) {
+  bool plain = true;
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
-  };
-  if (!std::all_of(text.begin(), text.end(), is_plain)) {
+    plain &= byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
+  }
+  return plain;
+}
+
+}  // namespace
+
+void append_json_text(std::string& out, std::string_view text) {
+  if (!is_plain_text(text)) {
     using nlohmann::json;
     out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
     return;
@@ -18,6 +27,10 @@ void append_json_text(std::string& out, std::string_view text) {
   out += '"';
   out += text;
   out += '"';
+}
+
+void JsonWriter::value(double number) {
+  raw(nlohmann::json(number).dump());
 }
 
 }  // namespace drover

@@ -4,10 +4,14 @@
 // the time. The result is compact, and the same bytes as nlohmann's dump() gives when keys are written in
 // their order. Who writes sees to it that what begins also ends and that keys stand in objects only.
 
+#include <array>
+#include <charconv>
 #include <concepts>
+#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace drover {
 
@@ -38,10 +42,24 @@ class JsonWriter {
   template <std::integral Number>
     requires(!std::same_as<Number, bool>)
   void value(Number number) {
-    raw(std::to_string(number));
+    std::array<char, 24> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    raw({digits.data(), static_cast<std::size_t>(end - digits.data())});
+  }
+  void value(double number);
+  template <typename Item>
+  void value(const std::vector<Item>& items) {
+    begin_array();
+    for (const auto& item : items) value(item);
+    end_array();
+  }
+  void value(const std::map<std::string, std::string>& fields) {
+    begin_object();
+    for (const auto& [name, text] : fields) field(name, text);
+    end_object();
   }
   void null() { raw("null"); }
-  /// JSON that is text already.
+  /// JSON that is text already; in an object also fields with their names, at least one.
   void raw(std::string_view json) {
     separate();
     out_ += json;

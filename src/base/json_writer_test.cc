@@ -75,6 +75,31 @@ TEST(JsonWriter, EscapesWhatMustBeAndReplacesWhatIsNoText) {
   EXPECT_EQ(text, "\"a\\\"b\\\\c\\n\\u0001 \xc3\xa4 \xef\xbf\xbd\"");
 }
 
+RC_GTEST_PROP(JsonWriterProperty, WritesNumbersListsAndFieldsAsTheLibraryDoes, ()) {
+  const auto number = *rc::gen::arbitrary<double>();
+  const auto words = *rc::gen::arbitrary<std::vector<std::string>>();
+  const auto fields = *rc::gen::arbitrary<std::map<std::string, std::string>>();
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_array();
+  writer.value(number);
+  writer.value(words);
+  writer.value(fields);
+  writer.end_array();
+  RC_ASSERT(text ==
+            json::array({number, words, fields}).dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+TEST(JsonWriter, TakesFieldsThatAreTextAlready) {
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  writer.raw(R"("a":1,"b":[])");
+  writer.field("c", 0.5);
+  writer.end_object();
+  EXPECT_EQ(text, R"({"a":1,"b":[],"c":0.5})");
+}
+
 TEST(JsonWriter, PutsCommasWhereTheyBelong) {
   std::string text;
   JsonWriter writer(text);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/decode.h"
+#include "base/json_items.h"
 #include "base/shorten.h"
 
 namespace drover {
@@ -60,6 +61,12 @@ class Builder final : public nlohmann::json_sax<json> {
 
   const std::string& field() const { return levels_.back().name; }
 
+  /// Items of the list of that name in the document are handed out instead of kept.
+  void hand_out(std::string_view list, const std::function<void(const json&)>& visit) {
+    list_ = list;
+    visit_ = &visit;
+  }
+
   json document;
   Trouble trouble = Trouble::kNone;
   std::size_t position = 0;  ///< bytes read when it stopped
@@ -99,11 +106,21 @@ class Builder final : public nlohmann::json_sax<json> {
     return next();
   }
   bool next() {
-    if (!levels_.empty()) ++levels_.back().done;
+    if (levels_.empty()) return true;
+    ++levels_.back().done;
+    if (visit_ != nullptr && levels_.size() == 2 && levels_.front().name == list_) {
+      auto& list = *levels_.back().value;
+      if (list.is_array()) {
+        (*visit_)(list.back());
+        list.clear();
+      }
+    }
     return true;
   }
 
   std::vector<Level> levels_;
+  std::string_view list_;
+  const std::function<void(const json&)>* visit_ = nullptr;
 };
 
 std::string place(std::string_view text, std::size_t position) {
@@ -113,10 +130,7 @@ std::string place(std::string_view text, std::size_t position) {
   return fmt::format("line {}, column {}", line, before.size() - line_start);
 }
 
-}  // namespace
-
-Result<json> parse_json(std::string_view text, std::string_view what) {
-  Builder builder;
+Result<json> build(Builder& builder, std::string_view text, std::string_view what) {
   const auto refuse = [&](std::string message) {
     return fail(ErrorKind::kInvalid, shortened(std::move(message)), "", builder.path());
   };
@@ -137,6 +151,20 @@ Result<json> parse_json(std::string_view text, std::string_view what) {
     default:
       return refuse(fmt::format("{} is not JSON: {}", what, place(text, builder.position)));
   }
+}
+
+}  // namespace
+
+Result<json> parse_json(std::string_view text, std::string_view what) {
+  Builder builder;
+  return build(builder, text, what);
+}
+
+Result<json> parse_json_items(std::string_view text, std::string_view what, std::string_view name,
+                              const std::function<void(const json&)>& visit) {
+  Builder builder;
+  builder.hand_out(name, visit);
+  return build(builder, text, what);
 }
 
 }  // namespace drover

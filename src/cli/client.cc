@@ -25,6 +25,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_items.h"
 
 namespace drover::cli {
 
@@ -274,6 +275,12 @@ Result<std::string> Client::fetch(const Call& call) const {
 Result<json> Client::get(const std::string& target) const {
   DROVER_TRY(const auto answer, fetch({http::verb::get, target, "", ""}));
   return parse_json(answer, "The daemon's answer");
+}
+
+Result<json> Client::get_items(const std::string& target, std::string_view name,
+                               const std::function<void(const json&)>& visit) const {
+  DROVER_TRY(const auto answer, fetch({http::verb::get, target, "", ""}));
+  return parse_json_items(answer, "The daemon's answer", name, visit);
 }
 
 Result<json> Client::post(const std::string& target, const json& body) const {

@@ -34,6 +34,9 @@ class Client {
   explicit Client(Endpoint endpoint);
 
   Result<nlohmann::json> get(const std::string& target) const;
+  /// As get(), for long lists: each item of the answer's list `name` is given to `visit` and not kept.
+  Result<nlohmann::json> get_items(const std::string& target, std::string_view name,
+                                   const std::function<void(const nlohmann::json&)>& visit) const;
   Result<nlohmann::json> post(const std::string& target, const nlohmann::json& body) const;
   Result<nlohmann::json> patch(const std::string& target, const nlohmann::json& body) const;
   /// A null `body` sends none. An empty answer is null.

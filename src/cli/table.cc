@@ -15,6 +15,10 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+void make_printable(std::string& text) {
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+}
+
 }  // namespace
 
 Table::Table(std::vector<std::string> header) {
@@ -22,7 +26,7 @@ Table::Table(std::vector<std::string> header) {
 }
 
 void Table::add(std::vector<std::string> row) {
-  for (auto& cell : row) cell = printable(cell);
+  for (auto& cell : row) make_printable(cell);
   rows_.push_back(std::move(row));
 }
 
@@ -37,20 +41,23 @@ std::string Table::render() const {
     }
   std::string text;
   for (const auto& row : rows_) {
-    std::string line;
+    const auto line = text.size();
     for (std::size_t c = 0; c < columns; ++c) {
-      const std::string padding(widths[c] - width(row[c]), ' ');
-      line += (c > 0 ? "  " : "") + (right[c] ? padding + row[c] : row[c] + padding);
+      const auto padding = widths[c] - width(row[c]);
+      if (c > 0) text += "  ";
+      if (right[c]) text.append(padding, ' ');
+      text += row[c];
+      if (!right[c]) text.append(padding, ' ');
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text.erase(std::max(line, text.find_last_not_of(' ') + 1));
+    text += '\n';
   }
   return text;
 }
 
 std::string printable(std::string_view text) {
   std::string result(text);
-  std::replace_if(result.begin(), result.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  make_printable(result);
   return result;
 }
 

@@ -23,6 +23,13 @@ TEST(Table, AHeaderAloneIsATable) {
   EXPECT_EQ(Table({"A", "B"}).render(), "A  B\n");
 }
 
+TEST(Table, ARowOfNothingIsAnEmptyLine) {
+  Table table({"A", "B"});
+  table.add({"", ""});
+  table.add({"a", "b"});
+  EXPECT_EQ(table.render(), "A  B\n\na  b\n");
+}
+
 TEST(Table, NamesPlayNoTricksOnTheTerminal) {
   Table table({"NAME"});
   table.add({"\033[31mred\r\n"});

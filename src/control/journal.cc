@@ -79,7 +79,7 @@ JournalChanges changes_of(const Outcome& outcome) {
   JournalChanges changes;
   std::uint64_t newest = 0;
   for (const auto& record : outcome.changed) {
-    changes.put.emplace_back(record.task.id, text_of(encode(record)));
+    changes.put.emplace_back(record.task.id, text_of(record));
     newest = std::max(newest, record.sequence);
   }
   if (outcome.added) changes.put.emplace_back(kSequenceKey, text_of(newest + 1));

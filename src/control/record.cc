@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_writer.h"
+#include "workload/task_writer.h"
 
 namespace drover::control {
 namespace {
@@ -28,11 +30,21 @@ std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) 
   return std::nullopt;
 }
 
-json encode(const std::vector<placement::Grant>& grants) {
-  auto list = json::array();
-  for (const auto& grant : grants)
-    list.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
-  return list;
+void write_grants(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
+  writer.key("gpus");
+  writer.begin_array();
+  for (const auto& grant : grants) writer.value(grant.uuid);
+  writer.end_array();
+  writer.key("grants");
+  write(writer, grants);
+}
+
+void write_time(JsonWriter& writer, std::string_view name, const std::optional<TimePoint>& time) {
+  if (time) writer.field(name, format_time(*time));
+}
+
+void write_text(JsonWriter& writer, std::string_view name, const std::string& text) {
+  if (!text.empty()) writer.field(name, text);
 }
 
 std::vector<placement::Grant> decode_gpus(Decoder& decoder, const json& value) {
@@ -88,29 +100,53 @@ Result<TaskState> parse_task_state(std::string_view text) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a task state", text));
 }
 
+void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
+  writer.begin_array();
+  for (const auto& grant : grants) {
+    writer.begin_object();
+    writer.field("gpu", grant.uuid);
+    writer.field("memory", grant.memory_bytes);
+    writer.field("milli", grant.milli);
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+void write(JsonWriter& writer, const TaskRecord& record) {
+  writer.begin_object();
+  writer.field("cpus", record.cpus);
+  if (record.exit_status) writer.field("exit_status", *record.exit_status);
+  write_time(writer, "finished_at", record.finished_at);
+  if (record.gang_port != 0) writer.field("gang_port", record.gang_port);
+  write_text(writer, "gang_reason", record.gang_reason);
+  write_grants(writer, record.gpus);
+  writer.field("nics", record.nics);
+  if (!record.ports.empty()) writer.field("ports", record.ports);
+  writer.field("preempted", record.preempted);
+  writer.field("preemptions", record.preemptions);
+  writer.field("reason", record.reason);
+  writer.field("sequence", record.sequence);
+  write_time(writer, "started_at", record.started_at);
+  writer.field("state", to_string(record.state));
+  write_text(writer, "stop_reason", record.stop_reason);
+  writer.field("stop_requested", record.stop_requested);
+  writer.field("submitted_at", format_time(record.submitted_at));
+  writer.key("task");
+  workload::write(writer, record.task);
+  writer.field("timed_out", record.timed_out);
+  write_text(writer, "unhealthy", record.unhealthy);
+  writer.end_object();
+}
+
+std::string text_of(const TaskRecord& record) {
+  std::string text;
+  JsonWriter writer(text);
+  write(writer, record);
+  return text;
+}
+
 json encode(const TaskRecord& record) {
-  json value = {{"task", workload::encode(record.task)},
-                {"sequence", record.sequence},
-                {"state", to_string(record.state)},
-                {"gpus", uuids_of(record)},
-                {"grants", encode(record.gpus)},
-                {"cpus", record.cpus},
-                {"nics", record.nics},
-                {"reason", record.reason},
-                {"stop_requested", record.stop_requested},
-                {"timed_out", record.timed_out},
-                {"preempted", record.preempted},
-                {"preemptions", record.preemptions},
-                {"submitted_at", format_time(record.submitted_at)}};
-  if (record.gang_port != 0) value["gang_port"] = record.gang_port;
-  if (!record.ports.empty()) value["ports"] = record.ports;
-  if (!record.stop_reason.empty()) value["stop_reason"] = record.stop_reason;
-  if (!record.unhealthy.empty()) value["unhealthy"] = record.unhealthy;
-  if (!record.gang_reason.empty()) value["gang_reason"] = record.gang_reason;
-  if (record.exit_status) value["exit_status"] = *record.exit_status;
-  if (record.started_at) value["started_at"] = format_time(*record.started_at);
-  if (record.finished_at) value["finished_at"] = format_time(*record.finished_at);
-  return value;
+  return json::parse(text_of(record));
 }
 
 Result<TaskRecord> decode_record(const json& value) {

@@ -14,6 +14,10 @@
 #include "placement/decision.h"
 #include "workload/task.h"
 
+namespace drover {
+class JsonWriter;
+}
+
 namespace drover::control {
 
 enum class TaskState {
@@ -75,8 +79,13 @@ inline bool restarts_after_preemption(const workload::Task& task) {
 /// UUIDs of its GPUs.
 std::vector<std::string> uuids_of(const TaskRecord& record);
 
-/// decode_record(encode(record)) == record. "gpus" are the UUIDs; "grants" say in addition how much of each.
-/// A record without "grants", as older daemons wrote it, has whole GPUs.
+/// The only form in which a record is written: decode_record() reads it. Fields by name. "gpus" are the
+/// UUIDs; "grants" say in addition how much of each. A record without "grants", as older daemons wrote it,
+/// has whole GPUs.
+void write(JsonWriter& writer, const TaskRecord& record);
+void write(JsonWriter& writer, const std::vector<placement::Grant>& grants);
+std::string text_of(const TaskRecord& record);
+/// decode_record(encode(record)) == record
 nlohmann::json encode(const TaskRecord& record);
 Result<TaskRecord> decode_record(const nlohmann::json& value);
 

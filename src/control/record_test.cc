@@ -41,6 +41,32 @@ TEST(Record, ReadsBackWhatItWrites) {
   EXPECT_EQ(decode_record(encode(record)).value(), record);
 }
 
+TEST(Record, IsWrittenWithItsFieldsByName) {
+  auto record = decode_record(json::parse(kOldRecord)).value();
+  record.gpus = {{"GPU-a", 250, 4096}};
+  record.cpus = {0, 8};
+  record.ports = {31000};
+  record.gang_port = 31007;
+  record.reason = "r";
+  record.stop_reason = "s";
+  record.unhealthy = "u";
+  record.gang_reason = "g";
+  record.exit_status = 3;
+  record.finished_at = record.submitted_at;
+  const auto text = text_of(record);
+  EXPECT_EQ(text, json::parse(text).dump());  // which sorts
+  const std::string begin =
+      R"({"cpus":[0,8],"exit_status":3,"finished_at":"2018-03-05T23:00:00.000Z","gang_port":31007,)"
+      R"("gang_reason":"g","gpus":["GPU-a"],"grants":[{"gpu":"GPU-a","memory":4096,"milli":250}],"nics":[],)"
+      R"("ports":[31000],"preempted":false,"preemptions":0,"reason":"r","sequence":7,)"
+      R"("started_at":"2018-03-05T23:00:01.000Z","state":"running","stop_reason":"s","stop_requested":false,)"
+      R"("submitted_at":"2018-03-05T23:00:00.000Z","task":{)";
+  EXPECT_EQ(text.substr(0, begin.size()), begin);
+  const std::string end = R"(},"timed_out":false,"unhealthy":"u"})";
+  EXPECT_TRUE(text.ends_with(end)) << text;
+  EXPECT_EQ(decode_record(json::parse(text)).value(), record);
+}
+
 TEST(Record, DamageIsNamed) {
   auto damaged = json::parse(kOldRecord);
   damaged["grants"] = {{{"gpu", "GPU-a"}, {"milli", 2000}}};

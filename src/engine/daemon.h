@@ -125,7 +125,14 @@ class Daemon {
   /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
   /// The caller's tasks (root: everyone's), oldest first. A queued one carries in `reason` why it waits.
-  virtual std::vector<control::TaskRecord> tasks(const Caller& caller) const = 0;
+  std::vector<control::TaskRecord> tasks(const Caller& caller) const {
+    std::vector<control::TaskRecord> result;
+    each_task(caller, [&](const control::TaskRecord& record) { result.push_back(record); });
+    return result;
+  }
+  /// The same without copies: calls visit(record) for each.
+  virtual void each_task(const Caller& caller,
+                         const std::function<void(const control::TaskRecord&)>& visit) const = 0;
   /// Also by the id of a gang.
   virtual Result<ExplanationView> explain(const Caller& caller, const std::string& id) const = 0;
   /// Starts a command in the container of a task that runs, as the task's user. `id` as for task(). Whoever

@@ -40,6 +40,10 @@ std::vector<std::string> described(const std::vector<placement::Grant>& grants, 
 
 }  // namespace
 
+bool LocalEngine::is_shown_as_it_is(const control::TaskRecord& record) const {
+  return record.state != control::TaskState::kQueued && !preparing_.contains(record.task.id);
+}
+
 control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
   auto copy = record;
   if (record.state == control::TaskState::kQueued)
@@ -89,15 +93,17 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
   return shown(*record);
 }
 
-std::vector<control::TaskRecord> LocalEngine::tasks(const Caller& caller) const {
+void LocalEngine::each_task(const Caller& caller,
+                            const std::function<void(const control::TaskRecord&)>& visit) const {
   std::vector<const control::TaskRecord*> records;
   for (const auto& [id, record] : state_.tasks)
     if (may_see(caller, record)) records.push_back(&record);
   std::ranges::sort(records, {}, &control::TaskRecord::sequence);
-  std::vector<control::TaskRecord> result;
-  result.reserve(records.size());
-  for (const auto* record : records) result.push_back(shown(*record));
-  return result;
+  for (const auto* record : records)
+    if (is_shown_as_it_is(*record))
+      visit(*record);
+    else
+      visit(shown(*record));
 }
 
 std::string LocalEngine::describe_cpus(const control::TaskRecord& record) const {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_writer.h"
 #include "base/units.h"
 #include "marathon/app_reader.h"
 #include "marathon/path.h"
@@ -322,13 +323,26 @@ std::vector<std::string> own_dependencies(const workload::Service& service) {
                                 : std::vector<std::string>{};
 }
 
-std::string show(const workload::Service& service, std::string_view more) {
+std::string show(const workload::Service& service) {
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  write_fields(writer, service);
+  writer.end_object();
+  return text;
+}
+
+void write_fields(JsonWriter& writer, const workload::Service& service) {
   const std::string_view definition = service.definition;
   const auto inside = definition.substr(1, definition.size() - 2);
-  return fmt::format(
-      R"({{{}{}"instances":{},"version":"{}","versionInfo":{{"lastScalingAt":"{}","lastConfigChangeAt":"{}"}}{}}})",
-      inside, inside.empty() ? "" : ",", service.instances, format_time(service.version),
-      format_time(service.last_scaling_at), format_time(service.last_config_change_at), more);
+  if (!inside.empty()) writer.raw(inside);
+  writer.field("instances", service.instances);
+  writer.field("version", format_time(service.version));
+  writer.key("versionInfo");
+  writer.begin_object();
+  writer.field("lastScalingAt", format_time(service.last_scaling_at));
+  writer.field("lastConfigChangeAt", format_time(service.last_config_change_at));
+  writer.end_object();
 }
 
 std::vector<int> service_ports(const workload::Service& service) {

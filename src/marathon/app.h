@@ -14,6 +14,10 @@
 #include "marathon/refusal.h"
 #include "workload/service.h"
 
+namespace drover {
+class JsonWriter;
+}
+
 namespace drover::marathon {
 
 /// Service ports are numbers for load balancers: no two apps are given the same one unasked.
@@ -51,10 +55,10 @@ std::optional<std::string> user_of(const workload::Service& service);
 /// What the definition of a service itself depends on, without what its groups do: absolute paths.
 std::vector<std::string> own_dependencies(const workload::Service& service);
 
-/// The app as JSON text: the definition with instances, version and versionInfo. `more` is added before the
-/// end:
-/// ",\"tasksRunning\":1". Parses nothing.
-std::string show(const workload::Service& service, std::string_view more = "");
+/// The app as JSON text: the definition with instances, version and versionInfo. Parses nothing.
+std::string show(const workload::Service& service);
+/// The same into an object that has begun, to be continued.
+void write_fields(JsonWriter& writer, const workload::Service& service);
 
 /// The service ports of an app, in the order of its ports.
 std::vector<int> service_ports(const workload::Service& service);

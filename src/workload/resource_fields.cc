@@ -242,18 +242,6 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   needs("group", !resources.group.empty(), 1, "the tasks of a group share GPUs, and none are asked for");
 }
 
-json encode(const DeviceClaim& claim) {
-  json value = {{"count", claim.count}};
-  const auto& filter = claim.filter;
-  if (!filter.models.empty()) value["model"] = filter.models;
-  if (filter.min_memory_bytes > 0) value["memory"] = filter.min_memory_bytes;
-  if (const auto& capability = filter.min_compute_capability)
-    value["compute_capability"] = fmt::format("{}.{}", capability->major, capability->minor);
-  if (filter.ecc) value["ecc"] = *filter.ecc;
-  if (!filter.min_driver.empty()) value["driver"] = filter.min_driver;
-  return value;
-}
-
 /// What both the request and the stored task say in the same way.
 void decode_common(Decoder& decoder, Resources& resources) {
   resources.different_models = decoder.boolean("different_models").value_or(false);
@@ -276,27 +264,6 @@ void decode_resources(Decoder& decoder, Resources& resources) {
     decoder.mistake("group", "a group's name has 1 to 64 letters, digits, dots, dashes and underscores");
   resources.memory_bytes = decode_bytes(decoder, "memory", kMinMemory).value_or(resources.memory_bytes);
   if (gpus_are_known) find_contradictions(decoder, resources);
-}
-
-void encode_resources(const Resources& resources, json& task) {
-  const auto& gpus = resources.gpus;
-  task["gpus"] = resources.gpu_count();
-  if (gpus.size() > 1 || (gpus.size() == 1 && gpus.front().filter != DeviceFilter())) {
-    task["gpu_claims"] = json::array();
-    for (const auto& claim : gpus) task["gpu_claims"].push_back(encode(claim));
-  }
-  if (resources.share.memory_bytes > 0)
-    task["gpu_share"] = {{"memory_bytes", resources.share.memory_bytes}, {"enforced", false}};
-  else if (!resources.share.whole())
-    task["gpu_share"] = {{"milli", resources.share.milli}, {"enforced", false}};
-  if (resources.different_models) task["different_models"] = true;
-  if (resources.interconnect.asks()) task["interconnect"] = to_string(resources.interconnect);
-  if (resources.cpu_affinity != Wish::kPrefer) task["cpu_affinity"] = to_string(resources.cpu_affinity);
-  if (resources.nic != Wish::kNone) task["nic"] = to_string(resources.nic);
-  for (const auto& [name, any_of] : resources.attributes) task["constraints"][name] = any_of;
-  if (!resources.group.empty()) task["group"] = resources.group;
-  task["cpus"] = static_cast<double>(resources.milli_cpus) / 1000;
-  task["memory"] = resources.memory_bytes;
 }
 
 void decode_stored_resources(Decoder& decoder, Resources& resources) {

@@ -30,10 +30,7 @@ namespace drover::workload {
 /// recorded, contradictions too.
 void decode_resources(Decoder& decoder, Resources& resources);
 
-/// The fields of a stored task, as the API shows them: "gpus" is always the number of them, and
-/// "gpu_claims" has the kinds when there is more to say. Adds to the object `task`.
-void encode_resources(const Resources& resources, nlohmann::json& task);
-/// Reads what encode_resources() wrote.
+/// Reads them from a task as it is stored (task_writer.h).
 void decode_stored_resources(Decoder& decoder, Resources& resources);
 
 /// "nvlink:2", "nvlink", "switch" (PIX), "switches" (PXB), "bridge" (PHB), "node" (NODE), "any" (SYS); also

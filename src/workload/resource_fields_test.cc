@@ -229,11 +229,11 @@ RC_GTEST_PROP(ResourceFields, PropertyAStoredTaskReadsBackAsItWas, ()) {
   if (*rc::gen::arbitrary<bool>()) resources.attributes = {{"rack", {"r7", "r8"}}, {"zone", {"z"}}};
   if (*rc::gen::arbitrary<bool>()) resources.group = "group";
 
-  json task = json::object();
-  encode_resources(resources, task);
+  Task stored;
+  stored.resources = resources;
+  const auto task = encode(stored);
   std::vector<Error> mistakes;
-  const auto read = json::parse(task.dump());
-  Decoder decoder(read, mistakes);
+  Decoder decoder(task, mistakes);
   Resources again;
   decode_stored_resources(decoder, again);
   RC_ASSERT(mistakes.empty());

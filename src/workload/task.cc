@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_writer.h"
 #include "base/units.h"
 #include "workload/attachment_fields.h"
 #include "workload/resource_fields.h"
 #include "workload/stored.h"
+#include "workload/task_writer.h"
 
 namespace drover::workload {
 namespace {
@@ -74,14 +76,6 @@ std::string default_name(const Task& task) {
     return (slash == std::string::npos ? program : program.substr(slash + 1)).substr(0, kMaxName);
   }
   return task.image.value_or("task").substr(0, kMaxName);
-}
-
-json encode_user(const User& user) {
-  return {{"uid", user.uid},
-          {"gid", user.gid},
-          {"groups", user.groups},
-          {"name", user.name},
-          {"home", user.home}};
 }
 
 User decode_user(Decoder decoder, const json& value) {
@@ -239,34 +233,10 @@ Result<Submission> decode_submission(const json& body) {
 }
 
 json encode(const Task& task) {
-  json value = {{"id", task.id},
-                {"name", task.name},
-                {"command", task.command},
-                {"env", task.environment},
-                {"working_directory", task.working_directory},
-                {"user", encode_user(task.user)},
-                {"owner", task.owner},
-                {"owner_name", task.owner_name},
-                {"read_only", task.read_only},
-                {"queue", task.queue},
-                {"priority", task.priority},
-                {"grace_ms", task.grace.count()},
-                {"labels", task.labels}};
-  encode_resources(task.resources, value);
-  if (!task.name_space.empty()) value["namespace"] = task.name_space;
-  if (task.gang)
-    value["gang"] = {{"id", task.gang->id},
-                     {"rank", task.gang->rank},
-                     {"size", task.gang->size},
-                     {"arrangement", to_string(task.gang->arrangement)}};
-  if (task.image) value["image"] = *task.image;
-  if (task.bypass_entrypoint) value["bypass_entrypoint"] = true;
-  if (!task.fetch.empty()) value["fetch"] = task.fetch;
-  if (!task.volumes.empty()) value["volumes"] = task.volumes;
-  if (task.network != Network()) value["network"] = task.network;
-  if (task.origin != Origin()) value["origin"] = task.origin;
-  if (task.timeout) value["timeout_ms"] = task.timeout->count();
-  return value;
+  std::string text;
+  JsonWriter writer(text);
+  write(writer, task);
+  return json::parse(text);
 }
 
 Result<Task> decode_task(const json& value) {

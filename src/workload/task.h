@@ -113,7 +113,8 @@ Result<Submission> decode_submission(const nlohmann::json& body);
 /// "research/vision": 1 to 8 levels of plain names.
 bool is_queue_path(std::string_view text);
 
-/// A task as stored in the journal and as shown by the API; decode_task(encode(task)) == task.
+/// A task as stored in the journal and as shown by the API (task_writer.h writes it as text);
+/// decode_task(encode(task)) == task.
 nlohmann::json encode(const Task& task);
 Result<Task> decode_task(const nlohmann::json& value);
 

@@ -4,6 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
+#include "workload/resource_fields.h"
+#include "workload/task_writer.h"
+
 namespace drover::workload {
 namespace {
 
@@ -143,7 +147,8 @@ TEST(Submission, WrongGangsNameTheField) {
   EXPECT_EQ(gang_of({{"command", {"a"}}, {"gpus", -1}}, {{"size", 2}}).error().path, "/gpus");
 }
 
-TEST(Task, ReadsBackWhatItWrote) {
+/// Every field that is written without the library.
+Task full_task() {
   Task task;
   task.id = "abc";
   task.name = "n";
@@ -161,9 +166,52 @@ TEST(Task, ReadsBackWhatItWrote) {
   task.name_space = "n";
   task.priority = -7;
   task.gang = GangMembership{"g", 2, 4, Arrangement::kSpread};
+  task.origin = {OriginKind::kService, "/shop/web", "t", "v"};
+  return task;
+}
+
+TEST(Task, ReadsBackWhatItWrote) {
+  const auto task = full_task();
   const auto read_back = decode_task(encode(task));
   ASSERT_TRUE(read_back) << to_string(read_back.error());
   EXPECT_EQ(*read_back, task);
+}
+
+/// Journals and clients have these bytes.
+constexpr std::string_view kFullTask =
+    R"({"bypass_entrypoint":true,"command":["a",""],"cpus":1.5,"env":{"A":"1"},)"
+    R"("gang":{"arrangement":"spread","id":"g","rank":2,"size":4},"gpus":3,"grace_ms":10000,"id":"abc",)"
+    R"("image":"rootfs:/x","labels":{"k":"v"},"memory":123456789,"name":"n","namespace":"n",)"
+    R"("origin":{"kind":"service","name":"/shop/web","task_id":"t","version":"v"},"owner":1000,)"
+    R"("owner_name":"alice","priority":-7,"queue":"a/b","read_only":false,"timeout_ms":90000,)"
+    R"("user":{"gid":1001,"groups":[4,27],"home":"/home/alice","name":"alice","uid":1000},)"
+    R"("working_directory":""})";
+
+TEST(Task, IsWrittenWithItsFieldsByName) {
+  std::string text;
+  JsonWriter writer(text);
+  write(writer, full_task());
+  EXPECT_EQ(text, kFullTask);
+}
+
+TEST(Task, WithEverythingThatIsRareIsWrittenWithItsFieldsByName) {
+  auto task = full_task();
+  task.resources.gpus = {{1, {{"A100"}, 1, gpu::ComputeCapability{8, 0}, true, "535"}}, {2, {}}};
+  task.resources.share.milli = 250;
+  task.resources.different_models = true;
+  task.resources.interconnect = *parse_interconnect("nvlink:2");
+  task.resources.cpu_affinity = Wish::kRequire;
+  task.resources.nic = Wish::kPrefer;
+  task.resources.attributes = {{"rack", {"r7", "r8"}}, {"zone", {"z"}}};
+  task.resources.group = "group";
+  task.fetch = {{.uri = "http://x/y"}};
+  task.volumes = {{"/in", "/out", true}};
+  task.network.ports = {{.name = "http"}};
+  std::string text;
+  JsonWriter writer(text);
+  write(writer, task);
+  EXPECT_EQ(text, json::parse(text).dump());  // which sorts
+  EXPECT_EQ(decode_task(json::parse(text)), task);
 }
 
 }  // namespace

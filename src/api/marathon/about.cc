@@ -96,7 +96,7 @@ Answer get_metrics(const Services& services, const Request& request) {
   int apps = 0;
   Counts sum;
   for (const auto* record : world.services()) {
-    const auto counts = world.counts(record->target.id);
+    const auto counts = world.counts(*record);
     ++apps;
     sum.staged += counts.staged;
     sum.running += counts.running;

@@ -97,13 +97,12 @@ Response created(const Services& services, const Request& request, const std::st
   const World world(services, *request.caller);
   const auto* record = world.service(id);
   if (record == nullptr) return deployment_result(services, deployed.id, deployed.version, 201);
-  auto response = answer(
-      services,
-      marathon::show(record->target,
-                     fmt::format(R"(,"tasksStaged":0,"tasksRunning":0,"tasksHealthy":0,"tasksUnhealthy":0,)"
-                                 R"("deployments":[{{"id":"{}"}}],"tasks":[])",
-                                 deployed.id)),
-      201);
+  auto text = marathon::show(record->target);
+  text.pop_back();  // the brace: this is added
+  text += fmt::format(R"(,"tasksStaged":0,"tasksRunning":0,"tasksHealthy":0,"tasksUnhealthy":0,)"
+                      R"("deployments":[{{"id":"{}"}}],"tasks":[]}})",
+                      deployed.id);
+  auto response = answer(services, std::move(text), 201);
   response.headers.emplace_back("Location", "/v2/apps" + id);
   return with_deployment(std::move(response), deployed.id);
 }

@@ -39,15 +39,6 @@ std::string command_of(const ServiceRecord& record) {
   return text;
 }
 
-std::string join(const World& world, const std::vector<const ServiceRecord*>& records, const Embed& embed) {
-  std::string text = "[";
-  for (const auto* record : records) {
-    if (text.size() > 1) text += ",";
-    text += app_text(world, *record, embed);
-  }
-  return text + "]";
-}
-
 }  // namespace
 
 Answer list_apps(const Services& services, const Request& request) {
@@ -64,7 +55,7 @@ Answer list_apps(const Services& services, const Request& request) {
            !matches(*rules, record->target.task.labels);
   });
   const auto embed = Embed::of_apps(values(request, "embed"));
-  return answer(services, R"({"apps":)" + join(world, records, embed) + "}");
+  return answer(services, apps_text(world, records, embed, "apps"));
 }
 
 Answer get_app(const Services& services, const Request& request) {
@@ -74,7 +65,7 @@ Answer get_app(const Services& services, const Request& request) {
   if (given == "*" || given.ends_with("/*")) {
     const auto group = marathon::absolute_path(given.substr(0, given.size() - 1));
     if (!world.has_group(group)) return refuse(services, 404, "Group '" + group + "' does not exist");
-    return answer(services, R"({"*":)" + join(world, world.services(group), embed) + "}");
+    return answer(services, apps_text(world, world.services(group), embed, "*"));
   }
   const auto id = marathon::absolute_path(given);
   if (id == "/") return list_apps(services, request);

@@ -54,13 +54,7 @@ Answer list_group_apps(const Services& services, const Request& request) {
   const auto id = id_of(request);
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
   const auto embed = Embed::of_group(values(request, "embed"));
-  std::string text = R"({"apps":[)";
-  const char* comma = "";
-  for (const auto* record : world.services(id)) {
-    text += comma + app_text(world, *record, embed);
-    comma = ",";
-  }
-  return answer(services, text + "]}");
+  return answer(services, apps_text(world, world.services(id), embed, "apps"));
 }
 
 Answer list_group_versions(const Services& services, const Request& request) {

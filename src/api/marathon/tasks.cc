@@ -23,6 +23,9 @@ struct KillOptions {
   bool force = false;
 };
 
+/// More than most take, and what is not written to costs nothing.
+constexpr std::size_t kBytesOfInstance = 1000;
+
 /// A refusal when what is asked for contradicts itself.
 tl::expected<KillOptions, Response> kill_options(const Services& services, const Request& request) {
   const KillOptions options{flag(request, "scale"), flag(request, "wipe"), flag(request, "force")};
@@ -32,7 +35,14 @@ tl::expected<KillOptions, Response> kill_options(const Services& services, const
 }
 
 std::string listing(const World& world, const std::vector<const TaskRecord*>& tasks) {
-  return R"({"tasks":)" + tasks_text(world, tasks) + "}";
+  std::string text;
+  text.reserve(tasks.size() * kBytesOfInstance);
+  JsonWriter writer(text);
+  writer.begin_object();
+  writer.key("tasks");
+  write_tasks(writer, world, tasks);
+  writer.end_object();
+  return text;
 }
 
 Response endpoints(const Services& services, const World& world,

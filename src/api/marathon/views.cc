@@ -20,6 +20,9 @@ using nlohmann::json;
 
 namespace {
 
+/// More than most take, and what is not written to costs nothing.
+constexpr std::size_t kBytesOfApp = 8000;
+
 void write_time(JsonWriter& writer, std::string_view name, const std::optional<TimePoint>& time) {
   writer.key(name);
   if (time)
@@ -45,10 +48,21 @@ void write_check(JsonWriter& writer, const control::CheckHealth& check, const Ta
   writer.end_object();
 }
 
-void write_numbers(JsonWriter& writer, std::string_view name, const std::vector<int>& numbers) {
-  writer.key(name);
+void write_counts(JsonWriter& writer, const Counts& counts) {
+  writer.field("tasksStaged", counts.staged);
+  writer.field("tasksRunning", counts.running);
+  writer.field("tasksHealthy", counts.healthy);
+  writer.field("tasksUnhealthy", counts.unhealthy);
+}
+
+void write_deployments(JsonWriter& writer, const std::vector<std::string>& deployments) {
+  writer.key("deployments");
   writer.begin_array();
-  for (const int number : numbers) writer.value(number);
+  for (const auto& id : deployments) {
+    writer.begin_object();
+    writer.field("id", id);
+    writer.end_object();
+  }
   writer.end_array();
 }
 
@@ -141,28 +155,41 @@ Embed Embed::all() {
 }
 
 std::string app_text(const World& world, const ServiceRecord& record, const Embed& embed) {
+  std::string text;
+  JsonWriter writer(text);
+  write_app(writer, world, record, embed);
+  return text;
+}
+
+void write_app(JsonWriter& writer, const World& world, const ServiceRecord& record, const Embed& embed) {
   const auto& id = record.target.id;
-  std::string more;
-  if (embed.counts) {
-    const auto counts = world.counts(id);
-    more += fmt::format(R"(,"tasksStaged":{},"tasksRunning":{},"tasksHealthy":{},"tasksUnhealthy":{})",
-                        counts.staged, counts.running, counts.healthy, counts.unhealthy);
+  writer.begin_object();
+  marathon::write_fields(writer, record.target);
+  if (embed.counts) write_counts(writer, world.counts(record));
+  if (embed.deployments) write_deployments(writer, world.deployments(id));
+  if (embed.tasks) {
+    writer.key("tasks");
+    write_tasks(writer, world, world.instances(id));
   }
-  if (embed.deployments) {
-    more += R"(,"deployments":[)";
-    const char* comma = "";
-    for (const auto& deployment : world.deployments(id)) {
-      more += fmt::format(R"({}{{"id":"{}"}})", comma, deployment);
-      comma = ",";
-    }
-    more += "]";
-  }
-  if (embed.tasks) more += R"(,"tasks":)" + tasks_text(world, world.instances(id));
   if (embed.last_failure && record.last_failure)
-    more += R"(,"lastTaskFailure":)" + dumped(failure_view(world, record));
-  if (embed.readiness) more += R"(,"readinessCheckResults":)" + dumped(readiness_view(world, id));
-  if (embed.task_stats) more += R"(,"taskStats":)" + dumped(task_stats(world, record, world.now()));
-  return marathon::show(record.target, more);
+    writer.field_raw("lastTaskFailure", dumped(failure_view(world, record)));
+  if (embed.readiness) writer.field_raw("readinessCheckResults", dumped(readiness_view(world, id)));
+  if (embed.task_stats) writer.field_raw("taskStats", dumped(task_stats(world, record, world.now())));
+  writer.end_object();
+}
+
+std::string apps_text(const World& world, const std::vector<const ServiceRecord*>& records,
+                      const Embed& embed, std::string_view name) {
+  std::string text;
+  text.reserve(records.size() * kBytesOfApp);
+  JsonWriter writer(text);
+  writer.begin_object();
+  writer.key(name);
+  writer.begin_array();
+  for (const auto* record : records) write_app(writer, world, *record, embed);
+  writer.end_array();
+  writer.end_object();
+  return text;
 }
 
 void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) {
@@ -180,9 +207,9 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
   writer.field("id", task.task.origin.task_id);
   writer.field_raw("ipAddresses", "[]");
   writer.field_raw("localVolumes", "[]");
-  write_numbers(writer, "ports", task.ports);
+  writer.field("ports", task.ports);
   writer.field("role", "*");
-  write_numbers(writer, "servicePorts", world.service_ports(world.definition_of(task, record)));
+  writer.field("servicePorts", world.service_ports(world.definition_of(task, record)));
   writer.field("slaveId", world.agent());
   writer.field("stagedAt", format_time(task.submitted_at));
   if (task.started_at) writer.field("startedAt", format_time(*task.started_at));
@@ -191,13 +218,10 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
   writer.end_object();
 }
 
-std::string tasks_text(const World& world, const std::vector<const TaskRecord*>& tasks) {
-  std::string text;
-  JsonWriter writer(text);
+void write_tasks(JsonWriter& writer, const World& world, const std::vector<const TaskRecord*>& tasks) {
   writer.begin_array();
   for (const auto* task : tasks) write_task(writer, world, *task);
   writer.end_array();
-  return text;
 }
 
 std::string_view action_name(DeploymentActionKind kind) {

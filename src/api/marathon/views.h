@@ -33,10 +33,17 @@ struct Embed {
 /// The app as text, composed of its definition and of what is embedded.
 std::string app_text(const World& world, const control::ServiceRecord& record, const Embed& embed);
 
-/// One instance of an app, as text: there may be ten thousand in an answer.
+/// {"apps": [the apps]}, or with another name than "apps".
+std::string apps_text(const World& world, const std::vector<const control::ServiceRecord*>& records,
+                      const Embed& embed, std::string_view name);
+/// The app of app_text(), where there may be thousands in an answer.
+void write_app(JsonWriter& writer, const World& world, const control::ServiceRecord& record,
+               const Embed& embed);
+/// One instance of an app.
 void write_task(JsonWriter& writer, const World& world, const control::TaskRecord& task);
 /// A list of them.
-std::string tasks_text(const World& world, const std::vector<const control::TaskRecord*>& tasks);
+void write_tasks(JsonWriter& writer, const World& world,
+                 const std::vector<const control::TaskRecord*>& tasks);
 
 std::string_view action_name(control::DeploymentActionKind kind);
 /// [{"actions": [{"action", "app"}]}]

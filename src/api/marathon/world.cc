@@ -30,19 +30,25 @@ void World::look_at_all() {
   auto health = state_->health.begin();  // by id, as the tasks are
   for (const auto& [id, task] : state_->tasks) {
     if (task.task.origin.kind != OriginKind::kService || is_final(task.state)) continue;
-    tasks_[task.task.origin.name].push_back(&task);
+    live_.push_back({task.task.origin.name, &task});
     while (health != state_->health.end() && health->first < id) ++health;
-    if (health != state_->health.end() && health->first == id) health_.emplace(&task, &health->second);
+    if (health != state_->health.end() && health->first == id) health_.emplace_back(&task, &health->second);
   }
-  for (auto& [service, tasks] : tasks_) std::ranges::sort(tasks, {}, &TaskRecord::sequence);
+  std::ranges::sort(live_, [](const Live& a, const Live& b) {
+    const auto order = a.service <=> b.service;
+    return order == 0 ? a.task->sequence < b.task->sequence : order < 0;
+  });
+  std::ranges::sort(health_);
 }
 
 World::Tasks World::tasks_of(const std::string& service) const {
-  if (scope_ == Scope::kAll) {
-    const auto found = tasks_.find(service);
-    return found == tasks_.end() ? Tasks{} : found->second;
-  }
   Tasks tasks;
+  if (scope_ == Scope::kAll) {
+    const auto found = std::ranges::equal_range(live_, std::string_view(service), {}, &Live::service);
+    tasks.reserve(found.size());
+    for (const auto& live : found) tasks.push_back(live.task);
+    return tasks;
+  }
   const auto found = state_->by_origin.find({OriginKind::kService, service});
   if (found == state_->by_origin.end()) return tasks;
   for (const auto& id : found->second)
@@ -110,12 +116,9 @@ const TaskRecord* World::instance(const std::string& task_id) const {
   return found == tasks.end() ? nullptr : *found;
 }
 
-Counts World::counts(const std::string& service) const {
+Counts World::counts(const ServiceRecord& record) const {
   Counts counts;
-  const auto tasks = tasks_of(service);
-  if (tasks.empty()) return counts;
-  const auto& record = state_->services.at(service);
-  for (const auto* task : tasks) {
+  for (const auto* task : tasks_of(record.target.id)) {
     if (task->state == TaskState::kStarting) ++counts.staged;
     if (task->state != TaskState::kRunning) continue;
     ++counts.running;
@@ -129,8 +132,9 @@ Counts World::counts(const std::string& service) const {
 
 const control::TaskHealth* World::health(const TaskRecord& task) const {
   if (scope_ == Scope::kAll) {
-    const auto found = health_.find(&task);
-    return found == health_.end() ? nullptr : found->second;
+    const auto found =
+        std::ranges::lower_bound(health_, &task, {}, [](const auto& each) { return each.first; });
+    return found == health_.end() || found->first != &task ? nullptr : found->second;
   }
   const auto found = state_->health.find(task.task.id);
   return found == state_->health.end() ? nullptr : &found->second;
@@ -144,17 +148,25 @@ const ServiceRecord& World::service_of(const TaskRecord& task) const {
 }
 
 const workload::Service& World::definition_of(const TaskRecord& task, const ServiceRecord& record) const {
+  if (last_dated_ != &record) {
+    last_dated_ = &record;
+    last_version_ = format_time(record.target.version);
+  }
+  if (task.task.origin.version == last_version_) return record.target;
   const auto is_it = [&](const workload::Service& service) {
     return format_time(service.version) == task.task.origin.version;
   };
-  if (is_it(record.target)) return record.target;
   if (!record.applied.id.empty() && is_it(record.applied)) return record.applied;
   const auto found = std::ranges::find_if(record.versions, is_it);
   return found == record.versions.end() ? record.target : *found;
 }
 
 const std::vector<int>& World::service_ports(const workload::Service& service) const {
-  return services_->marathon->service_ports.of(service);
+  if (last_definition_ != &service) {
+    last_definition_ = &service;
+    last_ports_ = &services_->marathon->service_ports.of(service);
+  }
+  return *last_ports_;
 }
 
 const std::vector<std::string>& World::deployments(const std::string& service) const {

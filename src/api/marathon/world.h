@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "api/router.h"
@@ -58,7 +58,7 @@ class World {
   /// By the id that Marathon's clients know; null when there is none, or none that has not ended.
   const control::TaskRecord* instance(const std::string& task_id) const;
 
-  Counts counts(const std::string& service) const;
+  Counts counts(const control::ServiceRecord& record) const;
   const control::TaskHealth* health(const control::TaskRecord& task) const;
   /// The service that the task is an instance of.
   const control::ServiceRecord& service_of(const control::TaskRecord& task) const;
@@ -86,11 +86,19 @@ class World {
   TimePoint now_;
   std::map<std::string, std::vector<std::string>> deployments_;  ///< by service
   Scope scope_;
+  struct Live {
+    std::string_view service;
+    const control::TaskRecord* task;
+  };
   // With kAll; instances that have not ended.
-  std::unordered_map<std::string_view, Tasks> tasks_;  ///< by service, by age
-  std::unordered_map<const control::TaskRecord*, const control::TaskHealth*> health_;
-  mutable const control::ServiceRecord* last_service_ =
-      nullptr;  ///< instances mostly come service by service
+  std::vector<Live> live_;  ///< by service, by age
+  std::vector<std::pair<const control::TaskRecord*, const control::TaskHealth*>> health_;  ///< sorted
+  // Instances mostly come service by service: what was found for the last one.
+  mutable const control::ServiceRecord* last_service_ = nullptr;
+  mutable const control::ServiceRecord* last_dated_ = nullptr;
+  mutable std::string last_version_;  ///< of `last_dated_`, as text
+  mutable const workload::Service* last_definition_ = nullptr;
+  mutable const std::vector<int>* last_ports_ = nullptr;  ///< of `last_definition_`
 };
 
 /// The definition of that time; null when it is not kept.

@@ -78,10 +78,6 @@ asio::awaitable<void> send_news(asio::thread_pool& pool, std::shared_ptr<Readers
   }
 }
 
-std::string dump(const control::TaskRecord& record) {
-  return control::encode(record).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 asio::awaitable<void> follow_task(Services services, engine::Caller caller, std::string id,
                                   std::shared_ptr<Readers> readers, BodyWriter& writer) {
   Wakeup wakeup(co_await asio::this_coro::executor, *services.daemon);
@@ -94,12 +90,12 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
     bool sent = false;
     if (!ended && last != *record) {
       last = *record;
-      co_await writer.write(sse_event("state", "", dump(*record)));
+      co_await writer.write(sse_event("state", "", control::text_of(*record)));
       sent = true;
     }
     co_await send_news(*services.pool, readers, writer, sent);
     if (ended) {
-      if (record) co_await writer.write(sse_event("end", "", dump(*record)));
+      if (record) co_await writer.write(sse_event("end", "", control::text_of(*record)));
       co_return;
     }
     const auto now = std::chrono::steady_clock::now();

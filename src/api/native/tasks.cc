@@ -39,16 +39,17 @@ Result<Response> list_tasks(const Services& services, const Request& request) {
   std::string text = R"({"tasks":)";
   JsonWriter writer(text);
   writer.begin_array();
-  for (const auto& record : services.daemon->tasks(*request.caller)) {
-    if (only_active && control::is_final(record.state)) continue;
+  services.daemon->each_task(*request.caller, [&](const control::TaskRecord& record) {
+    if (only_active && control::is_final(record.state)) return;
     if (summary)
       write_summary(writer, record);
     else
-      writer.raw(control::encode(record).dump(-1, ' ', false, json::error_handler_t::replace));
-  }
+      control::write(writer, record);
+  });
   writer.end_array();
+  text += "}\n";
   Response response;
-  response.body = text + "}\n";
+  response.body = std::move(text);
   return response;
 }
 

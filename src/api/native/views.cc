@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "control/rules.h"
 #include "gpu/topology.h"
-#include "workload/resource_fields.h"
+#include "workload/task_writer.h"
 
 namespace drover::api {
 namespace {
@@ -123,12 +123,7 @@ void write_summary(JsonWriter& writer, const workload::Task& task) {
   if (task.gang)
     writer.field_raw("gang", fmt::format(R"({{"id":"{}","rank":{},"size":{}}})", task.gang->id,
                                          task.gang->rank, task.gang->size));
-  if (!task.resources.gpus.empty()) {
-    auto resources = json::object();
-    workload::encode_resources(task.resources, resources);
-    for (const auto* field : {"gpu_share", "gpus"})
-      if (resources.contains(field)) writer.field_raw(field, resources[field].dump());
-  }
+  if (!task.resources.gpus.empty()) workload::write_gpu_count(writer, task.resources);
   writer.field("id", task.id);
   writer.field("name", task.name);
   writer.field("priority", task.priority);
@@ -146,15 +141,7 @@ void write_summary(JsonWriter& writer, const control::TaskRecord& record) {
   writer.begin_object();
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
   writer.key("grants");
-  writer.begin_array();
-  for (const auto& grant : record.gpus) {
-    writer.begin_object();
-    writer.field("gpu", grant.uuid);
-    writer.field("memory", grant.memory_bytes);
-    writer.field("milli", grant.milli);
-    writer.end_object();
-  }
-  writer.end_array();
+  control::write(writer, record.gpus);
   writer.field("reason", record.reason);
   writer.field("state", control::to_string(record.state));
   writer.field("submitted_at", format_time(record.submitted_at));

@@ -151,11 +151,10 @@ class FakeDaemon : public engine::Daemon {
       return fail(ErrorKind::kNotFound, fmt::format("There is no task '{}'", id));
     return found->second;
   }
-  std::vector<control::TaskRecord> tasks(const engine::Caller& caller) const override {
-    std::vector<control::TaskRecord> result;
+  void each_task(const engine::Caller& caller,
+                 const std::function<void(const control::TaskRecord&)>& visit) const override {
     for (const auto& [id, record] : records_)
-      if (may(caller, record)) result.push_back(record);
-    return result;
+      if (may(caller, record)) visit(record);
   }
   Result<engine::ExplanationView> explain(const engine::Caller& caller,
                                           const std::string& id) const override {

@@ -60,18 +60,20 @@ std::string deployment_text(const json& app) {
 
 Result<int> list_apps(Context& context, const ShowOptions& options) {
   const auto client = context.client();
-  DROVER_TRY(const auto apps, list_apps(client));
   if (options.json) {
+    DROVER_TRY(const auto apps, list_apps(client));
     print_json({{"apps", apps}});
     return 0;
   }
   DROVER_TRY(const auto queue, client.get("/v2/queue"));
   Table table({"APP", "UP", "HEALTH", "GPUS", "CPUS", "MEM MiB", "IMAGE", "DEPLOYMENT", "WAITS FOR"});
-  for (const auto& app : apps) {
+  const auto add = [&](const json& app) {
+    if (!app.is_object()) return;
     const auto state = app_state(app, queue);
     table.add({state.id, state.up, state.health, number_text(app, "gpus"), number_text(app, "cpus"),
                number_text(app, "mem"), image_of(app), deployment_text(app), state.waits});
-  }
+  };
+  DROVER_CHECK_OK(client.get_items("/v2/apps", "apps", add));
   print(table.render());
   return 0;
 }

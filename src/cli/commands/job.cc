@@ -39,12 +39,13 @@ Result<States> states_of(const Client& client) {
       if (job.is_object()) states.words[job.value("name", "")] = job.value("state", "");
   if (std::ranges::none_of(states.words, [](const auto& state) { return state.second == "queued"; }))
     return states;
-  DROVER_TRY(const auto listing, client.get("/v1/tasks?active=true"));
-  for (const auto& record : listing.value("tasks", json::array())) {
+  const auto add = [&](const json& record) {
+    if (record.value("state", "") != "queued") return;
     const auto origin = record.value(json::json_pointer("/task/origin"), json::object());
-    if (record.value("state", "") == "queued" && origin.value("kind", "") == "schedule")
+    if (origin.value("kind", "") == "schedule")
       states.waits[origin.value("name", "")] = record.value("reason", "");
-  }
+  };
+  DROVER_CHECK_OK(client.get_items("/v1/tasks?active=true", "tasks", add));
   return states;
 }
 

@@ -27,6 +27,13 @@ bool is_final(const std::string& state) {
   return state == "finished" || state == "failed" || state == "killed" || state == "lost";
 }
 
+/// The field, or null when it is not there: a list of ten thousand is read without copies.
+const json& field_or_null(const json& object, const char* name) {
+  static const json none;
+  const auto found = object.find(name);
+  return found == object.end() ? none : *found;
+}
+
 std::string age(const json& record) {
   const auto submitted = parse_time(record.value("submitted_at", ""));
   if (!submitted) return "";
@@ -37,15 +44,15 @@ std::string age(const json& record) {
 /// Which GPUs it has, by index, or how many it wants while it waits.
 std::string gpus_of(const json& record, const KnownGpus& gpus) {
   const auto& task = record.at("task");
-  const auto grants = record.value("grants", json::array());
-  if (!grants.empty()) return granted(grants, task.value("gpu_share", json()), gpus);
+  const auto& grants = field_or_null(record, "grants");
+  if (!grants.empty()) return granted(grants, field_or_null(task, "gpu_share"), gpus);
   const auto wish = wanted(task);
   return wish == "-" || is_final(record.value("state", "")) ? "-" : "wants " + wish;
 }
 
 /// "train", and for a member of a gang its rank: "train[2]".
 std::string name_of(const json& task) {
-  const auto gang = task.value("gang", json());
+  const auto& gang = field_or_null(task, "gang");
   const auto rank = gang.is_object() ? fmt::format("[{}]", gang.value("rank", 0)) : "";
   return task.value("name", "") + rank;
 }
@@ -57,19 +64,17 @@ std::string queue_of(const json& task) {
 }
 
 std::string status_of(const json& record) {
-  const auto reason = record.value("reason", "");
+  auto reason = record.value("reason", "");
   if (!reason.empty()) return reason;
-  const auto status = record.find("exit_status");
-  return status == record.end() || !status->is_number()
-             ? ""
-             : fmt::format("exited with status {}", status->dump());
+  const auto& status = field_or_null(record, "exit_status");
+  return status.is_number() ? fmt::format("exited with status {}", status.dump()) : "";
 }
 
 Result<int> ps(Context& context, const PsOptions& options) {
   const auto client = context.client();
   const auto which = fmt::format("/v1/tasks?active={}&summary={}", !options.all, !options.json);
-  DROVER_TRY(const auto listing, client.get(which));
   if (options.json) {
+    DROVER_TRY(const auto listing, client.get(which));
     print_json(listing);
     return 0;
   }
@@ -78,11 +83,12 @@ Result<int> ps(Context& context, const PsOptions& options) {
   const bool simulated = gpus.value("simulated", false);
   Table table(
       {"ID", "NAME", "USER", "QUEUE", "STATE", simulated ? "GPUS (simulated)" : "GPUS", "AGE", "STATUS"});
-  for (const auto& record : listing.at("tasks")) {
+  const auto add = [&](const json& record) {
     const auto& task = record.at("task");
     table.add({task.value("id", ""), name_of(task), task.at("user").value("name", ""), queue_of(task),
                record.value("state", ""), gpus_of(record, known), age(record), status_of(record)});
-  }
+  };
+  DROVER_CHECK_OK(client.get_items(which, "tasks", add));
   print(table.render());
   return 0;
 }

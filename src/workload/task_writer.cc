@@ -1,0 +1,142 @@
+#include "workload/task_writer.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/json_writer.h"
+#include "workload/resource_fields.h"
+#include "workload/stored.h"
+
+namespace drover::workload {
+namespace {
+
+using nlohmann::json;
+
+void write_claim(JsonWriter& writer, const DeviceClaim& claim) {
+  const auto& filter = claim.filter;
+  writer.begin_object();
+  if (const auto& capability = filter.min_compute_capability)
+    writer.field("compute_capability", fmt::format("{}.{}", capability->major, capability->minor));
+  writer.field("count", claim.count);
+  if (!filter.min_driver.empty()) writer.field("driver", filter.min_driver);
+  if (filter.ecc) writer.field("ecc", *filter.ecc);
+  if (filter.min_memory_bytes > 0) writer.field("memory", filter.min_memory_bytes);
+  if (!filter.models.empty()) writer.field("model", filter.models);
+  writer.end_object();
+}
+
+/// "gpus" is always the number of them; "gpu_claims" has the kinds when there is more to say.
+void write_gpus(JsonWriter& writer, const Resources& resources) {
+  const auto& gpus = resources.gpus;
+  if (gpus.size() > 1 || (gpus.size() == 1 && gpus.front().filter != DeviceFilter())) {
+    writer.key("gpu_claims");
+    writer.begin_array();
+    for (const auto& claim : gpus) write_claim(writer, claim);
+    writer.end_array();
+  }
+  write_gpu_count(writer, resources);
+}
+
+void write_constraints(JsonWriter& writer, const std::vector<AttributeConstraint>& constraints) {
+  std::map<std::string, std::vector<std::string>> by_name;
+  for (const auto& [name, any_of] : constraints) by_name[name] = any_of;
+  writer.key("constraints");
+  writer.begin_object();
+  for (const auto& [name, any_of] : by_name) writer.field(name, any_of);
+  writer.end_object();
+}
+
+void write_gang(JsonWriter& writer, const GangMembership& gang) {
+  writer.key("gang");
+  writer.begin_object();
+  writer.field("arrangement", to_string(gang.arrangement));
+  writer.field("id", gang.id);
+  writer.field("rank", gang.rank);
+  writer.field("size", gang.size);
+  writer.end_object();
+}
+
+void write_origin(JsonWriter& writer, const Origin& origin) {
+  writer.key("origin");
+  writer.begin_object();
+  writer.field("kind", json(origin.kind).get_ref<const std::string&>());
+  writer.field("name", origin.name);
+  writer.field("task_id", origin.task_id);
+  writer.field("version", origin.version);
+  writer.end_object();
+}
+
+void write_user(JsonWriter& writer, const User& user) {
+  writer.key("user");
+  writer.begin_object();
+  writer.field("gid", user.gid);
+  writer.field("groups", user.groups);
+  writer.field("home", user.home);
+  writer.field("name", user.name);
+  writer.field("uid", user.uid);
+  writer.end_object();
+}
+
+/// What few tasks have: as the library writes it.
+void write_rare(JsonWriter& writer, std::string_view name, const json& value) {
+  writer.field_raw(name, value.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void write_gpu_count(JsonWriter& writer, const Resources& resources) {
+  const auto& share = resources.share;
+  if (!share.whole()) {
+    writer.key("gpu_share");
+    writer.begin_object();
+    writer.field("enforced", false);
+    if (share.memory_bytes > 0)
+      writer.field("memory_bytes", share.memory_bytes);
+    else
+      writer.field("milli", share.milli);
+    writer.end_object();
+  }
+  writer.field("gpus", resources.gpu_count());
+}
+
+void write(JsonWriter& writer, const Task& task) {
+  const auto& resources = task.resources;
+  writer.begin_object();
+  if (task.bypass_entrypoint) writer.field("bypass_entrypoint", true);
+  writer.field("command", task.command);
+  if (!resources.attributes.empty()) write_constraints(writer, resources.attributes);
+  if (resources.cpu_affinity != Wish::kPrefer)
+    writer.field("cpu_affinity", to_string(resources.cpu_affinity));
+  writer.field("cpus", static_cast<double>(resources.milli_cpus) / 1000);
+  if (resources.different_models) writer.field("different_models", true);
+  writer.field("env", task.environment);
+  if (!task.fetch.empty()) write_rare(writer, "fetch", task.fetch);
+  if (task.gang) write_gang(writer, *task.gang);
+  write_gpus(writer, resources);
+  writer.field("grace_ms", task.grace.count());
+  if (!resources.group.empty()) writer.field("group", resources.group);
+  writer.field("id", task.id);
+  if (task.image) writer.field("image", *task.image);
+  if (resources.interconnect.asks()) writer.field("interconnect", to_string(resources.interconnect));
+  writer.field("labels", task.labels);
+  writer.field("memory", resources.memory_bytes);
+  writer.field("name", task.name);
+  if (!task.name_space.empty()) writer.field("namespace", task.name_space);
+  if (task.network != Network()) write_rare(writer, "network", task.network);
+  if (resources.nic != Wish::kNone) writer.field("nic", to_string(resources.nic));
+  if (task.origin != Origin()) write_origin(writer, task.origin);
+  writer.field("owner", task.owner);
+  writer.field("owner_name", task.owner_name);
+  writer.field("priority", task.priority);
+  writer.field("queue", task.queue);
+  writer.field("read_only", task.read_only);
+  if (task.timeout) writer.field("timeout_ms", task.timeout->count());
+  write_user(writer, task.user);
+  if (!task.volumes.empty()) write_rare(writer, "volumes", task.volumes);
+  writer.field("working_directory", task.working_directory);
+  writer.end_object();
+}
+
+}  // namespace drover::workload
