@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 using testing::body_of;
-using testing::RawConnection;
 using testing::ServerFixture;
 using testing::status_of;
 
@@ -130,12 +129,7 @@ TEST(OpenApi, TheComparisonFindsWhatIsWrong) {
 class OpenApiAnswers : public ::testing::Test {
  protected:
   std::string ask(const std::string& method, const std::string& target, const std::string& body = "") {
-    auto connection = RawConnection::to_unix(server_.socket());
-    connection.send(
-        fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                    "Content-Length: {}\r\n\r\n{}",
-                    method, target, body.size(), body));
-    return connection.receive();
+    return server_.exchange(method, target, body);
   }
   ServerFixture server_;
 };

@@ -26,12 +26,8 @@ class ServerTest : public ::testing::Test {
  protected:
   std::string ask(const std::string& method, const std::string& target, const std::string& body = "",
                   const std::string& headers = "") {
-    auto connection = RawConnection::to_unix(server_.socket());
-    const auto length = body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n";
-    const auto type = body.empty() ? "" : "Content-Type: application/json\r\n";
-    connection.send(method + " " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + type + length +
-                    headers + "\r\n" + body);
-    return connection.receive();
+    return server_.exchange(method, target, body,
+                            std::string(body.empty() ? "" : ServerFixture::kOfJson) + headers);
   }
   json get(const std::string& target) { return json::parse(body_of(ask("GET", target))); }
   std::string submit() {

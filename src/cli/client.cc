@@ -280,7 +280,12 @@ Result<json> Client::get(const std::string& target) const {
 Result<json> Client::get_items(const std::string& target, std::string_view name,
                                const std::function<void(const json&)>& visit) const {
   DROVER_TRY(const auto answer, fetch({http::verb::get, target, "", ""}));
-  return parse_json_items(answer, "The daemon's answer", name, visit);
+  DROVER_TRY(auto rest, parse_json_items(answer, "The daemon's answer", name, visit));
+  if (const auto list = rest.find(name); list == rest.end() || !list->is_array())
+    return fail(ErrorKind::kInternal,
+                fmt::format("The daemon's answer to '{}' has no list '{}'", target, name),
+                "is the daemon of another version? 'drover version' says");
+  return rest;
 }
 
 Result<json> Client::post(const std::string& target, const json& body) const {

@@ -14,19 +14,13 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 using testing::body_of;
-using testing::RawConnection;
 using testing::ServerFixture;
 using testing::status_of;
 
 class Chronos : public ::testing::Test {
  protected:
   std::string ask(const std::string& method, const std::string& path, const std::string& body = "") {
-    auto connection = RawConnection::to_unix(server_.socket());
-    std::string request = method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
-    if (!body.empty())
-      request += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
-    connection.send(request + "\r\n" + body);
-    return connection.receive();
+    return server_.exchange(method, path, body, body.empty() ? "" : ServerFixture::kOfJson);
   }
   json get(const std::string& path) {
     const auto answer = ask("GET", "/v1/scheduler" + path);

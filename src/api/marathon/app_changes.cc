@@ -10,6 +10,8 @@
 #include "api/marathon/handlers.h"
 #include "api/marathon/parts.h"
 #include "api/marathon/views.h"
+#include "base/json_writer.h"
+#include "marathon/app.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -97,11 +99,15 @@ Response created(const Services& services, const Request& request, const std::st
   const World world(services, *request.caller);
   const auto* record = world.service(id);
   if (record == nullptr) return deployment_result(services, deployed.id, deployed.version, 201);
-  auto text = marathon::show(record->target);
-  text.pop_back();  // the brace: this is added
-  text += fmt::format(R"(,"tasksStaged":0,"tasksRunning":0,"tasksHealthy":0,"tasksUnhealthy":0,)"
-                      R"("deployments":[{{"id":"{}"}}],"tasks":[]}})",
-                      deployed.id);
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  marathon::write_fields(writer, record->target);
+  for (const auto* count : {"tasksStaged", "tasksRunning", "tasksHealthy", "tasksUnhealthy"})
+    writer.field(count, 0);
+  writer.field_raw("deployments", fmt::format(R"([{{"id":"{}"}}])", deployed.id));
+  writer.field_raw("tasks", "[]");
+  writer.end_object();
   auto response = answer(services, std::move(text), 201);
   response.headers.emplace_back("Location", "/v2/apps" + id);
   return with_deployment(std::move(response), deployed.id);

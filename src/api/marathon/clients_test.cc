@@ -27,22 +27,9 @@ class MarathonClients : public ::testing::Test {
   /// `headers`: every line of them that the request has besides its length.
   std::string say(const std::string& method, const std::string& target, const std::string& body = "",
                   const std::string& headers = "Content-Type: application/json\r\n") {
-    auto connection = RawConnection::to_unix(server_.socket());
-    connection.send(
-        fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}",
-                    method, target, headers, body.size(), body));
-    return connection.receive();
+    return server_.exchange(method, target, body, headers);
   }
   json get(const std::string& target) { return json::parse(body_of(say("GET", target))); }
-  void start_all() {
-    server_.on_strand([this] {
-      auto& daemon = server_.daemon();
-      std::vector<std::string> ids;
-      for (const auto& [id, task] : daemon.state().tasks)
-        if (task.state == control::TaskState::kStarting) ids.push_back(id);
-      for (const auto& id : ids) (void)daemon.change(control::event::Started{id, daemon.now()});
-    });
-  }
 
   ServerFixture server_;
 };
@@ -70,7 +57,7 @@ TEST_F(MarathonClients, ProxiesReadWhereAppsAreAsLines) {
   say("POST", "/v2/apps", R"({"id": "/worker", "cmd": "x", "mem": 16, "ports": []})");
   EXPECT_EQ(lines("/v2/tasks", "text/plain"), "shop_web\t10007\t\nshop_web\t10009\t\nworker\t \t\n")
       << "none of them runs yet";
-  start_all();
+  server_.start_all();
   const auto tasks = get("/v2/apps/shop/web/tasks")["tasks"];
   std::string host;
   server_.on_strand([&] { host = server_.daemon().state().node; });
@@ -178,7 +165,7 @@ TEST_F(MarathonClients, TheMachineHasOneNameAsAnAgentEverywhere) {
   const std::string agent = get("/slaves")["slaves"][0]["id"];
   EXPECT_THAT(agent, MatchesRegex("[-0-9a-f]{36}-S0"));
   say("POST", "/v2/apps", R"({"id": "/a", "cmd": "x", "mem": 16})");
-  start_all();
+  server_.start_all();
   EXPECT_EQ(get("/v2/tasks")["tasks"][0]["slaveId"], agent);
   const auto text = stream.receive("TASK_RUNNING");
   EXPECT_THAT(text, HasSubstr(fmt::format(R"("slaveId":"{}")", agent)));

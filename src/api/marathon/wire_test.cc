@@ -36,24 +36,10 @@ class MarathonWire : public ::testing::Test {
  protected:
   Got ask(const std::string& method, const std::string& target, const std::string& body = "",
           const std::string& more = "") {
-    auto connection = RawConnection::to_unix(server_.socket());
-    connection.send(
-        fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}"
-                    "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-                    method, target, more, body.size(), body));
-    const auto answer = connection.receive();
+    const auto answer = server_.exchange(method, target, body, more + std::string(ServerFixture::kOfJson));
     return {status_of(answer), answer.substr(0, answer.find("\r\n\r\n") + 2), body_of(answer)};
   }
 
-  void start_instances() {
-    server_.on_strand([this] {
-      auto& daemon = server_.daemon();
-      std::vector<std::string> ids;
-      for (const auto& [id, task] : daemon.state().tasks)
-        if (task.state == control::TaskState::kStarting) ids.push_back(id);
-      for (const auto& id : ids) (void)daemon.change(control::event::Started{id, daemon.now()});
-    });
-  }
   void end_instances() {
     server_.on_strand([this] {
       auto& daemon = server_.daemon();
@@ -91,7 +77,7 @@ TEST_F(MarathonWire, AnAppIsCreatedShownAndDeleted) {
 
   EXPECT_EQ(ask("POST", "/v2/apps", kWeb).message(), "An app with id [/shop/web] already exists.");
   EXPECT_EQ(ask("POST", "/v2/apps", kWeb).status, 409);
-  start_instances();
+  server_.start_all();
   for (const auto* path : {"/v2/apps/shop/web", "/v2/apps//shop/web", "/v2/apps/shop/web?embed=app.counts"}) {
     const auto app = ask("GET", path).body()["app"];
     EXPECT_EQ(app["id"], "/shop/web") << path;
@@ -152,7 +138,7 @@ TEST_F(MarathonWire, ChangesWaitForDeploymentsUnlessForced) {
 
 TEST_F(MarathonWire, VersionsCanBeReadAndComeBack) {
   const std::string before = ask("POST", "/v2/apps", kWeb).body()["version"];
-  start_instances();
+  server_.start_all();
   later();
   const auto updated = ask("PATCH", "/v2/apps/shop/web", R"({"env": {"A": "1"}})");
   ASSERT_EQ(updated.status, 200) << updated.text;
@@ -219,7 +205,7 @@ TEST_F(MarathonWire, ListsAreFiltered) {
 
 TEST_F(MarathonWire, InstancesAreKilledAndReplacedOrNot) {
   ask("POST", "/v2/apps", R"({"id": "/a", "cmd": "x", "instances": 3, "cpus": 0.1, "mem": 16})");
-  start_instances();
+  server_.start_all();
   const std::string task = ask("GET", "/v2/apps/a/tasks").body()["tasks"][0]["id"];
   EXPECT_EQ(ask("DELETE", "/v2/apps/a/tasks?scale=true&wipe=true").message(),
             "You cannot use scale and wipe at the same time.");
@@ -230,13 +216,13 @@ TEST_F(MarathonWire, InstancesAreKilledAndReplacedOrNot) {
   EXPECT_EQ(killed.body()["task"]["id"], task) << killed.text;
   EXPECT_EQ(ask("GET", "/v2/apps/a").body()["app"]["instances"], 3);
   end_instances();
-  start_instances();
+  server_.start_all();
   const std::string of_go = ask("GET", "/v2/apps/a/tasks").body()["tasks"][2]["id"];
   const auto mangled = "/v2/apps/a." + of_go.substr(2, of_go.find("._app") - 2) + "./app/tasks/" + of_go;
   EXPECT_EQ(ask("DELETE", mangled).body()["task"]["id"], of_go) << "as the Go client writes it: " << mangled;
   EXPECT_EQ(ask("DELETE", "/v2/apps/b./app/tasks/" + of_go).status, 404);
   end_instances();
-  start_instances();
+  server_.start_all();
   const std::string another = ask("GET", "/v2/apps/a/tasks").body()["tasks"][0]["id"];
   const auto scaled = ask("POST", "/v2/tasks/delete?scale=true", json({{"ids", {another}}}).dump());
   EXPECT_EQ(scaled.status, 200) << scaled.text;
@@ -321,7 +307,7 @@ TEST_F(MarathonWire, AppsThatStayDependOnWhatTheirGroupComesToDependOn) {
     server_.on_strand([&] { found = server_.daemon().state().services.at("/shop/web").target.dependencies; });
     return found;
   };
-  start_instances();
+  server_.start_all();
   later();
   EXPECT_EQ(ask("PUT", "/v2/groups/shop", R"({"dependencies": ["/db"]})").status, 200);
   EXPECT_THAT(dependencies(), ElementsAre("/cache", "/db"));
@@ -402,7 +388,7 @@ TEST_F(MarathonWire, EventsComeInOrderToThoseWhoAskForThem) {
   some.receive("\r\n\r\n");
   // The stream of `some` begins when it is attached: nothing tells it, so wait until the other hears of more.
   ask("POST", "/v2/apps", kWeb);
-  start_instances();
+  server_.start_all();
   const auto text = all.receive("event: deployment_success");
   std::size_t at = 0;
   for (const auto* part :

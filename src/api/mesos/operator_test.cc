@@ -38,15 +38,6 @@ class OperatorTest : public testing::WireTest {
     const auto answer = ask(testing::post(app, "", "/v2/apps"));
     ASSERT_EQ(status_of(answer), 201) << answer;
   }
-  void start_all() {
-    std::vector<std::string> ids;
-    server_.on_strand([&] {
-      for (const auto& [id, record] : server_.daemon().state().tasks)
-        if (record.state == control::TaskState::kStarting) ids.push_back(id);
-      return true;
-    });
-    for (const auto& id : ids) happens(control::event::Started{id, TimePoint(std::chrono::seconds(5))});
-  }
   std::string form(const std::string& path, const std::string& body) {
     return ask(
         fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -84,7 +75,7 @@ constexpr const char* kApp =
 TEST_F(OperatorTest, AnAppIsATaskOfMarathon) {
   make_app(kApp);
   const auto id = read("/v2/apps/prod/web/tasks").at("tasks").at(0).at("id");
-  start_all();
+  server_.start_all();
   const auto marathon = framework("/master/state.json", "marathon");
   EXPECT_EQ(marathon.at("id"), read("/v2/info").at("frameworkId"));
   EXPECT_EQ(marathon.at("active"), true);
@@ -118,7 +109,7 @@ TEST_F(OperatorTest, AnAppIsATaskOfMarathon) {
 
 TEST_F(OperatorTest, TheSandboxOfAnInstanceIsFoundByTheAgent) {
   make_app(kApp);
-  start_all();
+  server_.start_all();
   const auto task = framework("/state", "marathon").at("tasks").at(0);
   const auto agent = framework("/slave(1)/state", "marathon");
   ASSERT_EQ(agent.at("executors").size(), 1u);
@@ -195,7 +186,7 @@ TEST_F(OperatorTest, ARunIsATaskOfChronos) {
 TEST_F(OperatorTest, WhatWaitsOrHasEndedIsNotRunning) {
   make_app(R"({"id":"/job","cmd":"true","cpus":40})");
   make_app(R"({"id":"/waits","cmd":"sleep 9","cpus":40})");
-  start_all();
+  server_.start_all();
   ASSERT_EQ(framework("/state", "marathon").at("tasks").size(), 1u) << "of the other there is no task yet";
   const auto id = framework("/state", "marathon").at("tasks").at(0).at("id");
   const auto own = server_.on_strand([this] { return *server_.daemon().state().active.begin(); });
@@ -261,7 +252,7 @@ TEST_F(OperatorTest, MetricsAreTrueCounts) {
   auto metrics = read("/metrics/snapshot");
   EXPECT_EQ(metrics.at("slave/executors_registering"), 1.0);
   EXPECT_EQ(metrics.at("slave/executors_running"), 0.0);
-  start_all();
+  server_.start_all();
   server_.on_strand([this] {
     server_.daemon().now_ += std::chrono::seconds(90);
     return true;

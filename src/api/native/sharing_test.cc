@@ -18,12 +18,7 @@ using testing::status_of;
 class SharingTest : public ::testing::Test {
  protected:
   std::string ask(const std::string& method, const std::string& target, const std::string& body = "") {
-    auto connection = testing::RawConnection::to_unix(server_.socket());
-    connection.send(
-        fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                    "Content-Length: {}\r\n\r\n{}",
-                    method, target, body.size(), body));
-    return connection.receive();
+    return server_.exchange(method, target, body);
   }
   json told(const std::string& method, const std::string& target, const std::string& body = "") {
     const auto answer = ask(method, target, body);

@@ -21,11 +21,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "api/server.h"
+#include "api/testing/raw_http.h"
 #include "base/files.h"
 #include "engine/daemon.h"
 #include "engine/listeners.h"
@@ -328,6 +330,26 @@ class ServerFixture {
   Server& server() { return *server_; }
   const std::string& folder() const { return folder_.path(); }
   const std::string& socket() const { return options_.socket_path; }
+  /// One request on a connection of its own, and all of the answer. `headers`: each with its line end.
+  std::string exchange(std::string_view method, std::string_view target, std::string_view body = "",
+                       std::string_view headers = kOfJson) {
+    auto connection = RawConnection::to_unix(socket());
+    connection.send(
+        fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}",
+                    method, target, headers, body.size(), body));
+    return connection.receive();
+  }
+  /// Every container that is to start has started.
+  void start_all() {
+    on_strand([this] {
+      std::vector<std::string> ids;
+      for (const auto& [id, record] : daemon_.state().tasks)
+        if (record.state == control::TaskState::kStarting) ids.push_back(id);
+      for (const auto& id : ids) (void)daemon_.change(control::event::Started{id, daemon_.now()});
+    });
+  }
+  static constexpr std::string_view kOfJson = "Content-Type: application/json\r\n";
+
   /// Adds to a file in a task's sandbox.
   void append(const std::string& id, const std::string& name, std::string_view bytes) {
     std::ofstream(daemon_.sandbox_of(id) + "/" + name, std::ios::app | std::ios::binary) << bytes;
