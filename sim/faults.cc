@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/yaml.h"
 #include "sim/required.h"
-#include "sim/yaml.h"
 
 namespace drover::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "sim/yaml.h"
+#include "base/yaml.h"
 
 namespace drover::sim {
 namespace {

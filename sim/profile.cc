@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/yaml.h"
 #include "sim/required.h"
-#include "sim/yaml.h"
 
 namespace drover::sim {
 namespace {

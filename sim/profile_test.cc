@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/yaml.h"
 #include "sim/faults.h"
 #include "sim/testing/shipped.h"
-#include "sim/yaml.h"
 
 namespace drover::sim {
 namespace {

@@ -230,11 +230,16 @@ std::string descriptor_path(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
 
-Result<std::string> executable_directory() {
+Result<std::string> executable_path() {
   std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return fail_errno("Failed to read '/proc/self/exe'", error.value());
-  return path.parent_path().string();
+  return path.string();
+}
+
+Result<std::string> executable_directory() {
+  return executable_path().map(
+      [](const std::string& path) { return std::filesystem::path(path).parent_path().string(); });
 }
 
 }  // namespace drover

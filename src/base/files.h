@@ -65,7 +65,8 @@ Status write_all(int fd, std::string_view content, const std::string& name);
 Status write_file(const std::string& path, std::string_view content, mode_t mode = 0644);
 /// "/proc/self/fd/N": for programs that take a path where we hold a descriptor.
 std::string descriptor_path(int fd);
-/// The directory that the running program lies in.
+/// The running program's own file, and the directory that it lies in.
+Result<std::string> executable_path();
 Result<std::string> executable_directory();
 
 }  // namespace drover

@@ -1,4 +1,4 @@
-#include "sim/yaml.h"
+#include "base/yaml.h"
 
 #include <yaml.h>
 
@@ -9,22 +9,22 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace drover::sim {
+namespace drover {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 16;
-constexpr std::size_t kMaxBytes = 1 << 20;
+constexpr int kMaxYamlDepth = 16;
+constexpr std::size_t kMaxYamlBytes = 1 << 20;
 
-class Event {
+class YamlEvent {
  public:
-  explicit Event(yaml_parser_t& parser) : valid_(yaml_parser_parse(&parser, &event_) != 0) {}
-  ~Event() {
+  explicit YamlEvent(yaml_parser_t& parser) : valid_(yaml_parser_parse(&parser, &event_) != 0) {}
+  ~YamlEvent() {
     if (valid_) yaml_event_delete(&event_);
   }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+  YamlEvent(const YamlEvent&) = delete;
+  YamlEvent& operator=(const YamlEvent&) = delete;
 
   bool valid() const { return valid_; }
   yaml_event_type_t type() const { return event_.type; }
@@ -40,7 +40,7 @@ class Event {
 };
 
 template <typename Number, typename... Base>
-bool parse_number(std::string_view text, Number& number, Base... base) {
+bool parse_yaml_number(std::string_view text, Number& number, Base... base) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -50,28 +50,28 @@ json plain_scalar(const std::string& text) {
   if (text == "true") return true;
   if (text == "false") return false;
   std::int64_t whole = 0;
-  if (text.starts_with("0x") && parse_number(std::string_view(text).substr(2), whole, 16)) return whole;
-  if (parse_number(text, whole)) return whole;
+  if (text.starts_with("0x") && parse_yaml_number(std::string_view(text).substr(2), whole, 16)) return whole;
+  if (parse_yaml_number(text, whole)) return whole;
   double number = 0;
   const bool starts_as_number = text[0] == '-' || text[0] == '.' || (text[0] >= '0' && text[0] <= '9');
-  if (starts_as_number && parse_number(text, number)) return number;
+  if (starts_as_number && parse_yaml_number(text, number)) return number;
   return text;
 }
 
-class Reader {
+class YamlReader {
  public:
-  Reader(std::string_view text, std::string_view what) : what_(what) {
+  YamlReader(std::string_view text, std::string_view what) : what_(what) {
     yaml_parser_initialize(&parser_);
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
   }
-  ~Reader() { yaml_parser_delete(&parser_); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~YamlReader() { yaml_parser_delete(&parser_); }
+  YamlReader(const YamlReader&) = delete;
+  YamlReader& operator=(const YamlReader&) = delete;
 
   Result<json> document() {
     json value;
     for (bool seen = false;;) {
-      const Event event(parser_);
+      const YamlEvent event(parser_);
       if (!event.valid()) return syntax_error();
       switch (event.type()) {
         case YAML_STREAM_START_EVENT:
@@ -91,8 +91,8 @@ class Reader {
   }
 
  private:
-  Result<json> node(const Event& event, int depth) {
-    if (depth > kMaxDepth) return mistake(event, "too deeply nested", "");
+  Result<json> node(const YamlEvent& event, int depth) {
+    if (depth > kMaxYamlDepth) return mistake(event, "too deeply nested", "");
     switch (event.type()) {
       case YAML_SCALAR_EVENT:
         return event.plain() ? plain_scalar(event.text()) : json(event.text());
@@ -108,7 +108,7 @@ class Reader {
   Result<json> sequence(int depth) {
     json list = json::array();
     for (;;) {
-      const Event item(parser_);
+      const YamlEvent item(parser_);
       if (!item.valid()) return syntax_error();
       if (item.type() == YAML_SEQUENCE_END_EVENT) return list;
       DROVER_TRY(json value, node(item, depth + 1));
@@ -119,14 +119,14 @@ class Reader {
   Result<json> mapping(int depth) {
     json object = json::object();
     for (;;) {
-      const Event key(parser_);
+      const YamlEvent key(parser_);
       if (!key.valid()) return syntax_error();
       if (key.type() == YAML_MAPPING_END_EVENT) return object;
       if (key.type() != YAML_SCALAR_EVENT) return mistake(key, "a key must be plain text", "");
       const std::string name = key.text();
       if (object.contains(name))
         return mistake(key, "the key '" + name + "' stands here twice", "remove one");
-      const Event item(parser_);
+      const YamlEvent item(parser_);
       if (!item.valid()) return syntax_error();
       DROVER_TRY(object[name], node(item, depth + 1));
     }
@@ -136,7 +136,7 @@ class Reader {
     const char* problem = parser_.problem == nullptr ? "not YAML" : parser_.problem;
     return at_line(parser_.problem_mark.line + 1, problem, "");
   }
-  Failure mistake(const Event& event, const std::string& message, const std::string& hint) const {
+  Failure mistake(const YamlEvent& event, const std::string& message, const std::string& hint) const {
     return at_line(event.line(), message, hint);
   }
   Failure at_line(std::size_t line, const std::string& message, const std::string& hint) const {
@@ -150,19 +150,19 @@ class Reader {
 }  // namespace
 
 Result<json> parse_yaml(std::string_view text, std::string_view what) {
-  return Reader(text, what).document();
+  return YamlReader(text, what).document();
 }
 
 Result<json> read_yaml(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return fail_errno("Failed to open '" + file.string() + "'", errno);
-  std::string text(kMaxBytes + 1, '\0');
+  std::string text(kMaxYamlBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) return fail_errno("Failed to read '" + file.string() + "'", errno);
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMaxBytes)
+  if (text.size() > kMaxYamlBytes)
     return fail(ErrorKind::kInvalid, "'" + file.string() + "' is larger than 1 MiB", "is it the right file?");
   return parse_yaml(text, "'" + file.string() + "'");
 }
 
-}  // namespace drover::sim
+}  // namespace drover

@@ -2,7 +2,7 @@
 
 // YAML text as a JSON value, so that one decoder reads every format. Plain scalars become null, booleans,
 // whole numbers (decimal or 0x…), numbers or strings; quoted ones are always strings. Aliases, tags and
-// further documents are refused: profiles and fault files need none of them, and a few lines of nested
+// further documents are refused: the files read here need none of them, and a few lines of nested
 // aliases can fill the memory. Thread safe.
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace drover::sim {
+namespace drover {
 
 /// `what` names the document in messages. An empty document is null. kInvalid with the line on a syntax
 /// error.
@@ -20,4 +20,4 @@ Result<nlohmann::json> parse_yaml(std::string_view text, std::string_view what);
 /// The same for a file of at most 1 MiB.
 Result<nlohmann::json> read_yaml(const std::filesystem::path& file);
 
-}  // namespace drover::sim
+}  // namespace drover

@@ -1,4 +1,4 @@
-#include "sim/yaml.h"
+#include "base/yaml.h"
 
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace drover::sim {
+namespace drover {
 namespace {
 
 using nlohmann::json;
@@ -84,4 +84,4 @@ TEST(Yaml, ReadsFiles) {
 }
 
 }  // namespace
-}  // namespace drover::sim
+}  // namespace drover
