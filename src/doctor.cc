@@ -12,8 +12,10 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "cdi/registry.h"
 #include "container/cgroup.h"
 #include "container/oci.h"
+#include "driver/cdi.h"
 #include "driver/files.h"
 #include "gpu/device_files.h"
 #include "gpu/discovery.h"
@@ -140,6 +142,30 @@ void check_gpus(std::vector<Check>& checks) {
     checks.push_back(from_error("driver files", missing, files.error()));
 }
 
+/// What others' programs wrote, or this one long ago, may name files of a driver that is gone.
+Check check_cdi() {
+  const auto registry = cdi::Registry::read({std::begin(cdi::kFolders), std::end(cdi::kFolders)});
+  std::string file;
+  for (const auto& [name, entry] : registry.devices()) {
+    if (name.kind != driver::kCdiKind) continue;
+    file = entry.file;
+    auto edits = registry.edits_of({name});
+    if (!edits) return from_error("CDI specification", State::kWarning, edits.error());
+    for (const auto& mount : edits->mounts)
+      if (::access(mount.host_path.c_str(), F_OK) != 0)
+        return {"CDI specification", State::kWarning,
+                fmt::format("'{}' is out of date: there is no '{}' any more", file, mount.host_path),
+                fmt::format("drover cdi generate --output {}", file)};
+    if (const auto complete = cdi::complete_device_nodes(*edits); !complete)
+      return {"CDI specification", State::kWarning,
+              fmt::format("'{}' is out of date: {}", file, complete.error().message),
+              fmt::format("drover cdi generate --output {}", file)};
+  }
+  if (!file.empty()) return {"CDI specification", State::kFound, file, ""};
+  return {"CDI specification", State::kFound,
+          "none of the GPUs is installed; only other container engines need one", ""};
+}
+
 Check check_simulator() {
   const auto places = gpu::simulator_places();
   if (!places) return from_error("simulator", State::kWarning, places.error());
@@ -171,6 +197,7 @@ std::vector<Check> examine_machine() {
   checks.push_back(check_way_out());
   checks.push_back(check_kernel_driver());
   check_gpus(checks);
+  checks.push_back(check_cdi());
   checks.push_back(check_simulator());
   checks.push_back(check_disk());
   return checks;

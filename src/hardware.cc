@@ -1,7 +1,11 @@
 #include "hardware.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
+#include <filesystem>
+
+#include "base/files.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "driver/volume.h"
@@ -12,6 +16,7 @@ namespace drover {
 Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
+  DROVER_TRY(hardware.program_, executable_path());
   if (options.simulate.empty()) {
     DROVER_TRY(hardware.host_, gpu::host_facts(options.state));
   } else {
@@ -20,7 +25,7 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
     hardware.device_folder_ = hardware.simulation_->device_folder;
     DROVER_TRY(hardware.host_, gpu::simulated_host_facts(hardware.simulation_->profile_file));
   }
-  if (!options.driver_root.empty()) DROVER_CHECK_OK(hardware.volume());
+  if (!options.driver_root.empty() && options.volume) DROVER_CHECK_OK(hardware.volume());
   return hardware;
 }
 
@@ -66,15 +71,34 @@ Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::D
 
 Result<std::string> Hardware::volume() const {
   driver::FindOptions find;
-  if (simulation_) {
-    find.root = simulation_->driver_root;
-    find.data_files = simulation_->data_files;
-  }
-  if (!options_.driver_root.empty()) find.root = options_.driver_root;
-  if (const auto loaded = nvml(); *loaded) find.version = (*loaded)->driver_version();
+  find.root = driver_root();
+  if (simulation_ && options_.driver_root.empty()) find.data_files = simulation_->data_files;
+  find.version = driver_version();
   DROVER_TRY(const auto files, driver::find(find));
   DROVER_TRY(const auto built, driver::build_volume(files, options_.state + "/driver"));
   return built.path;
+}
+
+std::string Hardware::driver_root() const {
+  if (!options_.driver_root.empty())
+    return std::filesystem::absolute(options_.driver_root).lexically_normal();
+  return simulation_ ? simulation_->driver_root : "/";
+}
+
+std::string Hardware::driver_version() const {
+  const auto loaded = nvml();
+  return *loaded ? (*loaded)->driver_version() : "";
+}
+
+Result<driver::HostFiles> Hardware::driver_files() const {
+  driver::HostFilesOptions find;
+  find.root = driver_root();
+  if (simulation_ && options_.driver_root.empty()) find.data_files = simulation_->data_files;
+  find.version = driver_version();
+  utsname system{};
+  ::uname(&system);
+  find.kernel_release = static_cast<const char*>(system.release);
+  return driver::find_host_files(find);
 }
 
 Result<container::DriverSupply> Hardware::driver_supply() const {
@@ -84,18 +108,23 @@ Result<container::DriverSupply> Hardware::driver_supply() const {
     DROVER_TRY(auto folder, volume());
     return container::ReadOnlyMount{std::move(folder), driver::kContainerFolder};
   };
+  supply.files = [this]() -> Result<cdi::Edits> {
+    DROVER_TRY(const auto files, driver_files());
+    return driver::edits_of_files(files, program_);
+  };
   return supply;
 }
 
-Result<std::string> Hardware::cdi_specification() const {
+Result<cdi::Specification> Hardware::cdi_specification(gpu::Inventory inventory) const {
   driver::CdiInput input;
-  input.inventory = look();
+  input.inventory = std::move(inventory);
   // One GPU that is lost has no device node to tell, and must not hide the others.
   std::erase_if(input.inventory.devices, [](const gpu::Device& device) { return !device.unfit.empty(); });
   input.device_folder = device_folder_;
   DROVER_TRY(input.gpu_nodes, nodes_of(input.inventory.devices));
   DROVER_TRY(input.control_nodes, gpu::control_device_nodes(device_folder_));
-  DROVER_TRY(input.volume, volume());
+  DROVER_TRY(input.files, driver_files());
+  input.program = program_;
   return driver::cdi_specification(input);
 }
 

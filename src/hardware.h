@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cdi/specification.h"
 #include "container/containerizer.h"
+#include "driver/host_files.h"
 #include "gpu/discovery.h"
 #include "gpu/host.h"
 #include "gpu/nvml.h"
@@ -22,6 +24,7 @@ struct HardwareOptions {
   std::string state;        ///< folder
   std::string simulate;     ///< profile; "" for the real machine
   std::string driver_root;  ///< "" for the host's own root
+  bool volume = true;       ///< make a driver volume of that root at once, so that a wrong one is told
 };
 
 class Hardware {
@@ -39,8 +42,8 @@ class Hardware {
   /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the
   /// answer.
   Result<container::DriverSupply> driver_supply() const;
-  /// The CDI specification of all GPUs (M3), as JSON text.
-  Result<std::string> cdi_specification() const;
+  /// The CDI specification of these GPUs (M3).
+  Result<cdi::Specification> cdi_specification(gpu::Inventory inventory) const;
 
  private:
   using Nvml = Result<gpu::Nvml>;
@@ -49,6 +52,9 @@ class Hardware {
   Nvml load_nvml() const;
   std::shared_ptr<const Nvml> nvml() const;
   Result<std::string> volume() const;
+  Result<driver::HostFiles> driver_files() const;
+  std::string driver_root() const;
+  std::string driver_version() const;
 
   /// The library, or why it could not be loaded; replaced when a later attempt succeeds.
   struct Loaded {
@@ -61,6 +67,7 @@ class Hardware {
   std::unique_ptr<Loaded> loaded_ = std::make_unique<Loaded>();
   gpu::HostFacts host_;
   std::string device_folder_ = "/dev";
+  std::string program_;  ///< our own file, for the hooks of containers
 };
 
 }  // namespace drover

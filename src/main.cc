@@ -6,6 +6,8 @@
 #include "container/fetch/fetcher.h"
 #include "container/shim.h"
 #include "doctor.h"
+#include "driver/hook/hook.h"
+#include "hardware.h"
 #include "serve.h"
 
 int main(int argc, char** argv) {
@@ -14,9 +16,15 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "shim")
     return container::run_shim(argv[2], container::kShimWordDescriptor);
   if (argc == 2 && std::string_view(argv[1]) == "fetcher") return container::run_fetcher();
+  if (argc >= 2 && std::string_view(argv[1]) == driver::kCdiHookCommand)
+    return driver::run_cdi_hook({argv + 2, static_cast<std::size_t>(argc - 2)});
   cli::Hooks hooks;
   hooks.version = DROVER_VERSION;
   hooks.serve = serve;
   hooks.doctor = examine_machine;
+  hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
+    DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, false}));
+    return hardware.cdi_specification(hardware.look());
+  };
   return cli::run_cli(argc, argv, hooks);
 }

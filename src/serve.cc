@@ -20,6 +20,7 @@
 #include "api/server.h"
 #include "base/files.h"
 #include "base/units.h"
+#include "cdi/write.h"
 #include "container/cgroup.h"
 #include "container/network/listening_ports.h"
 #include "container/oci.h"
@@ -99,6 +100,7 @@ class Service {
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
     report(machine.inventory);
+    refresh_cdi(machine.inventory);
     auto state = control::restore(std::move(journaled), std::move(machine),
                                   placement::node_policy(options_.placement).value());
     checks_ = std::make_unique<engine::Checks>(context_, check_ports());
@@ -148,8 +150,30 @@ class Service {
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
-    ports.cdi_specification = [this] { return hardware_.cdi_specification(); };
+    ports.cdi_specification = [this] { return cdi_text(hardware_.look()); };
     return ports;
+  }
+
+  Result<std::string> cdi_text(gpu::Inventory inventory, const std::string& file = "") const {
+    return hardware_.cdi_specification(std::move(inventory)).map([&](const auto& specification) {
+      return cdi::write_specification(specification, cdi::format_of_file(file));
+    });
+  }
+
+  /// Writes the file only when it should say something else. Without GPUs it stays: they may come back.
+  void refresh_cdi(const gpu::Inventory& inventory) {
+    const auto& file = options_.cdi_specification;
+    if (file.empty()) return;
+    const auto text = cdi_text(inventory, file);
+    auto written = text ? Status() : Status(Failure(text.error()));
+    if (text && read_file(file) != *text) {
+      written = write_file(file, *text);
+      if (written) spdlog::info("The CDI specification in '{}' is new", file);
+    }
+    const auto trouble = written ? "" : to_string(written.error());
+    if (!trouble.empty() && trouble != cdi_trouble_)
+      spdlog::warn("The CDI specification in '{}' is not up to date: {}", file, trouble);
+    cdi_trouble_ = trouble;
   }
 
   engine::CheckPorts check_ports() {
@@ -279,6 +303,7 @@ class Service {
       // A card that answers slowly must not hold up anyone.
       asio::post(pool_, [this] {
         auto machine = std::make_shared<placement::Node>(look());
+        refresh_cdi(machine->inventory);
         asio::post(context_, [this, machine] {
           engine_->set_machine(std::move(*machine));
           look_at_gpus_later();
@@ -298,6 +323,7 @@ class Service {
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;
+  std::string cdi_trouble_;                ///< told last; touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();  ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_{webhook_options()};

@@ -42,6 +42,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_files(app, context);
   add_sharing(app, context);
   add_machine(app, context);
+  add_cdi(app, context);
   add_doctor(app, context);
   add_completion(app, context);
   add_serve(app, context);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cdi/specification.h"
 
 namespace drover::cli {
 
@@ -23,6 +24,7 @@ struct ServeOptions {
   std::vector<std::string> host_names;  ///< that the daemon goes by on TCP besides the machine's own
   std::string simulate;                 ///< profile: a name or a file
   std::string driver_root;              ///< where the driver's files are looked for
+  std::string cdi_specification;        ///< file that is kept up to date; "": none
   std::string runtime;                  ///< OCI runtime: a name or a path
   std::string images = "/srv/images";   ///< where images lie under the names that registries give them
   std::string placement = "pack";       ///< which of several places: "pack", "spread" or "fragmentation"
@@ -46,6 +48,8 @@ struct Hooks {
   /// Runs until it is told to stop.
   std::function<Status(const ServeOptions&)> serve;
   std::function<std::vector<Check>()> doctor;
+  /// Of this machine's GPUs, with the driver's files below `driver_root`; "" for the machine's own.
+  std::function<Result<cdi::Specification>(const std::string& driver_root)> cdi_specification;
 };
 
 /// Returns the exit status of the process (docs/cli.md has the table).

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cdi/apply.h"
 #include "container/environment.h"
 #include "container/seccomp.h"
+#include "driver/cdi.h"
 
 namespace drover::container {
 namespace {
@@ -74,62 +76,48 @@ json system_mounts(const workload::Resources& resources) {
        mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
 }
 
-/// After everything else: they may lie in the sandbox.
-json add_volumes(json all, const BundleFacts& facts) {
+/// After everything else: they may lie in the sandbox. And what a volume covers is not mounted into it, where
+/// the runtime would make places for it as root.
+void add_volumes(json& all, const BundleFacts& facts) {
   for (std::size_t i = 0; i < facts.volumes.size(); ++i) {
     const auto& volume = facts.volumes[i];
     all.push_back(mount(volume.destination, "bind", fmt::format("{}/{}", facts.volume_folder, i),
                         {"rbind", volume.read_only ? "ro" : "rw", "nosuid", "nodev"}));
   }
-  return all;
 }
 
 json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   auto all = system_mounts(launch.task.resources);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
-  if (image == nullptr) return add_volumes(all, facts);
+  if (image == nullptr) return all;
   if (facts.driver_volume)
     all.push_back(mount(facts.driver_volume->destination, "bind", facts.driver_volume->source,
                         {"rbind", "ro", "nosuid", "nodev"}));
   all.push_back(mount(kSandboxMount, "bind", facts.sandbox, {"bind", "rw"}));
-  return add_volumes(all, facts);
+  return all;
 }
 
-/// The device nodes of this container: its GPUs, and with them the control devices. None without GPUs.
-std::vector<gpu::DeviceNode> device_nodes(const Launch& launch) {
-  auto nodes = launch.gpu_devices;
-  if (!nodes.empty())
-    nodes.insert(nodes.end(), launch.driver.control_devices.begin(), launch.driver.control_devices.end());
-  return nodes;
+/// What a CDI specification of exactly the GPUs of this container would do, and what the other devices do
+/// that it asked for. Of the driver: nothing without GPUs.
+cdi::Edits edits_of(const Launch& launch, const BundleFacts& facts) {
+  auto edits = driver::edits_of_nodes(launch.gpu_devices);
+  if (!launch.gpu_devices.empty()) edits.append(driver::edits_of_nodes(launch.driver.control_devices));
+  edits.append(facts.driver_files);
+  edits.append(launch.devices);
+  return edits;
 }
 
-json devices(const std::vector<gpu::DeviceNode>& nodes) {
-  auto list = json::array();
-  for (const auto& node : nodes)
-    list.push_back({{"path", node.path},
-                    {"type", "c"},
-                    {"major", node.major},
-                    {"minor", node.minor},
-                    {"fileMode", node.mode},
-                    {"uid", 0},
-                    {"gid", 0}});
-  return list;
-}
-
-/// Everything denied, then exactly what was given. The runtime adds the harmless ones that every container
-/// has (null, zero, full, random, urandom, tty, ptmx, pts), and mknod, which gives no right to open.
-json device_rules(const std::vector<gpu::DeviceNode>& nodes) {
-  auto rules = json::array({{{"allow", false}, {"access", "rwm"}}});
-  for (const auto& node : nodes)
-    rules.push_back(
-        {{"allow", true}, {"type", "c"}, {"major", node.major}, {"minor", node.minor}, {"access", "rwm"}});
-  return rules;
+/// Everything is denied; edits allow exactly what was given. The runtime adds the harmless ones that every
+/// container has (null, zero, full, random, urandom, tty, ptmx, pts), and mknod, which gives no right to
+/// open.
+json device_rules() {
+  return json::array({{{"allow", false}, {"access", "rwm"}}});
 }
 
 json resources(const Launch& launch, const BundleFacts& facts) {
   const auto& wanted = launch.task.resources;
-  json limits = {{"devices", device_rules(device_nodes(launch))}, {"pids", {{"limit", kMaxProcesses}}}};
+  json limits = {{"devices", device_rules()}, {"pids", {{"limit", kMaxProcesses}}}};
   if (wanted.milli_cpus > 0) {
     const auto milli = static_cast<std::uint64_t>(wanted.milli_cpus);
     limits["cpu"] = {{"shares", std::max(milli * 1024 / 1000, kMinCpuShares)},
@@ -154,7 +142,7 @@ json namespaces(const BundleFacts& facts) {
 
 json linux_part(const Launch& launch, const BundleFacts& facts) {
   return {{"namespaces", namespaces(facts)},
-          {"devices", devices(device_nodes(launch))},
+          {"devices", json::array()},
           {"resources", resources(launch, facts)},
           {"cgroupsPath", facts.cgroup},
           {"seccomp", seccomp_profile(facts.machine)},
@@ -185,12 +173,17 @@ Result<std::vector<std::string>> arguments_of(const workload::Task& task, const 
 
 Result<json> make_specification(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   DROVER_TRY(auto first_process, process(launch, image, facts));
-  return json{{"ociVersion", "1.0.2"},
+  json config{{"ociVersion", "1.0.2"},
               {"process", std::move(first_process)},
               {"root", {{"path", facts.root}, {"readonly", launch.task.read_only}}},
               {"hostname", hostname_of(launch.task.id)},
               {"mounts", mounts(launch, image, facts)},
               {"linux", linux_part(launch, facts)}};
+  DROVER_CHECK_OK(cdi::apply_edits(edits_of(launch, facts), config));
+  for (const auto& [name, value] : own_environment(launch, image, facts.sandbox))
+    cdi::set_environment(config, name + "=" + value);
+  add_volumes(config["mounts"], facts);
+  return config;
 }
 
 }  // namespace drover::container

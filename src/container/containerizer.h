@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "cdi/specification.h"
 #include "container/exec.h"
 #include "gpu/device_node.h"
 #include "workload/ending.h"
@@ -34,6 +35,9 @@ struct DriverSupply {
   std::vector<gpu::DeviceNode> control_devices;  ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools
   /// Makes the driver volume ready. Called only for images that want it (driver::wants_volume).
   std::function<Result<ReadOnlyMount>()> volume;
+  /// Finds the driver's files: as mounts at their own paths, and the hooks that make them be found, as a CDI
+  /// specification has them. Called only for tasks with an image.
+  std::function<Result<cdi::Edits>()> files;
 };
 
 /// How much of a GPU a task has.
@@ -64,6 +68,7 @@ struct Launch {
   std::optional<GangPlace> gang;
   std::vector<int> host_ports;  ///< numbers on the machine, in the order of the task's network.ports
   DriverSupply driver;
+  cdi::Edits devices;  ///< of the other vendors' CDI devices that the task asked for
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
   /// Ends preparations that may take long (fetching files): launch() fails then.

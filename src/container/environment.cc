@@ -32,8 +32,7 @@ Variables gang_variables(const GangPlace& gang) {
           {"MASTER_PORT", std::to_string(gang.first_port)}};
 }
 
-/// What only Drover can know: no image and no task sets these.
-Variables own_variables(const Launch& launch) {
+Variables machine_variables(const Launch& launch) {
   Variables own;
   if (!launch.gpu_shares.empty()) {
     std::vector<std::string> shares, sizes;
@@ -64,6 +63,23 @@ bool gets_driver_volume(const Launch& launch, const image::Image* image) {
          driver::wants_volume(image->config.environment, image->config.labels);
 }
 
+bool gets_driver_files(const Launch& launch, const image::Image* image) {
+  return image != nullptr && !launch.gpu_devices.empty() && launch.driver.files;
+}
+
+std::map<std::string, std::string> own_environment(const Launch& launch, const image::Image* image,
+                                                   const std::string& sandbox_on_host) {
+  auto own = machine_variables(launch);
+  own["NVIDIA_VISIBLE_DEVICES"] =
+      launch.gpu_uuids.empty() ? "void" : fmt::format("{}", fmt::join(launch.gpu_uuids, ","));
+  own["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  own["MESOS_SANDBOX"] = sandbox_inside(image, sandbox_on_host);
+  const auto& known_as = launch.task.origin.task_id;
+  own["MESOS_TASK_ID"] = known_as.empty() ? launch.task.id : known_as;
+  own["DROVER_TASK_ID"] = launch.task.id;
+  return own;
+}
+
 std::vector<std::string> environment_of(const Launch& launch, const image::Image* image, const User& user,
                                         const std::string& sandbox_on_host) {
   auto variables = defaults(user);
@@ -76,14 +92,7 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   if (gets_driver_volume(launch, image))
     for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}))
       variables[name] = value;
-  variables["NVIDIA_VISIBLE_DEVICES"] =
-      launch.gpu_uuids.empty() ? "void" : fmt::format("{}", fmt::join(launch.gpu_uuids, ","));
-  variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  variables["MESOS_SANDBOX"] = sandbox_inside(image, sandbox_on_host);
-  const auto& known_as = launch.task.origin.task_id;
-  variables["MESOS_TASK_ID"] = known_as.empty() ? launch.task.id : known_as;
-  variables["DROVER_TASK_ID"] = launch.task.id;
-  for (const auto& [name, value] : own_variables(launch)) variables[name] = value;
+  for (const auto& [name, value] : own_environment(launch, image, sandbox_on_host)) variables[name] = value;
 
   std::vector<std::string> assignments;
   for (const auto& [name, value] : variables) assignments.push_back(name + "=" + value);

@@ -2,6 +2,7 @@
 
 // The environment of a task's first process. Pure; thread safe.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ std::string sandbox_inside(const image::Image* image, const std::string& sandbox
 /// Whether the driver volume belongs in this container: GPUs were given, there is a volume, and the image
 /// asks (M3).
 bool gets_driver_volume(const Launch& launch, const image::Image* image);
+
+/// Whether the driver's files belong in this container at their own paths, as a CDI device brings them: GPUs
+/// were given, and it has a root of its own. Without an image the host's are there anyway.
+bool gets_driver_files(const Launch& launch, const image::Image* image);
+
+/// What only Drover can know: no image, no task and no device sets these.
+std::map<std::string, std::string> own_environment(const Launch& launch, const image::Image* image,
+                                                   const std::string& sandbox_on_host);
 
 /// "NAME=value", sorted by name. Later sources win: defaults, the image's, the gang's (RANK …), the task's,
 /// the driver volume's paths (added, not replaced), and last, always, what isolation rests on and what only

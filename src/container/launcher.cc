@@ -159,6 +159,9 @@ Status Launcher::write_bundle(const Directory& folder, const Launch& launch, con
   if (gets_driver_volume(launch, image)) {
     DROVER_TRY(facts.driver_volume, launch.driver.volume());
   }
+  if (gets_driver_files(launch, image)) {
+    DROVER_TRY(facts.driver_files, launch.driver.files());
+  }
   DROVER_TRY(facts.files, network_files(folder, launch));
   facts.volume_folder = folder.path() + "/" + kVolumes;
   DROVER_TRY(facts.volumes, plan_volumes(launch, image, facts.sandbox));

@@ -3,70 +3,96 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "driver/files.h"
+#include "driver/hook/hook.h"
 
 namespace drover::driver {
 namespace {
 
-// Host paths of device nodes came with 0.5.0: nothing here needs a later one.
-constexpr const char* kCdiVersion = "0.5.0";
-constexpr const char* kKind = "nvidia.com/gpu";
+// Of the vendor's nodes: those of GPUs and of the control device.
+constexpr unsigned kNvidiaMajor = 195;
 
-using Json = nlohmann::ordered_json;
-
-Json device_node(const gpu::DeviceNode& node, const std::string& folder) {
-  const auto host_path = folder + node.path.substr(node.path.rfind('/'));
-  return {{"path", node.path},   {"hostPath", host_path}, {"type", "c"},          {"major", node.major},
-          {"minor", node.minor}, {"permissions", "rw"},   {"fileMode", node.mode}};
-}
-
-Json device_nodes(const std::vector<gpu::DeviceNode>& nodes, const std::string& folder) {
-  auto list = Json::array();
-  for (const auto& node : nodes) list.push_back(device_node(node, folder));
-  return list;
-}
-
-Json device(const std::string& name, const Json& nodes) {
-  return {{"name", name}, {"containerEdits", {{"deviceNodes", nodes}}}};
-}
-
-/// What every container gets, whichever GPUs it has.
-Json common_edits(const CdiInput& input) {
-  const std::string folder = kContainerFolder;
-  Json edits{{"deviceNodes", device_nodes(input.control_nodes, input.device_folder)}};
-  // CDI can set variables but not extend them, so PATH is left to the image.
-  edits["env"] = {fmt::format("LD_LIBRARY_PATH=/usr/local/cuda/compat:{0}/lib:{0}/lib64", folder)};
-  edits["mounts"] = {{{"hostPath", input.volume},
-                      {"containerPath", folder},
-                      {"options", {"ro", "nosuid", "nodev", "rbind", "rprivate"}}}};
-  return edits;
+cdi::Hook hook(const std::string& program, const std::string& name, const std::string& option,
+               std::vector<std::string> values) {
+  cdi::Hook made{"createContainer", program, {"drover", kCdiHookCommand, name}, {}, std::nullopt};
+  for (auto& value : values) {
+    made.arguments.push_back(option);
+    made.arguments.push_back(std::move(value));
+  }
+  // Never the container's own environment, which names libraries to be loaded into every program.
+  made.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+  return made;
 }
 
 }  // namespace
 
-Result<std::string> cdi_specification(const CdiInput& input) {
+cdi::Edits edits_of_nodes(const std::vector<gpu::DeviceNode>& nodes, const std::string& folder) {
+  cdi::Edits edits;
+  for (const auto& node : nodes) {
+    cdi::DeviceNode made;
+    made.path = node.path;
+    if (!folder.empty() && folder != "/dev") made.host_path = folder + node.path.substr(node.path.rfind('/'));
+    made.type = "c";
+    made.major = node.major;
+    made.minor = node.minor;
+    made.file_mode = node.mode;
+    made.permissions = "rw";
+    made.uid = made.gid = 0;
+    edits.device_nodes.push_back(std::move(made));
+  }
+  return edits;
+}
+
+cdi::Edits edits_of_files(const HostFiles& files, const std::string& program) {
+  cdi::Edits edits;
+  for (const auto& file : files.files) {
+    cdi::Mount mount{file.source, file.destination, "", {"ro", "nosuid", "nodev", "rbind", "rprivate"}};
+    if (file.socket) mount.options.push_back("noexec");
+    edits.mounts.push_back(std::move(mount));
+  }
+  std::vector<std::string> links;
+  for (const auto& link : files.links) links.push_back(link.target + "::" + link.path);
+  if (!links.empty()) edits.hooks.push_back(hook(program, "create-symlinks", "--link", std::move(links)));
+  if (!files.libraries.empty())
+    edits.hooks.push_back(hook(program, "update-ldcache", "--library", files.libraries));
+  return edits;
+}
+
+Result<cdi::Specification> cdi_specification(const CdiInput& input) {
+  cdi::Specification specification;
+  specification.kind = kCdiKind;
   std::vector<gpu::DeviceNode> all;
-  auto devices = Json::array();
+  const auto add = [&](std::string name, const std::vector<gpu::DeviceNode>& nodes) {
+    specification.devices.push_back({std::move(name), {}, edits_of_nodes(nodes, input.device_folder)});
+  };
   for (const auto& gpu : input.inventory.devices) {
     const auto path = fmt::format("/dev/nvidia{}", gpu.minor.value_or(-1));
     const auto node = std::ranges::find(input.gpu_nodes, path, &gpu::DeviceNode::path);
     if (!gpu.unfit.empty() || node == input.gpu_nodes.end()) continue;
     all.push_back(*node);
-    const auto nodes = device_nodes({*node}, input.device_folder);
-    devices.push_back(device(std::to_string(gpu.index), nodes));
-    devices.push_back(device(gpu.uuid, nodes));
+    add(std::to_string(gpu.index), {*node});
+    add(gpu.uuid, {*node});
   }
   if (all.empty())
     return fail(ErrorKind::kNotFound, "there is no GPU that a CDI specification could offer",
                 "'drover gpus' lists what was found, and 'drover doctor' what is missing");
-  devices.push_back(device("all", device_nodes(all, input.device_folder)));
-  const Json specification{{"cdiVersion", kCdiVersion},
-                           {"kind", kKind},
-                           {"devices", devices},
-                           {"containerEdits", common_edits(input)}};
-  return specification.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  add("all", all);
+  // The vendor's own hook for engines without CDI does nothing then.
+  specification.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
+  specification.edits.append(edits_of_nodes(input.control_nodes, input.device_folder));
+  specification.edits.append(edits_of_files(input.files, input.program));
+  specification.version = cdi::required_version(specification);
+  return specification;
+}
+
+std::string gpu_node_in(const cdi::Edits& edits, const std::vector<gpu::DeviceNode>& nodes) {
+  for (const auto& node : edits.device_nodes) {
+    const bool known = std::ranges::any_of(nodes, [&](const gpu::DeviceNode& gpu) {
+      return node.major == gpu.major && node.minor == gpu.minor;
+    });
+    if (known || node.major == kNvidiaMajor) return node.path;
+  }
+  return "";
 }
 
 }  // namespace drover::driver

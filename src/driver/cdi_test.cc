@@ -5,6 +5,10 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
+
+#include "cdi/decode.h"
+#include "cdi/write.h"
 
 namespace drover::driver {
 namespace {
@@ -24,12 +28,18 @@ CdiInput two_gpus() {
   }
   input.inventory.devices[1].unfit = "GPU is lost";
   input.control_nodes = {{"/dev/nvidiactl", 195, 255}, {"/dev/nvidia-uvm", 508, 0}};
-  input.volume = "/var/lib/drover/driver/nvidia_390.30";
+  input.files.files = {{"/host/usr/lib/libcuda.so.390.30", "/usr/lib/libcuda.so.390.30", false},
+                       {"/run/nvidia-persistenced/socket", "/run/nvidia-persistenced/socket", true}};
+  input.files.links = {{"/usr/lib/libcuda.so.1", "libcuda.so.390.30"}};
+  input.files.libraries = {"/usr/lib/libcuda.so.1"};
+  input.program = "/usr/bin/drover";
   return input;
 }
 
 json specification(const CdiInput& input) {
-  return json::parse(cdi_specification(input).value());
+  const auto text = cdi::write_specification(cdi_specification(input).value());
+  EXPECT_TRUE(cdi::decode_specification(text, "It")) << text;
+  return json::parse(text);
 }
 
 /// The rules of the CDI specification that a reader enforces.
@@ -68,19 +78,47 @@ TEST(CdiTest, OffersFitGpusByIndexAndUuidAndAll) {
   EXPECT_EQ(spec["devices"][2]["containerEdits"]["deviceNodes"][0]["minor"], 12);
 }
 
-TEST(CdiTest, ControlDevicesAndTheVolumeGoWithEveryGpu) {
+TEST(CdiTest, ControlDevicesAndTheDriversFilesGoWithEveryGpu) {
   auto input = two_gpus();
   input.device_folder = "/var/lib/drover/sim/dev";
   const auto spec = specification(input);
   check_valid(spec);
   const auto& edits = spec["containerEdits"];
+  EXPECT_EQ(edits["env"], json({"NVIDIA_VISIBLE_DEVICES=void"}));
   ASSERT_EQ(edits["deviceNodes"].size(), 2U);
   EXPECT_EQ(edits["deviceNodes"][0]["path"], "/dev/nvidiactl");
   EXPECT_EQ(edits["deviceNodes"][0]["hostPath"], "/var/lib/drover/sim/dev/nvidiactl");
-  ASSERT_EQ(edits["mounts"].size(), 1U);
-  EXPECT_EQ(edits["mounts"][0]["hostPath"], input.volume);
-  EXPECT_EQ(edits["mounts"][0]["containerPath"], "/usr/local/nvidia");
-  EXPECT_THAT(edits["mounts"][0]["options"].get<std::vector<std::string>>(), testing::Contains("ro"));
+  ASSERT_EQ(edits["mounts"].size(), 2U);
+  EXPECT_EQ(edits["mounts"][0]["hostPath"], "/host/usr/lib/libcuda.so.390.30");
+  EXPECT_EQ(edits["mounts"][0]["containerPath"], "/usr/lib/libcuda.so.390.30");
+  EXPECT_EQ(edits["mounts"][0]["options"], json({"ro", "nosuid", "nodev", "rbind", "rprivate"}));
+  EXPECT_THAT(edits["mounts"][1]["options"].get<std::vector<std::string>>(), testing::Contains("noexec"));
+}
+
+TEST(CdiTest, HooksAreDroversOwnAndGetNothingOfTheContainersEnvironment) {
+  const auto hooks = specification(two_gpus())["containerEdits"]["hooks"];
+  ASSERT_EQ(hooks.size(), 2U);
+  for (const auto& hook : hooks) {
+    EXPECT_EQ(hook["hookName"], "createContainer");
+    EXPECT_EQ(hook["path"], "/usr/bin/drover");
+    EXPECT_FALSE(hook["env"].empty());
+  }
+  EXPECT_EQ(hooks[0]["args"], json({"drover", "cdi-hook", "create-symlinks", "--link",
+                                    "libcuda.so.390.30::/usr/lib/libcuda.so.1"}));
+  EXPECT_EQ(hooks[1]["args"],
+            json({"drover", "cdi-hook", "update-ldcache", "--library", "/usr/lib/libcuda.so.1"}));
+}
+
+TEST(CdiTest, GpusInDevicesOfOthersAreFoundByTheirNumbers) {
+  const std::vector<gpu::DeviceNode> gpus = {{"/dev/nvidia0", 120, 7}};
+  const auto with = [](std::int64_t major, std::int64_t minor) {
+    cdi::Edits edits;
+    edits.device_nodes = {{"/dev/innocent", "/dev/x", "c", major, minor}};
+    return edits;
+  };
+  EXPECT_EQ(gpu_node_in(with(195, 3), gpus), "/dev/innocent");
+  EXPECT_EQ(gpu_node_in(with(120, 7), gpus), "/dev/innocent");
+  EXPECT_EQ(gpu_node_in(with(120, 8), gpus), "");
 }
 
 TEST(CdiTest, NothingToOfferIsAnError) {

@@ -14,13 +14,6 @@
 namespace drover::driver {
 namespace {
 
-UniqueFd open_in_root(int root, const std::string& path, int flags) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
-}
-
 Result<std::string> real_path(int fd) {
   std::error_code error;
   auto path = std::filesystem::read_symlink(descriptor_path(fd), error).string();
@@ -29,6 +22,14 @@ Result<std::string> real_path(int fd) {
 }
 
 }  // namespace
+
+UniqueFd open_in_root(int root, const std::string& path, int flags, mode_t mode, std::uint64_t resolve) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.mode = mode;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve;
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+}
 
 Result<Root> Root::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -56,6 +57,21 @@ std::vector<std::string> Root::list(const std::string& folder) const {
   const auto directory = Directory::open(descriptor_path(fd.get()));
   if (!directory) return {};
   return directory->list().value_or(std::vector<std::string>{});
+}
+
+std::vector<std::string> library_folders(const Root& root) {
+  std::vector<std::string> bases;
+  for (const auto* parent : {"/usr/lib", "/lib"})
+    for (const auto& name : root.list(parent))
+      if (name.find("-linux-gnu") != std::string::npos) bases.push_back(fmt::format("{}/{}", parent, name));
+  for (const auto* base : {"/usr/lib64", "/lib64", "/usr/lib", "/lib", "/usr/lib32", "/lib32",
+                           "/usr/local/lib64", "/usr/local/lib"})
+    bases.emplace_back(base);
+  std::vector<std::string> folders;
+  for (const auto& base : bases)
+    for (const auto* below : {"", "/nvidia", "/nvidia/current", "/tls", "/vdpau"})
+      folders.push_back(base + below);
+  return folders;
 }
 
 }  // namespace drover::driver

@@ -4,6 +4,8 @@
 // container. Every path is resolved as a process chrooted there would (openat2 with RESOLVE_IN_ROOT), so
 // absolute symbolic links and ".." stay inside. Thread safe: no state but the descriptor.
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,5 +39,13 @@ class Root {
   std::string path_;       // as given: for messages
   std::string real_path_;  // without symbolic links and the closing slash
 };
+
+/// Where distributions keep libraries, whatever the architecture.
+std::vector<std::string> library_folders(const Root& root);
+
+/// openat2 below `root` as a process chrooted there would resolve the path; invalid with errno when it fails.
+/// `resolve`: further RESOLVE_ flags.
+UniqueFd open_in_root(int root, const std::string& path, int flags, mode_t mode = 0,
+                      std::uint64_t resolve = 0);
 
 }  // namespace drover::driver

@@ -29,6 +29,7 @@ void add_logs(CLI::App& app, Context& context);        // logs.cc: logs, events
 void add_exec(CLI::App& app, Context& context);        // exec.cc: exec
 void add_files(CLI::App& app, Context& context);       // files.cc: files ls, cat, get
 void add_machine(CLI::App& app, Context& context);     // machine.cc: gpus, topo, node
+void add_cdi(CLI::App& app, Context& context);         // cdi.cc: cdi, cdi generate, list
 void add_doctor(CLI::App& app, Context& context);      // doctor.cc: doctor, version
 void add_completion(CLI::App& app, Context& context);  // completion.cc: completion
 

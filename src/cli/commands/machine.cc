@@ -117,17 +117,11 @@ Result<int> node(Context& context, const ShowOptions& options) {
   return 0;
 }
 
-Result<int> cdi(Context& context, const ShowOptions&) {
-  DROVER_TRY(const auto specification, context.client().get("/v1/cdi"));
-  print_json(specification);
-  return 0;
-}
-
 void add_listing(CLI::App& app, Context& context, const std::string& name, const std::string& help,
                  Result<int> (*body)(Context&, const ShowOptions&)) {
   auto options = std::make_shared<ShowOptions>();
   auto* command = app.add_subcommand(name, help);
-  command->add_flag("--json", options->json, name == "cdi" ? "It is JSON in any case" : "Print JSON");
+  command->add_flag("--json", options->json, "Print JSON");
   if (name == "node") command->alias("nodes");
   on_call(command, context, options, body);
 }
@@ -137,8 +131,6 @@ void add_listing(CLI::App& app, Context& context, const std::string& name, const
 void add_machine(CLI::App& app, Context& context) {
   add_listing(app, context, "gpus", "List the GPUs: what they are, how they are, who has them", gpus);
   add_listing(app, context, "topo", "Show how the GPUs are joined, pair by pair", topo);
-  add_listing(app, context, "cdi", "Print the CDI specification of the GPUs, for other container engines",
-              cdi);
   add_listing(app, context, "node", "Show what this machine offers, and what of it is free", node);
 }
 

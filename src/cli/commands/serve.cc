@@ -42,6 +42,10 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("PROFILE");
   command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
       ->type_name("DIR");
+  command
+      ->add_option("--cdi-specification", options->cdi_specification,
+                   "Keep a CDI specification of the GPUs in this file, for other container engines")
+      ->type_name("FILE");
   command->add_option("--runtime", options->runtime, "OCI runtime to use; found by trying when not given")
       ->type_name("NAME");
   command
