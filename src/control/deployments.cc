@@ -94,7 +94,7 @@ Result<std::vector<std::vector<std::string>>> levels_of(const Dependencies& depe
 }
 
 Result<std::vector<std::vector<DeploymentAction>>> steps_for(const Draft& draft,
-                                                             const std::vector<std::string>& services) {
+                                                             const std::set<std::string>& services) {
   std::vector<DeploymentAction> stops, starts;
   std::map<std::string, DeploymentActionKind> changes;
   for (const auto& id : services) {

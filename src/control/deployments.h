@@ -20,7 +20,7 @@ Result<std::vector<std::vector<std::string>>> levels_of(
 /// What is to be done so that these services, whose targets are set, come to be as they want: first what goes
 /// away, then what is new, then level by level what changes. Empty when there is nothing to be done.
 Result<std::vector<std::vector<DeploymentAction>>> steps_for(const Draft& draft,
-                                                             const std::vector<std::string>& services);
+                                                             const std::set<std::string>& services);
 
 /// Begins the next step of each deployment whose last one is done, and ends those that are through. Returns
 /// the services that changed by it.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/ids.h"
 #include "control/constraints.h"
@@ -41,24 +42,27 @@ Status check(const Draft& draft, const event::ServicesChanged& event) {
   return {};
 }
 
-/// Gives up the deployments that touch the services; an error when they are not to be.
-Status unlock(Draft& draft, const std::vector<std::string>& services, bool force) {
+/// Gives up the deployments that touch the services; an error when they are not to be. Returns the services
+/// and all others that those were about: the next deployment goes on with what is not yet as it is to be.
+Result<std::set<std::string>> unlock(Draft& draft, const std::vector<std::string>& services, bool force) {
   std::vector<Deployment> locking;
   draft.deployments.each([&](const std::string&, const Deployment& deployment) {
     if (std::ranges::any_of(services, [&](const auto& id) { return deployment.touches(id); }))
       locking.push_back(deployment);
   });
-  if (locking.empty()) return {};
-  if (!force)
+  if (!locking.empty() && !force)
     return fail(
         ErrorKind::kConflict,
         fmt::format("The deployment '{}' is still at work on one of these services", locking.front().id),
         "wait for its end, or force the change");
+  std::set<std::string> concerned(services.begin(), services.end());
   for (const auto& deployment : locking) {
+    for (const auto& [id, before] : deployment.before)
+      if (draft.services.find(id) != nullptr) concerned.insert(id);
     draft.deployments.remove(deployment.id);
     draft.tell(notice::DeploymentEnded{deployment, false});
   }
-  return {};
+  return concerned;
 }
 
 /// Later than every version that these services have had.
@@ -94,10 +98,28 @@ void set_target(Draft& draft, const Service& wanted, TimePoint version, bool res
   record.removed = false;
 }
 
-Status deploy(Draft& draft, const std::vector<std::string>& services,
+/// What the service is to be now; none when it is not to be.
+std::optional<Service> target_of(const Draft& draft, const std::string& id) {
+  const auto* record = draft.services.find(id);
+  return record == nullptr || record->removed ? std::nullopt : std::optional(record->target);
+}
+
+std::map<std::string, std::optional<Service>> targets_of(const Draft& draft,
+                                                         const std::vector<std::string>& services) {
+  std::map<std::string, std::optional<Service>> targets;
+  for (const auto& id : services) targets[id] = target_of(draft, id);
+  return targets;
+}
+
+/// From where the services are to their targets; `before` are the targets of those that were just given
+/// another.
+Status deploy(Draft& draft, const std::set<std::string>& services,
               std::map<std::string, std::optional<Service>> before, TimePoint version, uid_t owner) {
   Deployment deployment;
   DROVER_TRY(deployment.steps, steps_for(draft, services));
+  for (const auto& step : deployment.steps)
+    for (const auto& action : step)
+      if (!before.contains(action.service)) before.emplace(action.service, target_of(draft, action.service));
   const auto number = std::stoull(draft.unused_id(), nullptr, 16);
   const auto at = static_cast<std::uint64_t>(version.time_since_epoch().count());
   // Two that start no task can come in the same millisecond.
@@ -112,23 +134,12 @@ Status deploy(Draft& draft, const std::vector<std::string>& services,
   return {};
 }
 
-/// The targets of services as they are now.
-std::map<std::string, std::optional<Service>> targets_of(const Draft& draft,
-                                                         const std::vector<std::string>& services) {
-  std::map<std::string, std::optional<Service>> targets;
-  for (const auto& id : services) {
-    const auto* record = draft.services.find(id);
-    targets[id] = record == nullptr || record->removed ? std::nullopt : std::optional(record->target);
-  }
-  return targets;
-}
-
 }  // namespace
 
 Status change_services(Draft& draft, const event::ServicesChanged& event) {
   const auto services = ids_of(event);
   DROVER_CHECK_OK(check(draft, event));
-  DROVER_CHECK_OK(unlock(draft, services, event.force));
+  DROVER_TRY(const auto concerned, unlock(draft, services, event.force));
   const auto version = next_version(draft, services);
   auto before = targets_of(draft, services);
   for (const auto& service : event.put) set_target(draft, service, version, event.restart);
@@ -141,7 +152,7 @@ Status change_services(Draft& draft, const event::ServicesChanged& event) {
     else
       draft.groups.remove(id);
   }
-  DROVER_CHECK_OK(deploy(draft, services, std::move(before), version, event.owner));
+  DROVER_CHECK_OK(deploy(draft, concerned, std::move(before), version, event.owner));
   draft.tell(notice::DefinitionsChanged{services, std::move(groups), version});
   return {};
 }
@@ -160,7 +171,7 @@ Status kill_instances(Draft& draft, const event::InstancesKilled& event) {
     if (const auto* record = draft.services.find(id); record != nullptr && !record->removed)
       services.push_back(id);
   if (event.scale) {
-    DROVER_CHECK_OK(unlock(draft, services, event.force));
+    DROVER_TRY(const auto concerned, unlock(draft, services, event.force));
     const auto version = next_version(draft, services);
     auto before = targets_of(draft, services);
     for (const auto& id : services) {
@@ -168,7 +179,7 @@ Status kill_instances(Draft& draft, const event::InstancesKilled& event) {
       target.instances = std::max(0, target.instances - lost[id]);
       set_target(draft, target, version, false);
     }
-    DROVER_CHECK_OK(deploy(draft, services, std::move(before), version, event.owner));
+    DROVER_CHECK_OK(deploy(draft, concerned, std::move(before), version, event.owner));
     draft.tell(notice::DefinitionsChanged{services, {}, version});
   }
   for (const auto& id : event.ids) end_instance(draft, id, "killed on request");
@@ -186,6 +197,7 @@ Status cancel_deployment(Draft& draft, const event::DeploymentCancelled& event) 
     back.owner = event.owner;
     for (const auto& [id, service] : deployment.before) {
       const auto* record = draft.services.find(id);
+      if (service == target_of(draft, id)) continue;  // it was only under way
       if (service)
         back.put.push_back(*service);
       else if (record != nullptr && !record->removed)

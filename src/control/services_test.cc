@@ -276,6 +276,27 @@ TEST(Services, AreLockedWhileADeploymentIsAtWork) {
   EXPECT_EQ(machine.in("/web", TaskState::kRunning), 2u);
 }
 
+TEST(Services, OfADeploymentThatIsGivenUpAreGoneOnWithByTheNext) {
+  Services machine(0);
+  auto web = service("/shop/web", 2);
+  web.dependencies = {"/shop/db"};
+  auto db = service("/shop/db", 1);
+  ASSERT_TRUE(machine.on(event::ServicesChanged{.put = {web, db}}, machine.now));
+  db.task.command = {"another"};
+  ASSERT_TRUE(machine.put(db, true));
+  const auto next = machine.state.deployments.begin()->second;
+  EXPECT_TRUE(next.touches("/shop/web"));
+  EXPECT_THAT(machine.instances("/shop/web"), IsEmpty());
+  const auto versions = machine.state.services.at("/shop/web").versions;
+  // Taking it back takes back what it was for, and brings up the rest all the same.
+  ASSERT_TRUE(machine.on(event::DeploymentCancelled{next.id, true}, machine.now));
+  machine.obey();
+  EXPECT_THAT(machine.state.deployments, IsEmpty());
+  EXPECT_EQ(machine.in("/shop/web", TaskState::kRunning), 2u);
+  EXPECT_EQ(machine.instances("/shop/db").front()->task.command, service("/shop/db", 1).task.command);
+  EXPECT_EQ(machine.state.services.at("/shop/web").versions, versions);
+}
+
 TEST(Services, GoWithTheirInstances) {
   Services machine(1);
   ASSERT_TRUE(machine.put(service("/web", 1, 1)));

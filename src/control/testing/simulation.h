@@ -266,6 +266,8 @@ class Simulation final : private World {
       change.removed = {wanted.id};
     else
       change.put = {wanted};
+    if (const auto other = wanted_service(); other.id != wanted.id && happens(300))
+      change.put.push_back(other);
     change.restart = happens(100);
     process(change);
   }
@@ -338,6 +340,13 @@ class Simulation final : private World {
       const auto instances = look_at(draft, record);
       expect(static_cast<int>(instances.current.size()) <= std::max(record.applied.instances, 0),
              [&] { return fmt::format("'{}' has too many instances", id); });
+      const bool on_its_way = std::ranges::any_of(
+          state_->deployments, [&](const auto& deployment) { return deployment.second.touches(id); });
+      const auto& [applied, target] = std::tie(record.applied, record.target);
+      const bool as_wanted =
+          record.removed ? applied.instances == 0
+                         : applied.instances == target.instances && same_configuration(applied, target);
+      expect(on_its_way || as_wanted, [&] { return fmt::format("'{}' was left on its way", id); });
     }
     schedules_.check(*state_);
     for (const auto& framework : frameworks_) framework->check(*state_);
