@@ -18,6 +18,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.cpu_count() or 1
+TESTS_AT_ONCE = JOBS + (JOBS + 1) // 2  # they wait about as long as they work
 PROGRAM_TIMEOUT = 600  # seconds for one unit-test program or one black-box module
 SKIPPED = 77           # exit status by which a program says that it cannot run here
 
@@ -30,6 +31,7 @@ SANITIZER_OPTIONS = {
 # Rooms whose code runs on several threads, and the black-box tests that make a daemon use them all.
 THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test"}
 THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
+LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 
 
@@ -123,7 +125,7 @@ class Stage:
         began = time.monotonic()
         jobs = [(self.run_module, module) for module in self.modules() if modules is None or module in modules]
         jobs += [(self.run_program, test) for test in self.programs() if programs is None or test["name"] in programs]
-        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        with concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as pool:
             for done in concurrent.futures.as_completed([pool.submit(job, argument) for job, argument in jobs]):
                 done.result()
         say(f"Ran the {self.preset} tests in {time.monotonic() - began:.0f} s")
@@ -165,7 +167,7 @@ class Stage:
     def modules(self):
         """The longest first."""
         names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py"))
-        return sorted(names, key=lambda name: name != "test_crash")
+        return sorted(names, key=lambda name: name not in LONG_MODULES)
 
     def run_module(self, module):
         with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
