@@ -21,14 +21,14 @@ def libraries_of(*programs):
     return sorted({path for program in programs for path in re.findall(r"(/\S+) \(0x", drover.run(["ldd", program]).out)})
 
 
-def make_image(output, probe, *, links=(), merged=False, files=(), **settings):
+def make_image(output, probe, *, links=(), merged=False, files=(), libraries_for=(), **settings):
     """The probe, and the client with the C library that it needs. `merged`: /lib64 is a link, as in most distributions."""
 
     def fill(layer):
         if merged:
             layer.add_folder("usr/lib64")
             add_link(layer, "lib64", "usr/lib64")
-        for path in libraries_of(CLIENT, SIMULATOR):
+        for path in libraries_of(CLIENT, SIMULATOR, *libraries_for):
             place = path if not merged or not path.startswith("/lib64/") else "/usr" + path
             layer.add_file(place, pathlib.Path(path).read_bytes(), 0o755)
         layer.add_file("client", CLIENT.read_bytes(), 0o755)
