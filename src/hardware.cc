@@ -1,11 +1,13 @@
 #include "hardware.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
 #include <filesystem>
 
 #include "base/files.h"
+#include "cdi/registry.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "driver/volume.h"
@@ -41,8 +43,19 @@ Hardware::Nvml Hardware::load_nvml() const {
   return nvml;
 }
 
+/// After an upgrade the old library is still in memory, and knows nothing of the new kernel driver.
+bool Hardware::is_out_of_date(const gpu::Nvml& nvml) const {
+  if (simulation_) return false;
+  auto running = read_file("/sys/module/nvidia/version").value_or("");
+  while (running.ends_with('\n')) running.pop_back();
+  return !running.empty() && running != nvml.driver_version();
+}
+
 std::shared_ptr<const Hardware::Nvml> Hardware::nvml() const {
   const std::lock_guard lock(loaded_->mutex);
+  // It is unloaded with its last user; until then loading again gives the same one, and the next look tries
+  // again.
+  if (loaded_->nvml && *loaded_->nvml && is_out_of_date(**loaded_->nvml)) loaded_->nvml.reset();
   if (!loaded_->nvml || !*loaded_->nvml) loaded_->nvml = std::make_shared<const Nvml>(load_nvml());
   return loaded_->nvml;
 }
@@ -113,6 +126,29 @@ Result<container::DriverSupply> Hardware::driver_supply() const {
     return driver::edits_of_files(files, program_);
   };
   return supply;
+}
+
+Result<cdi::Edits> Hardware::devices_of(const workload::Task& task) const {
+  constexpr const char* kWayOut = "ask for GPUs with --gpus, so that nobody else gets the same ones";
+  std::vector<cdi::DeviceName> names;
+  for (const auto& text : task.devices) {
+    DROVER_TRY(auto name, cdi::parse_device_name(text));
+    if (name.kind == driver::kCdiKind)
+      return fail(ErrorKind::kPermissionDenied,
+                  fmt::format("'{}' is a GPU, and is not given as a device", text), kWayOut);
+    names.push_back(std::move(name));
+  }
+  DROVER_TRY(auto edits, cdi::Registry::read(options_.cdi_folders).edits_of(names));
+  DROVER_CHECK_OK(cdi::complete_device_nodes(edits));
+  const auto shown = fmt::format("{}", fmt::join(task.devices, "', '"));
+  if (const auto node = driver::gpu_node_in(edits, gpu::nvidia_device_nodes(device_folder_)); !node.empty())
+    return fail(ErrorKind::kPermissionDenied, fmt::format("'{}' brings a GPU along: '{}'", shown, node),
+                kWayOut);
+  if (!task.image && (!edits.mounts.empty() || !edits.hooks.empty()))
+    return fail(ErrorKind::kInvalid,
+                fmt::format("'{}' brings files along, which a task without an image has no place for", shown),
+                "give the task an image");
+  return edits;
 }
 
 Result<cdi::Specification> Hardware::cdi_specification(gpu::Inventory inventory) const {

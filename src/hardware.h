@@ -21,10 +21,11 @@
 namespace drover {
 
 struct HardwareOptions {
-  std::string state;        ///< folder
-  std::string simulate;     ///< profile; "" for the real machine
-  std::string driver_root;  ///< "" for the host's own root
-  bool volume = true;       ///< make a driver volume of that root at once, so that a wrong one is told
+  std::string state;                     ///< folder
+  std::string simulate;                  ///< profile; "" for the real machine
+  std::string driver_root;               ///< "" for the host's own root
+  std::vector<std::string> cdi_folders;  ///< where other vendors' specifications are
+  bool volume = true;  ///< make a driver volume of that root at once, so that a wrong one is told
 };
 
 class Hardware {
@@ -42,6 +43,10 @@ class Hardware {
   /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the
   /// answer.
   Result<container::DriverSupply> driver_supply() const;
+  /// What the CDI devices of other vendors do that a task names. kPermissionDenied for one that brings GPUs
+  /// along, which only the placement gives; kInvalid for one that brings files to a task without an image,
+  /// which would change the machine's own.
+  Result<cdi::Edits> devices_of(const workload::Task& task) const;
   /// The CDI specification of these GPUs (M3).
   Result<cdi::Specification> cdi_specification(gpu::Inventory inventory) const;
 
@@ -50,13 +55,15 @@ class Hardware {
 
   Hardware() = default;
   Nvml load_nvml() const;
+  bool is_out_of_date(const gpu::Nvml& nvml) const;
   std::shared_ptr<const Nvml> nvml() const;
   Result<std::string> volume() const;
   Result<driver::HostFiles> driver_files() const;
   std::string driver_root() const;
   std::string driver_version() const;
 
-  /// The library, or why it could not be loaded; replaced when a later attempt succeeds.
+  /// The library, or why it could not be loaded; replaced when a later attempt succeeds, and when the kernel
+  /// runs another driver than it is of.
   struct Loaded {
     std::mutex mutex;
     std::shared_ptr<const Nvml> nvml;

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   hooks.serve = serve;
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
-    DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, false}));
+    DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));
     return hardware.cdi_specification(hardware.look());
   };
   return cli::run_cli(argc, argv, hooks);

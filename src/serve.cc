@@ -150,6 +150,7 @@ class Service {
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
+    ports.devices = [this](const workload::Task& task) { return hardware_.devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(hardware_.look()); };
     return ports;
   }
@@ -342,7 +343,8 @@ Status run_service(const cli::ServeOptions& options) {
   const auto path = options.state + "/state.db";
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
-  DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root}));
+  DROVER_TRY(auto hardware,
+             Hardware::open({options.state, options.simulate, options.driver_root, options.cdi_folders}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images", options.images));
   Service service(options, std::move(hardware), std::move(images));
   DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));

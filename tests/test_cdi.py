@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import drover
@@ -272,6 +274,72 @@ class GenerateTest(CdiTest):
         ran = self.daemon.cli("cdi", "list", "--folder", folder)
         self.assertIn("vendor.com/net=eth0", ran.out)
         self.assertIn("surprise", ran.err)
+
+
+class OtherVendorsTest(CdiTest):
+    """--device vendor.com/class=name."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-cdi-"))
+        cls.addClassCleanup(shutil.rmtree, folder)
+        (folder / "first").mkdir()
+        (folder / "second").mkdir()
+        cls.folder = folder
+        cls.arguments = ("--cdi-folder", folder / "first", "--cdi-folder", folder / "second")
+        super().setUpClass()
+        (folder / "library.so").write_text("a library")
+        cls.install("first/net.yaml", "vendor.com/net", {
+            "eth0": {"env": ["CARD=old"]},
+            "eth1": {"env": ["CARD=1", "NVIDIA_VISIBLE_DEVICES=all"],
+                     "deviceNodes": [{"path": "/dev/card1", "hostPath": "/dev/full"}],
+                     "mounts": [{"hostPath": str(folder / "library.so"), "containerPath": "/lib/vendor.so", "options": ["ro", "bind"]}]}},
+            {"env": ["VENDOR=common"]})
+        cls.install("second/net.json", "vendor.com/net", {"eth0": {"env": ["CARD=new"]}})
+
+    @classmethod
+    def install(cls, name, kind, devices, edits=None):
+        (cls.folder / name).write_text(json.dumps({
+            "cdiVersion": "0.6.0", "kind": kind, "containerEdits": edits or {},
+            "devices": [{"name": device, "containerEdits": made} for device, made in devices.items()]}))
+
+    def test_a_device_brings_what_its_specification_says(self):
+        ran = self.daemon.run_probe(["--device", "vendor.com/net=eth1"], "env", "CARD", ",", "env", "VENDOR", ",", "exists",
+                                    "/lib/vendor.so", ",", "open", "/dev/card1", ",", "write", "/lib/vendor.so", "x", ",", "env",
+                                    "NVIDIA_VISIBLE_DEVICES", image=self.image)
+        self.assertEqual(ran.out.split(), ["1", "common", "ok", "ok", "EROFS", "void"], ran)
+        ran = self.daemon.run_probe([], "exists", "/dev/card1", image=self.image)
+        self.assertEqual(ran.out, "ENOENT\n", ran)
+
+    def test_the_later_folder_counts(self):
+        ran = self.daemon.run_probe(["--device", "vendor.com/net=eth0"], "env", "CARD")
+        self.assertEqual(ran.out, "new\n", ran)
+
+    def test_with_gpus_both_are_there(self):
+        ran = self.daemon.run_probe(["--gpus", 1, "--device", "vendor.com/net=eth1"], "exists", "/lib/vendor.so", ",", "exists",
+                                    "/lib64/libnvidia-ml.so.1", image=self.image)
+        self.assertEqual(ran.out.split(), ["ok", "ok"], ran)
+
+    def refused(self, device, *words, image=True):
+        reference = ["--image", self.image] if image else []
+        ran = self.daemon.cli("run", "--device", device, *reference, "--", "/probe")
+        self.assert_one_sentence(ran, *words)
+
+    def test_unknown_devices_are_refused_with_those_that_there_are(self):
+        self.refused("vendor.com/net=eth7", "vendor.com/net=eth7", "vendor.com/net=eth1")
+        self.refused("nonsense", "vendor.com/class=name")
+        self.refused("/dev/fuse", "--device")
+        self.refused("vendor.com/net=eth1", "image", image=False)
+
+    def test_gpus_are_not_given_as_devices(self):
+        gpu = self.daemon.state / "sim/dev/nvidia3"
+        self.install("first/sly.json", "sly.com/thing", {"gpu": {"deviceNodes": [{"path": "/dev/innocent", "hostPath": str(gpu)}]},
+                                                         "number": {"deviceNodes": [{"path": "/dev/x", "type": "c", "major": 195,
+                                                                                     "minor": 3}]}})
+        self.refused("sly.com/thing=gpu", "--gpus")
+        self.refused("sly.com/thing=number", "--gpus")
+        self.refused("nvidia.com/gpu=0", "--gpus")
+        self.refused("nvidia.com/gpu=all", "--gpus")
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs root: device nodes are made for real")

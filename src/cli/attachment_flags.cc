@@ -71,6 +71,7 @@ Status add_attachments(const AttachmentFlags& flags, json& body) {
     DROVER_TRY(auto volume, volume_of(text));
     body["volumes"].push_back(std::move(volume));
   }
+  if (!flags.devices.empty()) body["devices"] = flags.devices;
   if (!flags.network.empty()) body["network"]["mode"] = flags.network;
   if (flags.published.empty()) return {};
   if (flags.network.empty()) body["network"]["mode"] = "bridge";

@@ -1,7 +1,7 @@
 #pragma once
 
-// The flags that bring files, folders and a network to a task: --fetch, --volume, --network, --publish. Pure
-// but for this process's working directory.
+// The flags that bring files, folders and a network to a task: --fetch, --volume, --device, --network,
+// --publish. Pure but for this process's working directory.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -15,6 +15,7 @@ namespace drover::cli {
 struct AttachmentFlags {
   std::vector<std::string> fetch;      ///< "https://…", "data.tar.gz"
   std::vector<std::string> volumes;    ///< "HOST:CONTAINER", with ":ro" or ":rw"
+  std::vector<std::string> devices;    ///< "vendor.com/class=name"
   std::string network;                 ///< "host", "bridge"
   std::vector<std::string> published;  ///< "80", "8080:80", "53/udp"
 };

@@ -21,6 +21,7 @@ TEST(AttachmentFlags, ComeAsTheApiHasThem) {
   EXPECT_EQ(request_of({}), json::object());
   EXPECT_EQ(request_of({.fetch = {"https://x/a.tgz", "/srv/b", "c"}}),
             json({{"fetch", {"https://x/a.tgz", "/srv/b", std::filesystem::absolute("c").string()}}}));
+  EXPECT_EQ(request_of({.devices = {"vendor.com/net=eth1"}})["devices"], json({"vendor.com/net=eth1"}));
   EXPECT_EQ(request_of({.volumes = {"/srv/data:/data:ro", "/tmp/../out:out"}})["volumes"],
             json::parse(R"([{"host_path": "/srv/data", "container_path": "/data", "read_only": true},
                             {"host_path": "/out", "container_path": "out", "read_only": false}])"));

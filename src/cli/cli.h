@@ -4,6 +4,7 @@
 // machine itself (the daemon, the checks of doctor) comes in through Hooks.
 
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,9 +26,10 @@ struct ServeOptions {
   std::string simulate;                 ///< profile: a name or a file
   std::string driver_root;              ///< where the driver's files are looked for
   std::string cdi_specification;        ///< file that is kept up to date; "": none
-  std::string runtime;                  ///< OCI runtime: a name or a path
-  std::string images = "/srv/images";   ///< where images lie under the names that registries give them
-  std::string placement = "pack";       ///< which of several places: "pack", "spread" or "fragmentation"
+  std::vector<std::string> cdi_folders = {std::begin(cdi::kFolders), std::end(cdi::kFolders)};
+  std::string runtime;                 ///< OCI runtime: a name or a path
+  std::string images = "/srv/images";  ///< where images lie under the names that registries give them
+  std::string placement = "pack";      ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.

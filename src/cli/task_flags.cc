@@ -40,7 +40,7 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/gpus", "--gpus"},
@@ -58,6 +58,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kOtherPa
     {"/timeout", "--timeout"},
     {"/fetch", "--fetch"},
     {"/volumes", "--volume"},
+    {"/devices", "--device"},
     {"/network/ports", "--publish"},
     {"/network", "--network"},
 }};
@@ -307,6 +308,8 @@ void add_attachment_flags(CLI::App& command, AttachmentFlags& flags) {
       add_list(command, "--fetch", flags.fetch, "URI", "Bring this file into its sandbox; unpack archives"));
   group(add_list(command, "--volume", flags.volumes, "HOST:CONTAINER",
                  "Show it this folder or file of the machine; with ':ro', only to read"));
+  group(add_list(command, "--device", flags.devices, "NAME",
+                 "Give it this CDI device of another vendor: vendor.com/class=name"));
   group(add_text(command, "--network", flags.network, "MODE",
                  "The machine's: host; or one of its own: bridge"));
   group(add_list(command, "--publish", flags.published, "[HOST:]PORT",

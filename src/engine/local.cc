@@ -219,7 +219,14 @@ Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<
     DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
     DROVER_TRY(launch.driver, ports_.driver_supply());
   }
+  DROVER_TRY(launch.devices, devices_of(record.task));
   return containerizer_->launch(launch);
+}
+
+Result<cdi::Edits> LocalEngine::devices_of(const workload::Task& task) const {
+  if (task.devices.empty()) return cdi::Edits();
+  if (ports_.devices) return ports_.devices(task);
+  return fail(ErrorKind::kUnsupported, "This daemon gives no devices of other vendors");
 }
 
 void LocalEngine::checked(const CheckResult& result) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cdi/specification.h"
 #include "container/containerizer.h"
 #include "control/controller.h"
 #include "engine/check_targets.h"
@@ -40,6 +41,9 @@ struct Ports {
   std::function<Result<container::DriverSupply>()> driver_supply;
   /// Called on the pool.
   std::function<Result<std::string>()> cdi_specification;
+  /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
+  /// Quick: it reads a few files. May be empty: then there are none.
+  std::function<Result<cdi::Edits>(const workload::Task&)> devices;
   /// That a container can be pinned to; none where it cannot.
   std::vector<int> usable_cpus;
   /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
@@ -130,6 +134,7 @@ class LocalEngine final : public Daemon {
                 const std::stop_token& stop);
 
   /// The task of a request, with user and owner.
+  Result<cdi::Edits> devices_of(const workload::Task& task) const;
   Result<workload::Task> complete(const Caller& caller, workload::TaskRequest request) const;
   /// The tasks of a gang by rank, with their ids; the paths of errors say which member.
   Result<std::vector<workload::Task>> complete(const Caller& caller, workload::GangRequest request) const;

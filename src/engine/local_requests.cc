@@ -21,6 +21,12 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
   task.owner = caller.user.uid;
   task.owner_name = caller.user.name;
   task.user = caller.user;
+  if (const auto devices = devices_of(task); !devices) {
+    auto error = devices.error();
+    error.kind = ErrorKind::kInvalid;
+    error.path = "/devices";
+    return Failure(std::move(error));
+  }
   if (!request.user) return task;
   auto found = find_user(*request.user);
   if (!found) {

@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace drover::gpu {
 namespace {
@@ -38,6 +39,22 @@ Result<std::vector<DeviceNode>> control_device_nodes(const std::string& folder) 
       nodes.push_back(std::move(*node));
     else if (node.error().kind != ErrorKind::kNotFound)
       return Failure(std::move(node).error());
+  }
+  return nodes;
+}
+
+std::vector<DeviceNode> nvidia_device_nodes(const std::string& folder) {
+  std::vector<DeviceNode> nodes;
+  const auto add = [&](const std::filesystem::directory_entry& entry) {
+    struct stat info{};
+    if (::stat(entry.path().c_str(), &info) == 0 && S_ISCHR(info.st_mode))
+      nodes.push_back({entry.path().string(), ::major(info.st_rdev), ::minor(info.st_rdev)});
+  };
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with("nvidia")) continue;
+    if (!entry.is_directory(ignored)) add(entry);
+    for (const auto& inner : std::filesystem::directory_iterator(entry.path(), ignored)) add(inner);
   }
   return nodes;
 }

@@ -18,4 +18,7 @@ Result<DeviceNode> gpu_device_node(const std::string& folder, int minor);
 /// nvidiactl, which must exist, then nvidia-uvm and nvidia-uvm-tools if they do.
 Result<std::vector<DeviceNode>> control_device_nodes(const std::string& folder);
 
+/// All of NVIDIA's character devices that are there, also those of its folders such as nvidia-caps.
+std::vector<DeviceNode> nvidia_device_nodes(const std::string& folder);
+
 }  // namespace drover::gpu

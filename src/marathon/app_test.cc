@@ -203,6 +203,10 @@ TEST(App, TellsEveryBrokenRuleInMarathonsWords) {
       rule(
           R"({"container": {"docker": {"image": "x", "parameters": [{"key": "cap-add", "value": "ALL"}]}}})"),
       "/container/docker/parameters(0)/key the parameter 'cap-add' of docker is not supported");
+  EXPECT_THAT(
+      rule(
+          R"({"container": {"docker": {"image": "x", "parameters": [{"key": "device", "value": "/dev/fuse"}]}}})"),
+      StartsWith("/container/docker/parameters(0)/value '/dev/fuse' is not the name of a CDI device"));
   EXPECT_THAT(rule(R"({"container": {"type": "MESOS", "volumes":
                      [{"containerPath": "x", "persistent": {"size": 1}}]}})"),
               StartsWith("/container/volumes(0)/persistent persistent volumes are not supported"));

@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "cdi/names.h"
 #include "marathon/app_reader.h"
 
 namespace drover::marathon {
@@ -87,9 +88,15 @@ void AppReader::docker_parameters(Fields& docker) {
   auto given = docker.objects("parameters");
   for (auto& parameter : given.value_or(std::vector<Fields>{})) {
     const auto key = parameter.text("key", 1);
-    (void)parameter.text("value");
+    const auto value = parameter.text("value");
     for (const auto* field : {"key", "value"})
       if (!parameter.has(field)) parameter.wrong_type(field, "error.path.missing");
+    if (key == "device" && value) {
+      if (const auto name = cdi::parse_device_name(*value); !name)
+        parameter.refuse("value", name.error().message);
+      app_.service.task.devices.push_back(*value);
+      continue;
+    }
     if (key && std::find(kHarmless.begin(), kHarmless.end(), *key) == kHarmless.end())
       parameter.refuse("key", fmt::format("the parameter '{}' of docker is not supported", *key));
   }

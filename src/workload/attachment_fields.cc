@@ -6,6 +6,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "cdi/names.h"
+
 namespace drover::workload {
 namespace {
 
@@ -75,6 +77,15 @@ void decode_volumes(Decoder& decoder, Task& task) {
   }
 }
 
+void decode_devices(Decoder& decoder, Task& task) {
+  task.devices = decoder.string_list("devices").value_or(task.devices);
+  if (task.devices.size() > kMaxDevices)
+    decoder.mistake("devices", fmt::format("a task has at most {} devices", kMaxDevices));
+  for (const auto& device : task.devices)
+    if (const auto name = cdi::parse_device_name(device); !name)
+      decoder.mistake("devices", name.error().message, name.error().hint);
+}
+
 Port decode_port(Decoder& entry) {
   Port port;
   port.name = entry.string("name").value_or("");
@@ -92,6 +103,7 @@ Port decode_port(Decoder& entry) {
 void decode_attachments(Decoder& decoder, Task& task) {
   decode_fetch(decoder, task);
   decode_volumes(decoder, task);
+  decode_devices(decoder, task);
   if (auto network = decoder.object("network")) {
     if (const auto chosen = network->choice("mode", kModes))
       task.network.mode = static_cast<NetworkMode>(*chosen);

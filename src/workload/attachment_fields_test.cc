@@ -34,6 +34,15 @@ TEST(Attachments, AreReadFromARequest) {
   EXPECT_EQ(decode_task(encode(request->task))->fetch, request->task.fetch);
 }
 
+TEST(Attachments, DevicesAreNamesOfCdi) {
+  const auto request = request_of(R"({"devices": ["vendor.com/net=eth1", "v.com/c.d=GPU-1:0"]})");
+  ASSERT_TRUE(request) << to_string(request.error());
+  EXPECT_EQ(request->task.devices, (std::vector<std::string>{"vendor.com/net=eth1", "v.com/c.d=GPU-1:0"}));
+  for (const char* wrong : {R"({"devices": ["/dev/fuse"]})", R"({"devices": ["vendor.com/net"]})",
+                            R"({"devices": "vendor.com/net=a"})", R"({"devices": [7]})"})
+    EXPECT_TRUE(path_of_mistake(wrong).starts_with("/devices")) << wrong;
+}
+
 TEST(Attachments, FilesMayBeNamedByTheirUriAlone) {
   const auto request = request_of(R"({"fetch": ["/a", "http://b/c"]})");
   ASSERT_TRUE(request);

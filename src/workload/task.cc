@@ -270,6 +270,7 @@ Result<Task> decode_task(const json& value) {
   };
   read("fetch", task.fetch);
   read("volumes", task.volumes);
+  task.devices = decoder.string_list("devices").value_or(task.devices);
   read("network", task.network);
   read("origin", task.origin);
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored task"));

@@ -79,6 +79,7 @@ struct Task {
   std::map<std::string, std::string> labels;
   std::vector<Fetch> fetch;
   std::vector<Volume> volumes;
+  std::vector<std::string> devices;  ///< of other vendors, as CDI calls them: "vendor.com/class=name"
   Network network;
   Origin origin;  ///< what it was made for; made by the daemon
 

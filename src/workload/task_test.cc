@@ -206,6 +206,7 @@ TEST(Task, WithEverythingThatIsRareIsWrittenWithItsFieldsByName) {
   task.resources.group = "group";
   task.fetch = {{.uri = "http://x/y"}};
   task.volumes = {{"/in", "/out", true}};
+  task.devices = {"vendor.com/net=eth1"};
   task.network.ports = {{.name = "http"}};
   std::string text;
   JsonWriter writer(text);

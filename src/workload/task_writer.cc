@@ -110,6 +110,7 @@ void write(JsonWriter& writer, const Task& task) {
   if (resources.cpu_affinity != Wish::kPrefer)
     writer.field("cpu_affinity", to_string(resources.cpu_affinity));
   writer.field("cpus", static_cast<double>(resources.milli_cpus) / 1000);
+  if (!task.devices.empty()) writer.field("devices", task.devices);
   if (resources.different_models) writer.field("different_models", true);
   writer.field("env", task.environment);
   if (!task.fetch.empty()) write_rare(writer, "fetch", task.fetch);

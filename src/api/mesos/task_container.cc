@@ -8,6 +8,7 @@
 
 #include "api/mesos/task_info.h"
 #include "api/sandbox.h"
+#include "cdi/names.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -61,6 +62,15 @@ Status read_volume_parameter(const std::string& value, workload::Task& task) {
   return {};
 }
 
+/// A device of CDI; a path would be one of the machine's own.
+Status read_device_parameter(const std::string& value, workload::Task& task) {
+  if (const auto name = cdi::parse_device_name(value); !name)
+    return cannot_keep(
+        fmt::format("The device '{}' of Docker cannot be kept: write vendor.com/class=name", value));
+  task.devices.push_back(value);
+  return {};
+}
+
 /// Those of `docker run`. What the task itself says goes first.
 Status read_parameter(const v1::Parameter& parameter, workload::Task& task) {
   constexpr std::array<std::string_view, 8> kWithoutEffect = {"log-driver", "log-opt", "name",      "restart",
@@ -78,10 +88,12 @@ Status read_parameter(const v1::Parameter& parameter, workload::Task& task) {
     task.read_only = value != "false";
   else if (key == "volume" || key == "v")
     return read_volume_parameter(value, task);
+  else if (key == "device")
+    return read_device_parameter(value, task);
   else if (std::ranges::find(kWithoutEffect, key) == kWithoutEffect.end())
     return cannot_keep(
         fmt::format("The parameter '{}' of Docker cannot be kept: there are env, label, workdir, "
-                    "read-only and volume",
+                    "read-only, volume and device",
                     key));
   return {};
 }

@@ -46,6 +46,11 @@ void add_serve(CLI::App& app, Context& context) {
       ->add_option("--cdi-specification", options->cdi_specification,
                    "Keep a CDI specification of the GPUs in this file, for other container engines")
       ->type_name("FILE");
+  command
+      ->add_option("--cdi-folder", options->cdi_folders,
+                   "Where CDI specifications of other vendors are; may be repeated, and the later goes first")
+      ->type_name("DIR")
+      ->capture_default_str();
   command->add_option("--runtime", options->runtime, "OCI runtime to use; found by trying when not given")
       ->type_name("NAME");
   command
