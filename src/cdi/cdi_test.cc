@@ -26,7 +26,7 @@ Specification everything() {
   made.kind = "vendor.com/class.two";
   made.annotations = {{"made", "by"}};
   Edits edits;
-  edits.environment = {"A=b", "C="};
+  edits.environment = {"A=b", "C=", "ODD=\x7f \u0085\u2028\ufeff \u00e4 \U0001f600 \t\"\\"};
   edits.device_nodes = {{"/dev/x", "/host/x", "c", 10, 0, 0666U, "rw", 0U, 5U}, {"/dev/y"}};
   edits.net_devices = {{"eth1", "net0"}};
   edits.mounts = {{"/lib/x", "/usr/lib/x", "none", {"ro", "rbind"}}, {"/lib/y", "/usr/lib/y"}};
@@ -133,7 +133,7 @@ TEST(CdiApply, EditsTheConfiguration) {
   edits.mounts = {{"/new", "/lib/x", "", {"rbind", "ro"}}};
   config = a_config();
   ASSERT_TRUE(apply_edits(edits, config));
-  EXPECT_EQ(config["process"]["env"], json({"PATH=/bin", "A=b", "C="}));
+  EXPECT_EQ(config["process"]["env"], json({"PATH=/bin", "A=b", "C=", edits.environment[2]}));
   EXPECT_EQ(config["process"]["user"]["additionalGids"], json({44, 4294967295U}));
   EXPECT_EQ(
       config["linux"]["devices"],

@@ -1,8 +1,8 @@
 #include "cdi/write.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
-#include "base/json_writer.h"
+#include <nlohmann/json.hpp>
 
 namespace drover::cdi {
 namespace {
@@ -104,11 +104,32 @@ Json written(const Specification& specification) {
   return object;
 }
 
+/// JSON is YAML but for characters that YAML takes for line ends or does not allow: those of two and three
+/// bytes are written by their numbers, and so is the one of ASCII. `json` is UTF-8.
+std::string yaml_of(const std::string& json) {
+  std::string text;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto first = static_cast<unsigned char>(json[i]);
+    const auto next = [&] { return static_cast<unsigned char>(json[++i]) & 0x3fU; };
+    if (first == 0x7f)
+      text += "\\u007f";
+    else if (first >= 0xe0 && first < 0xf0) {
+      const auto high = (first & 0xfU) << 12 | next() << 6;
+      text += fmt::format("\\u{:04x}", high | next());
+    } else if (first >= 0xc0 && first < 0xe0) {
+      text += fmt::format("\\u{:04x}", (first & 0x1fU) << 6 | next());
+    } else {
+      text += json[i];
+    }
+  }
+  return text;
+}
+
 /// Texts stand in quotes, as in JSON, so that none can be read as something else.
 void append_yaml(std::string& out, const Json& value, std::size_t indent, bool in_list) {
   const std::string margin(indent, ' ');
   if (!value.is_structured() || value.empty()) {
-    out += ' ' + value.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+    out += ' ' + yaml_of(value.dump(-1, ' ', false, Json::error_handler_t::replace)) + '\n';
     return;
   }
   if (!in_list) out += '\n';
@@ -123,8 +144,7 @@ void append_yaml(std::string& out, const Json& value, std::size_t indent, bool i
   for (const auto& [name, item] : value.items()) {
     out += first ? std::string(" ") : margin;
     first = false;
-    append_json_text(out, name);
-    out += ':';
+    out += yaml_of(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)) + ':';
     append_yaml(out, item, indent + 2, false);
   }
 }

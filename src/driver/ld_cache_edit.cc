@@ -183,15 +183,16 @@ Result<std::string> add_to_ld_cache(std::string_view given, const std::vector<Ld
   const auto cache = given.empty() ? std::string_view(fresh) : new_part(given);
   DROVER_TRY(const auto known, parse_ld_cache(cache));
   const auto order = static_cast<unsigned char>(cache[kByteOrder]) & 3U;
-  if ((order != 0 && order != kOwnMark) || word_at(cache, kCount) != known.size())
+  const auto entries_end = kHeaderSize + known.size() * kEntrySize;
+  if ((order != 0 && order != kOwnMark) || word_at(cache, kCount) != known.size() ||
+      word_at(cache, kStringsSize) > cache.size() - entries_end)
     return damaged("it is for another machine");
   const auto entries = sorted(merged(cache, known, libraries));
-  const auto old_strings = kHeaderSize + known.size() * kEntrySize;
   const auto strings = kHeaderSize + entries.size() * kEntrySize;
-  const auto shift = static_cast<std::uint32_t>(strings - old_strings);  // wraps around when it shrinks
+  const auto shift = static_cast<std::uint32_t>(strings - entries_end);  // wraps around when it shrinks
   std::string made(cache.substr(0, kHeaderSize));
   made.resize(strings);
-  made += cache.substr(old_strings);
+  made += cache.substr(entries_end);
   if (!move_extension(made, shift)) return damaged("its extension points outside");
   put_entries(made, entries, shift);
   put_word(made, kCount, static_cast<std::uint32_t>(entries.size()));

@@ -62,6 +62,10 @@ TEST(LdCacheEdit, RefusesWhatIsDamaged) {
   for (std::size_t size = 1; size < whole.size(); ++size)
     (void)add_to_ld_cache(std::string_view(whole).substr(0, size), {{"a", "/a", kFlags}});
   EXPECT_FALSE(add_to_ld_cache(fake_ld_cache({{"a", "/a"}}, {.big_endian = true}), {{"b", "/b", kFlags}}));
+  auto unstated = fake_ld_cache({}, {.big_endian = true, .states_byte_order = false});
+  unstated[27] = 3;  // so much text, in the other byte order
+  unstated += "abc";
+  EXPECT_FALSE(add_to_ld_cache(unstated, {{"b", "/b", kFlags}}));
   auto extended = whole;
   extended[32] = 8;  // the extension is said to be in the header
   EXPECT_FALSE(add_to_ld_cache(extended, {{"b", "/b", kFlags}}));
