@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "cdi/registry.h"
 #include "container/cgroup.h"
-#include "container/oci.h"
+#include "container/oci_launcher.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "gpu/device_files.h"

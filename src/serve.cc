@@ -23,7 +23,8 @@
 #include "cdi/write.h"
 #include "container/cgroup.h"
 #include "container/network/listening_ports.h"
-#include "container/oci.h"
+#include "container/oci_launcher.h"
+#include "container/shim_containerizer.h"
 #include "control/journal.h"
 #include "engine/local.h"
 #include "hardware.h"
@@ -108,9 +109,10 @@ class Service {
                                                     std::move(view));
     told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
     DROVER_CHECK_OK(listen());
-    DROVER_TRY(auto containerizer,
-               container::OciContainerizer::create(container_options(), engine_->watcher()));
-    DROVER_TRY(auto runtime, working_runtime(containerizer->runtimes()));
+    DROVER_TRY(auto launcher, container::OciLauncher::create(container_options()));
+    DROVER_TRY(auto runtime, working_runtime(launcher->runtimes()));
+    DROVER_TRY(auto containerizer, container::ShimContainerizer::create(options_.state, std::move(launcher),
+                                                                        engine_->watcher()));
     engine_->start(std::move(containerizer), std::move(runtime));
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(wall_clock() + kHouseKeeping);

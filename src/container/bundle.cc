@@ -8,6 +8,7 @@
 
 #include "cdi/apply.h"
 #include "container/environment.h"
+#include "container/limits.h"
 #include "container/seccomp.h"
 #include "driver/cdi.h"
 
@@ -15,11 +16,6 @@ namespace drover::container {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kMaxProcesses = 32768;
-constexpr std::uint64_t kCpuPeriodMicros = 100'000;
-constexpr std::uint64_t kMinCpuQuotaMicros = 1000;  // what the kernel takes
-constexpr std::uint64_t kMinCpuShares = 2;
 
 /// Docker's default set: what root in a container has.
 json root_capabilities() {
@@ -33,19 +29,9 @@ json capabilities(const User& user) {
   return {{"bounding", held}, {"effective", held}, {"permitted", held}};
 }
 
-std::string working_directory(const workload::Task& task, const image::Image* image,
-                              const BundleFacts& facts) {
-  if (!task.working_directory.empty()) return task.working_directory;
-  if (image != nullptr && !image->config.working_directory.empty()) return image->config.working_directory;
-  return sandbox_inside(image, facts.sandbox);
-}
-
 Result<json> process(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
-  const auto directory = working_directory(launch.task, image, facts);
-  if (!directory.starts_with('/'))
-    return fail(ErrorKind::kInvalid, fmt::format("The working directory '{}' is not absolute", directory),
-                "write it with a leading '/'", "/working_directory");
+  DROVER_TRY(const auto directory, working_directory_of(launch.task, image, facts.sandbox));
   json user = {{"uid", facts.user.uid}, {"gid", facts.user.gid}};
   if (!facts.user.groups.empty()) user["additionalGids"] = facts.user.groups;
   return json{{"terminal", false},       {"user", std::move(user)},
@@ -119,10 +105,8 @@ json resources(const Launch& launch, const BundleFacts& facts) {
   const auto& wanted = launch.task.resources;
   json limits = {{"devices", device_rules()}, {"pids", {{"limit", kMaxProcesses}}}};
   if (wanted.milli_cpus > 0) {
-    const auto milli = static_cast<std::uint64_t>(wanted.milli_cpus);
-    limits["cpu"] = {{"shares", std::max(milli * 1024 / 1000, kMinCpuShares)},
-                     {"quota", std::max(milli * kCpuPeriodMicros / 1000, kMinCpuQuotaMicros)},
-                     {"period", kCpuPeriodMicros}};
+    const auto cpu = cpu_limits(wanted.milli_cpus);
+    limits["cpu"] = {{"shares", cpu.shares}, {"quota", cpu.quota_micros}, {"period", cpu.period_micros}};
   }
   if (!facts.cpuset.empty()) limits["cpu"]["cpus"] = facts.cpuset;
   if (wanted.memory_bytes > 0) {
@@ -156,6 +140,16 @@ json linux_part(const Launch& launch, const BundleFacts& facts) {
 
 std::string hostname_of(const std::string& task_id) {
   return task_id.substr(0, 12);
+}
+
+Result<std::string> working_directory_of(const workload::Task& task, const image::Image* image,
+                                         const std::string& sandbox_on_host) {
+  auto directory = task.working_directory;
+  if (directory.empty() && image != nullptr) directory = image->config.working_directory;
+  if (directory.empty()) directory = sandbox_inside(image, sandbox_on_host);
+  if (directory.starts_with('/')) return directory;
+  return fail(ErrorKind::kInvalid, fmt::format("The working directory '{}' is not absolute", directory),
+              "write it with a leading '/'", "/working_directory");
 }
 
 Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image) {

@@ -39,6 +39,10 @@ struct BundleFacts {
 /// apart well enough for people.
 std::string hostname_of(const std::string& task_id);
 
+/// The task's, the image's, or the sandbox. kInvalid when it is not absolute.
+Result<std::string> working_directory_of(const workload::Task& task, const image::Image* image,
+                                         const std::string& sandbox_on_host);
+
 /// The argument vector: as Docker does it, a task's command replaces the image's command but not its
 /// entrypoint. kInvalid when there is nothing to run.
 Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image);

@@ -147,6 +147,17 @@ bool in_service(const Hierarchy& hierarchy, std::string_view own_groups) {
   return false;
 }
 
+std::optional<std::string> group_of_container(std::string_view groups, std::string_view container_id) {
+  if (container_id.empty()) return std::nullopt;
+  for (const auto line : words_of(groups, '\n')) {
+    const auto second = line.find(':', line.find(':') + 1);
+    if (second == std::string_view::npos) continue;
+    const auto path = line.substr(second + 1);
+    if (path.starts_with('/') && path.find(container_id) != std::string_view::npos) return std::string(path);
+  }
+  return std::nullopt;
+}
+
 void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup) {
   const auto own_groups = read_file("/proc/self/cgroup");
   for (const auto& hierarchy : hierarchies) {

@@ -78,7 +78,7 @@ struct Launch {
 using workload::Ending;
 
 struct Running {
-  pid_t pid = 0;  ///< first process of the container, in the host's numbering
+  pid_t pid = 0;  ///< first process of the container, in the host's numbering; 0: not known
   TimePoint started_at{};
 };
 

@@ -13,10 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/decode.h"
 #include "base/fd.h"
@@ -24,6 +22,7 @@
 #include "base/spawn.h"
 #include "base/units.h"
 #include "container/containerizer.h"
+#include "container/exec_mark.h"
 #include "container/runtime_failure.h"
 #include "container/task_folder.h"
 
@@ -32,16 +31,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kMarker = "DROVER_EXEC";
-constexpr auto kKillPatience = std::chrono::seconds(5);
-constexpr auto kEndPoll = std::chrono::milliseconds(5);
 constexpr std::size_t kKeptOutput = 4096;
 constexpr int kReadsAtOnce = 32;  // more than a pipe holds: who writes without end does not hold us up
-
-std::string next_id() {
-  static std::atomic<unsigned> counter{0};
-  return fmt::format("{}-{}", ::getpid(), ++counter);
-}
 
 std::string order_file(const std::string& id) {
   return fmt::format("exec.{}.json", id);
@@ -51,32 +42,6 @@ std::string pid_file(const std::string& id) {
 }
 std::string log_file(const std::string& id) {
   return fmt::format("exec.{}.log", id);
-}
-
-/// Whether a process was started with this assignment in its environment.
-bool has_variable(pid_t pid, const std::string& assignment, bool prefix) {
-  const auto text = read_file(fmt::format("/proc/{}/environ", pid));
-  if (!text) return false;
-  const auto whole = std::string(1, '\0') + *text + std::string(1, '\0');
-  return whole.find(std::string(1, '\0') + assignment + (prefix ? "" : std::string(1, '\0'))) !=
-         std::string::npos;
-}
-
-/// SIGKILL until no process of the group carries the marker. A child that is just being forked is met at the
-/// next look.
-void kill_marked(const Cgroup& cgroup, const std::string& assignment, bool prefix) {
-  const auto deadline = std::chrono::steady_clock::now() + kKillPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    bool any = false;
-    for (const auto pid : cgroup.processes()) {
-      const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-      if (!process.valid() || !has_variable(pid, assignment, prefix)) continue;
-      any = true;
-      ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
-    }
-    if (!any) return;
-    std::this_thread::sleep_for(kEndPoll);
-  }
 }
 
 /// The container's own process, as its bundle has it, with another command.
@@ -96,7 +61,7 @@ Result<json> process_of(const Directory& task, const ExecRequest& request, const
   }
   if (request.tty) variables.try_emplace("TERM", "xterm");
   for (const auto& [name, value] : request.environment) variables[name] = value;
-  variables[kMarker] = id;
+  variables[kExecMarker] = id;
   auto assignments = json::array();
   for (const auto& [name, value] : variables) assignments.push_back(name + "=" + value);
   process["env"] = std::move(assignments);
@@ -155,7 +120,7 @@ class ExecStarter {
   static Result<std::unique_ptr<ExecProcess>> start(const Directory& task, const std::string& task_id,
                                                     const std::string& runtime, Cgroup cgroup,
                                                     const ExecRequest& request) {
-    const auto id = next_id();
+    const auto id = next_exec_id();
     DROVER_TRY(auto folder, Directory::open(task.path()));
     // A daemon before this one may have had this process id.
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
@@ -249,12 +214,11 @@ Result<int> Joined::wait() {
 }
 
 void Joined::kill() {
-  const auto mark = fmt::format("{}={}", kMarker, id_);
-  kill_marked(cgroup_, mark, false);
+  kill_exec(cgroup_, id_);
   if (wait_status_) return;  // the runtime has gone, and starts nothing more
   ::syscall(SYS_pidfd_send_signal, runtime_process_.process.get(), SIGKILL, nullptr, 0);
   // It may just have been about to start the command.
-  kill_marked(cgroup_, mark, false);
+  kill_exec(cgroup_, id_);
 }
 
 }  // namespace
@@ -272,10 +236,6 @@ Result<std::unique_ptr<ExecProcess>> start_exec(const Directory& task, const std
 
 Result<std::unique_ptr<ExecProcess>> Containerizer::exec(const std::string&, const ExecRequest&) {
   return fail(ErrorKind::kUnsupported, "Commands cannot be run in containers of this kind");
-}
-
-void end_forgotten_execs(const Cgroup& cgroup) {
-  kill_marked(cgroup, fmt::format("{}=", kMarker), true);
 }
 
 Result<CommandOutcome> await_command(ExecProcess& process, std::chrono::milliseconds timeout) {

@@ -52,9 +52,6 @@ Result<std::unique_ptr<ExecProcess>> start_exec(const Directory& task, const std
                                                 const std::string& runtime, Cgroup cgroup,
                                                 const ExecRequest& request);
 
-/// Ends what processes of earlier daemons have left in a container.
-void end_forgotten_execs(const Cgroup& cgroup);
-
 struct CommandOutcome {
   int exit_status = 0;
   std::string output;  ///< the end of both its outputs

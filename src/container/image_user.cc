@@ -117,9 +117,14 @@ Result<User> parse_image_user(std::string_view text, std::string_view passwd, st
 }
 
 Result<User> user_in_image(const workload::Task& task, const image::Image& image) {
-  const auto passwd = read_image_file(image, "etc/passwd");
-  if (task.owner == 0 && task.user.uid == 0 && !image.config.user.empty())
-    return parse_image_user(image.config.user, passwd, read_image_file(image, "etc/group"));
+  return user_in_image(task, image.config.user, read_image_file(image, "etc/passwd"),
+                       read_image_file(image, "etc/group"));
+}
+
+Result<User> user_in_image(const workload::Task& task, const std::string& image_user, std::string_view passwd,
+                           std::string_view group) {
+  if (task.owner == 0 && task.user.uid == 0 && !image_user.empty())
+    return parse_image_user(image_user, passwd, group);
   auto user = task.user;
   user.groups.clear();
   const auto entry = find_entry(passwd, std::to_string(user.uid), kPasswdFields);

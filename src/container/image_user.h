@@ -24,5 +24,8 @@ Result<User> parse_image_user(std::string_view text, std::string_view passwd, st
 /// without groups, which are the host's. The image's own USER is followed only where root asked for the task
 /// and named nobody else: everyone else's task runs as the caller (S5).
 Result<User> user_in_image(const workload::Task& task, const image::Image& image);
+/// The same by the image's USER and the texts of its databases. Pure.
+Result<User> user_in_image(const workload::Task& task, const std::string& image_user, std::string_view passwd,
+                           std::string_view group);
 
 }  // namespace drover::container

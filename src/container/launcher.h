@@ -1,18 +1,21 @@
 #pragma once
 
 // Fills a task's folder and has a shim start the container from it; clears up when that went wrong. The
-// working part of OciContainerizer, which keeps the books. Thread safe for different folders.
+// working part of ShimContainerizer, which keeps the books: one kind for each way in which containers come
+// about (oci_launcher.h, docker/docker_launcher.h), and one that chooses among them (composing.h). Thread
+// safe for different folders.
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/result.h"
-#include "container/cgroup.h"
 #include "container/containerizer.h"
+#include "container/exec.h"
 #include "container/fetch/fetch.h"
 #include "container/order.h"
 #include "container/shim_process.h"
@@ -21,12 +24,13 @@
 namespace drover::container {
 
 struct LauncherOptions {
+  std::string state;       ///< the state folder, by its real path; set by with_state()
   std::string executable;  ///< the drover program, for `drover shim` and `drover fetcher`
-  /// Makes an image ready, reading with the rights of `reader` (image::Store::prepare).
+  /// Makes an image ready, reading with the rights of `reader` (image::Store::prepare). For OCI runtimes.
   std::function<Result<image::Image>(const std::string& reference, const User& reader,
                                      const std::function<void(const std::string&)>& progress)>
       prepare_image;
-  std::vector<std::string> hidden;  ///< folders and files that image-less tasks must not see
+  std::vector<std::string> hidden;  ///< folders and files that tasks must not see
   LogLimits logs;
   std::string fetch_caches;  ///< where users' caches of fetched files are; "": none
   FetchLimits fetching;
@@ -34,13 +38,22 @@ struct LauncherOptions {
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start a container
 };
 
+/// The options with real paths, since mounts see no symbolic links, and with the state folder hidden.
+/// kInvalid when the state folder lies where every container has its own files.
+Result<LauncherOptions> with_state(LauncherOptions options, const std::string& state);
+
+/// Of this process, which a container gets too.
+int own_oom_score_adj();
+
 class Launcher {
  public:
-  explicit Launcher(LauncherOptions options, std::vector<Hierarchy> hierarchies)
-      : options_(std::move(options)), hierarchies_(std::move(hierarchies)) {}
+  explicit Launcher(LauncherOptions options) : options_(std::move(options)) {}
+  virtual ~Launcher() = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
 
-  /// Makes sandbox, bundle and, last, the order. The caller holds the folder's lock.
-  Status prepare(const Directory& folder, const Launch& launch, const std::string& runtime) const;
+  /// Makes all that the shim needs and, last, its order. The caller holds the folder's lock.
+  virtual Status prepare(const Directory& folder, const Launch& launch) const = 0;
 
   struct Outcome {
     UniqueFd shim;  ///< pidfd
@@ -52,17 +65,25 @@ class Launcher {
 
   /// Ends what a dead shim may have left running, and removes all but sandbox, marker, lock and status.
   /// Idempotent.
-  Status clear(const Directory& folder, const std::string& task_id) const;
+  virtual Status clear(const Directory& folder, const std::string& task_id) const = 0;
 
-  Cgroup cgroup(const std::string& task_id) const;
+  virtual Result<std::unique_ptr<ExecProcess>> exec(const Directory& folder, const std::string& task_id,
+                                                    const ExecRequest& request) const = 0;
+  /// Ends what a daemon before this one had started in the container of a task that still runs.
+  virtual void end_forgotten_execs(const Directory& folder, const std::string& task_id) const = 0;
 
- private:
-  Status fetch(const Directory& folder, const Launch& launch, const User& user) const;
-  Status write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
-                      const User& user) const;
+ protected:
+  /// Whom the caller's files are read as.
+  static User reader_of(const workload::Task& task);
+  /// The sandbox, with the files that were asked for: those once in a task's life, since a later attempt goes
+  /// on with the sandbox as it is. As on the host, the user's groups count, which a container with an image
+  /// does not have.
+  Status fill_sandbox(const Directory& folder, const Launch& launch, const User& user) const;
+  /// What does not depend on how the container comes about.
+  Result<Order> order_of(const Directory& folder, const Launch& launch, const image::Image* image,
+                         const User& user) const;
 
-  LauncherOptions options_;
-  std::vector<Hierarchy> hierarchies_;
+  const LauncherOptions options_;
 };
 
 }  // namespace drover::container

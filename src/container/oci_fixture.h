@@ -16,7 +16,8 @@
 #include <string>
 #include <thread>
 
-#include "container/oci.h"
+#include "container/oci_launcher.h"
+#include "container/shim_containerizer.h"
 
 namespace drover::container {
 
@@ -82,6 +83,21 @@ inline OciOptions test_options(const std::string& state) {
   return options;
 }
 
+struct MadeOci {
+  std::unique_ptr<ShimContainerizer> containerizer;
+  const OciLauncher* launcher = nullptr;  ///< owned by the containerizer
+};
+
+inline Result<MadeOci> make_oci(OciOptions options, Watcher watcher) {
+  const auto state = options.state;
+  DROVER_TRY(auto launcher, OciLauncher::create(std::move(options)));
+  MadeOci made;
+  made.launcher = launcher.get();
+  DROVER_TRY(made.containerizer,
+             ShimContainerizer::create(state, std::move(launcher), std::move(watcher)));
+  return made;
+}
+
 /// A task of root's.
 inline Launch test_launch(const std::string& id, std::vector<std::string> command) {
   Launch launch;
@@ -100,8 +116,8 @@ inline Launch traced_launch(const std::string& id) {
 /// See main_test.cc.
 inline int run_test_daemon(const std::string& state, const std::string& id) {
   Heard heard;
-  auto made = OciContainerizer::create(test_options(state), heard.watcher());
-  if (!made || !(*made)->launch(traced_launch(id))) return EXIT_FAILURE;
+  auto made = make_oci(test_options(state), heard.watcher());
+  if (!made || !made->containerizer->launch(traced_launch(id))) return EXIT_FAILURE;
   while (true) ::pause();
 }
 
@@ -115,8 +131,8 @@ class OciFixture : public ::testing::Test {
     std::filesystem::permissions(state_, std::filesystem::perms(0711));
     open();
     if (HasFatalFailure()) return;
-    if (!oci_->runtimes().back().works())
-      GTEST_SKIP() << "needs an OCI runtime: " << no_runtime(oci_->runtimes()).message;
+    if (!runtimes().back().works())
+      GTEST_SKIP() << "needs an OCI runtime: " << no_runtime(runtimes()).message;
   }
 
   void TearDown() override {
@@ -132,10 +148,13 @@ class OciFixture : public ::testing::Test {
 
   void open() { open(options()); }
   void open(OciOptions given) {
-    auto made = OciContainerizer::create(std::move(given), heard_.watcher());
+    auto made = make_oci(std::move(given), heard_.watcher());
     ASSERT_TRUE(made) << to_string(made.error());
-    oci_ = std::move(*made);
+    oci_ = std::move(made->containerizer);
+    launcher_ = made->launcher;
   }
+
+  std::vector<RuntimeReport> runtimes() const { return launcher_->runtimes(); }
 
   /// Unique on this machine: several test programs may run at once.
   std::string id_of(const std::string& name) const {
@@ -162,7 +181,8 @@ class OciFixture : public ::testing::Test {
 
   Heard heard_;
   std::string state_;
-  std::unique_ptr<OciContainerizer> oci_;
+  std::unique_ptr<ShimContainerizer> oci_;
+  const OciLauncher* launcher_ = nullptr;  ///< its own
 };
 
 }  // namespace drover::container

@@ -1,4 +1,4 @@
-#include "container/oci.h"
+#include "container/oci_fixture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -247,7 +247,7 @@ TEST_F(OciTest, TwentyTasksAtOnce) {
 TEST_F(OciTest, AStateFolderThatContainersWouldCoverIsRefused) {
   auto changed = options();
   changed.state = "/dev/shm/drover-" + id_of("state");
-  EXPECT_FALSE(OciContainerizer::create(changed, heard_.watcher()));
+  EXPECT_FALSE(make_oci(changed, heard_.watcher()));
   EXPECT_FALSE(std::filesystem::exists(changed.state));
 }
 

@@ -68,6 +68,23 @@ NetworkPlan read_network(Decoder decoder) {
   return network;
 }
 
+json encode_docker(const DockerOrder& docker) {
+  return {{"socket", docker.socket},
+          {"api_version", docker.api_version},
+          {"body", docker.body},
+          {"patience_ms", docker.patience.count()}};
+}
+
+DockerOrder read_docker(Decoder decoder) {
+  DockerOrder docker;
+  docker.socket = decoder.string("socket").value_or("");
+  docker.api_version = decoder.string("api_version").value_or("");
+  docker.body = decoder.string("body").value_or("");
+  if (auto ms = decoder.integer("patience_ms", 0, kMaxInteger)) docker.patience = std::chrono::milliseconds(*ms);
+  decoder.finish();
+  return docker;
+}
+
 }  // namespace
 
 json encode_user(const User& user) {
@@ -105,6 +122,7 @@ std::string encode(const Order& order) {
     value["volumes"] = encode_volumes(order.volumes);
     value["volume_user"] = encode_user(order.volume_user);
   }
+  if (order.docker) value["docker"] = encode_docker(*order.docker);
   if (order.network) value["network"] = encode_network(*order.network);
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -130,8 +148,9 @@ Result<Order> decode_order(std::string_view text) {
   for (auto& volume : decoder.objects("volumes")) order.volumes.push_back(read_volume(std::move(volume)));
   if (auto user = decoder.object("volume_user")) order.volume_user = read_user(std::move(*user));
   if (auto network = decoder.object("network")) order.network = read_network(std::move(*network));
-  if (order.task_id.empty() || order.runtime.empty() || order.cgroup.empty())
-    decoder.mistake("task_id", "task, runtime and cgroup must be named");
+  if (auto docker = decoder.object("docker")) order.docker = read_docker(std::move(*docker));
+  if (order.task_id.empty() || order.cgroup.empty() || order.runtime.empty() == !order.docker)
+    decoder.mistake("task_id", "task, cgroup, and either the runtime or the engine must be named");
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The shim's order"));
   return order;

@@ -39,10 +39,21 @@ struct LogLimits {
   bool operator==(const LogLimits&) const = default;
 };
 
+/// A container that a Docker Engine makes.
+struct DockerOrder {
+  std::string socket;
+  std::string api_version;  ///< to speak with the engine there
+  std::string body;         ///< of POST /containers/create
+  std::chrono::milliseconds patience{300'000};  ///< with an engine that does not answer, while the task runs
+
+  bool operator==(const DockerOrder&) const = default;
+};
+
 struct Order {
   std::string task_id;
   int attempt = 0;      ///< the marker of this one must not be there yet
-  std::string runtime;  ///< path of the OCI runtime
+  std::string runtime;  ///< path of the OCI runtime; "" with `docker`
+  std::optional<DockerOrder> docker;
   std::string cgroup;   ///< "/drover/<id>"
   uid_t uid = 0;        ///< whom the log files belong to
   gid_t gid = 0;

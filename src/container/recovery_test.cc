@@ -70,9 +70,9 @@ TEST_F(RecoveryTest, ARunningTaskIsFoundAgainAndHeardOf) {
   const auto running = heard_.await_started(launch.task.id).value();
   oci_.reset();  // the daemon goes; the task does not notice
   Heard later;
-  auto made = OciContainerizer::create(options(), later.watcher());
+  auto made = make_oci(options(), later.watcher());
   ASSERT_TRUE(made);
-  oci_ = std::move(*made);
+  oci_ = std::move(made->containerizer);
   EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kAlive);
   EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kAlive);
   EXPECT_EQ(later.await_started(launch.task.id).value().pid, running.pid);
@@ -87,7 +87,7 @@ TEST_F(RecoveryTest, ATaskThatEndedMeanwhileIsHeardOf) {
   const auto launch = launch_of("meanwhile", {"/bin/sh", "-c", "exit 6"});
   ASSERT_EQ(run(launch).exit_status, 6);
   Heard later;
-  auto second = OciContainerizer::create(options(), later.watcher()).value();
+  auto second = make_oci(options(), later.watcher()).value().containerizer;
   EXPECT_EQ(second->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 6);
   EXPECT_TRUE(later.await_started(launch.task.id));
@@ -127,7 +127,7 @@ TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
 
   Heard later;
   oci_.reset();
-  oci_ = OciContainerizer::create(options(), later.watcher()).value();
+  oci_ = make_oci(options(), later.watcher()).value().containerizer;
   launch.attempt = 1;
   launch.task.command[2] = "echo ran >> trace; echo $DROVER_PREEMPTIONS; exit 7";
   EXPECT_EQ(oci_->recover(launch.task.id, 1).value(), Found::kNever) << "the end of the first is not its end";
@@ -146,13 +146,13 @@ TEST_F(RecoveryTest, ADaemonKilledBetweenTwoAttemptsLosesNeither) {
   for (const char* gone : {"", kStatusFile, kOrderFile, kBundle}) {
     const auto id = id_of("between" + std::string(gone));
     Heard heard;
-    auto oci = OciContainerizer::create(options(), heard.watcher()).value();
+    auto oci = make_oci(options(), heard.watcher()).value().containerizer;
     auto launch = traced_launch(id);
     ASSERT_TRUE(oci->launch(launch));
     ASSERT_EQ(heard.await_ending(id).value().exit_status, 5);
     if (*gone != '\0') fs::remove_all(state_ + "/tasks/" + id + "/" + gone);
     Heard later;
-    oci = OciContainerizer::create(options(), later.watcher()).value();
+    oci = make_oci(options(), later.watcher()).value().containerizer;
     launch.attempt = 1;
     ASSERT_TRUE(oci->launch(launch)) << gone;
     EXPECT_EQ(later.await_ending(id).value().exit_status, 5) << gone;
@@ -164,10 +164,9 @@ TEST_F(RecoveryTest, ADaemonKilledBetweenTwoAttemptsLosesNeither) {
 TEST_F(RecoveryTest, AWithdrawnOrderIsNotRunByAShimThatComesLate) {
   const auto launch = traced_launch(id_of("late"));
   const auto folder = Directory::create(state_ + "/tasks/" + launch.task.id, 0711).value();
-  const Launcher launcher(options().launching, find_hierarchies().value());
-  ASSERT_TRUE(launcher.prepare(folder, launch, oci_->runtimes().back().path));
+  ASSERT_TRUE(launcher_->prepare(folder, launch));
   EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kNever);
-  EXPECT_EQ(launcher.start(folder, launch.task.id).value().word, FirstWord::kTaken);
+  EXPECT_EQ(launcher_->start(folder, launch.task.id).value().word, FirstWord::kTaken);
   EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "");
 }
 
@@ -181,7 +180,7 @@ TEST_F(RecoveryTest, AShimThatIsKilledLosesItsTaskAndLeavesNothing) {
   EXPECT_THAT(ending.message, HasSubstr("its shim died"));
   expect_nothing_left(launch.task.id, first_process);
   Heard later;
-  auto second = OciContainerizer::create(options(), later.watcher()).value();
+  auto second = make_oci(options(), later.watcher()).value().containerizer;
   EXPECT_EQ(second->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_TRUE(later.await_ending(launch.task.id).value().lost) << "once lost, always lost";
 }

@@ -19,7 +19,7 @@ class RuntimeTroubleTest : public OciFixture {
   std::string runtime_with_switch(const std::string& script) {
     const auto path = state_ + "/fake-runtime";
     std::ofstream(path) << "#!/bin/sh\nif [ -e " << state_ << "/broken ]; then\n"
-                        << script << "\nfi\nexec " << oci_->runtimes().back().path << " \"$@\"\n";
+                        << script << "\nfi\nexec " << runtimes().back().path << " \"$@\"\n";
     fs::permissions(path, fs::perms(0755));
     return path;
   }
@@ -29,7 +29,7 @@ class RuntimeTroubleTest : public OciFixture {
     changed.runtime = path;
     changed.launching.start_timeout = start_timeout;
     open(std::move(changed));
-    EXPECT_TRUE(oci_->runtimes().back().works()) << no_runtime(oci_->runtimes()).message;
+    EXPECT_TRUE(runtimes().back().works()) << no_runtime(runtimes()).message;
     std::ofstream(state_ + "/broken") << "now";
   }
 
@@ -44,7 +44,7 @@ TEST_F(RuntimeTroubleTest, AMissingRuntimeSaysWhatToInstall) {
   auto changed = options();
   changed.runtime = "no-such-runtime";
   open(std::move(changed));
-  EXPECT_FALSE(oci_->runtimes().back().works());
+  EXPECT_FALSE(runtimes().back().works());
   const auto launched = oci_->launch(launch_of("missing", {"/bin/true"}));
   ASSERT_FALSE(launched);
   EXPECT_EQ(launched.error().kind, ErrorKind::kUnavailable);

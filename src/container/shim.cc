@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/process.h"
 #include "base/units.h"
 #include "container/cgroup.h"
+#include "container/docker/docker_supervisor.h"
 #include "container/network/task_network.h"
 #include "container/order.h"
 #include "container/root_mount.h"
@@ -57,32 +59,52 @@ std::string shims_group(const Order& order) {
   return std::filesystem::path(order.cgroup).parent_path().string() + "/shims";
 }
 
-Result<Ending> supervise(const Order& order, const Directory& task, const Cgroup& cgroup,
-                         const std::vector<Hierarchy>& hierarchies,
-                         const std::function<void(const Running&)>& started, bool& stopped) {
+Result<std::array<LogWriter, 2>> open_logs(const Order& order, const Directory& sandbox) {
+  const auto open = [&](const char* name) {
+    const auto old = order.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
+    return LogWriter::create(sandbox.fd(), name, order.uid, order.gid, order.logs, old);
+  };
+  DROVER_TRY(auto output, open("stdout"));
+  DROVER_TRY(auto errors, open("stderr"));
+  return std::array{std::move(output), std::move(errors)};
+}
+
+/// How it went with the container, and whether it was asked to stop.
+struct Supervised {
+  Result<Ending> ending;
+  bool stopped = false;
+};
+
+using Started = std::function<void(const Running&)>;
+
+Result<Supervised> supervise(const Order& order, const Directory& task, const Cgroup& cgroup,
+                             const std::vector<Hierarchy>& hierarchies, const Started& started) {
   DROVER_CHECK_OK(enter_private_mounts());
   DROVER_CHECK_OK(mount_root(order.root, task.path()));
   DROVER_CHECK_OK(
       mount_volumes(order.volumes, order.volume_user, order.root.hidden, order.root.layers.empty(), task));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
-  const auto log = [&](const char* name) {
-    const auto old = order.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
-    return LogWriter::create(sandbox.fd(), name, order.uid, order.gid, order.logs, old);
-  };
-  DROVER_TRY(auto output, log("stdout"));
-  DROVER_TRY(auto errors, log("stderr"));
+  DROVER_TRY(auto logs, open_logs(order, sandbox));
   std::optional<TaskNetwork> network;
   if (order.network) {
     leave_service(hierarchies, shims_group(order));  // first: what the network needs runs in our group
     DROVER_TRY(auto made, TaskNetwork::make(*order.network, task, kNetwork));
     network.emplace(std::move(made));
-    if (!network->shortcoming().empty()) errors.append(fmt::format("drover: {}\n", network->shortcoming()));
+    if (!network->shortcoming().empty()) logs[1].append(fmt::format("drover: {}\n", network->shortcoming()));
   }
-  Supervisor supervisor(order, task, cgroup, {std::move(output), std::move(errors)});
+  Supervisor supervisor(order, task, cgroup, std::move(logs));
   if (network) supervisor.depend_on(network->forwarder(), "the process that forwards its ports has ended");
   auto ending = supervisor.run(started);
-  stopped = supervisor.stop_requested();
-  return ending;
+  return Supervised{std::move(ending), supervisor.stop_requested()};
+}
+
+Result<Supervised> supervise_docker(const Order& order, const Directory& task,
+                                    const std::vector<Hierarchy>& hierarchies, const Started& started) {
+  DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
+  DROVER_TRY(auto logs, open_logs(order, sandbox));
+  docker::DockerSupervisor supervisor(order, task, hierarchies, std::move(logs));
+  auto ending = supervisor.run(started);
+  return Supervised{std::move(ending), supervisor.stop_requested()};
 }
 
 /// Has the runtime remove what it keeps of the container, and makes sure of the cgroup.
@@ -118,16 +140,16 @@ Status run_task(const Order& order, const Directory& task, Word& word) {
     word.say(kWordTaken);
     return {};
   }
-  bool stopped = false;
-  const auto ending = supervise(
-      order, task, cgroup, hierarchies,
-      [&](const Running& running) {
-        (void)status.write_running(running);  // a full disk does not stop a task
-        word.say(kWordStarted);
-        leave_service(hierarchies, shims_group(order));
-      },
-      stopped);
-  remove_container(order, task, cgroup);
+  const auto hear = [&](const Running& running) {
+    (void)status.write_running(running);  // a full disk does not stop a task
+    word.say(kWordStarted);
+    leave_service(hierarchies, shims_group(order));
+  };
+  const auto supervised = order.docker ? supervise_docker(order, task, hierarchies, hear)
+                                       : supervise(order, task, cgroup, hierarchies, hear);
+  if (!order.docker) remove_container(order, task, cgroup);
+  const auto ending = supervised ? supervised->ending : Failure(supervised.error());
+  const bool stopped = supervised && supervised->stopped;
   DROVER_CHECK_OK(status.write_ending(ending ? *ending : ending_of_failure(ending.error(), stopped)));
   if (!ending) word.say(failed(ending.error()));
   return {};

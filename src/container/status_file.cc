@@ -51,7 +51,7 @@ Result<TaskStatus> decode_status(std::string_view text) {
   TaskStatus status;
   if (auto running = decoder.object("running")) {
     Running read;
-    read.pid = static_cast<pid_t>(running->integer("pid", 1, std::numeric_limits<pid_t>::max()).value_or(0));
+    read.pid = static_cast<pid_t>(running->integer("pid", 0, std::numeric_limits<pid_t>::max()).value_or(0));
     DROVER_TRY(read.started_at, read_time(*running, "started_at"));
     running->finish();
     status.running = read;

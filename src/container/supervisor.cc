@@ -23,15 +23,8 @@
 namespace drover::container {
 namespace {
 
-constexpr auto kStopPoll = std::chrono::milliseconds(20);
-constexpr auto kDrainTimeout = std::chrono::seconds(2);
-/// Of any wait that was asked for: what is longer would not fit the clock's nanoseconds.
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
 constexpr std::size_t kErrorTail = 4096;
-
-Supervisor::Clock::time_point after(std::chrono::milliseconds wait) {
-  return Supervisor::Clock::now() + std::min(wait, kLongestWait);
-}
 
 std::vector<std::string> runtime_arguments(const Order& order, const std::string& task) {
   return {order.runtime,
@@ -77,6 +70,20 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
+std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds wait) {
+  return std::chrono::steady_clock::now() + std::min(wait, kLongestWait);
+}
+
+void say_out_of_memory(Ending& ending) {
+  ending.out_of_memory = true;
+  ending.message = "out of memory: it needed more than its limit";
+}
+
+void say_signal(Ending& ending, int signal) {
+  ending.exit_status = 128 + signal;
+  ending.message = fmt::format("ended by signal {} ({})", signal, ::strsignal(signal));
+}
+
 sigset_t supervised_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -98,7 +105,7 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
   signals_.reset(::signalfd(-1, &listened, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return fail_errno("Failed to listen to signals", errno);
   DROVER_CHECK_OK(spawn_runtime());
-  start_deadline_ = after(order_.start_timeout);
+  start_deadline_ = deadline_after(order_.start_timeout);
   loop(started);
   if (failure_) return Failure(*failure_);
   if (start_failed_) return Failure(start_failure());
@@ -230,13 +237,13 @@ void Supervisor::stop(bool force) {
   if (init_ == 0) {
     // Not started yet: it is killed as soon as it is, and a runtime that hangs is not waited for.
     start_deadline_ = std::min(start_deadline_.value_or(Clock::time_point::max()),
-                               after(force ? std::chrono::milliseconds(0) : order_.grace));
+                               deadline_after(force ? std::chrono::milliseconds(0) : order_.grace));
     return;
   }
   if (force) {
     ::kill(init_, SIGKILL);
   } else if (!graceful_) {
-    kill_deadline_ = after(order_.grace);
+    kill_deadline_ = deadline_after(order_.grace);
     graceful_.emplace(init_, cgroup_);
     graceful_->begin();
   }
@@ -294,15 +301,10 @@ Ending Supervisor::ending() const {
   if (WIFEXITED(*wait_status_)) {
     ending.exit_status = WEXITSTATUS(*wait_status_);
   } else {
-    const int signal = graceful_ && graceful_->replaced_signal() ? SIGTERM : WTERMSIG(*wait_status_);
-    ending.exit_status = 128 + signal;
-    ending.message = fmt::format("ended by signal {} ({})", signal, ::strsignal(signal));
+    say_signal(ending, graceful_ && graceful_->replaced_signal() ? SIGTERM : WTERMSIG(*wait_status_));
   }
   if (deserted_ && WIFSIGNALED(*wait_status_)) ending.message = needed_for_;
-  if (out_of_memory_ && ending.exit_status != 0) {
-    ending.out_of_memory = true;
-    ending.message = "out of memory: it needed more than its limit";
-  }
+  if (out_of_memory_ && ending.exit_status != 0) say_out_of_memory(ending);
   return ending;
 }
 

@@ -28,6 +28,18 @@ namespace drover::container {
 /// SIGTERM, SIGINT, SIGUSR1 and SIGCHLD: who spawns a shim blocks them.
 sigset_t supervised_signals();
 
+/// Of any supervisor: how long output is waited for after the container has ended.
+inline constexpr std::chrono::seconds kDrainTimeout{2};
+/// How often a container that was asked to end is looked at.
+inline constexpr std::chrono::milliseconds kStopPoll{20};
+
+/// Of any wait that was asked for: what is longer would not fit the clock's nanoseconds.
+std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds wait);
+/// Puts into words that the container needed more memory than it may have.
+void say_out_of_memory(Ending& ending);
+/// The same for an ending by a signal, with the exit status that shells give it.
+void say_signal(Ending& ending, int signal);
+
 class Supervisor {
  public:
   using Clock = std::chrono::steady_clock;

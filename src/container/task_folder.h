@@ -14,10 +14,12 @@
 //   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
-//   volumes/      where volumes are mounted for the runtime, seen only in the shim's own mount namespace
+//   volumes/      where volumes are mounted for the runtime, seen only in the shim's own mount namespace; for a
+//                 Docker Engine on the machine, but only until the container has them
 //   runtime/      the OCI runtime's own state
 //   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
 //   runtime.log   what the OCI runtime had to say
+//   devices/      nodes of its GPUs, for a Docker Engine to look at
 //   sandbox/      stdout, stderr and the task's own files (M13); belongs to the task's user
 
 #include <string>
@@ -43,6 +45,7 @@ inline constexpr const char* kResolver = "resolv.conf";
 inline constexpr const char* kRuntimeState = "runtime";
 inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
+inline constexpr const char* kDevices = "devices";
 inline constexpr const char* kSandbox = "sandbox";
 
 /// The marker of an attempt, counted from 0.

@@ -132,4 +132,11 @@ Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
   return {};
 }
 
+void unmount_volumes(const Directory& task) {
+  const auto places = task.subdirectory(kVolumes);
+  if (!places) return;
+  for (const auto& name : places->list().value_or(std::vector<std::string>{}))
+    ::umount2(fmt::format("{}/{}", places->path(), name).c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
 }  // namespace drover::container

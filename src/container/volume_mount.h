@@ -1,6 +1,6 @@
 #pragma once
 
-// Mounts a task's volumes inside the shim's own mount namespace, where the runtime takes them from. Each is
+// Mounts a task's volumes where the runtime takes them from, mostly inside the shim's own mount namespace. Each is
 // opened with the rights of the task's user and mounted by that descriptor: what the user cannot reach on the
 // host is not reached, and nothing can be exchanged between the look and the mount.
 
@@ -21,5 +21,8 @@ inline constexpr const char* kVolumes = "volumes";
 /// `imageless`: a destination outside of the sandbox must be there already, since the root is the host's.
 Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
                      const std::vector<std::string>& hidden, bool imageless, const Directory& task);
+
+/// What was mounted in the task's folder, where others than the shim could see it. Idempotent.
+void unmount_volumes(const Directory& task);
 
 }  // namespace drover::container

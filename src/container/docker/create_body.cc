@@ -1,0 +1,131 @@
+#include "container/docker/create_body.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "container/bundle.h"
+#include "container/environment.h"
+#include "container/limits.h"
+#include "container/network/network_plan.h"
+
+namespace drover::container::docker {
+namespace {
+
+using nlohmann::json;
+
+json bind_mount(const std::string& source, const std::string& target, bool read_only) {
+  return {{"Type", "bind"},
+          {"Source", source},
+          {"Target", target},
+          {"ReadOnly", read_only},
+          {"BindOptions", {{"Propagation", "rprivate"}}}};
+}
+
+json mounts_of(const BodyFacts& facts) {
+  auto all = json::array();
+  if (facts.driver_volume) all.push_back(bind_mount(facts.driver_volume->source, facts.driver_volume->destination, true));
+  all.push_back(bind_mount(facts.sandbox, kSandboxMount, false));
+  for (std::size_t i = 0; i < facts.volumes.size(); ++i)
+    all.push_back(bind_mount(fmt::format("{}/{}", facts.volume_folder, i), facts.volumes[i].destination,
+                       facts.volumes[i].read_only));
+  return all;
+}
+
+/// Without the right to make nodes of them, which the engine gives for all devices alike.
+json devices_of(const Launch& launch, const BodyFacts& facts) {
+  auto list = json::array();
+  for (const auto& node : device_nodes_of(launch))
+    list.push_back({{"PathOnHost", fmt::format("{}/{}", facts.device_folder, list.size())},
+                    {"PathInContainer", node.path},
+                    {"CgroupPermissions", "rw"}});
+  return list;
+}
+
+void add_limits(const Launch& launch, const BodyFacts& facts, json& host) {
+  const auto& wanted = launch.task.resources;
+  if (wanted.milli_cpus > 0) {
+    const auto cpu = cpu_limits(wanted.milli_cpus);
+    host["CpuShares"] = cpu.shares;
+    host["CpuQuota"] = cpu.quota_micros;
+    host["CpuPeriod"] = cpu.period_micros;
+  }
+  if (!facts.cpuset.empty()) host["CpusetCpus"] = facts.cpuset;
+  host["PidsLimit"] = kMaxProcesses;
+  // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
+  host["ShmSize"] = wanted.memory_bytes > 0 ? wanted.memory_bytes : facts.shared_memory_bytes;
+  if (wanted.memory_bytes == 0) return;
+  host["Memory"] = wanted.memory_bytes;
+  if (facts.limit_swap) host["MemorySwap"] = wanted.memory_bytes;
+}
+
+Status add_network(const Launch& launch, json& body, json& host) {
+  const bool bridged = launch.task.network.mode == workload::NetworkMode::kBridge;
+  host["NetworkMode"] = bridged ? "bridge" : "host";
+  if (!bridged) return {};
+  DROVER_TRY(const auto plan, plan_of(launch.task.network, launch.host_ports));
+  for (const auto& forward : plan.forwards) {
+    const auto inside = fmt::format("{}/{}", forward.container_port, forward.udp ? "udp" : "tcp");
+    body["ExposedPorts"][inside] = json::object();
+    host["PortBindings"][inside].push_back({{"HostIp", ""}, {"HostPort", std::to_string(forward.host_port)}});
+  }
+  return {};
+}
+
+Result<json> host_config(const Launch& launch, const BodyFacts& facts, json& body) {
+  json host = {{"Mounts", mounts_of(facts)},
+               {"Devices", devices_of(launch, facts)},
+               {"ReadonlyRootfs", launch.task.read_only},
+               {"SecurityOpt", {"no-new-privileges"}},
+               {"OomScoreAdj", std::max(facts.oom_score_adj, 0)},
+               {"RestartPolicy", {{"Name", "no"}}},
+               {"LogConfig",
+                {{"Type", "json-file"},
+                 {"Config",
+                  {{"max-size", std::to_string(facts.logs.file_bytes)},
+                   {"max-file", std::to_string(facts.logs.files)}}}}}};
+  // What root keeps is Docker's default set.
+  if (facts.user.uid != 0) host["CapDrop"] = {"ALL"};
+  for (const auto group : facts.user.groups) host["GroupAdd"].push_back(std::to_string(group));
+  add_limits(launch, facts, host);
+  DROVER_CHECK_OK(add_network(launch, body, host));
+  return host;
+}
+
+}  // namespace
+
+std::vector<gpu::DeviceNode> device_nodes_of(const Launch& launch) {
+  auto nodes = launch.gpu_devices;
+  if (!nodes.empty())
+    nodes.insert(nodes.end(), launch.driver.control_devices.begin(), launch.driver.control_devices.end());
+  return nodes;
+}
+
+Result<json> make_create_body(const Launch& launch, const image::Image& image, const BodyFacts& facts) {
+  DROVER_TRY(const auto arguments, arguments_of(launch.task, &image));
+  DROVER_TRY(const auto directory, working_directory_of(launch.task, &image, facts.sandbox));
+  json body = {{"Image", facts.image_id},
+               // Both given: then none is the image's.
+               {"Entrypoint", {arguments.front()}},
+               {"Cmd", std::vector(arguments.begin() + 1, arguments.end())},
+               {"Env", environment_of(launch, &image, facts.user, facts.sandbox)},
+               {"WorkingDir", directory},
+               {"User", fmt::format("{}:{}", facts.user.uid, facts.user.gid)},
+               {"Hostname", hostname_of(launch.task.id)},
+               {"AttachStdin", false},
+               {"AttachStdout", true},
+               {"AttachStderr", true},
+               {"Tty", false},
+               {"OpenStdin", false},
+               {"StopTimeout", std::chrono::ceil<std::chrono::seconds>(launch.task.grace).count()},
+               {"Labels",
+                {{kTaskLabel, launch.task.id},
+                 {kAttemptLabel, std::to_string(launch.attempt)},
+                 {kStateLabel, facts.state}}}};
+  DROVER_TRY(auto host, host_config(launch, facts, body));
+  body["HostConfig"] = std::move(host);
+  return body;
+}
+
+}  // namespace drover::container::docker

@@ -1,0 +1,219 @@
+#include "container/docker/docker_launcher.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "container/bundle.h"
+#include "container/docker/create_body.h"
+#include "container/docker/docker_exec.h"
+#include "container/docker/docker_supervisor.h"
+#include "container/environment.h"
+#include "container/exec_mark.h"
+#include "container/image_user.h"
+#include "container/task_folder.h"
+#include "container/volume_mount.h"
+#include "gpu/kernel.h"
+#include "image/tar.h"
+
+namespace drover::container::docker {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLongestDatabase = 1 << 20;
+constexpr std::size_t kMostDatabases = 256;
+
+/// A text as a stream.
+class TextStream final : public image::ByteStream {
+ public:
+  explicit TextStream(std::string_view text) : text_(text) {}
+  Result<std::string_view> next() override { return std::exchange(text_, {}); }
+
+ private:
+  std::string_view text_;
+};
+
+/// The file that a tar archive holds; "" when it holds another thing.
+Result<std::string> only_file(std::string_view archive) {
+  if (archive.empty()) return "";
+  TextStream stream(archive);
+  image::TarReader reader(stream);
+  DROVER_TRY(const auto entry, reader.next());
+  std::string text;
+  if (!entry || entry->type != image::TarEntry::Type::kFile) return text;
+  while (true) {
+    DROVER_TRY(const auto block, reader.block());
+    if (block.bytes.empty() || text.size() + block.bytes.size() > kLongestDatabase) return text;
+    text += block.bytes;
+  }
+}
+
+/// The engine looks at nodes of the host to learn the numbers: these have the ones that were decided on,
+/// whatever lies in /dev.
+Status make_devices(const Directory& folder, const Launch& launch) {
+  const auto nodes = device_nodes_of(launch);
+  if (nodes.empty()) return {};
+  DROVER_TRY(const auto devices, folder.make_subdirectory(kDevices, 0700));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto name = std::to_string(i);
+    if (::mknodat(devices.fd(), name.c_str(), S_IFCHR | nodes[i].mode, ::makedev(nodes[i].major, nodes[i].minor)) != 0 ||
+        ::fchmodat(devices.fd(), name.c_str(), nodes[i].mode, 0) != 0)
+      return fail_errno(fmt::format("Failed to make a node for '{}'", nodes[i].path), errno);
+  }
+  return {};
+}
+
+/// As much as a tmpfs has by itself.
+std::uint64_t half_of_memory() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
+}
+
+}  // namespace
+
+DockerLauncher::DockerLauncher(DockerOptions options, std::vector<Hierarchy> hierarchies)
+    : Launcher(std::move(options.launching)),
+      socket_(std::move(options.socket)),
+      patience_(options.patience),
+      hierarchies_(std::move(hierarchies)) {}
+
+Result<std::unique_ptr<DockerLauncher>> DockerLauncher::create(DockerOptions options) {
+  DROVER_TRY(options.launching, with_state(std::move(options.launching), options.state));
+  // Who reaches the engine is root: no task gets its socket as a volume.
+  options.launching.hidden.push_back(options.socket);
+  DROVER_TRY(auto hierarchies, find_hierarchies());
+  return std::unique_ptr<DockerLauncher>(new DockerLauncher(std::move(options), std::move(hierarchies)));
+}
+
+std::map<std::string, std::string> DockerLauncher::labels_of(const std::string& task_id) const {
+  return {{kTaskLabel, task_id}, {kStateLabel, options_.state}};
+}
+
+Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& launch) const {
+  const auto& reference = *launch.task.image;
+  DROVER_TRY(auto present, engine.inspect_image(reference));
+  if (present) return std::move(*present);
+  DROVER_CHECK_OK(engine.pull(reference, "", launch.progress, launch.stop));
+  DROVER_TRY(present, engine.inspect_image(reference));
+  if (present) return std::move(*present);
+  return fail(ErrorKind::kUnavailable, fmt::format("The Docker Engine pulled '{}' and does not have it", reference));
+}
+
+/// From a container that is never started: an image itself cannot be looked into.
+Result<DockerLauncher::UserDatabases> DockerLauncher::databases_of(const Engine& engine, const std::string& image_id,
+                                                                   const std::string& task_id) const {
+  {
+    const std::lock_guard lock(databases_mutex_);
+    if (const auto known = databases_.find(image_id); known != databases_.end()) return known->second;
+  }
+  json body = {{"Image", image_id},
+               {"Entrypoint", {"/"}},
+               {"Labels", labels_of(task_id)},
+               {"HostConfig", {{"NetworkMode", "none"}}}};
+  const auto name = container_name(task_id) + "-look";
+  DROVER_CHECK_OK(engine.remove(name));  // of a daemon that died meanwhile
+  DROVER_TRY(const auto id, engine.create(name, body.dump()));
+  const auto read = [&](const char* path) { return engine.copy_out(id, path).and_then(only_file); };
+  auto passwd = read("/etc/passwd");
+  auto group = read("/etc/group");
+  DROVER_CHECK_OK(engine.remove(id));
+  UserDatabases databases;
+  DROVER_TRY(databases.passwd, std::move(passwd));
+  DROVER_TRY(databases.group, std::move(group));
+  const std::lock_guard lock(databases_mutex_);
+  if (databases_.size() >= kMostDatabases) databases_.clear();
+  databases_[image_id] = databases;
+  return databases;
+}
+
+Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launch& launch, const ImageFacts& found,
+                                            const image::Image& image, const User& user) const {
+  BodyFacts facts;
+  facts.image_id = found.id;
+  facts.state = options_.state;
+  facts.sandbox = folder.path() + "/" + kSandbox;
+  facts.device_folder = folder.path() + "/" + kDevices;
+  if (gets_driver_volume(launch, &image)) {
+    DROVER_TRY(facts.driver_volume, launch.driver.volume());
+  }
+  facts.user = user;
+  DROVER_TRY(facts.volumes, plan_volumes(launch, &image, facts.sandbox));
+  facts.volume_folder = folder.path() + "/" + kVolumes;
+  facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
+  facts.limit_swap = can_limit_swap(hierarchies_);
+  facts.oom_score_adj = own_oom_score_adj();
+  facts.shared_memory_bytes = half_of_memory();
+  facts.logs = options_.logs;
+  DROVER_TRY(const auto body, make_create_body(launch, image, facts));
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) const {
+  if (!launch.task.image)
+    return fail(ErrorKind::kInvalid, "A task without an image cannot run in a Docker Engine",
+                "name an image, or serve with --containerizers docker,oci", "/image");
+  if (!launch.devices.empty())
+    return fail(ErrorKind::kUnsupported, "CDI devices cannot be given to containers of a Docker Engine",
+                "ask for the container type MESOS, and serve with --containerizers docker,oci", "/devices");
+  DROVER_TRY(const auto engine, Engine::find(socket_));
+  DROVER_CHECK_OK(clear(folder, launch.task.id));
+  DROVER_TRY(const auto found, image_of(engine, launch));
+  const image::Image image{*launch.task.image, found.id, found.config, {}};
+  DROVER_TRY(const auto databases, databases_of(engine, found.id, launch.task.id));
+  DROVER_TRY(const auto user, user_in_image(launch.task, image.config.user, databases.passwd, databases.group));
+  // This attempt has not begun, so what is there tells of the one before.
+  DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
+  DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
+  DROVER_CHECK_OK(make_devices(folder, launch));
+  DROVER_TRY(auto order, order_of(folder, launch, &image, user));
+  DockerOrder docker{socket_, engine.api_version(), "", patience_};
+  DROVER_TRY(docker.body, body_of(folder, launch, found, image, user));
+  order.docker = std::move(docker);
+  return replace_file(folder, kOrderFile, encode(order));
+}
+
+/// The order stays until nothing of the task is left in the engine: it says that there is something to look for.
+Status DockerLauncher::clear(const Directory& folder, const std::string& task_id) const {
+  unmount_volumes(folder);
+  if (folder.exists(kOrderFile)) {
+    DROVER_TRY(const auto engine, Engine::find(socket_));
+    while (true) {
+      DROVER_TRY(const auto left, engine.find_containers(labels_of(task_id)));
+      if (left.empty()) break;
+      for (const auto& id : left) DROVER_CHECK_OK(engine.remove(id));
+    }
+  }
+  for (const char* name : {kDevices, kVolumes, kOrderFile}) DROVER_CHECK_OK(folder.remove_tree(name));
+  return {};
+}
+
+std::optional<Cgroup> DockerLauncher::cgroup_of(const ContainerState& container) const {
+  if (!container.running || container.pid <= 0) return std::nullopt;
+  const auto groups = read_file(fmt::format("/proc/{}/cgroup", container.pid));
+  const auto group = groups ? group_of_container(*groups, container.id) : std::nullopt;
+  if (!group) return std::nullopt;
+  return Cgroup(hierarchies_, *group);
+}
+
+Result<std::unique_ptr<ExecProcess>> DockerLauncher::exec(const Directory&, const std::string& task_id,
+                                                          const ExecRequest& request) const {
+  DROVER_TRY(const auto engine, Engine::find(socket_));
+  DROVER_TRY(const auto container, engine.inspect(container_name(task_id)));
+  if (!container || !container->running)
+    return fail(ErrorKind::kConflict, fmt::format("Task '{}' does not run", task_id), "'drover ps' shows what does");
+  return start_docker_exec(engine, container->id, cgroup_of(*container), request);
+}
+
+void DockerLauncher::end_forgotten_execs(const Directory&, const std::string& task_id) const {
+  const auto engine = Engine::find(socket_);
+  if (!engine) return;
+  const auto container = engine->inspect(container_name(task_id));
+  if (!container || !*container) return;
+  if (const auto cgroup = cgroup_of(**container)) container::end_forgotten_execs(*cgroup);
+}
+
+}  // namespace drover::container::docker

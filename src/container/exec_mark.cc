@@ -1,0 +1,62 @@
+#include "container/exec_mark.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/files.h"
+
+namespace drover::container {
+namespace {
+
+constexpr auto kKillPatience = std::chrono::seconds(5);
+constexpr auto kEndPoll = std::chrono::milliseconds(5);
+
+/// Whether a process was started with this assignment in its environment.
+bool has_variable(pid_t pid, const std::string& assignment, bool prefix) {
+  const auto text = read_file(fmt::format("/proc/{}/environ", pid));
+  if (!text) return false;
+  const auto whole = std::string(1, '\0') + *text + std::string(1, '\0');
+  return whole.find(std::string(1, '\0') + assignment + (prefix ? "" : std::string(1, '\0'))) !=
+         std::string::npos;
+}
+
+/// SIGKILL until no process of the group carries the marker. A child that is just being forked is met at the
+/// next look.
+void kill_marked(const Cgroup& cgroup, const std::string& assignment, bool prefix) {
+  const auto deadline = std::chrono::steady_clock::now() + kKillPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    bool any = false;
+    for (const auto pid : cgroup.processes()) {
+      const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      if (!process.valid() || !has_variable(pid, assignment, prefix)) continue;
+      any = true;
+      ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+    }
+    if (!any) return;
+    std::this_thread::sleep_for(kEndPoll);
+  }
+}
+
+}  // namespace
+
+std::string next_exec_id() {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}-{}", ::getpid(), ++counter);
+}
+
+void kill_exec(const Cgroup& cgroup, const std::string& id) {
+  kill_marked(cgroup, fmt::format("{}={}", kExecMarker, id), false);
+}
+
+void end_forgotten_execs(const Cgroup& cgroup) {
+  kill_marked(cgroup, fmt::format("{}=", kExecMarker), true);
+}
+
+}  // namespace drover::container

@@ -1,0 +1,231 @@
+#include "container/oci_launcher.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "container/bundle.h"
+#include "container/environment.h"
+#include "container/exec_mark.h"
+#include "container/image_user.h"
+#include "container/shim_watcher.h"
+#include "container/status_file.h"
+#include "container/task_folder.h"
+#include "container/volume_mount.h"
+#include "gpu/kernel.h"
+
+namespace drover::container {
+namespace {
+
+constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
+constexpr auto kTrialTimeout = std::chrono::seconds(20);
+constexpr const char* kTrials = "trials";
+constexpr mode_t kTrialMode = 0711;
+
+std::string machine() {
+  utsname name{};
+  ::uname(&name);
+  return static_cast<const char*>(name.machine);
+}
+
+constexpr const char* kEtcHosts = "/etc/hosts";
+constexpr const char* kEtcResolver = "/etc/resolv.conf";
+
+bool is_bridged(const Launch& launch) {
+  return launch.task.network.mode == workload::NetworkMode::kBridge;
+}
+
+/// How programs in the container find names. An image-less task has the machine's own files anyway; what is
+/// not on the machine cannot be covered there.
+Result<std::vector<ReadOnlyMount>> network_files(const Directory& folder, const Launch& launch) {
+  std::vector<ReadOnlyMount> files;
+  const bool bridged = is_bridged(launch);
+  if (bridged) {
+    DROVER_CHECK_OK(replace_file(folder, kHosts, hosts_text(hostname_of(launch.task.id)), 0644));
+    const auto machine = read_file(kEtcResolver);
+    DROVER_CHECK_OK(replace_file(folder, kResolver, resolver_text(machine.value_or("")), 0644));
+  }
+  for (const auto& [name, path] : {std::pair(kHosts, kEtcHosts), std::pair(kResolver, kEtcResolver)}) {
+    const bool present = ::access(path, F_OK) == 0;
+    if (bridged && (launch.task.image || present)) files.push_back({folder.path() + "/" + name, path});
+    if (!bridged && launch.task.image && present) files.push_back({path, path});
+  }
+  return files;
+}
+
+Launch trial_launch(const std::string& task_id) {
+  Launch launch;
+  launch.task.id = task_id;
+  launch.task.command = {"true"};
+  launch.task.working_directory = "/";
+  launch.task.user.name = "root";
+  launch.task.resources.memory_bytes = 0;
+  return launch;
+}
+
+/// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment: only when it is
+/// gone does nobody come into the group any more.
+Status end_all(const Directory& folder, const Cgroup& group) {
+  const auto deadline = std::chrono::steady_clock::now() + Cgroup::kKillTimeout;
+  while (true) {
+    DROVER_TRY(const bool lives, runtime_lives(folder));
+    DROVER_CHECK_OK(group.kill_all());
+    if (!lives) return {};
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(ErrorKind::kTimeout, fmt::format("The runtime of '{}' does not end", folder.path()),
+                  "look for it with 'lslocks'");
+    std::this_thread::sleep_for(kRuntimePoll);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<RuntimeReport>> find_runtimes(const OciOptions& options) {
+  DROVER_TRY(const auto launcher, OciLauncher::create(options));
+  return launcher->runtimes();
+}
+
+OciLauncher::OciLauncher(OciOptions options, std::vector<Hierarchy> hierarchies)
+    : Launcher(std::move(options.launching)),
+      wanted_(std::move(options.runtime)),
+      hierarchies_(std::move(hierarchies)) {}
+
+Result<std::unique_ptr<OciLauncher>> OciLauncher::create(OciOptions options) {
+  DROVER_TRY(options.launching, with_state(std::move(options.launching), options.state));
+  DROVER_TRY(auto hierarchies, find_hierarchies());
+  std::unique_ptr<OciLauncher> made(new OciLauncher(std::move(options), std::move(hierarchies)));
+  made->runtimes_ = made->try_here();
+  return made;
+}
+
+/// One container that does nothing, as a task would get it, but in a folder that is thrown away.
+Status OciLauncher::run_trial(const std::string& runtime) const {
+  DROVER_TRY(const auto trials, Directory::create(options_.state + "/" + kTrials, kTrialMode));
+  const auto task_id = fmt::format("trial-{}", ::getpid());
+  DROVER_CHECK_OK(trials.remove_tree(task_id));
+  DROVER_TRY(const auto folder, trials.make_subdirectory(task_id, kTrialMode));
+  const auto ran = prepare_with(runtime, folder, trial_launch(task_id)).and_then([&]() -> Status {
+    DROVER_TRY(const auto outcome, start(folder, task_id));
+    DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
+    DROVER_TRY(const auto status, read_status(folder));
+    if (status && status->ending && status->ending->exit_status == 0) return {};
+    return fail(ErrorKind::kUnavailable, "It started a container, but the container failed");
+  });
+  DROVER_CHECK_OK(clear(folder, task_id));
+  DROVER_CHECK_OK(trials.remove_tree(task_id));
+  return ran;
+}
+
+std::vector<RuntimeReport> OciLauncher::try_here() const {
+  return try_runtimes(wanted_, [this](const std::string& path) { return run_trial(path); });
+}
+
+std::vector<RuntimeReport> OciLauncher::runtimes() const {
+  const std::lock_guard lock(runtimes_mutex_);
+  return runtimes_;
+}
+
+Result<std::string> OciLauncher::runtime() const {
+  const std::lock_guard lock(runtimes_mutex_);
+  const auto works = [this] { return !runtimes_.empty() && runtimes_.back().works(); };
+  if (!works() || ::access(runtimes_.back().path.c_str(), X_OK) != 0) runtimes_ = try_here();
+  if (!works()) return Failure(no_runtime(runtimes_));
+  return runtimes_.back().path;
+}
+
+Cgroup OciLauncher::cgroup(const std::string& task_id) const {
+  return Cgroup(hierarchies_, options_.cgroup_parent + "/" + task_id);
+}
+
+Result<std::unique_ptr<ExecProcess>> OciLauncher::exec(const Directory& folder, const std::string& task_id,
+                                                       const ExecRequest& request) const {
+  DROVER_TRY(const auto runtime_path, runtime());
+  return start_exec(folder, task_id, runtime_path, cgroup(task_id), request);
+}
+
+void OciLauncher::end_forgotten_execs(const Directory&, const std::string& task_id) const {
+  container::end_forgotten_execs(cgroup(task_id));
+}
+
+Status OciLauncher::prepare(const Directory& folder, const Launch& launch) const {
+  DROVER_TRY(const auto runtime_path, runtime());
+  return prepare_with(runtime_path, folder, launch);
+}
+
+Status OciLauncher::prepare_with(const std::string& runtime, const Directory& folder,
+                                 const Launch& launch) const {
+  std::optional<image::Image> image;
+  if (launch.task.image) {
+    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task), launch.progress));
+  }
+  const auto* known = image ? &*image : nullptr;
+  auto user = launch.task.user;
+  if (image) {
+    DROVER_TRY(user, user_in_image(launch.task, *image));
+  }
+  DROVER_CHECK_OK(clear(folder, launch.task.id));
+  // This attempt has not begun, so what is there tells of the one before.
+  DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
+  DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
+  for (const char* name : {kUpper, kWork, kRoot})
+    DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
+  DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
+  DROVER_CHECK_OK(write_bundle(folder, launch, known, user));
+
+  DROVER_TRY(auto order, order_of(folder, launch, known, user));
+  order.runtime = runtime;
+  order.root.read_only = launch.task.read_only;
+  if (image) order.root.layers = image->layers;
+  if (is_bridged(launch)) {
+    DROVER_TRY(order.network, plan_of(launch.task.network, launch.host_ports));
+  }
+  return replace_file(folder, kOrderFile, encode(order));
+}
+
+Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
+                              const User& user) const {
+  BundleFacts facts;
+  facts.root = folder.path() + "/" + kRoot;
+  facts.sandbox = folder.path() + "/" + kSandbox;
+  facts.cgroup = options_.cgroup_parent + "/" + launch.task.id;
+  facts.user = user;
+  if (gets_driver_volume(launch, image)) {
+    DROVER_TRY(facts.driver_volume, launch.driver.volume());
+  }
+  if (gets_driver_files(launch, image)) {
+    DROVER_TRY(facts.driver_files, launch.driver.files());
+  }
+  DROVER_TRY(facts.files, network_files(folder, launch));
+  facts.volume_folder = folder.path() + "/" + kVolumes;
+  DROVER_TRY(facts.volumes, plan_volumes(launch, image, facts.sandbox));
+  if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
+  facts.machine = machine();
+  facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
+  facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
+  facts.limit_swap = can_limit_swap(hierarchies_);
+  facts.oom_score_adj = own_oom_score_adj();
+  DROVER_TRY(const auto specification, make_specification(launch, image, facts));
+  DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0700));
+  return replace_file(bundle, "config.json",
+                      specification.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+Status OciLauncher::clear(const Directory& folder, const std::string& task_id) const {
+  const auto group = cgroup(task_id);
+  DROVER_CHECK_OK(end_all(folder, group));
+  group.remove();
+  for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot,
+                           kRuntimeState, kNetwork, kVolumes, kHosts, kResolver})
+    DROVER_CHECK_OK(folder.remove_tree(name));
+  return {};
+}
+
+}  // namespace drover::container

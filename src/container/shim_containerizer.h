@@ -1,0 +1,52 @@
+#pragma once
+
+// Keeps the books of tasks that have a shim each: launched at most once, watched, found again after a restart
+// of the daemon, cleared up. Keeps nothing in memory that the task folders do not say (task_folder.h). How a
+// container comes about is its Launcher's business.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "container/containerizer.h"
+#include "container/launcher.h"
+#include "container/shim_watcher.h"
+
+namespace drover::container {
+
+class ShimContainerizer final : public Containerizer {
+ public:
+  /// Tasks live in <state>/tasks.
+  static Result<std::unique_ptr<ShimContainerizer>> create(const std::string& state,
+                                                           std::unique_ptr<Launcher> launcher,
+                                                           Watcher watcher);
+  ~ShimContainerizer() override;
+
+  Status launch(const Launch& launch) override;
+  Status stop(const std::string& task_id, bool force) override;
+  Result<Found> recover(const std::string& task_id, int attempt) override;
+  Status clean(const std::string& task_id) override;
+  Status forget(const std::string& task_id) override;
+  Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request) override;
+  std::vector<std::string> known() const override;
+  std::string sandbox(const std::string& task_id) const override;
+
+ private:
+  ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher);
+
+  Result<Directory> open_task(const std::string& task_id) const;
+  Result<bool> try_launch(const Directory& folder, const Launch& launch);
+  Result<Found> find(const Directory& folder, const std::string& task_id, int attempt);
+  Result<bool> attach(const Directory& folder, const std::string& task_id);
+  Status conclude(const Directory& folder, const std::string& task_id);
+  bool report_started(const std::string& task_id);
+  bool shim_ended(const std::string& task_id);
+
+  Directory tasks_;
+  std::unique_ptr<Launcher> launcher_;
+  Watcher watcher_;
+  std::unique_ptr<ShimWatcher> shims_;
+};
+
+}  // namespace drover::container
