@@ -5,7 +5,7 @@
 
 Every way runs the same static program on the same root file system. The ways take turns in a shuffled order, so that what
 else the machine does hits all of them alike: compare the ratios, not the milliseconds of two runs. Needs root, a release
-build, runc, and for the Docker row dockerd (scripts/install-dependencies --bench).
+build, runc, and for the Docker row dockerd (scripts/install-dependencies --tests).
 """
 
 import argparse
@@ -71,7 +71,7 @@ class Docker:
         client = "/usr/bin/docker" if os.path.exists("/usr/bin/docker") else shutil.which("docker")
         engine = shutil.which("dockerd")
         if not client or not engine:
-            raise RuntimeError("dockerd is not installed: run scripts/install-dependencies --bench")
+            raise RuntimeError("dockerd is not installed: run scripts/install-dependencies --tests")
         socket = f"unix://{folder}/docker.sock"
         self._folder, self._docker = folder, [client, "--host", socket]
         self._log = open(folder / "docker.log", "w+")

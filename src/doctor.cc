@@ -1,6 +1,7 @@
 #include "doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -14,6 +15,7 @@
 #include "base/units.h"
 #include "cdi/registry.h"
 #include "container/cgroup.h"
+#include "container/docker/engine.h"
 #include "container/oci_launcher.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
@@ -97,6 +99,21 @@ std::vector<Check> check_runtimes() {
       checks.push_back(from_error(name, any_works ? State::kWarning : State::kMissing, *report.refused));
   }
   return checks;
+}
+
+/// Only worth a remark: an OCI runtime does without.
+Check check_docker() {
+  const auto socket = cli::ServeOptions().docker_socket;
+  const auto engine = container::docker::Engine::find(socket);
+  const auto version = engine ? engine->version() : Failure(engine.error());
+  if (!version)
+    return {"Docker Engine", State::kWarning, version.error().message,
+            "only 'drover serve --containerizers docker' needs one"};
+  const auto found = fmt::format("{} {}, API {}, at '{}'", version->name, version->version, engine->api_version(), socket);
+  const auto lacking = engine->shortcomings();
+  if (!lacking || lacking->empty()) return {"Docker Engine", State::kFound, found, ""};
+  return {"Docker Engine", State::kWarning, fmt::format("{}: {}", found, fmt::join(*lacking, ", ")),
+          "mount the cgroup controllers that it lacks, and start it again"};
 }
 
 Check check_kernel_driver() {
@@ -194,6 +211,7 @@ Check check_disk() {
 std::vector<Check> examine_machine() {
   std::vector<Check> checks = {check_kernel(), check_root(), check_cgroups(), check_overlay()};
   for (auto& check : check_runtimes()) checks.push_back(std::move(check));
+  checks.push_back(check_docker());
   checks.push_back(check_way_out());
   checks.push_back(check_kernel_driver());
   check_gpus(checks);

@@ -22,6 +22,8 @@
 #include "base/units.h"
 #include "cdi/write.h"
 #include "container/cgroup.h"
+#include "container/composing.h"
+#include "container/docker/docker_launcher.h"
 #include "container/network/listening_ports.h"
 #include "container/oci_launcher.h"
 #include "container/shim_containerizer.h"
@@ -101,19 +103,20 @@ class Service {
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
     report(machine.inventory);
+    DROVER_CHECK_OK(check_containerizers());
     refresh_cdi(machine.inventory);
     auto state = control::restore(std::move(journaled), std::move(machine),
                                   placement::node_policy(options_.placement).value());
+    state.privileged_allowed = options_.allow_privileged;
     checks_ = std::make_unique<engine::Checks>(context_, check_ports());
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
     told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
     DROVER_CHECK_OK(listen());
-    DROVER_TRY(auto launcher, container::OciLauncher::create(container_options()));
-    DROVER_TRY(auto runtime, working_runtime(launcher->runtimes()));
+    DROVER_TRY(auto launcher, make_launcher());
     DROVER_TRY(auto containerizer, container::ShimContainerizer::create(options_.state, std::move(launcher),
                                                                         engine_->watcher()));
-    engine_->start(std::move(containerizer), std::move(runtime));
+    engine_->start(std::move(containerizer), runtime_);
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(wall_clock() + kHouseKeeping);
     look_at_gpus_later();
@@ -203,12 +206,10 @@ class Service {
     return options;
   }
 
-  container::OciOptions container_options() {
-    container::OciOptions options;
-    options.state = options_.state;
-    options.runtime = options_.runtime;
-    options.launching.executable = "/proc/self/exe";
-    options.launching.prepare_image = [this](const auto& reference, const User& reader,
+  container::LauncherOptions launcher_options() {
+    container::LauncherOptions options;
+    options.executable = "/proc/self/exe";
+    options.prepare_image = [this](const auto& reference, const User& reader,
                                              const auto& progress) {
       return images_.prepare(reference, reader, progress);
     };
@@ -216,8 +217,47 @@ class Service {
     // sight too.
     const auto folder = std::filesystem::path(options_.socket).parent_path();
     const auto own = std::filesystem::path(cli::kDefaultSocket).parent_path();
-    options.launching.hidden = {folder == own ? folder.string() : options_.socket};
+    options.hidden = {folder == own ? folder.string() : options_.socket};
     return options;
+  }
+
+  /// Whichever are configured, both are there: tasks of an earlier life may be the other's.
+  Result<std::unique_ptr<container::Launcher>> make_launcher() {
+    DROVER_TRY(auto oci, container::OciLauncher::create({options_.state, options_.runtime, launcher_options()}));
+    DROVER_TRY(auto configured, container::parse_containerizers(options_.containerizers));
+    if (std::ranges::find(configured, container::ContainerizerKind::kOci) != configured.end()) {
+      DROVER_TRY(runtime_, working_runtime(oci->runtimes()));
+    }
+    container::docker::DockerOptions docker_options;
+    docker_options.state = options_.state;
+    docker_options.socket = options_.docker_socket;
+    docker_options.launching = launcher_options();
+    DROVER_TRY(auto docker, container::docker::DockerLauncher::create(std::move(docker_options)));
+    if (uses_docker(configured)) find_engine();
+    return std::make_unique<container::ComposingLauncher>(std::move(configured), std::move(oci),
+                                                          std::move(docker), launcher_options());
+  }
+
+  static bool uses_docker(const std::vector<container::ContainerizerKind>& configured) {
+    return std::ranges::find(configured, container::ContainerizerKind::kDocker) != configured.end();
+  }
+
+  /// An engine that does not answer may come later: each launch asks anew.
+  void find_engine() {
+    const auto version =
+        container::docker::Engine::find(options_.docker_socket).and_then([](auto engine) { return engine.version(); });
+    if (!version) return spdlog::warn("{}", to_string(version.error()));
+    const auto words = fmt::format("{} {}", version->name, version->version);
+    spdlog::info("{} answers at '{}'", words, options_.docker_socket);
+    runtime_ += (runtime_.empty() ? "" : ", ") + words;
+  }
+
+  Status check_containerizers() {
+    DROVER_TRY(const auto configured, container::parse_containerizers(options_.containerizers));
+    if (options_.allow_privileged && !uses_docker(configured))
+      return fail(ErrorKind::kInvalid, "--allow-privileged is for containers of a Docker Engine, and none is used here",
+                  "add --containerizers docker,oci", "--allow-privileged");
+    return {};
   }
 
   /// A runtime that was asked for must work; without any, the daemon still finds its tasks again and says so.
@@ -319,6 +359,7 @@ class Service {
   Hardware hardware_;
   image::Store images_;
   std::string name_ = host_name();
+  std::string runtime_;  ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
   asio::thread_pool pool_{kPoolThreads};

@@ -252,8 +252,10 @@ void JobReader::read_container() {
     container->mistake("type", fmt::format("there is no container '{}'", type), "write DOCKER or MESOS");
   if (const auto image = container->string("image"); image && !image->empty()) task.image = *image;
   if (!task.image && type == "DOCKER") container->mistake("image", "the name of the image is missing");
+  const bool is_mesos = type == "MESOS" || type == "mesos";
+  task.container_type = is_mesos ? workload::ContainerType::kMesos : workload::ContainerType::kDocker;
   // Only Docker's own way puts what is to run behind the image's entrypoint.
-  if (type == "MESOS" || type == "mesos") task.bypass_entrypoint = !task.command.empty();
+  if (is_mesos) task.bypass_entrypoint = !task.command.empty();
   const auto network = container->string("network").value_or("HOST");
   if (network == "BRIDGE")
     task.network.mode = workload::NetworkMode::kBridge;

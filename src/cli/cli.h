@@ -28,6 +28,9 @@ struct ServeOptions {
   std::string cdi_specification;        ///< file that is kept up to date; "": none
   std::vector<std::string> cdi_folders = {std::begin(cdi::kFolders), std::end(cdi::kFolders)};
   std::string runtime;                 ///< OCI runtime: a name or a path
+  std::vector<std::string> containerizers = {"oci"};  ///< in the order in which they are tried
+  std::string docker_socket = "/var/run/docker.sock";
+  bool allow_privileged = false;
   std::string images = "/srv/images";  ///< where images lie under the names that registries give them
   std::string placement = "pack";      ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name

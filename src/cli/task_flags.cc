@@ -25,6 +25,7 @@ struct TextFlag {
   std::string TaskFlags::* value;
 };
 constexpr std::array kTextFlags = {
+    TextFlag{"container_type", "--containerizer", &TaskFlags::containerizer},
     TextFlag{"user", "--user", &TaskFlags::user},
     TextFlag{"working_directory", "--workdir", &TaskFlags::working_directory},
     TextFlag{"name", "--name", &TaskFlags::name},
@@ -53,6 +54,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kOtherPa
     {"/constraints", "--constraint"},
     {"/priority", "--priority"},
     {"/image", "--image"},
+    {"/privileged", "--privileged"},
     {"/env", "--env"},
     {"/labels", "--label"},
     {"/timeout", "--timeout"},
@@ -331,6 +333,11 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_text(command, "--user", flags.user, "USER", "Whom it runs as; only root may name another user");
   add_text(command, "--workdir", flags.working_directory, "DIR", "Folder in which it starts");
   command.add_flag("--read-only", flags.read_only, "Make the root file system read-only");
+  add_text(command, "--containerizer", flags.containerizer, "NAME",
+           "oci or docker: who runs it, where the daemon has both")
+      ->check(CLI::IsMember({"oci", "docker", "mesos"}));
+  command.add_flag("--privileged", flags.privileged,
+                   "See every device of the machine; only where the daemon allows it");
   add_text(command, "--name", flags.name, "NAME", "A name for people");
   add_text(command, "--timeout", flags.timeout, "TIME", "Stop it after this time: 90s, 2h");
   add_text(command, "--grace", flags.grace, "TIME", "Time between asking it to stop and killing it");
@@ -355,6 +362,7 @@ Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>
   if (!command.empty()) body["command"] = command;
   if (!flags.image.empty()) body["image"] = absolute_image(flags.image);
   if (flags.read_only) body["read_only"] = true;
+  if (flags.privileged) body["privileged"] = true;
   DROVER_CHECK_OK(add_attachments(flags.attachments, body));
   return body;
 }

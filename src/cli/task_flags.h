@@ -16,11 +16,12 @@ namespace drover::cli {
 
 /// As they were written; empty: not given.
 struct TaskFlags {
-  std::string image, user, working_directory, name, timeout, grace;
+  std::string image, containerizer, user, working_directory, name, timeout, grace;
   std::vector<std::string> environment;
   std::vector<std::string> labels;
   std::vector<std::string> words;  ///< of the command, before "--" or without it
   bool read_only = false;
+  bool privileged = false;
   AttachmentFlags attachments;
 
   std::string gpus, cpus, memory;

@@ -80,6 +80,7 @@ using workload::Ending;
 struct Running {
   pid_t pid = 0;  ///< first process of the container, in the host's numbering; 0: not known
   TimePoint started_at{};
+  std::string containerizer = "oci";  ///< by whom: "oci", "docker"
 };
 
 /// Called from any thread, in order for one task: started at most once, then ended exactly once.

@@ -162,6 +162,9 @@ Status OciLauncher::prepare(const Directory& folder, const Launch& launch) const
 
 Status OciLauncher::prepare_with(const std::string& runtime, const Directory& folder,
                                  const Launch& launch) const {
+  if (launch.task.privileged)
+    return fail(ErrorKind::kUnsupported, "Only containers of a Docker Engine can be privileged",
+                "serve with --containerizers docker,oci", "/privileged");
   std::optional<image::Image> image;
   if (launch.task.image) {
     DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task), launch.progress));

@@ -26,6 +26,10 @@ RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
     order.volume_user.groups = {1, 2};
     order.volume_user.name = *text;
   }
+  if (*rc::gen::arbitrary<bool>()) {
+    order.runtime.clear();
+    order.docker = DockerOrder{"/" + *text, "1.41", "{" + *text, std::chrono::milliseconds(7)};
+  }
   const auto read = decode_order(encode(order));
   RC_ASSERT(read.has_value());
   RC_ASSERT(*read == order);
@@ -34,6 +38,7 @@ RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
 TEST(Order, RefusesWhatIsNoOrder) {
   EXPECT_FALSE(decode_order("{"));
   EXPECT_FALSE(decode_order("{}"));
+  EXPECT_FALSE(decode_order(R"({"task_id": "a", "cgroup": "/c"})")) << "neither a runtime nor an engine";
   EXPECT_FALSE(decode_order(R"({"task_id": "a", "runtime": "/r", "cgroup": "/c", "surprise": 1})"));
 }
 

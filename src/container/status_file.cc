@@ -33,7 +33,8 @@ std::string encode(const TaskStatus& status) {
   json value = json::object();
   if (status.running)
     value["running"] = {{"pid", status.running->pid},
-                        {"started_at", format_time(status.running->started_at)}};
+                        {"started_at", format_time(status.running->started_at)},
+                        {"containerizer", status.running->containerizer}};
   if (status.ending)
     value["ending"] = {{"exit_status", status.ending->exit_status},
                        {"out_of_memory", status.ending->out_of_memory},
@@ -53,6 +54,7 @@ Result<TaskStatus> decode_status(std::string_view text) {
     Running read;
     read.pid = static_cast<pid_t>(running->integer("pid", 0, std::numeric_limits<pid_t>::max()).value_or(0));
     DROVER_TRY(read.started_at, read_time(*running, "started_at"));
+    read.containerizer = running->string("containerizer").value_or(read.containerizer);
     running->finish();
     status.running = read;
   }

@@ -4,6 +4,7 @@
 // to root and is out of the task's reach.
 //
 //   launch.json   the shim's order; removed under the lock when a task turns out never to have started
+//   containerizer which one the task was given to: "oci", "docker"; absent: "oci"
 //   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
@@ -31,6 +32,7 @@
 
 namespace drover::container {
 
+inline constexpr const char* kContainerizerFile = "containerizer";
 inline constexpr const char* kOrderFile = "launch.json";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kStatusFile = "status.json";

@@ -54,6 +54,7 @@ Status handle(Draft& draft, const event::Started& event) {
   if (found == nullptr || found->started_at) return {};
   auto& record = draft.change(event.id);
   record.started_at = event.at;
+  record.containerizer = event.containerizer;
   if (record.state == TaskState::kStarting) record.state = TaskState::kRunning;
   return {};
 }

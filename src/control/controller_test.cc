@@ -41,6 +41,22 @@ TEST(Controller, RefusesWhatCanNeverRun) {
   EXPECT_TRUE(machine.state.tasks.empty());
 }
 
+TEST(Controller, APrivilegedTaskIsRefusedUnlessTheAdministratorAllowsIt) {
+  Machine machine(2);
+  auto privileged = task("a", 1);
+  privileged.image = "x";
+  privileged.privileged = true;
+  const auto refused = machine.submit(privileged);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().path, "/privileged");
+  EXPECT_TRUE(machine.state.tasks.empty());
+  machine.state.privileged_allowed = true;
+  EXPECT_TRUE(machine.submit(privileged));
+  privileged.id = "b";
+  privileged.container_type = workload::ContainerType::kMesos;
+  EXPECT_FALSE(machine.submit(privileged)) << "only a Docker Engine's containers can be";
+}
+
 TEST(Controller, ALaterTaskPassesOnlyWhenItTakesNothingThatThoseAheadWaitFor) {
   Machine machine(2);
   ASSERT_TRUE(machine.submit(task("holder", 1)));

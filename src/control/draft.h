@@ -21,6 +21,8 @@ class Draft : public Tables<Overlay> {
   const placement::Node& machine() const { return outcome_.node ? *outcome_.node : state_.machine(); }
   const placement::Rules& rules() const { return outcome_.rules ? *outcome_.rules : state_.rules; }
 
+  bool privileged_allowed() const { return state_.privileged_allowed; }
+
   const TaskRecord* find(const std::string& id) const;
   Find finder() const {
     return [this](const std::string& id) { return find(id); };

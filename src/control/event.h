@@ -34,6 +34,7 @@ struct Started {
   std::string id;
   TimePoint at{};
   std::optional<int> attempt = std::nullopt;
+  std::string containerizer;  ///< that started it; "" when it is not known
 };
 struct Ended {
   std::string id;

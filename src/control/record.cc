@@ -114,6 +114,7 @@ void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
 
 void write(JsonWriter& writer, const TaskRecord& record) {
   writer.begin_object();
+  write_text(writer, "containerizer", record.containerizer);
   writer.field("cpus", record.cpus);
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
   write_time(writer, "finished_at", record.finished_at);
@@ -165,6 +166,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.ports = decode_numbers(decoder, value, "ports");
   record.nics = decoder.string_list("nics").value_or(std::vector<std::string>{});
   record.gang_port = static_cast<int>(decoder.integer("gang_port", 0, 65535).value_or(0));
+  record.containerizer = decoder.string("containerizer").value_or("");
   record.reason = decoder.string("reason").value_or("");
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);

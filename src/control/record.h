@@ -53,6 +53,7 @@ struct TaskRecord {
   std::vector<std::string> nics;  ///< near its GPUs, when it asked for one
   std::vector<int> ports;         ///< on the machine, by the ports of its network
   int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
+  std::string containerizer;      ///< that runs it, or did last: "oci", "docker"; "" before it runs
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
   std::optional<int> exit_status;
   bool stop_requested = false;

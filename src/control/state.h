@@ -60,6 +60,7 @@ struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
   placement::Cluster cluster;
   placement::Rules rules;
+  bool privileged_allowed = false;          ///< what the administrator said when he started the daemon
   std::map<std::string, TaskRecord> tasks;  ///< by id
   std::uint64_t next_sequence = 1;
 

@@ -60,6 +60,17 @@ Status check_ports(const workload::Task& task) {
   return {};
 }
 
+Status check_privileged(const workload::Task& task, bool allowed) {
+  if (!task.privileged) return {};
+  if (!allowed)
+    return fail(ErrorKind::kInvalid,
+                "Privileged containers are not allowed here: they see all GPUs, and every other device of the machine",
+                "leave 'privileged' out: a task has its own GPUs without it", "/privileged");
+  if (task.image && task.container_type != workload::ContainerType::kMesos) return {};
+  return fail(ErrorKind::kInvalid, "Only containers of a Docker Engine can be privileged",
+              "name an image, and no other container type than DOCKER", "/privileged");
+}
+
 /// Two that want the same port of the machine can never run together.
 Status check_named_ports(const std::vector<workload::Task>& members) {
   using workload::PortProtocol;
@@ -90,6 +101,7 @@ Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const
 
 Status check_rights(const Draft& draft, const workload::Task& task) {
   DROVER_CHECK_OK(check_ports(task));
+  DROVER_CHECK_OK(check_privileged(task, draft.privileged_allowed()));
   DROVER_CHECK_OK(check_priority(draft.rules(), task));
   return check_queue(draft.rules(), task);
 }

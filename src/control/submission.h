@@ -8,7 +8,7 @@
 
 namespace drover::control {
 
-/// Whether the owner of a task may ask for its priority and queue.
+/// Whether the owner of a task may ask for its priority, its queue, its ports and its privileges.
 Status check_rights(const Draft& draft, const workload::Task& task);
 
 /// Adds one task, or the members of a gang by rank, to the queue. Refuses what is wrong, what its owner may

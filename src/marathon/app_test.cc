@@ -93,6 +93,15 @@ TEST(App, OfUsersReadsUnchanged) {
   EXPECT_EQ(shown(host)["portDefinitions"][0]["port"], 10000);
 }
 
+TEST(App, KeepsTheTypeAndThePrivilegesOfItsContainer) {
+  json app = {{"id", "a"}, {"container", {{"docker", {{"image", "x"}, {"privileged", true}}}}}};
+  EXPECT_EQ(decoded(app).service.task.container_type, workload::ContainerType::kDocker) << "as Marathon has it";
+  EXPECT_TRUE(decoded(app).service.task.privileged) << "whether it may is the daemon's to say";
+  EXPECT_EQ(shown(decoded(app))["container"]["docker"]["privileged"], true);
+  app["container"]["type"] = "MESOS";
+  EXPECT_EQ(decoded(app).service.task.container_type, workload::ContainerType::kMesos);
+}
+
 TEST(App, MayHaveGpusInDockerUnlessStrict) {
   json app = {{"id", "a"}, {"gpus", 2}, {"container", {{"type", "DOCKER"}, {"docker", {{"image", "x"}}}}}};
   EXPECT_EQ(decoded(app).service.task.resources.gpu_count(), 2);
@@ -197,8 +206,6 @@ TEST(App, TellsEveryBrokenRuleInMarathonsWords) {
             "/constraints(0) LIKE and UNLIKE require a non-empty, regular expression value");
   EXPECT_EQ(rule(R"({"env": {"A": {"secret": "s"}}})"),
             "/env/A secrets are not supported: give the value itself");
-  EXPECT_THAT(rule(R"({"container": {"docker": {"image": "x", "privileged": true}}})"),
-              StartsWith("/container/docker/privileged privileged containers are not supported"));
   EXPECT_EQ(
       rule(
           R"({"container": {"docker": {"image": "x", "parameters": [{"key": "cap-add", "value": "ALL"}]}}})"),

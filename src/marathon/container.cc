@@ -48,6 +48,8 @@ void AppReader::container() {
   json shown = *fields_.raw("container");
   const auto type = fields->choice("type", kTypes).value_or(0);
   docker_type_ = type == 0;
+  app_.service.task.container_type =
+      docker_type_ ? workload::ContainerType::kDocker : workload::ContainerType::kMesos;
   shown["type"] = kTypes[type];
   if (fields->has("appc")) fields->refuse("appc", "images of type AppC are not supported: use 'docker'");
   docker(*fields, shown);
@@ -75,9 +77,7 @@ void AppReader::docker(Fields& container, json& shown) {
   image["forcePullImage"] = docker->flag("forcePullImage").value_or(false);
   const bool privileged = docker->flag("privileged").value_or(false);
   image["privileged"] = privileged;
-  if (privileged)
-    docker->refuse("privileged",
-                   "privileged containers are not supported: they see every device of the machine");
+  app_.service.task.privileged = privileged;  // whether it may is the daemon's to say
   if (docker->has("pullConfig")) docker->refuse("pullConfig", "secrets are not supported");
   if (docker->has("credential")) docker->refuse("credential", "credentials are not supported");
   docker_parameters(*docker);

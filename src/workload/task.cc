@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
@@ -25,6 +26,8 @@ constexpr std::size_t kMaxWords = 4096;
 constexpr std::size_t kMostMistakes = 100;
 constexpr std::size_t kMaxLevels = 8;
 constexpr std::int64_t kMaxId = 0xffffffffLL;
+/// Of the same number: ContainerType. The last is another word for "mesos".
+constexpr std::array<std::string_view, 4> kContainerTypes = {"any", "mesos", "docker", "oci"};
 
 bool is_environment_name(const std::string& name) {
   return !name.empty() && name.find('=') == std::string::npos && name.find('\0') == std::string::npos;
@@ -106,6 +109,9 @@ void decode_common(Decoder& decoder, Task& task) {
   task.environment = decoder.string_map("env").value_or(std::map<std::string, std::string>{});
   task.working_directory = decoder.string("working_directory").value_or("");
   task.read_only = decoder.boolean("read_only").value_or(false);
+  if (const auto type = decoder.choice("container_type", kContainerTypes))
+    task.container_type = *type == 3 ? ContainerType::kMesos : static_cast<ContainerType>(*type);
+  task.privileged = decoder.boolean("privileged").value_or(false);
   task.labels = decoder.string_map("labels").value_or(std::map<std::string, std::string>{});
   task.queue = decoder.string("queue").value_or(kDefaultQueue);
   task.name_space = decoder.string("namespace").value_or("");

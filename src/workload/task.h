@@ -51,6 +51,13 @@ struct Volume {
   bool operator==(const Volume&) const = default;
 };
 
+/// Which containerizer is asked for, as Mesos and Marathon spell it (M7).
+enum class ContainerType {
+  kAny,
+  kMesos,   ///< the daemon's own, by an OCI runtime
+  kDocker,  ///< a Docker Engine, where the daemon has one
+};
+
 /// The queue of those who name none.
 inline constexpr const char* kDefaultQueue = "default";
 
@@ -69,6 +76,8 @@ struct Task {
   uid_t owner = 0;                ///< who asked for it
   std::string owner_name;         ///< by whom quotas and queues count it
   bool read_only = false;         ///< root file system
+  ContainerType container_type = ContainerType::kAny;
+  bool privileged = false;  ///< sees every device of the machine, not only its own GPUs
   Resources resources{.milli_cpus = 1000, .memory_bytes = 1ULL << 30};
   std::string queue = kDefaultQueue;  ///< path: "research/vision"
   std::string name_space;             ///< "namespace" outside of C++; "" for none
@@ -86,7 +95,7 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-/// Reads a request for one task: name, command, image, env, working_directory, read_only, queue, namespace,
+/// Reads a request for one task: name, command, image, env, working_directory, read_only, container_type, privileged, queue, namespace,
 /// priority, timeout, grace, labels, what it needs (resource_fields.h), what is brought to it
 /// (attachment_fields.h), and `user` (a name, returned apart
 /// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner

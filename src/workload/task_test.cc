@@ -49,6 +49,18 @@ TEST(TaskRequest, TakesEveryField) {
             8u << 20);
 }
 
+TEST(TaskRequest, NamesAContainerizerByItsType) {
+  const auto type_of = [](const char* name) {
+    return decode_task_request({{"image", "x"}, {"container_type", name}}).value().task.container_type;
+  };
+  EXPECT_EQ(type_of("docker"), ContainerType::kDocker);
+  EXPECT_EQ(type_of("mesos"), ContainerType::kMesos);
+  EXPECT_EQ(type_of("oci"), ContainerType::kMesos);
+  EXPECT_EQ(type_of("any"), ContainerType::kAny);
+  EXPECT_FALSE(decode_task_request({{"image", "x"}, {"container_type", "lxc"}}));
+  EXPECT_TRUE(decode_task_request({{"image", "x"}, {"privileged", true}}).value().task.privileged);
+}
+
 TEST(TaskRequest, StandsInAQueue) {
   const auto task =
       decode_task_request(
@@ -208,6 +220,8 @@ TEST(Task, WithEverythingThatIsRareIsWrittenWithItsFieldsByName) {
   task.volumes = {{"/in", "/out", true}};
   task.devices = {"vendor.com/net=eth1"};
   task.network.ports = {{.name = "http"}};
+  task.container_type = ContainerType::kDocker;
+  task.privileged = true;
   std::string text;
   JsonWriter writer(text);
   write(writer, task);

@@ -107,6 +107,8 @@ void write(JsonWriter& writer, const Task& task) {
   if (task.bypass_entrypoint) writer.field("bypass_entrypoint", true);
   writer.field("command", task.command);
   if (!resources.attributes.empty()) write_constraints(writer, resources.attributes);
+  if (task.container_type != ContainerType::kAny)
+    writer.field("container_type", task.container_type == ContainerType::kDocker ? "docker" : "mesos");
   if (resources.cpu_affinity != Wish::kPrefer)
     writer.field("cpu_affinity", to_string(resources.cpu_affinity));
   writer.field("cpus", static_cast<double>(resources.milli_cpus) / 1000);
@@ -131,6 +133,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("owner", task.owner);
   writer.field("owner_name", task.owner_name);
   writer.field("priority", task.priority);
+  if (task.privileged) writer.field("privileged", true);
   writer.field("queue", task.queue);
   writer.field("read_only", task.read_only);
   if (task.timeout) writer.field("timeout_ms", task.timeout->count());

@@ -110,9 +110,7 @@ Status read_docker(const ContainerInfo& container, workload::Task& task) {
   if (!container.has_docker()) return cannot_keep("ContainerInfo 'type' is DOCKER but 'docker' is not set");
   const auto& docker = container.docker();
   task.image = docker.image();
-  if (docker.privileged())
-    return cannot_keep(
-        "Privileged containers are refused here: a container gets its own GPUs and nothing else");
+  task.privileged = docker.privileged();
   for (const auto& mapping : docker.port_mappings())
     task.network.ports.push_back(
         mapped_port(mapping.host_port(), mapping.container_port(), mapping.protocol()));
@@ -135,7 +133,9 @@ Status read_environment(const v1::Environment& environment, workload::Task& task
 }
 
 Status read_container(const ContainerInfo& container, workload::Task& task) {
-  if (container.type() == ContainerInfo::DOCKER) {
+  const bool is_docker = container.type() == ContainerInfo::DOCKER;
+  task.container_type = is_docker ? workload::ContainerType::kDocker : workload::ContainerType::kMesos;
+  if (is_docker) {
     DROVER_CHECK_OK(read_docker(container, task));
   } else if (container.mesos().has_image()) {
     if (!container.mesos().image().has_docker())

@@ -54,6 +54,18 @@ void add_serve(CLI::App& app, Context& context) {
   command->add_option("--runtime", options->runtime, "OCI runtime to use; found by trying when not given")
       ->type_name("NAME");
   command
+      ->add_option("--containerizers", options->containerizers,
+                   "Who may run tasks, first choice first: oci, docker or both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"oci", "docker", "mesos"}))
+      ->type_name("LIST")
+      ->default_str("oci");
+  command->add_option("--docker-socket", options->docker_socket, "Where the Docker Engine answers")
+      ->type_name("PATH")
+      ->capture_default_str();
+  command->add_flag("--allow-privileged", options->allow_privileged,
+                    "Let tasks be privileged, which see all GPUs; for containers of a Docker Engine");
+  command
       ->add_option("--images", options->images,
                    "Where images lie under their names: see 'drover run --image'")
       ->type_name("DIR")

@@ -85,6 +85,7 @@ Result<json> host_config(const Launch& launch, const BodyFacts& facts, json& bod
                  {"Config",
                   {{"max-size", std::to_string(facts.logs.file_bytes)},
                    {"max-file", std::to_string(facts.logs.files)}}}}}};
+  if (launch.task.privileged) host["Privileged"] = true;
   // What root keeps is Docker's default set.
   if (facts.user.uid != 0) host["CapDrop"] = {"ALL"};
   for (const auto group : facts.user.groups) host["GroupAdd"].push_back(std::to_string(group));

@@ -83,8 +83,6 @@ DockerLauncher::DockerLauncher(DockerOptions options, std::vector<Hierarchy> hie
 
 Result<std::unique_ptr<DockerLauncher>> DockerLauncher::create(DockerOptions options) {
   DROVER_TRY(options.launching, with_state(std::move(options.launching), options.state));
-  // Who reaches the engine is root: no task gets its socket as a volume.
-  options.launching.hidden.push_back(options.socket);
   DROVER_TRY(auto hierarchies, find_hierarchies());
   return std::unique_ptr<DockerLauncher>(new DockerLauncher(std::move(options), std::move(hierarchies)));
 }

@@ -77,7 +77,7 @@ Status DockerSupervisor::start() {
 }
 
 Status DockerSupervisor::begin_waiting() {
-  running_ = Running{0, wall_clock()};
+  running_ = Running{0, wall_clock(), "docker"};
   if (auto wait = engine_.wait(id_))
     wait_ = std::move(*wait);
   else

@@ -1,0 +1,145 @@
+#include "container/docker/create_body.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drover::container::docker {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+Launch launch_of_root() {
+  Launch launch;
+  launch.task.id = "0123456789abcdef";
+  launch.task.image = "x:1";
+  launch.task.resources.memory_bytes = 64 << 20;
+  launch.task.resources.milli_cpus = 500;
+  return launch;
+}
+
+image::Image image_of_test() {
+  image::Image image;
+  image.reference = "x:1";
+  image.config.entrypoint = {"/entry"};
+  image.config.command = {"serve"};
+  image.config.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"A", "image"}};
+  return image;
+}
+
+BodyFacts facts_of_test() {
+  BodyFacts facts;
+  facts.image_id = "sha256:1f";
+  facts.state = "/state";
+  facts.sandbox = "/state/tasks/t/sandbox";
+  facts.device_folder = "/state/tasks/t/devices";
+  facts.volume_folder = "/state/tasks/t/volumes";
+  facts.user = User{1000, 100, {}, "ann", "/home/ann"};
+  facts.shared_memory_bytes = 1 << 30;
+  return facts;
+}
+
+json body_of(const Launch& launch, const BodyFacts& facts) {
+  return make_create_body(launch, image_of_test(), facts).value();
+}
+
+TEST(DockerCreateBody, RunsTheImageSCommandBehindItsEntrypoint) {
+  auto launch = launch_of_root();
+  auto body = body_of(launch, facts_of_test());
+  EXPECT_EQ(body["Image"], "sha256:1f") << "the one that was looked at, whatever the name means by then";
+  EXPECT_EQ(body["Entrypoint"], json::array({"/entry"}));
+  EXPECT_EQ(body["Cmd"], json::array({"serve"}));
+  launch.task.command = {"train", "-x"};
+  EXPECT_EQ(body_of(launch, facts_of_test())["Cmd"], json::array({"train", "-x"}));
+  launch.task.bypass_entrypoint = true;
+  body = body_of(launch, facts_of_test());
+  EXPECT_EQ(body["Entrypoint"], json::array({"train"}));
+  EXPECT_EQ(body["Cmd"], json::array({"-x"}));
+}
+
+TEST(DockerCreateBody, OnlyTheTasksOwnDevicesAreGiven) {
+  auto launch = launch_of_root();
+  auto host = body_of(launch, facts_of_test())["HostConfig"];
+  EXPECT_EQ(host["Devices"], json::array());
+  EXPECT_FALSE(host.contains("Privileged"));
+  launch.gpu_devices = {{"/dev/nvidia3", 195, 3}};
+  launch.gpu_uuids = {"GPU-3"};
+  launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255}};
+  const auto body = body_of(launch, facts_of_test());
+  host = body["HostConfig"];
+  EXPECT_EQ(host["Devices"], json::parse(R"([
+    {"PathOnHost": "/state/tasks/t/devices/0", "PathInContainer": "/dev/nvidia3", "CgroupPermissions": "rw"},
+    {"PathOnHost": "/state/tasks/t/devices/1", "PathInContainer": "/dev/nvidiactl", "CgroupPermissions": "rw"}])"));
+  EXPECT_THAT(body["Env"].get<std::vector<std::string>>(), Contains("NVIDIA_VISIBLE_DEVICES=GPU-3"));
+}
+
+TEST(DockerCreateBody, NeitherImageNorTaskWidenWhatWasGiven) {
+  auto launch = launch_of_root();
+  launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
+  EXPECT_THAT(body_of(launch, facts_of_test())["Env"].get<std::vector<std::string>>(),
+              Contains("NVIDIA_VISIBLE_DEVICES=void"));
+}
+
+TEST(DockerCreateBody, RootKeepsDockersCapabilitiesAndOthersNone) {
+  auto facts = facts_of_test();
+  const auto launch = launch_of_root();
+  EXPECT_EQ(body_of(launch, facts)["User"], "1000:100");
+  EXPECT_EQ(body_of(launch, facts)["HostConfig"]["CapDrop"], json::array({"ALL"}));
+  facts.user = User{0, 0, {5}, "root", "/root"};
+  const auto host = body_of(launch, facts)["HostConfig"];
+  EXPECT_FALSE(host.contains("CapDrop"));
+  EXPECT_EQ(host["GroupAdd"], json::array({"5"}));
+  EXPECT_EQ(host["SecurityOpt"], json::array({"no-new-privileges"}));
+}
+
+TEST(DockerCreateBody, LimitsAreThoseOfTheTask) {
+  auto launch = launch_of_root();
+  auto facts = facts_of_test();
+  facts.limit_swap = true;
+  facts.cpuset = "0-3";
+  auto host = body_of(launch, facts)["HostConfig"];
+  EXPECT_EQ(host["Memory"], 64 << 20);
+  EXPECT_EQ(host["MemorySwap"], 64 << 20);
+  EXPECT_EQ(host["ShmSize"], 64 << 20);
+  EXPECT_EQ(host["CpuQuota"], 50'000);
+  EXPECT_EQ(host["CpuShares"], 512);
+  EXPECT_EQ(host["CpusetCpus"], "0-3");
+  launch.task.resources.memory_bytes = 0;
+  host = body_of(launch, facts)["HostConfig"];
+  EXPECT_FALSE(host.contains("Memory"));
+  EXPECT_EQ(host["ShmSize"], 1 << 30);
+}
+
+TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
+  auto facts = facts_of_test();
+  facts.driver_volume = ReadOnlyMount{"/state/driver/nvidia_1", "/usr/local/nvidia"};
+  facts.volumes = {{"/srv/data", "/data", "", true}};
+  std::vector<std::string> shown;
+  for (const auto& mount : body_of(launch_of_root(), facts)["HostConfig"]["Mounts"])
+    shown.push_back(mount["Source"].get<std::string>() + " " + mount["Target"].get<std::string>() +
+                    (mount["ReadOnly"].get<bool>() ? " ro" : " rw"));
+  EXPECT_THAT(shown, ElementsAre("/state/driver/nvidia_1 /usr/local/nvidia ro",
+                                 "/state/tasks/t/sandbox /mnt/mesos/sandbox rw", "/state/tasks/t/volumes/0 /data ro"));
+}
+
+TEST(DockerCreateBody, PortsOfABridgeLeadInside) {
+  auto launch = launch_of_root();
+  EXPECT_EQ(body_of(launch, facts_of_test())["HostConfig"]["NetworkMode"], "host");
+  launch.task.network.mode = workload::NetworkMode::kBridge;
+  launch.task.network.ports = {{"web", workload::PortProtocol::kBoth, 80, 0, {}}};
+  launch.host_ports = {31005};
+  const auto body = body_of(launch, facts_of_test());
+  EXPECT_EQ(body["HostConfig"]["NetworkMode"], "bridge");
+  EXPECT_EQ(body["ExposedPorts"], json::parse(R"({"80/tcp": {}, "80/udp": {}})"));
+  EXPECT_EQ(body["HostConfig"]["PortBindings"]["80/tcp"], json::parse(R"([{"HostIp": "", "HostPort": "31005"}])"));
+}
+
+TEST(DockerCreateBody, WithNothingToRunItIsAnError) {
+  EXPECT_EQ(make_create_body(launch_of_root(), image::Image{}, facts_of_test()).error().kind, ErrorKind::kInvalid);
+}
+
+}  // namespace
+}  // namespace drover::container::docker

@@ -1,0 +1,181 @@
+"""What is the Docker Engine's own (M6), and who of two containerizers gets a task (M7)."""
+
+import contextlib
+import json
+import socket
+import unittest
+
+import docker_engine
+import drover
+
+
+class DockerDaemonTest(drover.DaemonTest):
+    """A daemon with both containerizers, and an engine of its own."""
+
+    containerizers = "docker,oci"
+    more = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = docker_engine.Engine()
+        cls.addClassCleanup(cls.engine.close)
+        cls.arguments = ("--containerizers", cls.containerizers, "--docker-socket", cls.engine.socket, *cls.more)
+        super().setUpClass()
+        cls.layout = drover.make_probe_image(cls.daemon.folder / "image", cls.daemon.probe)
+        cls.image = cls.engine.load("drover-test/image:1", cls.layout)
+
+    def submit(self, *words, **fields):
+        fields.setdefault("image", self.image)
+        return self.daemon.submit(command=["/probe", *(str(word) for word in words)], **fields)
+
+    def start(self, *words, **fields):
+        task = self.submit("say", "up", ",", *words, **fields)
+        self.daemon.wait_for_output(task, "up")
+        return task
+
+    def containerizer_of(self, **fields):
+        task = self.submit("exit", 0, **fields)
+        return self.daemon.wait_until_final(task).get("containerizer")
+
+
+class DockerTest(DockerDaemonTest):
+    more = ("--allow-privileged",)
+
+    def test_a_container_removed_behind_our_back_gives_its_gpus_back(self):
+        task = self.start("sleep", 600, gpus=2)
+        self.assertEqual(len(self.daemon.held_gpus()), 2)
+        self.engine.request("DELETE", f"/containers/drover-{task}?force=true")
+        record = self.daemon.wait_until_final(task)
+        self.assertEqual((record["state"], record["exit_status"]), ("failed", 137), record)
+        self.assertIn("removed from the Docker Engine by somebody else", record["reason"])
+        self.assertEqual(self.daemon.leaks([task]), [])
+
+    def test_a_container_killed_behind_our_back_says_so(self):
+        task = self.start("sleep", 600, gpus=1)
+        self.engine.request("POST", f"/containers/drover-{task}/kill")
+        record = self.daemon.wait_until_final(task)
+        self.assertEqual((record["state"], record["exit_status"]), ("failed", 137), record)
+        self.assertIn("which somebody sent through the Docker Engine", record["reason"])
+        self.assertEqual(self.daemon.leaks([task]), [])
+
+    def test_the_container_carries_the_task_s_labels_and_limits(self):
+        task = self.start("sleep", 600, cpus=0.5, memory="64MiB")
+        container = self.engine.container_of(task)
+        host = container["HostConfig"]
+        self.assertEqual(container["Name"], f"/drover-{task}")
+        self.assertEqual(container["Config"]["Labels"]["drover.attempt"], "0")
+        self.assertEqual((host["Memory"], host["CpuQuota"], host["CpuPeriod"]), (64 << 20, 50_000, 100_000))
+        self.assertEqual((host["NetworkMode"], host["Privileged"], host["SecurityOpt"]), ("host", False, ["no-new-privileges"]))
+        self.assertEqual(host["RestartPolicy"]["Name"], "no")
+        self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
+        self.assertEqual(self.engine.containers(), [])
+
+    def test_an_image_that_nobody_has_is_one_sentence(self):
+        ran = self.daemon.cli("run", "--image", "127.0.0.1:1/no/such:1")
+        self.assert_one_sentence(ran, "could not pull '127.0.0.1:1/no/such:1'")
+        ran = self.daemon.cli("run", "--image", "no such?name")
+        self.assert_one_sentence(ran, "cannot be the name of an image")
+
+    def test_who_runs_a_task_follows_from_its_type_and_its_image(self):
+        self.assertEqual(self.containerizer_of(), "docker")
+        self.assertEqual(self.containerizer_of(container_type="docker"), "docker")
+        self.assertEqual(self.containerizer_of(image=self.layout), "oci")
+        self.assertEqual(self.containerizer_of(image=self.layout, container_type="mesos"), "oci")
+        bare = self.daemon.submit("exit", 0)
+        self.assertEqual(self.daemon.wait_until_final(bare)["containerizer"], "oci")
+        ran = self.daemon.cli("run", "--containerizer", "docker", "--image", self.image)
+        self.assertEqual((ran.status, ran.out), (0, "hello from the image\n"), ran)
+
+    def test_definitions_say_their_type_as_marathon_and_chronos_do(self):
+        app = {"id": "/typed", "cmd": "/probe sleep 600", "cpus": 0.1, "mem": 32, "instances": 1}
+        for kind, image in (("DOCKER", self.image), ("MESOS", self.layout)):
+            container = {"type": kind, "docker": {"image": image}}
+            self.daemon.api("POST", "/v2/apps", {**app, "cmd": None, "args": ["/probe", "sleep", "600"], "container": container})
+            record = drover.wait_for(lambda: next((r for r in self.daemon.tasks() if r["state"] == "running"), None),
+                                     "the app's instance to run")
+            self.assertEqual(record["containerizer"], "docker" if kind == "DOCKER" else "oci", record)
+            self.daemon.api("DELETE", "/v2/apps/typed?force=true")
+            self.daemon.wait_until_final(record["task"]["id"])
+
+    def test_a_privileged_container_sees_every_device_where_that_is_allowed(self):
+        made = ["mknod", "/tmp/made", 195, 0]
+        ran = self.daemon.run_probe(["--privileged"], *made, image=self.image)
+        self.assertEqual(ran.out, "ENXIO\n", ran)
+        self.assertEqual(self.daemon.run_probe([], *made, image=self.image).out, "EPERM\n")
+        ran = self.daemon.run_probe(["--privileged"], *made)
+        self.assert_one_sentence(ran, "Only containers of a Docker Engine can be privileged")
+
+    def test_a_terminal_of_a_joined_command_has_the_size_asked_for(self):
+        task = self.start("sleep", 600)
+        with contextlib.closing(ExecConnection(self.daemon, task, ["/probe", "say", "hello"], rows=33, columns=99)) as joined:
+            self.assertEqual(joined.read_all(), (b"hello\r\n", 0))
+        self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
+
+
+class ExecConnection:
+    """POST /v1/tasks/{id}/exec with a terminal: docs/api.md has the frames."""
+
+    def __init__(self, daemon, task, command, **size):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(drover.PATIENCE)
+        self.socket.connect(str(daemon.socket))
+        body = json.dumps({"command": command, "tty": True, **size}).encode()
+        self.socket.sendall(f"POST /v1/tasks/{task}/exec HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+                            f"Upgrade: drover-exec\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+                            .encode() + body)
+        self.stream = self.socket.makefile("rb")
+        while self.stream.readline() not in (b"\r\n", b""):
+            pass
+
+    def read_all(self):
+        """What it wrote, and its exit status."""
+        output = b""
+        while head := self.stream.read(5):
+            payload = self.stream.read(int.from_bytes(head[1:], "big"))
+            if head[0] == 3:
+                return output, json.loads(payload)["exit_status"]
+            output += payload
+        return output, None
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+
+class PolicyTest(DockerDaemonTest):
+    containerizers = "oci,docker"
+
+    def test_privileged_is_refused_unless_the_administrator_allows_it(self):
+        ran = self.daemon.cli("run", "--privileged", "--containerizer", "docker", "--image", self.image)
+        self.assert_one_sentence(ran, "they see all GPUs", "--privileged")
+        container = {"type": "DOCKER", "docker": {"image": self.image, "privileged": True}}
+        with self.assertRaises(drover.ApiError) as refused:
+            self.daemon.api("POST", "/v2/apps", {"id": "/all", "instances": 1, "container": container})
+        self.assertEqual(refused.exception.status, 422, refused.exception)
+        self.assertIn("they see all GPUs", str(refused.exception))
+        ran = self.daemon.cli("serve", "--state", self.daemon.folder / "other", "--allow-privileged")
+        self.assert_one_sentence(ran, "--containerizers docker,oci")
+
+    def test_the_first_of_the_configured_gets_what_names_no_type(self):
+        self.assertEqual(self.containerizer_of(image=self.layout), "oci")
+        self.assertEqual(self.containerizer_of(container_type="docker"), "docker")
+
+    def test_an_engine_that_restarts_is_waited_for_and_one_that_is_gone_is_told_of(self):
+        task = self.start("sleep", 600, container_type="docker", gpus=1)
+        self.engine.kill()
+        ran = self.daemon.cli("run", "--containerizer", "docker", "--image", self.image)
+        self.assert_one_sentence(ran, "No Docker Engine answers at", "--docker-socket")
+        self.assertEqual(len(self.daemon.held_gpus()), 1, "whether it still runs, nobody knows")
+        self.assertEqual(self.daemon.task(task)["state"], "running")
+        self.engine.start()  # without its live-restore it ends what ran before
+        record = self.daemon.wait_until_final(task)
+        self.assertEqual(record["exit_status"], 137, record)
+        self.assertIn("the Docker Engine answers again", self.daemon.output(task, "stderr"))
+        self.assertEqual(self.daemon.leaks([task]), [])
+        self.assertEqual(self.engine.containers(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
