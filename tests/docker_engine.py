@@ -16,9 +16,11 @@ import drover
 
 
 class Engine:
-    """Starts `dockerd`; where it cannot start, the test is skipped with what it said."""
+    """Starts `dockerd`; where it cannot start, the test is skipped with what it said. With `live_restore` its containers live on
+    when it does not."""
 
-    def __init__(self):
+    def __init__(self, live_restore=False):
+        self.options = ["--live-restore"] if live_restore else []
         self.program = shutil.which("dockerd")
         if not self.program:
             raise unittest.SkipTest("dockerd is not installed: run scripts/install-dependencies --tests")
@@ -26,7 +28,11 @@ class Engine:
         self.socket = self.folder / "docker.sock"
         self.bridge = self._make_bridge()
         self.process = None
-        self.start()
+        try:
+            self.start()
+        except AssertionError as error:
+            self.close()
+            raise unittest.SkipTest(f"dockerd cannot run here: {error}") from None
 
     def _make_bridge(self):
         """Its name; None where none can be made: then there are containers on the machine's network only."""
@@ -43,14 +49,10 @@ class Engine:
                    "--ip-masq=false"]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [self.program, *network, "--host", f"unix://{self.socket}", "--data-root", self.folder / "data",
+                [self.program, *network, *self.options, "--host", f"unix://{self.socket}", "--data-root", self.folder / "data",
                  "--exec-root", self.folder / "exec", "--pidfile", self.folder / "pid", "--shutdown-timeout", "2"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        try:
-            drover.wait_for(self._answers, "dockerd to answer")
-        except AssertionError as error:
-            self.close()
-            raise unittest.SkipTest(f"dockerd cannot run here: {error}") from None
+        drover.wait_for(self._answers, "dockerd to answer")
 
     def _answers(self):
         if self.process.poll() is not None:
@@ -59,12 +61,8 @@ class Engine:
             return self.request("GET", "/_ping")[0] == 200
         return False
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
     def stop(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(drover.PATIENCE)
 
