@@ -109,7 +109,8 @@ Check check_docker() {
   if (!version)
     return {"Docker Engine", State::kWarning, version.error().message,
             "only 'drover serve --containerizers docker' needs one"};
-  const auto found = fmt::format("{} {}, API {}, at '{}'", version->name, version->version, engine->api_version(), socket);
+  const auto found =
+      fmt::format("{} {}, API {}, at '{}'", version->name, version->version, engine->api_version(), socket);
   const auto lacking = engine->shortcomings();
   if (!lacking || lacking->empty()) return {"Docker Engine", State::kFound, found, ""};
   return {"Docker Engine", State::kWarning, fmt::format("{}: {}", found, fmt::join(*lacking, ", ")),

@@ -114,8 +114,8 @@ class Service {
     told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
     DROVER_CHECK_OK(listen());
     DROVER_TRY(auto launcher, make_launcher());
-    DROVER_TRY(auto containerizer, container::ShimContainerizer::create(options_.state, std::move(launcher),
-                                                                        engine_->watcher()));
+    DROVER_TRY(auto containerizer,
+               container::ShimContainerizer::create(options_.state, std::move(launcher), engine_->watcher()));
     engine_->start(std::move(containerizer), runtime_);
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(wall_clock() + kHouseKeeping);
@@ -209,8 +209,7 @@ class Service {
   container::LauncherOptions launcher_options() {
     container::LauncherOptions options;
     options.executable = "/proc/self/exe";
-    options.prepare_image = [this](const auto& reference, const User& reader,
-                                             const auto& progress) {
+    options.prepare_image = [this](const auto& reference, const User& reader, const auto& progress) {
       return images_.prepare(reference, reader, progress);
     };
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
@@ -223,7 +222,8 @@ class Service {
 
   /// Whichever are configured, both are there: tasks of an earlier life may be the other's.
   Result<std::unique_ptr<container::Launcher>> make_launcher() {
-    DROVER_TRY(auto oci, container::OciLauncher::create({options_.state, options_.runtime, launcher_options()}));
+    DROVER_TRY(auto oci,
+               container::OciLauncher::create({options_.state, options_.runtime, launcher_options()}));
     DROVER_TRY(auto configured, container::parse_containerizers(options_.containerizers));
     if (std::ranges::find(configured, container::ContainerizerKind::kOci) != configured.end()) {
       DROVER_TRY(runtime_, working_runtime(oci->runtimes()));
@@ -244,8 +244,9 @@ class Service {
 
   /// An engine that does not answer may come later: each launch asks anew.
   void find_engine() {
-    const auto version =
-        container::docker::Engine::find(options_.docker_socket).and_then([](auto engine) { return engine.version(); });
+    const auto version = container::docker::Engine::find(options_.docker_socket).and_then([](auto engine) {
+      return engine.version();
+    });
     if (!version) return spdlog::warn("{}", to_string(version.error()));
     const auto words = fmt::format("{} {}", version->name, version->version);
     spdlog::info("{} answers at '{}'", words, options_.docker_socket);
@@ -255,7 +256,8 @@ class Service {
   Status check_containerizers() {
     DROVER_TRY(const auto configured, container::parse_containerizers(options_.containerizers));
     if (options_.allow_privileged && !uses_docker(configured))
-      return fail(ErrorKind::kInvalid, "--allow-privileged is for containers of a Docker Engine, and none is used here",
+      return fail(ErrorKind::kInvalid,
+                  "--allow-privileged is for containers of a Docker Engine, and none is used here",
                   "add --containerizers docker,oci", "--allow-privileged");
     return {};
   }
@@ -359,7 +361,7 @@ class Service {
   Hardware hardware_;
   image::Store images_;
   std::string name_ = host_name();
-  std::string runtime_;  ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
+  std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
   asio::thread_pool pool_{kPoolThreads};

@@ -42,8 +42,8 @@ std::vector<int> cpus_to_pin(const std::vector<int>& wanted, const std::vector<i
 /// Whether a process belongs to a service manager's group in this hierarchy; `own_groups` is the text of its
 /// /proc/<pid>/cgroup (cgroups(7)). Pure.
 bool in_service(const Hierarchy& hierarchy, std::string_view own_groups);
-/// The path of the group that a container has, by the text of its first process's /proc/<pid>/cgroup: the first
-/// that carries its id. None when there is none, as when that process is another machine's. Pure.
+/// The path of the group that a container has, by the text of its first process's /proc/<pid>/cgroup: the
+/// first that carries its id. None when there is none, as when that process is another machine's. Pure.
 std::optional<std::string> group_of_container(std::string_view groups, std::string_view container_id);
 /// Moves this process out of the service that started it, where a service manager keeps one group a service:
 /// else the daemon's restart would end its shims. Takes some 15 ms (the kernel waits for all CPUs). Best

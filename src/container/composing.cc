@@ -45,7 +45,8 @@ Result<std::vector<ContainerizerKind>> parse_containerizers(std::span<const std:
       return fail(ErrorKind::kInvalid, fmt::format("The containerizer '{}' is named twice", to_string(kind)));
     kinds.push_back(kind);
   }
-  if (kinds.empty()) return fail(ErrorKind::kInvalid, "No containerizer is named", "there are oci and docker");
+  if (kinds.empty())
+    return fail(ErrorKind::kInvalid, "No containerizer is named", "there are oci and docker");
   return kinds;
 }
 
@@ -71,7 +72,8 @@ Result<const Launcher*> ComposingLauncher::launcher_of(const Directory& folder) 
   DROVER_TRY(const auto name, folder.read(kContainerizerFile));
   for (const auto kind : {ContainerizerKind::kOci, ContainerizerKind::kDocker})
     if (name == to_string(kind)) return &launcher(kind);
-  return fail(ErrorKind::kCorrupt, fmt::format("'{}/{}' names no containerizer", folder.path(), kContainerizerFile));
+  return fail(ErrorKind::kCorrupt,
+              fmt::format("'{}/{}' names no containerizer", folder.path(), kContainerizerFile));
 }
 
 Status ComposingLauncher::prepare(const Directory& folder, const Launch& launch) const {
@@ -90,7 +92,8 @@ Status ComposingLauncher::clear(const Directory& folder, const std::string& task
   return launched_by->clear(folder, task_id);
 }
 
-Result<std::unique_ptr<ExecProcess>> ComposingLauncher::exec(const Directory& folder, const std::string& task_id,
+Result<std::unique_ptr<ExecProcess>> ComposingLauncher::exec(const Directory& folder,
+                                                             const std::string& task_id,
                                                              const ExecRequest& request) const {
   DROVER_TRY(const auto* launched_by, launcher_of(folder));
   return launched_by->exec(folder, task_id, request);

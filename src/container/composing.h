@@ -16,12 +16,12 @@ namespace drover::container {
 enum class ContainerizerKind { kOci, kDocker };
 /// "oci", "docker".
 std::string_view to_string(ContainerizerKind kind);
-/// By their names, first choice first; "mesos" is another name of "oci". kInvalid for none, for an unknown one, and
-/// for one that is named twice.
+/// By their names, first choice first; "mesos" is another name of "oci". kInvalid for none, for an unknown
+/// one, and for one that is named twice.
 Result<std::vector<ContainerizerKind>> parse_containerizers(std::span<const std::string> names);
 
-/// Who runs a task. What asks for Docker goes there if it is configured; what asks for MESOS, has no image, or
-/// names one that lies in a folder or file of the machine, goes to the OCI runtime if that is configured;
+/// Who runs a task. What asks for Docker goes there if it is configured; what asks for MESOS, has no image,
+/// or names one that lies in a folder or file of the machine, goes to the OCI runtime if that is configured;
 /// everything else goes to the first. `configured` is not empty. Pure.
 ContainerizerKind choose_containerizer(const workload::Task& task,
                                        const std::vector<ContainerizerKind>& configured);

@@ -37,11 +37,10 @@ Result<LauncherOptions> with_state(LauncherOptions options, const std::string& g
   options.state = real_path(given);
   for (const std::string_view replaced : {"/dev/", "/proc/", "/sys/"})
     if (options.state.starts_with(replaced))
-      return fail(
-          ErrorKind::kInvalid,
-          fmt::format("The state folder '{}' lies in '{}', which every container has its own of",
-                      options.state, replaced),
-          "choose a folder such as /var/lib/drover");
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("The state folder '{}' lies in '{}', which every container has its own of",
+                              options.state, replaced),
+                  "choose a folder such as /var/lib/drover");
   options.fetch_caches = options.state + "/fetched";
   for (auto& place : options.hidden) place = real_path(place);
   options.hidden.insert(options.hidden.begin(), options.state);

@@ -93,8 +93,7 @@ inline Result<MadeOci> make_oci(OciOptions options, Watcher watcher) {
   DROVER_TRY(auto launcher, OciLauncher::create(std::move(options)));
   MadeOci made;
   made.launcher = launcher.get();
-  DROVER_TRY(made.containerizer,
-             ShimContainerizer::create(state, std::move(launcher), std::move(watcher)));
+  DROVER_TRY(made.containerizer, ShimContainerizer::create(state, std::move(launcher), std::move(watcher)));
   return made;
 }
 

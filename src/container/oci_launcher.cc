@@ -194,7 +194,7 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
 }
 
 Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
-                              const User& user) const {
+                                 const User& user) const {
   BundleFacts facts;
   facts.root = folder.path() + "/" + kRoot;
   facts.sandbox = folder.path() + "/" + kSandbox;

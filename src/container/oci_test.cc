@@ -1,5 +1,3 @@
-#include "container/oci_fixture.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

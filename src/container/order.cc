@@ -80,7 +80,8 @@ DockerOrder read_docker(Decoder decoder) {
   docker.socket = decoder.string("socket").value_or("");
   docker.api_version = decoder.string("api_version").value_or("");
   docker.body = decoder.string("body").value_or("");
-  if (auto ms = decoder.integer("patience_ms", 0, kMaxInteger)) docker.patience = std::chrono::milliseconds(*ms);
+  if (auto ms = decoder.integer("patience_ms", 0, kMaxInteger))
+    docker.patience = std::chrono::milliseconds(*ms);
   decoder.finish();
   return docker;
 }

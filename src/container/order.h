@@ -42,8 +42,8 @@ struct LogLimits {
 /// A container that a Docker Engine makes.
 struct DockerOrder {
   std::string socket;
-  std::string api_version;  ///< to speak with the engine there
-  std::string body;         ///< of POST /containers/create
+  std::string api_version;                      ///< to speak with the engine there
+  std::string body;                             ///< of POST /containers/create
   std::chrono::milliseconds patience{300'000};  ///< with an engine that does not answer, while the task runs
 
   bool operator==(const DockerOrder&) const = default;
@@ -54,8 +54,8 @@ struct Order {
   int attempt = 0;      ///< the marker of this one must not be there yet
   std::string runtime;  ///< path of the OCI runtime; "" with `docker`
   std::optional<DockerOrder> docker;
-  std::string cgroup;   ///< "/drover/<id>"
-  uid_t uid = 0;        ///< whom the log files belong to
+  std::string cgroup;  ///< "/drover/<id>"
+  uid_t uid = 0;       ///< whom the log files belong to
   gid_t gid = 0;
   std::chrono::milliseconds grace{10'000};          ///< between SIGTERM and SIGKILL
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start the container

@@ -15,7 +15,8 @@
 //   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
-//   volumes/      where volumes are mounted for the runtime, seen only in the shim's own mount namespace; for a
+//   volumes/      where volumes are mounted for the runtime, seen only in the shim's own mount namespace; for
+//   a
 //                 Docker Engine on the machine, but only until the container has them
 //   runtime/      the OCI runtime's own state
 //   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits

@@ -1,8 +1,8 @@
 #pragma once
 
-// Mounts a task's volumes where the runtime takes them from, mostly inside the shim's own mount namespace. Each is
-// opened with the rights of the task's user and mounted by that descriptor: what the user cannot reach on the
-// host is not reached, and nothing can be exchanged between the look and the mount.
+// Mounts a task's volumes where the runtime takes them from, mostly inside the shim's own mount namespace.
+// Each is opened with the rights of the task's user and mounted by that descriptor: what the user cannot
+// reach on the host is not reached, and nothing can be exchanged between the look and the mount.
 
 #include <string>
 #include <vector>

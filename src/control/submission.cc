@@ -64,7 +64,8 @@ Status check_privileged(const workload::Task& task, bool allowed) {
   if (!task.privileged) return {};
   if (!allowed)
     return fail(ErrorKind::kInvalid,
-                "Privileged containers are not allowed here: they see all GPUs, and every other device of the machine",
+                "Privileged containers are not allowed here: they see all GPUs, and every other device of "
+                "the machine",
                 "leave 'privileged' out: a task has its own GPUs without it", "/privileged");
   if (task.image && task.container_type != workload::ContainerType::kMesos) return {};
   return fail(ErrorKind::kInvalid, "Only containers of a Docker Engine can be privileged",

@@ -50,7 +50,9 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
 
 container::Watcher LocalEngine::watcher() {
   return {[this](const std::string& id, container::Running running) {
-            ports_.post([this, id, running] { happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer}); });
+            ports_.post([this, id, running] {
+              happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
+            });
           },
           [this](const std::string& id, workload::Ending ending) {
             ports_.post([this, id, ending] { happened(control::event::Ended{id, ending}); });

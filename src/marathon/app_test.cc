@@ -95,7 +95,8 @@ TEST(App, OfUsersReadsUnchanged) {
 
 TEST(App, KeepsTheTypeAndThePrivilegesOfItsContainer) {
   json app = {{"id", "a"}, {"container", {{"docker", {{"image", "x"}, {"privileged", true}}}}}};
-  EXPECT_EQ(decoded(app).service.task.container_type, workload::ContainerType::kDocker) << "as Marathon has it";
+  EXPECT_EQ(decoded(app).service.task.container_type, workload::ContainerType::kDocker)
+      << "as Marathon has it";
   EXPECT_TRUE(decoded(app).service.task.privileged) << "whether it may is the daemon's to say";
   EXPECT_EQ(shown(decoded(app))["container"]["docker"]["privileged"], true);
   app["container"]["type"] = "MESOS";

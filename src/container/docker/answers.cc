@@ -133,9 +133,9 @@ Result<int> parse_exit_code(std::string_view text) {
 Result<std::vector<std::string>> parse_shortcomings(std::string_view text) {
   DROVER_TRY(const auto value, parse_object(text, "The Docker Engine's description of itself"));
   constexpr std::array<std::pair<const char*, const char*>, 4> kWanted = {{{"MemoryLimit", "limit memory"},
-                                                                          {"CpuCfsQuota", "limit CPU time"},
-                                                                          {"CPUSet", "pin CPUs"},
-                                                                          {"PidsLimit", "limit processes"}}};
+                                                                           {"CpuCfsQuota", "limit CPU time"},
+                                                                           {"CPUSet", "pin CPUs"},
+                                                                           {"PidsLimit", "limit processes"}}};
   std::vector<std::string> lacking;
   for (const auto& [name, what] : kWanted)
     if (const auto& able = field(value, name); able.is_boolean() && !able.get<bool>())

@@ -16,10 +16,11 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 TEST(DockerAnswers, AnImageIsReadAsTheEngineDescribesIt) {
-  const auto facts = parse_image(R"({"Id": "sha256:1f", "Architecture": "amd64", "GraphDriver": {}, "Config": {
+  const auto facts =
+      parse_image(R"({"Id": "sha256:1f", "Architecture": "amd64", "GraphDriver": {}, "Config": {
       "User": "app", "Env": ["PATH=/bin", "A=b=c", "odd"], "Cmd": ["run"], "Entrypoint": null,
       "WorkingDir": "/srv", "Labels": {"com.nvidia.volumes.needed": "nvidia_driver"}}})")
-                         .value();
+          .value();
   EXPECT_EQ(facts.id, "sha256:1f");
   EXPECT_EQ(facts.config.user, "app");
   EXPECT_THAT(facts.config.environment, ElementsAre(Pair("PATH", "/bin"), Pair("A", "b=c")));
@@ -31,7 +32,8 @@ TEST(DockerAnswers, AnImageIsReadAsTheEngineDescribesIt) {
 
 TEST(DockerAnswers, WhatAnotherVersionLeavesOutIsNoMistake) {
   EXPECT_TRUE(parse_image("{}"));
-  const auto state = parse_container(R"({"State": {"Status": "exited", "ExitCode": 300, "Pid": -4}})").value();
+  const auto state =
+      parse_container(R"({"State": {"Status": "exited", "ExitCode": 300, "Pid": -4}})").value();
   EXPECT_EQ(state.exit_code, 255);
   EXPECT_EQ(state.pid, 0);
   EXPECT_FALSE(state.running);
@@ -41,7 +43,8 @@ TEST(DockerAnswers, WhatAnotherVersionLeavesOutIsNoMistake) {
 }
 
 TEST(DockerAnswers, WhatCannotBeReliedOnIsAnError) {
-  for (const auto* text : {"", "[]", "no JSON", R"({"Id": 3})", R"({"Id": "../x"})"}) EXPECT_FALSE(parse_id(text)) << text;
+  for (const auto* text : {"", "[]", "no JSON", R"({"Id": 3})", R"({"Id": "../x"})"})
+    EXPECT_FALSE(parse_id(text)) << text;
   for (const auto* text : {"", "{}", R"({"StatusCode": "0"})"}) EXPECT_FALSE(parse_exit_code(text)) << text;
   EXPECT_EQ(parse_exit_code(R"({"StatusCode": 137, "Error": null})").value(), 137);
   EXPECT_THAT(parse_ids(R"([{"Id": "ab"}, {"Names": []}, 3])").value(), ElementsAre("ab"));
@@ -105,9 +108,11 @@ TEST(DockerPull, TellsHowFarItIsAndWhyItFailed) {
 )";
   for (const char c : text) ASSERT_TRUE(progress.read(std::string_view(&c, 1)));
   EXPECT_TRUE(progress.finish());
-  EXPECT_THAT(told, ElementsAre("pulling x:1", "pulling x:1: 16 MiB of 32 MiB", "pulling x:1: 32 MiB of 32 MiB"));
-  const auto failed = progress.read(R"({"errorDetail":{"message":"manifest unknown"},"error":"manifest unknown"})"
-                                    "\n");
+  EXPECT_THAT(told,
+              ElementsAre("pulling x:1", "pulling x:1: 16 MiB of 32 MiB", "pulling x:1: 32 MiB of 32 MiB"));
+  const auto failed =
+      progress.read(R"({"errorDetail":{"message":"manifest unknown"},"error":"manifest unknown"})"
+                    "\n");
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::kNotFound);
   EXPECT_THAT(failed.error().message, HasSubstr("could not pull 'x:1': manifest unknown"));

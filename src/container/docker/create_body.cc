@@ -25,11 +25,12 @@ json bind_mount(const std::string& source, const std::string& target, bool read_
 
 json mounts_of(const BodyFacts& facts) {
   auto all = json::array();
-  if (facts.driver_volume) all.push_back(bind_mount(facts.driver_volume->source, facts.driver_volume->destination, true));
+  if (facts.driver_volume)
+    all.push_back(bind_mount(facts.driver_volume->source, facts.driver_volume->destination, true));
   all.push_back(bind_mount(facts.sandbox, kSandboxMount, false));
   for (std::size_t i = 0; i < facts.volumes.size(); ++i)
     all.push_back(bind_mount(fmt::format("{}/{}", facts.volume_folder, i), facts.volumes[i].destination,
-                       facts.volumes[i].read_only));
+                             facts.volumes[i].read_only));
   return all;
 }
 

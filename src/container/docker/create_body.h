@@ -21,28 +21,30 @@ namespace drover::container::docker {
 // By these labels Drover finds its containers again.
 inline constexpr const char* kTaskLabel = "drover.task";
 inline constexpr const char* kAttemptLabel = "drover.attempt";
-inline constexpr const char* kStateLabel = "drover.state";  ///< the state folder: several daemons may share an engine
+inline constexpr const char* kStateLabel =
+    "drover.state";  ///< the state folder: several daemons may share an engine
 
 struct BodyFacts {
-  std::string image_id;  ///< what was looked at is what is started, whatever the name means by then
-  std::string state;     ///< the daemon's state folder
-  std::string sandbox;   ///< on the host, absolute
+  std::string image_id;       ///< what was looked at is what is started, whatever the name means by then
+  std::string state;          ///< the daemon's state folder
+  std::string sandbox;        ///< on the host, absolute
   std::string device_folder;  ///< where node n of device_nodes_of() lies as "<n>"
   std::optional<ReadOnlyMount> driver_volume;
   User user;                        ///< in the container's own terms
   std::vector<VolumePlan> volumes;  ///< their sources are at <volume_folder>/<number>
   std::string volume_folder;
-  std::string cpuset;                      ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
-  bool limit_swap = false;                 ///< the kernel can
-  int oom_score_adj = 0;                   ///< of the daemon; a task never gets a lower one than 0
-  std::uint64_t shared_memory_bytes = 0;   ///< of /dev/shm where the task's memory is not limited
-  LogLimits logs;                          ///< of what the engine keeps beside the sandbox
+  std::string cpuset;                     ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
+  bool limit_swap = false;                ///< the kernel can
+  int oom_score_adj = 0;                  ///< of the daemon; a task never gets a lower one than 0
+  std::uint64_t shared_memory_bytes = 0;  ///< of /dev/shm where the task's memory is not limited
+  LogLimits logs;                         ///< of what the engine keeps beside the sandbox
 };
 
 /// The device nodes of the container: its GPUs, and with them the control devices. None without GPUs.
 std::vector<gpu::DeviceNode> device_nodes_of(const Launch& launch);
 
 /// kInvalid when there is nothing to run.
-Result<nlohmann::json> make_create_body(const Launch& launch, const image::Image& image, const BodyFacts& facts);
+Result<nlohmann::json> make_create_body(const Launch& launch, const image::Image& image,
+                                        const BodyFacts& facts);
 
 }  // namespace drover::container::docker

@@ -122,7 +122,8 @@ TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
     shown.push_back(mount["Source"].get<std::string>() + " " + mount["Target"].get<std::string>() +
                     (mount["ReadOnly"].get<bool>() ? " ro" : " rw"));
   EXPECT_THAT(shown, ElementsAre("/state/driver/nvidia_1 /usr/local/nvidia ro",
-                                 "/state/tasks/t/sandbox /mnt/mesos/sandbox rw", "/state/tasks/t/volumes/0 /data ro"));
+                                 "/state/tasks/t/sandbox /mnt/mesos/sandbox rw",
+                                 "/state/tasks/t/volumes/0 /data ro"));
 }
 
 TEST(DockerCreateBody, PortsOfABridgeLeadInside) {
@@ -134,11 +135,13 @@ TEST(DockerCreateBody, PortsOfABridgeLeadInside) {
   const auto body = body_of(launch, facts_of_test());
   EXPECT_EQ(body["HostConfig"]["NetworkMode"], "bridge");
   EXPECT_EQ(body["ExposedPorts"], json::parse(R"({"80/tcp": {}, "80/udp": {}})"));
-  EXPECT_EQ(body["HostConfig"]["PortBindings"]["80/tcp"], json::parse(R"([{"HostIp": "", "HostPort": "31005"}])"));
+  EXPECT_EQ(body["HostConfig"]["PortBindings"]["80/tcp"],
+            json::parse(R"([{"HostIp": "", "HostPort": "31005"}])"));
 }
 
 TEST(DockerCreateBody, WithNothingToRunItIsAnError) {
-  EXPECT_EQ(make_create_body(launch_of_root(), image::Image{}, facts_of_test()).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(make_create_body(launch_of_root(), image::Image{}, facts_of_test()).error().kind,
+            ErrorKind::kInvalid);
 }
 
 }  // namespace

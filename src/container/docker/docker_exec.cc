@@ -35,8 +35,8 @@ json exec_body(const ExecRequest& request, const std::string& id) {
   environment[kExecMarker] = id;
   auto assignments = json::array();
   for (const auto& [name, value] : environment) assignments.push_back(name + "=" + value);
-  return {{"AttachStdin", true},  {"AttachStdout", true},   {"AttachStderr", true},
-          {"Tty", request.tty},   {"Cmd", request.command}, {"Env", std::move(assignments)}};
+  return {{"AttachStdin", true}, {"AttachStdout", true},   {"AttachStderr", true},
+          {"Tty", request.tty},  {"Cmd", request.command}, {"Env", std::move(assignments)}};
 }
 
 Result<Pipe> nonblocking_pipe() {
@@ -47,7 +47,8 @@ Result<Pipe> nonblocking_pipe() {
 
 class DockerExec final : public ExecProcess {
  public:
-  DockerExec(Engine engine, std::string exec, std::string mark, std::optional<Cgroup> cgroup, bool tty, Exchange stream)
+  DockerExec(Engine engine, std::string exec, std::string mark, std::optional<Cgroup> cgroup, bool tty,
+             Exchange stream)
       : engine_(std::move(engine)),
         exec_(std::move(exec)),
         mark_(std::move(mark)),
@@ -131,9 +132,9 @@ class DockerExec final : public ExecProcess {
       const bool any = !outputs_[i].pending.empty() && !withheld();
       return pollfd{any ? outputs_[i].pipe.write.get() : -1, POLLOUT, 0};
     };
-    std::array<pollfd, 5> polls = {pollfd{wake_.get(), POLLIN, 0},
-                                   pollfd{stream_ended_ || wanted == 0 ? -1 : stream_.fd(), wanted, 0},
-                                   pollfd{to_send_.empty() ? input_.read.get() : -1, POLLIN, 0}, writable(0), writable(1)};
+    std::array<pollfd, 5> polls = {
+        pollfd{wake_.get(), POLLIN, 0}, pollfd{stream_ended_ || wanted == 0 ? -1 : stream_.fd(), wanted, 0},
+        pollfd{to_send_.empty() ? input_.read.get() : -1, POLLIN, 0}, writable(0), writable(1)};
     if (::poll(polls.data(), polls.size(), -1) < 0) return;
     eventfd_t ignored = 0;
     if (polls[0].revents != 0) ::eventfd_read(wake_.get(), &ignored);
@@ -146,7 +147,8 @@ class DockerExec final : public ExecProcess {
 
   /// Whether all that has come is the runtime's word, which is told as an Error at the end.
   bool withheld() const {
-    return !told_any_ && !stream_ended_ && kRuntimeWord.starts_with(std::string_view(outputs_[0].pending).substr(0, kRuntimeWord.size()));
+    return !told_any_ && !stream_ended_ &&
+           kRuntimeWord.starts_with(std::string_view(outputs_[0].pending).substr(0, kRuntimeWord.size()));
   }
 
   void receive() {
@@ -154,7 +156,8 @@ class DockerExec final : public ExecProcess {
     const auto bytes = stream_.take();
     if (tty_)
       outputs_[0].pending += bytes;
-    else if (!frames_.feed(bytes, [this](std::size_t i, std::string_view part) { outputs_[i].pending += part; }))
+    else if (!frames_.feed(bytes,
+                           [this](std::size_t i, std::string_view part) { outputs_[i].pending += part; }))
       stream_ended_ = true;
     if (!received || stream_.ended()) stream_ended_ = true;
     if (!stream_ended_ || told_any_ || !outputs_[0].pending.starts_with(kRuntimeWord)) return;
@@ -225,14 +228,17 @@ class DockerExec final : public ExecProcess {
 }  // namespace
 
 Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, const std::string& container,
-                                                       std::optional<Cgroup> cgroup, const ExecRequest& request) {
+                                                       std::optional<Cgroup> cgroup,
+                                                       const ExecRequest& request) {
   if (request.command.empty() || request.command.front().empty())
     return fail(ErrorKind::kInvalid, "There is no command to run", "write it after '--'", "/command");
   const auto mark = next_exec_id();
-  DROVER_TRY(const auto exec, engine.create_exec(container, exec_body(request, mark)
-                                                                .dump(-1, ' ', false, json::error_handler_t::replace)));
+  DROVER_TRY(const auto exec,
+             engine.create_exec(
+                 container, exec_body(request, mark).dump(-1, ' ', false, json::error_handler_t::replace)));
   DROVER_TRY(auto stream, engine.start_exec(exec, request.tty));
-  auto made = std::make_unique<DockerExec>(engine, exec, mark, std::move(cgroup), request.tty, std::move(stream));
+  auto made =
+      std::make_unique<DockerExec>(engine, exec, mark, std::move(cgroup), request.tty, std::move(stream));
   DROVER_CHECK_OK(made->begin(request.rows, request.columns));
   return made;
 }

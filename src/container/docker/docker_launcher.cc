@@ -61,7 +61,8 @@ Status make_devices(const Directory& folder, const Launch& launch) {
   DROVER_TRY(const auto devices, folder.make_subdirectory(kDevices, 0700));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto name = std::to_string(i);
-    if (::mknodat(devices.fd(), name.c_str(), S_IFCHR | nodes[i].mode, ::makedev(nodes[i].major, nodes[i].minor)) != 0 ||
+    if (::mknodat(devices.fd(), name.c_str(), S_IFCHR | nodes[i].mode,
+                  ::makedev(nodes[i].major, nodes[i].minor)) != 0 ||
         ::fchmodat(devices.fd(), name.c_str(), nodes[i].mode, 0) != 0)
       return fail_errno(fmt::format("Failed to make a node for '{}'", nodes[i].path), errno);
   }
@@ -70,7 +71,8 @@ Status make_devices(const Directory& folder, const Launch& launch) {
 
 /// As much as a tmpfs has by itself.
 std::uint64_t half_of_memory() {
-  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
 }  // namespace
@@ -98,11 +100,13 @@ Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& 
   DROVER_CHECK_OK(engine.pull(reference, "", launch.progress, launch.stop));
   DROVER_TRY(present, engine.inspect_image(reference));
   if (present) return std::move(*present);
-  return fail(ErrorKind::kUnavailable, fmt::format("The Docker Engine pulled '{}' and does not have it", reference));
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("The Docker Engine pulled '{}' and does not have it", reference));
 }
 
 /// From a container that is never started: an image itself cannot be looked into.
-Result<DockerLauncher::UserDatabases> DockerLauncher::databases_of(const Engine& engine, const std::string& image_id,
+Result<DockerLauncher::UserDatabases> DockerLauncher::databases_of(const Engine& engine,
+                                                                   const std::string& image_id,
                                                                    const std::string& task_id) const {
   {
     const std::lock_guard lock(databases_mutex_);
@@ -128,8 +132,9 @@ Result<DockerLauncher::UserDatabases> DockerLauncher::databases_of(const Engine&
   return databases;
 }
 
-Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launch& launch, const ImageFacts& found,
-                                            const image::Image& image, const User& user) const {
+Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launch& launch,
+                                            const ImageFacts& found, const image::Image& image,
+                                            const User& user) const {
   BodyFacts facts;
   facts.image_id = found.id;
   facts.state = options_.state;
@@ -162,7 +167,8 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_TRY(const auto found, image_of(engine, launch));
   const image::Image image{*launch.task.image, found.id, found.config, {}};
   DROVER_TRY(const auto databases, databases_of(engine, found.id, launch.task.id));
-  DROVER_TRY(const auto user, user_in_image(launch.task, image.config.user, databases.passwd, databases.group));
+  DROVER_TRY(const auto user,
+             user_in_image(launch.task, image.config.user, databases.passwd, databases.group));
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
@@ -174,7 +180,8 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   return replace_file(folder, kOrderFile, encode(order));
 }
 
-/// The order stays until nothing of the task is left in the engine: it says that there is something to look for.
+/// The order stays until nothing of the task is left in the engine: it says that there is something to look
+/// for.
 Status DockerLauncher::clear(const Directory& folder, const std::string& task_id) const {
   unmount_volumes(folder);
   if (folder.exists(kOrderFile)) {
@@ -202,7 +209,8 @@ Result<std::unique_ptr<ExecProcess>> DockerLauncher::exec(const Directory&, cons
   DROVER_TRY(const auto engine, Engine::find(socket_));
   DROVER_TRY(const auto container, engine.inspect(container_name(task_id)));
   if (!container || !container->running)
-    return fail(ErrorKind::kConflict, fmt::format("Task '{}' does not run", task_id), "'drover ps' shows what does");
+    return fail(ErrorKind::kConflict, fmt::format("Task '{}' does not run", task_id),
+                "'drover ps' shows what does");
   return start_docker_exec(engine, container->id, cgroup_of(*container), request);
 }
 

@@ -40,8 +40,8 @@ std::string container_name(const std::string& task_id) {
   return "drover-" + task_id;
 }
 
-DockerSupervisor::DockerSupervisor(const Order& order, const Directory& task, std::vector<Hierarchy> hierarchies,
-                                   std::array<LogWriter, 2> logs)
+DockerSupervisor::DockerSupervisor(const Order& order, const Directory& task,
+                                   std::vector<Hierarchy> hierarchies, std::array<LogWriter, 2> logs)
     : order_(order),
       task_(task),
       hierarchies_(std::move(hierarchies)),
@@ -68,11 +68,15 @@ Result<Ending> DockerSupervisor::run(const std::function<void(const Running&)>& 
 Status DockerSupervisor::start() {
   DROVER_CHECK_OK(mount_volumes(order_.volumes, order_.volume_user, order_.root.hidden, false, task_));
   DROVER_TRY(id_, engine_.create(container_name(order_.task_id), order_.docker->body));
-  DROVER_TRY(output_, engine_.attach(id_));
+  auto output = engine_.attach(id_);  // where podman makes all but the last step of a start
+  if (!output) return Failure(explain_start(output.error()));
+  output_ = std::move(*output);
   heard_at_ = clock_of_logs();
   read_signals();
-  if (stop_requested_) return fail(ErrorKind::kTimeout, "The task was stopped before its container had started");
-  if (auto done = engine_.start(id_, order_.start_timeout); !done) return Failure(explain_start(done.error()));
+  if (stop_requested_)
+    return fail(ErrorKind::kTimeout, "The task was stopped before its container had started");
+  if (auto done = engine_.start(id_, order_.start_timeout); !done)
+    return Failure(explain_start(done.error()));
   return begin_waiting();
 }
 
@@ -112,7 +116,8 @@ int DockerSupervisor::poll_timeout() const {
 
 void DockerSupervisor::loop() {
   while (!exit_code_ || output_) {
-    std::array<pollfd, 3> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{output_ ? output_->fd() : -1, POLLIN, 0},
+    std::array<pollfd, 3> polls = {pollfd{signals_.get(), POLLIN, 0},
+                                   pollfd{output_ ? output_->fd() : -1, POLLIN, 0},
                                    pollfd{wait_ ? wait_->fd() : -1, POLLIN, 0}};
     if (::poll(polls.data(), polls.size(), poll_timeout()) < 0) continue;
     if (polls[0].revents != 0) read_signals();
@@ -173,8 +178,8 @@ void DockerSupervisor::keep(std::size_t stream, std::string_view bytes) {
 void DockerSupervisor::read_output() {
   const auto received = output_->receive();
   heard_at_ = clock_of_logs();
-  const auto fed =
-      frames_.feed(output_->take(), [this](std::size_t stream, std::string_view bytes) { keep(stream, bytes); });
+  const auto fed = frames_.feed(output_->take(),
+                                [this](std::size_t stream, std::string_view bytes) { keep(stream, bytes); });
   if (!fed) logs_[1].append(fmt::format("drover: {}\n", to_string(fed.error())));
   if (!received || !fed || output_->ended()) output_.reset();
 }
@@ -186,7 +191,8 @@ void DockerSupervisor::read_wait() {
   const auto code = received ? parse_exit_code(wait_->take()) : Failure(received.error());
   wait_.reset();
   if (received && status == 200 && code) return container_ended(*code);
-  disconnected(code ? Error{ErrorKind::kUnavailable, "The Docker Engine waits no more", "", ""} : code.error());
+  disconnected(code ? Error{ErrorKind::kUnavailable, "The Docker Engine waits no more", "", ""}
+                    : code.error());
 }
 
 void DockerSupervisor::container_ended(int exit_code) {
@@ -225,7 +231,8 @@ void DockerSupervisor::reconnect() {
   frames_ = FrameReader();
   known_again_ = open_line_;
   output_.reset();
-  if (auto logs = engine_.follow_logs(id_, heard_at_ + std::chrono::nanoseconds(1))) output_ = std::move(*logs);
+  if (auto logs = engine_.follow_logs(id_, heard_at_ + std::chrono::nanoseconds(1)))
+    output_ = std::move(*logs);
   if (!(*state)->running) return container_ended((*state)->exit_code);
   if (auto wait = engine_.wait(id_))
     wait_ = std::move(*wait);
@@ -254,11 +261,13 @@ Ending DockerSupervisor::ending() const {
   const int signal = *exit_code_ - 128;
   if (graceful_ && graceful_->replaced_signal())
     say_signal(ending, SIGTERM);
-  else if (signal == SIGKILL || signal == SIGTERM || signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS)
+  else if (signal == SIGKILL || signal == SIGTERM || signal == SIGSEGV || signal == SIGABRT ||
+           signal == SIGBUS)
     say_signal(ending, signal);
   const auto state = engine_.inspect(id_);
   if (state && *state && (*state)->out_of_memory && ending.exit_status != 0) say_out_of_memory(ending);
-  const bool gone = removed_ || (state && (!*state || (*state)->status == "removing" || (*state)->status == "dead"));
+  const bool gone =
+      removed_ || (state && (!*state || (*state)->status == "removing" || (*state)->status == "dead"));
   if (gone)
     ending.message = "its container was removed from the Docker Engine by somebody else";
   else if (!stop_requested_ && !ending.out_of_memory && signal > 0 &&

@@ -72,8 +72,8 @@ class DockerSupervisor {
 
   std::optional<Exchange> output_, wait_;
   FrameReader frames_;
-  std::chrono::nanoseconds heard_at_{};      ///< when output came last, by the clock that the engine's logs have
-  std::array<std::size_t, 2> open_line_{};   ///< bytes of each output's last line, which is not complete
+  std::chrono::nanoseconds heard_at_{};  ///< when output came last, by the clock that the engine's logs have
+  std::array<std::size_t, 2> open_line_{};    ///< bytes of each output's last line, which is not complete
   std::array<std::size_t, 2> known_again_{};  ///< bytes that will come once more after a reconnection
 
   Running running_;
@@ -82,7 +82,7 @@ class DockerSupervisor {
   std::optional<GracefulStop> graceful_;
   std::optional<int> exit_code_;
   bool stop_requested_ = false;
-  bool removed_ = false;  ///< by somebody else
+  bool removed_ = false;     ///< by somebody else
   bool complained_ = false;  ///< of an engine that does not answer
   std::string lost_why_;     ///< nobody can say how it ended
   std::optional<Clock::time_point> kill_deadline_;

@@ -37,7 +37,8 @@ std::optional<std::pair<int, int>> parse_api_version(std::string_view text) {
 }
 
 std::string query(std::string_view text) {
-  return boost::urls::encode(boost::core::string_view(text.data(), text.size()), boost::urls::unreserved_chars);
+  return boost::urls::encode(boost::core::string_view(text.data(), text.size()),
+                             boost::urls::unreserved_chars);
 }
 
 std::string filters(const json& value) {
@@ -65,12 +66,13 @@ Status check(const Answer& answer, std::string_view doing) {
 Result<std::string> negotiate(std::string_view oldest, std::string_view newest) {
   const auto highest = parse_api_version(newest);
   if (!highest)
-    return fail(ErrorKind::kUnsupported, "What answers at the socket of the Docker Engine does not say its version",
+    return fail(ErrorKind::kUnsupported,
+                "What answers at the socket of the Docker Engine does not say its version",
                 "name the socket of a Docker Engine");
   if (*highest < kOldest)
     return fail(ErrorKind::kUnsupported,
-                fmt::format("The Docker Engine speaks version {} of its API, and {}.{} is needed", newest, kOldest.first,
-                            kOldest.second),
+                fmt::format("The Docker Engine speaks version {} of its API, and {}.{} is needed", newest,
+                            kOldest.first, kOldest.second),
                 "update it to Docker 19.03 or newer");
   const auto lowest = parse_api_version(oldest).value_or(kOldest);
   const auto chosen = std::max(std::min(*highest, kNewest), lowest);
@@ -79,16 +81,18 @@ Result<std::string> negotiate(std::string_view oldest, std::string_view newest) 
 
 Result<ImageName> parse_image_name(std::string_view reference) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-' || c == '/' || c == ':' || c == '@';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-' || c == '/' || c == ':' || c == '@';
   };
   const bool good = !reference.empty() && reference.size() <= kLongestImageName &&
                     std::all_of(reference.begin(), reference.end(), plain) &&
-                    reference.find("//") == std::string_view::npos && reference.find("..") == std::string_view::npos &&
-                    reference.front() != '/' && reference.front() != ':' && reference.back() != '/';
+                    reference.find("//") == std::string_view::npos &&
+                    reference.find("..") == std::string_view::npos && reference.front() != '/' &&
+                    reference.front() != ':' && reference.back() != '/';
   if (!good)
     return fail(ErrorKind::kInvalid,
-                fmt::format("'{}' cannot be the name of an image of a Docker Engine", shortened(std::string(reference), 200)),
+                fmt::format("'{}' cannot be the name of an image of a Docker Engine",
+                            shortened(std::string(reference), 200)),
                 "name it as 'docker images' does: name:tag", "/image");
   if (const auto at = reference.find('@'); at != std::string_view::npos)
     return ImageName{std::string(reference.substr(0, at)), std::string(reference.substr(at + 1))};
@@ -151,9 +155,11 @@ Result<std::optional<ImageFacts>> Engine::inspect_image(const std::string& refer
 }
 
 Status Engine::pull(const std::string& reference, const std::string& authorization,
-                    const std::function<void(const std::string&)>& progress, const std::stop_token& stop) const {
+                    const std::function<void(const std::string&)>& progress,
+                    const std::stop_token& stop) const {
   DROVER_TRY(const auto image, parse_image_name(reference));
-  auto wanted = request("POST", fmt::format("/images/create?fromImage={}&tag={}", query(image.name), query(image.tag)));
+  auto wanted =
+      request("POST", fmt::format("/images/create?fromImage={}&tag={}", query(image.name), query(image.tag)));
   if (!authorization.empty()) wanted.headers["X-Registry-Auth"] = authorization;
   DROVER_TRY(auto exchange, stream(wanted, fmt::format("pull '{}'", reference)));
   PullProgress pulled(reference, progress);
@@ -173,7 +179,8 @@ Result<std::string> Engine::create(const std::string& name, const std::string& b
 }
 
 Status Engine::start(const std::string& id, std::chrono::milliseconds timeout) const {
-  DROVER_TRY(const auto answer, call(socket_, request("POST", fmt::format("/containers/{}/start", id)), timeout));
+  DROVER_TRY(const auto answer,
+             call(socket_, request("POST", fmt::format("/containers/{}/start", id)), timeout));
   return check(answer, "start the container");
 }
 
@@ -197,10 +204,12 @@ Status Engine::remove(const std::string& id) const {
   return check(answer, "remove the container");
 }
 
-Result<std::vector<std::string>> Engine::find_containers(const std::map<std::string, std::string>& labels) const {
+Result<std::vector<std::string>> Engine::find_containers(
+    const std::map<std::string, std::string>& labels) const {
   auto wanted = json::array();
   for (const auto& [name, value] : labels) wanted.push_back(name + "=" + value);
-  DROVER_TRY(const auto answer, ask("GET", "/containers/json?all=true&filters=" + filters({{"label", wanted}})));
+  DROVER_TRY(const auto answer,
+             ask("GET", "/containers/json?all=true&filters=" + filters({{"label", wanted}})));
   DROVER_CHECK_OK(check(answer, "list its containers"));
   return parse_ids(answer.body);
 }
@@ -217,9 +226,9 @@ Result<bool> Engine::was_signalled(const std::string& id, TimePoint since) const
     const auto ms = time.time_since_epoch().count();
     return fmt::format("{}.{:03}000000", ms / 1000, ms % 1000);
   };
-  DROVER_TRY(const auto answer,
-             ask("GET", fmt::format("/events?since={}&until={}&filters={}", seconds(since), seconds(wall_clock()),
-                                    filters({{"container", {id}}, {"event", {"kill"}}}))));
+  DROVER_TRY(const auto answer, ask("GET", fmt::format("/events?since={}&until={}&filters={}", seconds(since),
+                                                       seconds(wall_clock()),
+                                                       filters({{"container", {id}}, {"event", {"kill"}}}))));
   DROVER_CHECK_OK(check(answer, "say what happened to the container"));
   return answer.body.find_first_not_of(" \r\n") != std::string::npos;
 }
@@ -232,9 +241,10 @@ Result<Exchange> Engine::attach(const std::string& id) const {
 
 Result<Exchange> Engine::follow_logs(const std::string& id, std::chrono::nanoseconds since_epoch) const {
   constexpr std::int64_t kBillion = 1'000'000'000;
-  return stream(request("GET", fmt::format("/containers/{}/logs?follow=true&stdout=true&stderr=true&since={}.{:09}", id,
-                                           since_epoch.count() / kBillion, since_epoch.count() % kBillion)),
-                "read the container's output");
+  return stream(
+      request("GET", fmt::format("/containers/{}/logs?follow=true&stdout=true&stderr=true&since={}.{:09}", id,
+                                 since_epoch.count() / kBillion, since_epoch.count() % kBillion)),
+      "read the container's output");
 }
 
 Result<Exchange> Engine::wait(const std::string& id) const {

@@ -78,7 +78,8 @@ class Engine {
   Result<Exchange> wait(const std::string& id) const;
 
   Result<std::string> create_exec(const std::string& container, const std::string& body) const;
-  /// Its input and output over an upgraded connection: raw with a terminal, else in frames. Its head has come.
+  /// Its input and output over an upgraded connection: raw with a terminal, else in frames. Its head has
+  /// come.
   Result<Exchange> start_exec(const std::string& exec, bool tty) const;
   Result<ExecState> inspect_exec(const std::string& exec) const;
   Status resize_exec(const std::string& exec, int rows, int columns) const;

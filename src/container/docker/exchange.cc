@@ -44,12 +44,14 @@ Result<UniqueFd> connect_to(const std::string& socket) {
 }
 
 std::string head_of(const Request& request) {
-  auto head = fmt::format("{} {} HTTP/1.1\r\nHost: docker\r\nUser-Agent: drover\r\n", request.method, request.target);
+  auto head =
+      fmt::format("{} {} HTTP/1.1\r\nHost: docker\r\nUser-Agent: drover\r\n", request.method, request.target);
   for (const auto& [name, value] : request.headers) head += fmt::format("{}: {}\r\n", name, value);
   if (!request.body.empty()) head += "Content-Type: application/json\r\n";
   if (!request.body.empty() || request.method == "POST")
     head += fmt::format("Content-Length: {}\r\n", request.body.size());
-  return head + (request.upgrade ? "Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n" : "Connection: close\r\n\r\n");
+  return head +
+         (request.upgrade ? "Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n" : "Connection: close\r\n\r\n");
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ std::string head_of(const Request& request) {
 /// The connection and what of the answer is understood.
 class Exchange::Parser {
  public:
-  Parser(UniqueFd connection, std::string socket) : connection_(std::move(connection)), socket_(std::move(socket)) {
+  Parser(UniqueFd connection, std::string socket)
+      : connection_(std::move(connection)), socket_(std::move(socket)) {
     parser_.header_limit(kLongestHead);
     parser_.body_limit(std::uint64_t{1} << 50);  // who reads it piece by piece needs none
   }
@@ -78,7 +81,8 @@ class Exchange::Parser {
   }
 
   Failure broken(std::string_view why) const {
-    return fail(ErrorKind::kUnavailable, fmt::format("The Docker Engine at '{}' broke off its answer: {}", socket_, why),
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("The Docker Engine at '{}' broke off its answer: {}", socket_, why),
                 "look at its log");
   }
 
@@ -99,8 +103,9 @@ class Exchange::Parser {
         unread_.erase(0, used);
       }
     } catch (const std::exception& problem) {  // a length that nobody has the memory for
-      return fail(ErrorKind::kCorrupt, fmt::format("The Docker Engine at '{}' answered what cannot be read: {}", socket_,
-                                                   problem.what()));
+      return fail(
+          ErrorKind::kCorrupt,
+          fmt::format("The Docker Engine at '{}' answered what cannot be read: {}", socket_, problem.what()));
     }
     if (error && error != http::error::need_more)
       return fail(ErrorKind::kCorrupt,
@@ -177,7 +182,8 @@ bool Exchange::ended() const {
 }
 
 Result<std::size_t> Exchange::send(std::string_view bytes) {
-  const auto count = ::send(parser_->connection_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const auto count =
+      ::send(parser_->connection_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno == EAGAIN || errno == EINTR) return 0;
   return parser_->broken(std::strerror(errno));
@@ -193,7 +199,8 @@ using Clock = std::chrono::steady_clock;
 
 Status receive_until(Exchange& exchange, Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  if (left <= 0) return fail(ErrorKind::kTimeout, "The Docker Engine takes too long to answer", "look at its log");
+  if (left <= 0)
+    return fail(ErrorKind::kTimeout, "The Docker Engine takes too long to answer", "look at its log");
   pollfd waited{exchange.fd(), POLLIN, 0};
   if (::poll(&waited, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000))) <= 0) return {};
   return exchange.receive();
@@ -215,7 +222,8 @@ Result<Answer> call(const std::string& socket, const Request& request, std::chro
     DROVER_CHECK_OK(receive_until(exchange, deadline));
     answer.body += exchange.take();
     if (answer.body.size() > kLongestAnswer)
-      return fail(ErrorKind::kExhausted, fmt::format("The Docker Engine at '{}' answers without end", socket));
+      return fail(ErrorKind::kExhausted,
+                  fmt::format("The Docker Engine at '{}' answers without end", socket));
   }
   answer.status = exchange.status();
   answer.api_version = exchange.header("Api-Version");

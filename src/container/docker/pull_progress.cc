@@ -17,8 +17,10 @@ constexpr std::size_t kMostLayers = 1000;
 constexpr std::uint64_t kStep = 8 << 20;
 
 Failure pull_failed(const std::string& image, std::string_view why) {
-  const bool denied = why.find("denied") != std::string_view::npos || why.find("unauthorized") != std::string_view::npos;
-  const bool absent = why.find("not found") != std::string_view::npos || why.find("manifest unknown") != std::string_view::npos;
+  const bool denied =
+      why.find("denied") != std::string_view::npos || why.find("unauthorized") != std::string_view::npos;
+  const bool absent = why.find("not found") != std::string_view::npos ||
+                      why.find("manifest unknown") != std::string_view::npos;
   return fail(denied   ? ErrorKind::kPermissionDenied
               : absent ? ErrorKind::kNotFound
                        : ErrorKind::kUnavailable,
@@ -35,7 +37,8 @@ Status PullProgress::read(std::string_view bytes) {
     unread_.erase(0, end + 1);
   }
   if (unread_.size() <= kLongestLine) return {};
-  return fail(ErrorKind::kCorrupt, fmt::format("The Docker Engine tells of the pull of '{}' without end", image_));
+  return fail(ErrorKind::kCorrupt,
+              fmt::format("The Docker Engine tells of the pull of '{}' without end", image_));
 }
 
 Status PullProgress::finish() {
@@ -62,7 +65,8 @@ std::string PullProgress::sentence() const {
     total += layer.total;
   }
   if (total == 0) return fmt::format("pulling {}", image_);
-  return fmt::format("pulling {}: {} of {}", image_, format_bytes(current / kStep * kStep), format_bytes(total));
+  return fmt::format("pulling {}: {} of {}", image_, format_bytes(current / kStep * kStep),
+                     format_bytes(total));
 }
 
 }  // namespace drover::container::docker
