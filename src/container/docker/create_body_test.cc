@@ -118,7 +118,8 @@ TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
   facts.driver_volume = ReadOnlyMount{"/state/driver/nvidia_1", "/usr/local/nvidia"};
   facts.volumes = {{"/srv/data", "/data", "", true}};
   std::vector<std::string> shown;
-  for (const auto& mount : body_of(launch_of_root(), facts)["HostConfig"]["Mounts"])
+  const auto body = body_of(launch_of_root(), facts);
+  for (const auto& mount : body["HostConfig"]["Mounts"])
     shown.push_back(mount["Source"].get<std::string>() + " " + mount["Target"].get<std::string>() +
                     (mount["ReadOnly"].get<bool>() ? " ro" : " rw"));
   EXPECT_THAT(shown, ElementsAre("/state/driver/nvidia_1 /usr/local/nvidia ro",
