@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   (void)parse_shortcomings(text);
   if (const auto code = parse_exit_code(text)) fuzz::require(*code >= 0 && *code <= 255);
   if (const auto state = parse_container(text)) fuzz::require(state->pid >= 0 && state->exit_code <= 255);
-  if (const auto image = parse_image_name(text)) fuzz::require(!image->tag.empty() || text.back() == ':' || text.back() == '@');
+  if (const auto image = parse_image_name(text))
+    fuzz::require(!image->tag.empty() || text.back() == ':' || text.back() == '@');
   fuzz::require(parse_refusal(text).find('\n') == std::string::npos);
   std::size_t carried = 0;
   FrameReader frames;
