@@ -27,7 +27,7 @@ struct ServeOptions {
   std::string driver_root;              ///< where the driver's files are looked for
   std::string cdi_specification;        ///< file that is kept up to date; "": none
   std::vector<std::string> cdi_folders = {std::begin(cdi::kFolders), std::end(cdi::kFolders)};
-  std::string runtime;                 ///< OCI runtime: a name or a path
+  std::string runtime;                                ///< OCI runtime: a name or a path
   std::vector<std::string> containerizers = {"oci"};  ///< in the order in which they are tried
   std::string docker_socket = "/var/run/docker.sock";
   bool allow_privileged = false;

@@ -41,7 +41,7 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/gpus", "--gpus"},

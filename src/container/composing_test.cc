@@ -36,6 +36,9 @@ TEST(Composing, ATypeGoesToItsOwnWhereThereIsOne) {
     EXPECT_EQ(choose_containerizer(typed_task("/images/x"), both), kOci);
     EXPECT_EQ(choose_containerizer(typed_task("localhost:5000/x:1"), both), both.front());
     EXPECT_EQ(choose_containerizer(typed_task("x"), both), both.front());
+    auto with_device = typed_task("x", ContainerType::kDocker);
+    with_device.devices = {"vendor.com/nic=0"};
+    EXPECT_EQ(choose_containerizer(with_device, both), kOci);
   }
 }
 
