@@ -90,6 +90,17 @@ std::string format_bytes(std::uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kNames[unit]);
 }
 
+std::string format_part(std::uint64_t done, std::uint64_t total) {
+  if (total < done || total == 0) return format_bytes(done);
+  const auto whole = format_bytes(total);
+  const auto unit = whole.substr(whole.find(' ') + 1);
+  const auto size = parse_bytes("1" + unit).value_or(1);
+  const auto tenths = done * 10 / std::max<std::uint64_t>(size, 1);
+  return total >= 1000 * size || tenths % 10 == 0
+             ? fmt::format("{} of {}", tenths / 10, whole)
+             : fmt::format("{}.{} of {}", tenths / 10, tenths % 10, whole);
+}
+
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   const auto normal = lower_trimmed(text);
   const auto bad = [&] {

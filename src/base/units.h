@@ -23,6 +23,8 @@ inline TimePoint wall_clock() {
 Result<std::uint64_t> parse_bytes(std::string_view text);
 /// "1.5 GiB", "512 B": at most one decimal.
 std::string format_bytes(std::uint64_t bytes);
+/// "12 of 40 MiB"; "12 MiB" when the total is not known (0).
+std::string format_part(std::uint64_t done, std::uint64_t total);
 
 /// "90", "90s", "1h30m", "2d", "500ms". A bare number means seconds.
 Result<std::chrono::milliseconds> parse_duration(std::string_view text);

@@ -23,6 +23,13 @@ TEST(Units, WritesSizes) {
   EXPECT_EQ(format_bytes(80ULL << 30), "80 GiB");
 }
 
+TEST(Units, TellsHowFarSomethingHasCome) {
+  EXPECT_EQ(format_part(12ULL << 20, 40ULL << 20), "12 of 40 MiB");
+  EXPECT_EQ(format_part(0, 40ULL << 20), "0 of 40 MiB");
+  EXPECT_EQ(format_part(512ULL << 20, 3ULL << 30), "0.5 of 3 GiB");
+  EXPECT_EQ(format_part(12ULL << 20, 0), "12 MiB");
+}
+
 TEST(Units, ReadsDurations) {
   EXPECT_EQ(parse_duration("90"), 90s);
   EXPECT_EQ(parse_duration("1h30m"), 90min);

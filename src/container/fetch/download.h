@@ -1,15 +1,14 @@
 #pragma once
 
-// Gets one file by http or https with libcurl, which is found at run time: a shim, which is this same
-// program, need not load it and all it brings. Certificates are verified; redirects are followed to http and
-// https only, 10 times at most. Blocks. Thread safe.
+// Gets one file by http or https. Redirects are followed to http and https only, 10 times at most. Blocks.
+// Thread safe.
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "base/http_client.h"
 #include "base/result.h"
 
 namespace drover::container {
@@ -21,11 +20,7 @@ struct Validators {
   std::uint64_t size = 0;
 };
 
-struct DownloadLimits {
-  std::uint64_t bytes = 1ULL << 40;
-  std::chrono::seconds duration{6 * 3600};
-  std::chrono::seconds stall{60};  ///< without a byte
-};
+using DownloadLimits = HttpLimits;
 
 struct Downloaded {
   bool unchanged = false;  ///< it is still what the given validators tell of; the file was not touched

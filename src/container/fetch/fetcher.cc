@@ -17,6 +17,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "base/units.h"
 #include "container/fetch/cache.h"
 #include "container/fetch/source.h"
 #include "container/order.h"
@@ -105,7 +106,7 @@ class Fetcher {
       const auto now = std::chrono::steady_clock::now();
       if (now - told < kTellAgain) return;
       told = now;
-      say({{"progress", fmt::format("fetching {}: {}", source.target, progress_of(done, total))}});
+      say({{"progress", fmt::format("fetching {}: {}", source.target, format_part(done, total))}});
     };
     DROVER_TRY(const auto done, download(source.place, file, known, limits_.download, progress));
     if (done.unchanged) return copy_content(entry->file.get(), file);

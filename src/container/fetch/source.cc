@@ -8,8 +8,6 @@
 #include <boost/url/url_view.hpp>
 #include <cctype>
 
-#include "base/units.h"
-
 namespace drover::container {
 namespace {
 
@@ -132,17 +130,6 @@ ArchiveKind archive_kind(std::string_view name) {
   };
   if (std::any_of(kArchives.begin(), kArchives.end(), ends)) return ArchiveKind::kArchive;
   return ends(".gz") ? ArchiveKind::kGzip : ArchiveKind::kNone;
-}
-
-std::string progress_of(std::uint64_t done, std::uint64_t total) {
-  if (total < done || total == 0) return format_bytes(done);
-  const auto whole = format_bytes(total);
-  const auto unit = whole.substr(whole.find(' ') + 1);
-  const auto size = parse_bytes("1" + unit).value_or(1);
-  const auto tenths = done * 10 / std::max<std::uint64_t>(size, 1);
-  return total >= 1000 * size || tenths % 10 == 0
-             ? fmt::format("{} of {}", tenths / 10, whole)
-             : fmt::format("{}.{} of {}", tenths / 10, tenths % 10, whole);
 }
 
 }  // namespace drover::container

@@ -36,7 +36,4 @@ ArchiveKind archive_kind(std::string_view name);
 /// "..", or says nothing.
 Result<std::string> inner_path(std::string_view path);
 
-/// "40 MiB", or "12 of 40 MiB" with `total` above 0.
-std::string progress_of(std::uint64_t done, std::uint64_t total);
-
 }  // namespace drover::container

@@ -47,13 +47,6 @@ TEST(Source, TellsArchivesByTheirNames) {
     EXPECT_EQ(archive_kind(name), ArchiveKind::kNone) << name;
 }
 
-TEST(Source, TellsHowFarItHasCome) {
-  EXPECT_EQ(progress_of(12ULL << 20, 40ULL << 20), "12 of 40 MiB");
-  EXPECT_EQ(progress_of(0, 40ULL << 20), "0 of 40 MiB");
-  EXPECT_EQ(progress_of(512ULL << 20, 3ULL << 30), "0.5 of 3 GiB");
-  EXPECT_EQ(progress_of(12ULL << 20, 0), "12 MiB");
-}
-
 RC_GTEST_PROP(SourceProperty, InnerPathsStayInside, (const std::vector<std::string>& parts)) {
   std::string path;
   for (const auto& part : parts) path += part + *rc::gen::element<std::string>("/", "/../", "//", "/./");

@@ -1,0 +1,267 @@
+#include "base/http_client.h"
+
+#define CURL_DISABLE_TYPECHECK  // its macros know only the functions by name
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+#include "base/units.h"
+
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+
+namespace drover {
+namespace {
+
+constexpr long kMaxRedirects = 10;
+constexpr long kConnectSeconds = 30;
+constexpr std::size_t kLongestHeader = 16 << 10;
+constexpr std::size_t kMostHeaders = 100;
+
+/// The library's functions, as far as they are used here.
+struct Curl {
+  decltype(&::curl_easy_init) init = nullptr;
+  decltype(&::curl_easy_reset) reset = nullptr;
+  decltype(&::curl_easy_setopt) set = nullptr;
+  decltype(&::curl_easy_getinfo) get = nullptr;
+  decltype(&::curl_easy_perform) perform = nullptr;
+  decltype(&::curl_easy_cleanup) cleanup = nullptr;
+  decltype(&::curl_easy_strerror) describe = nullptr;
+  decltype(&::curl_slist_append) append = nullptr;
+  decltype(&::curl_slist_free_all) free_list = nullptr;
+};
+
+template <typename Function>
+bool find_function(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+Result<Curl> load_curl() {
+  void* library = nullptr;
+  for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"})
+    if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  decltype(&::curl_global_init) start = nullptr;
+  Curl curl;
+  if (library == nullptr || !find_function(library, "curl_global_init", start) ||
+      !find_function(library, "curl_easy_init", curl.init) ||
+      !find_function(library, "curl_easy_reset", curl.reset) ||
+      !find_function(library, "curl_easy_setopt", curl.set) ||
+      !find_function(library, "curl_easy_getinfo", curl.get) ||
+      !find_function(library, "curl_easy_perform", curl.perform) ||
+      !find_function(library, "curl_easy_cleanup", curl.cleanup) ||
+      !find_function(library, "curl_easy_strerror", curl.describe) ||
+      !find_function(library, "curl_slist_append", curl.append) ||
+      !find_function(library, "curl_slist_free_all", curl.free_list) ||
+      start(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    return fail(ErrorKind::kUnsupported, "this machine has no libcurl", "install the package libcurl4");
+  return curl;
+}
+
+/// Loaded once, by whoever needs it first: getting ready is not thread safe in the library itself.
+const Result<Curl>& the_curl() {
+  static const Result<Curl> curl = load_curl();
+  return curl;
+}
+
+/// One transfer and what it has heard.
+struct Transfer {
+  const Curl& curl;
+  CURL* handle;
+  const HttpRequest& request;
+  const HttpClient::Body& body;
+  const HttpClient::Progress& progress;
+  HttpAnswer answer{};
+  std::uint64_t received = 0;
+  std::optional<Error> failure{};
+
+  /// While the library goes on to where a redirect leads, the answers on the way are none of ours.
+  bool is_on_the_way() const {
+    return request.follow_redirects && answer.status / 100 == 3 && answer.headers.contains("location");
+  }
+};
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](unsigned char c) { return std::isspace(c) != 0; };
+  while (!text.empty() && blank(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  while (!text.empty() && blank(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  return text;
+}
+
+std::size_t hear_header(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  const std::string_view line(bytes, size * count);
+  if (line.starts_with("HTTP/")) {  // each answer on the way begins anew
+    transfer.answer = {};
+    const auto code = line.substr(std::min(line.find(' '), line.size() - 1) + 1, 3);
+    std::from_chars(code.data(), code.data() + code.size(), transfer.answer.status);
+    return size * count;
+  }
+  const auto colon = line.find(':');
+  auto& headers = transfer.answer.headers;
+  if (colon == std::string_view::npos || line.size() > kLongestHeader || headers.size() >= kMostHeaders)
+    return size * count;
+  std::string name(line.substr(0, colon));
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  auto& value = headers[name];
+  if (value.size() < kLongestHeader)
+    value.append(value.empty() ? "" : ", ").append(trimmed(line.substr(colon + 1)));
+  return size * count;
+}
+
+Error too_large(const HttpRequest& request) {
+  return {ErrorKind::kExhausted, fmt::format("it is larger than {}", format_bytes(request.limits.bytes)), "",
+          ""};
+}
+
+/// Anything but the number of bytes ends the transfer.
+std::size_t hear_body(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  const std::string_view piece(bytes, size * count);
+  if (transfer.is_on_the_way()) return piece.size();
+  transfer.received += piece.size();
+  if (transfer.received > transfer.request.limits.bytes) {
+    transfer.failure = too_large(transfer.request);
+    return 0;
+  }
+  if (auto taken = transfer.body(transfer.answer, piece); !taken) {
+    transfer.failure = taken.error();
+    return 0;
+  }
+  return piece.size();
+}
+
+int hear_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  if (!transfer.progress) return 0;
+  const auto counted = [](curl_off_t bytes) {
+    return static_cast<std::uint64_t>(std::max<curl_off_t>(bytes, 0));
+  };
+  auto go_on = transfer.progress(transfer.answer, counted(now), counted(total));
+  if (!go_on) transfer.failure = go_on.error();
+  return go_on ? 0 : 1;
+}
+
+Result<HttpAnswer> outcome(Transfer& transfer, CURLcode code, const char* said) {
+  if (transfer.failure) return Failure(*transfer.failure);
+  if (code == CURLE_OK) {
+    char* redirect = nullptr;
+    transfer.curl.get(transfer.handle, CURLINFO_REDIRECT_URL, &redirect);
+    if (redirect != nullptr) transfer.answer.redirect = redirect;
+    return std::move(transfer.answer);
+  }
+  Error error{ErrorKind::kUnavailable, said[0] != '\0' ? said : transfer.curl.describe(code), "", ""};
+  if (code == CURLE_OPERATION_TIMEDOUT) error.kind = ErrorKind::kTimeout;
+  if (code == CURLE_FILESIZE_EXCEEDED) error = too_large(transfer.request);
+  if (code == CURLE_PEER_FAILED_VERIFICATION) {
+    error.kind = ErrorKind::kPermissionDenied;
+    error.hint = "the server's certificate must be signed by an authority that this machine trusts";
+  }
+  return Failure(std::move(error));
+}
+
+}  // namespace
+
+struct HttpClient::Handle {
+  const Curl& curl;
+  CURL* easy;
+  ~Handle() { curl.cleanup(easy); }
+};
+
+HttpClient::HttpClient(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {}
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
+HttpClient::~HttpClient() = default;
+
+Result<HttpClient> HttpClient::create() {
+  const auto& curl = the_curl();
+  if (!curl) return Failure(curl.error());
+  CURL* easy = curl->init();
+  if (easy == nullptr) return fail(ErrorKind::kExhausted, "libcurl cannot begin");
+  return HttpClient(std::unique_ptr<Handle>(new Handle{*curl, easy}));
+}
+
+Result<HttpAnswer> HttpClient::perform(const HttpRequest& request, const Body& body,
+                                       const Progress& progress) {
+  const auto& curl = handle_->curl;
+  Transfer transfer{curl, handle_->easy, request, body, progress};
+  std::array<char, CURL_ERROR_SIZE> said{};
+  curl.reset(handle_->easy);  // of its options; connections stay
+  const auto set = [&](CURLoption option, auto value) { curl.set(handle_->easy, option, value); };
+  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
+  set(CURLOPT_MAXREDIRS, kMaxRedirects);
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_USERAGENT, "drover");
+  set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  set(CURLOPT_TIMEOUT, static_cast<long>(request.limits.duration.count()));
+  set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.limits.slowest));
+  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.limits.stall.count()));
+  set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(request.limits.bytes));
+  set(CURLOPT_BUFFERSIZE, 256L << 10);
+  set(CURLOPT_ERRORBUFFER, said.data());
+  // The variables are the program's custom and OpenSSL's; the library itself does not look at them.
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
+    if (const char* trusted = ::getenv(name); trusted != nullptr) set(CURLOPT_CAINFO, trusted);
+  if (const char* trusted = ::getenv("SSL_CERT_DIR"); trusted != nullptr) set(CURLOPT_CAPATH, trusted);
+  set(CURLOPT_HEADERFUNCTION, &hear_header);
+  set(CURLOPT_HEADERDATA, &transfer);
+  set(CURLOPT_WRITEFUNCTION, &hear_body);
+  set(CURLOPT_WRITEDATA, &transfer);
+  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_XFERINFOFUNCTION, &hear_progress);
+  set(CURLOPT_XFERINFODATA, &transfer);
+  if (request.form) {
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.form->size()));
+    set(CURLOPT_POSTFIELDS, request.form->c_str());
+  }
+  curl_slist* headers = nullptr;
+  for (const auto& header : request.headers) headers = curl.append(headers, header.c_str());
+  set(CURLOPT_HTTPHEADER, headers);
+  const auto code = curl.perform(handle_->easy);
+  auto result = outcome(transfer, code, said.data());
+  curl.free_list(headers);
+  return result;
+}
+
+std::string HttpAnswer::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+std::string http_status_text(int status) {
+  static const std::map<int, std::string_view> kReasons = {{204, "No Content"},
+                                                           {206, "Partial Content"},
+                                                           {301, "Moved Permanently"},
+                                                           {302, "Found"},
+                                                           {307, "Temporary Redirect"},
+                                                           {308, "Permanent Redirect"},
+                                                           {400, "Bad Request"},
+                                                           {401, "Unauthorized"},
+                                                           {403, "Forbidden"},
+                                                           {404, "Not Found"},
+                                                           {405, "Method Not Allowed"},
+                                                           {406, "Not Acceptable"},
+                                                           {408, "Request Timeout"},
+                                                           {410, "Gone"},
+                                                           {416, "Range Not Satisfiable"},
+                                                           {429, "Too Many Requests"},
+                                                           {500, "Internal Server Error"},
+                                                           {501, "Not Implemented"},
+                                                           {502, "Bad Gateway"},
+                                                           {503, "Service Unavailable"},
+                                                           {504, "Gateway Timeout"}};
+  const auto found = kReasons.find(status);
+  return found == kReasons.end() ? fmt::format("{}", status) : fmt::format("{} ({})", status, found->second);
+}
+
+}  // namespace drover
