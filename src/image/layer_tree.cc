@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -85,6 +86,13 @@ std::array<timespec, 2> times_of(const timespec& modified) {
   return {modified, modified};
 }
 
+/// A block of zeros is left out, so that a layer full of them takes no space.
+bool is_hole(std::string_view block) {
+  constexpr std::size_t kWorthIt = 4096;
+  return block.size() >= kWorthIt && block.front() == 0 &&
+         std::memcmp(block.data(), block.data() + 1, block.size() - 1) == 0;
+}
+
 Status write_content(int fd, const std::string& path, const TarEntry& entry, TarReader& reader) {
   while (true) {
     auto pulled = reader.block();
@@ -93,6 +101,7 @@ Status write_content(int fd, const std::string& path, const TarEntry& entry, Tar
     if (bytes.empty()) break;
     if (offset > entry.size || bytes.size() > entry.size - offset)
       return refuse(path, "holds more bytes than it says");
+    if (is_hole(bytes)) continue;
     while (!bytes.empty()) {
       const auto count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (count < 0 && errno == EINTR) continue;
@@ -101,7 +110,7 @@ Status write_content(int fd, const std::string& path, const TarEntry& entry, Tar
       offset += static_cast<std::uint64_t>(count);
     }
   }
-  // A sparse file may end in a hole.
+  // A file may end in a hole.
   if (::ftruncate(fd, static_cast<off_t>(entry.size)) != 0) return io_failure(path);
   return {};
 }

@@ -84,6 +84,14 @@ class Unpack : public ::testing::Test {
   std::string target_ = scratch_ / "layer";
 };
 
+TEST_F(Unpack, ZerosTakeNoSpace) {
+  const auto zeros = "begin" + std::string(1 << 20, '\0') + "end" + std::string(1 << 20, '\0');
+  const auto done = unpack(make_tar({file("zeros", zeros)}), target_);
+  ASSERT_TRUE(done) << to_string(done.error());
+  EXPECT_EQ(content(target_ + "/zeros"), zeros);
+  EXPECT_LT(look(target_ + "/zeros").st_blocks * 512, 1 << 20);
+}
+
 TEST_F(Unpack, KeepsWhatFilesAre) {
   Item tool = file("bin/tool", "run", 04755);
   tool.uid = 1000;
