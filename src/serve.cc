@@ -24,10 +24,12 @@
 #include "container/cgroup.h"
 #include "container/composing.h"
 #include "container/docker/docker_launcher.h"
+#include "container/layers_in_use.h"
 #include "container/network/listening_ports.h"
 #include "container/oci_launcher.h"
 #include "container/shim_containerizer.h"
 #include "control/journal.h"
+#include "engine/images.h"
 #include "engine/local.h"
 #include "hardware.h"
 #include "image/store.h"
@@ -209,8 +211,8 @@ class Service {
   container::LauncherOptions launcher_options() {
     container::LauncherOptions options;
     options.executable = "/proc/self/exe";
-    options.prepare_image = [this](const auto& reference, const User& reader, const auto& progress) {
-      return images_.prepare(reference, reader, progress);
+    options.prepare_image = [this](const auto& reference, const User& reader, const auto& wish) {
+      return images_.prepare(reference, reader, wish);
     };
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
     // sight too.
@@ -304,6 +306,7 @@ class Service {
     options.version = DROVER_VERSION;
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
+    options.images = &pulls_;
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       options.host_names = options_.host_names;
@@ -360,6 +363,7 @@ class Service {
   cli::ServeOptions options_;
   Hardware hardware_;
   image::Store images_;
+  engine::Images pulls_{images_};
   std::string name_ = host_name();
   std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
@@ -378,6 +382,14 @@ class Service {
   std::unique_ptr<api::Server> server_;
 };
 
+image::StoreOptions image_options(const cli::ServeOptions& options) {
+  image::StoreOptions images;
+  images.named = options.images;
+  images.layers_in_use = [tasks = options.state + "/tasks"] { return container::layers_in_use(tasks); };
+  images.plain_registries = {options.insecure_registries.begin(), options.insecure_registries.end()};
+  return images;
+}
+
 Status run_service(const cli::ServeOptions& options) {
   if (::geteuid() != 0)
     return fail(ErrorKind::kPermissionDenied,
@@ -390,7 +402,7 @@ Status run_service(const cli::ServeOptions& options) {
   DROVER_TRY(auto journaled, read_journal(journal, path));
   DROVER_TRY(auto hardware,
              Hardware::open({options.state, options.simulate, options.driver_root, options.cdi_folders}));
-  DROVER_TRY(auto images, image::Store::open(options.state + "/images", options.images));
+  DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
   Service service(options, std::move(hardware), std::move(images));
   DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));
   service.run();

@@ -14,7 +14,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 CODE = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|\s|build/release/)drover((?: +[^\s#|&;]+)+)")
 
-GROUPS = ("files", "queue", "quota", "app", "job", "cdi")  # commands that have others below them
+GROUPS = ("files", "queue", "quota", "app", "job", "cdi", "image")  # commands that have others below them
 
 
 def relative(path):
@@ -85,6 +85,21 @@ class TranscriptTest(ScriptTest):
         ran = self.run_script("sh", "-c", commands)
         self.daemon.end_tasks()
         self.assertEqual(ran.out.split("\n", 1)[1], answer, "the first line is the id of the task")
+
+
+class ImagesTest(ScriptTest):
+    @unittest.skipIf(shutil.which("skopeo") is None, "skopeo is not installed: scripts/install-dependencies --tests")
+    def test_look_after_those_that_are_here(self):
+        section = (drover.ROOT / "docs/images.md").read_text().split("\n## Look after those that are here\n")[1]
+        folder = self.daemon.folder
+        image = drover.make_probe_image(folder / "tool", self.daemon.probe)
+        made = drover.run(["skopeo", "copy", "--quiet", "--insecure-policy", image, f"docker-archive:{folder}/tool.tar:tool:1"])
+        self.assertEqual(made.status, 0, made)
+        ran = self.run_script("sh", "-e", "-c", f"cd {folder}\n{CODE.search(section)[1]}")
+        self.assertEqual(ran.status, 0, ran)
+        self.assertRegex(ran.out, r"(?m)^team/tool:1\.0 +sha256:[0-9a-f]{12} .* everybody$")
+        self.assertIn("hello from the image\n", ran.out)
+        self.assertRegex(ran.out, r"(?m)^\d.* free: 3 blobs and 1 layers")
 
 
 class ExampleTest(ScriptTest):

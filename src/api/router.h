@@ -12,6 +12,10 @@
 #include "api/http.h"
 #include "engine/daemon.h"
 
+namespace drover::engine {
+class Images;
+}
+
 namespace drover::api {
 
 namespace marathon_v2 {
@@ -29,6 +33,7 @@ struct Services {
   std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it
   marathon_v2::Parts* marathon = nullptr;
   mesos::Master* mesos = nullptr;
+  engine::Images* images = nullptr;
 };
 
 using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);

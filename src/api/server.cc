@@ -238,6 +238,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   auto shared = std::make_shared<Shared>();
   parts->marathon.emplace(daemon).strict = chosen.marathon_strict;
   shared->services = {&daemon, &parts->pool, chosen.version, "", &*parts->marathon};
+  shared->services.images = chosen.images;
   shared->routes = all_routes();
   shared->credentials = chosen.credentials;
   shared->anonymous = chosen.anonymous;

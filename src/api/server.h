@@ -47,6 +47,7 @@ struct ServerOptions {
   /// Frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;
   Limits limits;
+  engine::Images* images = nullptr;  ///< outlives the server; nullptr: the machine keeps none
   bool marathon_strict =
       false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers
 };

@@ -251,6 +251,7 @@ void JobReader::read_container() {
   if (type != "DOCKER" && type != "MESOS" && type != "docker" && type != "mesos")
     container->mistake("type", fmt::format("there is no container '{}'", type), "write DOCKER or MESOS");
   if (const auto image = container->string("image"); image && !image->empty()) task.image = *image;
+  if (container->boolean("forcePullImage").value_or(false)) task.pull = PullPolicy::kAlways;
   if (!task.image && type == "DOCKER") container->mistake("image", "the name of the image is missing");
   const bool is_mesos = type == "MESOS" || type == "mesos";
   task.container_type = is_mesos ? workload::ContainerType::kMesos : workload::ContainerType::kDocker;

@@ -158,6 +158,7 @@ TEST(Job, ReadsContainers) {
          {"forcePullImage", true},
          {"parameters", {{{"key", "env"}, {"value", "A=b=c"}}, {{"key", "workdir"}, {"value", "/w"}}}}}}}));
   EXPECT_EQ(schedule.task.image, "busybox");
+  EXPECT_EQ(schedule.task.pull, PullPolicy::kAlways);
   EXPECT_EQ(schedule.task.network.mode, workload::NetworkMode::kBridge);
   ASSERT_EQ(schedule.task.network.ports.size(), 1U);
   EXPECT_EQ(schedule.task.network.ports[0].container_port, 80);

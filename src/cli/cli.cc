@@ -41,6 +41,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_exec(app, context);
   add_files(app, context);
   add_sharing(app, context);
+  add_images(app, context);
   add_machine(app, context);
   add_cdi(app, context);
   add_doctor(app, context);

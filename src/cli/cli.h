@@ -32,7 +32,8 @@ struct ServeOptions {
   std::string docker_socket = "/var/run/docker.sock";
   bool allow_privileged = false;
   std::string images = "/srv/images";  ///< where images lie under the names that registries give them
-  std::string placement = "pack";      ///< which of several places: "pack", "spread" or "fragmentation"
+  std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS
+  std::string placement = "pack";  ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.

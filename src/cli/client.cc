@@ -324,6 +324,11 @@ Status Client::stream(const std::string& target, const std::string& last_event_i
   return perform({http::verb::get, target, "", last_event_id}, sink);
 }
 
+Status Client::stream_post(const std::string& target, const json& body, const Sink& sink) const {
+  return perform({http::verb::post, target, body.dump(-1, ' ', false, json::error_handler_t::replace), ""},
+                 sink);
+}
+
 std::string percent_encode(std::string_view text) {
   return boost::urls::encode(boost::core::string_view(text.data(), text.size()),
                              boost::urls::unreserved_chars);

@@ -49,6 +49,8 @@ class Client {
                            const std::string& protocol) const;
   /// Gives the body to `sink` piece by piece. Live answers are silent for at most 15 s: longer is an error.
   Status stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const;
+  /// The same for the live answer to a request with a body.
+  Status stream_post(const std::string& target, const nlohmann::json& body, const Sink& sink) const;
 
  private:
   struct Call;

@@ -20,15 +20,17 @@
 #include "container/order.h"
 #include "container/shim_process.h"
 #include "image/image.h"
+#include "image/store.h"
 
 namespace drover::container {
 
 struct LauncherOptions {
   std::string state;       ///< the state folder, by its real path; set by with_state()
   std::string executable;  ///< the drover program, for `drover shim` and `drover fetcher`
-  /// Makes an image ready, reading with the rights of `reader` (image::Store::prepare). For OCI runtimes.
+  /// Makes an image ready with the rights and credentials of `reader` (image::Store::prepare). For OCI
+  /// runtimes.
   std::function<Result<image::Image>(const std::string& reference, const User& reader,
-                                     const std::function<void(const std::string&)>& progress)>
+                                     const image::PrepareOptions& options)>
       prepare_image;
   std::vector<std::string> hidden;  ///< folders and files that tasks must not see
   LogLimits logs;

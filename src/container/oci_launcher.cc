@@ -167,7 +167,8 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
                 "serve with --containerizers docker,oci", "/privileged");
   std::optional<image::Image> image;
   if (launch.task.image) {
-    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task), launch.progress));
+    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task),
+                                             {launch.task.pull, launch.progress, launch.stop}));
   }
   const auto* known = image ? &*image : nullptr;
   auto user = launch.task.user;

@@ -9,6 +9,7 @@
 #include "control/environment.h"
 #include "control/journal.h"
 #include "gpu/recognise.h"
+#include "image/reference.h"
 
 namespace drover::engine {
 namespace {
@@ -184,6 +185,13 @@ void LocalEngine::publish(const control::TaskRecord& record) {
              record.task.owner, message});
 }
 
+/// What comes over the network: files, and images that registries have.
+bool LocalEngine::may_take_hours(const workload::Task& task) {
+  if (!task.fetch.empty()) return true;
+  const auto image = image::parse_reference(task.image.value_or("/"));
+  return image && image->kind == image::Reference::Kind::kName;
+}
+
 void LocalEngine::perform(const control::action::Launch& action) {
   if (!containerizer_) return;
   const auto& record = state_.tasks.at(action.id);
@@ -200,7 +208,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
           launching_.erase(own);
         if (!launched) happened(control::event::LaunchFailed{id, launched.error(), attempt});
       },
-      record.task.fetch.empty() ? Pace::kUsual : Pace::kSlow);
+      may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
 }
 
 void LocalEngine::abandon_launches() {

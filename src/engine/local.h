@@ -118,6 +118,7 @@ class LocalEngine final : public Daemon {
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
   void publish(const control::TaskRecord& record);
+  static bool may_take_hours(const workload::Task& task);
   void prepares(const std::string& id, const std::string& step);
 
   void perform(const control::action::Launch& action);

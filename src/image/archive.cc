@@ -50,7 +50,7 @@ Result<Contents> read_docker_archive(const ImageFiles& files, const std::string&
   DROVER_TRY(auto document, parse_config(config_text, "its configuration"));
   DROVER_CHECK_OK(check_config(document, image.layers.size(), architecture));
 
-  Contents contents{sha256_of(config_text), std::move(document.config), {}};
+  Contents contents{sha256_of(config_text), std::move(document.config), {}, "", "", config_text};
   for (std::size_t i = 0; i < image.layers.size(); ++i) {
     DROVER_TRY(auto layer, entry_path(image.layers[i]));
     contents.layers.push_back({std::move(layer), document.diff_ids[i], ""});

@@ -21,6 +21,10 @@ struct Contents {
   std::string digest;  ///< of the manifest; of the configuration (Docker's image id) in a docker-archive
   Config config;
   std::vector<LayerFile> layers;  ///< lowest first
+  // The documents as they were written.
+  std::string manifest_type;
+  std::string manifest;  ///< "" in a docker-archive
+  std::string configuration;
 };
 
 }  // namespace drover::image

@@ -95,7 +95,8 @@ Descriptor decode_descriptor(Decoder object) {
   descriptor.annotations = object.string_map("annotations").value_or(std::map<std::string, std::string>{});
   if (auto platform = object.object("platform"))
     descriptor.platform =
-        Platform{platform->string("os").value_or(""), platform->string("architecture").value_or("")};
+        Platform{platform->string("os").value_or(""), platform->string("architecture").value_or(""),
+                 platform->string("variant").value_or("")};
   return descriptor;
 }
 
@@ -145,6 +146,22 @@ bool is_index(std::string_view media_type) {
 
 bool is_manifest(std::string_view media_type) {
   return std::ranges::find(kManifestTypes, media_type) != kManifestTypes.end();
+}
+
+Result<std::string> type_of_document(std::string_view text, std::string_view told, std::string_view what) {
+  DROVER_TRY(const auto document, parse(text, what));
+  std::vector<Error> mistakes;
+  Decoder object(document, mistakes);
+  const auto said = object.string("mediaType").value_or("");
+  if (!mistakes.empty()) return first_mistake(mistakes, what);
+  const bool generic = told.empty() || told == "application/json" || told == "application/octet-stream";
+  if (!said.empty() && !generic && said != told)
+    return fail(ErrorKind::kInvalid, fmt::format("{} says that it is of type '{}', and was called '{}'", what,
+                                                 printable(said), printable(told)));
+  if (document.contains("manifests") && (document.contains("layers") || document.contains("config")))
+    return fail(ErrorKind::kInvalid, fmt::format("{} is an index and a manifest at once", what));
+  if (!generic || !said.empty()) return said.empty() ? std::string(told) : said;
+  return std::string(document.contains("manifests") ? kIndexTypes[0] : kManifestTypes[0]);
 }
 
 Status check_layout_version(std::string_view text) {

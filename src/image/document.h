@@ -24,6 +24,7 @@ inline constexpr std::size_t kMaxLayers = 127;
 struct Platform {
   std::string os;
   std::string architecture;  ///< Go's name: "amd64"
+  std::string variant;       ///< "v7"; mostly ""
 };
 
 struct Descriptor {
@@ -55,6 +56,10 @@ struct ArchivedImage {
   std::vector<std::string> layers;
   std::vector<std::string> tags;  ///< "busybox:latest"
 };
+
+/// What a document is: `told` (by its descriptor, or the server) unless that is "", and what it says itself.
+/// Refused when the two differ, or when it could be read as both an index and a manifest.
+Result<std::string> type_of_document(std::string_view text, std::string_view told, std::string_view what);
 
 // `what` names the document in messages.
 Result<Index> parse_index(std::string_view text, std::string_view what);

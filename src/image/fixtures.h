@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/users.h"
 
 namespace drover::image::testing {
@@ -49,6 +51,12 @@ Item hard_link(std::string path, std::string target);
 std::string make_tar(const std::vector<Item>& items);
 std::string gzip(std::string_view bytes);
 std::string zstd(std::string_view bytes);
+
+/// The kind of the error; none when it went well.
+template <typename T>
+std::optional<ErrorKind> refusal_of(const Result<T>& result) {
+  return result ? std::nullopt : std::optional(result.error().kind);
+}
 
 void write(const std::string& path, std::string_view content);
 User this_user();

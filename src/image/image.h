@@ -3,6 +3,7 @@
 // What an image is once it is on this machine: its configuration and the folders of its layers.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Image {
   Config config;          ///< empty for a root folder
   std::vector<std::string>
       layers;  ///< absolute paths for overlayfs, lowest first; a root folder is the only one
+  std::shared_ptr<const void> lease;  ///< the store removes none of the layers while it lives
 };
 
 }  // namespace drover::image

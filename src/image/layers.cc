@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "image/digest.h"
 #include "image/stream.h"
@@ -15,6 +16,7 @@ namespace drover::image {
 namespace {
 
 constexpr std::string_view kPartialSuffix = ".partial";
+constexpr std::string_view kDiscardedSuffix = ".discarded";
 constexpr const char* kTree = "tree";
 
 std::string partial_name(const std::string& hex) {
@@ -31,6 +33,24 @@ bool lock(int fd, int operation) {
   return true;
 }
 
+bool is_discarded(const std::string& name) {
+  return name.starts_with('.') && name.ends_with(kDiscardedSuffix);
+}
+
+/// What a tree takes on the disk; of what cannot be read, nothing.
+std::uint64_t disk_usage(const std::string& path) {
+  std::uint64_t blocks = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat info{};
+    if (::lstat(entry->path().c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || info.st_nlink == 1))
+      blocks += static_cast<std::uint64_t>(info.st_blocks);
+  }
+  constexpr std::uint64_t kBlock = 512;  // stat(2)
+  return blocks * kBlock;
+}
+
 Failure damaged(std::string_view which, const std::string& expected, const std::string& found) {
   return fail(ErrorKind::kInvalid,
               fmt::format("the layer is damaged: its {} should be {} and is {}", which, expected, found),
@@ -41,7 +61,11 @@ Failure damaged(std::string_view which, const std::string& expected, const std::
 class CheckedLayer {
  public:
   CheckedLayer(const LayerFile& layer, ByteStream& file, std::uint64_t limit)
-      : layer_(layer), packed_(file), unpacked_(packed_), plain_(unpacked_, limit) {}
+      : layer_(layer),
+        packed_(file),
+        unpacked_(layer.digest.empty() ? file : packed_),
+        plain_(unpacked_, limit),
+        whole_(layer.digest.empty() ? file : packed_) {}
 
   ByteStream& tar() { return plain_; }
 
@@ -51,9 +75,9 @@ class CheckedLayer {
     if (so_far) so_far = drain(plain_);
     const bool refused = !so_far && so_far.error().kind != ErrorKind::kInvalid;
     if (refused) return so_far;
-    DROVER_CHECK_OK(drain(packed_));
-    const auto packed = packed_.digest();
-    if (!layer_.digest.empty() && packed != layer_.digest) return damaged("digest", layer_.digest, packed);
+    DROVER_CHECK_OK(drain(whole_));
+    const auto packed = layer_.digest.empty() ? "" : packed_.digest();
+    if (packed != layer_.digest) return damaged("digest", layer_.digest, packed);
     DROVER_CHECK_OK(so_far);
     const auto plain = plain_.digest();
     if (plain != layer_.diff_id) return damaged("uncompressed digest (diff_id)", layer_.diff_id, plain);
@@ -65,6 +89,7 @@ class CheckedLayer {
   HashingStream packed_;
   DecompressedStream unpacked_;
   HashingStream plain_;
+  ByteStream& whole_;  ///< the file as it is stored, to its end
 };
 
 }  // namespace
@@ -72,6 +97,7 @@ class CheckedLayer {
 Result<Layers> Layers::open(Directory folder, Proofs proofs, const UnpackLimits& limits) {
   DROVER_TRY(const auto names, folder.list());
   for (const auto& name : names) {
+    if (is_discarded(name)) DROVER_CHECK_OK(folder.remove_tree(name));
     if (!name.starts_with('.') || !name.ends_with(kPartialSuffix)) continue;
     const auto partial = folder.subdirectory(name);
     if (partial && lock(partial->fd(), LOCK_EX | LOCK_NB)) DROVER_CHECK_OK(folder.remove_tree(name));
@@ -91,6 +117,39 @@ Result<std::string> Layers::acquire(const LayerFile& layer, const ImageFile& fil
     if (!file.identity.empty()) proofs_.add(proof_key(layer, file));
   }
   return folder_.path() + "/" + hex;
+}
+
+std::optional<std::string> Layers::find(const std::string& diff_id) const {
+  const auto hex = digest_hex(diff_id);
+  if (!hex || !folder_.exists(*hex)) return std::nullopt;
+  return folder_.path() + "/" + *hex;
+}
+
+Result<std::vector<std::string>> Layers::list() const {
+  DROVER_TRY(const auto names, folder_.list());
+  std::vector<std::string> diff_ids;
+  for (const auto& name : names)
+    if (auto diff_id = "sha256:" + name; digest_hex(diff_id)) diff_ids.push_back(std::move(diff_id));
+  return diff_ids;
+}
+
+Status Layers::discard(const std::string& diff_id) const {
+  DROVER_TRY(const auto hex, digest_hex(diff_id));
+  const auto hidden = "." + hex + std::string(kDiscardedSuffix);
+  DROVER_CHECK_OK(folder_.remove_tree(hidden));
+  if (::renameat(folder_.fd(), hex.c_str(), folder_.fd(), hidden.c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno(fmt::format("Failed to remove layer '{}'", hex), errno);
+}
+
+Result<std::uint64_t> Layers::clear_discarded() const {
+  DROVER_TRY(const auto names, folder_.list());
+  std::uint64_t freed = 0;
+  for (const auto& name : names) {
+    if (!is_discarded(name)) continue;
+    freed += disk_usage(folder_.path() + "/" + name);
+    DROVER_CHECK_OK(folder_.remove_tree(name));
+  }
+  return freed;
 }
 
 Status Layers::check(const LayerFile& layer, const ImageFile& file) const {
@@ -130,7 +189,8 @@ Status Layers::unpack(const LayerFile& layer, const ImageFile& file, const Direc
   DROVER_TRY(const auto tree, partial.make_subdirectory(kTree, 0755));
   CheckedLayer checked(layer, *file.stream, limits_.bytes);
   DROVER_CHECK_OK(checked.finish(unpack_layer(checked.tar(), tree, limits_)));
-  if (::syncfs(tree.fd()) != 0 || ::renameat(partial.fd(), kTree, folder_.fd(), hex.c_str()) != 0)
+  DROVER_CHECK_OK(sync_->sync(tree));
+  if (::renameat(partial.fd(), kTree, folder_.fd(), hex.c_str()) != 0)
     return fail_errno(fmt::format("Failed to write '{}/{}'", folder_.path(), hex), errno);
   return folder_.sync();
 }

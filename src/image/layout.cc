@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "image/digest.h"
 #include "image/document.h"
+#include "image/platform.h"
 #include "image/reference.h"
 #include "image/text.h"
 
@@ -17,10 +17,6 @@ namespace {
 constexpr int kMaxIndexDepth = 4;
 constexpr const char* kNameAnnotation = "org.opencontainers.image.ref.name";
 constexpr const char* kFullNameAnnotation = "io.containerd.image.name";  // docker buildx, ctr
-
-std::string blob_name(const std::string& digest) {
-  return "blobs/sha256/" + digest.substr(digest.find(':') + 1);
-}
 
 Result<std::string> read_blob(const ImageFiles& files, const Descriptor& descriptor, std::string_view what) {
   DROVER_TRY(auto text, files.read(blob_name(descriptor.digest), kMaxDocument));
@@ -54,35 +50,6 @@ std::vector<Descriptor> with_tag(const std::vector<Descriptor>& images, const st
       similar.push_back(image);
   }
   return exact.empty() ? similar : exact;
-}
-
-bool suits(const Descriptor& image, const std::string& architecture) {
-  if (!image.platform) return true;  // its configuration will say
-  const auto& [os, of_image] = *image.platform;
-  return (os.empty() || os == "linux") && (of_image.empty() || of_image == architecture);
-}
-
-std::string list_platforms(const std::vector<Descriptor>& images) {
-  std::set<std::string> platforms;
-  for (const auto& image : images)
-    if (image.platform)
-      platforms.insert(printable(fmt::format("{}/{}", image.platform->os, image.platform->architecture)));
-  return fmt::format("{}", fmt::join(platforms, ", "));
-}
-
-/// The images of an index that this machine runs, those first that say so.
-Result<std::vector<Descriptor>> for_machine(const std::vector<Descriptor>& images,
-                                            const std::string& architecture) {
-  std::vector<Descriptor> found;
-  for (const bool says : {true, false})
-    std::ranges::copy_if(images, std::back_inserter(found), [&](const Descriptor& image) {
-      return image.platform.has_value() == says && suits(image, architecture);
-    });
-  if (found.empty())
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("there is no image for this machine (linux/{}), only for {}", architecture,
-                            list_platforms(images)));
-  return found;
 }
 
 Result<Descriptor> choose_by_tag(const Index& index, const std::string& tag,
@@ -124,6 +91,10 @@ Result<Descriptor> find_manifest(const ImageFiles& files, Descriptor chosen,
 
 }  // namespace
 
+std::string blob_name(const std::string& digest) {
+  return "blobs/sha256/" + digest.substr(digest.find(':') + 1);
+}
+
 Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
                              const std::string& architecture) {
   DROVER_TRY(const auto version, files.read("oci-layout", kMaxDocument));
@@ -131,14 +102,20 @@ Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
   DROVER_TRY(const auto index_text, files.read("index.json", kMaxDocument));
   DROVER_TRY(const auto index, parse_index(index_text, "'index.json'"));
   DROVER_TRY(const auto chosen, choose_by_tag(index, tag, architecture));
-  DROVER_TRY(const auto descriptor, find_manifest(files, chosen, architecture));
+  return read_image(files, chosen, architecture);
+}
+
+Result<Contents> read_image(const ImageFiles& files, const Descriptor& image,
+                            const std::string& architecture) {
+  DROVER_TRY(const auto descriptor, find_manifest(files, image, architecture));
   DROVER_TRY(const auto manifest_text, read_blob(files, descriptor, "its manifest"));
   DROVER_TRY(const auto manifest, parse_manifest(manifest_text, "its manifest"));
   DROVER_TRY(const auto config_text, read_blob(files, manifest.config, "its configuration"));
   DROVER_TRY(auto document, parse_config(config_text, "its configuration"));
   DROVER_CHECK_OK(check_config(document, manifest.layers.size(), architecture));
 
-  Contents contents{descriptor.digest, std::move(document.config), {}};
+  Contents contents{descriptor.digest, std::move(document.config), {}, descriptor.media_type, manifest_text,
+                    config_text};
   for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
     const auto& digest = manifest.layers[i].digest;
     contents.layers.push_back({blob_name(digest), document.diff_ids[i], digest});

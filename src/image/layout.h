@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "image/contents.h"
+#include "image/document.h"
 #include "image/image_files.h"
 
 namespace drover::image {
@@ -15,5 +16,13 @@ namespace drover::image {
 /// `tag` "" takes the only image there is for `architecture` (Go's name); with several, they are listed.
 Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
                              const std::string& architecture);
+
+/// One image whose blobs are among the files: `image` is its manifest, or an index with one of it for
+/// `architecture`.
+Result<Contents> read_image(const ImageFiles& files, const Descriptor& image,
+                            const std::string& architecture);
+
+/// The name of a blob's file in a layout. `digest` is well-formed.
+std::string blob_name(const std::string& digest);
 
 }  // namespace drover::image

@@ -17,9 +17,10 @@ struct Reference {
     kDockerArchive,  ///< "docker-archive:/file.tar[:name[:tag]]": what `docker save` writes
     kRootFolder,     ///< "rootfs:/folder" or "dir:/folder"
     kPath,           ///< "/path[:tag]": what it is shows itself when it is opened
+    kName,           ///< "redis:7" or "docker://redis:7": as registries have it (registry/name.h)
   };
   Kind kind = Kind::kPath;
-  std::string path;  ///< absolute, without ':' (but for a root folder)
+  std::string path;  ///< absolute, without ':' (but for a root folder); of a name, all of it
   std::string tag;   ///< which image of several; "" when not said
 
   bool operator==(const Reference&) const = default;

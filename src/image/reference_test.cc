@@ -41,19 +41,18 @@ TEST(Reference, NamesLieInTheFolderOfImages) {
     EXPECT_FALSE(reference_in("/i", text)) << text;
 }
 
-TEST(Reference, ToldToFetchWhatIsInARegistry) {
-  for (const auto* name : {"tensorflow/tensorflow:latest", "busybox", "localhost:5000/a/b"}) {
-    const auto parsed = parse_reference(name);
-    ASSERT_FALSE(parsed) << name;
-    EXPECT_EQ(parsed.error().kind, ErrorKind::kUnsupported);
-    EXPECT_THAT(parsed.error().message, HasSubstr("is in a registry"));
-    EXPECT_THAT(parsed.error().hint, HasSubstr(std::string("skopeo copy docker://") + name + " oci:/"));
-  }
+TEST(Reference, OthersAreNamesInRegistries) {
+  for (const auto& [text, name] : std::vector<std::pair<std::string, std::string>>{
+           {"tensorflow/tensorflow:latest-gpu", "docker.io/tensorflow/tensorflow:latest-gpu"},
+           {"busybox", "docker.io/library/busybox:latest"},
+           {"docker://busybox:1", "docker.io/library/busybox:1"},
+           {"localhost:5000/a/b", "localhost:5000/a/b:latest"}})
+    EXPECT_EQ(parse_reference(text), (Reference{Kind::kName, name, ""})) << text;
+  EXPECT_EQ(parse_reference("Busy box").error().kind, ErrorKind::kInvalid);
 }
 
 TEST(Reference, OtherTransportsAreRefusedWithTheCommandThatCopies) {
-  for (const auto* name :
-       {"docker://busybox", "docker-daemon:busybox:latest", "containers-storage:busybox"}) {
+  for (const auto* name : {"docker-daemon:busybox:latest", "containers-storage:busybox", "ostree:busybox"}) {
     const auto parsed = parse_reference(name);
     ASSERT_FALSE(parsed) << name;
     EXPECT_THAT(parsed.error().hint, HasSubstr(std::string("skopeo copy ") + name + " oci:/"));

@@ -3,27 +3,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <sys/utsname.h>
 #include <sys/vfs.h>
 
 #include <filesystem>
 
 #include "base/files.h"
 #include "image/archive.h"
-#include "image/document.h"
 #include "image/layout.h"
+#include "image/platform.h"
 #include "image/text.h"
 
 namespace drover::image {
 namespace {
 
 using Kind = Reference::Kind;
-
-std::string architecture_of_machine() {
-  utsname info{};
-  ::uname(&info);
-  return go_architecture(info.machine);
-}
 
 Failure no_image(const std::string& path, std::string_view why, std::string hint) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' {}", printable(path), why), std::move(hint));

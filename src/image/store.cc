@@ -7,7 +7,12 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "image/layers.h"
+#include "image/layout.h"
+#include "image/platform.h"
 #include "image/proofs.h"
+#include "image/pulled/blobs.h"
+#include "image/pulled/leases.h"
+#include "image/pulled/loader.h"
 #include "image/reader.h"
 #include "image/reference.h"
 #include "image/source.h"
@@ -16,7 +21,7 @@
 namespace drover::image {
 namespace {
 
-using Progress = std::function<void(const std::string&)>;
+constexpr auto kTellAgain = std::chrono::milliseconds(700);  // of steps that many may hear of
 
 /// overlayfs takes no folder twice in one mount. Of a layer that comes twice, the lower one shows nothing
 /// that the upper one does not.
@@ -28,16 +33,23 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& lowest_
   return kept;
 }
 
+std::vector<std::string> diff_ids_of(const Contents& contents) {
+  std::vector<std::string> diff_ids;
+  for (const auto& layer : contents.layers) diff_ids.push_back(layer.diff_id);
+  return diff_ids;
+}
+
+/// Of files that users provide: whoever names a layer must have it.
 Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source& source,
-                                             const Progress& progress) {
+                                             const PrepareOptions& options) {
   std::vector<std::string> paths;
   const auto& wanted = source.contents.layers;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto which = fmt::format("layer {} of {}", i + 1, wanted.size());
     const auto file = source.files->open(wanted[i].name);
     if (!file) return Failure(context(file.error(), which));
-    if (progress && !layers.is_ready(wanted[i], *file))
-      progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
+    if (options.progress && !layers.is_ready(wanted[i], *file))
+      options.progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
     auto path = layers.acquire(wanted[i], *file);
     if (!path) return Failure(context(path.error(), which));
     paths.push_back(std::move(*path));
@@ -45,49 +57,195 @@ Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source&
   return without_repeats(paths);
 }
 
-/// What is no path is looked up by its name.
-Result<Reference> resolve(const std::string& reference, const std::string& named, const Reader& reader) {
-  auto parsed = parse_reference(reference);
-  if (parsed || named.empty()) return parsed;
-  const auto local = reference_in(named, reference);
-  if (!local) return parsed;
-  if (reader.is_folder(local->path)) return *local;
-  auto error = parsed.error();
-  error.hint = fmt::format("fetch it once with 'skopeo copy docker://{} oci:{}:{}'", reference, local->path,
-                           local->tag);
-  return Failure(std::move(error));
-}
-
-Result<Image> prepare_image(const Layers& layers, const std::string& reference, const std::string& named,
-                            const User& user, const Progress& progress) {
-  DROVER_TRY(const auto parsed, resolve(reference, named, Reader(user)));
-  DROVER_TRY(auto source, open_source(parsed, Reader(user)));
-  if (!source.root_folder.empty()) return Image{reference, "", {}, {source.root_folder}};
-  DROVER_TRY(auto paths, acquire_all(layers, source, progress));
-  return Image{reference, source.contents.digest, std::move(source.contents.config), std::move(paths)};
-}
-
 }  // namespace
 
-Store::Store(std::unique_ptr<Layers> layers, std::string named)
-    : layers_(std::move(layers)), named_(std::move(named)) {}
+struct Store::Parts {
+  Layers layers;
+  Blobs blobs;
+  std::unique_ptr<Catalog> catalog;
+  StoreOptions options;
+  Leases leases{};
+  Puller puller{blobs, *catalog, leases, layers, PlainRegistries(options.plain_registries), options.pulling};
+
+  Loader loader{blobs, *catalog, leases, layers};
+
+  Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& wish);
+  Result<Image> prepare_source(const std::string& shown, const Reference& reference, const User& reader,
+                               const PrepareOptions& wish);
+  Result<Image> prepare_named(const RegistryName& name, const User& user, const PrepareOptions& wish);
+  Result<Image> unpacked(const NamedImage& image, const PrepareOptions& wish);
+  Result<std::string> find_or_unpack(const Source& source, std::size_t index, const PrepareOptions& wish);
+  Result<NamedImage> pull(const RegistryName& name, const User& user, const PullListener& listener,
+                          const std::stop_token& stop);
+};
+
+Result<Image> Store::Parts::prepare(const std::string& reference, const User& reader,
+                                    const PrepareOptions& wish) {
+  DROVER_TRY(const auto parsed, parse_reference(reference));
+  if (parsed.kind != Reference::Kind::kName) return prepare_source(reference, parsed, reader, wish);
+  const auto local = options.named.empty() ? std::nullopt : reference_in(options.named, parsed.path);
+  if (local && Reader(reader).is_folder(local->path)) return prepare_source(reference, *local, reader, wish);
+  DROVER_TRY(const auto name, parse_registry_name(parsed.path));
+  return prepare_named(name, reader, wish);
+}
+
+Result<Image> Store::Parts::prepare_source(const std::string& shown, const Reference& reference,
+                                           const User& reader, const PrepareOptions& wish) {
+  DROVER_TRY(auto source, open_source(reference, Reader(reader)));
+  if (!source.root_folder.empty()) return Image{shown, "", {}, {source.root_folder}, nullptr};
+  auto lease = leases.take(diff_ids_of(source.contents));
+  DROVER_TRY(auto paths, acquire_all(layers, source, wish));
+  return Image{shown, source.contents.digest, std::move(source.contents.config), std::move(paths),
+               std::move(lease)};
+}
+
+Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& user,
+                                          const PrepareOptions& wish) {
+  if (wish.pull != PullPolicy::kAlways) {
+    if (const auto known = catalog->find(name, user.uid)) {
+      auto image = unpacked(*known, wish);
+      // What a machine that went down has left damaged comes again.
+      if (image || wish.pull == PullPolicy::kNever) return image;
+      if (image.error().kind != ErrorKind::kInvalid && image.error().kind != ErrorKind::kNotFound)
+        return image;
+    } else if (wish.pull == PullPolicy::kNever) {
+      return fail(ErrorKind::kNotFound, "it is not on this machine, and was not to be pulled",
+                  fmt::format("pull it: 'drover image pull {}'", name.familiar()));
+    }
+  }
+  std::chrono::steady_clock::time_point told{};
+  const auto tell = [&](const PullProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!wish.progress || now < told + kTellAgain) return;
+    told = now;
+    wish.progress(in_words(progress));
+  };
+  const auto lease = leases.take({name.canonical()});
+  DROVER_TRY(const auto pulled, pull(name, user, tell, wish.stop));
+  return unpacked(pulled, wish);
+}
+
+Result<NamedImage> Store::Parts::pull(const RegistryName& name, const User& user,
+                                      const PullListener& listener, const std::stop_token& stop) {
+  auto pulled = puller.pull(name, user, listener, stop);
+  if (pulled) return pulled;
+  return Failure(context(pulled.error(), fmt::format("Failed to pull it from '{}'", name.host)));
+}
+
+/// That the image is in the catalog, for this user, is proof of all that it consists of.
+Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptions& wish) {
+  const auto documents = leases.take({image.manifest.digest});
+  DROVER_TRY(std::unique_ptr<ImageFiles> files, blobs.files());
+  DROVER_TRY(auto contents, read_image(*files, image.manifest, architecture_of_machine()));
+  auto used = diff_ids_of(contents);
+  used.push_back(image.manifest.digest);
+  auto lease = leases.take(std::move(used));
+  const Source source{"", std::move(files), std::move(contents)};
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < source.contents.layers.size(); ++i) {
+    DROVER_TRY(auto path, find_or_unpack(source, i, wish));
+    paths.push_back(std::move(path));
+  }
+  return Image{image.name.familiar(), image.manifest.digest, source.contents.config, without_repeats(paths),
+               std::move(lease)};
+}
+
+Result<std::string> Store::Parts::find_or_unpack(const Source& source, std::size_t index,
+                                                 const PrepareOptions& wish) {
+  const auto& layer = source.contents.layers[index];
+  if (auto path = layers.find(layer.diff_id)) return *path;
+  const auto which = fmt::format("layer {} of {}", index + 1, source.contents.layers.size());
+  const auto file = source.files->open(layer.name);
+  if (!file) return Failure(context(file.error(), which));
+  if (wish.progress) wish.progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
+  auto path = layers.acquire(layer, *file);
+  if (path) return path;
+  if (path.error().kind == ErrorKind::kInvalid) (void)blobs.remove(layer.digest);
+  return Failure(context(path.error(), which));
+}
+
+Store::Store(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
-Result<Store> Store::open(const std::string& folder, std::string named) {
+Result<Store> Store::open(const std::string& folder, StoreOptions options) {
   DROVER_TRY(const auto root, Directory::create(folder, 0700));
   DROVER_TRY(auto sha256, Directory::create(folder + "/layers/sha256", 0700));
   DROVER_TRY(const auto proven, root.make_subdirectory("proven", 0700));
   DROVER_TRY(auto proofs, Proofs::open(proven));
   DROVER_TRY(auto layers, Layers::open(std::move(sha256), std::move(proofs)));
-  return Store(std::make_unique<Layers>(std::move(layers)), std::move(named));
+  DROVER_TRY(const auto pulled, Directory::create(folder + "/pulled", 0700));
+  DROVER_TRY(auto blobs, Blobs::open(pulled));
+  DROVER_TRY(auto catalog, Catalog::open(pulled));
+  return Store(std::unique_ptr<Parts>(
+      new Parts{std::move(layers), std::move(blobs), std::move(catalog), std::move(options)}));
 }
 
-Result<Image> Store::prepare(const std::string& reference, const User& reader, const Progress& progress) {
-  auto image = prepare_image(*layers_, reference, named_, reader, progress);
+Result<Image> Store::prepare(const std::string& reference, const User& reader,
+                             const PrepareOptions& options) {
+  auto image = parts_->prepare(reference, reader, options);
   if (image) return image;
   return Failure(context(image.error(), fmt::format("Failed to prepare image '{}'", printable(reference))));
+}
+
+Result<NamedImage> Store::pull(const std::string& name, const User& user, const PullListener& listener,
+                               const std::stop_token& stop) {
+  DROVER_TRY(const auto parsed, parse_registry_name(name));
+  auto pulled = parts_->pull(parsed, user, listener, stop);
+  if (pulled) return pulled;
+  return Failure(context(pulled.error(), fmt::format("Failed to pull image '{}'", printable(name))));
+}
+
+Result<NamedImage> Store::load(const std::string& reference, const std::string& name, const User& user,
+                               const PullListener& listener, const std::stop_token& stop) {
+  DROVER_TRY(const auto as, parse_registry_name(name));
+  if (!as.digest.empty())
+    return fail(ErrorKind::kInvalid,
+                fmt::format("'{}' names a digest, which no one gives an image", printable(name)),
+                "give it a tag: 'tool:1.0'");
+  DROVER_TRY(const auto from, parse_reference(reference));
+  if (from.kind == Reference::Kind::kName)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is no file", printable(reference)),
+                "name 'oci:/folder', 'oci-archive:/file' or 'docker-archive:/file'");
+  const auto loaded = [&]() -> Result<NamedImage> {
+    DROVER_TRY(const auto source, open_source(from, Reader(user)));
+    if (source.root_folder.empty()) return parts_->loader.load(source, as, user, listener, stop);
+    return fail(ErrorKind::kInvalid, "it is a root folder, not an image",
+                "run it as it is: 'drover run --image'");
+  }();
+  if (loaded) return loaded;
+  return Failure(context(loaded.error(), fmt::format("Failed to load image '{}'", printable(reference))));
+}
+
+std::vector<NamedImage> Store::list(uid_t uid) const {
+  auto images = parts_->catalog->list();
+  std::erase_if(images, [&](const NamedImage& image) { return uid != 0 && !image.is_for(uid); });
+  return images;
+}
+
+Result<ImageDetails> Store::inspect(const std::string& name, uid_t uid) const {
+  DROVER_TRY(const auto parsed, parse_registry_name(name));
+  auto image = parts_->catalog->find(parsed, uid);
+  if (!image) return Catalog::not_there(parsed);
+  const auto lease = parts_->leases.take({image->manifest.digest});
+  DROVER_TRY(const auto files, parts_->blobs.files());
+  auto contents = read_image(*files, image->manifest, architecture_of_machine());
+  if (contents) return ImageDetails{std::move(*image), std::move(*contents)};
+  return Failure(context(contents.error(), fmt::format("Failed to read image '{}'", parsed.familiar())));
+}
+
+Result<NamedImage> Store::remove(const std::string& name, uid_t uid) {
+  DROVER_TRY(const auto parsed, parse_registry_name(name));
+  return parts_->catalog->remove(parsed, uid);
+}
+
+Result<Pruned> Store::prune(uid_t uid, bool names) {
+  const auto may_remove = [&](const NamedImage& image) {
+    return names && (uid == 0 || image.users == std::set<uid_t>{uid});
+  };
+  return image::prune(parts_->blobs, *parts_->catalog, parts_->leases, parts_->layers,
+                      parts_->options.layers_in_use, may_remove);
 }
 
 }  // namespace drover::image

@@ -89,7 +89,7 @@ TEST_F(ImageStore, PreparesALayout) {
 
 TEST_F(ImageStore, TellsWhatItUnpacksOnce) {
   std::vector<std::string> told;
-  const auto tell = [&](const std::string& sentence) { told.push_back(sentence); };
+  const PrepareOptions tell{.progress = [&](const std::string& sentence) { told.push_back(sentence); }};
   ASSERT_TRUE(store_->prepare("oci:" + layout_.folder(), this_user(), tell));
   EXPECT_THAT(told, ElementsAre(HasSubstr("Unpacking layer 1 of 2"), HasSubstr("Unpacking layer 2 of 2")));
   told.clear();
@@ -100,16 +100,16 @@ TEST_F(ImageStore, TellsWhatItUnpacksOnce) {
 TEST_F(ImageStore, FindsImagesByTheirNames) {
   fs::create_directories(scratch_ / "named/team");
   fs::rename(layout_.folder(), scratch_ / "named/team/app");
-  auto store = Store::open(scratch_ / "more", scratch_ / "named");
+  auto store = Store::open(scratch_ / "more", {.named = scratch_ / "named"});
   ASSERT_TRUE(store);
   const auto image = store->prepare("team/app:1.0", this_user());
   ASSERT_TRUE(image) << to_string(image.error());
   EXPECT_EQ(image->reference, "team/app:1.0");
   EXPECT_EQ(image->layers.size(), 2U);
-  const auto other = store->prepare("team/other", this_user());
+  const auto other = store->prepare("team/other", this_user(), {.pull = PullPolicy::kNever});
   ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().hint, "fetch it once with 'skopeo copy docker://team/other oci:" +
-                                    (scratch_ / "named/team/other") + ":latest'");
+  EXPECT_THAT(other.error().message, HasSubstr("it is not on this machine"));
+  EXPECT_EQ(other.error().hint, "pull it: 'drover image pull team/other:latest'");
 }
 
 TEST_F(ImageStore, FindsOutWhatAPathIs) {
@@ -145,7 +145,7 @@ TEST_F(ImageStore, RefusesWhatIsNoImage) {
   expect_refused("rootfs:" + (scratch_ / "empty"), "is an empty folder");
   expect_refused("rootfs:/proc/self", "belongs to the kernel");
   expect_refused("/dev/null", "neither a file nor a folder");
-  expect_refused("busybox", "is in a registry");
+  expect_refused("Busy Box", "is no name of a registry");
 }
 
 TEST_F(ImageStore, ReadsWithTheRightsOfTheUser) {

@@ -69,6 +69,7 @@ TEST(App, HasTheDefaultsOfMarathon) {
 TEST(App, OfUsersReadsUnchanged) {
   const auto old_docker = decoded(file("marathon-tensorflow-app-4.json"));
   EXPECT_EQ(old_docker.service.task.image, "tensorflow/tensorflow:latest");
+  EXPECT_EQ(old_docker.service.task.pull, PullPolicy::kAlways);
   EXPECT_EQ(old_docker.service.task.network.mode, workload::NetworkMode::kBridge);
   ASSERT_EQ(old_docker.service.task.network.ports.size(), 1U);
   EXPECT_EQ(old_docker.service.task.network.ports[0].container_port, 8888);

@@ -74,7 +74,9 @@ void AppReader::docker(Fields& container, json& shown) {
     docker->refuse("image", "must be the name of an image");
   has_image_ = true;
   app_.service.task.image = name;
-  image["forcePullImage"] = docker->flag("forcePullImage").value_or(false);
+  const bool force_pull = docker->flag("forcePullImage").value_or(false);
+  image["forcePullImage"] = force_pull;
+  if (force_pull) app_.service.task.pull = PullPolicy::kAlways;
   const bool privileged = docker->flag("privileged").value_or(false);
   image["privileged"] = privileged;
   app_.service.task.privileged = privileged;  // whether it may is the daemon's to say

@@ -106,6 +106,8 @@ void decode_common(Decoder& decoder, Task& task) {
   task.name = decoder.string("name").value_or("");
   task.command = decoder.string_list("command").value_or(std::vector<std::string>{});
   task.image = decoder.string("image");
+  if (const auto policy = decoder.choice("pull", kPullPolicyNames))
+    task.pull = static_cast<PullPolicy>(*policy);
   task.environment = decoder.string_map("env").value_or(std::map<std::string, std::string>{});
   task.working_directory = decoder.string("working_directory").value_or("");
   task.read_only = decoder.boolean("read_only").value_or(false);

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/pull_policy.h"
 #include "base/result.h"
 #include "base/users.h"
 #include "workload/network.h"
@@ -70,6 +71,7 @@ struct Task {
   std::vector<std::string> command;  ///< argument vector; empty: what the image says
   bool bypass_entrypoint = false;    ///< the command is all that runs; else it follows the image's entrypoint
   std::optional<std::string> image;  ///< reference (docs/images.md); none: the host's own root
+  PullPolicy pull = PullPolicy::kMissing;  ///< of an image that is named as registries have it
   std::map<std::string, std::string> environment;
   std::string working_directory;  ///< "": the image's, or the sandbox
   User user;                      ///< whom it runs as
@@ -95,7 +97,7 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-/// Reads a request for one task: name, command, image, env, working_directory, read_only, container_type,
+/// Reads a request for one task: name, command, image, pull, env, working_directory, read_only, container_type,
 /// privileged, queue, namespace, priority, timeout, grace, labels, what it needs (resource_fields.h), what is
 /// brought to it (attachment_fields.h), and `user` (a name, returned apart because only the caller's rights
 /// say whether it may be used). All mistakes at once. The id, user and owner are left empty.

@@ -36,12 +36,13 @@ TEST(TaskRequest, HasDefaults) {
 
 TEST(TaskRequest, TakesEveryField) {
   const auto request = decode_task_request(json::parse(R"({
-    "name": "n", "command": ["a", "b"], "image": "oci:/x:y", "env": {"A": "1"}, "working_directory": "/data",
+    "name": "n", "command": ["a", "b"], "image": "oci:/x:y", "pull": "never", "env": {"A": "1"}, "working_directory": "/data",
     "user": "alice", "read_only": true, "gpus": 2, "cpus": 0.5, "memory": "2GiB", "timeout": "1h", "grace": "3s",
     "labels": {"team": "vision"}})"));
   ASSERT_TRUE(request) << to_string(request.error());
   const auto& task = request->task;
   EXPECT_EQ(task.image, "oci:/x:y");
+  EXPECT_EQ(task.pull, PullPolicy::kNever);
   EXPECT_EQ(task.resources, whole_gpus(2, 500, 2ULL << 30));
   EXPECT_EQ(task.timeout, 3600s);
   EXPECT_EQ(request->user, "alice");
@@ -219,6 +220,7 @@ TEST(Task, WithEverythingThatIsRareIsWrittenWithItsFieldsByName) {
   task.fetch = {{.uri = "http://x/y"}};
   task.volumes = {{"/in", "/out", true}};
   task.devices = {"vendor.com/net=eth1"};
+  task.pull = PullPolicy::kAlways;
   task.network.ports = {{.name = "http"}};
   task.container_type = ContainerType::kDocker;
   task.privileged = true;

@@ -134,6 +134,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("owner_name", task.owner_name);
   writer.field("priority", task.priority);
   if (task.privileged) writer.field("privileged", true);
+  if (task.pull != PullPolicy::kMissing) writer.field("pull", name_of(task.pull));
   writer.field("queue", task.queue);
   writer.field("read_only", task.read_only);
   if (task.timeout) writer.field("timeout_ms", task.timeout->count());

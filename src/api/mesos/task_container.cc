@@ -111,6 +111,7 @@ Status read_docker(const ContainerInfo& container, workload::Task& task) {
   const auto& docker = container.docker();
   task.image = docker.image();
   task.privileged = docker.privileged();
+  if (docker.force_pull_image()) task.pull = PullPolicy::kAlways;
   for (const auto& mapping : docker.port_mappings())
     task.network.ports.push_back(
         mapped_port(mapping.host_port(), mapping.container_port(), mapping.protocol()));
@@ -141,6 +142,7 @@ Status read_container(const ContainerInfo& container, workload::Task& task) {
     if (!container.mesos().image().has_docker())
       return cannot_keep("Only images of type DOCKER are known here");
     task.image = container.mesos().image().docker().name();
+    if (!container.mesos().image().cached()) task.pull = PullPolicy::kAlways;
   }
   for (const auto& network : container.network_infos()) {
     if (network.port_mappings_size() > 0) task.network.mode = NetworkMode::kBridge;

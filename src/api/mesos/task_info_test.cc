@@ -63,7 +63,7 @@ TEST(TaskInfo, BringsWhatItNeeds) {
     "environment": {"variables": [{"name": "A", "value": "b"}]},
     "uris": [{"value": "http://x/y.tgz", "extract": false, "executable": true, "output_file": "z"}]})");
   written["container"] = json::parse(R"({"type": "DOCKER", "docker": {"image": "pytorch", "network": "BRIDGE",
-    "port_mappings": [{"host_port": 31005, "container_port": 80, "protocol": "udp"}]},
+    "force_pull_image": true, "port_mappings": [{"host_port": 31005, "container_port": 80, "protocol": "udp"}]},
     "volumes": [{"mode": "RO", "container_path": "/data", "host_path": "/srv"}]})");
   written["kill_policy"] = json::parse(R"({"grace_period": {"nanoseconds": 7000000000}})");
   written["max_completion_time"] = {{"nanoseconds", 60'000'000'000}};
@@ -74,6 +74,7 @@ TEST(TaskInfo, BringsWhatItNeeds) {
   EXPECT_EQ(task->environment.at("A"), "b");
   EXPECT_EQ(task->fetch.at(0), (workload::Fetch{"http://x/y.tgz", false, true, false, "z"}));
   EXPECT_EQ(task->image, "pytorch");
+  EXPECT_EQ(task->pull, PullPolicy::kAlways);
   EXPECT_EQ(task->network.mode, workload::NetworkMode::kBridge);
   EXPECT_EQ(task->network.ports.at(0).host_port, 31005);
   EXPECT_EQ(task->network.ports.at(0).container_port, 80);

@@ -42,6 +42,14 @@ asio::awaitable<Result<Response>> get_logs(const Services& services, const Reque
 // exec.cc
 asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request);
 
+// images.cc
+asio::awaitable<Result<Response>> list_images(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> inspect_image(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> remove_image(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> pull_image(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> load_image(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> prune_images(const Services& services, const Request& request);
+
 // events.cc
 Result<Response> get_events(const Services& services, const Request& request);
 

@@ -260,4 +260,38 @@ json view_bytes(const std::string& bytes) {
   return {{"encoding", "base64"}, {"data", encode_base64(bytes)}};
 }
 
+json view(const engine::NamedImage& image) {
+  return {{"name", image.name.familiar()}, {"digest", image.manifest.digest},
+          {"bytes", image.bytes},          {"pulled_at", format_time(image.pulled_at)},
+          {"everybody", image.everybody},  {"users", image.users}};
+}
+
+json view(const engine::ImageDetails& details) {
+  auto shown = view(details.image);
+  const auto& config = details.contents.config;
+  auto& layers = shown["layers"] = json::array();
+  for (const auto& layer : details.contents.layers)
+    layers.push_back({{"digest", layer.digest}, {"diff_id", layer.diff_id}});
+  json variables = json::object();
+  for (const auto& [name, value] : config.environment) variables[name] = value;
+  shown["config"] = {{"architecture", config.architecture},
+                     {"entrypoint", config.entrypoint},
+                     {"command", config.command},
+                     {"env", std::move(variables)},
+                     {"user", config.user},
+                     {"working_directory", config.working_directory},
+                     {"labels", config.labels}};
+  return shown;
+}
+
+json view(const engine::PullProgress& progress) {
+  json layers = json::array();
+  for (const auto& layer : progress.layers)
+    layers.push_back({{"digest", layer.digest},
+                      {"bytes", layer.bytes},
+                      {"done", layer.done},
+                      {"state", engine::state_name(layer)}});
+  return {{"name", progress.name}, {"layers", std::move(layers)}};
+}
+
 }  // namespace drover::api

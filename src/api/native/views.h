@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "base/result.h"
 #include "engine/daemon.h"
+#include "engine/images.h"
 #include "gpu/device.h"
 
 namespace drover::api {
@@ -25,6 +26,9 @@ nlohmann::json view(const engine::PlanView& plan);
 nlohmann::json view(const engine::QueueView& queue);
 nlohmann::json view(const engine::QuotaView& quota);
 nlohmann::json view(const FileInfo& file);
+nlohmann::json view(const engine::NamedImage& image);
+nlohmann::json view(const engine::ImageDetails& details);
+nlohmann::json view(const engine::PullProgress& progress);
 nlohmann::json view(const std::vector<Error>& problems);
 /// The GPUs, who holds each, and what is wrong with the machine.
 nlohmann::json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Daemon::Holder>& holders);

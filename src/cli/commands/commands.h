@@ -28,6 +28,7 @@ void add_jobs(CLI::App& app, Context& context);        // job.cc: job list, show
 void add_logs(CLI::App& app, Context& context);        // logs.cc: logs, events
 void add_exec(CLI::App& app, Context& context);        // exec.cc: exec
 void add_files(CLI::App& app, Context& context);       // files.cc: files ls, cat, get
+void add_images(CLI::App& app, Context& context);      // image.cc: image pull, ls, rm …
 void add_machine(CLI::App& app, Context& context);     // machine.cc: gpus, topo, node
 void add_cdi(CLI::App& app, Context& context);         // cdi.cc: cdi, cdi generate, list
 void add_doctor(CLI::App& app, Context& context);      // doctor.cc: doctor, version

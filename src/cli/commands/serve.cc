@@ -71,6 +71,10 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("DIR")
       ->capture_default_str();
   command
+      ->add_option("--insecure-registry", options->insecure_registries,
+                   "A registry to speak to without TLS; may be repeated")
+      ->type_name("HOST[:PORT]");
+  command
       ->add_option("--placement", options->placement,
                    "Where work goes that fits in several places: pack, spread or fragmentation")
       ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))

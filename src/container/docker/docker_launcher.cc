@@ -95,8 +95,14 @@ std::map<std::string, std::string> DockerLauncher::labels_of(const std::string& 
 
 Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& launch) const {
   const auto& reference = *launch.task.image;
-  DROVER_TRY(auto present, engine.inspect_image(reference));
-  if (present) return std::move(*present);
+  std::optional<ImageFacts> present;
+  if (launch.task.pull != PullPolicy::kAlways) {
+    DROVER_TRY(present, engine.inspect_image(reference));
+    if (present) return std::move(*present);
+  }
+  if (launch.task.pull == PullPolicy::kNever)
+    return fail(ErrorKind::kNotFound, fmt::format("The Docker Engine does not have the image '{}'", reference),
+                "bring it there with 'docker pull', or let the task pull it", "/image");
   DROVER_CHECK_OK(engine.pull(reference, "", launch.progress, launch.stop));
   DROVER_TRY(present, engine.inspect_image(reference));
   if (present) return std::move(*present);

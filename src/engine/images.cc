@@ -1,0 +1,57 @@
+#include "engine/images.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace drover::engine {
+
+Images::Work::Report Images::Work::report() {
+  const std::lock_guard lock(news_->mutex);
+  return std::exchange(news_->report, {});
+}
+
+Images::~Images() {
+  for (auto& one : running_) one->stop.request_stop();
+}
+
+Result<std::shared_ptr<Images::Work>> Images::start(Doing doing) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(running_, [](const auto& one) {
+    const std::lock_guard own(one->news->mutex);
+    return one->news->ended;
+  });
+  if (running_.size() >= kMostAtOnce)
+    return fail(ErrorKind::kExhausted, "Too many images are being pulled or loaded", "try again in a moment");
+  auto work = std::make_shared<Work>();
+  auto running = std::make_unique<Running>();
+  running->news = work->news_;
+  running->stop = work->stop_;
+  running->thread =
+      std::jthread([doing = std::move(doing), news = work->news_, stop = work->stop_.get_token()] {
+        const auto listener = [&](const PullProgress& progress) {
+          const std::lock_guard own(news->mutex);
+          news->report.progress = progress;
+        };
+        auto outcome = doing(listener, stop);
+        const std::lock_guard own(news->mutex);
+        news->report.outcome = std::move(outcome);
+        news->ended = true;
+      });
+  running_.push_back(std::move(running));
+  return work;
+}
+
+Result<std::shared_ptr<Images::Work>> Images::pull(const std::string& name, const User& user) {
+  return start([this, name, user](const auto& listener, const auto& stop) {
+    return store_.pull(name, user, listener, stop);
+  });
+}
+
+Result<std::shared_ptr<Images::Work>> Images::load(const std::string& reference, const std::string& name,
+                                                   const User& user) {
+  return start([this, reference, name, user](const auto& listener, const auto& stop) {
+    return store_.load(reference, name, user, listener, stop);
+  });
+}
+
+}  // namespace drover::engine

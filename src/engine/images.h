@@ -1,0 +1,86 @@
+#pragma once
+
+// The images of this machine as the APIs see them: the store, and the pulls and loads that somebody asked
+// for, each on a thread of its own that ends with this object. Thread safe. What the store does blocks.
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "base/users.h"
+#include "image/store.h"
+
+namespace drover::engine {
+
+using image::ImageDetails;
+using image::LayerProgress;
+using image::NamedImage;
+using image::Pruned;
+using image::PullProgress;
+using image::state_name;
+
+class Images {
+ public:
+  static constexpr std::size_t kMostAtOnce = 16;
+
+  /// A pull or a load under way. Whoever lets go of it ends it.
+  class Work {
+   public:
+    ~Work() { stop_.request_stop(); }
+    Work() = default;
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+    struct Report {
+      std::optional<PullProgress> progress;       ///< none when it is as it was
+      std::optional<Result<NamedImage>> outcome;  ///< once it has ended
+    };
+    /// What is new since the last call.
+    Report report();
+
+   private:
+    friend class Images;
+    struct News {
+      std::mutex mutex;
+      Report report;
+      bool ended = false;
+    };
+    std::shared_ptr<News> news_ = std::make_shared<News>();
+    std::stop_source stop_;
+  };
+
+  explicit Images(image::Store& store) : store_(store) {}
+  ~Images();
+  Images(const Images&) = delete;
+  Images& operator=(const Images&) = delete;
+
+  /// kExhausted when too many are under way.
+  Result<std::shared_ptr<Work>> pull(const std::string& name, const User& user);
+  Result<std::shared_ptr<Work>> load(const std::string& reference, const std::string& name, const User& user);
+
+  // See image::Store.
+  std::vector<NamedImage> list(uid_t uid) const { return store_.list(uid); }
+  Result<ImageDetails> inspect(const std::string& name, uid_t uid) const { return store_.inspect(name, uid); }
+  Result<NamedImage> remove(const std::string& name, uid_t uid) { return store_.remove(name, uid); }
+  Result<Pruned> prune(uid_t uid, bool names) { return store_.prune(uid, names); }
+
+ private:
+  struct Running {
+    std::shared_ptr<Work::News> news;
+    std::stop_source stop;
+    std::jthread thread;
+  };
+  using Doing = std::function<Result<NamedImage>(const image::PullListener&, const std::stop_token&)>;
+  Result<std::shared_ptr<Work>> start(Doing doing);
+
+  image::Store& store_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Running>> running_;
+};
+
+}  // namespace drover::engine

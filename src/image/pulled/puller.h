@@ -1,0 +1,73 @@
+#pragma once
+
+// Pulls images: manifest, the platform of this machine, then several layers at a time, each unpacked while it
+// arrives. A blob that the user may use is not downloaded again; one that somebody else brought with
+// credentials is, unless the registry hands the user that very manifest over a connection that proves who it
+// is. Who pulls the same image at the same time waits for the first and then finds it. Thread safe. Blocks.
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "base/result.h"
+#include "base/users.h"
+#include "image/contents.h"
+#include "image/layers.h"
+#include "image/pulled/blobs.h"
+#include "image/pulled/catalog.h"
+#include "image/pulled/keyed_locks.h"
+#include "image/pulled/leases.h"
+#include "image/pulled/progress.h"
+#include "image/registry/session.h"
+
+namespace drover::image {
+
+struct PullLimits {
+  std::size_t layers_at_once = 6;
+  std::uint64_t layer_bytes = 256ULL << 30;    ///< compressed
+  std::uint64_t reserved_space = 64ULL << 20;  ///< what must stay free on the file system
+  RegistryLimits registry;
+};
+
+class Puller {
+ public:
+  Puller(Blobs& blobs, Catalog& catalog, Leases& leases, const Layers& layers, PlainRegistries plain,
+         PullLimits limits)
+      : blobs_(blobs),
+        catalog_(catalog),
+        leases_(leases),
+        layers_(layers),
+        plain_(std::move(plain)),
+        limits_(limits) {}
+
+  /// Looks it up in the registry, with the credentials of `user`, and brings what is not here yet. When it
+  /// returns, the image is in the catalog and unpacked.
+  Result<NamedImage> pull(const RegistryName& name, const User& user, const PullListener& listener,
+                          const std::stop_token& stop);
+
+ private:
+  struct Job;
+  Result<RegistryDocument> find_manifest(RegistrySession& session, HttpClient& client) const;
+  std::optional<NamedImage> known_image(const RegistrySession& session, const Descriptor& manifest,
+                                        uid_t uid) const;
+  Result<NamedImage> bring(Job& job, HttpClient& client, const RegistryDocument& manifest);
+  Status bring_layers(Job& job);
+  Status bring_layer(Job& job, HttpClient& client, std::size_t index);
+  Status download(Job& job, HttpClient& client, std::size_t index);
+  Status download_once(Job& job, HttpClient& client, std::size_t index);
+  Status check_space(std::uint64_t wanted) const;
+
+  Blobs& blobs_;
+  Catalog& catalog_;
+  Leases& leases_;
+  const Layers& layers_;
+  PlainRegistries plain_;
+  PullLimits limits_;
+  KeyedLocks locks_;
+};
+
+/// What the user shows this registry, out of the configuration in his home folder, which is read with his
+/// rights. Without one, or without an entry: nothing.
+Result<RegistryLogin> read_login(const User& user, const std::string& host);
+
+}  // namespace drover::image
