@@ -93,8 +93,7 @@ bool is_host(std::string_view text) {
 
 /// The first part is a host where it could be nothing else.
 bool looks_like_host(std::string_view part) {
-  return part == "localhost" || part.find_first_of(".:") != std::string_view::npos ||
-         std::ranges::any_of(part, [](char c) { return c >= 'A' && c <= 'Z'; });
+  return part == "localhost" || part.find_first_of(".:") != std::string_view::npos;
 }
 
 std::string lower_case(std::string_view text) {
