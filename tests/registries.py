@@ -4,6 +4,7 @@ Both are on this machine only, on ports of their own, and end with the test.
 """
 
 import base64
+import functools
 import gzip
 import hashlib
 import http.server
@@ -72,8 +73,8 @@ class Images:
         self.blobs[digest], self.types[digest] = data, media_type
         return {"mediaType": media_type, "digest": digest, "size": len(data)}
 
-    def image(self, layers, compress=gzip.compress, suffix="+gzip", **settings):
-        """Of these tars; returns the manifest's descriptor."""
+    def image(self, layers, compress=functools.partial(gzip.compress, mtime=0), suffix="+gzip", **settings):
+        """Of these tars; returns the manifest's descriptor. The same tar makes the same layer."""
         config = {"architecture": ARCHITECTURE, "os": "linux", "config": settings,
                   "rootfs": {"type": "layers", "diff_ids": [digest_of(layer) for layer in layers]}}
         stored = [self.blob(compress(layer), OCI + "layer.v1.tar" + suffix) for layer in layers]

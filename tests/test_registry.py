@@ -243,6 +243,11 @@ class BrokenRegistryTest(ScriptedRegistryTest):
             with self.subTest(words=words):
                 self.assert_refused(self.tampered(change), words)
 
+    def test_a_wrong_size_of_a_layer_that_is_here_is_refused(self):
+        self.assert_says_hello(self.run_image(self.new_image()[0]))
+        name = self.tampered(lambda manifest: manifest["layers"][0].update(size=manifest["layers"][0]["size"] + 1))
+        self.assert_one_sentence(self.run_image(name, "--pull", "always"), "that the manifest says")
+
     def test_a_manifest_that_is_not_what_was_asked_for_is_refused(self):
         image = self.images.image([self.base], Cmd=SAY)
         other = self.images.image([self.random_tar(100)], Cmd=SAY)

@@ -244,6 +244,7 @@ void AppReader::port_mappings(Fields* container) {
   if (!shown_.contains("container")) {
     if (list.empty()) return;
     shown_["container"] = {{"type", "MESOS"}, {"volumes", json::array()}};
+    app_.service.task.container_type = workload::ContainerType::kMesos;
   }
   shown_["container"]["portMappings"] = std::move(list);
 }

@@ -97,10 +97,11 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-/// Reads a request for one task: name, command, image, pull, env, working_directory, read_only, container_type,
-/// privileged, queue, namespace, priority, timeout, grace, labels, what it needs (resource_fields.h), what is
-/// brought to it (attachment_fields.h), and `user` (a name, returned apart because only the caller's rights
-/// say whether it may be used). All mistakes at once. The id, user and owner are left empty.
+/// Reads a request for one task: name, command, image, pull, env, working_directory, read_only,
+/// container_type, privileged, queue, namespace, priority, timeout, grace, labels, what it needs
+/// (resource_fields.h), what is brought to it (attachment_fields.h), and `user` (a name, returned apart
+/// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner
+/// are left empty.
 struct TaskRequest {
   Task task;
   std::optional<std::string> user;

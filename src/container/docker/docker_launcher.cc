@@ -101,7 +101,8 @@ Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& 
     if (present) return std::move(*present);
   }
   if (launch.task.pull == PullPolicy::kNever)
-    return fail(ErrorKind::kNotFound, fmt::format("The Docker Engine does not have the image '{}'", reference),
+    return fail(ErrorKind::kNotFound,
+                fmt::format("The Docker Engine does not have the image '{}'", reference),
                 "bring it there with 'docker pull', or let the task pull it", "/image");
   DROVER_CHECK_OK(engine.pull(reference, "", launch.progress, launch.stop));
   DROVER_TRY(present, engine.inspect_image(reference));

@@ -217,9 +217,17 @@ Status Puller::bring_layers(Job& job) {
 Status Puller::bring_layer(Job& job, HttpClient& client, std::size_t index) {
   const auto& blob = job.manifest.layers[index];
   const auto& diff_id = job.diff_ids[index];
+  if (blob.size > limits_.layer_bytes)
+    return fail(ErrorKind::kExhausted,
+                fmt::format("it has {}, more than the {} that a layer may have", format_bytes(blob.size),
+                            format_bytes(limits_.layer_bytes)));
   // One at a time: of those who need the same blob, the next may find it here.
   DROVER_TRY(const auto turn, locks_.lock(blob.digest + "." + job.scope, job.stop));
   if (blobs_.contains(blob.digest) && blobs_.may_use(blob.digest, job.uid)) {
+    DROVER_TRY(const auto size, blobs_.size(blob.digest));
+    if (size != blob.size)
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("it has {} bytes, not the {} that the manifest says", size, blob.size));
     if (blobs_.is_known_as(blob.digest, diff_id) && layers_.find(diff_id)) {
       job.teller.set(index, LayerProgress::State::kDone, true);
       return {};
@@ -248,10 +256,6 @@ Status Puller::download(Job& job, HttpClient& client, std::size_t index) {
 
 Status Puller::download_once(Job& job, HttpClient& client, std::size_t index) {
   const auto& blob = job.manifest.layers[index];
-  if (blob.size > limits_.layer_bytes)
-    return fail(ErrorKind::kExhausted,
-                fmt::format("it has {}, more than the {} that a layer may have", format_bytes(blob.size),
-                            format_bytes(limits_.layer_bytes)));
   DROVER_TRY(auto partial, blobs_.open_partial(blob.digest, job.scope));
   if (partial.size > blob.size) {
     if (::ftruncate(partial.file.get(), 0) != 0) return fail_errno("Failed to begin a layer anew", errno);
