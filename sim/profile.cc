@@ -114,6 +114,7 @@ Host decode_host(Decoder& decoder, const Required& required, Errors& errors) {
                     std::to_string(host.cpus - static_cast<int>(placed.size())) + " CPUs are in no node",
                     "list every CPU once");
   decode_nics(decoder, host, errors);
+  host.cpu = decoder.strings("cpu").value_or(host.cpu);
   return host;
 }
 

@@ -33,6 +33,8 @@ struct Host {
   std::uint64_t disk_mib = 0;
   std::vector<NumaNode> numa;  ///< by id; together they hold every CPU once
   std::vector<Nic> nics;       ///< each name once
+  std::vector<std::string>
+      cpu;  ///< names of its CPU, which add up (gpu/cpu.h reads them); empty: the real one's
 };
 
 struct PciAddress {

@@ -4,13 +4,8 @@
 
 #include <set>
 
-#include "base/files.h"
-#include "gpu/cpu.h"
-
 namespace drover {
 namespace {
-
-constexpr std::uint64_t kMostCpuInfo = 64ULL << 20;
 
 void add(Attributes& attributes, const std::string& name, std::vector<std::string> values) {
   std::erase(values, "");
@@ -19,12 +14,14 @@ void add(Attributes& attributes, const std::string& name, std::vector<std::strin
 
 }  // namespace
 
-Attributes host_attributes() {
+Attributes host_attributes(const gpu::CpuFeatures& cpu) {
   Attributes attributes;
   utsname kernel{};
   if (::uname(&kernel) == 0) add(attributes, "cpu_arch", {static_cast<const char*>(kernel.machine)});
-  if (const auto cpuinfo = read_file("/proc/cpuinfo", kMostCpuInfo))
-    add(attributes, "cpu", gpu::cpu_features(*cpuinfo));
+  auto names = gpu::cpu_names(cpu);
+  for (const char* feature : {"avx", "avx2", "avx512f"})
+    if (cpu.contains(feature)) names.emplace_back(feature);
+  add(attributes, "cpu", std::move(names));
   return attributes;
 }
 
@@ -34,6 +31,7 @@ placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu
   node.name = std::move(name);
   node.numa = facts.numa;
   node.nics = facts.nics;
+  node.cpu = facts.cpu;
   node.milli_cpus = facts.cpus * 1000LL;
   node.memory_bytes = facts.memory_bytes;
   node.attributes = given;

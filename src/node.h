@@ -13,8 +13,8 @@ namespace drover {
 
 using Attributes = std::map<std::string, std::vector<std::string>>;
 
-/// Reads what the running kernel says of itself and its CPUs, once: "cpu_arch" and "cpu".
-Attributes host_attributes();
+/// What the running kernel says of itself, and what the machine's CPU is at least: "cpu_arch" and "cpu".
+Attributes host_attributes(const gpu::CpuFeatures& cpu);
 
 /// `given` are the attributes that do not change; those of the driver and the GPUs ("driver", "cuda",
 /// "gpu_model") are added unless they are given.

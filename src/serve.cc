@@ -86,7 +86,7 @@ class Service {
         signals_(context_),
         alarm_(context_),
         gpu_timer_(context_) {
-    attributes_.merge(host_attributes());
+    attributes_.merge(host_attributes(hardware_.host().cpu));
   }
 
   ~Service() {
@@ -159,6 +159,14 @@ class Service {
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_.devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(hardware_.look()); };
+    ports.image_variants = [this](const auto& image, const User& reader) {
+      return variants_of(image, reader);
+    };
+    ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
+      DROVER_TRY(const auto places, gpu::simulator_places());
+      DROVER_TRY(const auto file, gpu::profile_file(profile, places));
+      return gpu::simulated_machine(file);
+    };
     return ports;
   }
 
@@ -182,6 +190,13 @@ class Service {
     if (!trouble.empty() && trouble != cdi_trouble_)
       spdlog::warn("The CDI specification in '{}' is not up to date: {}", file, trouble);
     cdi_trouble_ = trouble;
+  }
+
+  Result<std::vector<engine::ImageVariant>> variants_of(const std::string& image, const User& reader) {
+    DROVER_TRY(auto found, images_.variants(image, reader));
+    std::vector<engine::ImageVariant> variants;
+    for (auto& variant : found) variants.push_back({std::move(variant.needs), std::move(variant.reference)});
+    return variants;
   }
 
   engine::CheckPorts check_ports() {
@@ -213,6 +228,9 @@ class Service {
     options.executable = "/proc/self/exe";
     options.prepare_image = [this](const auto& reference, const User& reader, const auto& wish) {
       return images_.prepare(reference, reader, wish);
+    };
+    options.image_variants = [this](const auto& reference, const User& reader) {
+      return images_.variants(reference, reader);
     };
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
     // sight too.

@@ -79,8 +79,8 @@ def build_probe(folder):
     return path
 
 
-def make_probe_image(output, probe, labels=None, **settings):
-    """An image with nothing but the probe, and the folders and files that every image has."""
+def make_probe_image(output, probe, labels=None, files=None, **settings):
+    """An image with nothing but the probe, the folders and files that every image has, and `files` by their paths."""
 
     def fill(layer):
         for folder, mode in (("dev", 0o755), ("etc", 0o755), ("proc", 0o755), ("sys", 0o755), ("tmp", 0o1777)):
@@ -88,6 +88,8 @@ def make_probe_image(output, probe, labels=None, **settings):
         layer.add_file("probe", probe.read_bytes(), 0o755)
         layer.add_file("etc/passwd", b"root:x:0:0:root:/root:/probe\napp:x:1234:1234::/:/probe\n")
         layer.add_file("etc/group", b"root:x:0:\napp:x:1234:\n")
+        for path, content in (files or {}).items():
+            layer.add_file(path, content)
 
     settings.setdefault("command", ["/probe", "say", "hello from the image"])
     oci_layout.write(output, fill, labels=labels, **settings)

@@ -118,6 +118,15 @@ class Table:
             self.assertEqual(self.run_probe(options, "exists", library, image=wanting).out, found + "\n")
         self.assertEqual(self.run_probe(["--gpus", "1"], "write", library, "x", image=image).out, "EROFS\n")
 
+    def test_an_image_that_cannot_work_on_the_gpus_is_refused_with_both_versions(self):
+        image = self.make_image("demanding", environment=["NVIDIA_REQUIRE_CUDA=driver>=9999.1"])
+        driver = self.daemon.api("GET", "/v1/gpus")["driver_version"]
+        ran = self.run_probe(["--gpus", "1"], "say", "ran", image=image)
+        self.assert_one_sentence(ran, "does not work here", "driver>=9999.1", driver)
+        self.assertEqual(self.run_probe([], "say", "ran", image=image).out, "ran\n")
+        self.assertEqual(self.run_probe(["--gpus", "1", "--env", "NVIDIA_DISABLE_REQUIRE=1"], "say", "ran", image=image).out,
+                         "ran\n")
+
     def test_stop_asks_first_and_then_kills(self):
         polite = self.submit("say", "up", ",", "sleep", 600)
         stubborn = self.submit("ignore", ",", "say", "up", ",", "sleep", 600, grace="1s")

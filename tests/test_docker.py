@@ -74,6 +74,19 @@ class DockerTest(DockerDaemonTest):
         self.daemon.wait_until_final(task)
         self.assertEqual(self.engine.containers(), [])
 
+    def test_without_the_machine_s_driver_nothing_of_it_is_mounted(self):
+        layout = drover.make_probe_image(self.daemon.folder / "wanting", self.daemon.probe,
+                                         labels={"com.nvidia.volumes.needed": "nvidia_driver"})
+        image = self.engine.load("drover-test/wanting:1", layout)
+        for driver, mounted in (("host", True), ("none", False)):
+            task = self.start("sleep", 600, image=image, gpus=1, driver=driver)
+            container = self.engine.container_of(task)
+            self.assertEqual("/usr/local/nvidia" in [mount["Destination"] for mount in container["Mounts"]], mounted, driver)
+            paths = next(word for word in container["Config"]["Env"] if word.startswith("PATH="))
+            self.assertEqual("/usr/local/nvidia" in paths, mounted, driver)
+            self.daemon.stop_task(task, force=True)
+            self.daemon.wait_until_final(task)
+
     def test_an_image_that_nobody_has_is_one_sentence(self):
         ran = self.daemon.cli("run", "--image", "127.0.0.1:1/no/such:1")
         self.assert_one_sentence(ran, "could not pull '127.0.0.1:1/no/such:1'")

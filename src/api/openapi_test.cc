@@ -166,6 +166,7 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
       {"/v1/gpus", "GpuList"},
       {"/v1/topology", "Topology"},
       {"/v1/cdi", "Cdi"},
+      {"/v1/images/tool/variants", "ImageVariants"},
       {"/v1/events?follow=false", "EventList"},
       {"/v1/queues", "QueueList"},
       {"/v1/quotas", "QuotaList"},

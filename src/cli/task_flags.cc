@@ -26,6 +26,7 @@ struct TextFlag {
 };
 constexpr std::array kTextFlags = {
     TextFlag{"container_type", "--containerizer", &TaskFlags::containerizer},
+    TextFlag{"driver", "--driver", &TaskFlags::driver},
     TextFlag{"user", "--user", &TaskFlags::user},
     TextFlag{"pull", "--pull", &TaskFlags::pull},
     TextFlag{"working_directory", "--workdir", &TaskFlags::working_directory},
@@ -173,20 +174,6 @@ Result<json> parse_constraints(const std::vector<std::string>& pairs) {
   return result;
 }
 
-}  // namespace
-
-std::string absolute_image(const std::string& reference) {
-  for (const std::string_view scheme : {"oci:", "oci-archive:", "docker-archive:", "rootfs:", "dir:"})
-    if (reference.starts_with(scheme))
-      return std::string(scheme) +
-             std::filesystem::absolute(reference.substr(scheme.size())).lexically_normal().string();
-  const bool is_path = reference.starts_with('/') || reference.starts_with('.') ||
-                       std::filesystem::exists(reference.substr(0, reference.find(':')));
-  return is_path ? std::filesystem::absolute(reference).lexically_normal().string() : reference;
-}
-
-namespace {
-
 Status add_sizes(const TaskFlags& flags, json& body) {
   if (!flags.cpus.empty()) {
     DROVER_TRY(const auto milli_cpus, of_flag(parse_milli_cpus(flags.cpus), "--cpus"));
@@ -322,6 +309,19 @@ void add_attachment_flags(CLI::App& command, AttachmentFlags& flags) {
 
 }  // namespace
 
+std::string absolute_image(const std::string& reference) {
+  for (const std::string_view scheme :
+       {"oci:", "oci-archive:", "docker-archive:", "rootfs:", "dir:", "variants:"})
+    if (reference.starts_with(scheme))
+      return std::string(scheme) +
+             std::filesystem::absolute(reference.substr(scheme.size())).lexically_normal().string();
+  // A word that is no file here may be the name of an image in a registry: the daemon says what it makes of
+  // it.
+  const bool is_path = reference.starts_with('/') || reference.starts_with('.') ||
+                       std::filesystem::exists(reference.substr(0, reference.find(':')));
+  return is_path ? std::filesystem::absolute(reference).lexically_normal().string() : reference;
+}
+
 void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_gpu_flags(command, flags);
   add_place_flags(command, flags);
@@ -329,9 +329,12 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
   add_text(command, "--mem", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
   add_text(command, "--image", flags.image, "REF",
-           "A name as registries have it, oci:LAYOUT[:TAG], docker-archive:FILE, rootfs:FOLDER or a path");
+           "A name as registries have it, oci:LAYOUT[:TAG], docker-archive:FILE, rootfs:FOLDER, "
+           "variants:LIST or a path");
   add_text(command, "--pull", flags.pull, "POLICY",
            "When to ask the registry: missing (the default), always or never");
+  add_text(command, "--driver", flags.driver, "WHOSE",
+           "The driver's programs and libraries: the machine's (host), or only the image's own (none)");
   add_list(command, "--env,-e", flags.environment, "NAME=VALUE",
            "Set a variable; NAME alone passes on its value here");
   add_text(command, "--user", flags.user, "USER", "Whom it runs as; only root may name another user");

@@ -16,7 +16,7 @@ namespace drover::cli {
 
 /// As they were written; empty: not given.
 struct TaskFlags {
-  std::string image, pull, containerizer, user, working_directory, name, timeout, grace;
+  std::string image, pull, driver, containerizer, user, working_directory, name, timeout, grace;
   std::vector<std::string> environment;
   std::vector<std::string> labels;
   std::vector<std::string> words;  ///< of the command, before "--" or without it
@@ -33,15 +33,14 @@ struct TaskFlags {
   std::string gang, arrangement, queue, name_space, priority;
 };
 
+/// An image as the daemon is told of it, which has another working directory: it gets paths in full.
+std::string absolute_image(const std::string& reference);
+
 void add_task_flags(CLI::App& command, TaskFlags& flags);
 
 /// The body of the request. `rest` is what was written after "--". What only the daemon can judge is left to
 /// it; an error names the flag.
 Result<nlohmann::json> task_request(const TaskFlags& flags, const std::vector<std::string>& rest);
-
-/// A reference with its path in full, for the daemon has another working directory. A word that is no file
-/// here may be a name that registries know: the daemon says what it makes of it.
-std::string absolute_image(const std::string& reference);
 
 /// The daemon's refusal of such a request, with the names of flags in place of those of fields.
 Error in_flags(Error error);

@@ -34,10 +34,14 @@ Result<json> process(const Launch& launch, const image::Image* image, const Bund
   DROVER_TRY(const auto directory, working_directory_of(launch.task, image, facts.sandbox));
   json user = {{"uid", facts.user.uid}, {"gid", facts.user.gid}};
   if (!facts.user.groups.empty()) user["additionalGids"] = facts.user.groups;
-  return json{{"terminal", false},       {"user", std::move(user)},
-              {"args", arguments},       {"env", environment_of(launch, image, facts.user, facts.sandbox)},
-              {"cwd", directory},        {"capabilities", capabilities(facts.user)},
-              {"noNewPrivileges", true}, {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
+  return json{{"terminal", false},
+              {"user", std::move(user)},
+              {"args", arguments},
+              {"env", environment_of(launch, image, facts.user, facts.sandbox, facts.compat)},
+              {"cwd", directory},
+              {"capabilities", capabilities(facts.user)},
+              {"noNewPrivileges", true},
+              {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
 }
 
 json mount(std::string destination, std::string type, std::string source, std::vector<std::string> options) {

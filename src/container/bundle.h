@@ -23,6 +23,7 @@ struct BundleFacts {
   std::string cgroup;                          ///< "/drover/<id>"
   std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
   cdi::Edits driver_files;                     ///< when this container gets them (gets_driver_files)
+  bool compat = true;                ///< the image's forward compatibility package comes before that
   User user;                         ///< whom the first process runs as, in the container's own terms
   std::vector<ReadOnlyMount> files;  ///< single files, shown read-only: /etc/resolv.conf …
   std::vector<VolumePlan> volumes;   ///< their sources are at <volume_folder>/<number>

@@ -19,6 +19,7 @@
 #include "cdi/specification.h"
 #include "container/exec.h"
 #include "gpu/device_node.h"
+#include "gpu/machine_facts.h"
 #include "workload/ending.h"
 #include "workload/task.h"
 
@@ -68,7 +69,8 @@ struct Launch {
   std::optional<GangPlace> gang;
   std::vector<int> host_ports;  ///< numbers on the machine, in the order of the task's network.ports
   DriverSupply driver;
-  cdi::Edits devices;  ///< of the other vendors' CDI devices that the task asked for
+  cdi::Edits devices;         ///< of the other vendors' CDI devices that the task asked for
+  gpu::MachineFacts machine;  ///< what the image must fit (image_choice.h, driver_check.h)
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
   /// Ends preparations that may take long (fetching files): launch() fails then.

@@ -59,12 +59,14 @@ std::string sandbox_inside(const image::Image* image, const std::string& sandbox
 }
 
 bool gets_driver_volume(const Launch& launch, const image::Image* image) {
-  return image != nullptr && !launch.gpu_devices.empty() && launch.driver.volume &&
+  return image != nullptr && launch.task.driver == workload::DriverSource::kHost &&
+         !launch.gpu_devices.empty() && launch.driver.volume &&
          driver::wants_volume(image->config.environment, image->config.labels);
 }
 
 bool gets_driver_files(const Launch& launch, const image::Image* image) {
-  return image != nullptr && !launch.gpu_devices.empty() && launch.driver.files;
+  return image != nullptr && launch.task.driver == workload::DriverSource::kHost &&
+         !launch.gpu_devices.empty() && launch.driver.files;
 }
 
 std::map<std::string, std::string> own_environment(const Launch& launch, const image::Image* image,
@@ -81,7 +83,7 @@ std::map<std::string, std::string> own_environment(const Launch& launch, const i
 }
 
 std::vector<std::string> environment_of(const Launch& launch, const image::Image* image, const User& user,
-                                        const std::string& sandbox_on_host) {
+                                        const std::string& sandbox_on_host, bool compat) {
   auto variables = defaults(user);
   if (image != nullptr)
     for (const auto& [name, value] : image->config.environment) variables[name] = value;
@@ -90,7 +92,7 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   for (const auto& [name, value] : launch.task.environment) variables[name] = value;
   // After the task's own: a task that sets PATH would lose its driver otherwise.
   if (gets_driver_volume(launch, image))
-    for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}))
+    for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}, compat))
       variables[name] = value;
   for (const auto& [name, value] : own_environment(launch, image, sandbox_on_host)) variables[name] = value;
 

@@ -23,7 +23,8 @@ std::string sandbox_inside(const image::Image* image, const std::string& sandbox
 bool gets_driver_volume(const Launch& launch, const image::Image* image);
 
 /// Whether the driver's files belong in this container at their own paths, as a CDI device brings them: GPUs
-/// were given, and it has a root of its own. Without an image the host's are there anyway.
+/// were given, it has a root of its own, and it is not to be left as it is (Q2). Without an image the host's
+/// are there anyway.
 bool gets_driver_files(const Launch& launch, const image::Image* image);
 
 /// What only Drover can know: no image, no task and no device sets these.
@@ -33,8 +34,8 @@ std::map<std::string, std::string> own_environment(const Launch& launch, const i
 /// "NAME=value", sorted by name. Later sources win: defaults, the image's, the gang's (RANK …), the task's,
 /// the driver volume's paths (added, not replaced), and last, always, what isolation rests on and what only
 /// Drover knows: NVIDIA_VISIBLE_DEVICES names the GPUs that the task owns, or "void", whatever image or task
-/// say; DROVER_… tell of its gang, its shares and its network cards.
+/// say; DROVER_… tell of its gang, its shares and its network cards. `compat`: as driver::volume_environment.
 std::vector<std::string> environment_of(const Launch& launch, const image::Image* image, const User& user,
-                                        const std::string& sandbox_on_host);
+                                        const std::string& sandbox_on_host, bool compat = true);
 
 }  // namespace drover::container

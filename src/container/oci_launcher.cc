@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "container/bundle.h"
+#include "container/driver_check.h"
 #include "container/environment.h"
 #include "container/exec_mark.h"
 #include "container/image_user.h"
@@ -166,9 +167,13 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
     return fail(ErrorKind::kUnsupported, "Only containers of a Docker Engine can be privileged",
                 "serve with --containerizers docker,oci", "/privileged");
   std::optional<image::Image> image;
+  bool compat = true;
   if (launch.task.image) {
-    DROVER_TRY(image, options_.prepare_image(*launch.task.image, reader_of(launch.task),
-                                             {launch.task.pull, launch.progress, launch.stop}));
+    const auto reader = reader_of(launch.task);
+    DROVER_TRY(const auto reference, choose_image(launch, reader, options_.image_variants));
+    DROVER_TRY(image,
+               options_.prepare_image(reference, reader, {launch.task.pull, launch.progress, launch.stop}));
+    DROVER_TRY(compat, check_driver(launch, *image));
   }
   const auto* known = image ? &*image : nullptr;
   auto user = launch.task.user;
@@ -182,7 +187,7 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   for (const char* name : {kUpper, kWork, kRoot})
     DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
   DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
-  DROVER_CHECK_OK(write_bundle(folder, launch, known, user));
+  DROVER_CHECK_OK(write_bundle(folder, launch, known, user, compat));
 
   DROVER_TRY(auto order, order_of(folder, launch, known, user));
   order.runtime = runtime;
@@ -195,8 +200,9 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
 }
 
 Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
-                                 const User& user) const {
+                                 const User& user, bool compat) const {
   BundleFacts facts;
+  facts.compat = compat;
   facts.root = folder.path() + "/" + kRoot;
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.cgroup = options_.cgroup_parent + "/" + launch.task.id;

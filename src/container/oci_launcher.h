@@ -46,7 +46,7 @@ class OciLauncher final : public Launcher {
   Status run_trial(const std::string& runtime) const;
   Status prepare_with(const std::string& runtime, const Directory& folder, const Launch& launch) const;
   Status write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
-                      const User& user) const;
+                      const User& user, bool compat) const;
   Cgroup cgroup(const std::string& task_id) const;
 
   const std::string wanted_;  ///< runtime, as the user named it

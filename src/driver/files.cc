@@ -59,7 +59,7 @@ std::vector<Candidate> from_cache(const Root& root, std::vector<std::string>& sk
 
 std::vector<Candidate> from_folders(const Root& root) {
   std::vector<Candidate> found;
-  for (const auto& folder : library_folders(root))
+  for (const auto& folder : library_folders([&](const auto& parent) { return root.list(parent); }))
     for (const auto& name : root.list(folder))
       if (is_driver_library(name)) found.push_back({name, folder + "/" + name});
   return found;

@@ -1,7 +1,6 @@
 #include "driver/injection.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <ranges>
 #include <string_view>
 
@@ -23,7 +22,7 @@ bool has_folder(std::string_view path, std::string_view folder) {
   });
 }
 
-std::string with_folders(std::string path, std::initializer_list<const char*> folders) {
+std::string with_folders(std::string path, const std::vector<const char*>& folders) {
   for (const auto* folder : folders) {
     if (has_folder(path, folder)) continue;
     if (!path.empty()) path += ':';
@@ -41,12 +40,12 @@ bool wants_volume(const Environment& environment, const std::map<std::string, st
   return labels.contains("com.nvidia.volumes.needed");
 }
 
-std::map<std::string, std::string> volume_environment(const Environment& environment) {
+std::map<std::string, std::string> volume_environment(const Environment& environment, bool compat) {
+  std::vector<const char*> libraries{"/usr/local/nvidia/lib", "/usr/local/nvidia/lib64"};
+  if (compat) libraries.insert(libraries.begin(), "/usr/local/cuda/compat");
   const auto path = value_of(environment, "PATH");
   return {{"PATH", with_folders(path.empty() ? kUsualPath : path, {"/usr/local/nvidia/bin"})},
-          {"LD_LIBRARY_PATH",
-           with_folders(value_of(environment, "LD_LIBRARY_PATH"),
-                        {"/usr/local/cuda/compat", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64"})}};
+          {"LD_LIBRARY_PATH", with_folders(value_of(environment, "LD_LIBRARY_PATH"), libraries)}};
 }
 
 }  // namespace drover::driver

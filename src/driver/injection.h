@@ -18,7 +18,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 bool wants_volume(const Environment& environment, const std::map<std::string, std::string>& labels);
 
 /// PATH and LD_LIBRARY_PATH with the volume's folders behind what `environment` has. An image without PATH
-/// gets the usual one first: the volume's programs alone would hide even the shell.
-std::map<std::string, std::string> volume_environment(const Environment& environment);
+/// gets the usual one first: the volume's programs alone would hide even the shell. `compat`: CUDA's forward
+/// compatibility package, if the image has it, comes before the volume (match.h: uses_compat).
+std::map<std::string, std::string> volume_environment(const Environment& environment, bool compat = true);
 
 }  // namespace drover::driver

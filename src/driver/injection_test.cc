@@ -52,6 +52,11 @@ TEST(VolumeEnvironmentTest, ImageWithoutPathKeepsTheUsualOne) {
             "/usr/local/cuda/compat:/usr/local/nvidia/lib:/usr/local/nvidia/lib64");
 }
 
+TEST(VolumeEnvironmentTest, ACompatibilityPackageThatIsOlderThanTheDriverIsLeftOut) {
+  EXPECT_EQ(volume_environment({}, false).at("LD_LIBRARY_PATH"),
+            "/usr/local/nvidia/lib:/usr/local/nvidia/lib64");
+}
+
 TEST(VolumeEnvironmentTest, LastOfTwoCounts) {
   EXPECT_EQ(volume_environment({{"PATH", "/first"}, {"PATH", "/last"}}).at("PATH"),
             "/last:/usr/local/nvidia/bin");

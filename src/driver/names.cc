@@ -52,6 +52,22 @@ bool is_ambiguous_library(std::string_view name) {
   return contains(kAmbiguous, name);
 }
 
+std::vector<std::string> library_folders(
+    const std::function<std::vector<std::string>(const std::string& folder)>& list) {
+  std::vector<std::string> bases;
+  for (const auto* parent : {"/usr/lib", "/lib"})
+    for (const auto& name : list(parent))
+      if (name.find("-linux-gnu") != std::string::npos) bases.push_back(std::string(parent) + "/" + name);
+  for (const auto* base : {"/usr/lib64", "/lib64", "/usr/lib", "/lib", "/usr/lib32", "/lib32",
+                           "/usr/local/lib64", "/usr/local/lib"})
+    bases.emplace_back(base);
+  std::vector<std::string> folders;
+  for (const auto& base : bases)
+    for (const auto* below : {"", "/nvidia", "/nvidia/current", "/tls", "/vdpau"})
+      folders.push_back(base + below);
+  return folders;
+}
+
 std::string version_in(std::string_view name) {
   constexpr std::string_view kSeparator = ".so.";
   const auto start = name.find(kSeparator);

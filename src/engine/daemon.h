@@ -16,6 +16,7 @@
 #include "base/users.h"
 #include "control/controller.h"
 #include "engine/execution.h"
+#include "engine/variants.h"
 #include "gpu/device.h"
 #include "placement/decision.h"
 #include "placement/queues.h"
@@ -165,6 +166,11 @@ class Daemon {
   virtual gpu::Inventory inventory() const = 0;
   /// The CDI specification of the GPUs that are fit, as JSON text (M3).
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
+  /// The variants of an image, and which one this machine takes, or one that a profile of the simulator
+  /// describes
+  /// (`profile`, a name). The image is read with the rights of the caller.
+  virtual void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
+                              std::function<void(Result<VariantsView>)> done) = 0;
   /// Who has a GPU, or a share of it: then several have the same one.
   struct Holder {
     std::string uuid;

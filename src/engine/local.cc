@@ -195,14 +195,16 @@ bool LocalEngine::may_take_hours(const workload::Task& task) {
 void LocalEngine::perform(const control::action::Launch& action) {
   if (!containerizer_) return;
   const auto& record = state_.tasks.at(action.id);
-  std::vector<gpu::Device> devices;
+  const auto& node = state_.machine();
+  const auto& inventory = node.inventory;
+  gpu::MachineFacts machine{inventory.driver_version, inventory.cuda_version, {}, node.cpu};
   for (const auto& uuid : control::uuids_of(record))
-    for (const auto& device : state_.machine().inventory.devices)
-      if (device.uuid == uuid) devices.push_back(device);
+    for (const auto& device : inventory.devices)
+      if (device.uuid == uuid) machine.devices.push_back(device);
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   in_order(
-      action.id, [this, record, devices, source] { return launch(record, devices, source.get_token()); },
+      action.id, [this, record, machine, source] { return launch(record, machine, source.get_token()); },
       [this, id = action.id, attempt = record.preemptions, source](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
@@ -215,7 +217,7 @@ void LocalEngine::abandon_launches() {
   for (auto& [id, source] : launching_) source.request_stop();
 }
 
-Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices,
+Status LocalEngine::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                            const std::stop_token& stop) {
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
   auto launch = launch_of(record, view_.name);
@@ -223,6 +225,8 @@ Status LocalEngine::launch(const control::TaskRecord& record, const std::vector<
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };
+  launch.machine = machine;
+  const auto& devices = machine.devices;
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
   if (!devices.empty()) {

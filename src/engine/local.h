@@ -44,6 +44,11 @@ struct Ports {
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
+  /// What an image stands for, read with the rights of `reader`. Called on the pool.
+  std::function<Result<std::vector<ImageVariant>>(const std::string& image, const User& reader)>
+      image_variants;
+  /// The machine of a profile of the simulator, by its name. Called on the pool.
+  std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
   /// That a container can be pinned to; none where it cannot.
   std::vector<int> usable_cpus;
   /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
@@ -99,6 +104,8 @@ class LocalEngine final : public Daemon {
   NodeView node() const override;
   gpu::Inventory inventory() const override;
   void cdi(std::function<void(Result<std::string>)> done) override;
+  void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
+                      std::function<void(Result<VariantsView>)> done) override;
   std::vector<Holder> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
@@ -131,7 +138,8 @@ class LocalEngine final : public Daemon {
   enum class Pace { kUsual, kSlow };
   void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then,
                 Pace pace = Pace::kUsual);
-  Status launch(const control::TaskRecord& record, const std::vector<gpu::Device>& devices,
+  /// `machine` is as it was when this was decided, with the task's GPUs.
+  Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                 const std::stop_token& stop);
 
   /// The task of a request, with user and owner.

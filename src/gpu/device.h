@@ -61,6 +61,7 @@ struct Device {
   int index = 0;             ///< in the order of PCI addresses, as NVML counts; for people only
   std::optional<int> minor;  ///< N of /dev/nvidiaN
   std::string model;         ///< "Tesla K40m"; "" when unknown
+  std::string brand;         ///< as CUDA images name it: "tesla", "geforcertx"; "" when unknown
   std::optional<std::uint64_t> memory_bytes;
   std::optional<ComputeCapability> compute_capability;
   std::optional<bool> ecc;  ///< current mode; absent where the card has none

@@ -49,9 +49,20 @@ void ask_place(Query& query, Device& device) {
     if (const auto found = bits_of(nodes); !found.empty()) device.numa_node = found.front();
 }
 
+/// In the words of libnvidia-container, which NVIDIA_REQUIRE_… of images use; by the number of the brand.
+std::string brand_name(nvmlBrandType_t brand) {
+  constexpr std::array<const char*, 17> kNames{
+      "unknown", "quadro", "tesla",       "nvs",       "grid",      "geforce", "titan",      "vapps",   "vpc",
+      "vcs",     "vws",    "cloudgaming", "quadrortx", "nvidiartx", "nvidia",  "geforcertx", "titanrtx"};
+  const auto number = static_cast<std::size_t>(brand);
+  return number < kNames.size() ? kNames.at(number) : kNames.front();
+}
+
 void ask_attributes(Query& query, Device& device) {
   const auto& f = query.functions();
   device.model = ask_text<NVML_DEVICE_NAME_V2_BUFFER_SIZE>(query, "nvmlDeviceGetName", f.name);
+  nvmlBrandType_t brand{};
+  if (query.ask("nvmlDeviceGetBrand", f.brand, &brand)) device.brand = brand_name(brand);
   device.serial = ask_text<NVML_DEVICE_SERIAL_BUFFER_SIZE>(query, "nvmlDeviceGetSerial", f.serial);
   nvmlMemory_t memory{};
   if (query.ask("nvmlDeviceGetMemoryInfo", f.memory_info, &memory)) device.memory_bytes = memory.total;

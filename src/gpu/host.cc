@@ -31,6 +31,17 @@ Result<Topology> load_topology() {
   return topology;
 }
 
+Result<CpuFeatures> cpu_of(const sim::Profile& machine) {
+  if (machine.host.cpu.empty()) return this_cpu();
+  CpuFeatures features;
+  for (const auto& name : machine.host.cpu) {
+    const auto cpu = parse_cpu(name);
+    if (!cpu) return Failure(context(cpu.error(), fmt::format("Profile '{}': /host/cpu", machine.name)));
+    features.insert(cpu->features.begin(), cpu->features.end());
+  }
+  return features;
+}
+
 }  // namespace
 
 Result<HostFacts> host_facts(const std::string& folder) {
@@ -48,6 +59,7 @@ Result<HostFacts> host_facts(const std::string& folder) {
     return fail_errno(fmt::format("Failed to look at the file system of '{}'", folder), errno);
   facts.disk_bytes = static_cast<std::uint64_t>(disk.f_blocks) * disk.f_frsize;
   facts.nics = find_nics();
+  facts.cpu = this_cpu();
   return facts;
 }
 
@@ -61,6 +73,25 @@ Result<HostFacts> simulated_host_facts(const std::string& profile) {
   for (const auto& node : machine.host.numa) facts.numa.push_back({node.id, node.cpus});
   for (const auto& nic : machine.host.nics) facts.nics.push_back({nic.name, nic.numa});
   std::ranges::sort(facts.nics, {}, &Nic::name);
+  DROVER_TRY(facts.cpu, cpu_of(machine));
+  return facts;
+}
+
+Result<MachineFacts> simulated_machine(const std::string& profile) {
+  DROVER_TRY(const auto machine, sim::load_profile(profile));
+  MachineFacts facts;
+  facts.driver = machine.driver_version;
+  facts.cuda = fmt::format("{}.{}", machine.cuda_major, machine.cuda_minor);
+  DROVER_TRY(facts.cpu, cpu_of(machine));
+  for (const auto& gpu : machine.gpus) {
+    Device device;
+    device.uuid = gpu.uuid;
+    device.index = static_cast<int>(facts.devices.size());
+    device.model = gpu.model.name;
+    device.brand = gpu.model.brand;
+    device.compute_capability = ComputeCapability{gpu.model.compute_major, gpu.model.compute_minor};
+    facts.devices.push_back(std::move(device));
+  }
   return facts;
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/cpu.h"
+#include "gpu/machine_facts.h"
 
 namespace drover::gpu {
 
@@ -33,6 +35,7 @@ struct HostFacts {
   std::uint64_t disk_bytes = 0;    ///< size of the file system asked about
   std::vector<NumaNode> numa;      ///< by id; never empty
   std::vector<Nic> nics;           ///< by name; those on a PCI bus
+  CpuFeatures cpu;                 ///< what programs may use of its CPUs
 
   bool operator==(const HostFacts&) const = default;
 };
@@ -40,7 +43,11 @@ struct HostFacts {
 /// The machine that this runs on. `folder` (the state folder) says which file system the disk size is of.
 Result<HostFacts> host_facts(const std::string& folder);
 
-/// The machine that a profile of the simulator describes: docs/simulator.md.
+/// The machine that a profile of the simulator describes: docs/simulator.md. Its CPU is the real one where
+/// the profile names none.
 Result<HostFacts> simulated_host_facts(const std::string& profile);
+
+/// Its driver, CPU and GPUs; of these, what images are held against.
+Result<MachineFacts> simulated_machine(const std::string& profile);
 
 }  // namespace drover::gpu

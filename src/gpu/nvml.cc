@@ -34,6 +34,7 @@ NvmlFunctions resolve_all(void* library) {
   resolve(library, f.cuda_version, {"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
   resolve(library, f.uuid, {"nvmlDeviceGetUUID"});
   resolve(library, f.name, {"nvmlDeviceGetName"});
+  resolve(library, f.brand, {"nvmlDeviceGetBrand"});
   resolve(library, f.serial, {"nvmlDeviceGetSerial"});
   resolve(library, f.minor_number, {"nvmlDeviceGetMinorNumber"});
   resolve(library, f.pci_info_v3, {"nvmlDeviceGetPciInfo_v3"});

@@ -32,6 +32,7 @@ struct NvmlFunctions {
   decltype(&::nvmlSystemGetCudaDriverVersion_v2) cuda_version = nullptr;
   decltype(&::nvmlDeviceGetUUID) uuid = nullptr;
   decltype(&::nvmlDeviceGetName) name = nullptr;
+  decltype(&::nvmlDeviceGetBrand) brand = nullptr;
   decltype(&::nvmlDeviceGetSerial) serial = nullptr;
   decltype(&::nvmlDeviceGetMinorNumber) minor_number = nullptr;
   decltype(&::nvmlDeviceGetPciInfo_v3) pci_info_v3 = nullptr;

@@ -95,6 +95,13 @@ Result<SimulatorPlaces> simulator_places() {
   return places;
 }
 
+Result<std::string> profile_file(const std::string& name, const SimulatorPlaces& places) {
+  if (name.find('/') != std::string::npos || name.ends_with(kSuffix))
+    return fail(ErrorKind::kInvalid, "A profile is asked for by its name, not by a path",
+                "docs/simulator.md lists the names");
+  return find_profile(name, places.profile_folders);
+}
+
 Result<Simulation> prepare_simulation(const std::string& profile, const std::string& state,
                                       const SimulatorPlaces& places) {
   DROVER_TRY(const auto file, find_profile(profile, places.profile_folders));

@@ -31,6 +31,9 @@ struct Simulation {
   std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container
 };
 
+/// The file of a profile that is installed, by its name. kInvalid for a path.
+Result<std::string> profile_file(const std::string& name, const SimulatorPlaces& places);
+
 /// `profile` is a known name or the path of a file. Makes or completes <state>/sim: dev/ (195:N and so on),
 /// driver/ and faults.yaml, which is kept. kNotFound for an unknown profile or a simulator that is not
 /// installed, kPermissionDenied when device nodes may not be made. Doing it again changes nothing.

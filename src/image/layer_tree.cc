@@ -43,10 +43,6 @@ std::optional<struct stat> look(int parent, const std::string& name) {
   return info;
 }
 
-bool is_whiteout(const struct stat& info) {
-  return S_ISCHR(info.st_mode) && info.st_rdev == 0;
-}
-
 Status set_opaque(int folder, const std::string& shown) {
   if (::fsetxattr(folder, "trusted.overlay.opaque", "y", 1, 0) != 0) return io_failure(shown);
   return {};
@@ -116,6 +112,10 @@ Status write_content(int fd, const std::string& path, const TarEntry& entry, Tar
 }
 
 }  // namespace
+
+bool is_whiteout(const struct stat& info) {
+  return S_ISCHR(info.st_mode) && info.st_rdev == 0;
+}
 
 Result<LayerTree::Place> LayerTree::place(const std::string& path) {
   const auto slash = path.rfind('/');

@@ -5,6 +5,8 @@
 // the file system says no to (a full disk) keeps its own kind. The folder must be out of reach of other
 // users. Not thread safe.
 
+#include <sys/stat.h>
+
 #include <map>
 #include <string>
 
@@ -14,6 +16,9 @@
 #include "image/tar.h"
 
 namespace drover::image {
+
+/// What overlayfs takes for "not there": it hides what lower layers have of that name.
+bool is_whiteout(const struct stat& info);
 
 class LayerTree {
  public:

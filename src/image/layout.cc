@@ -15,6 +15,7 @@ namespace drover::image {
 namespace {
 
 constexpr int kMaxIndexDepth = 4;
+constexpr std::size_t kMostEntries = 10'000;
 constexpr const char* kNameAnnotation = "org.opencontainers.image.ref.name";
 constexpr const char* kFullNameAnnotation = "io.containerd.image.name";  // docker buildx, ctr
 
@@ -89,25 +90,32 @@ Result<Descriptor> find_manifest(const ImageFiles& files, Descriptor chosen,
               fmt::format("it is of type '{}', not a container image", printable(chosen.media_type)));
 }
 
-}  // namespace
-
-std::string blob_name(const std::string& digest) {
-  return "blobs/sha256/" + digest.substr(digest.find(':') + 1);
-}
-
-Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
-                             const std::string& architecture) {
+Result<Index> read_index(const ImageFiles& files) {
   DROVER_TRY(const auto version, files.read("oci-layout", kMaxDocument));
   DROVER_CHECK_OK(check_layout_version(version));
-  DROVER_TRY(const auto index_text, files.read("index.json", kMaxDocument));
-  DROVER_TRY(const auto index, parse_index(index_text, "'index.json'"));
-  DROVER_TRY(const auto chosen, choose_by_tag(index, tag, architecture));
-  return read_image(files, chosen, architecture);
+  DROVER_TRY(const auto text, files.read("index.json", kMaxDocument));
+  return parse_index(text, "'index.json'");
 }
 
-Result<Contents> read_image(const ImageFiles& files, const Descriptor& image,
-                            const std::string& architecture) {
-  DROVER_TRY(const auto descriptor, find_manifest(files, image, architecture));
+Result<Descriptor> find_by_digest(const ImageFiles& files, const std::string& tag,
+                                  const std::string& digest) {
+  DROVER_TRY(const auto entries, layout_entries(files, tag));
+  const auto found = std::ranges::find_if(entries, [&](const Descriptor& entry) {
+    return entry.digest == digest && is_manifest(entry.media_type);
+  });
+  if (found != entries.end()) return *found;
+  return fail(ErrorKind::kNotFound, fmt::format("there is no image with digest {}", printable(digest)));
+}
+
+Result<Descriptor> find_chosen(const ImageFiles& files, const std::string& tag,
+                               const std::string& architecture) {
+  DROVER_TRY(const auto index, read_index(files));
+  DROVER_TRY(const auto chosen, choose_by_tag(index, tag, architecture));
+  return find_manifest(files, chosen, architecture);
+}
+
+Result<Contents> read_manifest(const ImageFiles& files, const Descriptor& descriptor,
+                               const std::string& architecture) {
   DROVER_TRY(const auto manifest_text, read_blob(files, descriptor, "its manifest"));
   DROVER_TRY(const auto manifest, parse_manifest(manifest_text, "its manifest"));
   DROVER_TRY(const auto config_text, read_blob(files, manifest.config, "its configuration"));
@@ -117,10 +125,60 @@ Result<Contents> read_image(const ImageFiles& files, const Descriptor& image,
   Contents contents{descriptor.digest, std::move(document.config), {}, descriptor.media_type, manifest_text,
                     config_text};
   for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
-    const auto& digest = manifest.layers[i].digest;
-    contents.layers.push_back({blob_name(digest), document.diff_ids[i], digest});
+    const auto& layer = manifest.layers[i].digest;
+    contents.layers.push_back({blob_name(layer), document.diff_ids[i], layer});
   }
   return contents;
+}
+
+}  // namespace
+
+std::string blob_name(const std::string& digest) {
+  return "blobs/sha256/" + digest.substr(digest.find(':') + 1);
+}
+
+Result<std::vector<Descriptor>> layout_entries(const ImageFiles& files, const std::string& tag) {
+  DROVER_TRY(const auto index, read_index(files));
+  auto entries = tag.empty() ? index.manifests : with_tag(index.manifests, tag);
+  if (tag.empty() && !entries.empty()) {
+    const auto name = annotation(entries.front(), kNameAnnotation);
+    if (!std::ranges::all_of(entries,
+                             [&](const auto& entry) { return annotation(entry, kNameAnnotation) == name; }))
+      return std::vector<Descriptor>{};
+  }
+  for (int depth = 0;
+       std::ranges::any_of(entries, [](const auto& entry) { return is_index(entry.media_type); }); ++depth) {
+    if (depth == kMaxIndexDepth)
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("its indexes nest more than {} levels deep", kMaxIndexDepth));
+    std::vector<Descriptor> unfolded;
+    for (const auto& entry : entries) {
+      if (!is_index(entry.media_type)) {
+        unfolded.push_back(entry);
+        continue;
+      }
+      DROVER_TRY(const auto text, read_blob(files, entry, "its index"));
+      DROVER_TRY(auto inner, parse_index(text, "its index"));
+      std::ranges::move(inner.manifests, std::back_inserter(unfolded));
+      if (unfolded.size() > kMostEntries)
+        return fail(ErrorKind::kInvalid, fmt::format("its indexes list more than {} images", kMostEntries));
+    }
+    entries = std::move(unfolded);
+  }
+  return entries;
+}
+
+Result<Contents> read_layout(const ImageFiles& files, const std::string& tag, const std::string& architecture,
+                             const std::string& digest) {
+  DROVER_TRY(const auto descriptor,
+             digest.empty() ? find_chosen(files, tag, architecture) : find_by_digest(files, tag, digest));
+  return read_manifest(files, descriptor, architecture);
+}
+
+Result<Contents> read_image(const ImageFiles& files, const Descriptor& image,
+                            const std::string& architecture) {
+  DROVER_TRY(const auto descriptor, find_manifest(files, image, architecture));
+  return read_manifest(files, descriptor, architecture);
 }
 
 }  // namespace drover::image

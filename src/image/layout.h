@@ -5,6 +5,7 @@
 // are checked while they are unpacked. Thread safe for different ImageFiles. Blocks.
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "image/contents.h"
@@ -13,9 +14,13 @@
 
 namespace drover::image {
 
+/// What a tag of an index stands for: the entries of that name, and those of the indexes among them.
+Result<std::vector<Descriptor>> layout_entries(const ImageFiles& files, const std::string& tag);
+
 /// `tag` "" takes the only image there is for `architecture` (Go's name); with several, they are listed.
-Result<Contents> read_layout(const ImageFiles& files, const std::string& tag,
-                             const std::string& architecture);
+/// `digest` takes the one of those entries that has it.
+Result<Contents> read_layout(const ImageFiles& files, const std::string& tag, const std::string& architecture,
+                             const std::string& digest = "");
 
 /// One image whose blobs are among the files: `image` is its manifest, or an index with one of it for
 /// `architecture`.

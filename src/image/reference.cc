@@ -13,12 +13,13 @@ namespace {
 
 using Kind = Reference::Kind;
 
-constexpr std::array<std::pair<std::string_view, Kind>, 5> kPrefixes = {{
+constexpr std::array<std::pair<std::string_view, Kind>, 6> kPrefixes = {{
     {"oci:", Kind::kLayout},
     {"oci-archive:", Kind::kOciArchive},
     {"docker-archive:", Kind::kDockerArchive},
     {"rootfs:", Kind::kRootFolder},
     {"dir:", Kind::kRootFolder},
+    {"variants:", Kind::kVariantList},
 }};
 constexpr std::array<std::string_view, 3> kOtherTransports = {
     "docker-daemon:", "containers-storage:", "ostree:"};
@@ -59,7 +60,14 @@ Result<Reference> parse_reference(std::string_view text) {
     return fail(ErrorKind::kInvalid, fmt::format("Image '{}' is not an absolute path", printable(text)),
                 "write the whole path, as in 'oci:/srv/images/tool:latest'");
   }
-  const auto colon = reference.kind == Kind::kRootFolder ? std::string_view::npos : rest.find(':');
+  const bool in_layout = reference.kind == Kind::kLayout || reference.kind == Kind::kOciArchive;
+  if (const auto at = in_layout ? rest.find("@sha256:") : std::string_view::npos;
+      at != std::string_view::npos) {
+    reference.digest = rest.substr(at + 1);
+    rest = rest.substr(0, at);
+  }
+  const bool has_tag = reference.kind != Kind::kRootFolder && reference.kind != Kind::kVariantList;
+  const auto colon = has_tag ? rest.find(':') : std::string_view::npos;
   reference.path = rest.substr(0, colon);
   if (colon != std::string_view::npos) reference.tag = rest.substr(colon + 1);
   return reference;

@@ -16,12 +16,14 @@ struct Reference {
     kOciArchive,     ///< "oci-archive:/file.tar[:tag]": a tar of such a folder
     kDockerArchive,  ///< "docker-archive:/file.tar[:name[:tag]]": what `docker save` writes
     kRootFolder,     ///< "rootfs:/folder" or "dir:/folder"
+    kVariantList,    ///< "variants:/list.yaml": names several images (variants.h)
     kPath,           ///< "/path[:tag]": what it is shows itself when it is opened
     kName,           ///< "redis:7" or "docker://redis:7": as registries have it (registry/name.h)
   };
   Kind kind = Kind::kPath;
-  std::string path;  ///< absolute, without ':' (but for a root folder); of a name, all of it
-  std::string tag;   ///< which image of several; "" when not said
+  std::string path;         ///< absolute, without ':' (but for a root folder); of a name, all of it
+  std::string tag;          ///< which image of several; "" when not said
+  std::string digest = {};  ///< "oci:/folder:1.0@sha256:…": which of those that the tag stands for
 
   bool operator==(const Reference&) const = default;
 };

@@ -44,7 +44,7 @@ Result<Source> open_layout(std::unique_ptr<ImageFiles> files, const Reference& r
     return no_image(reference.path,
                     "is not an OCI image layout: it has no file 'oci-layout' that can be read",
                     "a folder with a root file system is named 'rootfs:/folder'");
-  DROVER_TRY(auto contents, read_layout(*files, reference.tag, architecture_of_machine()));
+  DROVER_TRY(auto contents, read_layout(*files, reference.tag, architecture_of_machine(), reference.digest));
   return Source{"", std::move(files), std::move(contents)};
 }
 
@@ -67,9 +67,43 @@ Result<Source> open_folder(const Reference& reference, const Reader& reader) {
   return open_root_folder(reference.path, reader);
 }
 
+Result<std::vector<Variant>> read_list(const std::string& path, const Reader& reader) {
+  constexpr std::uint64_t kLargestList = 1 << 20;
+  DROVER_TRY(const auto file, reader.open_file(AT_FDCWD, path));
+  DROVER_TRY(const auto text, read_all(file.fd.get(), path, kLargestList));
+  return parse_variant_list(text, fmt::format("'{}'", printable(path)));
+}
+
+Result<std::unique_ptr<ImageFiles>> open_files(const std::string& path, bool is_folder,
+                                               const Reader& reader) {
+  if (is_folder) {
+    DROVER_TRY(std::unique_ptr<ImageFiles> files, FolderFiles::open_folder(reader, path));
+    return files;
+  }
+  DROVER_TRY(std::unique_ptr<ImageFiles> files, TarFiles::open_archive(reader, path));
+  return files;
+}
+
 }  // namespace
 
+Result<std::vector<Variant>> list_variants(const Reference& reference, const Reader& reader) {
+  if (reference.kind == Kind::kVariantList) return read_list(reference.path, reader);
+  const bool one_image = reference.kind == Kind::kRootFolder || reference.kind == Kind::kDockerArchive ||
+                         !reference.digest.empty();
+  if (one_image) return std::vector<Variant>{};
+  DROVER_TRY(const bool is_folder, reader.is_folder(reference.path));
+  DROVER_TRY(const auto files, open_files(reference.path, is_folder, reader));
+  if (!files->contains("oci-layout")) return std::vector<Variant>{};
+  DROVER_TRY(const auto entries, layout_entries(*files, reference.tag));
+  return variants_of(entries,
+                     fmt::format("{}:{}{}{}", is_folder ? "oci" : "oci-archive", reference.path,
+                                 reference.tag.empty() ? "" : ":", reference.tag),
+                     architecture_of_machine());
+}
+
 Result<Source> open_source(const Reference& reference, const Reader& reader) {
+  if (reference.kind == Kind::kVariantList)
+    return no_image(reference.path, "is a list of images, and none was chosen", "");
   DROVER_TRY(const bool is_folder, reader.is_folder(reference.path));
   const bool wants_file = reference.kind == Kind::kDockerArchive || reference.kind == Kind::kOciArchive;
   const bool wants_folder = reference.kind == Kind::kLayout || reference.kind == Kind::kRootFolder;

@@ -11,6 +11,7 @@
 #include "image/image_files.h"
 #include "image/reader.h"
 #include "image/reference.h"
+#include "image/variants.h"
 
 namespace drover::image {
 
@@ -19,6 +20,9 @@ struct Source {
   std::unique_ptr<ImageFiles> files;  ///< where the layers of `contents` are
   Contents contents;
 };
+
+/// The images that a reference stands for; empty for one that stands for a single image, as most do.
+Result<std::vector<Variant>> list_variants(const Reference& reference, const Reader& reader);
 
 Result<Source> open_source(const Reference& reference, const Reader& reader);
 

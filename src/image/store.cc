@@ -69,6 +69,9 @@ struct Store::Parts {
 
   Loader loader{blobs, *catalog, leases, layers};
 
+  /// Where it is looked up: a name that lies in the folder of named images stands for what lies there.
+  Result<Reference> resolve(const std::string& reference, const User& reader) const;
+  Result<std::vector<Variant>> variants(const std::string& reference, const User& reader) const;
   Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& wish);
   Result<Image> prepare_source(const std::string& shown, const Reference& reference, const User& reader,
                                const PrepareOptions& wish);
@@ -79,13 +82,26 @@ struct Store::Parts {
                           const std::stop_token& stop);
 };
 
+Result<Reference> Store::Parts::resolve(const std::string& reference, const User& reader) const {
+  DROVER_TRY(auto parsed, parse_reference(reference));
+  if (parsed.kind != Reference::Kind::kName || options.named.empty()) return parsed;
+  auto local = reference_in(options.named, parsed.path);
+  if (local && Reader(reader).is_folder(local->path)) return std::move(*local);
+  return parsed;
+}
+
+/// What comes from a registry was chosen when it was pulled: it is one image.
+Result<std::vector<Variant>> Store::Parts::variants(const std::string& reference, const User& reader) const {
+  DROVER_TRY(const auto resolved, resolve(reference, reader));
+  if (resolved.kind == Reference::Kind::kName) return std::vector<Variant>{};
+  return list_variants(resolved, Reader(reader));
+}
+
 Result<Image> Store::Parts::prepare(const std::string& reference, const User& reader,
                                     const PrepareOptions& wish) {
-  DROVER_TRY(const auto parsed, parse_reference(reference));
-  if (parsed.kind != Reference::Kind::kName) return prepare_source(reference, parsed, reader, wish);
-  const auto local = options.named.empty() ? std::nullopt : reference_in(options.named, parsed.path);
-  if (local && Reader(reader).is_folder(local->path)) return prepare_source(reference, *local, reader, wish);
-  DROVER_TRY(const auto name, parse_registry_name(parsed.path));
+  DROVER_TRY(const auto resolved, resolve(reference, reader));
+  if (resolved.kind != Reference::Kind::kName) return prepare_source(reference, resolved, reader, wish);
+  DROVER_TRY(const auto name, parse_registry_name(resolved.path));
   return prepare_named(name, reader, wish);
 }
 
@@ -180,6 +196,12 @@ Result<Store> Store::open(const std::string& folder, StoreOptions options) {
   DROVER_TRY(auto catalog, Catalog::open(pulled));
   return Store(std::unique_ptr<Parts>(
       new Parts{std::move(layers), std::move(blobs), std::move(catalog), std::move(options)}));
+}
+
+Result<std::vector<Variant>> Store::variants(const std::string& reference, const User& reader) const {
+  auto listed = parts_->variants(reference, reader);
+  if (listed) return listed;
+  return Failure(context(listed.error(), fmt::format("Failed to read image '{}'", printable(reference))));
 }
 
 Result<Image> Store::prepare(const std::string& reference, const User& reader,

@@ -20,6 +20,7 @@
 #include "image/pulled/progress.h"
 #include "image/pulled/prune.h"
 #include "image/pulled/puller.h"
+#include "image/variants.h"
 
 namespace drover::image {
 
@@ -51,6 +52,10 @@ class Store {
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
+
+  /// The images that a reference stands for (variants.h), which prepare() takes by their own references;
+  /// empty for the usual single one. Errors as those of prepare().
+  Result<std::vector<Variant>> variants(const std::string& reference, const User& reader) const;
 
   /// Makes an image ready. References: "oci:/layout[:tag]", "docker-archive:/file.tar[:name:tag]",
   /// "rootfs:/folder", a bare path whose kind is looked up, or a name as registries have it: it is looked up

@@ -112,6 +112,23 @@ TEST_F(ImageStore, FindsImagesByTheirNames) {
   EXPECT_EQ(other.error().hint, "pull it: 'drover image pull team/other:latest'");
 }
 
+TEST_F(ImageStore, NamesOfTheFolderMayStandForSeveralImagesAndThoseOfRegistriesForOne) {
+  auto fast = tagged(layout_.image({base_, top_}), "1.0");
+  fast["annotations"]["dev.drover.variant.name"] = "fast";
+  layout_.index({fast, tagged(layout_.image({base_}), "1.0")});
+  fs::create_directories(scratch_ / "named/team");
+  fs::rename(layout_.folder(), scratch_ / "named/team/app");
+  auto store = Store::open(scratch_ / "more", {.named = scratch_ / "named"});
+  ASSERT_TRUE(store);
+  const auto variants = store->variants("team/app:1.0", this_user());
+  ASSERT_TRUE(variants) << to_string(variants.error());
+  ASSERT_EQ(variants->size(), 2U);
+  EXPECT_EQ(variants->front().needs.name, "fast");
+  EXPECT_EQ(store->prepare(variants->front().reference, this_user())->layers.size(), 2U);
+  EXPECT_EQ(store->prepare(variants->back().reference, this_user())->layers.size(), 1U);
+  EXPECT_THAT(store->variants("team/other:1.0", this_user()).value(), IsEmpty());
+}
+
 TEST_F(ImageStore, FindsOutWhatAPathIs) {
   EXPECT_EQ(prepare(layout_.folder())->layers.size(), 2U);
   tar_of(layout_.folder(), scratch_ / "oci.tar");

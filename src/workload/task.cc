@@ -25,6 +25,7 @@ constexpr std::size_t kMaxUser = 64;
 constexpr std::size_t kMaxWords = 4096;
 constexpr std::size_t kMostMistakes = 100;
 constexpr std::size_t kMaxLevels = 8;
+constexpr std::array<std::string_view, 2> kDriverSources = {"host", "none"};
 constexpr std::int64_t kMaxId = 0xffffffffLL;
 /// Of the same number: ContainerType. The last is another word for "mesos".
 constexpr std::array<std::string_view, 4> kContainerTypes = {"any", "mesos", "docker", "oci"};
@@ -67,6 +68,9 @@ void check_strings(Decoder& decoder, const Task& task) {
       decoder.mistake("env", fmt::format("'{}' is not a name for an environment variable", name));
   if (task.image && (task.image->empty() || task.image->size() > kMaxImage || !is_printable(*task.image)))
     decoder.mistake("image", fmt::format("an image reference has 1 to {} printable characters", kMaxImage));
+  if (task.driver == DriverSource::kNone && !task.image)
+    decoder.mistake("driver", "a task without an image uses the machine's own driver",
+                    "name an image that carries one");
   if (!task.working_directory.empty() &&
       (task.working_directory.front() != '/' || has_nul(task.working_directory)))
     decoder.mistake("working_directory", fmt::format("'{}' is not an absolute path", task.working_directory));
@@ -114,6 +118,8 @@ void decode_common(Decoder& decoder, Task& task) {
   if (const auto type = decoder.choice("container_type", kContainerTypes))
     task.container_type = *type == 3 ? ContainerType::kMesos : static_cast<ContainerType>(*type);
   task.privileged = decoder.boolean("privileged").value_or(false);
+  if (const auto chosen = decoder.choice("driver", kDriverSources))
+    task.driver = static_cast<DriverSource>(*chosen);
   task.labels = decoder.string_map("labels").value_or(std::map<std::string, std::string>{});
   task.queue = decoder.string("queue").value_or(kDefaultQueue);
   task.name_space = decoder.string("namespace").value_or("");

@@ -65,6 +65,12 @@ inline constexpr const char* kDefaultQueue = "default";
 inline constexpr int kMinPriority = -1000;
 inline constexpr int kMaxPriority = 1000;
 
+/// Whose user-land driver a container with GPUs uses (Q1, Q2).
+enum class DriverSource {
+  kHost,  ///< the machine's own is brought in
+  kNone,  ///< the image's: nothing is added to its file system
+};
+
 struct Task {
   std::string id;                    ///< unique for ever; made by the daemon
   std::string name;                  ///< for people; defaults to the first word of the command
@@ -80,6 +86,7 @@ struct Task {
   bool read_only = false;         ///< root file system
   ContainerType container_type = ContainerType::kAny;
   bool privileged = false;  ///< sees every device of the machine, not only its own GPUs
+  DriverSource driver = DriverSource::kHost;
   Resources resources{.milli_cpus = 1000, .memory_bytes = 1ULL << 30};
   std::string queue = kDefaultQueue;  ///< path: "research/vision"
   std::string name_space;             ///< "namespace" outside of C++; "" for none
@@ -98,7 +105,7 @@ struct Task {
 };
 
 /// Reads a request for one task: name, command, image, pull, env, working_directory, read_only,
-/// container_type, privileged, queue, namespace, priority, timeout, grace, labels, what it needs
+/// container_type, privileged, driver, queue, namespace, priority, timeout, grace, labels, what it needs
 /// (resource_fields.h), what is brought to it (attachment_fields.h), and `user` (a name, returned apart
 /// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner
 /// are left empty.

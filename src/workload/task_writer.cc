@@ -114,6 +114,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("cpus", static_cast<double>(resources.milli_cpus) / 1000);
   if (!task.devices.empty()) writer.field("devices", task.devices);
   if (resources.different_models) writer.field("different_models", true);
+  if (task.driver == DriverSource::kNone) writer.field("driver", "none");
   writer.field("env", task.environment);
   if (!task.fetch.empty()) write_rare(writer, "fetch", task.fetch);
   if (task.gang) write_gang(writer, *task.gang);

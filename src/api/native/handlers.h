@@ -50,6 +50,9 @@ asio::awaitable<Result<Response>> pull_image(const Services& services, const Req
 asio::awaitable<Result<Response>> load_image(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> prune_images(const Services& services, const Request& request);
 
+// image_variants.cc
+asio::awaitable<Result<Response>> list_image_variants(const Services& services, const Request& request);
+
 // events.cc
 Result<Response> get_events(const Services& services, const Request& request);
 

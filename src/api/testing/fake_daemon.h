@@ -185,6 +185,21 @@ class FakeDaemon : public engine::Daemon {
     return view;
   }
   gpu::Inventory inventory() const override { return inventory_; }
+  void image_variants(const engine::Caller&, const std::string& image, const std::string& profile,
+                      std::function<void(Result<engine::VariantsView>)> done) override {
+    engine::ImageVariant fast{.needs = {}, .image = image + "@fast"};
+    fast.needs.name = "fast";
+    fast.needs.cpus = {gpu::parse_cpu("x86-64-v4").value()};
+    engine::ImageVariant plain{.needs = {}, .image = image + "@plain"};
+    plain.needs.name = "plain";
+    engine::VariantsView view{profile,
+                              {inventory_.driver_version, inventory_.cuda_version, inventory_.devices,
+                               gpu::parse_cpu("broadwell").value().features},
+                              {fast, plain},
+                              {}};
+    view.cases.push_back({inventory_.devices, gpu::choose_variant({fast.needs, plain.needs}, view.machine)});
+    done(std::move(view));
+  }
   void cdi(std::function<void(Result<std::string>)> done) override {
     done(R"({"cdiVersion":"0.6.0","kind":"nvidia.com/gpu","devices":[],"containerEdits":{}})");
   }

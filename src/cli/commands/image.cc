@@ -175,6 +175,8 @@ void add_images(CLI::App& app, Context& context) {
   command = add_command(*group, "prune", "Free what no name and no task uses", prune);
   command->add_flag("--all", prune->all, "Also take away the names that no task uses");
   on_call(command, context, prune, prune_images);
+
+  add_image_variants(*group, context);
 }
 
 }  // namespace drover::cli

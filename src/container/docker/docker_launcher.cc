@@ -12,6 +12,7 @@
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
 #include "container/docker/docker_supervisor.h"
+#include "container/driver_check.h"
 #include "container/environment.h"
 #include "container/exec_mark.h"
 #include "container/image_user.h"
@@ -173,6 +174,7 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
   const image::Image image{*launch.task.image, found.id, found.config, {}};
+  DROVER_CHECK_OK(check_driver(launch, image));
   DROVER_TRY(const auto databases, databases_of(engine, found.id, launch.task.id));
   DROVER_TRY(const auto user,
              user_in_image(launch.task, image.config.user, databases.passwd, databases.group));
