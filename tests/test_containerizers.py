@@ -1,5 +1,6 @@
 """One table of tests over both containerizers: an OCI runtime, and a Docker Engine (M5, M6). What differs is in test_docker.py."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -184,12 +185,21 @@ class Table:
         self.assertEqual(self.daemon.output(alive), "up\nstill here\n")
         self.assertEqual(self.daemon.held_gpus(), {})
 
+    def shim_of(self, task):
+        """Its process; what it has started to start the container may still be there too."""
+        found = []
+        for pid in self.daemon.shims():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if words[1:2] == [b"shim"] and words[2].endswith(task.encode()):
+                    found.append(pid)
+        (shim,) = found
+        return shim
+
     def test_a_task_whose_shim_is_killed_is_lost_and_ended(self):
         task = self.submit("say", "up", ",", "sleep", 600, gpus=1)
         self.daemon.wait_for_output(task, "up")
-        (shim,) = [pid for pid in self.daemon.shims()
-                   if task.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
-        os.kill(shim, signal.SIGKILL)
+        os.kill(self.shim_of(task), signal.SIGKILL)
         record = self.daemon.wait_until_final(task)
         self.assertEqual(record["state"], "lost", record)
         self.assertEqual(self.daemon.leaks([task]), [])
