@@ -91,7 +91,7 @@ class HostFinder {
       if (const auto known = elf_of(file.source)) machine = known->machine;
     }
     std::set<std::string> candidates;
-    for (const auto& folder : library_folders(root_))
+    for (const auto& folder : library_folders([&](const auto& parent) { return root_.list(parent); }))
       for (const auto& name : root_.list(folder))
         if (is_wanted(name, found_.version)) candidates.insert(folder + "/" + name);
     for (const auto& folder : folders)

@@ -38,7 +38,7 @@ TEST(LdCacheEdit, MakesACacheWhereThereIsNone) {
 TEST(LdCacheEdit, KeepsWhatWasThereButForTheSameNames) {
   for (const bool old_in_front : {false, true}) {
     const auto before = fake_ld_cache({{"libz.so.1", "/usr/lib/libz.so.1"},
-                                       {"libcuda.so.1", "/stub/libcuda.so.1"},
+                                       {"libcuda.so.1", "/old/libcuda.so.1"},
                                        {"libc.so.6", "/usr/lib/libc.so.6"}},
                                       {.old_in_front = old_in_front});
     const auto made = add_to_ld_cache(before, {{"libcuda.so.1", "/driver/libcuda.so.1", kFlags}});

@@ -59,19 +59,4 @@ std::vector<std::string> Root::list(const std::string& folder) const {
   return directory->list().value_or(std::vector<std::string>{});
 }
 
-std::vector<std::string> library_folders(const Root& root) {
-  std::vector<std::string> bases;
-  for (const auto* parent : {"/usr/lib", "/lib"})
-    for (const auto& name : root.list(parent))
-      if (name.find("-linux-gnu") != std::string::npos) bases.push_back(fmt::format("{}/{}", parent, name));
-  for (const auto* base : {"/usr/lib64", "/lib64", "/usr/lib", "/lib", "/usr/lib32", "/lib32",
-                           "/usr/local/lib64", "/usr/local/lib"})
-    bases.emplace_back(base);
-  std::vector<std::string> folders;
-  for (const auto& base : bases)
-    for (const auto* below : {"", "/nvidia", "/nvidia/current", "/tls", "/vdpau"})
-      folders.push_back(base + below);
-  return folders;
-}
-
 }  // namespace drover::driver

@@ -40,9 +40,6 @@ class Root {
   std::string real_path_;  // without symbolic links and the closing slash
 };
 
-/// Where distributions keep libraries, whatever the architecture.
-std::vector<std::string> library_folders(const Root& root);
-
 /// openat2 below `root` as a process chrooted there would resolve the path; invalid with errno when it fails.
 /// `resolve`: further RESOLVE_ flags.
 UniqueFd open_in_root(int root, const std::string& path, int flags, mode_t mode = 0,
