@@ -33,11 +33,11 @@ def milliseconds(begin, output):
     return (int(output.split()[-1]) - begin) / 1e6
 
 
-def time_command(command, environment=None):
+def time_command(command, **options):
     """Milliseconds to the first instruction, and to the end of the command."""
     begin = time.monotonic_ns()
     done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True,
-                          env=environment)
+                          **options)
     return milliseconds(begin, done.stdout), (time.monotonic_ns() - begin) / 1e6
 
 
