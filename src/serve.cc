@@ -159,8 +159,8 @@ class Service {
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_.devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(hardware_.look()); };
-    ports.image_variants = [this](const auto& image, const User& reader) {
-      return variants_of(image, reader);
+    ports.image_variants = [this](const auto& image, const User& reader, const auto& options) {
+      return images_.variants(image, reader, options);
     };
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
       DROVER_TRY(const auto places, gpu::simulator_places());
@@ -192,13 +192,6 @@ class Service {
     cdi_trouble_ = trouble;
   }
 
-  Result<std::vector<engine::ImageVariant>> variants_of(const std::string& image, const User& reader) {
-    DROVER_TRY(auto found, images_.variants(image, reader));
-    std::vector<engine::ImageVariant> variants;
-    for (auto& variant : found) variants.push_back({std::move(variant.needs), std::move(variant.reference)});
-    return variants;
-  }
-
   engine::CheckPorts check_ports() {
     engine::CheckPorts ports;
     ports.result = [this](const engine::CheckResult& result) { engine_->checked(result); };
@@ -228,9 +221,6 @@ class Service {
     options.executable = "/proc/self/exe";
     options.prepare_image = [this](const auto& reference, const User& reader, const auto& wish) {
       return images_.prepare(reference, reader, wish);
-    };
-    options.image_variants = [this](const auto& reference, const User& reader) {
-      return images_.variants(reference, reader);
     };
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
     // sight too.

@@ -8,6 +8,7 @@ import unittest
 
 import drover
 import oci_layout
+import registries
 
 # Five builds of one program, as a site with old and new machines has them.
 STORY = {
@@ -151,6 +152,124 @@ class VariantsTest(unittest.TestCase):
         self.assertNotEqual(ran.status, 0)
         self.assertIn("haswell", ran.err)
         self.assertIn("memory", ran.err)
+
+
+# Two builds for a machine with V100 and A100.
+TWO = {"volta": {"compute_capability": "7.0"}, "ampere": {"compute_capability": "8.0"}}
+
+
+@unittest.skipUnless(registries.PROGRAM, "needs the package docker-registry")
+class RegistryVariantsTest(drover.DaemonTest):
+    """The same of names that registries have."""
+
+    profile = "mixed"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.registry = registries.RealRegistry(cls.daemon.folder / "registry")
+        cls.addClassCleanup(cls.registry.close)
+        cls.images = make_images(cls.daemon.folder, cls.daemon.probe, [*TWO, "driver-390"])
+
+    def push(self, name, needs):
+        """An index of images that say their names; the layers of each name are its own."""
+        layout = make_index(self.daemon.folder / f"index-{name}", self.images, needs)
+        self.registry.push(layout, f"{name}:1", "--all")
+        return f"{self.registry.host}/{name}:1"
+
+    def run_on(self, model, name, *options, uid=None):
+        return self.daemon.cli("run", "--gpus", "1", "--gpu-model", model, "--image", name, *options, uid=uid)
+
+    def brought(self, name):
+        """The variants of an image that are on this machine, by name."""
+        shown = json.loads(self.daemon.cli("image", "variants", name, "--json").out)
+        here = {image["name"] for image in self.daemon.api("GET", "/v1/images")["images"]}
+        return {variant["name"] for variant in shown["variants"] if variant["image"] in here}
+
+    def test_each_gpu_gets_its_variant_and_no_other_is_brought(self):
+        name = self.push("each", TWO)
+        shown = json.loads(self.daemon.cli("image", "variants", name, "--json").out)
+        self.assertEqual({case["gpu"][:10]: case["chosen"] for case in shown["cases"]},
+                         {"Tesla V100": "volta", "NVIDIA A10": "ampere"}, shown)
+        self.assertEqual(self.brought(name), set(), "to look brings nothing")
+        self.assertEqual(self.run_on("V100", name).out, "volta\n")
+        self.assertEqual(self.brought(name), {"volta"})
+        never = self.run_on("A100", name, "--pull", "never")
+        self.assertRegex(never.err, "variant 'ampere': it is not on this machine, and was not to be pulled")
+        self.assertEqual(self.run_on("A100", name).out, "ampere\n")
+        self.assertEqual(self.brought(name), {"volta", "ampere"})
+        for uid in (0, drover.NOBODY):
+            self.assertEqual(self.run_on("A100", name, "--pull", "never", uid=uid).out, "ampere\n")
+        self.assertEqual(self.daemon.cli("image", "prune").status, 0)
+        self.assertEqual(self.run_on("V100", name, "--pull", "never").out, "volta\n", "the index is kept")
+
+    def test_a_pull_brings_what_this_machine_takes(self):
+        name = self.push("pulled", {**TWO, "driver-390": {"driver": "390"}})
+        pulled = self.daemon.cli("image", "pull", name)
+        self.assertEqual((pulled.status, pulled.out.split()[0]), (0, name), pulled)
+        self.assertEqual(self.brought(name), {"volta", "ampere"})
+        self.assertEqual(self.run_on("V100", name, "--pull", "never").out, "volta\n")
+        self.assertIn("stands for several images", self.daemon.cli("image", "inspect", name).err)
+
+    def test_none_fits_is_said_before_anything_comes(self):
+        name = self.push("old", {"driver-390": {"driver": "390"}})
+        for ran in (self.run_on("V100", name), self.daemon.cli("image", "pull", name)):
+            self.assertEqual(ran.status != 0, True)
+            self.assertRegex(ran.err, "none of its 1 variants fits this machine: driver-390: it needs driver 390")
+        self.assertEqual(self.brought(name), set())
+
+    def test_a_tag_that_moves_on_is_followed_when_it_is_asked_for(self):
+        name = self.push("moved", {"volta": TWO["volta"]})
+        self.assertEqual(self.run_on("V100", name).out, "volta\n")
+        shutil.rmtree(self.daemon.folder / "index-moved")
+        self.push("moved", {"ampere": {"compute_capability": ">=7.0"}})
+        self.assertEqual(self.run_on("V100", name).out, "volta\n")
+        self.assertEqual(self.run_on("V100", name, "--pull", "always").out, "ampere\n")
+        self.assertEqual(self.run_on("V100", name, "--pull", "never").out, "ampere\n")
+
+    def test_a_list_may_name_what_registries_have(self):
+        for name in TWO:
+            self.registry.push(self.images[name], f"listed/{name}:1")
+        reference = make_list(self.daemon.folder, {name: f"{self.registry.host}/listed/{name}:1" for name in TWO}, TWO)
+        self.assertEqual(self.run_on("A100", reference).out, "ampere\n")
+        self.assertEqual(self.run_on("A100", reference, "--pull", "never", uid=drover.NOBODY).out, "ampere\n")
+        self.assertIn("was not to be pulled", self.run_on("V100", reference, "--pull", "never").err)
+
+    def test_an_index_is_not_loaded_as_one_image(self):
+        layout = make_index(self.daemon.folder / "loaded", self.images, TWO)
+        self.assertIn("it stands for 2 images", self.daemon.cli("image", "load", layout, "loaded:1").err)
+
+
+class HostileIndexTest(drover.DaemonTest):
+    """Indexes of a registry that means no good."""
+
+    profile = "mixed"
+
+    def setUp(self):
+        self.registry = registries.ScriptedRegistry()
+        self.addCleanup(self.registry.close)
+
+    def refusal(self, annotations, count=1):
+        images = self.registry.images
+        image = images.image([registries.make_tar({"file": b""})])
+        index = images.index([{**image, "annotations": annotations} for _ in range(count)])
+        name = self.registry.tag("bad:1", index)
+        shown = [self.daemon.cli(*words, name) for words in (("image", "variants"), ("image", "pull"))]
+        for ran in shown:
+            self.assert_one_sentence(ran)
+            self.assertLess(len(ran.err), 1000)
+        self.assertNotIn(name, self.daemon.cli("image", "ls").out)
+        return shown[0].err
+
+    def test_what_is_absurd_is_refused_in_words(self):
+        prefix = "dev.drover.variant."
+        self.assertIn("more than 256 variants", self.refusal({prefix + "driver": "396"}, count=257))
+        self.assertIn("more than 10000 images", self.refusal({}, count=10_001))
+        self.assertIn("says nothing that a variant can need", self.refusal({prefix + "x" * 100_000: "1"}))
+        self.assertIn("at most 1024 bytes", self.refusal({prefix + "driver": "1," * 100_000}))
+        self.assertIn("at most 2048 bytes", self.refusal({prefix + "cpu": "avx+" * 100_000}))
+        self.assertIn("1 to 128 bytes", self.refusal({prefix + "name": "n" * 100_000}))
+        self.assertIn("did you mean 'driver'", self.refusal({prefix + "drivr": "396"}))
 
 
 if __name__ == "__main__":

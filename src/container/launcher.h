@@ -17,7 +17,6 @@
 #include "container/containerizer.h"
 #include "container/exec.h"
 #include "container/fetch/fetch.h"
-#include "container/image_choice.h"
 #include "container/order.h"
 #include "container/shim_process.h"
 #include "image/image.h"
@@ -33,7 +32,6 @@ struct LauncherOptions {
   std::function<Result<image::Image>(const std::string& reference, const User& reader,
                                      const image::PrepareOptions& options)>
       prepare_image;
-  VariantLister image_variants;     ///< may be empty: then a name means one image
   std::vector<std::string> hidden;  ///< folders and files that tasks must not see
   LogLimits logs;
   std::string fetch_caches;  ///< where users' caches of fetched files are; "": none

@@ -170,9 +170,9 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   bool compat = true;
   if (launch.task.image) {
     const auto reader = reader_of(launch.task);
-    DROVER_TRY(const auto reference, choose_image(launch, reader, options_.image_variants));
-    DROVER_TRY(image,
-               options_.prepare_image(reference, reader, {launch.task.pull, launch.progress, launch.stop}));
+    DROVER_TRY(image, options_.prepare_image(
+                          *launch.task.image, reader,
+                          {launch.task.pull, launch.progress, launch.stop, variant_chooser(launch)}));
     DROVER_TRY(compat, check_driver(launch, *image));
   }
   const auto* known = image ? &*image : nullptr;

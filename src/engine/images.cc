@@ -41,10 +41,24 @@ Result<std::shared_ptr<Images::Work>> Images::start(Doing doing) {
   return work;
 }
 
-Result<std::shared_ptr<Images::Work>> Images::pull(const std::string& name, const User& user) {
-  return start([this, name, user](const auto& listener, const auto& stop) {
-    return store_.pull(name, user, listener, stop);
+Result<std::shared_ptr<Images::Work>> Images::pull(const std::string& name, const User& user,
+                                                   const gpu::MachineFacts& machine) {
+  return start([this, name, user, machine](const auto& listener, const auto& stop) {
+    return pull_whole(name, user, machine, listener, stop);
   });
+}
+
+Result<NamedImage> Images::pull_whole(const std::string& name, const User& user,
+                                      const gpu::MachineFacts& machine, const image::PullListener& listener,
+                                      const std::stop_token& stop) {
+  DROVER_TRY(auto image, store_.pull(name, user, listener, stop));
+  if (!image.has_variants()) return image;
+  DROVER_TRY(auto variants, store_.variants(name, user));
+  const auto view = explain_variants(std::move(variants), machine, "");
+  DROVER_TRY(const auto wanted, taken(view));
+  for (const auto index : wanted)
+    DROVER_CHECK_OK(store_.pull(view.variants[index].reference, user, listener, stop));
+  return image;
 }
 
 Result<std::shared_ptr<Images::Work>> Images::load(const std::string& reference, const std::string& name,

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/users.h"
+#include "engine/variants.h"
 #include "image/store.h"
 
 namespace drover::engine {
@@ -60,7 +61,9 @@ class Images {
   Images& operator=(const Images&) = delete;
 
   /// kExhausted when too many are under way.
-  Result<std::shared_ptr<Work>> pull(const std::string& name, const User& user);
+  /// Of a name that stands for several images, also those that tasks on this machine take (variants.h).
+  Result<std::shared_ptr<Work>> pull(const std::string& name, const User& user,
+                                     const gpu::MachineFacts& machine);
   Result<std::shared_ptr<Work>> load(const std::string& reference, const std::string& name, const User& user);
 
   // See image::Store.
@@ -77,6 +80,8 @@ class Images {
   };
   using Doing = std::function<Result<NamedImage>(const image::PullListener&, const std::stop_token&)>;
   Result<std::shared_ptr<Work>> start(Doing doing);
+  Result<NamedImage> pull_whole(const std::string& name, const User& user, const gpu::MachineFacts& machine,
+                                const image::PullListener& listener, const std::stop_token& stop);
 
   image::Store& store_;
   std::mutex mutex_;

@@ -185,11 +185,16 @@ void LocalEngine::publish(const control::TaskRecord& record) {
              record.task.owner, message});
 }
 
+/// A list may name what registries have.
+bool LocalEngine::may_be_pulled(const std::string& image) {
+  using Kind = image::Reference::Kind;
+  const auto reference = image::parse_reference(image);
+  return reference && (reference->kind == Kind::kName || reference->kind == Kind::kVariantList);
+}
+
 /// What comes over the network: files, and images that registries have.
 bool LocalEngine::may_take_hours(const workload::Task& task) {
-  if (!task.fetch.empty()) return true;
-  const auto image = image::parse_reference(task.image.value_or("/"));
-  return image && image->kind == image::Reference::Kind::kName;
+  return !task.fetch.empty() || may_be_pulled(task.image.value_or("/"));
 }
 
 void LocalEngine::perform(const control::action::Launch& action) {
@@ -215,6 +220,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
 
 void LocalEngine::abandon_launches() {
   for (auto& [id, source] : launching_) source.request_stop();
+  looking_.request_stop();
 }
 
 Status LocalEngine::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,

@@ -20,6 +20,7 @@
 #include "engine/daemon.h"
 #include "engine/feed.h"
 #include "engine/listeners.h"
+#include "image/store.h"
 #include "store/journal.h"
 
 namespace drover::engine {
@@ -44,8 +45,9 @@ struct Ports {
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
-  /// What an image stands for, read with the rights of `reader`. Called on the pool.
-  std::function<Result<std::vector<ImageVariant>>(const std::string& image, const User& reader)>
+  /// image::Store::variants. Called on a pool.
+  std::function<Result<std::vector<ImageVariant>>(const std::string& image, const User& reader,
+                                                  const image::LookOptions& options)>
       image_variants;
   /// The machine of a profile of the simulator, by its name. Called on the pool.
   std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
@@ -126,6 +128,7 @@ class LocalEngine final : public Daemon {
   void look_at_ports();
   void publish(const control::TaskRecord& record);
   static bool may_take_hours(const workload::Task& task);
+  static bool may_be_pulled(const std::string& image);
   void prepares(const std::string& id, const std::string& step);
 
   void perform(const control::action::Launch& action);
@@ -182,6 +185,7 @@ class LocalEngine final : public Daemon {
   };
   std::map<std::string, std::deque<Step>> chains_;
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
+  std::stop_source looking_;                           ///< at images in registries
   Feed feed_;
   Listeners<control::Notice> notices_;
 };

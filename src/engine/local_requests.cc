@@ -87,16 +87,14 @@ void LocalEngine::submit_gang(const Caller& caller, workload::GangRequest reques
 
 void LocalEngine::image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                                  std::function<void(Result<VariantsView>)> done) {
-  const auto& node = state_.machine();
-  const auto& inventory = node.inventory;
-  gpu::MachineFacts own{inventory.driver_version, inventory.cuda_version, inventory.devices, node.cpu};
-  ports_.pool([this, user = caller.user, image, profile, own = std::move(own), done = std::move(done)] {
+  const auto& pool = may_be_pulled(image) ? ports_.slow_pool : ports_.pool;
+  pool([this, user = caller.user, image, profile, own = facts_of(state_.machine()), done = std::move(done)] {
     const auto look = [&]() -> Result<VariantsView> {
       auto machine = own;
       if (!profile.empty()) {
         DROVER_TRY(machine, ports_.profile_facts(profile));
       }
-      DROVER_TRY(auto variants, ports_.image_variants(image, user));
+      DROVER_TRY(auto variants, ports_.image_variants(image, user, {true, looking_.get_token()}));
       return explain_variants(std::move(variants), std::move(machine), profile);
     };
     auto answer = std::make_shared<Result<VariantsView>>(look());

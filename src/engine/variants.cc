@@ -21,12 +21,22 @@ std::vector<std::vector<gpu::Device>> kinds_of(const std::vector<gpu::Device>& d
   return kinds;
 }
 
+std::vector<gpu::VariantNeeds> needs_of(const std::vector<ImageVariant>& variants) {
+  std::vector<gpu::VariantNeeds> needs;
+  for (const auto& variant : variants) needs.push_back(variant.needs);
+  return needs;
+}
+
 }  // namespace
+
+gpu::MachineFacts facts_of(const placement::Node& node) {
+  const auto& inventory = node.inventory;
+  return {inventory.driver_version, inventory.cuda_version, inventory.devices, node.cpu};
+}
 
 VariantsView explain_variants(std::vector<ImageVariant> variants, gpu::MachineFacts machine,
                               std::string profile) {
-  std::vector<gpu::VariantNeeds> needs;
-  for (const auto& variant : variants) needs.push_back(variant.needs);
+  const auto needs = needs_of(variants);
   VariantsView view{std::move(profile), std::move(machine), std::move(variants), {}};
   if (needs.empty()) return view;
   for (auto& kind : kinds_of(view.machine.devices)) {
@@ -35,6 +45,14 @@ VariantsView explain_variants(std::vector<ImageVariant> variants, gpu::MachineFa
     view.cases.push_back({std::move(kind), gpu::choose_variant(needs, facts)});
   }
   return view;
+}
+
+Result<std::set<std::size_t>> taken(const VariantsView& view) {
+  std::set<std::size_t> taken;
+  for (const auto& one : view.cases)
+    if (one.choice.chosen) taken.insert(*one.choice.chosen);
+  if (taken.empty()) return Failure(gpu::none_fits(needs_of(view.variants), view.cases.front().choice));
+  return taken;
 }
 
 }  // namespace drover::engine

@@ -2,17 +2,19 @@
 
 // Which variant of an image a machine takes, for people (Q3). Pure.
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "gpu/variant.h"
+#include "image/variants.h"
+#include "placement/node.h"
 
 namespace drover::engine {
 
-struct ImageVariant {
-  gpu::VariantNeeds needs;
-  std::string image;  ///< its own reference
-};
+using ImageVariant = image::Variant;
+
+gpu::MachineFacts facts_of(const placement::Node& node);
 
 struct VariantsView {
   std::string profile;  ///< of the simulator; "" for this machine
@@ -28,5 +30,8 @@ struct VariantsView {
 
 VariantsView explain_variants(std::vector<ImageVariant> variants, gpu::MachineFacts machine,
                               std::string profile);
+
+/// Those that tasks take, by their indexes. kUnsupported with the reasons when there is none.
+Result<std::set<std::size_t>> taken(const VariantsView& view);
 
 }  // namespace drover::engine

@@ -229,6 +229,18 @@ VariantChoice choose_variant(const std::vector<VariantNeeds>& variants, const Ma
   return choice;
 }
 
+Error none_fits(const std::vector<VariantNeeds>& variants, const VariantChoice& choice) {
+  constexpr std::size_t kLongest = 2000;
+  std::string reasons;
+  for (std::size_t i = 0; i < variants.size(); ++i)
+    reasons += fmt::format("{}{}: {}", i == 0 ? "" : "; ", variants[i].name, choice.misfits[i]);
+  return {ErrorKind::kUnsupported,
+          fmt::format("none of its {} variants fits this machine: {}", variants.size(),
+                      shortened(std::move(reasons), kLongest)),
+          "add a variant that needs less, or choose other GPUs; 'drover image variants' explains the choice",
+          ""};
+}
+
 std::string describe(const VariantNeeds& needs) {
   std::vector<std::string> parts;
   if (!needs.compute_capability.any())

@@ -84,6 +84,9 @@ struct VariantChoice {
 /// Of those that fit the most specific; of equals the first.
 VariantChoice choose_variant(const std::vector<VariantNeeds>& variants, const MachineFacts& facts);
 
+/// What is said when none was chosen: kUnsupported, with a reason for each.
+Error none_fits(const std::vector<VariantNeeds>& variants, const VariantChoice& choice);
+
 /// The needs in one line: "CPU skylake-avx512, driver >=396"; "any machine".
 std::string describe(const VariantNeeds& needs);
 

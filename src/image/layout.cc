@@ -19,16 +19,6 @@ constexpr std::size_t kMostEntries = 10'000;
 constexpr const char* kNameAnnotation = "org.opencontainers.image.ref.name";
 constexpr const char* kFullNameAnnotation = "io.containerd.image.name";  // docker buildx, ctr
 
-Result<std::string> read_blob(const ImageFiles& files, const Descriptor& descriptor, std::string_view what) {
-  DROVER_TRY(auto text, files.read(blob_name(descriptor.digest), kMaxDocument));
-  const auto found = sha256_of(text);
-  if (text.size() == descriptor.size && found == descriptor.digest) return text;
-  return fail(ErrorKind::kInvalid,
-              fmt::format("{} is damaged: it should have {} bytes and digest {}, and has {} and {}", what,
-                          descriptor.size, descriptor.digest, text.size(), found),
-              "copy the image again");
-}
-
 std::string annotation(const Descriptor& descriptor, const std::string& name) {
   const auto found = descriptor.annotations.find(name);
   return found == descriptor.annotations.end() ? "" : found->second;
@@ -79,7 +69,7 @@ Result<Descriptor> find_manifest(const ImageFiles& files, Descriptor chosen,
     if (depth == kMaxIndexDepth)
       return fail(ErrorKind::kInvalid,
                   fmt::format("its indexes nest more than {} levels deep", kMaxIndexDepth));
-    DROVER_TRY(const auto text, read_blob(files, chosen, "its index"));
+    DROVER_TRY(const auto text, read_document(files, chosen, "its index"));
     DROVER_TRY(const auto index, parse_index(text, "its index"));
     if (index.manifests.empty()) return fail(ErrorKind::kInvalid, "its index lists no image");
     DROVER_TRY(const auto found, for_machine(index.manifests, architecture));
@@ -116,9 +106,9 @@ Result<Descriptor> find_chosen(const ImageFiles& files, const std::string& tag,
 
 Result<Contents> read_manifest(const ImageFiles& files, const Descriptor& descriptor,
                                const std::string& architecture) {
-  DROVER_TRY(const auto manifest_text, read_blob(files, descriptor, "its manifest"));
+  DROVER_TRY(const auto manifest_text, read_document(files, descriptor, "its manifest"));
   DROVER_TRY(const auto manifest, parse_manifest(manifest_text, "its manifest"));
-  DROVER_TRY(const auto config_text, read_blob(files, manifest.config, "its configuration"));
+  DROVER_TRY(const auto config_text, read_document(files, manifest.config, "its configuration"));
   DROVER_TRY(auto document, parse_config(config_text, "its configuration"));
   DROVER_CHECK_OK(check_config(document, manifest.layers.size(), architecture));
 
@@ -135,6 +125,17 @@ Result<Contents> read_manifest(const ImageFiles& files, const Descriptor& descri
 
 std::string blob_name(const std::string& digest) {
   return "blobs/sha256/" + digest.substr(digest.find(':') + 1);
+}
+
+Result<std::string> read_document(const ImageFiles& files, const Descriptor& descriptor,
+                                  std::string_view what) {
+  DROVER_TRY(auto text, files.read(blob_name(descriptor.digest), kMaxDocument));
+  const auto found = sha256_of(text);
+  if (text.size() == descriptor.size && found == descriptor.digest) return text;
+  return fail(ErrorKind::kInvalid,
+              fmt::format("{} is damaged: it should have {} bytes and digest {}, and has {} and {}", what,
+                          descriptor.size, descriptor.digest, text.size(), found),
+              "copy the image again");
 }
 
 Result<std::vector<Descriptor>> layout_entries(const ImageFiles& files, const std::string& tag) {
@@ -157,7 +158,7 @@ Result<std::vector<Descriptor>> layout_entries(const ImageFiles& files, const st
         unfolded.push_back(entry);
         continue;
       }
-      DROVER_TRY(const auto text, read_blob(files, entry, "its index"));
+      DROVER_TRY(const auto text, read_document(files, entry, "its index"));
       DROVER_TRY(auto inner, parse_index(text, "its index"));
       std::ranges::move(inner.manifests, std::back_inserter(unfolded));
       if (unfolded.size() > kMostEntries)

@@ -5,6 +5,7 @@
 // are checked while they are unpacked. Thread safe for different ImageFiles. Blocks.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,10 @@ Result<Contents> read_layout(const ImageFiles& files, const std::string& tag, co
 /// `architecture`.
 Result<Contents> read_image(const ImageFiles& files, const Descriptor& image,
                             const std::string& architecture);
+
+/// A document that a descriptor names; `what` names it in messages.
+Result<std::string> read_document(const ImageFiles& files, const Descriptor& descriptor,
+                                  std::string_view what);
 
 /// The name of a blob's file in a layout. `digest` is well-formed.
 std::string blob_name(const std::string& digest);

@@ -22,6 +22,14 @@ namespace drover::image {
 namespace {
 
 constexpr auto kTellAgain = std::chrono::milliseconds(700);  // of steps that many may hear of
+constexpr int kMostVariantLevels = 3;
+
+/// Each by its digest alone: tags move on.
+Result<std::vector<Variant>> variants_of_index(std::string_view text, const RegistryName& name) {
+  DROVER_TRY(const auto index, parse_index(text, "its index"));
+  const RegistryName untagged{name.host, name.repository, "", ""};
+  return variants_of(index.manifests, untagged.familiar(), architecture_of_machine());
+}
 
 /// overlayfs takes no folder twice in one mount. Of a layer that comes twice, the lower one shows nothing
 /// that the upper one does not.
@@ -71,11 +79,21 @@ struct Store::Parts {
 
   /// Where it is looked up: a name that lies in the folder of named images stands for what lies there.
   Result<Reference> resolve(const std::string& reference, const User& reader) const;
-  Result<std::vector<Variant>> variants(const std::string& reference, const User& reader) const;
-  Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& wish);
+  Result<std::vector<Variant>> variants(const std::string& reference, const User& reader,
+                                        const LookOptions& wish);
+  Result<std::vector<Variant>> variants_named(const RegistryName& name, const User& user,
+                                              const LookOptions& wish);
+  Result<std::vector<Variant>> variants_in(const NamedImage& image);
+  /// `level`: how many choices have led here.
+  Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& wish,
+                        int level = 0);
+  Result<Image> prepare_variant(const std::string& shown, const std::vector<Variant>& variants,
+                                const User& reader, const PrepareOptions& wish, int level);
   Result<Image> prepare_source(const std::string& shown, const Reference& reference, const User& reader,
                                const PrepareOptions& wish);
-  Result<Image> prepare_named(const RegistryName& name, const User& user, const PrepareOptions& wish);
+  Result<Image> prepare_named(const RegistryName& name, const User& user, const PrepareOptions& wish,
+                              int level);
+  Result<Image> open_named(const NamedImage& image, const User& user, const PrepareOptions& wish, int level);
   Result<Image> unpacked(const NamedImage& image, const PrepareOptions& wish);
   Result<std::string> find_or_unpack(const Source& source, std::size_t index, const PrepareOptions& wish);
   Result<NamedImage> pull(const RegistryName& name, const User& user, const PullListener& listener,
@@ -90,19 +108,57 @@ Result<Reference> Store::Parts::resolve(const std::string& reference, const User
   return parsed;
 }
 
-/// What comes from a registry was chosen when it was pulled: it is one image.
-Result<std::vector<Variant>> Store::Parts::variants(const std::string& reference, const User& reader) const {
+Result<std::vector<Variant>> Store::Parts::variants(const std::string& reference, const User& reader,
+                                                    const LookOptions& wish) {
   DROVER_TRY(const auto resolved, resolve(reference, reader));
-  if (resolved.kind == Reference::Kind::kName) return std::vector<Variant>{};
-  return list_variants(resolved, Reader(reader));
+  if (resolved.kind != Reference::Kind::kName) return list_variants(resolved, Reader(reader));
+  DROVER_TRY(const auto name, parse_registry_name(resolved.path));
+  return variants_named(name, reader, wish);
+}
+
+Result<std::vector<Variant>> Store::Parts::variants_named(const RegistryName& name, const User& user,
+                                                          const LookOptions& wish) {
+  if (const auto known = catalog->find(name, user.uid)) return variants_in(*known);
+  if (!wish.ask_registries) return std::vector<Variant>{};
+  auto found = puller.look(name, user, wish.stop);
+  if (!found) return Failure(context(found.error(), fmt::format("Failed to ask '{}'", name.host)));
+  if (!is_index(found->descriptor.media_type)) return std::vector<Variant>{};
+  return variants_of_index(found->text, name);
+}
+
+Result<std::vector<Variant>> Store::Parts::variants_in(const NamedImage& image) {
+  if (!image.has_variants()) return std::vector<Variant>{};
+  const auto lease = leases.take({image.manifest.digest});
+  DROVER_TRY(const auto files, blobs.files());
+  DROVER_TRY(const auto text, read_document(*files, image.manifest, "its index"));
+  return variants_of_index(text, image.name);
 }
 
 Result<Image> Store::Parts::prepare(const std::string& reference, const User& reader,
-                                    const PrepareOptions& wish) {
+                                    const PrepareOptions& wish, int level) {
   DROVER_TRY(const auto resolved, resolve(reference, reader));
-  if (resolved.kind != Reference::Kind::kName) return prepare_source(reference, resolved, reader, wish);
-  DROVER_TRY(const auto name, parse_registry_name(resolved.path));
-  return prepare_named(name, reader, wish);
+  if (resolved.kind == Reference::Kind::kName) {
+    DROVER_TRY(const auto name, parse_registry_name(resolved.path));
+    return prepare_named(name, reader, wish, level);
+  }
+  if (wish.choose) {
+    DROVER_TRY(const auto variants, list_variants(resolved, Reader(reader)));
+    if (!variants.empty()) return prepare_variant(reference, variants, reader, wish, level);
+  }
+  return prepare_source(reference, resolved, reader, wish);
+}
+
+/// A variant may have variants itself.
+Result<Image> Store::Parts::prepare_variant(const std::string& shown, const std::vector<Variant>& variants,
+                                            const User& reader, const PrepareOptions& wish, int level) {
+  if (level == kMostVariantLevels)
+    return fail(ErrorKind::kInvalid,
+                fmt::format("its variants nest more than {} levels deep", kMostVariantLevels));
+  DROVER_TRY(const auto chosen, wish.choose(shown, variants));
+  const auto& variant = variants.at(chosen);
+  auto image = prepare(variant.reference, reader, wish, level + 1);
+  if (image) return image;
+  return Failure(context(image.error(), fmt::format("variant '{}'", variant.needs.name)));
 }
 
 Result<Image> Store::Parts::prepare_source(const std::string& shown, const Reference& reference,
@@ -116,10 +172,10 @@ Result<Image> Store::Parts::prepare_source(const std::string& shown, const Refer
 }
 
 Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& user,
-                                          const PrepareOptions& wish) {
+                                          const PrepareOptions& wish, int level) {
   if (wish.pull != PullPolicy::kAlways) {
     if (const auto known = catalog->find(name, user.uid)) {
-      auto image = unpacked(*known, wish);
+      auto image = open_named(*known, user, wish, level);
       // What a machine that went down has left damaged comes again.
       if (image || wish.pull == PullPolicy::kNever) return image;
       if (image.error().kind != ErrorKind::kInvalid && image.error().kind != ErrorKind::kNotFound)
@@ -138,7 +194,17 @@ Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& 
   };
   const auto lease = leases.take({name.canonical()});
   DROVER_TRY(const auto pulled, pull(name, user, tell, wish.stop));
-  return unpacked(pulled, wish);
+  return open_named(pulled, user, wish, level);
+}
+
+Result<Image> Store::Parts::open_named(const NamedImage& image, const User& user, const PrepareOptions& wish,
+                                       int level) {
+  if (!image.has_variants()) return unpacked(image, wish);
+  if (!wish.choose) return fail(ErrorKind::kInvalid, "it stands for several images, and none was chosen");
+  DROVER_TRY(const auto variants, variants_in(image));
+  auto own = wish;  // the index names each by its digest: there is nothing newer to ask for
+  if (own.pull == PullPolicy::kAlways) own.pull = PullPolicy::kMissing;
+  return prepare_variant(image.name.familiar(), variants, user, own, level);
 }
 
 Result<NamedImage> Store::Parts::pull(const RegistryName& name, const User& user,
@@ -198,8 +264,9 @@ Result<Store> Store::open(const std::string& folder, StoreOptions options) {
       new Parts{std::move(layers), std::move(blobs), std::move(catalog), std::move(options)}));
 }
 
-Result<std::vector<Variant>> Store::variants(const std::string& reference, const User& reader) const {
-  auto listed = parts_->variants(reference, reader);
+Result<std::vector<Variant>> Store::variants(const std::string& reference, const User& reader,
+                                             const LookOptions& options) const {
+  auto listed = parts_->variants(reference, reader, options);
   if (listed) return listed;
   return Failure(context(listed.error(), fmt::format("Failed to read image '{}'", printable(reference))));
 }
@@ -231,6 +298,10 @@ Result<NamedImage> Store::load(const std::string& reference, const std::string& 
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is no file", printable(reference)),
                 "name 'oci:/folder', 'oci-archive:/file' or 'docker-archive:/file'");
   const auto loaded = [&]() -> Result<NamedImage> {
+    DROVER_TRY(const auto variants, list_variants(from, Reader(user)));
+    if (!variants.empty())
+      return fail(ErrorKind::kInvalid, fmt::format("it stands for {} images", variants.size()),
+                  fmt::format("load one of them, such as '{}'", printable(variants.front().reference)));
     DROVER_TRY(const auto source, open_source(from, Reader(user)));
     if (source.root_folder.empty()) return parts_->loader.load(source, as, user, listener, stop);
     return fail(ErrorKind::kInvalid, "it is a root folder, not an image",
@@ -250,6 +321,9 @@ Result<ImageDetails> Store::inspect(const std::string& name, uid_t uid) const {
   DROVER_TRY(const auto parsed, parse_registry_name(name));
   auto image = parts_->catalog->find(parsed, uid);
   if (!image) return Catalog::not_there(parsed);
+  if (image->has_variants())
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' stands for several images", parsed.familiar()),
+                fmt::format("'drover image variants {}' lists them", parsed.familiar()));
   const auto lease = parts_->leases.take({image->manifest.digest});
   DROVER_TRY(const auto files, parts_->blobs.files());
   auto contents = read_image(*files, image->manifest, architecture_of_machine());

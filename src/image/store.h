@@ -43,6 +43,13 @@ struct PrepareOptions {
   PullPolicy pull = PullPolicy::kMissing;
   std::function<void(const std::string&)> progress = {};  ///< hears a sentence per step, from any thread
   std::stop_token stop = {};                              ///< ends a pull
+  VariantChooser choose = {};                             ///< asked for names that stand for several images
+};
+
+/// How far variants() looks.
+struct LookOptions {
+  bool ask_registries = false;  ///< about names that are not here; else they are taken for single images
+  std::stop_token stop = {};    ///< ends asking
 };
 
 class Store {
@@ -55,16 +62,19 @@ class Store {
 
   /// The images that a reference stands for (variants.h), which prepare() takes by their own references;
   /// empty for the usual single one. Errors as those of prepare().
-  Result<std::vector<Variant>> variants(const std::string& reference, const User& reader) const;
+  Result<std::vector<Variant>> variants(const std::string& reference, const User& reader,
+                                        const LookOptions& options = {}) const;
 
   /// Makes an image ready. References: "oci:/layout[:tag]", "docker-archive:/file.tar[:name:tag]",
   /// "rootfs:/folder", a bare path whose kind is looked up, or a name as registries have it: it is looked up
   /// in the folder of named images, then among what was pulled, then in its registry. Files are read with the
   /// rights of `reader`, and registries asked with his credentials: nobody reads through the daemon what he
-  /// could not read himself. What he is given stays as long as the Image's lease lives.
+  /// could not read himself. What he is given stays as long as the Image's lease lives. Where the reference
+  /// stands for several images, options.choose takes one; only that one is brought.
   Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& options = {});
 
-  /// Asks the registry for the image, and brings and unpacks what is not here yet.
+  /// Asks the registry for the image, and brings and unpacks what is not here yet. Where the name stands for
+  /// several images, it becomes that of their index, and none of them is brought.
   Result<NamedImage> pull(const std::string& name, const User& user, const PullListener& listener,
                           const std::stop_token& stop);
   /// Takes an image that lies in files ("oci:…", "oci-archive:…", "docker-archive:…") in under a name. It is

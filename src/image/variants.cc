@@ -24,8 +24,11 @@ using Plain = VersionNeed::Plain;
 constexpr std::string_view kAnnotation = "dev.drover.variant.";
 constexpr std::size_t kLongestName = 128;
 constexpr std::size_t kMostCpus = 64;
+constexpr std::size_t kLongestCpus = 2048;
 
 Result<std::vector<gpu::CpuName>> parse_cpus(std::string_view text) {
+  if (text.size() > kLongestCpus)
+    return fail(ErrorKind::kInvalid, fmt::format("a list of CPUs has at most {} bytes", kLongestCpus));
   std::vector<gpu::CpuName> cpus;
   constexpr std::string_view kBetween = ", \t";
   while (true) {
@@ -61,7 +64,7 @@ Status set_need(VariantNeeds& needs, std::string_view field, const std::string& 
     return {};
   }
   static const std::set<std::string> known{"name", "cpu", "driver", "cuda", "compute-capability"};
-  const auto meant = nearest(std::string(field), known);
+  const auto meant = nearest(shortened(std::string(field), kLongestName), known);
   return fail(ErrorKind::kInvalid, "it says nothing that a variant can need",
               meant.empty() ? fmt::format("known are {}", fmt::join(known, ", "))
                             : fmt::format("did you mean '{}'?", meant));
@@ -133,7 +136,8 @@ Result<Variant> variant_of(const Descriptor& entry, const std::string& reference
     if (!name.starts_with(kAnnotation)) continue;
     if (const auto set = set_need(variant.needs, std::string_view(name).substr(kAnnotation.size()), text);
         !set)
-      return Failure(context(set.error(), fmt::format("annotation '{}'", printable(name))));
+      return Failure(
+          context(set.error(), fmt::format("annotation '{}'", shortened(printable(name), kLongestName))));
   }
   if (variant.needs.name.empty()) variant.needs.name = gpu::describe(variant.needs);
   return variant;

@@ -11,6 +11,7 @@
 //
 // They come from strangers: everything is limited and checked. Pure.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ struct Variant {
 
   bool operator==(const Variant&) const = default;
 };
+
+/// Takes one of the variants that `reference` stands for, by its index, or says why none will do.
+using VariantChooser =
+    std::function<Result<std::size_t>(const std::string& reference, const std::vector<Variant>& variants)>;
 
 inline constexpr std::size_t kMaxVariants = 256;
 

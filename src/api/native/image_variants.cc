@@ -36,8 +36,9 @@ json view_of_case(const engine::VariantsView& view, const engine::VariantsView::
 json view_of_variants(const engine::VariantsView& view, const std::string& image) {
   json variants = json::array();
   for (const auto& variant : view.variants)
-    variants.push_back(
-        {{"name", variant.needs.name}, {"image", variant.image}, {"needs", gpu::describe(variant.needs)}});
+    variants.push_back({{"name", variant.needs.name},
+                        {"image", variant.reference},
+                        {"needs", gpu::describe(variant.needs)}});
   json cases = json::array();
   for (const auto& one : view.cases) cases.push_back(view_of_case(view, one));
   return {{"image", image},

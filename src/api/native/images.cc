@@ -113,7 +113,8 @@ asio::awaitable<Result<Response>> remove_image(const Services& services, const R
 asio::awaitable<Result<Response>> pull_image(const Services& services, const Request& request) {
   DROVER_CO_TRY(auto* images, images_of(services));
   DROVER_CO_TRY(const auto wanted, read_strings(request, {"image"}));
-  DROVER_CO_TRY(auto work, images->pull(wanted.at("image"), request.caller->user));
+  DROVER_CO_TRY(auto work, images->pull(wanted.at("image"), request.caller->user,
+                                        engine::facts_of(services.daemon->state().machine())));
   co_return live_pull(std::move(work));
 }
 

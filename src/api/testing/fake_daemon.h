@@ -187,10 +187,10 @@ class FakeDaemon : public engine::Daemon {
   gpu::Inventory inventory() const override { return inventory_; }
   void image_variants(const engine::Caller&, const std::string& image, const std::string& profile,
                       std::function<void(Result<engine::VariantsView>)> done) override {
-    engine::ImageVariant fast{.needs = {}, .image = image + "@fast"};
+    engine::ImageVariant fast{.needs = {}, .reference = image + "@fast"};
     fast.needs.name = "fast";
     fast.needs.cpus = {gpu::parse_cpu("x86-64-v4").value()};
-    engine::ImageVariant plain{.needs = {}, .image = image + "@plain"};
+    engine::ImageVariant plain{.needs = {}, .reference = image + "@plain"};
     plain.needs.name = "plain";
     engine::VariantsView view{profile,
                               {inventory_.driver_version, inventory_.cuda_version, inventory_.devices,

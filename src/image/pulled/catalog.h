@@ -25,12 +25,14 @@ namespace drover::image {
 
 struct NamedImage {
   RegistryName name;
-  Descriptor manifest;      ///< of this machine's platform; without annotations
+  Descriptor manifest;      ///< of this machine's platform, or an index of variants; without annotations
   std::uint64_t bytes = 0;  ///< of all its blobs
   TimePoint pulled_at{};
   bool everybody = false;
   std::set<uid_t> users;  ///< who pulled it; the only ones that it is for unless it is for everybody
 
+  /// It stands for several images (variants.h), which have names of their own once they are here.
+  bool has_variants() const { return is_index(manifest.media_type); }
   bool is_for(uid_t uid) const { return everybody || users.contains(uid); }
 };
 

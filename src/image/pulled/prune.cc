@@ -29,6 +29,7 @@ struct Parts {
 
 Parts parts_of(const NamedImage& image, const ImageFiles& files) {
   Parts parts{{image.manifest.digest}, {}};
+  if (image.has_variants()) return parts;
   const auto contents = read_image(files, image.manifest, architecture_of_machine());
   if (!contents) return parts;
   parts.blobs.insert(sha256_of(contents->configuration));

@@ -14,6 +14,7 @@
 #include "image/reader.h"
 #include "image/stream.h"
 #include "image/text.h"
+#include "image/variants.h"
 
 namespace drover::image {
 namespace {
@@ -119,12 +120,12 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
   DROVER_TRY(auto login, read_login(user, name.host));
   DROVER_TRY(auto client, HttpClient::create());
   RegistrySession session(name, std::move(login), plain_, limits_.registry, stop);
-  DROVER_TRY(const auto document, find_manifest(session, client));
+  DROVER_TRY(const auto document, find_document(session, client));
   const auto& descriptor = document.descriptor;
   const auto lease = leases_.take({descriptor.digest});
   DROVER_TRY(const auto turn, locks_.lock(descriptor.digest, stop));
   const bool everybody = !session.used_login();
-  if (auto known = known_image(session, descriptor, user.uid)) {
+  if (auto known = known_image(session, descriptor, user.uid); known && !is_index(descriptor.media_type)) {
     known->name = name;
     known->everybody = everybody;
     known->users = {user.uid};
@@ -132,8 +133,15 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
     DROVER_CHECK_OK(catalog_.put(*known));
     return *known;
   }
-  Job job{session, user.uid, scope_of(everybody, user.uid), stop, teller, {}, {}};
-  DROVER_TRY(auto image, bring(job, client, document));
+  NamedImage image;
+  image.manifest = descriptor;
+  if (is_index(descriptor.media_type)) {
+    DROVER_CHECK_OK(blobs_.add(descriptor.digest, document.text));
+    image.bytes = descriptor.size;
+  } else {
+    Job job{session, user.uid, scope_of(everybody, user.uid), stop, teller, {}, {}};
+    DROVER_TRY(image.bytes, bring(job, client, document));
+  }
   image.name = name;
   image.everybody = everybody;
   image.users = {user.uid};
@@ -142,7 +150,15 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
   return image;
 }
 
-Result<RegistryDocument> Puller::find_manifest(RegistrySession& session, HttpClient& client) const {
+Result<RegistryDocument> Puller::look(const RegistryName& name, const User& user,
+                                      const std::stop_token& stop) const {
+  DROVER_TRY(auto login, read_login(user, name.host));
+  DROVER_TRY(auto client, HttpClient::create());
+  RegistrySession session(name, std::move(login), plain_, limits_.registry, stop);
+  return find_document(session, client);
+}
+
+Result<RegistryDocument> Puller::find_document(RegistrySession& session, HttpClient& client) const {
   DROVER_TRY(auto document, session.manifest(client, session.name().version()));
   for (int level = 0; is_index(document.descriptor.media_type); ++level) {
     if (level == kMaxIndexLevels)
@@ -150,6 +166,8 @@ Result<RegistryDocument> Puller::find_manifest(RegistrySession& session, HttpCli
                   fmt::format("its indexes nest more than {} levels deep", kMaxIndexLevels));
     DROVER_TRY(const auto index, parse_index(document.text, "its index"));
     if (index.manifests.empty()) return fail(ErrorKind::kInvalid, "its index lists no image");
+    DROVER_TRY(const auto variants, variants_of(index.manifests, "", architecture_of_machine()));
+    if (!variants.empty()) return document;
     DROVER_TRY(const auto found, for_machine(index.manifests, architecture_of_machine()));
     DROVER_TRY(document, session.manifest(client, found.front().digest));
   }
@@ -167,7 +185,7 @@ std::optional<NamedImage> Puller::known_image(const RegistrySession& session, co
   });
 }
 
-Result<NamedImage> Puller::bring(Job& job, HttpClient& client, const RegistryDocument& document) {
+Result<std::uint64_t> Puller::bring(Job& job, HttpClient& client, const RegistryDocument& document) {
   DROVER_TRY(job.manifest, parse_manifest(document.text, "its manifest"));
   DROVER_TRY(const auto config_text, job.session.small_blob(client, job.manifest.config));
   DROVER_TRY(auto config, parse_config(config_text, "its configuration"));
@@ -181,10 +199,7 @@ Result<NamedImage> Puller::bring(Job& job, HttpClient& client, const RegistryDoc
   DROVER_CHECK_OK(bring_layers(job));
   DROVER_CHECK_OK(blobs_.add(job.manifest.config.digest, config_text));
   DROVER_CHECK_OK(blobs_.add(document.descriptor.digest, document.text));
-  NamedImage image;
-  image.manifest = document.descriptor;
-  image.bytes = sum_of_sizes(job.manifest, document.descriptor);
-  return image;
+  return sum_of_sizes(job.manifest, document.descriptor);
 }
 
 Status Puller::bring_layers(Job& job) {

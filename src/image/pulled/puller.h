@@ -41,16 +41,22 @@ class Puller {
         limits_(limits) {}
 
   /// Looks it up in the registry, with the credentials of `user`, and brings what is not here yet. When it
-  /// returns, the image is in the catalog and unpacked.
+  /// returns, the image is in the catalog and unpacked; of a name that stands for several (variants.h), their
+  /// index is there, and none of them.
   Result<NamedImage> pull(const RegistryName& name, const User& user, const PullListener& listener,
                           const std::stop_token& stop);
 
+  /// What pull() would find: a manifest, or the index of several. Nothing is kept.
+  Result<RegistryDocument> look(const RegistryName& name, const User& user,
+                                const std::stop_token& stop) const;
+
  private:
   struct Job;
-  Result<RegistryDocument> find_manifest(RegistrySession& session, HttpClient& client) const;
+  Result<RegistryDocument> find_document(RegistrySession& session, HttpClient& client) const;
   std::optional<NamedImage> known_image(const RegistrySession& session, const Descriptor& manifest,
                                         uid_t uid) const;
-  Result<NamedImage> bring(Job& job, HttpClient& client, const RegistryDocument& manifest);
+  /// The bytes of all its blobs.
+  Result<std::uint64_t> bring(Job& job, HttpClient& client, const RegistryDocument& manifest);
   Status bring_layers(Job& job);
   Status bring_layer(Job& job, HttpClient& client, std::size_t index);
   Status download(Job& job, HttpClient& client, std::size_t index);
