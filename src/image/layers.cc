@@ -37,6 +37,14 @@ bool is_discarded(const std::string& name) {
   return name.starts_with('.') && name.ends_with(kDiscardedSuffix);
 }
 
+/// Out of sight, until it is removed.
+Status take_away(const Directory& folder, const std::string& hex) {
+  const auto hidden = "." + hex + std::string(kDiscardedSuffix);
+  DROVER_CHECK_OK(folder.remove_tree(hidden));
+  if (::renameat(folder.fd(), hex.c_str(), folder.fd(), hidden.c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno(fmt::format("Failed to remove layer '{}'", hex), errno);
+}
+
 /// What a tree takes on the disk; of what cannot be read, nothing.
 std::uint64_t disk_usage(const std::string& path) {
   std::uint64_t blocks = 0;
@@ -94,7 +102,20 @@ class CheckedLayer {
 
 }  // namespace
 
-Result<Layers> Layers::open(Directory folder, Proofs proofs, const UnpackLimits& limits) {
+Result<Layers> Layers::open(Directory folder, const Directory& unsynced, Proofs proofs,
+                            const UnpackLimits& limits) {
+  DROVER_TRY(auto same, Directory::open(folder.path()));
+  const auto lost = [same = std::make_shared<Directory>(std::move(same))](const std::string& hex) {
+    (void)take_away(*same, hex);
+  };
+  DROVER_TRY(auto sync, LateSync::open(unsynced, lost));
+  DROVER_TRY(const auto doubtful, sync->doubtful());
+  for (const auto& hex : doubtful) DROVER_CHECK_OK(take_away(folder, hex));
+  DROVER_CHECK_OK(folder.sync());
+  DROVER_CHECK_OK(sync->clear_doubtful());
+  DROVER_TRY(const auto unfinished, sync->unfinished());
+  for (const auto& hex : unfinished)
+    if (folder.exists(hex)) sync->add(hex);
   DROVER_TRY(const auto names, folder.list());
   for (const auto& name : names) {
     if (is_discarded(name)) DROVER_CHECK_OK(folder.remove_tree(name));
@@ -102,7 +123,7 @@ Result<Layers> Layers::open(Directory folder, Proofs proofs, const UnpackLimits&
     const auto partial = folder.subdirectory(name);
     if (partial && lock(partial->fd(), LOCK_EX | LOCK_NB)) DROVER_CHECK_OK(folder.remove_tree(name));
   }
-  return Layers(std::move(folder), std::move(proofs), limits);
+  return Layers(std::move(folder), std::move(sync), std::move(proofs), limits);
 }
 
 bool Layers::is_ready(const LayerFile& layer, const ImageFile& file) const {
@@ -135,10 +156,8 @@ Result<std::vector<std::string>> Layers::list() const {
 
 Status Layers::discard(const std::string& diff_id) const {
   DROVER_TRY(const auto hex, digest_hex(diff_id));
-  const auto hidden = "." + hex + std::string(kDiscardedSuffix);
-  DROVER_CHECK_OK(folder_.remove_tree(hidden));
-  if (::renameat(folder_.fd(), hex.c_str(), folder_.fd(), hidden.c_str()) == 0 || errno == ENOENT) return {};
-  return fail_errno(fmt::format("Failed to remove layer '{}'", hex), errno);
+  sync_->forget(hex);
+  return take_away(folder_, hex);
 }
 
 Result<std::uint64_t> Layers::clear_discarded() const {
@@ -187,12 +206,16 @@ Status Layers::unpack(const LayerFile& layer, const ImageFile& file, const Direc
                       const std::string& hex) const {
   DROVER_CHECK_OK(partial.remove_tree(kTree));  // left by a crash since open()
   DROVER_TRY(const auto tree, partial.make_subdirectory(kTree, 0755));
+  DROVER_CHECK_OK(sync_->announce(hex));
   CheckedLayer checked(layer, *file.stream, limits_.bytes);
-  DROVER_CHECK_OK(checked.finish(unpack_layer(checked.tar(), tree, limits_)));
-  DROVER_CHECK_OK(sync_->sync(tree));
-  if (::renameat(partial.fd(), kTree, folder_.fd(), hex.c_str()) != 0)
-    return fail_errno(fmt::format("Failed to write '{}/{}'", folder_.path(), hex), errno);
-  return folder_.sync();
+  auto done = checked.finish(unpack_layer(checked.tar(), tree, limits_));
+  if (done && ::renameat(partial.fd(), kTree, folder_.fd(), hex.c_str()) != 0)
+    done = fail_errno(fmt::format("Failed to write '{}/{}'", folder_.path(), hex), errno);
+  if (done)
+    sync_->add(hex);
+  else
+    sync_->withdraw(hex);
+  return done;
 }
 
 }  // namespace drover::image

@@ -1,9 +1,10 @@
 #pragma once
 
 // The unpacked layers of this machine: one folder each, named by the hex digits of the layer's diff_id. A
-// layer is unpacked in ".<hex>.partial/", made durable, and renamed into its place. Whoever works there holds
-// a flock(2) on that folder: another thread or process that needs the layer waits, and what a crash left
-// behind is known by its lock being free. Thread safe. Blocks.
+// layer is unpacked in ".<hex>.partial/" and renamed into its place; it is made durable soon afterwards, and
+// thrown away when the machine goes down before that (late_sync.h). Whoever works in a partial folder holds a
+// flock(2) on it: another thread or process that needs the layer waits, and what a crash left behind is known
+// by its lock being free. Thread safe. Blocks.
 //
 // That a layer is there is no reason to give it to somebody: a digest is no secret. Whoever names a layer
 // must bring it, and is believed only after the whole file was read and both its digests were right. Proofs
@@ -18,16 +19,18 @@
 #include "base/result.h"
 #include "image/contents.h"
 #include "image/image_files.h"
+#include "image/late_sync.h"
 #include "image/proofs.h"
-#include "image/shared_sync.h"
 #include "image/unpack.h"
 
 namespace drover::image {
 
 class Layers {
  public:
-  /// Removes half-done layers that nobody works on, and what was being removed.
-  static Result<Layers> open(Directory folder, Proofs proofs, const UnpackLimits& limits = {});
+  /// Removes half-done layers that nobody works on, those that a machine that went down may have damaged, and
+  /// what was being removed. `unsynced` is for the notes of late_sync.h.
+  static Result<Layers> open(Directory folder, const Directory& unsynced, Proofs proofs,
+                             const UnpackLimits& limits = {});
 
   /// Whether acquire() would have nothing to do but look.
   bool is_ready(const LayerFile& layer, const ImageFile& file) const;
@@ -44,8 +47,8 @@ class Layers {
   Result<std::uint64_t> clear_discarded() const;
 
  private:
-  Layers(Directory folder, Proofs proofs, const UnpackLimits& limits)
-      : folder_(std::move(folder)), proofs_(std::move(proofs)), limits_(limits) {}
+  Layers(Directory folder, std::unique_ptr<LateSync> sync, Proofs proofs, const UnpackLimits& limits)
+      : folder_(std::move(folder)), sync_(std::move(sync)), proofs_(std::move(proofs)), limits_(limits) {}
   /// Reads the whole file and compares its digests, and nothing else.
   Status check(const LayerFile& layer, const ImageFile& file) const;
   Status add(const LayerFile& layer, const ImageFile& file, const std::string& hex) const;
@@ -54,9 +57,9 @@ class Layers {
                 const std::string& hex) const;
 
   Directory folder_;
+  std::unique_ptr<LateSync> sync_;
   Proofs proofs_;
   UnpackLimits limits_;
-  std::shared_ptr<SharedSync> sync_ = std::make_shared<SharedSync>();
 };
 
 }  // namespace drover::image

@@ -36,7 +36,8 @@ class LayerStore : public ::testing::Test {
   std::unique_ptr<Layers> open(const UnpackLimits& limits = {}) const {
     auto proofs = Proofs::open(Directory::create(scratch_ / "proven").value());
     EXPECT_TRUE(proofs) << to_string(proofs.error());
-    auto layers = Layers::open(Directory::open(scratch_ / "layers").value(), std::move(*proofs), limits);
+    auto layers = Layers::open(Directory::open(scratch_ / "layers").value(),
+                               Directory::create(scratch_ / "unsynced").value(), std::move(*proofs), limits);
     EXPECT_TRUE(layers) << to_string(layers.error());
     return std::make_unique<Layers>(std::move(*layers));
   }
@@ -58,11 +59,16 @@ class LayerStore : public ::testing::Test {
   std::vector<std::string> stored() const {
     return Directory::open(scratch_ / "layers").value().list().value();
   }
+  /// What is known not to be on the disk yet.
+  std::vector<std::string> unsynced() const {
+    return Directory::open(scratch_ / "unsynced/" + boot_id().value()).value().list().value();
+  }
   void expect_refused(const LayerFile& layer, const std::string& words) {
     const auto path = acquire(*layers_, layer);
     ASSERT_FALSE(path);
     EXPECT_THAT(to_string(path.error()), HasSubstr(words));
     EXPECT_TRUE(stored().empty()) << "something half-done was left behind";
+    EXPECT_TRUE(unsynced().empty()) << "a note of no layer was left behind";
   }
 
   TemporaryFolder scratch_;
@@ -198,6 +204,7 @@ TEST_F(LayerStore, AKilledUnpackingIsSweptAwayAndDoneAnew) {
   ASSERT_TRUE(WIFSIGNALED(status)) << "the child was done before it could be killed";
   EXPECT_FALSE(fs::exists(scratch_ / "layers/" + hex));
   ASSERT_TRUE(fs::exists(partial));
+  EXPECT_THAT(unsynced(), ElementsAre(hex)) << "the note comes before the layer";
 
   layers_ = open();
   EXPECT_TRUE(stored().empty());
@@ -205,6 +212,50 @@ TEST_F(LayerStore, AKilledUnpackingIsSweptAwayAndDoneAnew) {
   ASSERT_TRUE(path) << to_string(path.error());
   EXPECT_TRUE(fs::exists(*path + "/file2999"));
   EXPECT_THAT(stored(), ElementsAre(hex));
+}
+
+TEST_F(LayerStore, AStopLeavesNothingThatIsNotOnTheDisk) {
+  const auto layer = put(testing::gzip(tar_), tar_);
+  ASSERT_TRUE(acquire(*layers_, layer));
+  EXPECT_THAT(unsynced(), ElementsAre(layer.diff_id.substr(7))) << "nobody waits for the disk";
+  layers_.reset();
+  EXPECT_TRUE(unsynced().empty());
+}
+
+TEST_F(LayerStore, ALayerThatWasNotOnTheDiskWhenTheMachineWentDownComesAgain) {
+  const auto layer = put(testing::gzip(tar_), tar_);
+  const auto path = acquire(*layers_, layer).value();
+  layers_.reset();
+  fs::rename(scratch_ / "unsynced/" + boot_id().value(), scratch_ / "unsynced/earlier-boot");
+  testing::write(scratch_ / "unsynced/earlier-boot/" + layer.diff_id.substr(7), "");
+  testing::write(path + "/a", "");  // as file systems do
+
+  layers_ = open();
+  EXPECT_TRUE(stored().empty());
+  EXPECT_FALSE(fs::exists(scratch_ / "unsynced/earlier-boot"));
+  ASSERT_TRUE(acquire(*layers_, layer));
+  EXPECT_EQ(fs::file_size(path + "/a"), 4U);
+}
+
+TEST_F(LayerStore, WhatADaemonThatDiedDidNotSyncTheNextOneDoes) {
+  const auto layer = put(testing::gzip(tar_), tar_);
+  ASSERT_TRUE(acquire(*layers_, layer));
+  layers_.reset();
+  const auto note = scratch_ / "unsynced/" + boot_id().value() + "/" + layer.diff_id.substr(7);
+  testing::write(note, "");
+  layers_ = open();
+  EXPECT_THAT(stored(), ElementsAre(layer.diff_id.substr(7))) << "this boot has seen all of it";
+  EXPECT_TRUE(fs::exists(note));
+  layers_.reset();
+  EXPECT_FALSE(fs::exists(note));
+}
+
+TEST_F(LayerStore, ALayerThatIsTakenAwayAndComesAgainIsNotTakenForSynced) {
+  const auto layer = put(testing::gzip(tar_), tar_);
+  ASSERT_TRUE(acquire(*layers_, layer));
+  ASSERT_TRUE(layers_->discard(layer.diff_id));
+  layers_.reset();
+  EXPECT_THAT(unsynced(), ElementsAre(layer.diff_id.substr(7))) << "that it is away is not on the disk";
 }
 
 TEST_F(LayerStore, LeftoversOfACrashDoNotGetIntoTheLayer) {

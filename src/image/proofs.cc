@@ -13,9 +13,14 @@ std::string file_name(const std::string& key) {
 
 }  // namespace
 
-Result<Proofs> Proofs::open(const Directory& folder) {
+Result<std::string> boot_id() {
   DROVER_TRY(auto boot, read_file("/proc/sys/kernel/random/boot_id"));
   while (boot.ends_with('\n')) boot.pop_back();
+  return boot;
+}
+
+Result<Proofs> Proofs::open(const Directory& folder) {
+  DROVER_TRY(const auto boot, boot_id());
   DROVER_TRY(auto current, folder.make_subdirectory(boot, 0700));
   DROVER_TRY(const auto boots, folder.list());
   for (const auto& other : boots)

@@ -12,6 +12,9 @@
 
 namespace drover::image {
 
+/// Another one each time that the machine boots.
+Result<std::string> boot_id();
+
 class Proofs {
  public:
   /// Keeps them below `folder`, and removes those of earlier boots.

@@ -256,7 +256,9 @@ Result<Store> Store::open(const std::string& folder, StoreOptions options) {
   DROVER_TRY(auto sha256, Directory::create(folder + "/layers/sha256", 0700));
   DROVER_TRY(const auto proven, root.make_subdirectory("proven", 0700));
   DROVER_TRY(auto proofs, Proofs::open(proven));
-  DROVER_TRY(auto layers, Layers::open(std::move(sha256), std::move(proofs)));
+  DROVER_TRY(const auto unsynced, root.make_subdirectory("unsynced", 0700));
+  DROVER_CHECK_OK(root.sync());
+  DROVER_TRY(auto layers, Layers::open(std::move(sha256), unsynced, std::move(proofs)));
   DROVER_TRY(const auto pulled, Directory::create(folder + "/pulled", 0700));
   DROVER_TRY(auto blobs, Blobs::open(pulled));
   DROVER_TRY(auto catalog, Catalog::open(pulled));
