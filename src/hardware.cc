@@ -15,6 +15,17 @@
 
 namespace drover {
 
+namespace {
+
+/// What a file of one line below /sys says; "" when it is not there.
+std::string kernel_says(const std::string& path) {
+  auto text = read_file(path).value_or("");
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
 Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
@@ -46,8 +57,7 @@ Hardware::Nvml Hardware::load_nvml() const {
 /// After an upgrade the old library is still in memory, and knows nothing of the new kernel driver.
 bool Hardware::is_out_of_date(const gpu::Nvml& nvml) const {
   if (simulation_) return false;
-  auto running = read_file("/sys/module/nvidia/version").value_or("");
-  while (running.ends_with('\n')) running.pop_back();
+  const auto running = kernel_says("/sys/module/nvidia/version");
   return !running.empty() && running != nvml.driver_version();
 }
 
@@ -111,6 +121,7 @@ Result<driver::HostFiles> Hardware::driver_files() const {
   utsname system{};
   ::uname(&system);
   find.kernel_release = static_cast<const char*>(system.release);
+  find.firmware_folder = kernel_says("/sys/module/firmware_class/parameters/path");
   return driver::find_host_files(find);
 }
 

@@ -1,7 +1,6 @@
 """What containers with GPUs get of the driver (M3, K3): its files at their own paths, as a CDI specification has them; hooks
 that no image can turn against the host; and never more GPUs than were given."""
 
-import os
 import json
 import os
 import pathlib

@@ -178,10 +178,10 @@ class HostFinder {
   }
 
   void add_firmware() {
-    for (const auto& base :
-         {std::string("/lib/firmware/updates/") + options_.kernel_release,
-          std::string("/lib/firmware/updates"), std::string("/lib/firmware/") + options_.kernel_release,
-          std::string("/lib/firmware")}) {
+    for (const auto& base : {options_.firmware_folder, "/lib/firmware/updates/" + options_.kernel_release,
+                             std::string("/lib/firmware/updates"), "/lib/firmware/" + options_.kernel_release,
+                             std::string("/lib/firmware")}) {
+      if (base.empty()) continue;
       const auto folder = fmt::format("{}/nvidia/{}", base, found_.version);
       for (const auto& name : root_.list(folder))
         if (name.starts_with("gsp") && name.ends_with(".bin")) add(folder + "/" + name, folder + "/" + name);

@@ -41,6 +41,8 @@ struct HostFilesOptions {
   std::string root = "/";
   std::string version;         ///< of the kernel's driver; "": the library tells
   std::string kernel_release;  ///< as uname(2) says: firmware may lie below it
+  /// Where the kernel looks for firmware first: its parameter firmware_class.path. "" for nowhere else.
+  std::string firmware_folder;
   /// More files, relative to the root. They are shown below /usr too: there a library finds what is beside it
   /// in images whose /lib64 is a link.
   std::vector<std::string> data_files;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/fake_tree.h"
 #include "driver/fake_elf.h"
 
@@ -105,6 +107,17 @@ TEST_F(HostFilesTest, ProgramsFirmwareAndDescriptionsKeepTheirPlaces) {
   has("/usr/share/vulkan/icd.d/nvidia_icd.json", "/etc/vulkan/icd.d/nvidia_icd.json");
   has("/usr/share/glvnd/egl_vendor.d/10_nvidia.json", "/usr/share/glvnd/egl_vendor.d/10_nvidia.json");
   EXPECT_EQ(files.files.size(), 7U);
+}
+
+TEST_F(HostFilesTest, FirmwareIsFoundWhereTheKernelWasToldToLook) {
+  tree_.file("opt/firmware/nvidia/535.216.03/gsp_ga10x.bin", "f");
+  const auto destination = "/opt/firmware/nvidia/535.216.03/gsp_ga10x.bin";
+  const auto is_there = [&](const std::string& folder) {
+    const auto files = find_host_files({.root = tree_.root(), .firmware_folder = folder}).value().files;
+    return std::ranges::any_of(files, [&](const HostFile& file) { return file.destination == destination; });
+  };
+  EXPECT_TRUE(is_there("/opt/firmware"));
+  EXPECT_FALSE(is_there(""));
 }
 
 TEST_F(HostFilesTest, NothingOutsideOfTheRootIsTaken) {
