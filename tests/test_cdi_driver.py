@@ -5,6 +5,7 @@ rules of `nvidia-ctk cdi generate` as they are documented, not from Drover's cod
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -22,6 +23,19 @@ DESCRIPTIONS = ("glvnd/egl_vendor.d/10_nvidia.json", "egl/egl_external_platform.
                 "egl/egl_external_platform.d/10_nvidia_wayland.json", "nvidia/nvoptix.bin")
 VULKAN = ("vulkan/icd.d/nvidia_icd.json", "vulkan/implicit_layer.d/nvidia_layers.json")
 PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "nvidia-persistenced", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+
+
+def links_of(specification):
+    """"TARGET::PATH" of every link that the hooks make."""
+    hooks = [hook["args"] for hook in specification["containerEdits"]["hooks"]]
+    return {link for words in hooks if "create-symlinks" in words for link in words if "::" in link}
+
+
+def nodes_of(specification):
+    """Device -> the nodes that its container gets."""
+    common = [node["path"] for node in specification["containerEdits"]["deviceNodes"]]
+    return {device["name"]: sorted(common + [node["path"] for node in device["containerEdits"]["deviceNodes"]])
+            for device in specification["devices"]}
 
 
 class RealDriverTest(drover.DaemonTest):
@@ -63,6 +77,26 @@ class RealDriverTest(drover.DaemonTest):
         every = {self.inside(path) for path in self.root.rglob(f"*.so.{self.version}") if not path.is_symlink()}
         self.assertEqual({path for path in every if "/xorg/" not in path} - set(self.mounts), set())
 
+    def test_the_vendor_s_own_generator_lists_nothing_more(self):
+        """`nvidia-ctk` speaks to the simulated NVML, and finds everything else in the real files."""
+        generator = shutil.which("nvidia-ctk")
+        if not generator:
+            self.skipTest("nvidia-ctk is not installed: it comes with the vendor's container toolkit")
+        root = self.folder / "vendor"
+        shutil.copytree(self.root, root, symlinks=True)
+        for path in root.rglob(f"libnvidia-ml.so.{self.version}"):
+            shutil.copy(test_cdi.SIMULATOR, path)
+        (root / "dev").mkdir()
+        for node in (self.daemon.state / "sim/dev").iterdir():
+            os.mknod(root / "dev" / node.name, node.stat().st_mode, node.stat().st_rdev)
+        ran = drover.run([generator, "cdi", "generate", "--mode", "nvml", "--format", "json", "--driver-root", root, "--dev-root", root],
+                         env={**os.environ, "DROVER_SIM_PROFILE": self.profile})
+        self.assertEqual(ran.status, 0, ran)
+        theirs, ours = json.loads(ran.out), json.loads(self.daemon.cli("cdi", "generate").out)
+        self.assertEqual({mount["containerPath"] for mount in theirs["containerEdits"]["mounts"]} - set(self.mounts), set())
+        self.assertLessEqual(links_of(theirs), links_of(ours))
+        self.assertEqual(nodes_of(theirs), nodes_of(ours))
+
     def test_programs_and_descriptions_are_there(self):
         for name in PROGRAMS:
             found = [path for path in self.root.rglob(name) if path.is_file() and "share" not in path.parts]
@@ -85,8 +119,7 @@ class RealDriverTest(drover.DaemonTest):
         self.assertIn({"ro", "nosuid", "nodev", "rbind", "rprivate"}, [set(mount["options"]) for mount in self.edits["mounts"]])
 
     def test_the_links_are_those_that_the_vendor_makes(self):
-        (links,) = [hook["args"] for hook in self.edits["hooks"] if "create-symlinks" in hook["args"]]
-        made = dict(reversed(link.split("::")) for link in links if "::" in link)
+        made = dict(reversed(link.split("::")) for link in links_of({"containerEdits": self.edits}))
         beside = self.inside(self.cuda.parent)
         for name, target in (("libcuda.so.1", self.cuda.name), ("libcuda.so", "libcuda.so.1"),
                              ("libnvidia-ml.so.1", f"libnvidia-ml.so.{self.version}"),
