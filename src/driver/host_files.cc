@@ -122,8 +122,11 @@ class HostFinder {
     const auto folder = parent_folder(path);
     const auto is = [&](std::string_view library) { return names_library(name, library); };
     const auto& soname = sonames_[path];
-    if (!soname.empty() && soname.find('/') == std::string::npos && soname != name)
-      link(folder, soname, name);
+    const auto loaded_as = soname.empty() || soname.find('/') != std::string::npos ? name : soname;
+    if (loaded_as != name) link(folder, loaded_as, name);
+    // What the compiler's linker looks for: where the host has it.
+    const auto linked_as = loaded_as.substr(0, loaded_as.find(".so") + 3);
+    if (linked_as != loaded_as && root_.is_link(folder + "/" + linked_as)) link(folder, linked_as, loaded_as);
     // What programs look for though no library is called so.
     if (is("libcuda.so")) link(folder, "libcuda.so", "libcuda.so.1");
     if (is("libnvidia-opticalflow.so"))
@@ -132,7 +135,7 @@ class HostFinder {
     if (is("libnvidia-vulkan-producer.so")) link(folder, "libnvidia-vulkan-producer.so", name);
     if (is("libnvidia-allocator.so"))
       links_.try_emplace(folder + "/gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1");
-    loaded_.insert(folder + "/" + (soname.empty() ? name : soname));
+    loaded_.insert(folder + "/" + loaded_as);
   }
 
   void link(const std::string& folder, const std::string& name, const std::string& target) {

@@ -88,6 +88,18 @@ TEST_F(HostFilesTest, LinksAreThoseThatProgramsLookFor) {
   EXPECT_THAT(files.libraries, Not(Contains(std::string("/") + kLib + "gbm/nvidia-drm_gbm.so")));
 }
 
+TEST_F(HostFilesTest, NamesForTheLinkerAreThereWhereTheHostHasThem) {
+  versioned("libnvcuvid.so", "libnvcuvid.so.1");
+  versioned("libnvidia-encode.so", "libnvidia-encode.so.1");
+  tree_.link(std::string(kLib) + "libnvcuvid.so", "libnvcuvid.so.1")
+      .file(std::string(kLib) + "libnvidia-encode.so", "of somebody else");
+  const auto links = found().links;
+  EXPECT_THAT(links, Contains(HostLink{std::string("/") + kLib + "libnvcuvid.so", "libnvcuvid.so.1"}));
+  EXPECT_THAT(
+      links,
+      Not(Contains(::testing::Field(&HostLink::path, std::string("/") + kLib + "libnvidia-encode.so"))));
+}
+
 TEST_F(HostFilesTest, ProgramsFirmwareAndDescriptionsKeepTheirPlaces) {
   tree_.file("usr/lib/nvidia/current/nvidia-smi", "p")
       .link("usr/bin/nvidia-smi", "/etc/alternatives/nvidia-smi");

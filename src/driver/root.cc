@@ -51,6 +51,12 @@ Result<RootFile> Root::open_file(const std::string& path) const {
   return RootFile{std::move(fd), real.starts_with(real_path_ + "/") ? real.substr(real_path_.size()) : path};
 }
 
+bool Root::is_link(const std::string& path) const {
+  const auto fd = open_in_root(fd_.get(), path, O_PATH | O_NOFOLLOW);
+  struct stat info{};
+  return fd.valid() && ::fstat(fd.get(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 std::vector<std::string> Root::list(const std::string& folder) const {
   const auto fd = open_in_root(fd_.get(), folder, O_RDONLY | O_DIRECTORY);
   if (!fd.valid()) return {};

@@ -28,6 +28,8 @@ class Root {
   const std::string& path() const { return path_; }
   /// kInvalid when it is there and no regular file.
   Result<RootFile> open_file(const std::string& path) const;
+  /// Whether the path itself is a symbolic link, wherever that leads.
+  bool is_link(const std::string& path) const;
   /// Entry names, sorted; empty when there is no such folder.
   std::vector<std::string> list(const std::string& folder) const;
 
