@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """How long it takes from naming an image of a registry to its first instruction: Drover, Docker and Podman side by side.
 
-    bench/images.py [--rounds 5] [--starts 20] [--size 1000] [--images small,framework,framework-zstd] [--seed 1] [--json]
+    bench/images.py [--rounds 5] [--starts 20] [--size 1000] [--images small,framework,framework-zstd] [--before BINARY]
+                    [--seed 1] [--json]
 
-One local registry serves all of them, and all keep what they have on the same file system (that of TMPDIR). A round of a way
+One local registry serves all of them, and all keep what they have on the same file system (that of TMPDIR). Give it one of its
+own: where many files were removed in the last minutes, ext4 takes longest to find room for new ones. A round of a way
 is `run IMAGE` with nothing of the image here (cold), then with all but the top layer of another image here (top layer). At the
 end, with everything here, containers are started (warm). The ways take turns in a shuffled order: compare the ratios within one
 run. The floor is what the shell can do: `curl | gzip -d | tar -x`, all layers at once, and nothing checked.
@@ -147,10 +149,9 @@ def push(image, registry, folder):
 # Ways. run(image, index) gives ms to the first instruction and to the end; forget() removes all that is here of an image.
 
 class Drover:
-    name = "`drover run`"
-
-    def __init__(self):
-        self._daemon = drover.Daemon("dgx-a100")
+    def __init__(self, name="`drover run`", binary=drover.BINARY):
+        self.name = name
+        self._daemon = drover.Daemon("dgx-a100", binary=binary)
         self.storage = "overlayfs over unpacked layers"
         try:
             self._daemon.start()
@@ -243,11 +244,13 @@ class Shell:
         for layer in image.layers[:-1] if index == 0 else image.layers[-1:]:
             folder = self._folder / layer["digest"].removeprefix("sha256:")
             folder.mkdir()
-            script = f'curl -sf "$0" | {unpack} -dc | tar -xC "$1"'
+            script = f'curl -sSf "$0" | {unpack} -dc | tar -xC "$1"'
             url = f"http://{host}/v2/{repository}/blobs/{layer['digest']}"
-            running.append(subprocess.Popen(["bash", "-o", "pipefail", "-c", script, url, folder]))
-        if any([process.wait() for process in running]):
-            raise AssertionError("the shell could not unpack a layer")
+            running.append(subprocess.Popen(["bash", "-o", "pipefail", "-c", script, url, folder], stderr=subprocess.PIPE))
+        said = [process.communicate()[1] for process in running]
+        for process, words in zip(running, said):
+            if process.returncode != 0:
+                raise subprocess.CalledProcessError(process.returncode, process.args, stderr=words)
         whole = (time.monotonic_ns() - begin) / 1e6
         return whole, whole
 
@@ -315,8 +318,8 @@ def measure_image(ways, image, registry, arguments, order, refused):
         for way in order.sample(list(times), len(times)):
             try:
                 measure_round(way, image, times[way], registry)
-            except subprocess.CalledProcessError:
-                refused.append(f"{way.name} cannot run {image.kind}.")
+            except subprocess.CalledProcessError as error:
+                refused.append(f"{way.name} failed with {image.kind}: {error.stderr.decode(errors='replace').strip()[-300:]}")
                 del times[way]
     starters = [way for way in times if not isinstance(way, Shell)]
     for number in range(-2, arguments.starts):
@@ -346,7 +349,7 @@ def print_table(image, times):
           f"{sum(map(len, image.tars[:-1])) / MIB:.0f} MiB in tars; the top layer {image.layers[-1]['size'] / MIB:.1f} MiB\n")
     print("| way | cold, s: median (range) | ÷ Drover | … and all on the disk | ÷ Drover | top layer, s | ÷ Drover "
           "| warm, ms | ÷ Drover |\n" + "| --- " * 9 + "|")
-    (peer,) = [own for way, own in times.items() if isinstance(way, Drover)]
+    peer = next(own for way, own in times.items() if isinstance(way, Drover))
     for way, own in times.items():
         print(f"| {way.name} " + cell(own.cold, peer.cold) + cell(own.cold_on_disk, peer.cold_on_disk)
               + cell(own.top_layer, peer.top_layer) + cell(own.warm, peer.warm, 1, 1e3) + "|")
@@ -363,9 +366,11 @@ def rows(image, times):
                        "end_s": ends, **({"on_disk_s": own.cold_on_disk} if state == "cold" else {})}
 
 
-def start_ways(stack, skipped):
+def start_ways(stack, before, skipped):
+    """Drover comes first."""
+    kinds = [Drover, *([functools.partial(Drover, "`drover run` of before", before)] if before else []), Docker, Podman, Shell]
     ways = []
-    for kind in (Drover, Docker, Podman, Shell):
+    for kind in kinds:
         try:
             way = kind()
         except RuntimeError as error:
@@ -387,6 +392,7 @@ def parse_arguments():
     parser.add_argument("--starts", type=int, default=20, help="with all of the image here")
     parser.add_argument("--size", type=int, default=1000, help="MiB of the larger images, unpacked")
     parser.add_argument("--images", default="small,framework,framework-zstd")
+    parser.add_argument("--before", type=pathlib.Path, metavar="BINARY", help="another build of Drover, measured beside it")
     parser.add_argument("--seed", type=int, default=1, help="of the images, and of the order in which the ways take turns")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -413,7 +419,7 @@ def main():
         images = make_images(arguments.images, arguments.size * MIB, arguments.seed, compile_program(folder))
         for image in images:
             push(image, registry, folder)
-        ways = start_ways(stack, notes)
+        ways = start_ways(stack, arguments.before, notes)
         order = random.Random(arguments.seed)
         for image in images:
             times = measure_image(ways, image, registry, arguments, order, notes)

@@ -133,7 +133,8 @@ class ApiError(Exception):
 class Daemon:
     """`drover serve` on its own state folder and socket. close() ends everything and removes the folder."""
 
-    def __init__(self, profile="dgx-a100", arguments=(), environment=None):
+    def __init__(self, profile="dgx-a100", arguments=(), environment=None, binary=BINARY):
+        self.binary = binary
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
         self.folder.chmod(0o755)
         self.state, self.socket, self.log = self.folder / "state", self.folder / "run/socket", self.folder / "log"
@@ -151,7 +152,7 @@ class Daemon:
     # The daemon's life
 
     def command(self):
-        return [str(word) for word in (BINARY, "serve", "--state", self.state, "--socket", self.socket, *self.arguments)]
+        return [str(word) for word in (self.binary, "serve", "--state", self.state, "--socket", self.socket, *self.arguments)]
 
     def start(self, wait=True):
         with open(self.log, "ab") as log:
@@ -317,11 +318,11 @@ class Daemon:
         """A copy of the program where every user can run it: a checkout may lie in a private folder."""
         if self._client is None:
             self._client = self.folder / "drover"
-            shutil.copy(BINARY, self._client)
+            shutil.copy(self.binary, self._client)
         return self._client
 
     def cli_command(self, *words, uid=None):
-        return [str(word) for word in (BINARY if uid is None else self.client(), *words)]
+        return [str(word) for word in (self.binary if uid is None else self.client(), *words)]
 
     def cli(self, *words, uid=None, **options):
         user = {} if uid is None else {"user": uid, "group": uid, "extra_groups": [], "cwd": "/"}
