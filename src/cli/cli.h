@@ -33,7 +33,10 @@ struct ServeOptions {
   bool allow_privileged = false;
   std::string images = "/srv/images";  ///< where images lie under the names that registries give them
   std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS
-  std::string placement = "pack";  ///< which of several places: "pack", "spread" or "fragmentation"
+  std::uint64_t max_image_size = 256ULL << 30;   ///< bytes of one image, unpacked
+  std::uint64_t max_image_files = 4'000'000;
+  std::uint64_t keep_free = 64ULL << 20;  ///< bytes that images leave on the file system of `state`
+  std::string placement = "pack";         ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.

@@ -70,8 +70,9 @@ Failure unknown(std::string_view kind, std::string_view name) {
               "rebuild the image, or name a user with the task");
 }
 
-/// nullopt: not in this layer. "" also when the layer removes it.
-std::optional<std::string> read_layer_file(const std::string& layer, const std::string& path) {
+/// nullopt: not in this layer. "" also when the layer removes it. What is there must be a file: runtimes open
+/// it too, and would wait at a fifo.
+Result<std::optional<std::string>> read_layer_file(const std::string& layer, const std::string& path) {
   const UniqueFd root(::open(layer.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -80,15 +81,20 @@ std::optional<std::string> read_layer_file(const std::string& layer, const std::
   if (::fstatat(root.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(info.st_mode))
     return "";  // overlayfs marks a removed file by a device
   const UniqueFd file(static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
-  if (!file.valid() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return std::nullopt;
+  if (!S_ISREG(info.st_mode))
+    return fail(ErrorKind::kInvalid, fmt::format("'/{}' of the image is no regular file", path),
+                "rebuild the image");
   return read_all(file.get(), path, kMaxDatabase).value_or("");
 }
 
 }  // namespace
 
-std::string read_image_file(const image::Image& image, const std::string& path) {
-  for (auto layer = image.layers.rbegin(); layer != image.layers.rend(); ++layer)
-    if (auto text = read_layer_file(*layer, path)) return *text;
+Result<std::string> read_image_file(const image::Image& image, const std::string& path) {
+  for (auto layer = image.layers.rbegin(); layer != image.layers.rend(); ++layer) {
+    DROVER_TRY(const auto text, read_layer_file(*layer, path));
+    if (text) return *text;
+  }
   return "";
 }
 
@@ -117,8 +123,9 @@ Result<User> parse_image_user(std::string_view text, std::string_view passwd, st
 }
 
 Result<User> user_in_image(const workload::Task& task, const image::Image& image) {
-  return user_in_image(task, image.config.user, read_image_file(image, "etc/passwd"),
-                       read_image_file(image, "etc/group"));
+  DROVER_TRY(const auto passwd, read_image_file(image, "etc/passwd"));
+  DROVER_TRY(const auto group, read_image_file(image, "etc/group"));
+  return user_in_image(task, image.config.user, passwd, group);
 }
 
 Result<User> user_in_image(const workload::Task& task, const std::string& image_user, std::string_view passwd,

@@ -14,7 +14,8 @@
 namespace drover::container {
 
 /// A file of the image by its path without leading '/', from the topmost layer that has it; "" when none has.
-std::string read_image_file(const image::Image& image, const std::string& path);
+/// kInvalid when it is there and no regular file.
+Result<std::string> read_image_file(const image::Image& image, const std::string& path);
 
 /// "app", "1000", "app:staff", "1000:100" (the image's USER) by the texts of its /etc/passwd and /etc/group.
 /// A number needs no entry. Pure.

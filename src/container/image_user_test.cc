@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -65,18 +66,22 @@ class ImageFiles : public ::testing::Test {
 };
 
 TEST_F(ImageFiles, ComeFromTheTopmostLayerThatHasThem) {
-  EXPECT_EQ(read_image_file(image_, "etc/passwd"), kPasswd);
+  EXPECT_EQ(read_image_file(image_, "etc/passwd").value(), kPasswd);
   std::ofstream(folder_ / "upper/etc/passwd") << "new";
-  EXPECT_EQ(read_image_file(image_, "etc/passwd"), "new");
-  EXPECT_EQ(read_image_file(image_, "etc/absent"), "");
+  EXPECT_EQ(read_image_file(image_, "etc/passwd").value(), "new");
+  EXPECT_EQ(read_image_file(image_, "etc/absent").value(), "");
 }
 
 TEST_F(ImageFiles, NeverComeFromTheHost) {
   std::ofstream(folder_ / "secret") << "secret";
   fs::create_symlink(folder_ / "secret", folder_ / "upper/etc/absolute");
   fs::create_symlink("../../secret", folder_ / "upper/etc/climbing");
-  EXPECT_EQ(read_image_file(image_, "etc/absolute"), "");
-  EXPECT_EQ(read_image_file(image_, "etc/climbing"), "");
+  EXPECT_EQ(read_image_file(image_, "etc/absolute").value(), "");
+  EXPECT_EQ(read_image_file(image_, "etc/climbing").value(), "");
+  ASSERT_EQ(::mkfifo((folder_ / "upper/etc/waiting").c_str(), 0600), 0);
+  const auto waiting = read_image_file(image_, "etc/waiting");
+  ASSERT_FALSE(waiting);
+  EXPECT_EQ(waiting.error().message, "'/etc/waiting' of the image is no regular file");
 }
 
 TEST_F(ImageFiles, TheImagesUserCountsOnlyForRootsOwnTasks) {

@@ -192,9 +192,18 @@ Status LayerTree::clear(const Place& place) {
   return {};
 }
 
+/// A layer of nothing but folders with long names must not fill the memory.
+Status LayerTree::remember_time(const std::string& real_path, const timespec& modified) {
+  constexpr std::size_t kNode = 96;
+  if (!folder_times_.insert_or_assign(real_path, modified).second) return {};
+  remembered_ += kNode + real_path.size();
+  if (remembered_ <= most_remembered_) return {};
+  return refuse(real_path, "is one folder too many: the names of a layer's folders must fit into the memory");
+}
+
 Status LayerTree::add_directory(const std::string& path, const TarEntry& entry) {
   if (path.empty()) {
-    folder_times_[""] = entry.modified;
+    DROVER_CHECK_OK(remember_time("", entry.modified));
     return set_metadata(root_.fd(), ".", entry);
   }
   DROVER_TRY(const auto at, place(path));
@@ -206,7 +215,7 @@ Status LayerTree::add_directory(const std::string& path, const TarEntry& entry) 
   const UniqueFd fd(
       ::openat(at.parent.get(), at.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return io_failure(path);
-  folder_times_[at.real_path] = entry.modified;
+  DROVER_CHECK_OK(remember_time(at.real_path, entry.modified));
   DROVER_CHECK_OK(set_metadata(fd.get(), path, entry));
   return there && is_whiteout(*there) ? set_opaque(fd.get(), path) : Status{};
 }

@@ -22,8 +22,12 @@ bool is_whiteout(const struct stat& info);
 
 class LayerTree {
  public:
+  /// What is remembered of folders: bytes of memory.
+  static constexpr std::size_t kMostRemembered = 128 << 20;
+
   /// `root` must outlive the tree.
-  explicit LayerTree(const Directory& root) : root_(root) {}
+  explicit LayerTree(const Directory& root, std::size_t most_remembered = kMostRemembered)
+      : root_(root), most_remembered_(most_remembered) {}
 
   // Paths come from entry_path(). What is in the way of a new entry is replaced, as tar does; a folder over a
   // folder keeps what is in it. Folders that a path needs and the layer does not list are made: root's, 0755.
@@ -54,11 +58,14 @@ class LayerTree {
   Result<UniqueFd> make_parent(const std::string& path);
   Status make_folder(int parent, const std::string& name, const std::string& shown);
   Result<std::string> real_path(int folder, const std::string& shown) const;
+  Status remember_time(const std::string& real_path, const timespec& modified);
   /// Removes what stands at `place`, whatever it is.
   Status clear(const Place& place);
 
   const Directory& root_;
+  const std::size_t most_remembered_;
   std::map<std::string, timespec> folder_times_;  ///< by real path
+  std::size_t remembered_ = 0;                    ///< bytes that these take, at most
 };
 
 }  // namespace drover::image

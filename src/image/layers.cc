@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/units.h"
 #include "image/digest.h"
 #include "image/stream.h"
 #include "image/tar.h"
+#include "image/unpack.h"
 
 namespace drover::image {
 namespace {
@@ -68,12 +70,14 @@ Failure damaged(std::string_view which, const std::string& expected, const std::
 /// A layer file on its way to its uncompressed tar, hashed on both sides.
 class CheckedLayer {
  public:
-  CheckedLayer(const LayerFile& layer, ByteStream& file, std::uint64_t limit)
+  CheckedLayer(const LayerFile& layer, ByteStream& file, Allowance& allowance)
       : layer_(layer),
-        packed_(file),
-        unpacked_(layer.digest.empty() ? file : packed_),
-        plain_(unpacked_, limit),
-        whole_(layer.digest.empty() ? file : packed_) {}
+        stored_(file, [&](std::uint64_t) { return allowance.check(); }),
+        packed_(stored_),
+        whole_(layer.digest.empty() ? static_cast<ByteStream&>(stored_) : packed_),
+        unpacked_(whole_),
+        allowed_(unpacked_, [&](std::uint64_t bytes) { return allowance.take_bytes(bytes); }),
+        plain_(allowed_) {}
 
   ByteStream& tar() { return plain_; }
 
@@ -94,16 +98,25 @@ class CheckedLayer {
 
  private:
   const LayerFile& layer_;
+  GuardedStream stored_;
   HashingStream packed_;
-  DecompressedStream unpacked_;
-  HashingStream plain_;
   ByteStream& whole_;  ///< the file as it is stored, to its end
+  DecompressedStream unpacked_;
+  GuardedStream allowed_;
+  HashingStream plain_;
 };
+
+Status check_size(const ImageFile& file, const UnpackLimits& limits) {
+  if (file.size <= limits.bytes) return {};
+  return fail(ErrorKind::kExhausted,
+              fmt::format("it has {}, more than the {} that a layer may have", format_bytes(file.size),
+                          format_bytes(limits.bytes)),
+              "if it is honest, raise 'drover serve --max-image-size'");
+}
 
 }  // namespace
 
-Result<Layers> Layers::open(Directory folder, const Directory& unsynced, Proofs proofs,
-                            const UnpackLimits& limits) {
+Result<Layers> Layers::open(Directory folder, const Directory& unsynced, Proofs proofs) {
   DROVER_TRY(auto same, Directory::open(folder.path()));
   const auto lost = [same = std::make_shared<Directory>(std::move(same))](const std::string& hex) {
     (void)take_away(*same, hex);
@@ -123,7 +136,7 @@ Result<Layers> Layers::open(Directory folder, const Directory& unsynced, Proofs 
     const auto partial = folder.subdirectory(name);
     if (partial && lock(partial->fd(), LOCK_EX | LOCK_NB)) DROVER_CHECK_OK(folder.remove_tree(name));
   }
-  return Layers(std::move(folder), std::move(sync), std::move(proofs), limits);
+  return Layers(std::move(folder), std::move(sync), std::move(proofs));
 }
 
 bool Layers::is_ready(const LayerFile& layer, const ImageFile& file) const {
@@ -131,10 +144,12 @@ bool Layers::is_ready(const LayerFile& layer, const ImageFile& file) const {
   return hex && !file.identity.empty() && folder_.exists(*hex) && proofs_.contains(proof_key(layer, file));
 }
 
-Result<std::string> Layers::acquire(const LayerFile& layer, const ImageFile& file) const {
+Result<std::string> Layers::acquire(const LayerFile& layer, const ImageFile& file,
+                                    Allowance& allowance) const {
   DROVER_TRY(const auto hex, digest_hex(layer.diff_id));
   if (!is_ready(layer, file)) {
-    DROVER_CHECK_OK(folder_.exists(hex) ? check(layer, file) : add(layer, file, hex));
+    DROVER_CHECK_OK(check_size(file, allowance.limits()));
+    DROVER_CHECK_OK(folder_.exists(hex) ? check(layer, file, allowance) : add(layer, file, hex, allowance));
     if (!file.identity.empty()) proofs_.add(proof_key(layer, file));
   }
   return folder_.path() + "/" + hex;
@@ -171,8 +186,8 @@ Result<std::uint64_t> Layers::clear_discarded() const {
   return freed;
 }
 
-Status Layers::check(const LayerFile& layer, const ImageFile& file) const {
-  CheckedLayer checked(layer, *file.stream, limits_.bytes);
+Status Layers::check(const LayerFile& layer, const ImageFile& file, Allowance& allowance) const {
+  CheckedLayer checked(layer, *file.stream, allowance);
   return checked.finish({});
 }
 
@@ -194,21 +209,23 @@ Result<Directory> Layers::lock_partial(const std::string& name) const {
   }
 }
 
-Status Layers::add(const LayerFile& layer, const ImageFile& file, const std::string& hex) const {
+Status Layers::add(const LayerFile& layer, const ImageFile& file, const std::string& hex,
+                   Allowance& allowance) const {
   const auto name = partial_name(hex);
   DROVER_TRY(const auto partial, lock_partial(name));
-  auto done = folder_.exists(hex) ? check(layer, file) : unpack(layer, file, partial, hex);
+  auto done =
+      folder_.exists(hex) ? check(layer, file, allowance) : unpack(layer, file, partial, hex, allowance);
   auto removed = folder_.remove_tree(name);
   return done ? removed : done;
 }
 
 Status Layers::unpack(const LayerFile& layer, const ImageFile& file, const Directory& partial,
-                      const std::string& hex) const {
+                      const std::string& hex, Allowance& allowance) const {
   DROVER_CHECK_OK(partial.remove_tree(kTree));  // left by a crash since open()
   DROVER_TRY(const auto tree, partial.make_subdirectory(kTree, 0755));
   DROVER_CHECK_OK(sync_->announce(hex));
-  CheckedLayer checked(layer, *file.stream, limits_.bytes);
-  auto done = checked.finish(unpack_layer(checked.tar(), tree, limits_));
+  CheckedLayer checked(layer, *file.stream, allowance);
+  auto done = checked.finish(unpack_layer(checked.tar(), tree, allowance));
   if (done && ::renameat(partial.fd(), kTree, folder_.fd(), hex.c_str()) != 0)
     done = fail_errno(fmt::format("Failed to write '{}/{}'", folder_.path(), hex), errno);
   if (done)

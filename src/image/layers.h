@@ -17,11 +17,11 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "image/allowance.h"
 #include "image/contents.h"
 #include "image/image_files.h"
 #include "image/late_sync.h"
 #include "image/proofs.h"
-#include "image/unpack.h"
 
 namespace drover::image {
 
@@ -29,13 +29,12 @@ class Layers {
  public:
   /// Removes half-done layers that nobody works on, those that a machine that went down may have damaged, and
   /// what was being removed. `unsynced` is for the notes of late_sync.h.
-  static Result<Layers> open(Directory folder, const Directory& unsynced, Proofs proofs,
-                             const UnpackLimits& limits = {});
+  static Result<Layers> open(Directory folder, const Directory& unsynced, Proofs proofs);
 
   /// Whether acquire() would have nothing to do but look.
   bool is_ready(const LayerFile& layer, const ImageFile& file) const;
   /// The path of the layer, unpacked first when it is not there. `file` is at its start and is used up.
-  Result<std::string> acquire(const LayerFile& layer, const ImageFile& file) const;
+  Result<std::string> acquire(const LayerFile& layer, const ImageFile& file, Allowance& allowance) const;
   /// The path of a layer that is there. Whether somebody may have it is for the caller to know.
   std::optional<std::string> find(const std::string& diff_id) const;
 
@@ -47,19 +46,19 @@ class Layers {
   Result<std::uint64_t> clear_discarded() const;
 
  private:
-  Layers(Directory folder, std::unique_ptr<LateSync> sync, Proofs proofs, const UnpackLimits& limits)
-      : folder_(std::move(folder)), sync_(std::move(sync)), proofs_(std::move(proofs)), limits_(limits) {}
+  Layers(Directory folder, std::unique_ptr<LateSync> sync, Proofs proofs)
+      : folder_(std::move(folder)), sync_(std::move(sync)), proofs_(std::move(proofs)) {}
   /// Reads the whole file and compares its digests, and nothing else.
-  Status check(const LayerFile& layer, const ImageFile& file) const;
-  Status add(const LayerFile& layer, const ImageFile& file, const std::string& hex) const;
+  Status check(const LayerFile& layer, const ImageFile& file, Allowance& allowance) const;
+  Status add(const LayerFile& layer, const ImageFile& file, const std::string& hex,
+             Allowance& allowance) const;
   Result<Directory> lock_partial(const std::string& name) const;
   Status unpack(const LayerFile& layer, const ImageFile& file, const Directory& partial,
-                const std::string& hex) const;
+                const std::string& hex, Allowance& allowance) const;
 
   Directory folder_;
   std::unique_ptr<LateSync> sync_;
   Proofs proofs_;
-  UnpackLimits limits_;
 };
 
 }  // namespace drover::image

@@ -1,6 +1,7 @@
 #include "image/layers.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,6 +19,7 @@ namespace drover::image {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::string_view_literals;
 using ::testing::ElementsAre;
 using testing::file;
 using ::testing::HasSubstr;
@@ -33,11 +35,11 @@ class LayerStore : public ::testing::Test {
     layers_ = open();
   }
 
-  std::unique_ptr<Layers> open(const UnpackLimits& limits = {}) const {
+  std::unique_ptr<Layers> open() const {
     auto proofs = Proofs::open(Directory::create(scratch_ / "proven").value());
     EXPECT_TRUE(proofs) << to_string(proofs.error());
     auto layers = Layers::open(Directory::open(scratch_ / "layers").value(),
-                               Directory::create(scratch_ / "unsynced").value(), std::move(*proofs), limits);
+                               Directory::create(scratch_ / "unsynced").value(), std::move(*proofs));
     EXPECT_TRUE(layers) << to_string(layers.error());
     return std::make_unique<Layers>(std::move(*layers));
   }
@@ -50,7 +52,8 @@ class LayerStore : public ::testing::Test {
   Result<std::string> acquire(Layers& layers, const LayerFile& layer) const {
     DROVER_TRY(const auto files, FolderFiles::open_folder(Reader(testing::this_user()), scratch_ / "files"));
     DROVER_TRY(const auto opened, files->open(layer.name));
-    return layers.acquire(layer, opened);
+    Allowance allowance(limits_, stop_.get_token());
+    return layers.acquire(layer, opened, allowance);
   }
   bool is_ready(const LayerFile& layer) const {
     const auto files = FolderFiles::open_folder(Reader(testing::this_user()), scratch_ / "files").value();
@@ -73,6 +76,8 @@ class LayerStore : public ::testing::Test {
 
   TemporaryFolder scratch_;
   std::string tar_ = make_tar({file("a", "text"), file("b", std::string(300'000, 'b'))});
+  UnpackLimits limits_;
+  std::stop_source stop_;
   std::unique_ptr<Layers> layers_;
 };
 
@@ -131,13 +136,43 @@ TEST_F(LayerStore, HostileEntriesLeaveNothingBehind) {
 
 TEST_F(LayerStore, ABombStopsAtTheLimit) {
   const auto bomb = std::string(1024, '\0') + std::string(50 << 20, '\0');
-  layers_ = open({.bytes = 10 << 20});
-  expect_refused(put(testing::gzip(bomb), bomb), "the most that a layer may hold");
+  limits_.bytes = 10 << 20;
+  expect_refused(put(testing::gzip(bomb), bomb),
+                 "more than 10 MiB when unpacked, the most that one may hold");
 }
 
 TEST_F(LayerStore, AFullDiskLeavesNothingBehind) {
-  layers_ = open({.reserved_space = 1ULL << 60});
+  limits_.reserved_space = 1ULL << 60;
   expect_refused(put(testing::gzip(tar_), tar_), "are free where images are unpacked");
+}
+
+TEST_F(LayerStore, WhatIsCompressedTwiceIsRefused) {
+  for (auto* const inner : {&testing::gzip, &testing::zstd})
+    for (auto* const outer : {&testing::gzip, &testing::zstd})
+      expect_refused(put((*outer)((*inner)(tar_)), tar_), "it is compressed more than once");
+}
+
+TEST_F(LayerStore, AHeaderWithoutEndIsRefused) {
+  std::string sparse = make_tar({{.path = "holes", .type = 'S'}}).substr(0, 512);
+  constexpr std::size_t kIsExtended = 482;  // of GNU's old map of holes
+  sparse[kIsExtended] = 1;
+  sparse.replace(257, 8, "ustar  \0"sv);
+  for (int i = 0; i < 4; ++i) sparse.replace(386 + 24 * i, 24, "00000000000\00000000000000\0"sv);
+  unsigned sum = 8 * ' ';
+  for (std::size_t i = 0; i < sparse.size(); ++i)
+    if (i < 148 || i >= 156) sum += static_cast<unsigned char>(sparse[i]);
+  sparse.replace(148, 7, fmt::format("{:06o}", sum) + std::string(1, '\0'));
+  std::string map;
+  for (int i = 0; i < 21; ++i) map += "00000000000\00000000000000\0"sv;
+  map.resize(512, '\0');
+  map[504] = 1;  // and another one follows
+  while (sparse.size() < 10 << 20) sparse += map;
+  expect_refused(put(testing::gzip(sparse), sparse), "a header of more than 8 MiB");
+}
+
+TEST_F(LayerStore, StopsWhenItIsToldTo) {
+  stop_.request_stop();
+  expect_refused(put(testing::gzip(tar_), tar_), "it was stopped");
 }
 
 TEST_F(LayerStore, OnlyWhoBringsALayerGetsIt) {

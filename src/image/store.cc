@@ -49,7 +49,7 @@ std::vector<std::string> diff_ids_of(const Contents& contents) {
 
 /// Of files that users provide: whoever names a layer must have it.
 Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source& source,
-                                             const PrepareOptions& options) {
+                                             const PrepareOptions& options, Allowance& allowance) {
   std::vector<std::string> paths;
   const auto& wanted = source.contents.layers;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -58,7 +58,7 @@ Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source&
     if (!file) return Failure(context(file.error(), which));
     if (options.progress && !layers.is_ready(wanted[i], *file))
       options.progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
-    auto path = layers.acquire(wanted[i], *file);
+    auto path = layers.acquire(wanted[i], *file, allowance);
     if (!path) return Failure(context(path.error(), which));
     paths.push_back(std::move(*path));
   }
@@ -75,7 +75,7 @@ struct Store::Parts {
   Leases leases{};
   Puller puller{blobs, *catalog, leases, layers, PlainRegistries(options.plain_registries), options.pulling};
 
-  Loader loader{blobs, *catalog, leases, layers};
+  Loader loader{blobs, *catalog, leases, layers, options.pulling.unpacking};
 
   /// Where it is looked up: a name that lies in the folder of named images stands for what lies there.
   Result<Reference> resolve(const std::string& reference, const User& reader) const;
@@ -95,7 +95,8 @@ struct Store::Parts {
                               int level);
   Result<Image> open_named(const NamedImage& image, const User& user, const PrepareOptions& wish, int level);
   Result<Image> unpacked(const NamedImage& image, const PrepareOptions& wish);
-  Result<std::string> find_or_unpack(const Source& source, std::size_t index, const PrepareOptions& wish);
+  Result<std::string> find_or_unpack(const Source& source, std::size_t index, const PrepareOptions& wish,
+                                     Allowance& allowance);
   Result<NamedImage> pull(const RegistryName& name, const User& user, const PullListener& listener,
                           const std::stop_token& stop);
 };
@@ -166,7 +167,8 @@ Result<Image> Store::Parts::prepare_source(const std::string& shown, const Refer
   DROVER_TRY(auto source, open_source(reference, Reader(reader)));
   if (!source.root_folder.empty()) return Image{shown, "", {}, {source.root_folder}, nullptr};
   auto lease = leases.take(diff_ids_of(source.contents));
-  DROVER_TRY(auto paths, acquire_all(layers, source, wish));
+  Allowance allowance(options.pulling.unpacking, wish.stop);
+  DROVER_TRY(auto paths, acquire_all(layers, source, wish, allowance));
   return Image{shown, source.contents.digest, std::move(source.contents.config), std::move(paths),
                std::move(lease)};
 }
@@ -224,8 +226,9 @@ Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptio
   auto lease = leases.take(std::move(used));
   const Source source{"", std::move(files), std::move(contents)};
   std::vector<std::string> paths;
+  Allowance allowance(options.pulling.unpacking, wish.stop);
   for (std::size_t i = 0; i < source.contents.layers.size(); ++i) {
-    DROVER_TRY(auto path, find_or_unpack(source, i, wish));
+    DROVER_TRY(auto path, find_or_unpack(source, i, wish, allowance));
     paths.push_back(std::move(path));
   }
   return Image{image.name.familiar(), image.manifest.digest, source.contents.config, without_repeats(paths),
@@ -233,14 +236,14 @@ Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptio
 }
 
 Result<std::string> Store::Parts::find_or_unpack(const Source& source, std::size_t index,
-                                                 const PrepareOptions& wish) {
+                                                 const PrepareOptions& wish, Allowance& allowance) {
   const auto& layer = source.contents.layers[index];
   if (auto path = layers.find(layer.diff_id)) return *path;
   const auto which = fmt::format("layer {} of {}", index + 1, source.contents.layers.size());
   const auto file = source.files->open(layer.name);
   if (!file) return Failure(context(file.error(), which));
   if (wish.progress) wish.progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
-  auto path = layers.acquire(layer, *file);
+  auto path = layers.acquire(layer, *file, allowance);
   if (path) return path;
   if (path.error().kind == ErrorKind::kInvalid) (void)blobs.remove(layer.digest);
   return Failure(context(path.error(), which));

@@ -5,7 +5,7 @@
 // thread safe.
 
 #include <cstdint>
-#include <limits>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,10 +45,22 @@ class FileStream : public ByteStream {
   std::vector<char> buffer_;
 };
 
-/// Passes bytes on, counts and hashes them, and fails (kExhausted) when there are more than `limit`.
+/// Passes bytes on as long as they may pass: `may` is asked about each piece.
+class GuardedStream : public ByteStream {
+ public:
+  using Guard = std::function<Status(std::uint64_t size)>;
+  GuardedStream(ByteStream& inner, Guard may) : inner_(inner), may_(std::move(may)) {}
+  Result<std::string_view> next() override;
+
+ private:
+  ByteStream& inner_;
+  Guard may_;
+};
+
+/// Passes bytes on, counts and hashes them.
 class HashingStream : public ByteStream {
  public:
-  explicit HashingStream(ByteStream& inner, std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
+  explicit HashingStream(ByteStream& inner) : inner_(inner) {}
   Result<std::string_view> next() override;
   std::uint64_t size() const { return size_; }
   /// Of everything that came through. Call it once, at the end.
@@ -56,7 +68,6 @@ class HashingStream : public ByteStream {
 
  private:
   ByteStream& inner_;
-  std::uint64_t limit_;
   std::uint64_t size_ = 0;
   Sha256 hash_;
 };

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
+
+#include "base/units.h"
 
 namespace drover::image {
 
@@ -36,11 +39,20 @@ class ArchiveInput {
       if (status != ARCHIVE_OK) return failure();
       opened_ = true;
     }
-    switch (::archive_read_next_header(archive_.get(), &entry)) {
+    if (std::exchange(in_entry_, false) && ::archive_read_data_skip(archive_.get()) != ARCHIVE_OK)
+      return failure();
+    header_bytes_ = 0;
+    in_header_ = format_ == Format::kTar;
+    const int status = ::archive_read_next_header(archive_.get(), &entry);
+    in_header_ = false;
+    switch (status) {
       case ARCHIVE_EOF:
         return nullptr;
       case ARCHIVE_OK:
       case ARCHIVE_WARN:  // a name that is not UTF-8, an attribute that it does not know: the entry is whole
+        if (::archive_filter_count(archive_.get()) > kOneFilter)
+          return fail(ErrorKind::kInvalid, "it is compressed more than once");
+        in_entry_ = true;
         return entry;
       default:
         return failure();
@@ -62,9 +74,21 @@ class ArchiveInput {
   }
 
  private:
+  static constexpr int kOneFilter = 2;  ///< as libarchive counts: its input is one, too
+
+  /// libarchive keeps in memory what it reads of a header.
+  Result<std::string_view> next() {
+    DROVER_TRY(const auto bytes, stream_.next());
+    header_bytes_ += bytes.size();
+    if (in_header_ && header_bytes_ > kHeaderLimit)
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("it has an entry with a header of more than {}", format_bytes(kHeaderLimit)));
+    return bytes;
+  }
+
   static la_ssize_t read(archive* handle, void* self_pointer, const void** buffer) {
     auto* self = static_cast<ArchiveInput*>(self_pointer);
-    auto bytes = self->stream_.next();
+    auto bytes = self->next();
     if (!bytes) {
       self->stream_error_ = std::move(bytes).error();
       ::archive_set_error(handle, EIO, "the input failed");
@@ -92,6 +116,9 @@ class ArchiveInput {
   std::unique_ptr<archive, decltype([](archive* handle) { ::archive_read_free(handle); })> archive_;
   std::optional<Error> stream_error_;
   bool opened_ = false;
+  bool in_entry_ = false;
+  bool in_header_ = false;
+  std::uint64_t header_bytes_ = 0;
 };
 
 namespace {

@@ -36,7 +36,10 @@ struct TarEntry {
 
 class ArchiveInput;
 
-/// Of a plain tar archive.
+inline constexpr std::uint64_t kHeaderLimit = 8 << 20;
+
+/// Of a plain tar archive. What describes one entry (extended headers, a map of holes) is kHeaderLimit bytes
+/// at most.
 class TarReader {
  public:
   struct Block {
@@ -58,7 +61,8 @@ class TarReader {
   std::unique_ptr<ArchiveInput> input_;
 };
 
-/// Sees through gzip and zstd; anything else passes as it is.
+/// Sees through gzip or zstd; anything else passes as it is. Refuses what is compressed twice: a few bytes
+/// could keep it busy for years.
 class DecompressedStream : public ByteStream {
  public:
   explicit DecompressedStream(ByteStream& input);

@@ -13,39 +13,44 @@
 namespace drover::image {
 namespace {
 
-/// Passes bytes on and looks at the free space now and then: a layer that explodes stops before the disk is
-/// full.
-class SpaceGuard : public ByteStream {
+/// Looks at the free space now and then: a layer that explodes stops before the disk is full.
+class SpaceWatch {
  public:
-  SpaceGuard(ByteStream& inner, const Directory& target, std::uint64_t reserved)
-      : inner_(inner), target_(target), reserved_(reserved) {}
+  SpaceWatch(const Directory& target, const UnpackLimits& limits) : target_(target), limits_(limits) {}
 
-  Result<std::string_view> next() override {
-    constexpr std::uint64_t kInterval = 16 << 20;
-    if (since_look_ >= kInterval || !looked_) DROVER_CHECK_OK(look());
-    DROVER_TRY(const auto bytes, inner_.next());
-    since_look_ += bytes.size();
-    return bytes;
+  /// So many bytes are about to be written.
+  Status note(std::uint64_t bytes) {
+    since_look_ += bytes;
+    if (since_look_ < kInterval) return {};
+    since_look_ = 0;
+    return look();
   }
 
  private:
-  Status look() {
-    looked_ = true;
-    since_look_ = 0;
+  static constexpr std::uint64_t kInterval = 4 << 20;
+
+  Status look() const {
+    constexpr const char* kRemedy =
+        "free some space on that file system, or give 'drover serve' another --state folder";
     struct statvfs info{};
     if (::fstatvfs(target_.fd(), &info) != 0)
       return fail_errno(fmt::format("Failed to look at the file system of '{}'", target_.path()), errno);
-    if (static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize >= reserved_) return {};
-    return fail(ErrorKind::kExhausted,
-                fmt::format("less than {} are free where images are unpacked", format_bytes(reserved_)),
-                "free some space on that file system, or give 'drover serve' another --state folder");
+    if (static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize < limits_.reserved_space)
+      return fail(ErrorKind::kExhausted,
+                  fmt::format("less than {} are free where images are unpacked",
+                              format_bytes(limits_.reserved_space)),
+                  kRemedy);
+    if (info.f_files != 0 && info.f_favail < limits_.reserved_files)
+      return fail(ErrorKind::kExhausted,
+                  fmt::format("there is room for less than {} more files where images are unpacked",
+                              limits_.reserved_files),
+                  kRemedy);
+    return {};
   }
 
-  ByteStream& inner_;
   const Directory& target_;
-  std::uint64_t reserved_;
-  std::uint64_t since_look_ = 0;
-  bool looked_ = false;
+  const UnpackLimits& limits_;
+  std::uint64_t since_look_ = kInterval;  ///< so the first look comes first
 };
 
 Failure refuse(const TarEntry& entry, std::string_view why, std::string hint = "") {
@@ -97,20 +102,22 @@ Status apply(LayerTree& tree, const TarEntry& entry, TarReader& reader) {
 
 }  // namespace
 
-Status unpack_layer(ByteStream& tar, const Directory& target, const UnpackLimits& limits) {
+Status unpack_layer(ByteStream& tar, const Directory& target, Allowance& allowance) {
+  constexpr std::uint64_t kEntry = 4096;  // an empty file, too, takes about a block
   // A layer that does not list its root gets the one that every image has.
   if (::fchmod(target.fd(), 0755) != 0)
     return fail_errno(fmt::format("Failed to write '{}'", target.path()), errno);
-  SpaceGuard guarded(tar, target, limits.reserved_space);
+  SpaceWatch space(target, allowance.limits());
+  GuardedStream guarded(tar, [&](std::uint64_t bytes) { return space.note(bytes); });
   TarReader reader(guarded);
   LayerTree tree(target);
-  for (std::uint64_t count = 0;; ++count) {
+  while (true) {
     DROVER_TRY(const auto entry, reader.next());
     if (!entry) return tree.finish();
-    if (count == limits.entries)
-      return fail(ErrorKind::kInvalid, fmt::format("it has more than {} entries", limits.entries));
-    if (entry->size > limits.bytes)
-      return refuse(*entry, fmt::format("is larger than {}", format_bytes(limits.bytes)));
+    DROVER_CHECK_OK(allowance.take_entry());
+    DROVER_CHECK_OK(space.note(kEntry));
+    if (entry->size > allowance.limits().bytes)
+      return refuse(*entry, fmt::format("is larger than {}", format_bytes(allowance.limits().bytes)));
     DROVER_CHECK_OK(apply(tree, *entry, reader));
   }
 }

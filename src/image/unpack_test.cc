@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <fstream>
 
 #include "image/fixtures.h"
+#include "image/layer_tree.h"
 
 namespace drover::image {
 namespace {
@@ -44,7 +46,8 @@ Status unpack(const std::string& tar, const std::string& target, const UnpackLim
   fs::create_directories(target);
   MemoryStream stream(tar);
   DROVER_TRY(const auto folder, Directory::open(target));
-  return unpack_layer(stream, folder, limits);
+  Allowance allowance(limits);
+  return unpack_layer(stream, folder, allowance);
 }
 
 struct stat look(const std::string& path) {
@@ -260,13 +263,33 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Unpack, LimitsEntriesSizesAndSpace) {
   EXPECT_THAT(unpack(make_tar({file("a", ""), file("b", "")}), target_, {.entries = 1}).error().message,
-              HasSubstr("more than 1 entries"));
+              HasSubstr("more than 1 files"));
   EXPECT_THAT(
       unpack(make_tar({file("big", std::string(2000, 'x'))}), target_, {.bytes = 1000}).error().message,
       HasSubstr("'big' is larger than"));
   const auto full = unpack(make_tar({file("a", "")}), target_, {.reserved_space = 1ULL << 60});
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().kind, ErrorKind::kExhausted);
+  struct statvfs info{};
+  ASSERT_EQ(::statvfs(target_.c_str(), &info), 0);
+  if (info.f_files == 0) return;  // some file systems do not count them
+  const auto crowded = unpack(make_tar({file("a", "")}), target_, {.reserved_files = 1ULL << 60});
+  EXPECT_THAT(to_string(crowded.error()), HasSubstr("more files where images are unpacked"));
+}
+
+TEST_F(Unpack, FoldersDoNotFillTheMemory) {
+  fs::create_directories(target_);
+  const auto root = Directory::open(target_).value();
+  LayerTree tree(root, 1 << 20);
+  TarEntry folder;
+  folder.mode = 0755;
+  Status done;
+  int count = 0;
+  while (done && count < 10'000)
+    done = tree.add_directory(std::string(200, 'd') + std::to_string(count++), folder);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("one folder too many"));
+  EXPECT_GT(count, 1000);
 }
 
 TEST_F(Unpack, SaysThatTheDiskIsFull) {

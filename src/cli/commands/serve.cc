@@ -1,3 +1,4 @@
+#include "base/units.h"
 #include "cli/commands/commands.h"
 
 namespace drover::cli {
@@ -18,6 +19,18 @@ void take_attributes(const std::vector<std::string>& words, ServeOptions& option
       throw CLI::ValidationError("--attribute", "'" + word + "' is not of the form NAME=VALUE");
     options.attributes[word.substr(0, equals)].push_back(word.substr(equals + 1));
   }
+}
+
+void add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& help) {
+  const auto take = [name, &bytes](const std::string& text) {
+    const auto parsed = parse_bytes(text);
+    if (!parsed || *parsed == 0)
+      throw CLI::ValidationError(name, "'" + text + "' is no size, which is written as 20G or 512MiB");
+    bytes = *parsed;
+  };
+  command.add_option_function<std::string>(name, take, help)
+      ->type_name("SIZE")
+      ->default_str(format_bytes(bytes));
 }
 
 }  // namespace
@@ -74,6 +87,15 @@ void add_serve(CLI::App& app, Context& context) {
       ->add_option("--insecure-registry", options->insecure_registries,
                    "A registry to speak to without TLS; may be repeated")
       ->type_name("HOST[:PORT]");
+  add_size(*command, "--max-image-size", options->max_image_size, "What one image may hold when unpacked");
+  command
+      ->add_option("--max-image-files", options->max_image_files,
+                   "How many files, links and folders one image may have")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->capture_default_str();
+  add_size(*command, "--keep-free", options->keep_free,
+           "What images leave free on the file system of --state");
   command
       ->add_option("--placement", options->placement,
                    "Where work goes that fits in several places: pack, spread or fragmentation")

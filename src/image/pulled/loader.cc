@@ -56,10 +56,11 @@ Result<NamedImage> Loader::load(const Source& source, const RegistryName& name, 
   auto lease = leases_.take(std::move(used));
   std::vector<StoredLayer> stored;
   NamedImage image;
+  Allowance allowance(limits_, stop);
   for (std::size_t i = 0; i < contents.layers.size(); ++i) {
     progress.layers[i].state = LayerProgress::State::kUnpacking;
     if (listener) listener(progress);
-    auto layer = load_layer(source, contents.layers[i], scope, user.uid, stop);
+    auto layer = load_layer(source, contents.layers[i], scope, user.uid, stop, allowance);
     if (!layer)
       return Failure(context(layer.error(), fmt::format("layer {} of {}", i + 1, contents.layers.size())));
     image.bytes += layer->size;
@@ -86,7 +87,7 @@ Result<NamedImage> Loader::load(const Source& source, const RegistryName& name, 
 
 Result<Loader::StoredLayer> Loader::load_layer(const Source& source, const LayerFile& layer,
                                                const std::string& scope, uid_t uid,
-                                               const std::stop_token& stop) {
+                                               const std::stop_token& stop, Allowance& allowance) {
   DROVER_TRY(const auto turn, locks_.lock(layer.diff_id + "." + scope, stop));
   StoredLayer stored{layer.digest};
   if (!layer.digest.empty() && blobs_.contains(layer.digest) && blobs_.may_use(layer.digest, uid)) {
@@ -98,7 +99,7 @@ Result<Loader::StoredLayer> Loader::load_layer(const Source& source, const Layer
   DROVER_TRY(const auto files, blobs_.files());
   const auto name = blob_name(stored.digest);
   DROVER_TRY(const auto file, files->open(name));
-  DROVER_CHECK_OK(layers_.acquire({name, layer.diff_id, stored.digest}, file));
+  DROVER_CHECK_OK(layers_.acquire({name, layer.diff_id, stored.digest}, file, allowance));
   blobs_.note_known_as(stored.digest, layer.diff_id);
   return stored;
 }

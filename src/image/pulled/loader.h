@@ -20,8 +20,8 @@ namespace drover::image {
 
 class Loader {
  public:
-  Loader(Blobs& blobs, Catalog& catalog, Leases& leases, const Layers& layers)
-      : blobs_(blobs), catalog_(catalog), leases_(leases), layers_(layers) {}
+  Loader(Blobs& blobs, Catalog& catalog, Leases& leases, const Layers& layers, const UnpackLimits& limits)
+      : blobs_(blobs), catalog_(catalog), leases_(leases), layers_(layers), limits_(limits) {}
 
   /// Copies and unpacks what is not here yet.
   Result<NamedImage> load(const Source& source, const RegistryName& name, const User& user,
@@ -33,7 +33,7 @@ class Loader {
     std::uint64_t size = 0;
   };
   Result<StoredLayer> load_layer(const Source& source, const LayerFile& layer, const std::string& scope,
-                                 uid_t uid, const std::stop_token& stop);
+                                 uid_t uid, const std::stop_token& stop, Allowance& allowance);
   Result<StoredLayer> copy(const Source& source, const LayerFile& layer, const std::string& scope,
                            const std::stop_token& stop);
 
@@ -41,6 +41,7 @@ class Loader {
   Catalog& catalog_;
   Leases& leases_;
   const Layers& layers_;
+  const UnpackLimits limits_;
   KeyedLocks locks_;
 };
 

@@ -96,6 +96,7 @@ struct Puller::Job {
   Teller& teller;
   Manifest manifest;
   std::vector<std::string> diff_ids;
+  Allowance allowance;
 };
 
 Result<RegistryLogin> read_login(const User& user, const std::string& host) {
@@ -139,7 +140,8 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
     DROVER_CHECK_OK(blobs_.add(descriptor.digest, document.text));
     image.bytes = descriptor.size;
   } else {
-    Job job{session, user.uid, scope_of(everybody, user.uid), stop, teller, {}, {}};
+    Job job{session, user.uid, scope_of(everybody, user.uid),     stop, teller,
+            {},      {},       Allowance(limits_.unpacking, stop)};
     DROVER_TRY(image.bytes, bring(job, client, document));
   }
   image.name = name;
@@ -232,10 +234,10 @@ Status Puller::bring_layers(Job& job) {
 Status Puller::bring_layer(Job& job, HttpClient& client, std::size_t index) {
   const auto& blob = job.manifest.layers[index];
   const auto& diff_id = job.diff_ids[index];
-  if (blob.size > limits_.layer_bytes)
+  if (blob.size > limits_.unpacking.bytes)
     return fail(ErrorKind::kExhausted,
                 fmt::format("it has {}, more than the {} that a layer may have", format_bytes(blob.size),
-                            format_bytes(limits_.layer_bytes)));
+                            format_bytes(limits_.unpacking.bytes)));
   // One at a time: of those who need the same blob, the next may find it here.
   DROVER_TRY(const auto turn, locks_.lock(blob.digest + "." + job.scope, job.stop));
   if (blobs_.contains(blob.digest) && blobs_.may_use(blob.digest, job.uid)) {
@@ -250,7 +252,7 @@ Status Puller::bring_layer(Job& job, HttpClient& client, std::size_t index) {
     job.teller.set(index, LayerProgress::State::kUnpacking, true);
     DROVER_TRY(const auto files, blobs_.files());
     DROVER_TRY(const auto file, files->open(blob_name(blob.digest)));
-    auto unpacked = layers_.acquire({blob_name(blob.digest), diff_id, blob.digest}, file);
+    auto unpacked = layers_.acquire({blob_name(blob.digest), diff_id, blob.digest}, file, job.allowance);
     if (unpacked) {
       blobs_.note_known_as(blob.digest, diff_id);
       job.teller.set(index, LayerProgress::State::kDone, true);
@@ -287,7 +289,7 @@ Status Puller::download_once(Job& job, HttpClient& client, std::size_t index) {
   {
     const Follower unpacking([&] {
       const ImageFile file{std::make_unique<FollowStream>(download), blob.size, ""};
-      unpacked = layers_.acquire({"", job.diff_ids[index], ""}, file);
+      unpacked = layers_.acquire({"", job.diff_ids[index], ""}, file, job.allowance);
       gave_up = !unpacked;
     });
     received = download.run(job.session, client, partial.size, [&](std::uint64_t bytes) -> Status {
@@ -313,7 +315,8 @@ Status Puller::check_space(std::uint64_t wanted) const {
   if (::fstatvfs(blobs_.folder(), &info) != 0)
     return fail_errno("Failed to look at the file system of the images", errno);
   const auto free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
-  if (free >= limits_.reserved_space && free - limits_.reserved_space >= wanted) return {};
+  const auto reserved = limits_.unpacking.reserved_space;
+  if (free >= reserved && free - reserved >= wanted) return {};
   return fail(
       ErrorKind::kExhausted,
       fmt::format("it needs {}, and {} are free where images are kept", format_bytes(wanted),

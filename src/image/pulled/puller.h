@@ -24,8 +24,7 @@ namespace drover::image {
 
 struct PullLimits {
   std::size_t layers_at_once = 6;
-  std::uint64_t layer_bytes = 256ULL << 30;    ///< compressed
-  std::uint64_t reserved_space = 64ULL << 20;  ///< what must stay free on the file system
+  UnpackLimits unpacking;
   RegistryLimits registry;
 };
 
