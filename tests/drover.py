@@ -377,13 +377,14 @@ def leftovers(folder, task_ids):
 class DaemonTest(unittest.TestCase):
     """Tests that share one daemon. Whatever is left behind at the end is a failure."""
 
+    kind_of_daemon = Daemon
     profile = "dgx-a100"
     arguments = ()
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon(cls.profile, cls.arguments)
+        cls.daemon = cls.kind_of_daemon(cls.profile, cls.arguments)
         cls.addClassCleanup(cls.close_daemon)
         cls.daemon.start()
 

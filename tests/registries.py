@@ -155,6 +155,8 @@ class ScriptedRegistry:
                         return
                 outer.answer(self)
 
+            do_HEAD = do_GET
+
             def do_POST(self):
                 self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 self.do_GET()
@@ -164,7 +166,8 @@ class ScriptedRegistry:
                 for name, value in {"Content-Length": len(body), **headers}.items():
                     self.send_header(name.replace("_", "-"), str(value))
                 self.end_headers()
-                self.wfile.write(body)
+                if self.command != "HEAD":
+                    self.wfile.write(body)
                 return True
 
             def log_message(self, *_):
@@ -192,6 +195,8 @@ class ScriptedRegistry:
 
     def answer(self, handler):
         path = handler.path.removeprefix("/v2/").split("?")[0]
+        if not path:
+            return handler.reply(200)
         if "/manifests/" in path:
             repository, version = path.split("/manifests/")
             digest = self.tags.get((repository, version), version)

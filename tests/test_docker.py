@@ -5,10 +5,12 @@ import json
 import os
 import signal
 import socket
+import threading
 import unittest
 
 import docker_engine
 import drover
+import registries
 
 
 class DockerDaemonTest(drover.DaemonTest):
@@ -130,6 +132,85 @@ class DockerTest(DockerDaemonTest):
             self.assertEqual(joined.read_all(), (b"hello\r\n", 0))
         self.daemon.stop_task(task, force=True)
         self.daemon.wait_until_final(task)
+
+
+@unittest.skipUnless(registries.PROGRAM, "needs the package docker-registry")
+class PullTest(DockerDaemonTest):
+    """What the engine pulls for tasks, from registries of this machine."""
+
+    kind_of_daemon = registries.DaemonWithHomes
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.open = cls.start_registry("open")
+        cls.private = cls.start_registry("private", private=True)
+        for registry in (cls.open, cls.private):
+            registry.push(cls.layout, "tool:1")
+
+    @classmethod
+    def start_registry(cls, name, **options):
+        registry = registries.RealRegistry(cls.daemon.folder / name, **options)
+        cls.addClassCleanup(registry.close)
+        return registry
+
+    def setUp(self):
+        self.addCleanup(self.forget, f"{self.open.host}/tool:1", f"{self.private.host}/tool:1")
+        for user in ("root", "nobody"):
+            self.addCleanup(self.daemon.log_out, user)
+
+    def forget(self, *images):
+        for image in images:
+            self.engine.request("DELETE", f"/images/{image}?force=true")
+
+    def run_image(self, registry, *options, uid=None):
+        return self.daemon.cli("run", *options, "--image", f"{registry.host}/tool:1", uid=uid)
+
+    def assert_says_hello(self, ran):
+        self.assertEqual((ran.status, ran.out), (0, "hello from the image\n"), ran)
+
+    def test_the_registry_is_asked_as_often_as_was_said(self):
+        registry = self.start_registry("short-lived")
+        registry.push(self.layout, "tool:1")
+        self.assert_one_sentence(self.run_image(registry, "--pull", "never"), "does not have the image")
+        self.assert_says_hello(self.run_image(registry))
+        registry.close()
+        self.assert_says_hello(self.run_image(registry))
+        self.assert_says_hello(self.run_image(registry, "--pull", "never"))
+        self.assert_one_sentence(self.run_image(registry, "--pull", "always"), "could not pull")
+        self.forget(f"{registry.host}/tool:1")
+
+    def test_the_engine_shows_what_its_user_has(self):
+        self.assert_one_sentence(self.run_image(self.private), "could not pull", f"docker login {self.private.host}")
+        self.daemon.log_in("root", self.private.host, password="wrong")
+        denied = self.run_image(self.private)
+        self.assert_one_sentence(denied, "could not pull", "docker login")
+        self.daemon.log_in("root", self.private.host)
+        self.assert_says_hello(self.run_image(self.private))
+        self.assert_says_hello(self.run_image(self.private, "--pull", "always"))
+        self.assert_one_sentence(self.run_image(self.private, "--pull", "always", uid=drover.NOBODY), "'nobody' has to log in")
+        self.daemon.log_in("nobody", self.private.host)
+        self.assert_says_hello(self.run_image(self.private, "--pull", "always", uid=drover.NOBODY))
+        self.assertNotIn(registries.PASSWORD, self.daemon.read_log() + denied.err)
+
+    def test_credentials_for_one_registry_are_not_shown_to_another(self):
+        self.daemon.log_in("root", "other.example.com")
+        self.assert_one_sentence(self.run_image(self.private), "could not pull", "docker login")
+
+    def test_how_far_it_is_is_told(self):
+        scripted = registries.ScriptedRegistry()
+        self.addCleanup(scripted.close)
+        files = {"probe": self.daemon.probe.read_bytes(), "etc/passwd": b"root:x:0:0:root:/:/probe\n"}
+        name = scripted.tag("tool:1", scripted.images.image([registries.make_tar(files)], Cmd=["/probe", "say", "pulled"]))
+        self.addCleanup(self.forget, name)
+        told = threading.Event()
+        self.addCleanup(told.set)
+        scripted.on("/blobs/", lambda _: told.wait(drover.PATIENCE) and None)
+        task = self.daemon.submit(image=name, command=["/probe", "say", "pulled"])
+        drover.wait_for(lambda: f"pulling {name}" in str(self.daemon.task(task)), "the task to tell of the pull")
+        told.set()
+        self.daemon.wait_until_final(task)
+        self.assertEqual(self.daemon.output(task), "pulled\n")
 
 
 class ExecConnection:

@@ -22,11 +22,11 @@ def base_files(probe):
 class RegistryTest(drover.DaemonTest):
     """A daemon that sees homes of its own, and images that say hello."""
 
+    kind_of_daemon = registries.DaemonWithHomes
+
     @classmethod
     def setUpClass(cls):
-        cls.daemon = registries.DaemonWithHomes(cls.profile, cls.arguments)
-        cls.addClassCleanup(cls.close_daemon)
-        cls.daemon.start()
+        super().setUpClass()
         cls.base = registries.make_tar(base_files(cls.daemon.probe))
 
     def tearDown(self):

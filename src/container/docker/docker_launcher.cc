@@ -12,6 +12,7 @@
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
 #include "container/docker/docker_supervisor.h"
+#include "container/docker/registry_auth.h"
 #include "container/driver_check.h"
 #include "container/environment.h"
 #include "container/exec_mark.h"
@@ -19,6 +20,8 @@
 #include "container/task_folder.h"
 #include "container/volume_mount.h"
 #include "gpu/kernel.h"
+#include "image/pulled/puller.h"
+#include "image/registry/name.h"
 #include "image/tar.h"
 
 namespace drover::container::docker {
@@ -76,6 +79,23 @@ std::uint64_t half_of_memory() {
          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
+/// The engine has no credentials of its own: it shows the registry what the task's reader has.
+Status pull(const Engine& engine, const Launch& launch, const User& reader) {
+  const auto& reference = *launch.task.image;
+  const auto name = image::parse_registry_name(reference);
+  image::RegistryLogin login;
+  if (name) {
+    DROVER_TRY(login, image::read_login(reader, name->host));
+  }
+  const auto authorization = name ? registry_auth(login, name->host) : "";
+  auto pulled = engine.pull(reference, authorization, launch.progress, launch.stop);
+  if (!pulled && pulled.error().kind == ErrorKind::kPermissionDenied && name) {
+    pulled.error().hint = fmt::format("'{}' has to log in with 'docker login {}'", reader.name, name->host);
+    if (!login.note.empty()) pulled.error().hint = login.note;
+  }
+  return pulled;
+}
+
 }  // namespace
 
 DockerLauncher::DockerLauncher(DockerOptions options, std::vector<Hierarchy> hierarchies)
@@ -105,7 +125,7 @@ Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& 
     return fail(ErrorKind::kNotFound,
                 fmt::format("The Docker Engine does not have the image '{}'", reference),
                 "bring it there with 'docker pull', or let the task pull it", "/image");
-  DROVER_CHECK_OK(engine.pull(reference, "", launch.progress, launch.stop));
+  DROVER_CHECK_OK(pull(engine, launch, reader_of(launch.task)));
   DROVER_TRY(present, engine.inspect_image(reference));
   if (present) return std::move(*present);
   return fail(ErrorKind::kUnavailable,

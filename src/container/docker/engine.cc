@@ -161,7 +161,12 @@ Status Engine::pull(const std::string& reference, const std::string& authorizati
   auto wanted =
       request("POST", fmt::format("/images/create?fromImage={}&tag={}", query(image.name), query(image.tag)));
   if (!authorization.empty()) wanted.headers["X-Registry-Auth"] = authorization;
-  DROVER_TRY(auto exchange, stream(wanted, fmt::format("pull '{}'", reference)));
+  auto begun = stream(wanted, fmt::format("pull '{}'", reference));
+  if (!begun) {
+    begun.error().kind = kind_of_pull_failure(begun.error().message, begun.error().kind);
+    return Failure(std::move(begun).error());
+  }
+  auto& exchange = *begun;
   PullProgress pulled(reference, progress);
   while (true) {
     DROVER_CHECK_OK(pulled.read(exchange.take()));

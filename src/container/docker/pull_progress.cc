@@ -17,18 +17,19 @@ constexpr std::size_t kMostLayers = 1000;
 constexpr std::uint64_t kStep = 8 << 20;
 
 Failure pull_failed(const std::string& image, std::string_view why) {
-  const bool denied =
-      why.find("denied") != std::string_view::npos || why.find("unauthorized") != std::string_view::npos;
-  const bool absent = why.find("not found") != std::string_view::npos ||
-                      why.find("manifest unknown") != std::string_view::npos;
-  return fail(denied   ? ErrorKind::kPermissionDenied
-              : absent ? ErrorKind::kNotFound
-                       : ErrorKind::kUnavailable,
+  return fail(kind_of_pull_failure(why, ErrorKind::kUnavailable),
               fmt::format("The Docker Engine could not pull '{}': {}", image, shortened(std::string(why))),
               "check the image's name, and try 'docker pull' of it");
 }
 
 }  // namespace
+
+ErrorKind kind_of_pull_failure(std::string_view words, ErrorKind otherwise) {
+  const auto says = [&](std::string_view word) { return words.find(word) != std::string_view::npos; };
+  if (says("denied") || says("unauthorized") || says("no basic auth credentials"))
+    return ErrorKind::kPermissionDenied;
+  return says("not found") || says("manifest unknown") ? ErrorKind::kNotFound : otherwise;
+}
 
 Status PullProgress::read(std::string_view bytes) {
   unread_ += bytes;

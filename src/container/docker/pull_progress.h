@@ -12,6 +12,9 @@
 
 namespace drover::container::docker {
 
+/// What an engine's words about a pull that failed mean; `otherwise` for those that say nothing of it.
+ErrorKind kind_of_pull_failure(std::string_view words, ErrorKind otherwise);
+
 class PullProgress {
  public:
   PullProgress(std::string image, std::function<void(const std::string&)> tell)
