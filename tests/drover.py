@@ -79,8 +79,9 @@ def build_probe(folder):
     return path
 
 
-def make_probe_image(output, probe, labels=None, files=None, **settings):
-    """An image with nothing but the probe, the folders and files that every image has, and `files` by their paths."""
+def make_probe_image(output, probe, labels=None, files=None, links=None, **settings):
+    """An image with nothing but the probe, the folders and files that every image has, and `files` and symbolic `links` by their
+    paths."""
 
     def fill(layer):
         for folder, mode in (("dev", 0o755), ("etc", 0o755), ("proc", 0o755), ("sys", 0o755), ("tmp", 0o1777)):
@@ -90,6 +91,8 @@ def make_probe_image(output, probe, labels=None, files=None, **settings):
         layer.add_file("etc/group", b"root:x:0:\napp:x:1234:\n")
         for path, content in (files or {}).items():
             layer.add_file(path, content)
+        for path, target in (links or {}).items():
+            layer.add_link(path, target)
 
     settings.setdefault("command", ["/probe", "say", "hello from the image"])
     oci_layout.write(output, fill, labels=labels, **settings)

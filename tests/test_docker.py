@@ -77,7 +77,9 @@ class DockerTest(DockerDaemonTest):
         self.assertEqual(self.engine.containers(), [])
 
     def test_without_the_machine_s_driver_nothing_of_it_is_mounted(self):
-        layout = drover.make_probe_image(self.daemon.folder / "wanting", self.daemon.probe,
+        library = f"libcuda.so.{self.daemon.api('GET', '/v1/gpus')['driver_version']}"
+        layout = drover.make_probe_image(self.daemon.folder / "wanting", self.daemon.probe, files={f"usr/lib64/{library}": b"a library"},
+                                         links={"usr/lib64/libcuda.so.1": library},
                                          labels={"com.nvidia.volumes.needed": "nvidia_driver"})
         image = self.engine.load("drover-test/wanting:1", layout)
         for driver, mounted in (("host", True), ("none", False)):

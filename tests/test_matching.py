@@ -2,13 +2,23 @@
 
 import unittest
 
+import docker_engine
 import drover
 
 LABEL = {"com.nvidia.volumes.needed": "nvidia_driver"}
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
-class MatchingTest(drover.DaemonTest):
+def library(path, content=b"a library", **others):
+    """As installers leave it: with the link that the loader follows."""
+    folder, name = path.rsplit("/", 1)
+    link = name.partition(".so.")[0] + ".so.1"
+    return {"files": {path: content}, "links": {f"{folder}/{link}": name, **others}}
+
+
+class Table:
+    """What holds whoever runs the task. `make_image(name, **settings)` returns a reference."""
+
     profile = "k40m"  # driver 390.30, CUDA 9.1, compute capability 3.5
 
     def tearDown(self):
@@ -16,7 +26,7 @@ class MatchingTest(drover.DaemonTest):
 
     def image(self, *environment, **settings):
         name = f"image-{self.id().rsplit('.', 1)[-1]}"
-        return drover.make_probe_image(self.daemon.folder / name, self.daemon.probe, environment=environment, **settings)
+        return self.make_image(name, environment=environment, **settings)
 
     def ended(self, image, words=("say", "fine"), **fields):
         fields = {"gpus": 1, **fields}
@@ -49,16 +59,16 @@ class MatchingTest(drover.DaemonTest):
         self.assert_refused(self.image("NVIDIA_REQUIRE_CUDA=cuda>nine"), "cuda>nine", "not understood")
 
     def test_a_driver_in_the_image_must_be_the_kernels(self):
-        self.assert_works(self.image(files={f"{LIBRARIES}/libcuda.so.390.30": b"a library"}))
-        other = {f"{LIBRARIES}/libcuda.so.396.44": b"a library"}
-        self.assert_refused(self.image(files=other), "396.44", "390.30")
-        self.assert_refused(self.image(files=other), "396.44", "390.30", driver="none")
-        self.assert_works(self.image(files={f"{LIBRARIES}/libcuda.so.396.44": b""}))  # what a mount left behind
+        self.assert_works(self.image(**library(f"{LIBRARIES}/libcuda.so.390.30")))
+        other = self.image(**library(f"{LIBRARIES}/libcuda.so.396.44"))
+        self.assert_refused(other, "396.44", "390.30")
+        self.assert_refused(other, "396.44", "390.30", driver="none")
+        self.assert_works(self.image(**library(f"{LIBRARIES}/libcuda.so.396.44", b"")))  # what a mount left behind
 
     def test_an_immutable_image_gets_nothing_but_its_gpus(self):
         mounted, mine = "/usr/local/nvidia/lib64/libnvidia-ml.so.1", f"/{LIBRARIES}/libnvidia-ml.so.390.30"
         words = ("exists", mounted, ",", "exists", mine, ",", "env", "LD_LIBRARY_PATH", ",", "open", "/dev/nvidia0")
-        image = self.image(labels=LABEL, files={mine[1:]: b"a library"})
+        image = self.image(labels=LABEL, **library(mine[1:]))
         for driver, seen in (("none", ["ENOENT", "ok", "(unset)"]), ("host", ["ok", "ok"])):
             with self.subTest(driver=driver):
                 ran = self.daemon.cli("run", "--gpus", "1", "--driver", driver, "--image", image, "--", "/probe", *words)
@@ -78,11 +88,31 @@ class MatchingTest(drover.DaemonTest):
     def test_a_compatibility_package_comes_first_only_when_it_is_newer(self):
         for version, first in (("410.48", "/usr/local/cuda/compat"), ("384.81", "/usr/local/nvidia/lib")):
             with self.subTest(version=version):
-                files = {f"usr/local/cuda-10.0/compat/libcuda.so.{version}": b"a library"}
+                package = library(f"usr/local/cuda-10.0/compat/libcuda.so.{version}", **{"usr/local/cuda": "cuda-10.0"})
                 image = self.image("CUDA_VERSION=10.0.130" if version == "410.48" else "CUDA_VERSION=9.0.176", labels=LABEL,
-                                   files=files)
+                                   **package)
                 ran = self.daemon.cli("run", "--gpus", "1", "--image", image, "--", "/probe", "env", "LD_LIBRARY_PATH")
                 self.assertTrue(ran.out.startswith(first + ":"), ran)
+
+
+class OciTest(Table, drover.DaemonTest):
+    @classmethod
+    def make_image(cls, name, **settings):
+        return drover.make_probe_image(cls.daemon.folder / name, cls.daemon.probe, **settings)
+
+
+class DockerTest(Table, drover.DaemonTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = docker_engine.Engine()
+        cls.addClassCleanup(cls.engine.close)
+        cls.arguments = ("--containerizers", "docker", "--docker-socket", cls.engine.socket)
+        super().setUpClass()
+
+    @classmethod
+    def make_image(cls, name, **settings):
+        layout = drover.make_probe_image(cls.daemon.folder / name, cls.daemon.probe, **settings)
+        return cls.engine.load(f"drover-test/{name}:1", layout)
 
 
 if __name__ == "__main__":

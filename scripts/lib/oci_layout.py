@@ -50,6 +50,11 @@ class Layer:
         member.size, member.mode = len(content), mode
         self._tar.addfile(member, io.BytesIO(content))
 
+    def add_link(self, path, target):
+        member = tarfile.TarInfo(path.strip("/"))
+        member.type, member.linkname, member.mode = tarfile.SYMTYPE, target, 0o777
+        self._tar.addfile(member)
+
     def add_member(self, member, content=b""):
         """Any TarInfo: what a test of hostile layers needs."""
         self._tar.addfile(member, io.BytesIO(content))

@@ -6,7 +6,6 @@
 #include "container/environment.h"
 #include "driver/files.h"
 #include "driver/names.h"
-#include "image/merged.h"
 
 namespace drover::container {
 namespace {
@@ -21,13 +20,13 @@ bool is_core_library(std::string_view name) {
 
 class Search {
  public:
-  explicit Search(const image::Image& image) : layers_(image.layers) {}
+  explicit Search(const FolderLister& list) : list_(list) {}
 
   /// Adds the libraries of a folder that was not looked at before. Empty files are what container engines
   /// leave behind where they mounted a driver while the image was made.
   Status add(const std::string& folder, std::vector<driver::CarriedLibrary>& found) {
     if (looked_at_.size() >= kMostFolders || !looked_at_.insert(folder).second) return {};
-    DROVER_TRY(const auto entries, image::list_merged(layers_, folder, is_core_library));
+    DROVER_TRY(const auto entries, list_(folder, is_core_library));
     for (const auto& entry : entries)
       if (entry.kind == image::MergedEntry::Kind::kFile && entry.size > 0)
         found.push_back({folder + "/" + entry.name, driver::version_in(entry.name)});
@@ -36,7 +35,7 @@ class Search {
 
   Result<std::vector<std::string>> folders_in(const std::string& parent,
                                               const std::function<bool(std::string_view)>& wanted) const {
-    DROVER_TRY(const auto entries, image::list_merged(layers_, parent, wanted));
+    DROVER_TRY(const auto entries, list_(parent, wanted));
     std::vector<std::string> names;
     for (const auto& entry : entries)
       if (entry.kind == image::MergedEntry::Kind::kFolder) names.push_back(entry.name);
@@ -44,7 +43,7 @@ class Search {
   }
 
  private:
-  const std::vector<std::string>& layers_;
+  const FolderLister& list_;
   std::set<std::string> looked_at_;
 };
 
@@ -96,25 +95,28 @@ Status find_compat(Search& search, driver::ImageFacts& facts) {
 
 }  // namespace
 
-Result<driver::ImageFacts> driver_facts(const Launch& launch, const image::Image& image) {
+Result<driver::ImageFacts> driver_facts(const Launch& launch, const image::Image& image,
+                                        const FolderLister& list) {
   driver::ImageFacts facts;
   facts.environment = image.config.environment;
   facts.environment.insert(facts.environment.end(), launch.task.environment.begin(),
                            launch.task.environment.end());
-  // What cannot be looked into is not refused for what it may lack.
-  facts.immutable = launch.task.driver == workload::DriverSource::kNone && !image.layers.empty();
-  Search search(image);
+  facts.immutable = launch.task.driver == workload::DriverSource::kNone;
+  const FolderLister in_layers = [&](const auto& folder, const auto& wanted) {
+    return image::list_merged(image.layers, folder, wanted);
+  };
+  Search search(list ? list : in_layers);
   DROVER_CHECK_OK(find_compat(search, facts));
   DROVER_CHECK_OK(find_carried(search, facts, gets_driver_volume(launch, &image)));
   return facts;
 }
 
-Result<bool> check_driver(const Launch& launch, const image::Image& image) {
+Result<bool> check_driver(const Launch& launch, const image::Image& image, const FolderLister& list) {
   if (launch.machine.devices.empty()) return true;
-  DROVER_TRY(const auto facts, driver_facts(launch, image));
+  DROVER_TRY(const auto facts, driver_facts(launch, image, list));
   if (const auto matched = driver::match(launch.machine, facts); !matched)
     return Failure(context(matched.error(), "Image '" + image.reference + "' does not work here"));
-  return image.layers.empty() || driver::uses_compat(launch.machine, facts.compat);
+  return driver::uses_compat(launch.machine, facts.compat);
 }
 
 }  // namespace drover::container

@@ -52,12 +52,23 @@ TEST(DriverCheck, TasksWithoutGpusAreNotCompared) {
   EXPECT_TRUE(check_driver(launch, image_of_engine("NVIDIA_REQUIRE_CUDA", "driver>=410.48")));
 }
 
-TEST(DriverCheck, WhatCannotBeLookedIntoIsNotRefusedForWhatItMayLack) {
+TEST(DriverCheck, WhatIsFoundInTheImageIsComparedHoweverItIsLookedInto) {
   auto launch = launch_on_a_k40m();
   launch.task.driver = workload::DriverSource::kNone;
-  const auto checked = check_driver(launch, image_of_engine("CUDA_VERSION", "9.1.85"));
-  ASSERT_TRUE(checked) << to_string(checked.error());
-  EXPECT_TRUE(*checked) << "it may have a compatibility package";
+  const auto image = image_of_engine("CUDA_VERSION", "9.1.85");
+  for (const auto& [version, wrong] :
+       {std::pair("390.30", ""), std::pair("396.44", "396.44"), std::pair("", "--driver none")}) {
+    const FolderLister list = [&](const std::string& folder, const auto& wanted) {
+      std::vector<image::MergedEntry> entries;
+      const auto name = std::string("libcuda.so.") + version;
+      if (folder == "/usr/lib64" && wanted(name))
+        entries.push_back({name, image::MergedEntry::Kind::kFile, 1});
+      return Result<std::vector<image::MergedEntry>>(entries);
+    };
+    const auto checked = check_driver(launch, image, list);
+    EXPECT_EQ(checked.has_value(), std::string(wrong).empty()) << version;
+    if (!checked) EXPECT_THAT(to_string(checked.error()), HasSubstr(wrong));
+  }
 }
 
 }  // namespace

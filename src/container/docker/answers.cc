@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/decode.h"
 #include "base/shorten.h"
 
@@ -151,6 +152,25 @@ std::string parse_refusal(std::string_view text) {
   for (auto& c : message)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   return shortened(std::move(message));
+}
+
+/// The mode is Go's: https://pkg.go.dev/io/fs#FileMode.
+Result<PathStat> parse_path_stat(std::string_view header) {
+  constexpr std::int64_t kFolder = 1LL << 31, kLink = 1LL << 27, kNoFile = 0x8f280000;
+  const auto text = decode_base64(header);
+  if (!text) return fail(ErrorKind::kCorrupt, "The Docker Engine does not say what lies at a path");
+  DROVER_TRY(const auto value, parse_object(*text, "The Docker Engine's description of a file"));
+  const auto mode = number_of(field(value, "mode"));
+  PathStat stat;
+  if ((mode & kFolder) != 0)
+    stat.kind = PathStat::Kind::kFolder;
+  else if ((mode & kLink) != 0)
+    stat.kind = PathStat::Kind::kLink;
+  else if ((mode & kNoFile) == 0)
+    stat.kind = PathStat::Kind::kFile;
+  if (stat.kind == PathStat::Kind::kFile) stat.size = size_of(field(value, "size"));
+  if (stat.kind == PathStat::Kind::kLink) stat.link_target = text_of(field(value, "linkTarget"));
+  return stat;
 }
 
 Result<PullStep> parse_pull_step(std::string_view line) {

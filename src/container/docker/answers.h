@@ -55,6 +55,18 @@ Result<std::vector<std::string>> parse_shortcomings(std::string_view text);
 /// The "message" of a refusal, or the text itself.
 std::string parse_refusal(std::string_view text);
 
+/// What lies at a path of a container.
+struct PathStat {
+  enum class Kind { kFile, kFolder, kLink, kOther };
+  Kind kind = Kind::kOther;
+  std::uint64_t size = 0;   ///< of a file
+  std::string link_target;  ///< where a link leads in the end, absolute; "" for all else
+
+  bool operator==(const PathStat&) const = default;
+};
+/// The header X-Docker-Container-Path-Stat.
+Result<PathStat> parse_path_stat(std::string_view header);
+
 /// One line of the progress of a pull.
 struct PullStep {
   std::string layer;  ///< "" when it is about all of it

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "container/docker/engine.h"
 #include "container/docker/frames.h"
 #include "container/docker/pull_progress.h"
@@ -118,6 +119,20 @@ TEST(DockerPull, TellsHowFarItIsAndWhyItFailed) {
   EXPECT_THAT(failed.error().message, HasSubstr("could not pull 'x:1': manifest unknown"));
   PullProgress endless("x", {});
   EXPECT_EQ(endless.read(std::string(2 << 20, 'x')).error().kind, ErrorKind::kCorrupt);
+}
+
+TEST(DockerAnswers, WhatLiesAtAPath) {
+  const auto stat = [](const char* text) { return parse_path_stat(encode_base64(text)); };
+  using Kind = PathStat::Kind;
+  EXPECT_EQ(stat(R"({"name":"a","size":12,"mode":420,"linkTarget":""})").value(),
+            (PathStat{Kind::kFile, 12, ""}));
+  EXPECT_EQ(stat(R"({"name":"a","size":4096,"mode":2147484141})").value(), (PathStat{Kind::kFolder, 0, ""}));
+  EXPECT_EQ(stat(R"({"name":"a","size":9,"mode":134218239,"linkTarget":"/lib/b"})").value(),
+            (PathStat{Kind::kLink, 0, "/lib/b"}));
+  EXPECT_EQ(stat(R"({"name":"a","size":9,"mode":33554852})").value(),
+            (PathStat{Kind::kOther, 0, ""}));  // a fifo
+  for (const char* wrong : {"", "[]", "{"}) EXPECT_FALSE(stat(wrong)) << wrong;
+  EXPECT_FALSE(parse_path_stat("?"));
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ Result<json> make_create_body(const Launch& launch, const image::Image& image, c
                // Both given: then none is the image's.
                {"Entrypoint", {arguments.front()}},
                {"Cmd", std::vector(arguments.begin() + 1, arguments.end())},
-               {"Env", environment_of(launch, &image, facts.user, facts.sandbox)},
+               {"Env", environment_of(launch, &image, facts.user, facts.sandbox, facts.compat)},
                {"WorkingDir", directory},
                {"User", fmt::format("{}:{}", facts.user.uid, facts.user.gid)},
                {"Hostname", hostname_of(launch.task.id)},

@@ -30,6 +30,7 @@ struct BodyFacts {
   std::string sandbox;        ///< on the host, absolute
   std::string device_folder;  ///< where node n of device_nodes_of() lies as "<n>"
   std::optional<ReadOnlyMount> driver_volume;
+  bool compat = true;               ///< check_driver
   User user;                        ///< in the container's own terms
   std::vector<VolumePlan> volumes;  ///< their sources are at <volume_folder>/<number>
   std::string volume_folder;

@@ -12,6 +12,7 @@
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
 #include "container/docker/docker_supervisor.h"
+#include "container/docker/image_look.h"
 #include "container/docker/registry_auth.h"
 #include "container/driver_check.h"
 #include "container/environment.h"
@@ -22,40 +23,13 @@
 #include "gpu/kernel.h"
 #include "image/pulled/puller.h"
 #include "image/registry/name.h"
-#include "image/tar.h"
 
 namespace drover::container::docker {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLongestDatabase = 1 << 20;
-constexpr std::size_t kMostDatabases = 256;
-
-/// A text as a stream.
-class TextStream final : public image::ByteStream {
- public:
-  explicit TextStream(std::string_view text) : text_(text) {}
-  Result<std::string_view> next() override { return std::exchange(text_, {}); }
-
- private:
-  std::string_view text_;
-};
-
-/// The file that a tar archive holds; "" when it holds another thing.
-Result<std::string> only_file(std::string_view archive) {
-  if (archive.empty()) return "";
-  TextStream stream(archive);
-  image::TarReader reader(stream);
-  DROVER_TRY(const auto entry, reader.next());
-  std::string text;
-  if (!entry || entry->type != image::TarEntry::Type::kFile) return text;
-  while (true) {
-    DROVER_TRY(const auto block, reader.block());
-    if (block.bytes.empty() || text.size() + block.bytes.size() > kLongestDatabase) return text;
-    text += block.bytes;
-  }
-}
+constexpr std::size_t kMostImages = 256;
 
 /// The engine looks at nodes of the host to learn the numbers: these have the ones that were decided on,
 /// whatever lies in /dev.
@@ -132,46 +106,26 @@ Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& 
               fmt::format("The Docker Engine pulled '{}' and does not have it", reference));
 }
 
-/// From a container that is never started: an image itself cannot be looked into.
-Result<DockerLauncher::UserDatabases> DockerLauncher::databases_of(const Engine& engine,
-                                                                   const std::string& image_id,
-                                                                   const std::string& task_id) const {
-  {
-    const std::lock_guard lock(databases_mutex_);
-    if (const auto known = databases_.find(image_id); known != databases_.end()) return known->second;
-  }
-  json body = {{"Image", image_id},
-               {"Entrypoint", {"/"}},
-               {"Labels", labels_of(task_id)},
-               {"HostConfig", {{"NetworkMode", "none"}}}};
-  const auto name = container_name(task_id) + "-look";
-  DROVER_CHECK_OK(engine.remove(name));  // of a daemon that died meanwhile
-  DROVER_TRY(const auto id, engine.create(name, body.dump()));
-  const auto read = [&](const char* path) { return engine.copy_out(id, path).and_then(only_file); };
-  auto passwd = read("/etc/passwd");
-  auto group = read("/etc/group");
-  DROVER_CHECK_OK(engine.remove(id));
-  UserDatabases databases;
-  DROVER_TRY(databases.passwd, std::move(passwd));
-  DROVER_TRY(databases.group, std::move(group));
-  const std::lock_guard lock(databases_mutex_);
-  if (databases_.size() >= kMostDatabases) databases_.clear();
-  databases_[image_id] = databases;
-  return databases;
+std::shared_ptr<SeenOfImage> DockerLauncher::seen_of(const std::string& image_id) const {
+  const std::lock_guard lock(seen_mutex_);
+  if (seen_.size() >= kMostImages) seen_.clear();
+  auto& seen = seen_[image_id];
+  if (!seen) seen = std::make_shared<SeenOfImage>();
+  return seen;
 }
 
 Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launch& launch,
-                                            const ImageFacts& found, const image::Image& image,
-                                            const User& user) const {
+                                            const image::Image& image, const Findings& found) const {
   BodyFacts facts;
-  facts.image_id = found.id;
+  facts.image_id = image.digest;
+  facts.compat = found.compat;
   facts.state = options_.state;
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.device_folder = folder.path() + "/" + kDevices;
   if (gets_driver_volume(launch, &image)) {
     DROVER_TRY(facts.driver_volume, launch.driver.volume());
   }
-  facts.user = user;
+  facts.user = found.user;
   DROVER_TRY(facts.volumes, plan_volumes(launch, &image, facts.sandbox));
   facts.volume_folder = folder.path() + "/" + kVolumes;
   facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
@@ -181,6 +135,21 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   facts.logs = options_.logs;
   DROVER_TRY(const auto body, make_create_body(launch, image, facts));
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<DockerLauncher::Findings> DockerLauncher::look_into(const Engine& engine, const Launch& launch,
+                                                           const image::Image& image) const {
+  const auto& task_id = launch.task.id;
+  ImageLook look(engine, image.digest, container_name(task_id) + "-look", labels_of(task_id),
+                 seen_of(image.digest));
+  Findings found;
+  DROVER_TRY(found.compat, check_driver(launch, image, [&](const auto& folder, const auto& wanted) {
+               return look.list(folder, wanted);
+             }));
+  DROVER_TRY(const auto passwd, look.read("/etc/passwd"));
+  DROVER_TRY(const auto group, look.read("/etc/group"));
+  DROVER_TRY(found.user, user_in_image(launch.task, image.config.user, passwd, group));
+  return found;
 }
 
 Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) const {
@@ -194,17 +163,16 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
   const image::Image image{*launch.task.image, found.id, found.config, {}};
-  DROVER_CHECK_OK(check_driver(launch, image));
-  DROVER_TRY(const auto databases, databases_of(engine, found.id, launch.task.id));
-  DROVER_TRY(const auto user,
-             user_in_image(launch.task, image.config.user, databases.passwd, databases.group));
+  const auto prepared = look_into(engine, launch, image);
+  if (!prepared) return Failure(prepared.error());
+  const auto& user = prepared->user;
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
   DROVER_CHECK_OK(make_devices(folder, launch));
   DROVER_TRY(auto order, order_of(folder, launch, &image, user));
   DockerOrder docker{socket_, engine.api_version(), "", patience_};
-  DROVER_TRY(docker.body, body_of(folder, launch, found, image, user));
+  DROVER_TRY(docker.body, body_of(folder, launch, image, *prepared));
   order.docker = std::move(docker);
   return replace_file(folder, kOrderFile, encode(order));
 }

@@ -11,6 +11,7 @@
 
 #include "container/cgroup.h"
 #include "container/docker/engine.h"
+#include "container/docker/image_look.h"
 #include "container/launcher.h"
 
 namespace drover::container::docker {
@@ -36,27 +37,27 @@ class DockerLauncher final : public Launcher {
   void end_forgotten_execs(const Directory& folder, const std::string& task_id) const override;
 
  private:
-  /// /etc/passwd and /etc/group of an image.
-  struct UserDatabases {
-    std::string passwd;
-    std::string group;
+  /// What a look into the image tells.
+  struct Findings {
+    User user;           ///< whom the task runs as
+    bool compat = true;  ///< check_driver
   };
 
   DockerLauncher(DockerOptions options, std::vector<Hierarchy> hierarchies);
 
   Result<ImageFacts> image_of(const Engine& engine, const Launch& launch) const;
-  Result<UserDatabases> databases_of(const Engine& engine, const std::string& image_id,
-                                     const std::string& task_id) const;
-  Result<std::string> body_of(const Directory& folder, const Launch& launch, const ImageFacts& facts,
-                              const image::Image& image, const User& user) const;
+  Result<Findings> look_into(const Engine& engine, const Launch& launch, const image::Image& image) const;
+  Result<std::string> body_of(const Directory& folder, const Launch& launch, const image::Image& image,
+                              const Findings& found) const;
+  std::shared_ptr<SeenOfImage> seen_of(const std::string& image_id) const;
   std::optional<Cgroup> cgroup_of(const ContainerState& container) const;
   std::map<std::string, std::string> labels_of(const std::string& task_id) const;
 
   const std::string socket_;
   const std::chrono::milliseconds patience_;
   const std::vector<Hierarchy> hierarchies_;
-  mutable std::mutex databases_mutex_;
-  mutable std::unordered_map<std::string, UserDatabases> databases_;  ///< by the image's id
+  mutable std::mutex seen_mutex_;
+  mutable std::unordered_map<std::string, std::shared_ptr<SeenOfImage>> seen_;  ///< by the image's id
 };
 
 }  // namespace drover::container::docker

@@ -122,9 +122,14 @@ Result<Answer> Engine::ask(std::string method, const std::string& target, std::s
   return call(socket_, request(std::move(method), target, std::move(body)), kShortTimeout);
 }
 
-Result<Exchange> Engine::stream(const Request& request, std::string_view doing) const {
+Result<Exchange> Engine::begin(const Request& request) const {
   DROVER_TRY(auto exchange, Exchange::begin(socket_, request));
   DROVER_CHECK_OK(await_head(exchange, kShortTimeout));
+  return exchange;
+}
+
+Result<Exchange> Engine::stream(const Request& request, std::string_view doing) const {
+  DROVER_TRY(auto exchange, begin(request));
   if (exchange.status() == 101 || exchange.status() == 200) return exchange;
   while (!exchange.ended() && await_head(exchange, kShortTimeout) && exchange.receive()) {
     pollfd waited{exchange.fd(), POLLIN, 0};
@@ -224,6 +229,15 @@ Result<std::string> Engine::copy_out(const std::string& id, const std::string& p
   if (answer.status == 404) return "";
   DROVER_CHECK_OK(check(answer, fmt::format("read '{}'", path)));
   return std::move(answer.body);
+}
+
+Result<std::optional<PathStat>> Engine::stat(const std::string& id, const std::string& path) const {
+  DROVER_TRY(const auto exchange,
+             begin(request("HEAD", fmt::format("/containers/{}/archive?path={}", id, query(path)))));
+  if (exchange.status() == 404) return std::nullopt;
+  DROVER_CHECK_OK(check({exchange.status(), "", ""}, fmt::format("look at '{}'", path)));
+  DROVER_TRY(auto found, parse_path_stat(exchange.header("X-Docker-Container-Path-Stat")));
+  return std::optional(std::move(found));
 }
 
 Result<bool> Engine::was_signalled(const std::string& id, TimePoint since) const {

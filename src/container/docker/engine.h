@@ -67,6 +67,8 @@ class Engine {
   Result<std::vector<std::string>> find_containers(const std::map<std::string, std::string>& labels) const;
   /// A file of a container, running or not, as a tar archive; "" when there is none.
   Result<std::string> copy_out(const std::string& id, const std::string& path) const;
+  /// What lies at a path of a container, running or not; nullopt for nothing. The last link is not followed.
+  Result<std::optional<PathStat>> stat(const std::string& id, const std::string& path) const;
   /// Whether somebody sent it a signal through the engine since then.
   Result<bool> was_signalled(const std::string& id, TimePoint since) const;
 
@@ -87,6 +89,8 @@ class Engine {
  private:
   Request request(std::string method, const std::string& target, std::string body = "") const;
   Result<Answer> ask(std::string method, const std::string& target, std::string body = "") const;
+  /// Until its head has come.
+  Result<Exchange> begin(const Request& request) const;
   Result<Exchange> stream(const Request& request, std::string_view doing) const;
 
   std::string socket_;
