@@ -395,6 +395,7 @@ image::StoreOptions image_options(const cli::ServeOptions& options) {
   images.named = options.images;
   images.layers_in_use = [tasks = options.state + "/tasks"] { return container::layers_in_use(tasks); };
   images.plain_registries = {options.insecure_registries.begin(), options.insecure_registries.end()};
+  images.certificates = options.registry_certificates;
   auto& limits = images.pulling.unpacking;
   limits.bytes = options.max_image_size;
   limits.entries = options.max_image_files;

@@ -25,6 +25,7 @@ PROGRAM = shutil.which("docker-registry")
 OCI = "application/vnd.oci.image."
 MANIFEST, INDEX = OCI + "manifest.v1+json", OCI + "index.v1+json"
 ARCHITECTURE = drover.oci_layout.GO_ARCHITECTURES.get(platform.machine(), platform.machine())
+HOST = "registry.drover.test"
 USER, PASSWORD = "tester", "s3cret-Pa55"
 # What `htpasswd -nbB tester s3cret-Pa55` prints: registries take no other kind of hash.
 HTPASSWD = "tester:$2b$05$tFCHhXoxw3mgyj7rFVefMOrsqiFGIezHdgMCkhiwMTSd6DjYt/jtO\n"
@@ -100,19 +101,43 @@ class Images:
         return folder
 
 
-class RealRegistry:
-    """Debian's docker-registry; with `private`, USER and PASSWORD are needed for everything."""
+class Authority:
+    """Signs certificates, in a folder: ca.crt, server.crt and server.key, client.crt and client.key."""
 
-    def __init__(self, folder, private=False):
-        self.folder, self.private = pathlib.Path(folder), private
+    def __init__(self, folder, host):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir()
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+        self.openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=Drover's test",
+                     "-addext", "keyUsage=keyCertSign")
+        for name, subject in (("server", host), ("client", "drover")):
+            self.openssl("req", "-x509", *key, "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", f"{name}.key", "-out", f"{name}.crt",
+                         "-subj", f"/CN={subject}", "-addext", f"subjectAltName=DNS:{subject}", "-addext", "basicConstraints=CA:FALSE")
+
+    def openssl(self, *words):
+        ran = drover.run(["openssl", *words], cwd=self.folder)
+        if ran.status != 0:
+            raise AssertionError(f"openssl could not make a certificate: {ran}")
+
+
+class RealRegistry:
+    """Debian's docker-registry; with `private`, USER and PASSWORD are needed for everything. With an authority it is spoken to over
+    TLS, as `name`, and with `known_clients` only by those who show a certificate."""
+
+    def __init__(self, folder, private=False, authority=None, name="127.0.0.1", known_clients=False):
+        self.folder, self.private, self.authority = pathlib.Path(folder), private, authority
         self.folder.mkdir()
         self.port = free_port()
-        self.host = f"127.0.0.1:{self.port}"
-        settings = {"version": 0.1, "log": {"level": "error"}, "http": {"addr": self.host},
+        self.host = f"{name}:{self.port}"
+        settings = {"version": 0.1, "log": {"level": "error"}, "http": {"addr": f"127.0.0.1:{self.port}"},
                     "storage": {"filesystem": {"rootdirectory": str(self.folder / "storage")}}}
         if private:
             (self.folder / "htpasswd").write_text(HTPASSWD)
             settings["auth"] = {"htpasswd": {"realm": "test", "path": str(self.folder / "htpasswd")}}
+        if authority:
+            settings["http"]["tls"] = {"certificate": str(authority.folder / "server.crt"), "key": str(authority.folder / "server.key")}
+            if known_clients:
+                settings["http"]["tls"]["clientcas"] = [str(authority.folder / "ca.crt")]
         (self.folder / "config.yml").write_text(json.dumps(settings))  # JSON is YAML
         with open(self.folder / "log", "wb") as log:
             self.process = subprocess.Popen([PROGRAM, "serve", str(self.folder / "config.yml")], stdout=log, stderr=log,
@@ -126,8 +151,14 @@ class RealRegistry:
     def push(self, source, name, *options):
         """Copies from any place that skopeo knows."""
         login = ["--dest-creds", f"{USER}:{PASSWORD}"] if self.private else []
+        if self.authority:
+            certificates = self.folder / "client"
+            certificates.mkdir(exist_ok=True)
+            for own, file in (("client.cert", "client.crt"), ("client.key", "client.key")):
+                shutil.copy(self.authority.folder / file, certificates / own)
+            login += ["--dest-cert-dir", str(certificates)]
         ran = drover.run(["skopeo", "copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false", *login, *options, source,
-                          f"docker://{self.host}/{name}"])
+                          f"docker://127.0.0.1:{self.port}/{name}"])
         if ran.status != 0:
             raise AssertionError(f"skopeo could not push {name}: {ran}")
 
@@ -224,8 +255,8 @@ class ScriptedRegistry:
 
 
 class DaemonWithHomes(drover.Daemon):
-    """A daemon that sees other home folders of root and nobody, for it reads users' credentials there: a copy of /etc/passwd is
-    mounted over the machine's where only this daemon sees it."""
+    """A daemon that sees other home folders of root and nobody, for it reads users' credentials there, and takes HOST for a name of
+    this machine: copies of /etc/passwd and /etc/hosts are mounted over the machine's where only this daemon sees them."""
 
     def command(self):
         homes = {"root": self.folder / "root", "nobody": self.folder / "nobody"}
@@ -237,8 +268,10 @@ class DaemonWithHomes(drover.Daemon):
             lines.append(":".join(fields))
         users = self.folder / "passwd"
         users.write_text("\n".join(lines) + "\n")
-        script = 'mount --bind "$0" /etc/passwd && exec "$@"'
-        return ["unshare", "--mount", "sh", "-c", script, str(users), *super().command()]
+        hosts = self.folder / "hosts"
+        hosts.write_text(pathlib.Path("/etc/hosts").read_text() + f"127.0.0.1 {HOST}\n")
+        script = 'mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/hosts && shift && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", script, str(users), str(hosts), *super().command()]
 
     def log_in(self, user, host, **secret):
         """As `docker login` of this user ("root" or "nobody") would."""

@@ -3,8 +3,10 @@
 import base64
 import contextlib
 import json
+import pathlib
 import random
 import shutil
+import tempfile
 import threading
 import unittest
 
@@ -105,6 +107,55 @@ class RealRegistryTest(RegistryTest):
         ran = drover.run(["skopeo", "inspect", "--raw", f"oci:{self.pulled()}:{self.registry.host}/team/tool:1.0"])
         self.assertEqual(ran.status, 0, ran)
         self.assertEqual(registries.digest_of(ran.out.encode()), self.digest)
+
+
+@unittest.skipUnless(registries.PROGRAM and shutil.which("openssl"), "needs the packages docker-registry and openssl")
+class TlsTest(RegistryTest):
+    """Registries whose certificates no machine trusts by itself."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.certificates = pathlib.Path(tempfile.mkdtemp(prefix="drover-certificates-"))
+        cls.addClassCleanup(shutil.rmtree, cls.certificates)
+        cls.arguments = ("--registry-certificates", cls.certificates)
+        super().setUpClass()
+        cls.authority = registries.Authority(cls.daemon.folder / "authority", registries.HOST)
+        images = registries.Images()
+        cls.layout = images.write_layout(cls.daemon.folder / "source", {"one": images.image([cls.base], Cmd=SAY)})
+
+    def start_registry(self, **options):
+        registry = registries.RealRegistry(self.daemon.folder / self.id().rpartition(".")[2], authority=self.authority,
+                                           name=registries.HOST, **options)
+        self.addCleanup(registry.close)
+        registry.push(f"oci:{self.layout}:one", "tool:1")
+        return registry
+
+    def trust(self, host, **files):
+        folder = self.certificates / host
+        folder.mkdir(exist_ok=True)
+        for name, file in files.items():
+            shutil.copy(self.authority.folder / file, folder / name.replace("_", "."))
+        return folder
+
+    def test_an_authority_is_trusted_for_the_registry_that_it_was_put_there_for(self):
+        registry = self.start_registry()
+        name = f"{registry.host}/tool:1"
+        words = (f"the certificate of '{registry.host}' is not trusted", f"'{self.certificates}/{registry.host}/ca.crt'")
+        self.assert_one_sentence(self.run_image(name), *words)
+        self.trust("other.example.com:5000", ca_crt="ca.crt")
+        self.assert_one_sentence(self.run_image(name), *words)
+        folder = self.trust(registry.host, ca_crt="ca.crt")
+        self.assert_says_hello(self.run_image(name))
+        (folder / "ca.crt").write_text("no certificate")
+        self.assert_one_sentence(self.run_image(name, "--pull", "always"), "certificate")
+
+    def test_a_certificate_is_shown_to_a_registry_that_wants_one(self):
+        registry = self.start_registry(known_clients=True)
+        name = f"{registry.host}/tool:1"
+        folder = self.trust(registry.host, ca_crt="ca.crt", client_cert="client.crt")
+        self.assert_one_sentence(self.run_image(name), str(folder), "client.key")
+        self.trust(registry.host, client_key="client.key")
+        self.assert_says_hello(self.run_image(name))
 
 
 class ScriptedRegistryTest(RegistryTest):

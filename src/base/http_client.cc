@@ -160,6 +160,7 @@ Result<HttpAnswer> outcome(Transfer& transfer, CURLcode code, const char* said) 
   Error error{ErrorKind::kUnavailable, said[0] != '\0' ? said : transfer.curl.describe(code), "", ""};
   if (code == CURLE_OPERATION_TIMEDOUT) error.kind = ErrorKind::kTimeout;
   if (code == CURLE_FILESIZE_EXCEEDED) error = too_large(transfer.request);
+  if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM) error.kind = ErrorKind::kInvalid;
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     error.kind = ErrorKind::kPermissionDenied;
     error.hint = "the server's certificate must be signed by an authority that this machine trusts";
@@ -213,6 +214,15 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request, const Body& b
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
     if (const char* trusted = ::getenv(name); trusted != nullptr) set(CURLOPT_CAINFO, trusted);
   if (const char* trusted = ::getenv("SSL_CERT_DIR"); trusted != nullptr) set(CURLOPT_CAPATH, trusted);
+  const auto set_text = [&](CURLoption option, const std::string& text) {
+    curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
+    if (!text.empty()) set(option, &blob);
+  };
+  if (request.trust) {
+    set_text(CURLOPT_CAINFO_BLOB, request.trust->authorities);
+    set_text(CURLOPT_SSLCERT_BLOB, request.trust->certificate);
+    set_text(CURLOPT_SSLKEY_BLOB, request.trust->key);
+  }
   set(CURLOPT_HEADERFUNCTION, &hear_header);
   set(CURLOPT_HEADERDATA, &transfer);
   set(CURLOPT_WRITEFUNCTION, &hear_body);

@@ -26,12 +26,20 @@ struct HttpLimits {
   std::uint64_t slowest = 1;                ///< bytes a second
 };
 
+/// Certificates and keys, as PEM.
+struct HttpTrust {
+  std::string authorities;  ///< believed beside those that the machine trusts
+  std::string certificate;  ///< that the client shows, and its key; "": none
+  std::string key;
+};
+
 struct HttpRequest {
   std::string url;
   std::vector<std::string> headers = {};  ///< "Name: value"
   std::optional<std::string> form = {};   ///< a POST of these URL-encoded fields; none: a GET
   bool follow_redirects = true;           ///< up to 10, to http and https
   HttpLimits limits = {};
+  std::shared_ptr<const HttpTrust> trust = {};  ///< none: what the machine trusts
 };
 
 struct HttpAnswer {

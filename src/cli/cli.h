@@ -33,7 +33,8 @@ struct ServeOptions {
   bool allow_privileged = false;
   std::string images = "/srv/images";  ///< where images lie under the names that registries give them
   std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS
-  std::uint64_t max_image_size = 256ULL << 30;   ///< bytes of one image, unpacked
+  std::vector<std::string> registry_certificates = {"/etc/docker/certs.d", "/etc/containers/certs.d"};
+  std::uint64_t max_image_size = 256ULL << 30;  ///< bytes of one image, unpacked
   std::uint64_t max_image_files = 4'000'000;
   std::uint64_t keep_free = 64ULL << 20;  ///< bytes that images leave on the file system of `state`
   std::string placement = "pack";         ///< which of several places: "pack", "spread" or "fragmentation"

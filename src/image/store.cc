@@ -73,7 +73,13 @@ struct Store::Parts {
   std::unique_ptr<Catalog> catalog;
   StoreOptions options;
   Leases leases{};
-  Puller puller{blobs, *catalog, leases, layers, PlainRegistries(options.plain_registries), options.pulling};
+  Puller puller{blobs,
+                *catalog,
+                leases,
+                layers,
+                PlainRegistries(options.plain_registries),
+                RegistryCertificates(options.certificates),
+                options.pulling};
 
   Loader loader{blobs, *catalog, leases, layers, options.pulling.unpacking};
 

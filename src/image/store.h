@@ -35,6 +35,7 @@ struct StoreOptions {
   std::string named = {};
   /// Registries that are spoken to without TLS, as "HOST" or "HOST:PORT", besides those of this machine.
   std::set<std::string> plain_registries = {};
+  std::vector<std::string> certificates = {};  ///< folders, as in registry/certificates.h
   PullLimits pulling = {};
   LayersInUse layers_in_use = {};  ///< asked when something is to be removed
 };

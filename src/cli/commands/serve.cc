@@ -87,6 +87,11 @@ void add_serve(CLI::App& app, Context& context) {
       ->add_option("--insecure-registry", options->insecure_registries,
                    "A registry to speak to without TLS; may be repeated")
       ->type_name("HOST[:PORT]");
+  command
+      ->add_option("--registry-certificates", options->registry_certificates,
+                   "Where certificates for single registries are, in folders HOST:PORT; may be repeated")
+      ->type_name("DIR")
+      ->capture_default_str();
   add_size(*command, "--max-image-size", options->max_image_size, "What one image may hold when unpacked");
   command
       ->add_option("--max-image-files", options->max_image_files,

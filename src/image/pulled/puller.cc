@@ -120,7 +120,7 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
   teller.begin({});
   DROVER_TRY(auto login, read_login(user, name.host));
   DROVER_TRY(auto client, HttpClient::create());
-  RegistrySession session(name, std::move(login), plain_, limits_.registry, stop);
+  RegistrySession session(name, std::move(login), plain_, certificates_, limits_.registry, stop);
   DROVER_TRY(const auto document, find_document(session, client));
   const auto& descriptor = document.descriptor;
   const auto lease = leases_.take({descriptor.digest});
@@ -156,7 +156,7 @@ Result<RegistryDocument> Puller::look(const RegistryName& name, const User& user
                                       const std::stop_token& stop) const {
   DROVER_TRY(auto login, read_login(user, name.host));
   DROVER_TRY(auto client, HttpClient::create());
-  RegistrySession session(name, std::move(login), plain_, limits_.registry, stop);
+  RegistrySession session(name, std::move(login), plain_, certificates_, limits_.registry, stop);
   return find_document(session, client);
 }
 

@@ -31,12 +31,13 @@ struct PullLimits {
 class Puller {
  public:
   Puller(Blobs& blobs, Catalog& catalog, Leases& leases, const Layers& layers, PlainRegistries plain,
-         PullLimits limits)
+         RegistryCertificates certificates, PullLimits limits)
       : blobs_(blobs),
         catalog_(catalog),
         leases_(leases),
         layers_(layers),
         plain_(std::move(plain)),
+        certificates_(std::move(certificates)),
         limits_(limits) {}
 
   /// Looks it up in the registry, with the credentials of `user`, and brings what is not here yet. When it
@@ -67,6 +68,7 @@ class Puller {
   Leases& leases_;
   const Layers& layers_;
   PlainRegistries plain_;
+  RegistryCertificates certificates_;
   PullLimits limits_;
   KeyedLocks locks_;
 };

@@ -74,10 +74,12 @@ std::optional<std::uint64_t> range_begin(std::string_view header) {
 }  // namespace
 
 RegistrySession::RegistrySession(RegistryName name, RegistryLogin login, PlainRegistries plain,
-                                 RegistryLimits limits, std::stop_token stop)
+                                 RegistryCertificates certificates, RegistryLimits limits,
+                                 std::stop_token stop)
     : name_(std::move(name)),
       login_(std::move(login)),
       plain_(std::move(plain)),
+      certificates_(std::move(certificates)),
       limits_(limits),
       stop_(std::move(stop)),
       origin_(registry_origin(name_.host, plain_)) {}
@@ -234,14 +236,10 @@ Result<RegistrySession::Answer> RegistrySession::follow(HttpClient& client, cons
     said += piece;
     return {};
   };
-  const auto go_on = [&](const HttpAnswer&, std::uint64_t, std::uint64_t) -> Status {
-    if (stopped()) return fail(ErrorKind::kUnavailable, "it was stopped");
-    return {};
-  };
   auto from = origin_;
   for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
     said.clear();
-    DROVER_TRY(auto answer, client.perform(request, body, go_on));
+    DROVER_TRY(auto answer, perform(client, request, from, body));
     if (answer.redirect.empty() || answer.status / 100 != 3)
       return Answer{std::move(answer), std::move(said)};
     const auto to = origin_of(answer.redirect);
@@ -256,6 +254,23 @@ Result<RegistrySession::Answer> RegistrySession::follow(HttpClient& client, cons
     from = *to;
   }
   return fail(ErrorKind::kInvalid, fmt::format("the registry leads on more than {} times", kMaxRedirects));
+}
+
+Result<HttpAnswer> RegistrySession::perform(HttpClient& client, HttpRequest& request, const Origin& server,
+                                            const HttpClient::Body& body) const {
+  DROVER_TRY(request.trust, certificates_.find(server));
+  const auto go_on = [&](const HttpAnswer&, std::uint64_t, std::uint64_t) -> Status {
+    if (stopped()) return fail(ErrorKind::kUnavailable, "it was stopped");
+    return {};
+  };
+  auto answer = client.perform(request, body, go_on);
+  if (!answer && answer.error().kind == ErrorKind::kPermissionDenied) {  // only certificates are refused here
+    auto& error = answer.error();
+    error.message =
+        fmt::format("the certificate of '{}:{}' is not trusted: {}", server.host, server.port, error.message);
+    error.hint = certificates_.remedy(server);
+  }
+  return answer;
 }
 
 Status RegistrySession::authorize(HttpClient& client, const Answer& refusal, const std::string& used) {
@@ -311,11 +326,8 @@ Result<std::string> RegistrySession::fetch_token(HttpClient& client, const Chall
     text += piece;
     return {};
   };
-  const auto go_on = [&](const HttpAnswer&, std::uint64_t, std::uint64_t) -> Status {
-    if (stopped()) return fail(ErrorKind::kUnavailable, "it was stopped");
-    return {};
-  };
-  const auto answer = client.perform(request, body, go_on);
+  const auto server = origin_of(request.url);
+  const auto answer = perform(client, request, server.value_or(origin_), body);
   if (!answer) return Failure(context(answer.error(), "the registry's token server"));
   if (answer->status == kOk) return read_token(text);
   auto error = status_error(*answer, text);

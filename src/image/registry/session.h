@@ -16,6 +16,7 @@
 #include "base/http_client.h"
 #include "base/result.h"
 #include "image/document.h"
+#include "image/registry/certificates.h"
 #include "image/registry/challenge.h"
 #include "image/registry/docker_config.h"
 #include "image/registry/endpoint.h"
@@ -41,8 +42,8 @@ struct RegistryDocument {
 
 class RegistrySession {
  public:
-  RegistrySession(RegistryName name, RegistryLogin login, PlainRegistries plain, RegistryLimits limits,
-                  std::stop_token stop);
+  RegistrySession(RegistryName name, RegistryLogin login, PlainRegistries plain,
+                  RegistryCertificates certificates, RegistryLimits limits, std::stop_token stop);
 
   /// The manifest or index of a tag or digest; checked against the digest, and the one that the registry
   /// tells.
@@ -82,6 +83,9 @@ class RegistrySession {
   Result<Answer> attempt(HttpClient& client, const Ask& ask);
   /// With the redirects that it takes.
   Result<Answer> follow(HttpClient& client, const Ask& ask, const std::string& authorization);
+  /// One request to one server, with the certificates that count there.
+  Result<HttpAnswer> perform(HttpClient& client, HttpRequest& request, const Origin& server,
+                             const HttpClient::Body& body) const;
   Status authorize(HttpClient& client, const Answer& refusal, const std::string& used);
   Result<std::string> fetch_token(HttpClient& client, const Challenge& challenge);
   Result<HttpRequest> token_request(const Challenge& challenge);
@@ -92,6 +96,7 @@ class RegistrySession {
   RegistryName name_;
   RegistryLogin login_;
   PlainRegistries plain_;
+  RegistryCertificates certificates_;
   RegistryLimits limits_;
   std::stop_token stop_;
   Origin origin_;
