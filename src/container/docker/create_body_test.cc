@@ -76,6 +76,19 @@ TEST(DockerCreateBody, OnlyTheTasksOwnDevicesAreGiven) {
   EXPECT_THAT(body["Env"].get<std::vector<std::string>>(), Contains("NVIDIA_VISIBLE_DEVICES=GPU-3"));
 }
 
+TEST(DockerCreateBody, APrivilegedTaskOfAUserIsStillNoRoot) {
+  auto launch = launch_of_root();
+  launch.task.privileged = true;
+  launch.gpu_devices = {{"/dev/nvidia3", 195, 3}};
+  const auto body = body_of(launch, facts_of_test());
+  const auto& host = body["HostConfig"];
+  EXPECT_EQ(host["Privileged"], true);
+  EXPECT_EQ(host["Devices"].size(), 1U);
+  EXPECT_EQ(body["User"], "1000:100");
+  EXPECT_EQ(host["CapDrop"], json::array({"ALL"}));
+  EXPECT_EQ(host["SecurityOpt"], json::array({"no-new-privileges"}));
+}
+
 TEST(DockerCreateBody, NeitherImageNorTaskWidenWhatWasGiven) {
   auto launch = launch_of_root();
   launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
