@@ -144,6 +144,13 @@ class VariantsTest(unittest.TestCase):
         self.assertEqual(daemon.cli("run", "--gpus", "1", "--image", maxwell).out, "maxwell\n")
         self.assertIn("single image", daemon.cli("image", "variants", maxwell).out)
 
+    def test_odd_names_are_refused_in_a_sentence(self):
+        daemon = self.serve("k80-396")
+        for name in ("", "x" * 70_000, "variants:/dev/zero", "variants:/", "No Image", "tool@sha256:12"):
+            ran = daemon.cli("image", "variants", name)
+            self.assertEqual(ran.status, 64, ran)
+            self.assertNotIn("makes no sense", ran.err)
+
     def test_mistakes_in_a_list_are_told(self):
         daemon = self.serve("k80-396")
         path = daemon.folder / "list.yaml"
@@ -227,6 +234,14 @@ class RegistryVariantsTest(drover.DaemonTest):
         self.assertEqual(self.run_on("V100", name, "--pull", "always").out, "ampere\n")
         self.assertEqual(self.run_on("V100", name, "--pull", "never").out, "ampere\n")
 
+    def test_placement_knows_what_has_come(self):
+        name = self.push("learnt", {"ampere": TWO["ampere"]})
+        self.assertIn("none of its 1 variants fits", self.run_on("V100", name).err, "refused when it starts")
+        refused = lambda: "No node could hold this" in self.run_on("V100", name).err
+        drover.wait_for(refused, "the image to be known")
+        for _ in range(3):
+            self.assertEqual(self.daemon.cli("run", "--gpus", "1", "--image", name).out, "ampere\n")
+
     def test_a_list_may_name_what_registries_have(self):
         for name in TWO:
             self.registry.push(self.images[name], f"listed/{name}:1")
@@ -270,6 +285,93 @@ class HostileIndexTest(drover.DaemonTest):
         self.assertIn("at most 2048 bytes", self.refusal({prefix + "cpu": "avx+" * 100_000}))
         self.assertIn("1 to 128 bytes", self.refusal({prefix + "name": "n" * 100_000}))
         self.assertIn("did you mean 'driver'", self.refusal({prefix + "drivr": "396"}))
+
+
+class PlacedVariantsTest(drover.DaemonTest):
+    """Work is only given GPUs that a variant of its image works on, and is refused where there can be none."""
+
+    profile = "mixed"
+    SLEEP = ["/probe", "sleep", "600"]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        images = make_images(cls.daemon.folder, cls.daemon.probe, [*TWO, "driver-390"])
+        lists = {"two": TWO, "ampere": {"ampere": TWO["ampere"]}, "old": {"driver-390": {"driver": "390"}}}
+        cls.images = {}
+        for name, needs in lists.items():
+            folder = cls.daemon.folder / f"list-{name}"
+            folder.mkdir()
+            cls.images[name] = make_list(folder, images, needs)
+
+    def tearDown(self):
+        for task in self.daemon.tasks():
+            if task["state"] not in drover.FINAL_STATES:
+                self.daemon.stop_task(task["task"]["id"], force=True)
+                self.daemon.wait_until_final(task["task"]["id"])
+
+    def submit(self, image, gpus=1, **fields):
+        return self.daemon.submit(gpus=gpus, image=self.images[image], command=self.SLEEP, **fields)
+
+    def take(self, model):
+        """Both GPUs of this model."""
+        task = self.daemon.submit("sleep", "600", gpus=2, gpu_model=model)
+        self.daemon.wait_until_running(task)
+        return task
+
+    def models(self, task):
+        models = {gpu["uuid"]: gpu["model"] for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]}
+        return {models[grant["gpu"]].split()[1].split("-")[0] for grant in self.daemon.task(task)["grants"]}
+
+    def test_work_waits_for_gpus_that_its_image_works_on(self):
+        holder = self.take("A100")
+        waiting = self.submit("ampere")
+        why = r"lacks 1 free GPU of compute capability 8\.0: its image has no variant for others"
+        self.assertEqual(self.daemon.task(waiting)["state"], "queued")
+        self.assertRegex(self.daemon.cli("explain", waiting).out, why)
+        plan = self.daemon.api("POST", "/v1/plan", {"gpus": 1, "image": self.images["ampere"]})
+        self.assertFalse(plan["starts_now"])
+        self.assertRegex(plan["reasons"][0], why)
+        self.daemon.kill()
+        self.daemon.start()
+        drover.wait_for(lambda: "lacks 1 free GPU" in self.daemon.task(waiting)["reason"], "the image to be known again")
+        self.daemon.stop_task(holder, force=True)
+        self.daemon.wait_until_running(waiting)
+        self.assertEqual(self.models(waiting), {"A100"})
+
+    def test_gpus_of_different_variants_are_not_mixed(self):
+        first, second = (self.submit("two", gpus=2) for _ in range(2))
+        for task in (first, second):
+            self.daemon.wait_until_running(task)
+        self.assertEqual([len(self.models(first)), len(self.models(second))], [1, 1])
+        ran = self.daemon.cli("run", "--gpus", "3", "--image", self.images["two"])
+        self.assert_one_sentence(ran, "volta: it needs compute capability 7.0, and GPU", "ampere: it needs compute capability 8.0, and")
+
+    def test_what_can_never_run_is_refused_with_a_reason_for_each_variant(self):
+        before = len(self.daemon.tasks())
+        why = "driver-390: it needs driver 390, and this machine has"
+        self.assert_one_sentence(self.daemon.cli("run", "--gpus", "1", "--image", self.images["old"]), why)
+        self.assert_one_sentence(self.daemon.cli("plan", "--gpus", "1", "--image", self.images["old"]), why)
+        self.assert_one_sentence(self.daemon.cli("run", "--image", self.images["ampere"]), "there is no GPU for it")
+        v100 = self.daemon.cli("run", "--gpus", "1", "--gpu-model", "V100", "--image", self.images["ampere"])
+        self.assert_one_sentence(v100, "ampere: it needs compute capability 8.0, and GPU")
+        job = {"name": "never", "schedule": "R/2100-01-01T00:00:00Z/PT1H", "command": "true", "cpus": 0.1, "mem": 64,
+               "gpus": 1, "container": {"type": "MESOS", "image": self.images["old"]}}
+        status, _, data = self.daemon.request("POST", "/v1/scheduler/iso8601", job)
+        self.assertEqual((status // 100, why in data.decode()), (4, True), data)
+        self.assertEqual(len(self.daemon.tasks()), before)
+
+    def test_services_wait_as_all_work_does(self):
+        holder = self.take("A100")
+        self.daemon.api("POST", "/v2/apps", {"id": "/waits", "cpus": 0.1, "mem": 64, "gpus": 1, "cmd": "/probe sleep 600",
+                                             "container": {"type": "MESOS", "docker": {"image": self.images["ampere"]}}})
+        self.addCleanup(self.daemon.api, "DELETE", "/v2/apps/waits?force=true")
+        waits = lambda: [task for task in self.daemon.tasks() if "its image has no variant" in (task.get("reason") or "")]
+        [instance] = drover.wait_for(waits, "the instance to wait")
+        self.assertEqual(instance["state"], "queued")
+        self.daemon.stop_task(holder, force=True)
+        drover.wait_for(lambda: self.daemon.task(instance["task"]["id"])["state"] != "queued", "the instance to start")
+        self.assertEqual(self.models(instance["task"]["id"]), {"A100"})
 
 
 if __name__ == "__main__":

@@ -317,8 +317,9 @@ std::string absolute_image(const std::string& reference) {
              std::filesystem::absolute(reference.substr(scheme.size())).lexically_normal().string();
   // A word that is no file here may be the name of an image in a registry: the daemon says what it makes of
   // it.
+  std::error_code too_long;
   const bool is_path = reference.starts_with('/') || reference.starts_with('.') ||
-                       std::filesystem::exists(reference.substr(0, reference.find(':')));
+                       std::filesystem::exists(reference.substr(0, reference.find(':')), too_long);
   return is_path ? std::filesystem::absolute(reference).lexically_normal().string() : reference;
 }
 

@@ -172,6 +172,11 @@ Status handle(Draft& draft, const event::DelayReset& event) {
   return reset_delay(draft, event.service);
 }
 
+Status handle(Draft& draft, const event::ImagesKnown& event) {
+  draft.set_images(event.images);
+  return {};
+}
+
 Status handle(Draft& draft, const event::Checked& event) {
   const auto* task = draft.find(event.result.task);
   if (task != nullptr && task->task.origin.kind == workload::OriginKind::kFramework)

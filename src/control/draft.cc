@@ -85,6 +85,25 @@ const TaskHealth* Draft::health(const std::string& id) const {
   return found == state_.health.end() ? nullptr : &found->second;
 }
 
+void Draft::set_images(const std::map<ImageName, std::optional<ImageFit>>& images) {
+  images_ = state_.images;
+  for (const auto& [name, fit] : images) {
+    images_->erase(name);
+    if (fit) images_->emplace(name, *fit);
+  }
+  if (*images_ == state_.images)
+    images_.reset();
+  else
+    outcome_.images = images;
+}
+
+placement::Job Draft::job_of_waiting(const std::vector<const TaskRecord*>& members) const {
+  auto job = job_of(members);
+  for (std::size_t rank = 0; rank < members.size(); ++rank)
+    narrow(job.gang.members[rank], members[rank]->task, images());
+  return job;
+}
+
 std::vector<placement::Job> Draft::waiting() const {
   std::vector<placement::Job> jobs;
   jobs.reserve(state_.queue.size() + changed_.size());
@@ -92,7 +111,7 @@ std::vector<placement::Job> Draft::waiting() const {
     const auto& gang = record.task.gang;
     if (record.state != TaskState::kQueued || (gang && gang->rank != 0)) return;
     const auto members = gang ? members_of(record.task, finder()) : std::vector{&record};
-    if (waits_whole(members)) jobs.push_back(job_of(members));
+    if (waits_whole(members)) jobs.push_back(job_of_waiting(members));
   };
   for (const auto& [sequence, id] : state_.queue)
     if (!changed_.contains(id)) add(state_.tasks.at(id));
@@ -127,7 +146,7 @@ placement::Cluster Draft::cluster() const {
 }
 
 bool Draft::plan_is_due() const {
-  if (!state_.standing || outcome_.node || outcome_.rules) return true;
+  if (!state_.standing || outcome_.node || outcome_.rules || images_) return true;
   return std::any_of(changed_.begin(), changed_.end(), [&](const auto& entry) {
     const auto& [id, record] = entry;
     const auto* before = state_.find(id);

@@ -53,10 +53,15 @@ class Draft : public Tables<Overlay> {
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
+  void set_images(const std::map<ImageName, std::optional<ImageFit>>& images);
+  const ImageFits& images() const { return images_ ? *images_ : state_.images; }
   void set_standing(Standing standing) { outcome_.standing = std::move(standing); }
 
   /// Tasks that own resources.
   std::vector<const TaskRecord*> active() const;
+
+  /// Of members that wait: with what their images need.
+  placement::Job job_of_waiting(const std::vector<const TaskRecord*>& members) const;
 
   // The whole as the draft has it, in no order.
   std::vector<placement::Job> waiting() const;
@@ -79,6 +84,7 @@ class Draft : public Tables<Overlay> {
   std::vector<std::string> order_;         ///< keys of changed_, in the order in which they came there
   std::map<std::string, TaskState> told_;  ///< states of tasks that notices were made of
   std::set<std::string> removed_;
+  std::optional<ImageFits> images_;  ///< when they are not those of the state any more
   Outcome outcome_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "control/framework_record.h"
 #include "control/health.h"
+#include "control/image_fit.h"
 #include "control/service_record.h"
 #include "placement/node.h"
 #include "placement/queues.h"
@@ -94,6 +95,10 @@ struct DeploymentCancelled {
 struct DelayReset {
   std::string service;
 };
+/// What was found of images; none: each stands for a single one.
+struct ImagesKnown {
+  std::map<ImageName, std::optional<ImageFit>> images;
+};
 struct Checked {
   CheckResult result;
 };
@@ -152,10 +157,10 @@ using Event =
     std::variant<event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed,
                  event::NeverStarted, event::StillAlive, event::RemoveRequested, event::NodeChanged,
                  event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
-                 event::DeploymentCancelled, event::DelayReset, event::Checked, event::FrameworkSubscribed,
-                 event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
-                 event::UpdateAcknowledged, event::ScheduleDefined, event::ScheduleRemoved,
-                 event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked,
-                 event::ScheduleProgressed>;
+                 event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
+                 event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
+                 event::FrameworkLaunched, event::UpdateAcknowledged, event::ScheduleDefined,
+                 event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled,
+                 event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -54,6 +54,7 @@ std::vector<int> PortsInUse::take_for(const workload::Network& network, std::uin
 
 std::optional<std::string> Holds::claim(const std::vector<const TaskRecord*>& members) {
   for (const auto* member : members) {
+    if (auto why = image_refusal(*member)) return why;
     if (auto why = port_refusal(*member)) return why;
     if (auto why = constraint_refusal(*member)) return why;
   }
@@ -65,6 +66,13 @@ std::optional<std::string> Holds::claim(const std::vector<const TaskRecord*>& me
     if (member->task.origin.kind == workload::OriginKind::kService) ++claimed_[member->task.origin.name];
   }
   return std::nullopt;
+}
+
+std::optional<std::string> Holds::image_refusal(const TaskRecord& record) const {
+  const auto* fit = find_fit(draft_.images(), record.task);
+  if (fit == nullptr) return std::nullopt;
+  if (fit->pending) return "its image is being looked at";
+  return refusal(*fit, record.task);
 }
 
 std::optional<std::string> Holds::port_refusal(const TaskRecord& record) {

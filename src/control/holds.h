@@ -1,7 +1,7 @@
 #pragma once
 
 // What keeps a waiting job from being planned that placement knows nothing of: host ports that somebody else
-// has, and constraints among the instances of a service. Pure.
+// has, constraints among the instances of a service, and images that work on nothing here. Pure.
 
 #include <optional>
 #include <set>
@@ -46,6 +46,7 @@ class Holds {
   std::optional<std::string> claim(const std::vector<const TaskRecord*>& members);
 
  private:
+  std::optional<std::string> image_refusal(const TaskRecord& record) const;
   std::optional<std::string> port_refusal(const TaskRecord& record);
   std::optional<std::string> constraint_refusal(const TaskRecord& record);
 

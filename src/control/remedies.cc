@@ -85,7 +85,10 @@ std::vector<std::string> remedies(const State& state, const std::vector<workload
                                   TimePoint now) {
   if (tasks.empty()) return {};
   placement::Gang gang;
-  for (const auto& task : tasks) gang.members.push_back(request_of(task));
+  for (const auto& task : tasks) {
+    gang.members.push_back(request_of(task));
+    narrow(gang.members.back(), task, state.images);
+  }
   if (tasks.front().gang) gang.arrangement = tasks.front().gang->arrangement;
   Rehearsal rehearsal(state, tasks, now);
   const auto found = placement::weaker_that_start(

@@ -64,6 +64,10 @@ void apply(State& state, const Outcome& outcome) {
     state.tasks[record.task.id] = record;
   }
   settle(state.cluster, state.node, jobs, state.finder());
+  for (const auto& [name, fit] : outcome.images) {
+    state.images.erase(name);
+    if (fit && state.images.size() < kMostImages) state.images.emplace(name, *fit);
+  }
   for (const auto& [id, health] : outcome.health) state.health[id] = health;
   for (const auto& record : outcome.changed)
     if (!owns_resources(record.state)) state.health.erase(record.task.id);

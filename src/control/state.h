@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/health.h"
+#include "control/image_fit.h"
 #include "control/jobs.h"
 #include "control/notice.h"
 #include "control/record.h"
@@ -56,6 +57,9 @@ inline OriginName origin_of(const workload::Task& task) {
 
 using ByTime = std::set<std::pair<TimePoint, std::string>>;
 
+/// Of more images nothing is known, and their tasks are checked when they start alone.
+inline constexpr std::size_t kMostImages = 4096;
+
 struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
   placement::Cluster cluster;
@@ -70,6 +74,7 @@ struct State : Tables<Rows> {
   std::optional<Standing> standing;                       ///< absent until the first plan
   std::map<OriginName, std::set<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
   std::map<std::string, TaskHealth> health;               ///< by task; of those that are checked
+  ImageFits images;                                       ///< at most kMostImages
   ByTime ended;                                           ///< ids of tasks, by when they came to their end
   ByTime schedules_due;                                   ///< names of schedules, by next_time()
 
@@ -93,9 +98,10 @@ struct Outcome : Tables<Changes> {
   std::optional<placement::Node> node;
   std::optional<placement::Rules> rules;
   std::optional<Standing> standing;
-  std::map<std::string, TaskHealth> health;  ///< new findings; not journaled
-  std::string made;                          ///< id of what the event made: a deployment; "" when nothing
-  std::vector<Notice> notices;               ///< in the order of what happened
+  std::map<std::string, TaskHealth> health;             ///< new findings; not journaled
+  std::map<ImageName, std::optional<ImageFit>> images;  ///< none: it is forgotten; not journaled
+  std::string made;             ///< id of what the event made: a deployment; "" when nothing
+  std::vector<Notice> notices;  ///< in the order of what happened
 };
 
 /// Makes the outcome the state. Only after the journal has it.

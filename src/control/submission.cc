@@ -89,13 +89,39 @@ Status check_named_ports(const std::vector<workload::Task>& members) {
   return {};
 }
 
+Status check_images(const Draft& draft, const std::vector<workload::Task>& tasks) {
+  for (const auto& task : tasks) {
+    const auto* fit = find_fit(draft.images(), task);
+    if (fit == nullptr) continue;
+    if (auto why = refusal(*fit, task))
+      return fail(ErrorKind::kInvalid, fmt::format("Image '{}' cannot run here: {}", *task.image, *why),
+                  "'drover image variants' explains the choice",
+                  tasks.size() == 1 ? "/image" : fmt::format("/members/{}/image", task.gang->rank));
+  }
+  return {};
+}
+
+/// It may be for an image that GPUs are too few.
+void add_reasons_of_images(const Draft& draft, const std::vector<workload::Task>& tasks, Error& error) {
+  std::set<std::string> told;
+  for (const auto& task : tasks) {
+    const auto* fit = find_fit(draft.images(), task);
+    if (fit == nullptr || fit->with_gpus.empty() || task.resources.gpu_count() == 0) continue;
+    if (told.insert(*task.image).second)
+      error.message += fmt::format("; of image '{}', {}", *task.image, fit->with_gpus);
+  }
+}
+
 Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const placement::Job& job) {
   DROVER_CHECK_OK(check_unity(tasks));
   for (const auto& task : tasks) DROVER_CHECK_OK(check_rights(draft, task));
   DROVER_CHECK_OK(check_named_ports(tasks));
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
-  return placement::possible(draft.cluster(), draft.rules(), job);
+  DROVER_CHECK_OK(check_images(draft, tasks));
+  auto possible = placement::possible(draft.cluster(), draft.rules(), job);
+  if (!possible) add_reasons_of_images(draft, tasks, possible.error());
+  return possible;
 }
 
 }  // namespace
@@ -115,7 +141,7 @@ Status admissible(const Draft& draft, const std::vector<workload::Task>& tasks) 
     records[rank].submitted_at = draft.now();
     members.push_back(&records[rank]);
   }
-  return check(draft, tasks, job_of(members));
+  return check(draft, tasks, draft.job_of_waiting(members));
 }
 
 Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
@@ -131,7 +157,7 @@ Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
   }
   if (records.empty()) return fail(ErrorKind::kInvalid, "A gang has at least one member", "", "/members");
   for (const auto& record : records) members.push_back(&record);
-  DROVER_CHECK_OK(check(draft, tasks, job_of(members)));
+  DROVER_CHECK_OK(check(draft, tasks, draft.job_of_waiting(members)));
   for (auto& record : records) draft.add(std::move(record));
   return {};
 }

@@ -171,6 +171,13 @@ class Daemon {
   /// (`profile`, a name). The image is read with the rights of the caller.
   virtual void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                               std::function<void(Result<VariantsView>)> done) = 0;
+  /// Looks at images that the caller is about to name in work, so that it is known what they work on
+  /// (control/image_fit.h). `done` is called in any case.
+  virtual void look_at_images(const Caller& caller, const std::vector<std::string>& images,
+                              std::function<void()> done) {
+    (void)caller, (void)images;
+    done();
+  }
   /// Who has a GPU, or a share of it: then several have the same one.
   struct Holder {
     std::string uuid;

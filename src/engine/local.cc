@@ -8,6 +8,7 @@
 #include "control/deadlines.h"
 #include "control/environment.h"
 #include "control/journal.h"
+#include "engine/image_fits.h"
 #include "gpu/recognise.h"
 #include "image/reference.h"
 
@@ -78,6 +79,10 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer,
   }
   if (ports_.check)
     for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
+  const auto images = images_of_work();
+  hold(images);
+  // One by one: a file system that does not answer holds up its own images alone.
+  for (const auto& image : images) look_at({image});
   tick();
 }
 
@@ -103,7 +108,11 @@ void LocalEngine::set_machine(placement::Node machine) {
     ports_.log(message);
     feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
   }
+  ImagesToSee images;
+  if (variant_facts(machine) != variant_facts(before)) images = images_of_work();
+  hold(images);
   happened(control::event::NodeChanged{std::move(machine)});
+  for (const auto& image : images) look_at({image});
 }
 
 void LocalEngine::look_at_ports() {
@@ -206,14 +215,17 @@ void LocalEngine::perform(const control::action::Launch& action) {
   for (const auto& uuid : control::uuids_of(record))
     for (const auto& device : inventory.devices)
       if (device.uuid == uuid) machine.devices.push_back(device);
+  ImagesToSee image;
+  add(image, record.task);
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   in_order(
       action.id, [this, record, machine, source] { return launch(record, machine, source.get_token()); },
-      [this, id = action.id, attempt = record.preemptions, source](Status launched) {
+      [this, id = action.id, attempt = record.preemptions, source, image](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
         if (!launched) happened(control::event::LaunchFailed{id, launched.error(), attempt});
+        look_at(image);  // it may have come, or have changed, since it was looked at
       },
       may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
 }

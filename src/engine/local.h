@@ -108,12 +108,14 @@ class LocalEngine final : public Daemon {
   void cdi(std::function<void(Result<std::string>)> done) override;
   void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                       std::function<void(Result<VariantsView>)> done) override;
+  void look_at_images(const Caller& caller, const std::vector<std::string>& images,
+                      std::function<void()> done) override;
   std::vector<Holder> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return ports_.now(); }
-  Result<std::string> change(const control::Event& event) override { return process(event); }
+  Result<std::string> change(const control::Event& event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
     return notices_.add(std::move(listener));
   }
@@ -130,6 +132,16 @@ class LocalEngine final : public Daemon {
   static bool may_take_hours(const workload::Task& task);
   static bool may_be_pulled(const std::string& image);
   void prepares(const std::string& id, const std::string& step);
+
+  // What is known of images: local_images.cc.
+  /// With who reads each.
+  using ImagesToSee = std::map<control::ImageName, User>;
+  void look_at(ImagesToSee images, std::function<void()> done = {});
+  static void add(ImagesToSee& images, const workload::Task& task);
+  /// Of all work that may be started, and all that is known.
+  ImagesToSee images_of_work() const;
+  /// The tasks of these wait until they were looked at.
+  void hold(const ImagesToSee& images);
 
   void perform(const control::action::Launch& action);
   void perform(const control::action::Stop& action);

@@ -21,13 +21,13 @@ std::vector<std::vector<gpu::Device>> kinds_of(const std::vector<gpu::Device>& d
   return kinds;
 }
 
+}  // namespace
+
 std::vector<gpu::VariantNeeds> needs_of(const std::vector<ImageVariant>& variants) {
   std::vector<gpu::VariantNeeds> needs;
   for (const auto& variant : variants) needs.push_back(variant.needs);
   return needs;
 }
-
-}  // namespace
 
 gpu::MachineFacts facts_of(const placement::Node& node) {
   const auto& inventory = node.inventory;

@@ -16,6 +16,8 @@ using ImageVariant = image::Variant;
 
 gpu::MachineFacts facts_of(const placement::Node& node);
 
+std::vector<gpu::VariantNeeds> needs_of(const std::vector<ImageVariant>& variants);
+
 struct VariantsView {
   std::string profile;  ///< of the simulator; "" for this machine
   gpu::MachineFacts machine;

@@ -15,6 +15,8 @@ struct MachineFacts {
   std::string cuda;             ///< the newest that it serves; "" when not known
   std::vector<Device> devices;  ///< those that the task is given
   CpuFeatures cpu;              ///< what programs may use
+
+  bool operator==(const MachineFacts&) const = default;
 };
 
 }  // namespace drover::gpu

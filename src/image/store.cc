@@ -22,7 +22,6 @@ namespace drover::image {
 namespace {
 
 constexpr auto kTellAgain = std::chrono::milliseconds(700);  // of steps that many may hear of
-constexpr int kMostVariantLevels = 3;
 
 /// Each by its digest alone: tags move on.
 Result<std::vector<Variant>> variants_of_index(std::string_view text, const RegistryName& name) {
@@ -155,7 +154,6 @@ Result<Image> Store::Parts::prepare(const std::string& reference, const User& re
   return prepare_source(reference, resolved, reader, wish);
 }
 
-/// A variant may have variants itself.
 Result<Image> Store::Parts::prepare_variant(const std::string& shown, const std::vector<Variant>& variants,
                                             const User& reader, const PrepareOptions& wish, int level) {
   if (level == kMostVariantLevels)

@@ -34,6 +34,8 @@ using VariantChooser =
     std::function<Result<std::size_t>(const std::string& reference, const std::vector<Variant>& variants)>;
 
 inline constexpr std::size_t kMaxVariants = 256;
+/// A variant may have variants itself.
+inline constexpr int kMostVariantLevels = 3;
 
 /// Of a list; `what` names it in messages. All mistakes at once, with their paths.
 Result<std::vector<Variant>> parse_variant_list(std::string_view text, std::string_view what);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "placement/cluster_impl.h"
@@ -102,6 +103,11 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
     return refuse(fmt::format("the GPUs of its group are on {} and not in good health", group.node));
   const auto& state = entry->state;
   const Shape shape(request);
+  const auto& together = shape.on(*entry->kind).together;
+  if (!together.empty() &&
+      std::ranges::none_of(together, [&](DeviceMask set) { return (devices & ~set) == 0; }))
+    return refuse(fmt::format("the GPUs of its group are not all {}: {}",
+                              capabilities_text(request.capabilities), request.capabilities.reason));
   const auto pinned = pinning(state, request, devices);
   if (request.cpu_affinity == Wish::kRequire && pinned == 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which lacks {} CPUs near them", group.node,

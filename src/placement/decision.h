@@ -39,7 +39,8 @@ enum class Dimension {
   kDriver,
   kUnfit,  ///< GPUs that nobody gets now: their health
   kFreeGpus,
-  kShare,  ///< no GPU has so much left
+  kShare,         ///< no GPU has so much left
+  kCapabilities,  ///< no set of GPUs of which each is of one of the capability sets
   kInterconnect,
   kDifferentModels,
   kCpuAffinity,

@@ -39,6 +39,7 @@ struct DeviceWish {
   std::vector<ClaimMask> claims;      ///< may overlap; each device serves one; at most 16 different masks
   DeviceMask free = 0;                ///< all that are free, also those that no claim allows
   std::vector<DeviceMask> exclusive;  ///< at most one device out of each of these
+  std::vector<DeviceMask> together;   ///< any two devices are both in one of these; none: all may be
   Interconnect minimum;               ///< of every pair
   Wish cpu_affinity = Wish::kNone;
   std::bitset<256> cpus_suffice;  ///< [numa]: those NUMA nodes together have the CPUs that are wanted

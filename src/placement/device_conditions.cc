@@ -20,6 +20,14 @@ std::vector<DeviceQuota> merged(const std::vector<ClaimMask>& claims, DeviceMask
   return merged;
 }
 
+/// Devices that are in one of the sets with this one.
+DeviceMask sharing(const std::vector<DeviceMask>& sets, int device) {
+  DeviceMask sharing = 0;
+  for (const auto set : sets)
+    if (contains(set, device)) sharing |= set;
+  return sharing;
+}
+
 /// Hall's theorem: claims can be served, each device serving one, if and only if every set of claims finds as
 /// many devices as it asks for among those that one of them allows. A quota that any set of `count`
 /// candidates meets is left out.
@@ -46,7 +54,7 @@ DeviceConditions::DeviceConditions(const Wiring::Tables& wiring, const DeviceWis
     candidates |= claim.allowed;
   }
   for_each_device(candidates, [&](int a) { compatible[static_cast<std::size_t>(a)] = candidates; });
-  if (wish.minimum.asks() || !wish.exclusive.empty()) find_compatible(wiring, wish);
+  if (wish.minimum.asks() || !wish.exclusive.empty() || !wish.together.empty()) find_compatible(wiring, wish);
   quotas = quotas_of(claims, candidates, count);
 }
 
@@ -55,6 +63,7 @@ void DeviceConditions::find_compatible(const Wiring::Tables& wiring, const Devic
     auto& others = compatible[static_cast<std::size_t>(a)];
     for (const auto set : wish.exclusive)
       if (contains(set, a)) others &= ~set | bit(a);
+    if (!wish.together.empty()) others &= sharing(wish.together, a);
     for_each_device(others & ~bit(a), [&](int b) {
       if (!near_enough(wiring.link(a, b), wish.minimum)) others &= ~bit(b);
     });
@@ -88,6 +97,7 @@ std::array<DeviceMask, kMaxDevices> twins_of(const Wiring::Tables& wiring, const
     const auto keep_if_same = [&](DeviceMask set) { same &= contains(set, device) ? set : ~set; };
     for (const auto& claim : wish.claims) keep_if_same(claim.allowed);
     for (const auto set : wish.exclusive) keep_if_same(set);
+    for (const auto set : wish.together) keep_if_same(set);
     keep_if_same(wish.preferred);
   });
   return twins;

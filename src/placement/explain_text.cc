@@ -188,6 +188,9 @@ std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView&
       return fmt::format("lacks {} {}{}", free_gpus_text(shape.gpus()),
                          interconnect_text(request.interconnect),
                          alone ? detail("has " + best_without_minimum(shape, state)) : "");
+    case Dimension::kCapabilities:
+      return fmt::format("lacks {} {}: {}", free_gpus_text(shape.gpus()),
+                         capabilities_text(request.capabilities), request.capabilities.reason);
     case Dimension::kDifferentModels:
       return fmt::format("lacks {} of different models", free_gpus_text(shape.gpus()));
     case Dimension::kCpuAffinity:

@@ -65,6 +65,7 @@ KindFit make_kind_fit(const Request& request, const NodeKind& kind, int gpus) {
   fit.claims = claims_up_to(request, kind, Dimension::kDriver);
   for (const auto& claim : fit.claims) fit.allowed |= claim.allowed;
   if (request.different_models) fit.exclusive = devices_by_model(kind);
+  fit.together = devices_by_capabilities(kind, request.capabilities);
   for (int i = 0; i < kind.count(); ++i)
     fit.parts.push_back(part_of(request.share, kind.devices[static_cast<std::size_t>(i)], i));
   fit.never = never_on(request, kind, gpus);
@@ -72,7 +73,7 @@ KindFit make_kind_fit(const Request& request, const NodeKind& kind, int gpus) {
 }
 
 bool without_conditions(const Request& request) {
-  return !request.interconnect.asks() && !request.different_models &&
+  return !request.interconnect.asks() && !request.different_models && request.capabilities.sets.empty() &&
          request.cpu_affinity != Wish::kRequire && request.nic != Wish::kRequire;
 }
 
@@ -132,6 +133,7 @@ DeviceWish device_wish(const NodeState& state, const Shape& shape, DeviceMask ro
   DeviceWish wish{.claims = fit.claims, .free = state.whole() | room};
   if (up_to >= Dimension::kNic && request.nic == Wish::kRequire) room &= state.kind->near_nic;
   for (auto& claim : wish.claims) claim.allowed &= room;
+  if (up_to >= Dimension::kCapabilities) wish.together = fit.together;
   if (up_to >= Dimension::kInterconnect) wish.minimum = request.interconnect;
   if (up_to >= Dimension::kDifferentModels) wish.exclusive = fit.exclusive;
   if (up_to >= Dimension::kCpuAffinity) wish.cpu_affinity = request.cpu_affinity;
@@ -157,8 +159,8 @@ std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape)
     return choose(state.kind->wiring, device_wish(state, shape, room, up_to)).has_value();
   };
   if (possible(Dimension::kNic)) return std::nullopt;
-  for (const auto dimension :
-       {Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kCpuAffinity})
+  for (const auto dimension : {Dimension::kCapabilities, Dimension::kInterconnect,
+                               Dimension::kDifferentModels, Dimension::kCpuAffinity})
     if (!possible(dimension)) return Obstacle{dimension};
   return Obstacle{Dimension::kNic};
 }

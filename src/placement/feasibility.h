@@ -34,6 +34,7 @@ struct KindFit {
   std::vector<ClaimMask> claims;      ///< devices that are what is asked for
   DeviceMask allowed = 0;             ///< of any claim
   std::vector<DeviceMask> exclusive;  ///< devices of one model, when models must differ
+  std::vector<DeviceMask> together;   ///< devices of one set of capabilities, when there are any
   std::vector<Part> parts;            ///< [device]: what it takes of each device
   std::optional<Obstacle> never;      ///< no node of this kind can hold it
 };

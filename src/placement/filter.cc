@@ -90,4 +90,18 @@ DeviceMask allowed_devices(const NodeKind& kind, const DeviceFilter& filter, con
   return allowed;
 }
 
+std::vector<DeviceMask> devices_by_capabilities(const NodeKind& kind, const CapabilitySets& capabilities) {
+  std::vector<DeviceMask> masks;
+  for (const auto& set : capabilities.sets) {
+    DeviceMask devices = 0;
+    for (int i = 0; i < kind.count(); ++i) {
+      const auto& own = kind.devices[static_cast<std::size_t>(i)].compute_capability;
+      if (std::ranges::find(set, own.value_or(gpu::ComputeCapability())) != set.end())
+        devices |= device_bit(i);
+    }
+    masks.push_back(devices);
+  }
+  return masks;
+}
+
 }  // namespace drover::placement

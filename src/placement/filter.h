@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "placement/decision.h"
 #include "placement/node_kind.h"
@@ -20,6 +21,9 @@ bool driver_at_least(std::string_view driver, std::string_view minimum);
 /// kModel those of its models, … kDriver those that satisfy every field. A share by memory is a minimum too.
 DeviceMask allowed_devices(const NodeKind& kind, const DeviceFilter& filter, const Share& share,
                            Dimension up_to);
+
+/// Devices of each of the sets.
+std::vector<DeviceMask> devices_by_capabilities(const NodeKind& kind, const CapabilitySets& capabilities);
 
 /// Dimensions of a filter, in the order in which they are looked at.
 inline constexpr Dimension kFilterDimensions[] = {Dimension::kModel, Dimension::kGpuMemory,

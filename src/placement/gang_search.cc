@@ -119,7 +119,7 @@ bool countable(const Request& request) {
   if (!request.group.empty() || request.cpu_affinity == Wish::kRequire) return false;
   return request.gpu_count() <= 1 ||
          (request.share.whole() && request.gpus.size() == 1 && !request.interconnect.asks() &&
-          !request.different_models && request.nic != Wish::kRequire);
+          !request.different_models && request.capabilities.sets.empty() && request.nic != Wish::kRequire);
 }
 
 std::vector<Free> free_of(const Cluster& cluster, const std::vector<std::string>& nodes) {

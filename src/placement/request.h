@@ -12,6 +12,7 @@ inline constexpr std::uint64_t kMostGpuMemory = 1ULL << 50;
 
 using workload::Arrangement;
 using workload::AttributeConstraint;
+using workload::CapabilitySets;
 using workload::DeviceClaim;
 using workload::DeviceFilter;
 using workload::Interconnect;

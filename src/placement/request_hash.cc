@@ -45,6 +45,10 @@ std::uint64_t hash_of(const Request& request) {
     hasher.numbers(attribute.any_of.size());
     for (const auto& value : attribute.any_of) hasher.text(value);
   }
+  for (const auto& set : request.capabilities.sets) {
+    hasher.numbers(set.size());
+    for (const auto& capability : set) hasher.numbers(capability.major, capability.minor);
+  }
   hasher.text(request.group);
   return hasher.value();
 }

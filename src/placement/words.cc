@@ -1,6 +1,7 @@
 #include "placement/words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/units.h"
 
@@ -64,6 +65,19 @@ std::string interconnect_text(const Interconnect& interconnect) {
   if (nvlinks > 0) text = nvlinks == 1 ? "joined by NVLink" : fmt::format("joined by {} NVLinks", nvlinks);
   if (interconnect.max_pcie == gpu::PcieLevel::kUnknown) return text;
   return text + (text.empty() ? "" : " or ") + words_of(interconnect.max_pcie).wanted;
+}
+
+std::string capabilities_text(const CapabilitySets& capabilities) {
+  std::vector<std::string> sets;
+  for (const auto& set : capabilities.sets) {
+    std::vector<std::string> all;
+    for (const auto& capability : set)
+      all.push_back(capability == gpu::ComputeCapability()
+                        ? "an unknown one"
+                        : fmt::format("{}.{}", capability.major, capability.minor));
+    sets.push_back(list_text(all, "and"));
+  }
+  return fmt::format("of compute capability {}", fmt::join(sets, ", or of "));
 }
 
 std::string link_text(const gpu::Link& link) {

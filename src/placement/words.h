@@ -17,6 +17,8 @@ std::string milli_text(std::int64_t milli);                                ///< 
 std::string list_text(const std::vector<std::string>&, const char* word);  ///< "a, b and c"
 std::string or_text(const std::vector<std::string>&);                      ///< "a", "a or b", "a, b or c"
 std::string interconnect_text(const Interconnect&);  ///< "joined by NVLink", "behind one PCIe switch"
-std::string link_text(const gpu::Link& link);        ///< "over 2 NVLinks", "across sockets"
+/// "of compute capability 3.7, or of 5.2 and 6.0"
+std::string capabilities_text(const CapabilitySets&);
+std::string link_text(const gpu::Link& link);  ///< "over 2 NVLinks", "across sockets"
 
 }  // namespace drover::placement

@@ -69,9 +69,19 @@ struct AttributeConstraint {
   bool operator==(const AttributeConstraint&) const = default;
 };
 
+/// All GPUs of one container have compute capabilities out of one of these sets. What a task's program needs
+/// beside what its owner asks for: nobody writes it, and it is not kept.
+struct CapabilitySets {
+  std::vector<std::vector<gpu::ComputeCapability>> sets;  ///< none: any GPUs will do
+  std::string reason;                                     ///< why, as a clause
+
+  bool operator==(const CapabilitySets&) const = default;
+};
+
 struct Resources {
   std::vector<DeviceClaim> gpus;  ///< none: CPU-only
   bool different_models = false;  ///< no two of its GPUs are of one model
+  CapabilitySets capabilities;
   Share share;
   Interconnect interconnect;          ///< a minimum; without one the best is taken all the same
   Wish cpu_affinity = Wish::kPrefer;  ///< CPUs of the NUMA nodes of its GPUs

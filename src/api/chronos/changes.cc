@@ -4,6 +4,7 @@
 
 #include "api/async.h"
 #include "api/chronos/handlers.h"
+#include "api/known_images.h"
 #include "base/decode.h"
 #include "chronos/job.h"
 
@@ -65,6 +66,8 @@ AnswerLater define(const Services& services, const Request& request, wire::JobKi
   if (!job.run_as_user.empty())
     user = co_await on_pool(*services.pool, [name = job.run_as_user] { return find_user(name); });
   DROVER_CO_CHECK_OK(complete(services, request, job, std::move(user)));
+  if (const auto& image = job.schedule.task.image)
+    co_await look_at_images(*services.daemon, *request.caller, {*image});
   co_return change(services, control::event::ScheduleDefined{std::move(job.schedule)});
 }
 

@@ -83,7 +83,7 @@ const std::vector<RejectReason>& reject_reasons() {
       {"InsufficientGpus",
        {Dimension::kGpuCount, Dimension::kModel, Dimension::kGpuMemory, Dimension::kComputeCapability,
         Dimension::kEcc, Dimension::kDriver, Dimension::kUnfit, Dimension::kFreeGpus, Dimension::kShare,
-        Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kGroup}},
+        Dimension::kCapabilities, Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kGroup}},
       {"InsufficientPorts", {}},
       {"DeclinedScarceResources", {Dimension::kQuota}}};
   return all;

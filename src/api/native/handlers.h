@@ -19,7 +19,7 @@ asio::awaitable<Result<Response>> get_cdi(const Services& services, const Reques
 Result<Response> list_tasks(const Services& services, const Request& request);
 Result<Response> get_task(const Services& services, const Request& request);
 Result<Response> explain_task(const Services& services, const Request& request);
-Result<Response> plan_task(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> stop_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request);

@@ -32,7 +32,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/images/{name}", inspect_image},
     Route{"DELETE", "/v1/images/{name}", remove_image},
     Route{"GET", "/v1/images/{name}/variants", list_image_variants},
-    Route{"POST", "/v1/plan", at_once<plan_task>},
+    Route{"POST", "/v1/plan", plan_task},
     Route{"GET", "/v1/tasks", at_once<list_tasks>},
     Route{"POST", "/v1/tasks", submit_task},
     Route{"GET", "/v1/tasks/{id}", at_once<get_task>},

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
+#include "api/known_images.h"
 #include "api/native/handlers.h"
 #include "api/native/request_paths.h"
 #include "api/native/views.h"
@@ -27,6 +29,18 @@ Result<bool> decode_force(const std::string& body) {
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The request"));
   return force;
+}
+
+std::vector<std::string> images_of(const workload::Submission& submission) {
+  std::vector<std::string> images;
+  const auto add = [&](const workload::TaskRequest& request) {
+    if (request.task.image) images.push_back(*request.task.image);
+  };
+  if (const auto* gang = std::get_if<workload::GangRequest>(&submission))
+    std::ranges::for_each(gang->members, add);
+  else
+    add(std::get<workload::TaskRequest>(submission));
+  return images;
 }
 
 }  // namespace
@@ -65,20 +79,21 @@ Result<Response> explain_task(const Services& services, const Request& request) 
   return json_response(view(explanation));
 }
 
-Result<Response> plan_task(const Services& services, const Request& request) {
-  DROVER_CHECK_OK(Query(request).finish());
-  DROVER_TRY(auto body, parse_json(request.body, "The body"));
+asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  DROVER_CO_TRY(auto body, parse_json(request.body, "The body"));
   // Where it would go does not depend on what it runs.
   if (body.is_object() && !body.contains("command") && !body.contains("image")) body["command"] = {"true"};
-  DROVER_TRY(auto submission, workload::decode_submission(body));
+  DROVER_CO_TRY(auto submission, workload::decode_submission(body));
+  co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
   workload::GangRequest gang;
   if (auto* several = std::get_if<workload::GangRequest>(&submission))
     gang = std::move(*several);
   else
     gang.members = {std::get<workload::TaskRequest>(std::move(submission))};
   const auto plan = services.daemon->plan(*request.caller, std::move(gang));
-  if (!plan) return Failure(in_fields(plan.error(), body));
-  return json_response(view(*plan));
+  if (!plan) co_return Failure(in_fields(plan.error(), body));
+  co_return json_response(view(*plan));
 }
 
 namespace {
@@ -111,6 +126,7 @@ asio::awaitable<Result<Response>> submit_task(const Services& services, const Re
   DROVER_CO_CHECK_OK(Query(request).finish());
   DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
   DROVER_CO_TRY(auto submission, workload::decode_submission(body));
+  co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
   auto* gang = std::get_if<workload::GangRequest>(&submission);
   auto response = gang != nullptr
                       ? co_await submit_several(*services.daemon, request, std::move(*gang))

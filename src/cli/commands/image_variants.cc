@@ -46,6 +46,8 @@ std::string verdict_text(const json& verdict) {
 }
 
 Result<int> variants(Context& context, const VariantOptions& options) {
+  if (options.image.empty())
+    return fail(ErrorKind::kInvalid, "No image is named", "'drover image variants REF'");
   auto target = fmt::format("/v1/images/{}/variants", percent_encode(absolute_image(options.image)));
   if (!options.profile.empty()) target += "?profile=" + percent_encode(options.profile);
   DROVER_TRY(const auto answer, context.client().get(target));

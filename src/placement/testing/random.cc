@@ -95,6 +95,16 @@ Request Random::request() {
     if (one_in(4)) request.interconnect.max_pcie = static_cast<gpu::PcieLevel>(1 + below(7));
     request.different_models = one_in(5);
   }
+  if (one_in(4)) {
+    // Any two sets: three of which each two share devices would allow more than they say.
+    const std::array<gpu::ComputeCapability, 3> known{gpu::ComputeCapability{7, 0}, {7, 5}, {}};
+    for (int sets = 1 + below(2); sets > 0; --sets) {
+      auto& set = request.capabilities.sets.emplace_back();
+      for (const auto& capability : known)
+        if (one_in(2)) set.push_back(capability);
+    }
+    request.capabilities.reason = "its program knows no others";
+  }
   if (one_in(5)) request.group = fmt::format("group-{}", below(3));
   return request;
 }

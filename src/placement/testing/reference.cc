@@ -100,6 +100,16 @@ bool any_set(std::size_t devices, std::size_t count,
   return false;
 }
 
+bool capable(const Request& request, const Node& node, const std::vector<std::size_t>& devices) {
+  const auto& sets = request.capabilities.sets;
+  return sets.empty() || devices.empty() || std::ranges::any_of(sets, [&](const auto& set) {
+           return std::ranges::all_of(devices, [&](std::size_t i) {
+             const auto& own = node.inventory.devices[i].compute_capability;
+             return std::ranges::count(set, own.value_or(gpu::ComputeCapability())) > 0;
+           });
+         });
+}
+
 }  // namespace
 
 const Reference::Taken* Reference::of_group(const std::string& group) const {
@@ -171,6 +181,7 @@ bool Reference::set_will_do(const Node& node, const Request& request, const std:
     for (const auto j : set)
       if (i < j && !pair_will_do(node.inventory.links[i][j], request.interconnect)) return false;
   }
+  if (!capable(request, node, set)) return false;
   if (request.cpu_affinity == Wish::kRequire && !set.empty() &&
       !pinnable(node, numa_mask(node, set), request.milli_cpus, empty))
     return false;
@@ -191,7 +202,7 @@ bool Reference::fits(const Node& node, const Request& request) const {
       for (std::size_t i = 0; i < node.inventory.devices.size(); ++i)
         if (node.inventory.devices[i].uuid == grant.uuid && node.inventory.devices[i].unfit.empty())
           set.push_back(i);
-    return set.size() == other->decision.gpus.size() &&
+    return set.size() == other->decision.gpus.size() && capable(request, node, set) &&
            (request.cpu_affinity != Wish::kRequire ||
             pinnable(node, numa_mask(node, set), request.milli_cpus, false));
   }
