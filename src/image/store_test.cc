@@ -182,7 +182,8 @@ TEST_F(ImageStore, ReadsWithTheRightsOfTheUser) {
 
 TEST_F(ImageStore, AnUnpackedLayerIsNotGivenToWhoCannotReadItsFile) {
   ASSERT_TRUE(prepare("oci:" + layout_.folder()));
-  ::chmod(layout_.blob_path(sha256_of(testing::gzip(base_))).c_str(), 0600);
+  const auto file = layout_.blob_path(sha256_of(testing::gzip(base_)));
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0) << file;
   expect_refused("oci:" + layout_.folder(), "layer 1 of 2", kNobody);
 }
 
