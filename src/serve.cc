@@ -222,6 +222,9 @@ class Service {
     options.prepare_image = [this](const auto& reference, const User& reader, const auto& wish) {
       return images_.prepare(reference, reader, wish);
     };
+    options.image_variants = [this](const auto& reference, const User& reader, const auto& wish) {
+      return images_.variants(reference, reader, wish);
+    };
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
     // sight too.
     const auto folder = std::filesystem::path(options_.socket).parent_path();

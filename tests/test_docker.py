@@ -11,6 +11,7 @@ import unittest
 import docker_engine
 import drover
 import registries
+import test_variants
 
 
 class DockerDaemonTest(drover.DaemonTest):
@@ -194,6 +195,17 @@ class PullTest(DockerDaemonTest):
         self.daemon.log_in("nobody", self.private.host)
         self.assert_says_hello(self.run_image(self.private, "--pull", "always", uid=drover.NOBODY))
         self.assertNotIn(registries.PASSWORD, self.daemon.read_log() + denied.err)
+
+    def test_of_an_index_of_variants_the_engine_is_asked_for_the_one_that_fits(self):
+        """The engine by itself would take the first of its platform, and another GPU's is the first."""
+        images = test_variants.make_images(self.daemon.folder, self.daemon.probe, test_variants.TWO)
+        self.open.push(test_variants.make_index(self.daemon.folder / "index", images, test_variants.TWO), "several:1", "--all")
+        name = f"{self.open.host}/several:1"
+        self.assert_one_sentence(self.daemon.cli("run", "--gpus", "1", "--pull", "never", "--image", name), "does not have the image")
+        for policy in ("missing", "always", "never"):
+            ran = self.daemon.cli("run", "--gpus", "1", "--pull", policy, "--image", name)
+            self.assertEqual(ran.out, "ampere\n", ran)
+        self.assert_one_sentence(self.daemon.cli("run", "--image", name), "none of its 2 variants fits", "volta: ", "ampere: ")
 
     def test_credentials_for_one_registry_are_not_shown_to_another(self):
         self.daemon.log_in("root", "other.example.com")

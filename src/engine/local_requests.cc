@@ -94,7 +94,9 @@ void LocalEngine::image_variants(const Caller& caller, const std::string& image,
       if (!profile.empty()) {
         DROVER_TRY(machine, ports_.profile_facts(profile));
       }
-      DROVER_TRY(auto variants, ports_.image_variants(image, user, {true, looking_.get_token()}));
+      image::LookOptions wish{.ask_registries = true};
+      wish.stop = looking_.get_token();
+      DROVER_TRY(auto variants, ports_.image_variants(image, user, wish));
       return explain_variants(std::move(variants), std::move(machine), profile);
     };
     auto answer = std::make_shared<Result<VariantsView>>(look());

@@ -124,7 +124,8 @@ Result<std::vector<Variant>> Store::Parts::variants(const std::string& reference
 
 Result<std::vector<Variant>> Store::Parts::variants_named(const RegistryName& name, const User& user,
                                                           const LookOptions& wish) {
-  if (const auto known = catalog->find(name, user.uid)) return variants_in(*known);
+  const auto known = wish.newest ? std::nullopt : catalog->find(name, user.uid);
+  if (known) return variants_in(*known);
   if (!wish.ask_registries) return std::vector<Variant>{};
   auto found = puller.look(name, user, wish.stop);
   if (!found) return Failure(context(found.error(), fmt::format("Failed to ask '{}'", name.host)));

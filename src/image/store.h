@@ -50,6 +50,7 @@ struct PrepareOptions {
 /// How far variants() looks.
 struct LookOptions {
   bool ask_registries = false;  ///< about names that are not here; else they are taken for single images
+  bool newest = false;          ///< asks them about names that are here, too
   std::stop_token stop = {};    ///< ends asking
 };
 

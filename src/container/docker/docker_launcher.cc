@@ -17,6 +17,7 @@
 #include "container/driver_check.h"
 #include "container/environment.h"
 #include "container/exec_mark.h"
+#include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/task_folder.h"
 #include "container/volume_mount.h"
@@ -54,8 +55,7 @@ std::uint64_t half_of_memory() {
 }
 
 /// The engine has no credentials of its own: it shows the registry what the task's reader has.
-Status pull(const Engine& engine, const Launch& launch, const User& reader) {
-  const auto& reference = *launch.task.image;
+Status pull(const Engine& engine, const std::string& reference, const Launch& launch, const User& reader) {
   const auto name = image::parse_registry_name(reference);
   image::RegistryLogin login;
   if (name) {
@@ -88,10 +88,37 @@ std::map<std::string, std::string> DockerLauncher::labels_of(const std::string& 
   return {{kTaskLabel, task_id}, {kStateLabel, options_.state}};
 }
 
+/// Of an index an engine takes what its platform matches. Where the entries are variants, it is asked for the
+/// one that fits, by its digest.
+Result<std::string> DockerLauncher::chosen_image(const Launch& launch) const {
+  auto reference = *launch.task.image;
+  if (!options_.image_variants) return reference;
+  const auto reader = reader_of(launch.task);
+  image::LookOptions look{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
+  look.stop = launch.stop;
+  for (int level = 0; level <= image::kMostVariantLevels; ++level) {
+    const auto variants = options_.image_variants(reference, reader, look);
+    // The engine may reach what we do not: a mirror, or a registry that only it trusts.
+    if (!variants || variants->empty()) return reference;
+    const auto chosen = variant_chooser(launch)(reference, *variants);
+    if (!chosen)
+      return Failure(
+          context(chosen.error(), fmt::format("Failed to prepare image '{}'", *launch.task.image)));
+    reference = variants->at(*chosen).reference;
+  }
+  return fail(ErrorKind::kInvalid, fmt::format("The variants of image '{}' nest more than {} levels deep",
+                                               *launch.task.image, image::kMostVariantLevels));
+}
+
 Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& launch) const {
-  const auto& reference = *launch.task.image;
+  const auto& named = *launch.task.image;
   std::optional<ImageFacts> present;
   if (launch.task.pull != PullPolicy::kAlways) {
+    DROVER_TRY(present, engine.inspect_image(named));
+    if (present) return std::move(*present);
+  }
+  DROVER_TRY(const auto reference, chosen_image(launch));
+  if (reference != named) {  // a digest: there is nothing newer to pull
     DROVER_TRY(present, engine.inspect_image(reference));
     if (present) return std::move(*present);
   }
@@ -99,7 +126,7 @@ Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& 
     return fail(ErrorKind::kNotFound,
                 fmt::format("The Docker Engine does not have the image '{}'", reference),
                 "bring it there with 'docker pull', or let the task pull it", "/image");
-  DROVER_CHECK_OK(pull(engine, launch, reader_of(launch.task)));
+  DROVER_CHECK_OK(pull(engine, reference, launch, reader_of(launch.task)));
   DROVER_TRY(present, engine.inspect_image(reference));
   if (present) return std::move(*present);
   return fail(ErrorKind::kUnavailable,

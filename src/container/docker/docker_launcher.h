@@ -45,6 +45,7 @@ class DockerLauncher final : public Launcher {
 
   DockerLauncher(DockerOptions options, std::vector<Hierarchy> hierarchies);
 
+  Result<std::string> chosen_image(const Launch& launch) const;
   Result<ImageFacts> image_of(const Engine& engine, const Launch& launch) const;
   Result<Findings> look_into(const Engine& engine, const Launch& launch, const image::Image& image) const;
   Result<std::string> body_of(const Directory& folder, const Launch& launch, const image::Image& image,
