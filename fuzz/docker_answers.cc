@@ -1,3 +1,4 @@
+#include "base/base64.h"
 #include "container/docker/answers.h"
 #include "container/docker/engine.h"
 #include "container/docker/frames.h"
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   (void)parse_exec(text);
   (void)parse_ids(text);
   (void)parse_shortcomings(text);
+  (void)parse_path_stat(encode_base64(text));
   if (const auto code = parse_exit_code(text)) fuzz::require(*code >= 0 && *code <= 255);
   if (const auto state = parse_container(text)) fuzz::require(state->pid >= 0 && state->exit_code <= 255);
   if (const auto image = parse_image_name(text))
