@@ -3,14 +3,12 @@
 Each is tried twice: as files of a user, and out of a registry. All of them at once, so that none can count on being alone.
 """
 
-import contextlib
 import dataclasses
 import functools
 import gzip
 import hashlib
 import json
 import os
-import pathlib
 import shutil
 import stat
 import subprocess
