@@ -119,7 +119,7 @@ Result<int> prune_images(Context& context, const ImageOptions& options) {
     return 0;
   }
   for (const auto& name : pruned.value("names", std::vector<std::string>{})) print(printable(name) + "\n");
-  print(fmt::format("{} free: {} blobs and {} layers were not used any more\n",
+  print(fmt::format("{} freed; blobs that nobody used: {}, layers: {}\n",
                     format_bytes(pruned.value("bytes", std::uint64_t{0})), pruned.value("blobs", 0),
                     pruned.value("layers", 0)));
   return 0;
