@@ -99,7 +99,7 @@ class ImagesTest(ScriptTest):
         self.assertEqual(ran.status, 0, ran)
         self.assertRegex(ran.out, r"(?m)^team/tool:1\.0 +sha256:[0-9a-f]{12} .* everybody$")
         self.assertIn("hello from the image\n", ran.out)
-        self.assertRegex(ran.out, r"(?m)^\d.* free: 3 blobs and 1 layers")
+        self.assertRegex(ran.out, r"(?m)^\d.* freed; blobs that nobody used: 3, layers: 1$")
 
 
 class ExampleTest(ScriptTest):
