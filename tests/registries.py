@@ -157,8 +157,9 @@ class RealRegistry:
             for own, file in (("client.cert", "client.crt"), ("client.key", "client.key")):
                 shutil.copy(self.authority.folder / file, certificates / own)
             login += ["--dest-cert-dir", str(certificates)]
-        ran = drover.run(["skopeo", "copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false", *login, *options, source,
-                          f"docker://127.0.0.1:{self.port}/{name}"])
+        # It remembers which blob is another one compressed differently, and would push that.
+        ran = drover.run(["skopeo", "copy", "--quiet", "--insecure-policy", "--preserve-digests", "--dest-tls-verify=false",
+                          *login, *options, source, f"docker://127.0.0.1:{self.port}/{name}"])
         if ran.status != 0:
             raise AssertionError(f"skopeo could not push {name}: {ran}")
 
