@@ -25,7 +25,7 @@ class Machine(drover.Daemon):
         self.start()
         self.stop()
         self.root = self.folder / "root"
-        self.library = self.root / "lib64"
+        self.lib64 = self.root / "lib64"
         (self.state / "sim/driver").rename(self.root)
         self.make_devices()
         self.module = self.folder / "module/nvidia"
@@ -33,7 +33,7 @@ class Machine(drover.Daemon):
         shutil.rmtree(self.state)
         self.specification = self.folder / "nvidia.json"
         self.arguments = ["--driver-root", self.root, "--cdi-specification", self.specification]
-        self.environment["LD_LIBRARY_PATH"] = str(self.library)
+        self.environment["LD_LIBRARY_PATH"] = str(self.lib64)
 
     def make_devices(self):
         folder = self.folder / "dev"
@@ -52,9 +52,9 @@ class Machine(drover.Daemon):
 
     def install(self, version):
         """As a package does: new files under new names, then the links; and the kernel's module is loaded anew."""
-        link = self.library / "libnvidia-ml.so.1"
+        link = self.lib64 / "libnvidia-ml.so.1"
         old = link.resolve()
-        new = self.library / f"libnvidia-ml.so.{version}"
+        new = self.lib64 / f"libnvidia-ml.so.{version}"
         if new != old:
             shutil.copy(old, new)
             old.unlink()
