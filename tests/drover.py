@@ -305,10 +305,16 @@ class Daemon:
         return all(milli <= 1000 for milli in held.values())
 
     def leaks(self, task_ids):
-        """What is left of tasks that have all ended, while the daemon goes on."""
+        """What is left of tasks that have all ended, while the daemon goes on: it tells of an end first, and cleans up then."""
         wait_for(lambda: not self.shims(), "the shims to end")
-        held = [f"GPU {gpu} of {task}" for gpu, task in self.held_gpus().items()]
-        return held + [left for left in leftovers(self.folder, task_ids) if f"process {self.process.pid}:" not in left]
+
+        def left():
+            held = [f"GPU {gpu} of {task}" for gpu, task in self.held_gpus().items()]
+            return held + [found for found in leftovers(self.folder, task_ids) if f"process {self.process.pid}:" not in found]
+
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: not left(), "all to be cleaned up")
+        return left()
 
     def held_gpus(self):
         """UUID -> id of the task that has it."""
