@@ -91,10 +91,7 @@ void Draft::set_images(const std::map<ImageName, std::optional<ImageFit>>& image
     images_->erase(name);
     if (fit) images_->emplace(name, *fit);
   }
-  if (*images_ == state_.images)
-    images_.reset();
-  else
-    outcome_.images = images;
+  outcome_.images = images;
 }
 
 placement::Job Draft::job_of_waiting(const std::vector<const TaskRecord*>& members) const {

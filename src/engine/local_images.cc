@@ -8,6 +8,13 @@ namespace {
 
 using Found = std::map<control::ImageName, std::optional<control::ImageFit>>;
 
+/// Most images are looked at again and again, and have nothing new to tell.
+bool is_known(const control::ImageFits& known, const control::ImageName& image,
+              const std::optional<control::ImageFit>& fit) {
+  const auto own = known.find(image);
+  return own == known.end() ? !fit : fit == own->second;
+}
+
 }  // namespace
 
 void LocalEngine::look_at_images(const Caller& caller, const std::vector<std::string>& images,
@@ -31,7 +38,8 @@ void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
       });
     ports_.post([this, images, machine, done, found] {
       if (variant_facts(state_.machine()) != machine) return look_at(images, done);
-      (void)process(control::event::ImagesKnown{std::move(*found)});
+      std::erase_if(*found, [&](const auto& one) { return is_known(state_.images, one.first, one.second); });
+      if (!found->empty()) (void)process(control::event::ImagesKnown{std::move(*found)});
       if (done) done();
     });
   });
