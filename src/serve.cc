@@ -159,9 +159,7 @@ class Service {
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_.devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(hardware_.look()); };
-    ports.image_variants = [this](const auto& image, const User& reader, const auto& options) {
-      return images_.variants(image, reader, options);
-    };
+    ports.image_variants = variant_lookup();
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
       DROVER_TRY(const auto places, gpu::simulator_places());
       DROVER_TRY(const auto file, gpu::profile_file(profile, places));
@@ -216,15 +214,19 @@ class Service {
     return options;
   }
 
+  image::VariantLookup variant_lookup() {
+    return [this](const auto& reference, const User& reader, const auto& options) {
+      return images_.variants(reference, reader, options);
+    };
+  }
+
   container::LauncherOptions launcher_options() {
     container::LauncherOptions options;
     options.executable = "/proc/self/exe";
     options.prepare_image = [this](const auto& reference, const User& reader, const auto& wish) {
       return images_.prepare(reference, reader, wish);
     };
-    options.image_variants = [this](const auto& reference, const User& reader, const auto& wish) {
-      return images_.variants(reference, reader, wish);
-    };
+    options.image_variants = variant_lookup();
     // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
     // sight too.
     const auto folder = std::filesystem::path(options_.socket).parent_path();

@@ -32,11 +32,8 @@ struct LauncherOptions {
   std::function<Result<image::Image>(const std::string& reference, const User& reader,
                                      const image::PrepareOptions& options)>
       prepare_image;
-  /// What a name stands for (image::Store::variants). For engines, which bring images themselves and know
-  /// nothing of variants; may be empty.
-  std::function<Result<std::vector<image::Variant>>(const std::string& reference, const User& reader,
-                                                    const image::LookOptions& options)>
-      image_variants;
+  /// For engines, which bring images themselves and know nothing of variants; may be empty.
+  image::VariantLookup image_variants;
   std::vector<std::string> hidden;  ///< folders and files that tasks must not see
   LogLimits logs;
   std::string fetch_caches;  ///< where users' caches of fetched files are; "": none

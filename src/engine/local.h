@@ -45,10 +45,7 @@ struct Ports {
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
-  /// image::Store::variants. Called on a pool.
-  std::function<Result<std::vector<ImageVariant>>(const std::string& image, const User& reader,
-                                                  const image::LookOptions& options)>
-      image_variants;
+  image::VariantLookup image_variants;  ///< called on a pool
   /// The machine of a profile of the simulator, by its name. Called on the pool.
   std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
   /// That a container can be pinned to; none where it cannot.

@@ -116,7 +116,8 @@ Result<Reference> Store::Parts::resolve(const std::string& reference, const User
 
 Result<std::vector<Variant>> Store::Parts::variants(const std::string& reference, const User& reader,
                                                     const LookOptions& wish) {
-  DROVER_TRY(const auto resolved, resolve(reference, reader));
+  DROVER_TRY(const auto resolved,
+             wish.registries_only ? parse_reference(reference) : resolve(reference, reader));
   if (resolved.kind != Reference::Kind::kName) return list_variants(resolved, Reader(reader));
   DROVER_TRY(const auto name, parse_registry_name(resolved.path));
   return variants_named(name, reader, wish);

@@ -49,10 +49,15 @@ struct PrepareOptions {
 
 /// How far variants() looks.
 struct LookOptions {
-  bool ask_registries = false;  ///< about names that are not here; else they are taken for single images
-  bool newest = false;          ///< asks them about names that are here, too
-  std::stop_token stop = {};    ///< ends asking
+  bool ask_registries = false;   ///< about names that are not here; else they are taken for single images
+  bool newest = false;           ///< asks them about names that are here, too
+  bool registries_only = false;  ///< a name means what registries have, not the folder of named images
+  std::stop_token stop = {};     ///< ends asking
 };
+
+/// Store::variants, for those who know no store.
+using VariantLookup = std::function<Result<std::vector<Variant>>(
+    const std::string& reference, const User& reader, const LookOptions& options)>;
 
 class Store {
  public:

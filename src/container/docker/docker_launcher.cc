@@ -22,7 +22,7 @@
 #include "container/task_folder.h"
 #include "container/volume_mount.h"
 #include "gpu/kernel.h"
-#include "image/pulled/puller.h"
+#include "image/registry/login.h"
 #include "image/registry/name.h"
 
 namespace drover::container::docker {
@@ -95,6 +95,7 @@ Result<std::string> DockerLauncher::chosen_image(const Launch& launch) const {
   if (!options_.image_variants) return reference;
   const auto reader = reader_of(launch.task);
   image::LookOptions look{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
+  look.registries_only = true;
   look.stop = launch.stop;
   for (int level = 0; level <= image::kMostVariantLevels; ++level) {
     const auto variants = options_.image_variants(reference, reader, look);
@@ -190,16 +191,15 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
   const image::Image image{*launch.task.image, found.id, found.config, {}};
-  const auto prepared = look_into(engine, launch, image);
-  if (!prepared) return Failure(prepared.error());
-  const auto& user = prepared->user;
+  DROVER_TRY(const auto seen, look_into(engine, launch, image));
+  const auto& user = seen.user;
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
   DROVER_CHECK_OK(make_devices(folder, launch));
   DROVER_TRY(auto order, order_of(folder, launch, &image, user));
   DockerOrder docker{socket_, engine.api_version(), "", patience_};
-  DROVER_TRY(docker.body, body_of(folder, launch, image, *prepared));
+  DROVER_TRY(docker.body, body_of(folder, launch, image, seen));
   order.docker = std::move(docker);
   return replace_file(folder, kOrderFile, encode(order));
 }

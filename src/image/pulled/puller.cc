@@ -11,7 +11,7 @@
 #include "image/digest.h"
 #include "image/platform.h"
 #include "image/pulled/download.h"
-#include "image/reader.h"
+#include "image/registry/login.h"
 #include "image/stream.h"
 #include "image/text.h"
 #include "image/variants.h"
@@ -98,21 +98,6 @@ struct Puller::Job {
   std::vector<std::string> diff_ids;
   Allowance allowance;
 };
-
-Result<RegistryLogin> read_login(const User& user, const std::string& host) {
-  constexpr std::uint64_t kMaxConfig = 1 << 20;
-  const auto path = user.home + "/.docker/config.json";
-  auto file = Reader(user).open_file(AT_FDCWD, path);
-  if (!file) return RegistryLogin{};  // not there, or not his: he has no credentials
-  const auto about = [&](const Error& error) {
-    return Failure(context(error, fmt::format("'{}'", printable(path))));
-  };
-  const auto text = read_all(file->fd.get(), printable(path), kMaxConfig);
-  if (!text) return about(text.error());
-  auto login = find_login(*text, host);
-  if (!login) return about(login.error());
-  return login;
-}
 
 Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, const PullListener& listener,
                                 const std::stop_token& stop) {

@@ -73,8 +73,4 @@ class Puller {
   KeyedLocks locks_;
 };
 
-/// What the user shows this registry, out of the configuration in his home folder, which is read with his
-/// rights. Without one, or without an entry: nothing.
-Result<RegistryLogin> read_login(const User& user, const std::string& host);
-
 }  // namespace drover::image
