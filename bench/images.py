@@ -37,6 +37,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 sys.dont_write_bytecode = True
 import docker_engine  # noqa: E402
 import drover  # noqa: E402
+import podman  # noqa: E402
 import registries  # noqa: E402
 import start_latency  # noqa: E402
 
@@ -200,13 +201,12 @@ class Podman:
     name = "`podman run`"
 
     def __init__(self):
-        program = shutil.which("podman")
-        if not program:
-            raise RuntimeError("podman is not installed: run scripts/install-dependencies --bench")
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-podman-"))
-        self._podman = [program, "--root", self._folder / "root", "--runroot", self._folder / "run", "--tmpdir",
-                        self._folder / "tmp", "--storage-driver", "overlay", "--cgroup-manager", "cgroupfs",
-                        "--events-backend", "none", "--runtime", "runc"]
+        try:
+            self._podman = [*podman.command(self._folder), "--storage-driver", "overlay", "--events-backend", "none"]
+        except unittest.SkipTest as error:
+            self.close()
+            raise RuntimeError(str(error)) from None
         try:
             self.storage = must([*self._podman, "info", "--format", "{{.Store.GraphDriverName}}"]).out.strip()
         except AssertionError as error:
@@ -214,9 +214,8 @@ class Podman:
             raise RuntimeError(f"podman cannot run here: {error}") from None
 
     def run(self, image, index):
-        # Podman's own limits cannot be set everywhere.
         return timed([*self._podman, "run", "--rm", "--network", "host", "--log-driver", "none", "--tls-verify=false",
-                             "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", image.names[index], "/first"])
+                      *podman.LIMITS, image.names[index], "/first"])
 
     def forget(self, image):
         drover.run([*self._podman, "image", "rm", "--force", *image.names])

@@ -2,10 +2,10 @@
 of Drover. Its images, its containers and the folder of specifications that it sees are the test's own."""
 
 import re
-import shutil
 import unittest
 
 import drover
+import podman
 import test_cdi
 
 # podman looks into /etc/cdi and /var/run/cdi: in a mount namespace of its own, /run holds the one specification.
@@ -15,8 +15,7 @@ OWN_RUN = 'mount -t tmpfs none /run && mkdir /run/cdi && cp "$1" /run/cdi && shi
 class PodmanTest(drover.DaemonTest):
     @classmethod
     def setUpClass(cls):
-        if not shutil.which("podman"):
-            raise unittest.SkipTest("podman is not installed: run scripts/install-dependencies --tests")
+        podman.command(drover.ROOT)  # or it is skipped
         super().setUpClass()
         cls.gpus = cls.daemon.api("GET", "/v1/gpus")["gpus"]
         cls.specification = cls.daemon.folder / "drover.yaml"
@@ -28,16 +27,12 @@ class PodmanTest(drover.DaemonTest):
 
     @classmethod
     def podman(cls, *words):
-        folder = cls.daemon.folder / "podman"
         return drover.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", OWN_RUN, "sh", cls.specification,
-                           "podman", "--root", folder / "root", "--runroot", folder / "run", "--tmpdir", folder / "tmp",
-                           "--runtime", "runc", "--cgroup-manager", "cgroupfs", *words])
+                           *podman.command(cls.daemon.folder / "podman"), *words])
 
     def run_in_podman(self, devices, *words):
-        """Limits are named because podman's own are higher than what a root without capabilities may set."""
         wanted = [word for device in devices for word in ("--device", f"nvidia.com/gpu={device}")]
-        ran = self.podman("run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024",
-                          *wanted, self.image, *words)
+        ran = self.podman("run", "--rm", "--network", "none", *podman.LIMITS, *wanted, self.image, *words)
         self.assertEqual(ran.status, 0, ran)
         return ran.out
 
