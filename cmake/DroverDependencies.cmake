@@ -15,6 +15,7 @@ find_package(LibArchive REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 set(Protobuf_USE_STATIC_LIBS ON)
 find_package(Protobuf 3.21 REQUIRED)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 # Its headers alone: the library is loaded by the process that fetches files, and by no other.
 find_package(CURL 7.85 REQUIRED)
 # libyaml, and not yaml-cpp: its parser hands out events, so that aliases and depth are ours to limit, and it can go
@@ -54,6 +55,21 @@ endif()
 if(DROVER_STATIC_libhwloc.a)
   set_target_properties(PkgConfig::hwloc PROPERTIES INTERFACE_LINK_LIBRARIES "${DROVER_STATIC_libhwloc.a};udev;m")
 endif()
+
+find_library(DROVER_RE2 NAMES libre2.a re2 REQUIRED)
+# gRPC speaks with the kubelet, over unix sockets: without TLS. Its own package names shared libraries, and not all that
+# the static ones need.
+pkg_check_modules(GRPC REQUIRED grpc++_unsecure)
+set(drover_grpc_names ${GRPC_STATIC_LIBRARIES} upb address_sorting cares z)
+list(REMOVE_ITEM drover_grpc_names atomic rt)
+list(REMOVE_DUPLICATES drover_grpc_names)
+foreach(name ${drover_grpc_names})
+  find_library(DROVER_GRPC_${name} NAMES lib${name}.a ${name} REQUIRED)
+  list(APPEND drover_grpc_libraries ${DROVER_GRPC_${name}})
+endforeach()
+list(JOIN drover_grpc_libraries "," drover_grpc_group)
+add_library(drover_grpc INTERFACE)
+target_link_libraries(drover_grpc INTERFACE "$<LINK_GROUP:RESCAN,${drover_grpc_group},${DROVER_RE2}>" Threads::Threads)
 
 if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
   find_package(GTest REQUIRED)
