@@ -1,0 +1,87 @@
+#include "kube/plugin/allocation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "driver/files.h"
+
+namespace drover::kube {
+namespace {
+
+constexpr const char* kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
+// NVIDIA's container runtime reads a list of GPUs out of the names that are mounted here.
+constexpr const char* kVolumeMountFolder = "/var/run/nvidia-container-devices";
+
+bool uses(const PluginConfig& config, ListStrategy strategy) {
+  return std::ranges::find(config.strategies, strategy) != config.strategies.end();
+}
+
+bool uses_nvidia_runtime(const PluginConfig& config) {
+  return uses(config, ListStrategy::kEnvironment) || uses(config, ListStrategy::kVolumeMounts);
+}
+
+/// Without CDI, and without NVIDIA's runtime, nobody else would bring the devices.
+bool passes_device_specs(const PluginConfig& config, CdiSupport cdi) {
+  if (cdi != CdiSupport::kYes && !uses_nvidia_runtime(config)) return true;
+  return config.pass_device_specs.value_or(false);
+}
+
+class Grant {
+ public:
+  Grant(const PluginConfig& config, const NodeParts& parts) : config_(config), parts_(parts) {}
+
+  void name(const std::vector<std::string>& names, const std::string& unique) {
+    std::vector<std::string> cdi_names;
+    for (const auto& name : names) cdi_names.push_back(fmt::format("{}={}", kPluginCdiKind, name));
+    // Whatever an image says of it: nobody but us gives GPUs.
+    made_.environment[kVisibleDevices] = "void";
+    if (uses(config_, ListStrategy::kVolumeMounts)) {
+      made_.environment[kVisibleDevices] = kVolumeMountFolder;
+      for (const auto& name : names)
+        made_.mounts.push_back({fmt::format("{}/{}", kVolumeMountFolder, name), "/dev/null"});
+    }
+    if (uses(config_, ListStrategy::kEnvironment))
+      made_.environment[kVisibleDevices] = fmt::format("{}", fmt::join(names, ","));
+    if (uses(config_, ListStrategy::kCdiAnnotations))
+      made_.annotations[config_.cdi_annotation_prefix + "drover_" + unique] =
+          fmt::format("{}", fmt::join(cdi_names, ","));
+    if (uses(config_, ListStrategy::kCdiCri)) made_.cdi_devices = std::move(cdi_names);
+  }
+
+  void pass(const gpu::DeviceNode& node) {
+    made_.devices.push_back({node.path, parts_.device_folder + node.path.substr(node.path.rfind('/'))});
+  }
+
+  void pass_volume() {
+    if (!parts_.driver_volume.empty())
+      made_.mounts.push_back({driver::kContainerFolder, parts_.driver_volume});
+  }
+
+  ContainerGrant take() && { return std::move(made_); }
+
+ private:
+  const PluginConfig& config_;
+  const NodeParts& parts_;
+  ContainerGrant made_;
+};
+
+}  // namespace
+
+ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,
+                     const std::string& unique) {
+  Grant made(config, parts);
+  std::vector<std::string> names;
+  const bool indices = config.ids_are_indices && uses_nvidia_runtime(config);
+  for (const auto& gpu : gpus) names.push_back(indices ? std::to_string(gpu.device.index) : gpu.device.uuid);
+  made.name(names, unique);
+  if (passes_device_specs(config, parts.cdi)) {
+    for (const auto& gpu : gpus) made.pass(gpu.node);
+    for (const auto& node : parts.control_nodes) made.pass(node);
+    if (parts.cdi != CdiSupport::kYes) made.pass_volume();
+  }
+  return std::move(made).take();
+}
+
+}  // namespace drover::kube

@@ -1,0 +1,55 @@
+#pragma once
+
+// What a container gets to have its GPUs, in the words of the device plugin API. Pure.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/device_node.h"
+#include "kube/plugin/config.h"
+
+namespace drover::kube {
+
+/// The specification that the node agent keeps for containers of the device plugin: NVIDIA's name for it.
+inline constexpr const char* kPluginCdiKind = "k8s.device-plugin.nvidia.com/gpu";
+
+/// Whether the node's container runtime does what CDI specifications say.
+enum class CdiSupport { kYes, kNo, kUnknown };
+
+/// What of the machine goes into containers.
+struct NodeParts {
+  CdiSupport cdi = CdiSupport::kUnknown;
+  std::string device_folder = "/dev";          ///< where the nodes are on the host
+  std::vector<gpu::DeviceNode> control_nodes;  ///< go with every GPU
+  std::string driver_volume;                   ///< folder on the host; "": none
+};
+
+/// A mount or a device node, and where it comes from on the host.
+struct GrantedPath {
+  std::string container_path, host_path;
+
+  bool operator==(const GrantedPath&) const = default;
+};
+
+struct ContainerGrant {
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> annotations;
+  std::vector<GrantedPath> mounts;   ///< read-only
+  std::vector<GrantedPath> devices;  ///< for reading and writing
+  std::vector<std::string> cdi_devices;
+
+  bool operator==(const ContainerGrant&) const = default;
+};
+
+struct GrantedGpu {
+  gpu::Device device;
+  gpu::DeviceNode node;
+};
+
+/// `unique` tells this container's annotation from those of others.
+ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,
+                     const std::string& unique);
+
+}  // namespace drover::kube

@@ -1,0 +1,80 @@
+#pragma once
+
+// How a node's GPUs are offered to the kubelet's device manager. The file is that of NVIDIA's device plugin
+// (version v1), where the meaning is the same. Pure.
+//
+//   version: v1
+//   flags:
+//     plugin: {deviceListStrategy: [cdi-cri], passDeviceSpecs: true, deviceIDStrategy: uuid}
+//   resources:
+//     gpus:
+//       - {pattern: "*", name: nvidia.com/gpu}
+//       - {pattern: "*A100*", name: nvidia.com/a100}      # the same GPUs under a second name
+//   sharing:
+//     timeSlicing:
+//       renameByDefault: true
+//       resources: [{name: nvidia.com/gpu, replicas: 4}]
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace drover::kube {
+
+/// How a container gets to know its GPUs: the words of NVIDIA's `--device-list-strategy`.
+enum class ListStrategy { kEnvironment, kVolumeMounts, kCdiAnnotations, kCdiCri };
+
+/// Which replica of shared GPUs goes next: that of the GPU with the most left, or with the fewest.
+enum class SharedPolicy { kDistributed, kPacked };
+
+/// A resource name, and the GPUs that it stands for. A GPU may have several names.
+struct ResourceRule {
+  std::string name;     ///< "nvidia.com/gpu"
+  std::string pattern;  ///< of the model, with '*' for anything; letter case matters
+
+  bool operator==(const ResourceRule&) const = default;
+};
+
+struct ShareRule {
+  std::string resource;  ///< the name in ResourceRule
+  int replicas = 2;
+  std::string rename;                ///< what it is offered as; "" for its own name
+  std::vector<std::string> devices;  ///< UUIDs or indices of the GPUs that are shared; empty: all
+
+  bool operator==(const ShareRule&) const = default;
+};
+
+struct PluginConfig {
+  std::vector<ResourceRule> resources = {{"nvidia.com/gpu", "*"}};
+  std::vector<ShareRule> shares;
+  bool refuse_several_shares = false;  ///< a container asks for one replica at most
+  /// Device nodes beside what CDI does. Absent: where the runtime is not known to do CDI.
+  std::optional<bool> pass_device_specs;
+  std::vector<ListStrategy> strategies = {ListStrategy::kCdiCri};
+  bool ids_are_indices = false;  ///< in NVIDIA_VISIBLE_DEVICES
+  std::string cdi_annotation_prefix = "cdi.k8s.io/";
+  SharedPolicy shared_policy = SharedPolicy::kDistributed;
+
+  bool operator==(const PluginConfig&) const = default;
+};
+
+struct LoadedConfig {
+  PluginConfig config;
+  /// What the file says that has no effect here, a sentence each: for the log.
+  std::vector<std::string> ignored;
+};
+
+/// All mistakes at once, with their paths.
+Result<LoadedConfig> decode_plugin_config(const nlohmann::json& document, std::string_view what);
+
+/// Whether Kubernetes takes it for an extended resource: "domain/name", and both not too long.
+bool is_resource_name(std::string_view name);
+
+/// '*' stands for any characters, also none.
+bool matches(std::string_view pattern, std::string_view text);
+
+}  // namespace drover::kube

@@ -1,0 +1,95 @@
+#include "kube/plugin/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drover::kube {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+PluginConfig decoded(const Json& document) {
+  const auto loaded = decode_plugin_config(document, "config");
+  EXPECT_TRUE(loaded) << to_string(loaded.error());
+  return loaded ? loaded->config : PluginConfig{};
+}
+
+std::string refused(const Json& document) {
+  const auto loaded = decode_plugin_config(document, "config");
+  EXPECT_FALSE(loaded);
+  return loaded ? "" : loaded.error().message;
+}
+
+TEST(PluginConfig, SaysNothingAndGetsTheDefaults) {
+  EXPECT_EQ(decoded({{"version", "v1"}}), PluginConfig{});
+}
+
+TEST(PluginConfig, ReadsWhatNvidiasPluginReads) {
+  const auto config = decoded(Json::parse(R"({
+    "version": "v1",
+    "flags": {"migStrategy": "none", "plugin": {"passDeviceSpecs": true, "deviceListStrategy": ["envvar", "cdi-cri"],
+      "deviceIDStrategy": "index", "sharedDevicesAllocationPolicy": "packed"}},
+    "sharing": {"timeSlicing": {"renameByDefault": true, "failRequestsGreaterThanOne": true,
+      "resources": [{"name": "nvidia.com/gpu", "replicas": 10}]}}})"));
+  EXPECT_EQ(config.pass_device_specs, true);
+  EXPECT_THAT(config.strategies, ElementsAre(ListStrategy::kEnvironment, ListStrategy::kCdiCri));
+  EXPECT_TRUE(config.ids_are_indices);
+  EXPECT_EQ(config.shared_policy, SharedPolicy::kPacked);
+  EXPECT_TRUE(config.refuse_several_shares);
+  EXPECT_THAT(config.shares, ElementsAre(ShareRule{"nvidia.com/gpu", 10, "nvidia.com/gpu.shared", {}}));
+}
+
+TEST(PluginConfig, NamesModelsAndSharesSomeOfTheGpus) {
+  const auto config = decoded(Json::parse(R"({"version": "v1",
+    "resources": {"gpus": [{"pattern": "*", "name": "gpu"}, {"pattern": "*A100*", "name": "lab.example/a100"}]},
+    "sharing": {"timeSlicing": {"resources": [
+      {"name": "lab.example/a100", "rename": "lab.example/a100-part", "replicas": 2, "devices": [0, "GPU-1"]}]}}})"));
+  EXPECT_THAT(config.resources,
+              ElementsAre(ResourceRule{"nvidia.com/gpu", "*"}, ResourceRule{"lab.example/a100", "*A100*"}));
+  EXPECT_THAT(config.shares,
+              ElementsAre(ShareRule{"lab.example/a100", 2, "lab.example/a100-part", {"0", "GPU-1"}}));
+}
+
+TEST(PluginConfig, TellsWhatHasNoEffect) {
+  const auto loaded = decode_plugin_config(
+      {{"version", "v1"}, {"flags", {{"mofedEnabled", true}, {"plugin", {{"nvidiaCTKPath", "/x"}}}}}},
+      "config");
+  ASSERT_TRUE(loaded);
+  EXPECT_THAT(loaded->ignored, ElementsAre(HasSubstr("/flags/mofedEnabled"), HasSubstr("/nvidiaCTKPath")));
+}
+
+TEST(PluginConfig, RefusesMistakesAllAtOnce) {
+  const auto said = refused(Json::parse(R"({"version": "v2", "flags": {"migStrategy": "single", "plugin":
+    {"deviceListStrategy": "cdi", "passDeviceSpec": true}}, "resources": {"gpus": [{"name": "bad name"}]},
+    "sharing": {"mps": {}, "timeSlicing": {"resources": [{"name": "nvidia.com/other", "replicas": 1,
+    "devices": [-1]}]}}})"));
+  for (const auto* part : {"/version", "/flags/migStrategy", "/flags/plugin/deviceListStrategy",
+                           "passDeviceSpec", "/resources/gpus/0/name", "/resources/gpus/0/pattern",
+                           "/sharing/mps", "/sharing/timeSlicing/resources/0/name", "replicas", "devices"})
+    EXPECT_THAT(said, HasSubstr(part));
+}
+
+TEST(PluginConfig, KnowsNamesOfResources) {
+  for (const auto* good : {"nvidia.com/gpu", "lab.example/a100.shared", "a/b"})
+    EXPECT_TRUE(is_resource_name(good));
+  for (const auto* bad : {"gpu", "/gpu", "nvidia.com/", "nvidia.com/-x", "nvidia.com/a b",
+                          "kubernetes.io/gpu", "requests.nvidia.com/gpu", "NVIDIA.com/gpu", "nvidia.com/a/b"})
+    EXPECT_FALSE(is_resource_name(bad)) << bad;
+  EXPECT_FALSE(is_resource_name("nvidia.com/" + std::string(64, 'a')));
+}
+
+TEST(PluginConfig, MatchesModels) {
+  for (const auto* good : {"*", "Tesla*", "*V100*", "Tesla V100-SXM2-16GB", "T*l*1*B", "**"})
+    EXPECT_TRUE(matches(good, "Tesla V100-SXM2-16GB")) << good;
+  for (const auto* bad : {"", "V100", "*V100", "tesla*", "Tesla", "*?"})
+    EXPECT_FALSE(matches(bad, "Tesla V100-SXM2-16GB")) << bad;
+  EXPECT_TRUE(matches("*", ""));
+}
+
+}  // namespace
+}  // namespace drover::kube

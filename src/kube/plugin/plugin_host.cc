@@ -1,0 +1,129 @@
+#include "kube/plugin/plugin_host.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "kube/plugin/service.h"
+#include "kube/rpc/channel.h"
+#include "kube/rpc/socket_server.h"
+#include "protocol/device_plugin.grpc.pb.h"
+
+namespace drover::kube {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kRegistrationPatience{5};
+constexpr std::chrono::seconds kFirstPause{1};
+constexpr std::chrono::seconds kLongestPause{10};
+// A kubelet that took the registration watches the devices at once.
+constexpr std::chrono::seconds kWatchPatience{10};
+constexpr std::size_t kShownOfName = 32;
+
+/// FNV-1a.
+std::uint32_t hash_of(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
+
+}  // namespace
+
+std::string plugin_socket_name(const std::string& resource) {
+  const auto name = resource.substr(resource.find('/') + 1).substr(0, kShownOfName);
+  return fmt::format("drover-{}-{:08x}.sock", name, hash_of(resource));
+}
+
+struct PluginHost::Plugin {
+  Plugin(Pool& pool, const std::string& resource) : service(pool, resource) {}
+
+  PluginService service;
+  std::optional<SocketServer> server;
+  FileIdentity registered;         ///< at which socket of the kubelet's
+  Clock::time_point watched_last;  ///< or registered
+  Clock::time_point not_before;    ///< the next attempt
+  std::chrono::seconds pause = kFirstPause;
+  std::string complaint;  ///< that was told last
+};
+
+PluginHost::PluginHost(Pool& pool, PluginHostOptions options)
+    : pool_(pool),
+      options_(std::move(options)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+PluginHost::~PluginHost() {
+  thread_.request_stop();
+  wake_.notify_all();
+  thread_.join();
+}
+
+void PluginHost::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    for (const auto& resource : pool_.offers()) {
+      auto& plugin = plugins_[resource.name];
+      if (!plugin) plugin = std::make_unique<Plugin>(pool_, resource.name);
+    }
+    for (auto& [name, plugin] : plugins_)
+      if (!stop.stop_requested()) look_at(*plugin);
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, stop, options_.look, [] { return false; });
+  }
+  plugins_.clear();
+}
+
+void PluginHost::look_at(Plugin& plugin) {
+  const auto now = Clock::now();
+  const auto kubelet = identity_of(options_.folder + "/kubelet.sock");
+  if (plugin.service.is_watched()) plugin.watched_last = now;
+  const bool is_served = plugin.server && plugin.server->is_there();
+  const bool is_known = plugin.registered == kubelet && now - plugin.watched_last < kWatchPatience;
+  if (is_served && is_known) return;
+  const bool is_new = !(plugin.registered == kubelet);
+  if (kubelet == FileIdentity() || (now < plugin.not_before && !is_new)) return;
+  if (!is_served) {
+    plugin.server.reset();
+    auto made = SocketServer::listen(options_.folder + "/" + plugin_socket_name(plugin.service.resource()),
+                                     {plugin.service.service()});
+    if (made)
+      plugin.server = std::move(*made);
+    else if (plugin.complaint != made.error().message)
+      options_.warn(plugin.complaint = made.error().message);
+  }
+  if (plugin.server && register_plugin(plugin)) {
+    plugin.registered = kubelet;
+    plugin.watched_last = now;
+    plugin.pause = kFirstPause;
+    plugin.complaint.clear();
+  } else {
+    plugin.registered = {};
+    plugin.not_before = now + plugin.pause;
+    plugin.pause = std::min(2 * plugin.pause, kLongestPause);
+  }
+}
+
+bool PluginHost::register_plugin(Plugin& plugin) {
+  v1beta1::RegisterRequest request;
+  request.set_version("v1beta1");
+  request.set_endpoint(plugin_socket_name(plugin.service.resource()));
+  request.set_resource_name(plugin.service.resource());
+  request.mutable_options()->set_get_preferred_allocation_available(true);
+  grpc::ClientContext context;
+  give_up_after(context, kRegistrationPatience);
+  v1beta1::Empty nothing;
+  const auto status = v1beta1::Registration::NewStub(connect_to(options_.folder + "/kubelet.sock"))
+                          ->Register(&context, request, &nothing);
+  if (status.ok()) {
+    options_.info(fmt::format("registered {} with the kubelet", plugin.service.resource()));
+    return true;
+  }
+  const auto complaint = fmt::format("the kubelet did not take the registration of {}: {}",
+                                     plugin.service.resource(), status.error_message());
+  if (plugin.complaint != complaint) options_.warn(plugin.complaint = complaint);
+  return false;
+}
+
+}  // namespace drover::kube

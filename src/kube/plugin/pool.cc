@@ -1,0 +1,102 @@
+#include "kube/plugin/pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace drover::kube {
+namespace {
+
+const OfferedResource* find_resource(const std::vector<OfferedResource>& offers, const std::string& name) {
+  const auto found = std::ranges::find(offers, name, &OfferedResource::name);
+  return found == offers.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void Pool::update(PoolFacts facts) {
+  const std::lock_guard lock(mutex_);
+  if (facts.inventory.links != facts_.inventory.links ||
+      !std::ranges::equal(facts.inventory.devices, facts_.inventory.devices, {}, &gpu::Device::uuid,
+                          &gpu::Device::uuid))
+    preferred_ = std::make_shared<const PreferredAllocation>(facts.inventory);
+  facts_ = std::move(facts);
+  renew();
+}
+
+void Pool::saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked) {
+  const std::lock_guard lock(mutex_);
+  usage_.seen(containers, asked);
+  renew();
+}
+
+void Pool::renew() {
+  auto offers = offer(facts_.inventory, config_, usage_.holders(), facts_.troubles);
+  if (offers == offers_) return;
+  offers_ = std::move(offers);
+  ++version_;
+  changed_.notify_all();
+}
+
+std::vector<OfferedResource> Pool::offers() const {
+  const std::lock_guard lock(mutex_);
+  return offers_;
+}
+
+Pool::Offer Pool::wait(const std::string& resource, std::uint64_t version,
+                       std::chrono::milliseconds patience) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [&] { return version_ != version; });
+  const auto* found = find_resource(offers_, resource);
+  return {version_, found == nullptr ? std::vector<OfferedDevice>{} : found->devices};
+}
+
+std::vector<std::string> Pool::prefer(const std::string& resource, const std::vector<std::string>& available,
+                                      const std::vector<std::string>& must_include, int size) const {
+  std::shared_ptr<const PreferredAllocation> preferred;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto* found = find_resource(offers_, resource);
+    if (found != nullptr && found->shared)
+      return PreferredAllocation::of_replicas(available, must_include, size, config_.shared_policy);
+    preferred = preferred_;
+  }
+  return preferred->of_gpus(available, must_include, size);
+}
+
+Result<GrantedGpu> Pool::gpu_of(const OfferedResource& resource, const std::string& id) const {
+  const auto offered = std::ranges::find(resource.devices, id, &OfferedDevice::id);
+  if (offered == resource.devices.end())
+    return fail(ErrorKind::kInvalid, fmt::format("{} has no device '{}'", resource.name, id));
+  if (!offered->trouble.empty())
+    return fail(ErrorKind::kConflict, fmt::format("GPU {} cannot be given: {}", id, offered->trouble));
+  const auto& devices = facts_.inventory.devices;
+  const auto device = std::ranges::find(devices, uuid_in(id), &gpu::Device::uuid);
+  const auto node = facts_.nodes.find(uuid_in(id));
+  if (device == devices.end() || node == facts_.nodes.end())
+    return fail(ErrorKind::kConflict, fmt::format("GPU {} has no device node", id));
+  return GrantedGpu{*device, node->second};
+}
+
+Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::vector<std::string>& ids) {
+  const std::lock_guard lock(mutex_);
+  const auto* found = find_resource(offers_, resource);
+  if (found == nullptr) return fail(ErrorKind::kInvalid, fmt::format("there is no resource {}", resource));
+  if (found->shared && config_.refuse_several_shares && ids.size() > 1)
+    return fail(ErrorKind::kInvalid,
+                fmt::format("maximum request size for shared resources is 1; found {}", ids.size()));
+  std::vector<GrantedGpu> gpus;
+  std::set<std::string> given;  // several replicas of one GPU are still one GPU
+  for (const auto& id : ids) {
+    DROVER_TRY(auto gpu, gpu_of(*found, id));
+    if (given.insert(gpu.device.uuid).second) gpus.push_back(std::move(gpu));
+  }
+  for (const auto& id : ids) usage_.granted(resource, id, Usage::Clock::now());
+  auto granted = grant(gpus, config_, facts_.parts, std::to_string(++grants_));
+  renew();
+  return granted;
+}
+
+}  // namespace drover::kube

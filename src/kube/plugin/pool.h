@@ -1,0 +1,71 @@
+#pragma once
+
+// The node's GPUs as all resources of the device plugin share them. Thread safe.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/device.h"
+#include "kube/plugin/allocation.h"
+#include "kube/plugin/preferred.h"
+#include "kube/plugin/resources.h"
+#include "kube/plugin/usage.h"
+
+namespace drover::kube {
+
+/// What is known of the node at one time.
+struct PoolFacts {
+  gpu::Inventory inventory;
+  std::map<std::string, gpu::DeviceNode, std::less<>> nodes;  ///< by UUID; of those GPUs that have one
+  std::map<std::string, std::string> troubles;                ///< by UUID: why nobody may be given it now
+  NodeParts parts;
+};
+
+class Pool {
+ public:
+  explicit Pool(PluginConfig config) : config_(std::move(config)) {}
+
+  void update(PoolFacts facts);
+  /// What the kubelet tells of its containers; `asked` is when it was asked.
+  void saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked);
+
+  std::vector<OfferedResource> offers() const;
+  /// The devices of one resource, empty when there is no such one, and the number of this state.
+  struct Offer {
+    std::uint64_t version = 0;
+    std::vector<OfferedDevice> devices;
+  };
+  /// Waits up to `patience` for a state behind `version`, and answers with the newest.
+  Offer wait(const std::string& resource, std::uint64_t version, std::chrono::milliseconds patience) const;
+
+  std::vector<std::string> prefer(const std::string& resource, const std::vector<std::string>& available,
+                                  const std::vector<std::string>& must_include, int size) const;
+
+  /// What one container gets. kInvalid for a device that the resource does not have; kConflict for one that
+  /// is unfit, or in use under another name.
+  Result<ContainerGrant> allocate(const std::string& resource, const std::vector<std::string>& ids);
+
+ private:
+  void renew();  ///< with the mutex held
+  Result<GrantedGpu> gpu_of(const OfferedResource& resource, const std::string& id) const;
+
+  const PluginConfig config_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  PoolFacts facts_;
+  std::shared_ptr<const PreferredAllocation> preferred_ =
+      std::make_shared<const PreferredAllocation>(gpu::Inventory{});
+  Usage usage_;
+  std::vector<OfferedResource> offers_;
+  std::uint64_t version_ = 0;
+  std::uint64_t grants_ = 0;
+};
+
+}  // namespace drover::kube

@@ -1,0 +1,109 @@
+#include "kube/plugin/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "kube/testing/machines.h"
+
+namespace drover::kube {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::machine;
+using testing::uuid;
+using namespace std::chrono_literals;
+
+PoolFacts facts(int gpus) {
+  PoolFacts made;
+  made.inventory = machine(gpus);
+  for (int i = 0; i < gpus; ++i) {
+    const auto minor = static_cast<unsigned>(i);
+    made.nodes[uuid(i)] = {fmt::format("/dev/nvidia{}", i), 195, minor};
+  }
+  made.parts.cdi = CdiSupport::kYes;
+  return made;
+}
+
+PluginConfig two_names() {
+  PluginConfig config;
+  config.resources = {{"x/gpu", "*"}, {"x/model", "*"}};
+  return config;
+}
+
+std::vector<std::string> troubles(const Pool& pool, const std::string& resource) {
+  std::vector<std::string> all;
+  for (const auto& device : pool.wait(resource, 0, {}).devices) all.push_back(device.trouble);
+  return all;
+}
+
+TEST(Pool, GivesAGpuUnderOneNameOnly) {
+  Pool pool(two_names());
+  pool.update(facts(2));
+  ASSERT_TRUE(pool.allocate("x/model", {uuid(1)}));
+  EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("", "in use as x/model"));
+  EXPECT_THAT(troubles(pool, "x/model"), ElementsAre("", ""));
+  const auto second = pool.allocate("x/gpu", {uuid(0), uuid(1)});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kConflict);
+  EXPECT_THAT(second.error().message, HasSubstr("in use as x/model"));
+  EXPECT_THAT(troubles(pool, "x/model"), ElementsAre("", "")) << "nothing of a refused request is taken";
+  pool.saw({{"default", "pod", "main", {{"x/model", {uuid(1)}}}, {}}}, Usage::Clock::now());
+  pool.saw({}, Usage::Clock::now());
+  EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("", ""));
+}
+
+TEST(Pool, RefusesWhatItDoesNotHave) {
+  Pool pool(two_names());
+  EXPECT_EQ(pool.allocate("x/gpu", {uuid(0)}).error().kind, ErrorKind::kInvalid);
+  pool.update(facts(1));
+  EXPECT_EQ(pool.allocate("x/gpu", {"GPU-unknown"}).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(pool.allocate("x/gpu", {uuid(0) + "::0"}).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(pool.allocate("y/gpu", {uuid(0)}).error().kind, ErrorKind::kInvalid);
+  auto broken = facts(1);
+  broken.troubles[uuid(0)] = "XID 79";
+  pool.update(broken);
+  EXPECT_THAT(pool.allocate("x/gpu", {uuid(0)}).error().message, HasSubstr("XID 79"));
+  broken = facts(1);
+  broken.nodes.clear();
+  pool.update(broken);
+  EXPECT_THAT(pool.allocate("x/gpu", {uuid(0)}).error().message, HasSubstr("no device node"));
+}
+
+TEST(Pool, GivesSeveralReplicasOfOneGpuAsOne) {
+  PluginConfig config;
+  config.shares = {{"nvidia.com/gpu", 3, "", {}}};
+  Pool pool(config);
+  pool.update(facts(1));
+  const auto granted = pool.allocate("nvidia.com/gpu", {uuid(0) + "::0", uuid(0) + "::2"});
+  ASSERT_TRUE(granted);
+  EXPECT_EQ(granted->cdi_devices.size(), 1U);
+  config.refuse_several_shares = true;
+  Pool strict(config);
+  strict.update(facts(1));
+  EXPECT_THAT(strict.allocate("nvidia.com/gpu", {uuid(0) + "::0", uuid(0) + "::2"}).error().message,
+              HasSubstr("maximum request size for shared resources is 1; found 2"));
+}
+
+TEST(Pool, WakesThoseWhoWait) {
+  Pool pool(two_names());
+  pool.update(facts(1));
+  const auto before = pool.wait("x/gpu", 0, {});
+  EXPECT_EQ(pool.wait("x/gpu", before.version, 1ms).version, before.version);
+  std::jthread later([&] { pool.update(facts(2)); });
+  const auto after = pool.wait("x/gpu", before.version, 30s);
+  EXPECT_GT(after.version, before.version);
+  EXPECT_EQ(after.devices.size(), 2U);
+  pool.update(facts(2));
+  EXPECT_EQ(pool.wait("x/gpu", 0, {}).version, after.version) << "the same facts are no news";
+}
+
+TEST(Pool, PrefersWhenNothingIsKnownYet) {
+  const Pool pool(two_names());
+  EXPECT_THAT(pool.prefer("x/gpu", {"a", "b"}, {}, 1), ElementsAre("a"));
+}
+
+}  // namespace
+}  // namespace drover::kube

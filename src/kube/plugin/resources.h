@@ -1,0 +1,48 @@
+#pragma once
+
+// What a node offers to the kubelet: the devices of each resource. A GPU may be offered under several names
+// (generic, model, shared) without being given out twice: what one name has taken is unhealthy under the
+// others. Pure.
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device.h"
+#include "kube/plugin/config.h"
+
+namespace drover::kube {
+
+/// A device as the kubelet counts it: a GPU, or one replica of a shared one.
+struct OfferedDevice {
+  std::string id;                ///< the GPU's UUID; "<UUID>::<n>" of a replica
+  std::optional<int> numa_node;  ///< of the GPU
+  std::string trouble;           ///< why it must not be given to anyone now; "" when it is healthy
+
+  bool operator==(const OfferedDevice&) const = default;
+};
+
+struct OfferedResource {
+  std::string name;
+  bool shared = false;
+  std::vector<OfferedDevice> devices;  ///< by index of the GPU, then by replica
+
+  bool operator==(const OfferedResource&) const = default;
+};
+
+/// The UUID in the id of a device; the id itself when it is no replica.
+std::string_view uuid_in(std::string_view device_id);
+
+/// Which resources' devices are in use: UUID of a GPU → names of the resources.
+using Holders = std::map<std::string, std::set<std::string>, std::less<>>;
+
+/// What the GPUs are offered as. A name without any GPU is left out. `troubles` are by UUID.
+std::vector<OfferedResource> offer(const gpu::Inventory& inventory, const PluginConfig& config,
+                                   const Holders& holders,
+                                   const std::map<std::string, std::string>& troubles);
+
+}  // namespace drover::kube

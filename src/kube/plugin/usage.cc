@@ -1,0 +1,29 @@
+#include "kube/plugin/usage.h"
+
+namespace drover::kube {
+
+void Usage::granted(std::string_view resource, std::string_view device_id, Clock::time_point now) {
+  awaited_[{std::string(uuid_in(device_id)), std::string(resource)}] = now;
+  sum_up();
+}
+
+void Usage::seen(const std::vector<ContainerUse>& containers, Clock::time_point asked) {
+  shown_.clear();
+  for (const auto& container : containers)
+    for (const auto& use : container.devices)
+      for (const auto& id : use.device_ids) shown_[std::string(uuid_in(id))].insert(use.resource);
+  std::erase_if(awaited_, [&](const auto& grant) {
+    const auto& [device, since] = grant;
+    const auto shown = shown_.find(device.first);
+    const bool has_come = shown != shown_.end() && shown->second.contains(device.second);
+    return since < asked && (has_come || asked - since > kPatience);
+  });
+  sum_up();
+}
+
+void Usage::sum_up() {
+  holders_ = shown_;
+  for (const auto& [device, since] : awaited_) holders_[device.first].insert(device.second);
+}
+
+}  // namespace drover::kube

@@ -1,0 +1,23 @@
+#include "kube/rpc/channel.h"
+
+#include <grpcpp/grpcpp.h>
+
+namespace drover::kube {
+namespace {
+
+constexpr int kMostAnswerBytes = 16 << 20;  // the kubelet's own limit
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> connect_to(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostAnswerBytes);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void give_up_after(grpc::ClientContext& context, std::chrono::milliseconds patience) {
+  context.set_deadline(std::chrono::system_clock::now() + patience);
+}
+
+}  // namespace drover::kube
