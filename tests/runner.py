@@ -31,7 +31,11 @@ SANITIZER_OPTIONS = {
 # Rooms whose code runs on several threads, and the black-box tests that make a daemon use them all.
 THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test"}
 THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
-LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}
+LONG_MODULES = {"test_crash", "test_crash_services", "test_docs", "test_kube_harness"}
+KUBERNETES_MODULES = "test_kube"  # how their names begin
+KUBERNETES_TIMEOUT = 1800         # seconds for one of them
+KUBERNETES_BUILD_TIMEOUT = 2700   # seconds for building a cluster's programs, once
+PYTHON_MODULES = {"test_kube_harness"}  # they try nothing that is compiled: one build tree is enough
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 
 
@@ -66,10 +70,11 @@ def indent(text):
     return "\n".join("    " + line for line in text.strip().splitlines()[-120:])
 
 
-def run(command, timeout, environment=None, folder=ROOT):
-    """Runs to the end; returns the exit status (None: took too long) and the output. Ends what it started, by id."""
+def run(command, timeout, environment=None, folder=ROOT, progress=None):
+    """Runs to the end; returns the exit status (None: took too long) and the output, without what it says on stderr when that
+    goes to `progress`. Ends what it started, by id."""
     with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=progress or output,
                                  env={**os.environ, **(environment or {})}, start_new_session=True)
         try:
             status = child.wait(timeout)
@@ -86,8 +91,8 @@ def run(command, timeout, environment=None, folder=ROOT):
 class Stage:
     """One build tree, and the tests that run in it."""
 
-    def __init__(self, preset, results, pattern):
-        self.preset, self.results, self.pattern = preset, results, pattern
+    def __init__(self, preset, results, pattern, kubernetes):
+        self.preset, self.results, self.pattern, self.kubernetes = preset, results, pattern, kubernetes
         self.build_folder = ROOT / "build" / preset
         self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder)}
 
@@ -166,13 +171,15 @@ class Stage:
 
     def modules(self):
         """The longest first."""
-        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py"))
+        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py")
+                       if self.kubernetes or not path.stem.startswith(KUBERNETES_MODULES))
         return sorted(names, key=lambda name: name not in LONG_MODULES)
 
     def run_module(self, module):
         with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
             command = [sys.executable, "-B", "tests/blackbox.py", module, report.name]
-            status, output = run(command + ([self.pattern] if self.pattern else []), PROGRAM_TIMEOUT, self.environment)
+            timeout = KUBERNETES_TIMEOUT if module.startswith(KUBERNETES_MODULES) else PROGRAM_TIMEOUT
+            status, output = run(command + ([self.pattern] if self.pattern else []), timeout, self.environment)
             cases = [json.loads(line) for line in report]
         for case, outcome, detail in cases:
             self.results.add(self.name(case), outcome, detail)
@@ -191,6 +198,18 @@ def fetch_vendor_driver():
         return {}
     programs = sorted(path for path in folder.rglob("nvidia-smi") if os.access(path, os.X_OK) and path.is_file())
     return {"DROVER_NVIDIA_ROOT": str(folder), **{"DROVER_NVIDIA_SMI": str(path) for path in programs[:1]}}
+
+
+def build_kubernetes(results):
+    """A cluster's programs, for tests on a real one; without them these tests are skipped. Returns their environment."""
+    status, output = run([sys.executable, "-B", "-m", "kube"], KUBERNETES_BUILD_TIMEOUT, folder=ROOT / "tests", progress=sys.stderr)
+    if status == 0:
+        return {}
+    if status == SKIPPED:
+        say(f"There is no Kubernetes here: {' '.join(output.split())}")
+        return {"DROVER_KUBE_UNAVAILABLE": output.strip()}
+    results.add("build of Kubernetes", "failed", output if status is not None else f"took too long and was ended\n{output}")
+    return {"DROVER_KUBE_UNAVAILABLE": "it did not build"}
 
 
 def read_gtest_report(path):
@@ -220,6 +239,7 @@ def parse_arguments():
     parser.add_argument("--release", action="store_true", help="only the release build and all its tests")
     parser.add_argument("--asan", action="store_true", help="only the build with address and undefined-behaviour sanitizers")
     parser.add_argument("--tsan", action="store_true", help="only the build with the thread sanitizer")
+    parser.add_argument("--no-kubernetes", action="store_true", help="without the tests that need a Kubernetes cluster")
     parser.add_argument("-k", metavar="TEXT", dest="pattern", default="", help="only tests whose name contains TEXT")
     return parser.parse_args()
 
@@ -229,11 +249,14 @@ def main():
     chosen = arguments.release or arguments.asan or arguments.tsan
     results = Results()
 
-    vendor = {} if arguments.quick else fetch_vendor_driver()
+    environment = {} if arguments.quick else fetch_vendor_driver()
+    kubernetes = not (arguments.quick or arguments.no_kubernetes)
+    if kubernetes and (arguments.release or arguments.asan or not chosen) and "kube" in (arguments.pattern or "kube"):
+        environment.update(build_kubernetes(results))
 
     def stage(preset):
-        made = Stage(preset, results, arguments.pattern)
-        made.environment.update(vendor)
+        made = Stage(preset, results, arguments.pattern, kubernetes)
+        made.environment.update(environment)
         return made
 
     if arguments.release or not chosen:
@@ -249,7 +272,8 @@ def main():
         asan.environment["DROVER_TEST_KILLS"] = "20"
         asan.environment["DROVER_SIMULATED_DAYS"] = "5"  # of each life; the release build plays the whole year
         if asan.build("all"):
-            asan.run_tests(modules={module for module in asan.modules() if not module.endswith("_bench")})
+            asan.run_tests(modules={module for module in asan.modules()
+                                    if not module.endswith("_bench") and module not in PYTHON_MODULES})
     if arguments.tsan or not (chosen or arguments.quick):
         tsan = stage("tsan")
         tsan.environment["DROVER_TEST_KILLS"] = "10"

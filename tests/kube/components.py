@@ -1,0 +1,113 @@
+"""The programs of a Kubernetes cluster: built once into a cache folder, or the system's.
+
+The cache is $DROVER_KUBE_CACHE, or drover/kubernetes in the user's cache folder. A folder in it is whole or absent: it is built
+under another name and renamed. Its name tells by a digest how it was built, so that a changed recipe is built anew.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import unittest
+
+from kube import golang
+
+KUBERNETES_VERSION = "1.36.2"
+CONTAINERD_VERSION = "2.1.9"
+ETCD_VERSION = "3.6.8"
+GO = (1, 26)  # what Kubernetes asks for in its go.mod
+
+STAGING = tuple(f"k8s.io/{name}" for name in (
+    "api", "apiextensions-apiserver", "apimachinery", "apiserver", "cli-runtime", "client-go", "cloud-provider", "cluster-bootstrap",
+    "code-generator", "component-base", "component-helpers", "controller-manager", "cri-api", "cri-client", "cri-streaming",
+    "csi-translation-lib", "dynamic-resource-allocation", "endpointslice", "externaljwt", "kms", "kube-aggregator",
+    "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet", "metrics", "mount-utils",
+    "pod-security-admission", "sample-apiserver", "sample-cli-plugin", "sample-controller", "streaming"))
+
+
+def _kubernetes():
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    values = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "archive"}
+    return golang.Programs(
+        module="k8s.io/kubernetes", version=f"v{KUBERNETES_VERSION}", go=GO,
+        packages=tuple(f"k8s.io/kubernetes/cmd/{name}" for name in (
+            "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl")),
+        replaced=STAGING, replaced_version=f"v0{KUBERNETES_VERSION.removeprefix(major)}",
+        variables=tuple(f"{package}.{name}={value}" for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+                        for name, value in values.items()))
+
+
+def _containerd():
+    module = "github.com/containerd/containerd/v2"
+    return golang.Programs(
+        module=module, version=f"v{CONTAINERD_VERSION}", go=GO,
+        packages=tuple(f"{module}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")),
+        variables=(f"{module}/version.Version={CONTAINERD_VERSION}",))
+
+
+def _etcd():
+    return golang.Programs(module="go.etcd.io/etcd/server/v3", version=f"v{ETCD_VERSION}", go=GO,
+                           packages=("go.etcd.io/etcd/server/v3",))
+
+
+@dataclasses.dataclass(frozen=True)
+class Components:
+    """Where programs are: the folders of Kubernetes' and of containerd's, and etcd."""
+
+    kubernetes: pathlib.Path
+    containerd: pathlib.Path
+    etcd: pathlib.Path
+
+
+def cache_folder():
+    user_cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(os.environ.get("DROVER_KUBE_CACHE") or pathlib.Path(user_cache) / "drover/kubernetes").absolute()
+
+
+def folder_of(programs, cache):
+    digest = hashlib.sha256(repr(programs).encode()).hexdigest()[:8]
+    return cache / f"{programs.module.split('/')[1]}-{programs.version}-{digest}"
+
+
+@contextlib.contextmanager
+def locked(cache):
+    """One build at a time: the second one finds what the first has built."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def provide(programs, cache):
+    """The folder with the built programs."""
+    folder = folder_of(programs, cache)
+    if not folder.is_dir():
+        with locked(cache):
+            if not folder.is_dir():
+                _build(programs, folder, cache)
+    return folder / "bin"
+
+
+def _build(programs, folder, cache):
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a build that was interrupted
+    try:
+        golang.build(programs, golang.obtain(programs.go, cache), partial)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def obtain():
+    """All components; SkipTest says why they cannot be had here."""
+    reason = os.environ.get("DROVER_KUBE_UNAVAILABLE")
+    if reason:
+        raise unittest.SkipTest(reason)
+    for program in ("runc", "openssl", "ip", "unshare", "nsenter", "iptables"):
+        if not shutil.which(program):
+            raise unittest.SkipTest(f"{program} is not installed: run scripts/install-dependencies --tests --kubernetes")
+    cache = cache_folder()
+    return Components(provide(_kubernetes(), cache), provide(_containerd(), cache), provide(_etcd(), cache) / "server")

@@ -1,0 +1,64 @@
+"""Small images made on the spot, as archives that containerd imports.
+
+PROBE holds nothing but tests/probe.c as /probe, which runs the verbs that a container's `args` name; SHELL has busybox' tools
+beside it. Pods use them with `imagePullPolicy: Never`.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import unittest
+
+import drover
+import oci_layout
+
+PROBE = "drover.invalid/probe:1"
+SHELL = "drover.invalid/shell:1"
+PAUSE = "drover.invalid/pause:1"  # what holds a pod's namespaces
+
+
+def make(folder):
+    """Makes the archives in a new folder; returns the reference and the path of each."""
+    folder.mkdir()
+    probe = drover.build_probe(folder).read_bytes()
+    forever = ["sleep", "1e9"]
+    return [_archive(folder, PAUSE, probe, entrypoint=["/probe"], command=forever),
+            _archive(folder, PROBE, probe, entrypoint=["/probe"], command=forever),
+            _archive(folder, SHELL, probe, _busybox(), command=["sleep", "1000000000"])]
+
+
+def _busybox():
+    """Adds all of busybox' tools to a layer."""
+    program = shutil.which("busybox")
+    if not program:
+        raise unittest.SkipTest("busybox is not installed: run scripts/install-dependencies --tests --kubernetes")
+    tools = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+
+    def add(layer):
+        layer.add_file("bin/busybox", pathlib.Path(program).read_bytes(), 0o755)
+        for tool in tools:
+            if tool != "busybox":
+                layer.add_link(f"bin/{tool}", "busybox")
+
+    return add
+
+
+def _archive(folder, reference, probe, add_more=None, **settings):
+    def fill(layer):
+        for path, mode in (("bin", 0o755), ("dev", 0o755), ("etc", 0o755), ("proc", 0o755), ("root", 0o700), ("sys", 0o755),
+                           ("tmp", 0o1777)):
+            layer.add_folder(path, mode)
+        layer.add_file("probe", probe, 0o755)
+        layer.add_file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\napp:x:1234:1234::/:/bin/sh\n")
+        layer.add_file("etc/group", b"root:x:0:\napp:x:1234:\n")
+        if add_more:
+            add_more(layer)
+
+    name, tag = reference.rsplit("/", 1)[1].split(":")
+    layout, path = folder / f"{name}.layout", folder / f"{name}.tar"
+    oci_layout.write(layout, fill, tag=tag, **settings)
+    with tarfile.open(path, "w") as archive:
+        archive.add(layout, arcname=".")
+    shutil.rmtree(layout)
+    return reference, path

@@ -1,0 +1,113 @@
+"""A node: a kubelet and a containerd on a machine of their own."""
+
+import os
+import pathlib
+import shutil
+
+from kube import cgroups, configuration
+from kube.control_plane import SERVER, node_address
+from kube.machine import Program
+from kube.settings import CONTAINERD_2
+
+# Folders that every node has for itself. All that a node's programs write is below one of them.
+OWN_FOLDERS = ("/run", "/var/lib", "/var/log")
+# A kubelet sets these for the whole machine, unless they have these values already.
+KERNEL_SETTINGS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
+                   "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
+
+
+class Node:
+    """Made stopped. `name` is its name in the cluster, `index` counts from 1.
+
+    `containerd` and `kubelet` are Programs: kill(), start(), restart(), read_log().
+    """
+
+    def __init__(self, cluster, index, components, authority, machine, settings):
+        self.index, self.name, self.address = index, machine.name, node_address(index)
+        self.machine, self.components, self.authority, self.settings = machine, components, authority, settings
+        self.folder, self.logs = cluster.folder / self.name, cluster.folder / "logs"
+        self.cgroup = f"{cluster.name}-{self.name}"
+        self.folder.mkdir()
+        cgroups.make(self.cgroup)
+        self._prepare_machine()
+        self._write_configuration()
+        self.containerd = self._program("containerd", [self._containerd(), "--config", self.folder / "containerd.toml"],
+                                        {**os.environ, "PATH": f"{components.containerd}:/usr/sbin:/usr/bin:/sbin:/bin"}
+                                        if settings.containerd == CONTAINERD_2 else None)
+        self.kubelet = self._program("kubelet", [
+            components.kubernetes / "kubelet", f"--config={self.folder}/kubelet.json", f"--cert-dir={self.folder}/certificates",
+            f"--kubeconfig={authority.path(self.name)}.kubeconfig", f"--hostname-override={self.name}", f"--node-ip={self.address}",
+            "--root-dir=/var/lib/kubelet", *cluster.settings.flags_of("kubelet")])
+        self.proxy = self._program("kube-proxy", [components.kubernetes / "kube-proxy", f"--config={self.folder}/kube-proxy.json"])
+
+    # For tests
+
+    def path(self, inside):
+        """Where a path of the node is on the host: folders of the node's own are, others are the host's."""
+        text = "/run" + inside[len("/var/run"):] if f"{inside}/".startswith("/var/run/") else inside
+        own = any(f"{text}/".startswith(f"{top}/") for top in OWN_FOLDERS)
+        return self.folder / text.lstrip("/") if own else pathlib.Path(text)
+
+    def exec(self, *command, **options):
+        """Runs a command on the node, not in a pod, to its end; returns the process with `stdout` and `stderr`."""
+        return self.machine.exec(*command, **options)
+
+    def run_inside(self, command, name="program", environment=None):
+        """Starts a program on the node, such as `drover kube node`; it ends with the node. Its log is logs/NODE-NAME.log."""
+        return self._program(name, command, environment).start()
+
+    def restart_containerd(self):
+        """Kills containerd, and waits until it answers again. Containers go on."""
+        self.containerd.restart()
+        self.wait_for_containerd()
+
+    def die(self):
+        """As a power cut would."""
+        self.machine.die()
+
+    # Start
+
+    def wait_for_containerd(self):
+        self.containerd.wait_until(lambda: self._ctr("version", check=False).returncode == 0, "containerd to answer")
+
+    def import_images(self, archives):
+        for reference, path in archives:
+            self._ctr("images", "import", "--base-name", reference.split(":")[0], path)
+
+    def _ctr(self, *words, check=True):
+        program = self.components.containerd / "ctr" if self.settings.containerd == CONTAINERD_2 else shutil.which("ctr")
+        return self.exec(program, "--address", configuration.SOCKET, "--namespace", "k8s.io", *words, check=check)
+
+    def _program(self, name, command, environment=None):
+        return Program(self.machine, f"{self.name}'s {name}", command, self.logs / f"{self.name}-{name}.log", environment)
+
+    def _containerd(self):
+        return self.components.containerd / "containerd" if self.settings.containerd == CONTAINERD_2 else shutil.which("containerd")
+
+    def _prepare_machine(self):
+        execute = self.machine.exec
+        execute("hostname", self.name)
+        execute("mount", "--make-rshared", "/")  # kubelets want to hand on mounts
+        for top in OWN_FOLDERS:
+            own = self.folder / top.lstrip("/")
+            own.mkdir(parents=True)
+            execute("mount", "--bind", own, top)
+        for path in ("/run/netns", "/run/lock", "/var/lib/cni", "/var/log/pods", "/var/log/containers"):
+            self.path(path).mkdir()
+        (self.folder / "kernel").mkdir()
+        for setting, value in KERNEL_SETTINGS.items():
+            if pathlib.Path("/proc/sys", setting).exists():
+                mask = self.folder / "kernel" / setting.replace("/", ".")
+                mask.write_text(f"{value}\n")
+                execute("mount", "--bind", mask, f"/proc/sys/{setting}")
+        for inside, outside in self.settings.mounts.items():
+            execute("mount", "--rbind", outside, inside)
+
+    def _write_configuration(self):
+        self.authority.sign(self.name, f"system:node:{self.name}", "system:nodes", addresses=(self.address,), names=(self.name,))
+        self.authority.kubeconfig(self.name, SERVER)
+        (self.folder / "cni").mkdir()
+        for name, text in (("containerd.toml", configuration.containerd(self)), ("kubelet.json", configuration.kubelet(self)),
+                           ("kube-proxy.json", configuration.kube_proxy(self)), ("resolv.conf", "nameserver 127.0.0.1\n"),
+                           ("cni/10-bridge.conflist", configuration.pod_network(self))):
+            (self.folder / name).write_text(text)

@@ -1,0 +1,27 @@
+"""What a test may want of a cluster."""
+
+import dataclasses
+
+CONTAINERD_2 = "containerd 2"            # built with the cluster; has CDI
+SYSTEM_CONTAINERD = "system containerd"  # what the machine has: Debian 12's 1.6 does not know CDI and says nothing about it
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeSettings:
+    containerd: str = CONTAINERD_2
+    cdi: bool = True                                  # what containerd's configuration says: some switch it off
+    kubelet: dict = dataclasses.field(default_factory=dict)  # fields of KubeletConfiguration, over ours
+    mounts: dict = dataclasses.field(default_factory=dict)   # path on the node -> path on the host, say of a made /sys/devices/system
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    nodes: tuple = (NodeSettings(), NodeSettings())
+    services: bool = False                            # kube-proxy on every node: pods reach services, and the API at 10.96.0.1
+    feature_gates: dict = dataclasses.field(default_factory=dict)  # name -> bool, for all components
+    runtime_config: str = ""                          # API versions that are off by default: "api/all=true"
+    flags: dict = dataclasses.field(default_factory=dict)  # component -> more command-line flags
+
+    def flags_of(self, component):
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.feature_gates.items()))
+        return ([f"--feature-gates={gates}"] if gates else []) + list(self.flags.get(component, ()))
