@@ -149,6 +149,24 @@ int hear_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl
   return go_on ? 0 : 1;
 }
 
+void set_trust(const Curl& curl, CURL* handle, const HttpTrust* trust) {
+  const auto set = [&](CURLoption option, auto value) { curl.set(handle, option, value); };
+  const auto set_text = [&](CURLoption option, const std::string& text) {
+    curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
+    if (!text.empty()) set(option, &blob);
+  };
+  // The variables are the program's custom and OpenSSL's; the library itself does not look at them.
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
+    if (const char* trusted = ::getenv(name); trusted != nullptr) set(CURLOPT_CAINFO, trusted);
+  if (const char* trusted = ::getenv("SSL_CERT_DIR"); trusted != nullptr) set(CURLOPT_CAPATH, trusted);
+  if (trust == nullptr) return;
+  if (trust->alone)
+    for (const auto option : {CURLOPT_CAINFO, CURLOPT_CAPATH}) set(option, static_cast<const char*>(nullptr));
+  set_text(CURLOPT_CAINFO_BLOB, trust->authorities);
+  set_text(CURLOPT_SSLCERT_BLOB, trust->certificate);
+  set_text(CURLOPT_SSLKEY_BLOB, trust->key);
+}
+
 Result<HttpAnswer> outcome(Transfer& transfer, CURLcode code, const char* said) {
   if (transfer.failure) return Failure(*transfer.failure);
   if (code == CURLE_OK) {
@@ -210,19 +228,7 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request, const Body& b
   set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(request.limits.bytes));
   set(CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_ERRORBUFFER, said.data());
-  // The variables are the program's custom and OpenSSL's; the library itself does not look at them.
-  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
-    if (const char* trusted = ::getenv(name); trusted != nullptr) set(CURLOPT_CAINFO, trusted);
-  if (const char* trusted = ::getenv("SSL_CERT_DIR"); trusted != nullptr) set(CURLOPT_CAPATH, trusted);
-  const auto set_text = [&](CURLoption option, const std::string& text) {
-    curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
-    if (!text.empty()) set(option, &blob);
-  };
-  if (request.trust) {
-    set_text(CURLOPT_CAINFO_BLOB, request.trust->authorities);
-    set_text(CURLOPT_SSLCERT_BLOB, request.trust->certificate);
-    set_text(CURLOPT_SSLKEY_BLOB, request.trust->key);
-  }
+  set_trust(curl, handle_->easy, request.trust.get());
   set(CURLOPT_HEADERFUNCTION, &hear_header);
   set(CURLOPT_HEADERDATA, &transfer);
   set(CURLOPT_WRITEFUNCTION, &hear_body);
@@ -230,11 +236,14 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request, const Body& b
   set(CURLOPT_NOPROGRESS, 0L);
   set(CURLOPT_XFERINFOFUNCTION, &hear_progress);
   set(CURLOPT_XFERINFODATA, &transfer);
-  if (request.form) {
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.form->size()));
-    set(CURLOPT_POSTFIELDS, request.form->c_str());
-  }
   curl_slist* headers = nullptr;
+  if (request.content) {
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.content->bytes.size()));
+    set(CURLOPT_POSTFIELDS, request.content->bytes.c_str());
+    headers = curl.append(headers, ("Content-Type: " + request.content->type).c_str());
+  }
+  if (request.method != (request.content ? "POST" : "GET"))
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   for (const auto& header : request.headers) headers = curl.append(headers, header.c_str());
   set(CURLOPT_HTTPHEADER, headers);
   const auto code = curl.perform(handle_->easy);

@@ -31,13 +31,20 @@ struct HttpTrust {
   std::string authorities;  ///< believed beside those that the machine trusts
   std::string certificate;  ///< that the client shows, and its key; "": none
   std::string key;
+  bool alone = false;  ///< the authorities are the only ones believed, whatever the machine trusts
+};
+
+struct HttpContent {
+  std::string type;  ///< "application/json"
+  std::string bytes;
 };
 
 struct HttpRequest {
   std::string url;
   std::vector<std::string> headers = {};  ///< "Name: value"
-  std::optional<std::string> form = {};   ///< a POST of these URL-encoded fields; none: a GET
-  bool follow_redirects = true;           ///< up to 10, to http and https
+  std::string method = "GET";
+  std::optional<HttpContent> content = {};  ///< what a POST, PUT or PATCH sends
+  bool follow_redirects = true;             ///< up to 10, to http and https
   HttpLimits limits = {};
   std::shared_ptr<const HttpTrust> trust = {};  ///< none: what the machine trusts
 };

@@ -157,7 +157,7 @@ TEST(Token, IsAskedForWithTheScopeThatIsNeeded) {
   EXPECT_THAT(basic.headers, ::testing::ElementsAre("Authorization: Basic " + encode_base64("alice:pw")));
   const auto refresh = make_token_request("https://a.b/t", "s", "r", {.identity_token = "i&d"});
   EXPECT_EQ(refresh.url, "https://a.b/t");
-  EXPECT_THAT(refresh.form.value_or(""), HasSubstr("refresh_token=i%26d&scope="));
+  EXPECT_THAT(refresh.content.value_or(HttpContent()).bytes, HasSubstr("refresh_token=i%26d&scope="));
   EXPECT_TRUE(refresh.headers.empty());
 }
 

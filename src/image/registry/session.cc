@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <condition_variable>
 
+#include "base/pause.h"
 #include "base/units.h"
 #include "image/digest.h"
 #include "image/registry/token.h"
@@ -195,7 +195,7 @@ Result<RegistrySession::Answer> RegistrySession::get(HttpClient& client, const A
       if (!answer) return answer;
       return Failure(status_error(*answer, answer->said));
     }
-    if (!pause(next)) return fail(ErrorKind::kUnavailable, "it was stopped");
+    if (!pause(next, stop_)) return fail(ErrorKind::kUnavailable, "it was stopped");
     wait *= 2;
   }
 }
@@ -358,14 +358,6 @@ Error RegistrySession::status_error(const HttpAnswer& answer, std::string_view s
             "check its name and tag", ""};
   return {ErrorKind::kUnavailable,
           fmt::format("the registry answered {}{}", http_status_text(answer.status), because), "", ""};
-}
-
-bool RegistrySession::pause(std::chrono::milliseconds duration) const {
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any wakes;
-  wakes.wait_for(lock, stop_, duration, [] { return false; });
-  return !stopped();
 }
 
 }  // namespace drover::image

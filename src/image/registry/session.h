@@ -90,8 +90,6 @@ class RegistrySession {
   Result<std::string> fetch_token(HttpClient& client, const Challenge& challenge);
   Result<HttpRequest> token_request(const Challenge& challenge);
   Error status_error(const HttpAnswer& answer, std::string_view said) const;
-  /// Waits, as long as nobody stops it.
-  bool pause(std::chrono::milliseconds duration) const;
 
   RegistryName name_;
   RegistryLogin login_;

@@ -44,8 +44,10 @@ HttpRequest make_token_request(const std::string& realm, const std::string& serv
   const auto address = realm.substr(0, realm.find('#'));
   if (!login.identity_token.empty()) {
     request.url = address;
-    request.form = fmt::format("grant_type=refresh_token&client_id=drover&refresh_token={}&{}",
-                               encoded(login.identity_token), fields);
+    request.method = "POST";
+    request.content = {"application/x-www-form-urlencoded",
+                       fmt::format("grant_type=refresh_token&client_id=drover&refresh_token={}&{}",
+                                   encoded(login.identity_token), fields)};
     return request;
   }
   request.url = address + (address.find('?') == std::string::npos ? "?" : "&") + fields;

@@ -1,0 +1,24 @@
+#include "base/pause.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+namespace drover {
+
+bool pause(std::chrono::milliseconds duration, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any wakes;
+  wakes.wait_for(lock, stop, duration, [] { return false; });
+  return !stop.stop_requested();
+}
+
+std::chrono::milliseconds Backoff::next() {
+  const auto whole = length_.count();
+  length_ = std::min(length_ * 2, longest_);
+  return std::chrono::milliseconds(
+      std::uniform_int_distribution<std::chrono::milliseconds::rep>(whole - whole / 2, whole)(random_));
+}
+
+}  // namespace drover
