@@ -1,0 +1,110 @@
+#include "kube/client/api.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kPage = 500;
+constexpr std::size_t kMostObjects = 1'000'000;
+
+/// What is no UTF-8, in a message for example, must not stop what is said with it.
+std::string body_of(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Adds the objects of one page; the answer is the token of the next one, "" after the last.
+Result<std::string> take_page(json page, const std::string& what, ObjectList& list) {
+  const auto items = page.find("items");
+  const bool has_items = items != page.end() && items->is_array();
+  if (items != page.end() && !items->is_array() && !items->is_null())
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("Failed to list {}: the answer's items are no list", what));
+  if (has_items)
+    for (auto& item : *items) {
+      if (key_of(item).empty())
+        return fail(ErrorKind::kUnavailable, fmt::format("Failed to list {}: an object has no name", what));
+      list.items.push_back(std::make_shared<const json>(std::move(item)));
+    }
+  if (list.items.size() > kMostObjects)
+    return fail(ErrorKind::kExhausted,
+                fmt::format("Failed to list {}: there are more than {}", what, kMostObjects));
+  list.resource_version = text_at(page, "/metadata/resourceVersion");
+  return text_at(page, "/metadata/continue");
+}
+
+}  // namespace
+
+Result<json> Api::get(const ObjectPath& path) {
+  return send({.verb = "get", .path = path});
+}
+
+Result<json> Api::create(const ObjectPath& collection, const json& object) {
+  return send(
+      {.verb = "create", .path = collection, .content_type = "application/json", .body = body_of(object)});
+}
+
+Result<json> Api::replace(const ObjectPath& path, const json& object) {
+  return send({.verb = "update", .path = path, .content_type = "application/json", .body = body_of(object)});
+}
+
+Result<json> Api::patch(const ObjectPath& path, PatchType type, const json& patch) {
+  const bool strategic = type == PatchType::kStrategic;
+  return send(
+      {.verb = "patch",
+       .path = path,
+       .content_type = strategic ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
+       .body = body_of(patch)});
+}
+
+Result<json> Api::apply(const ObjectPath& path, const json& object, const std::string& field_manager) {
+  // JSON is YAML, and this is the type that all versions know.
+  return send({.verb = "patch",
+               .path = path,
+               .query = {{"fieldManager", field_manager}, {"force", "true"}},
+               .content_type = "application/apply-patch+yaml",
+               .body = body_of(object)});
+}
+
+Status Api::remove(const ObjectPath& path, const std::string& uid) {
+  ApiRequest request{.verb = "delete", .path = path};
+  if (!uid.empty()) {
+    request.content_type = "application/json";
+    request.body =
+        json{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid}}}}.dump();
+  }
+  const auto answer = send(request);
+  if (!answer && answer.error().kind != ErrorKind::kNotFound) return Failure(answer.error());
+  return {};
+}
+
+Result<ObjectList> Api::list(const Selection& selection, const std::stop_token& stop) {
+  ApiRequest request{.verb = "list", .path = {selection.resource, selection.name_space}};
+  request.query["limit"] = std::to_string(kPage);
+  if (!selection.label_selector.empty()) request.query["labelSelector"] = selection.label_selector;
+  if (!selection.field_selector.empty()) request.query["fieldSelector"] = selection.field_selector;
+  const auto what = describe(request.path);
+  ObjectList list;
+  for (bool began_anew = false;;) {
+    auto page = send(request, stop);
+    const bool expired = !page && page.error().kind == ErrorKind::kNotFound;
+    if (expired && request.query.contains("continue") && !began_anew) {
+      // It took so long that the server has forgotten what the first page was like.
+      began_anew = true;
+      request.query.erase("continue");
+      request.query.erase("limit");
+      list = {};
+      continue;
+    }
+    if (!page) return Failure(page.error());
+    DROVER_TRY(const auto next, take_page(std::move(*page), what, list));
+    if (next.empty()) return list;
+    request.query["continue"] = next;
+  }
+}
+
+}  // namespace drover::kube

@@ -1,0 +1,249 @@
+#include "kube/client/api_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/decode.h"
+#include "base/pause.h"
+#include "kube/client/refusal.h"
+#include "kube/client/url_text.h"
+#include "kube/client/watch_lines.h"
+
+namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMostAnswer = 256 << 20;
+constexpr std::size_t kMostRefusal = 64 << 10;
+constexpr std::size_t kMostIdle = 4;
+constexpr std::chrono::seconds kStall{20};
+
+const std::map<std::string, std::string> kMethods = {
+    {"get", "GET"},    {"list", "GET"},    {"watch", "GET"},    {"create", "POST"},
+    {"update", "PUT"}, {"patch", "PATCH"}, {"delete", "DELETE"}};
+
+bool is_good(int status) {
+  return status / 100 == 2;
+}
+
+std::string doing_of(const ApiRequest& request) {
+  return fmt::format("Failed to {} {}", request.verb, describe(request.path));
+}
+
+std::optional<std::chrono::seconds> retry_after_of(const HttpAnswer& answer) {
+  const auto text = answer.header("retry-after");
+  unsigned seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds > 24 * 3600) return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+/// Whether to ask again. What might have been done although no answer came is not done twice: an object that
+/// was made already would look like somebody else's.
+bool is_worth_repeating(const ApiRequest& request, const Refusal& refusal) {
+  if (refusal.code == 429) return true;
+  return refusal.code >= 500 && (refusal.retry_after || request.verb != "create");
+}
+bool is_worth_repeating(const ApiRequest& request, const Error& error) {
+  return request.verb != "create" &&
+         (error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout);
+}
+
+/// What curl would take as a way up in the path.
+bool is_dots(const std::string& part) {
+  return part == "." || part == "..";
+}
+
+Error stopped_error(const ApiRequest& request) {
+  return {ErrorKind::kUnavailable, doing_of(request) + ": it was stopped", "", ""};
+}
+
+/// Stops when one of the two does.
+class EitherStop {
+ public:
+  EitherStop(const std::stop_token& first, const std::stop_token& second)
+      : first_(first, Request{source_}), second_(second, Request{source_}) {}
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  struct Request {
+    std::stop_source source;
+    void operator()() { source.request_stop(); }
+  };
+  std::stop_source source_;
+  std::stop_callback<Request> first_;
+  std::stop_callback<Request> second_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ApiClient>> ApiClient::open(ServerConfig config, std::stop_token stop,
+                                                   ClientLimits limits, std::uint32_t seed) {
+  std::unique_ptr<ApiClient> client(new ApiClient(std::move(config), std::move(stop), limits, seed));
+  DROVER_TRY(auto connection, client->take_connection());
+  client->give_back(std::move(connection));
+  return client;
+}
+
+ApiClient::ApiClient(ServerConfig config, std::stop_token stop, ClientLimits limits, std::uint32_t seed)
+    : config_(std::move(config)), stop_(std::move(stop)), limits_(limits), seeds_(seed) {}
+
+Result<json> ApiClient::send(const ApiRequest& request, const std::stop_token& stop) {
+  const EitherStop either(stop_, stop);
+  const auto deadline = std::chrono::steady_clock::now() + limits_.call;
+  Backoff backoff(limits_.first_pause, limits_.longest_pause, next_seed());
+  const HttpLimits limits{kMostAnswer, limits_.attempt, std::min(kStall, limits_.attempt)};
+  for (int attempts = 1;; ++attempts) {
+    const auto answer = attempt(request, limits, either.token(), {});
+    if (either.token().stop_requested()) return Failure(stopped_error(request));
+    if (answer && is_good(answer->status)) {
+      auto object = parse_json(answer->text, "the API server's answer");
+      if (object && object->is_object()) return object;
+      return fail(ErrorKind::kUnavailable,
+                  fmt::format("{}: the API server's answer is no object", doing_of(request)),
+                  "look whether a proxy answers in its place");
+    }
+    Refusal refusal;
+    if (answer) {
+      refusal = read_refusal(answer->status, answer->text);
+      if (const auto wait = retry_after_of(*answer)) refusal.retry_after = wait;
+    }
+    const bool again =
+        answer ? is_worth_repeating(request, refusal) : is_worth_repeating(request, answer.error());
+    const auto wait = std::max<std::chrono::milliseconds>(
+        backoff.next(), refusal.retry_after.value_or(std::chrono::seconds(0)));
+    if (!again || attempts >= limits_.attempts || std::chrono::steady_clock::now() + wait > deadline)
+      return Failure(answer ? refusal_error(refusal, doing_of(request), request)
+                            : context(answer.error(), doing_of(request)));
+    if (!pause(wait, either.token())) return Failure(stopped_error(request));
+  }
+}
+
+Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const std::stop_token& stop) {
+  const EitherStop either(stop_, stop);
+  const auto& selection = watch.selection;
+  ApiRequest request{.verb = "watch",
+                     .path = {selection.resource, selection.name_space},
+                     .query = {{"watch", "true"},
+                               {"allowWatchBookmarks", "true"},
+                               {"resourceVersion", watch.resource_version},
+                               {"timeoutSeconds", std::to_string(limits_.watch.count())}}};
+  if (!selection.label_selector.empty()) request.query["labelSelector"] = selection.label_selector;
+  if (!selection.field_selector.empty()) request.query["fieldSelector"] = selection.field_selector;
+  LineReader lines;
+  Status taken;
+  const auto hear = [&](const HttpAnswer&, std::string_view piece) -> Status {
+    taken = lines.feed(piece, [&](std::string_view line) -> Status {
+      if (either.token().stop_requested()) return Failure(stopped_error(request));
+      DROVER_TRY(const auto event, parse_watch_line(line, selection));
+      return take(event);
+    });
+    return taken;
+  };
+  HttpLimits limits;
+  limits.duration = limits_.watch + limits_.attempt;
+  limits.stall = limits_.watch_quiet;
+  const auto answer = attempt(request, limits, either.token(), hear);
+  if (!taken) return taken;
+  if (either.token().stop_requested()) return Failure(stopped_error(request));
+  if (!answer) return Failure(context(answer.error(), doing_of(request)));
+  if (is_good(answer->status)) return {};
+  return Failure(refusal_error(read_refusal(answer->status, answer->text), doing_of(request), request));
+}
+
+Result<ApiClient::Answer> ApiClient::attempt(const ApiRequest& request, const HttpLimits& limits,
+                                             const std::stop_token& stop, const HttpClient::Body& take) {
+  DROVER_TRY(auto http, http_request(request));
+  http.limits = limits;
+  // On a connection that was used before, curl takes silence for an end that it has missed, and asks again.
+  DROVER_TRY(auto connection, request.verb == "create" ? HttpClient::create() : take_connection());
+  Answer answer;
+  const auto hear = [&](const HttpAnswer& head, std::string_view piece) -> Status {
+    if (take && is_good(head.status)) return take(head, piece);
+    const auto most = is_good(head.status) ? kMostAnswer : kMostRefusal;
+    answer.text += piece.substr(0, most - std::min<std::size_t>(most, answer.text.size()));
+    return {};
+  };
+  const auto go_on = [&](const HttpAnswer&, std::uint64_t, std::uint64_t) -> Status {
+    if (stop.stop_requested()) return fail(ErrorKind::kUnavailable, "it was stopped");
+    return {};
+  };
+  auto head = connection.perform(http, hear, go_on);
+  // Where it failed the connection goes too: with HTTP/2 a dead one would be taken again and again.
+  if (!head) return Failure(transport_error(head.error()));
+  give_back(std::move(connection));
+  static_cast<HttpAnswer&>(answer) = std::move(*head);
+  return answer;
+}
+
+Error ApiClient::transport_error(Error error) const {
+  if (error.kind != ErrorKind::kPermissionDenied)
+    return context(std::move(error), fmt::format("the API server at '{}' does not answer", config_.url));
+  error.hint = fmt::format("the certificate-authority of {} must be the one that signed it", config_.source);
+  return context(std::move(error), fmt::format("the certificate of '{}' is not trusted", config_.url));
+}
+
+Result<std::string> ApiClient::secret(const Secret& secret) const {
+  auto text = read_secret(secret);
+  if (text) return text;
+  // Of whatever kind the failure is: it says nothing of the object that was asked for.
+  auto error = context(text.error(), config_.source);
+  error.kind = ErrorKind::kUnavailable;
+  return Failure(std::move(error));
+}
+
+Result<HttpRequest> ApiClient::http_request(const ApiRequest& request) const {
+  const auto& path = request.path;
+  for (const auto& part : {path.name_space, path.name, path.resource.plural})
+    if (is_dots(part))
+      return fail(ErrorKind::kInvalid, fmt::format("'{}' is no name that an object can have", part));
+  HttpRequest http{.url = config_.url + url_path(path), .follow_redirects = false};
+  char separator = '?';
+  for (const auto& [name, value] : request.query) {
+    http.url += separator + name + "=" + url_text(value);
+    separator = '&';
+  }
+  http.method = kMethods.at(request.verb);
+  http.headers.emplace_back("Accept: application/json");
+  if (!request.body.empty()) http.content = {request.content_type, request.body};
+  DROVER_TRY(auto token, secret(config_.token));
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) token.pop_back();
+  if (!std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; }))
+    return fail(ErrorKind::kInvalid, fmt::format("the token of {} is no token", config_.source));
+  if (!token.empty()) http.headers.push_back("Authorization: Bearer " + token);
+  HttpTrust trust;
+  DROVER_TRY(trust.authorities, secret(config_.authorities));
+  DROVER_TRY(trust.certificate, secret(config_.certificate));
+  DROVER_TRY(trust.key, secret(config_.key));
+  trust.alone = !config_.authorities.empty();
+  http.trust = std::make_shared<const HttpTrust>(std::move(trust));
+  return http;
+}
+
+Result<HttpClient> ApiClient::take_connection() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto client = std::move(idle_.back());
+      idle_.pop_back();
+      return client;
+    }
+  }
+  return HttpClient::create();
+}
+
+void ApiClient::give_back(HttpClient client) {
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(client));
+}
+
+std::uint32_t ApiClient::next_seed() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::uint32_t>(seeds_());
+}
+
+}  // namespace drover::kube
