@@ -1,24 +1,32 @@
-"""What tests do with a cluster, through kubectl."""
+"""What tests do with any cluster."""
 
 import json
 import pathlib
 import subprocess
 
 from kube import images
+from kube.api import Api
 from kube.machine import PATIENCE, wait_for
 
 
 class Client:
     """Methods work in `namespace` unless they are told of another one."""
 
-    def __init__(self, kubectl, kubeconfig, folder, prefix=(), namespace="default"):
+    def __init__(self, kubectl, kubeconfig, folder, enter=(), namespace="default"):
+        """`enter` is what comes before a command so that it reaches the cluster."""
         self.kubeconfig, self.folder, self.namespace = kubeconfig, folder, namespace
-        self._kubectl = [*prefix, kubectl, f"--kubeconfig={kubeconfig}", f"--cache-dir={folder}/kubectl"]
+        self.api = Api(f"{folder}/api.sock")
+        self._kubectl = [kubectl, f"--kubeconfig={kubeconfig}", f"--cache-dir={folder}/kubectl"]
+        self._enter = list(enter)
 
-    def kubectl(self, *words, input=None, check=True, timeout=PATIENCE):
+    def proxy_command(self):
+        """The program that `api` needs."""
+        return [*self._kubectl, "proxy", f"--unix-socket={self.folder}/api.sock"]
+
+    def kubectl(self, *words, input="", check=True, timeout=PATIENCE):
         """Runs kubectl to its end; returns the process with `stdout` and `stderr` as texts."""
-        done = subprocess.run([str(word) for word in (*self._kubectl, *words)], input=input if input is not None else "",
-                              capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run([str(word) for word in (*self._enter, *self._kubectl, *words)], input=input, capture_output=True,
+                              text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"'kubectl {' '.join(map(str, words))}' ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done
@@ -30,20 +38,18 @@ class Client:
 
     def get(self, kind, name, namespace=None):
         """The object; None when there is none."""
-        return json.loads(self.kubectl("get", kind, name, "--namespace", namespace or self.namespace, "--ignore-not-found",
-                                       "--output=json").stdout or "null")
+        return self.api.get(kind, name, namespace or self.namespace)
 
-    def list(self, kind, *options, namespace=None):
-        """All objects of a kind; options such as --selector=app=x, --all-namespaces."""
-        return json.loads(self.kubectl("get", kind, "--namespace", namespace or self.namespace, "--output=json", *options).stdout)["items"]
+    def list(self, kind, namespace=None, **query):
+        """All objects of a kind in a namespace; the query may have `labelSelector` and `fieldSelector`."""
+        return self.api.list(kind, namespace or self.namespace, **query)
 
     def delete(self, kind, *names, namespace=None, wait=True, options=()):
         self.kubectl("delete", kind, *names, "--namespace", namespace or self.namespace, "--ignore-not-found", f"--wait={str(wait).lower()}", *options)
 
     def events(self, name=None, namespace=None):
         """Events, the oldest first: all, or those of the object of that name."""
-        selector = [f"--field-selector=involvedObject.name={name}"] if name else []
-        found = self.list("events", *selector, namespace=namespace)
+        found = self.list("events", namespace, **({"fieldSelector": f"involvedObject.name={name}"} if name else {}))
         return sorted(found, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
 
     def logs(self, pod, *options, namespace=None):
@@ -60,12 +66,12 @@ class Client:
 
         def holds():
             nonlocal last
-            last = self.get(kind, name, namespace)
-            return (last or True) if condition(last) else None
+            with self.api.outages_suppressed():
+                last = self.get(kind, name, namespace)
+                return (last or True) if condition(last) else None
 
         return wait_for(holds, lambda: f"{kind} {name}: {getattr(condition, '__name__', 'condition')}; it is\n"
-                                       f"{json.dumps(last and last.get('status'), indent=1)}\n{self._explain(name, namespace)}",
-                        timeout, pause=0.2)
+                                       f"{json.dumps(last and last.get('status'), indent=1)}\n{self._explain(name, namespace)}", timeout)
 
     def wait_until_running(self, pod, **options):
         return self.wait("pod", pod, pod_is_ready, **options)

@@ -56,8 +56,9 @@ class Cluster(Client):
             self.control_plane.connect(index, node.machine)
             node.containerd.start()
         super().__init__(programs.kubernetes / "kubectl", authority.path("admin.kubeconfig"), self.folder,
-                         prefix=["nsenter", "--target", str(self.control_plane.machine.pid), "--net"])
-        self.control_plane.wait_until_ready(self.kubectl)
+                         enter=["nsenter", "--target", str(self.control_plane.machine.pid), "--net"])
+        self.run_inside(self.proxy_command(), "kubectl-proxy")
+        self.control_plane.wait_until_ready(self)
         for node in self.nodes:
             node.wait_for_containerd()
             node.import_images(archives)

@@ -42,11 +42,10 @@ class ControlPlane:
         for program in (self.etcd, self.api_server, self.controller_manager, self.scheduler):
             program.start()
 
-    def wait_until_ready(self, kubectl):
+    def wait_until_ready(self, client):
         """The controller manager makes the account that pods run as: before it is there, no pod is accepted."""
-        for program, words in ((self.api_server, ("get", "--raw", "/readyz")),
-                               (self.controller_manager, ("get", "serviceaccount", "default"))):
-            program.wait_until(lambda words=words: kubectl(*words, check=False).returncode == 0, f"{program.name} to be ready")
+        self.api_server.wait_until(client.api.is_ready, "the API server to be ready")
+        self.controller_manager.wait_until(lambda: client.get("serviceaccount", "default"), "the account of pods to be made")
 
     def connect(self, index, node):
         """Ties a node's machine to the bridge."""

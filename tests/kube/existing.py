@@ -7,10 +7,12 @@ The nodes must know the images of kube.images: `python3 -B -m kube images FOLDER
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 
 from kube.client import Client
+from kube.machine import wait_for
 
 
 class _OutOfReach:
@@ -37,12 +39,19 @@ class ExistingCluster(_OutOfReach, Client):
         namespace = self.folder.name.replace("_", "-").lower()
         self.kubectl("create", "namespace", namespace)
         Client.__init__(self, program, self.write_kubeconfig("admin", namespace=namespace), self.folder, namespace=namespace)
+        self._proxy = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.proxy_command()], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL)
+        wait_for(self.api.is_ready, "the existing cluster to answer")
+        wait_for(lambda: self.get("serviceaccount", "default"), "the account of pods to be made")
         self.nodes = [ExistingNode(node["metadata"]["name"]) for node in self.list("nodes")]
         if len(self.nodes) < len(self.settings.nodes):
+            self.close()
             raise unittest.SkipTest(f"needs {len(self.settings.nodes)} nodes, the existing cluster has {len(self.nodes)}")
         return self
 
     def close(self):
         self.kubectl("delete", "namespace", self.namespace)
+        self._proxy.kill()
+        self._proxy.wait()
         shutil.rmtree(self.folder)
         return []

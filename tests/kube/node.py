@@ -4,13 +4,14 @@ import os
 import pathlib
 import shutil
 
+import drover
 from kube import cgroups, configuration
 from kube.control_plane import SERVER, node_address
 from kube.machine import Program
 from kube.settings import CONTAINERD_2
 
 # Folders that every node has for itself. All that a node's programs write is below one of them.
-OWN_FOLDERS = ("/run", "/var/lib", "/var/log")
+OWN_FOLDERS = tuple(path for path in ("/run", "/var/lib", "/var/log", "/etc/cdi") if os.path.isdir(path))
 # A kubelet sets these for the whole machine, unless they have these values already.
 KERNEL_SETTINGS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
                    "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
@@ -27,6 +28,8 @@ class Node:
         self.machine, self.components, self.authority, self.settings = machine, components, authority, settings
         self.folder, self.logs = cluster.folder / self.name, cluster.folder / "logs"
         self.cgroup = f"{cluster.name}-{self.name}"
+        # What a node must see although it may lie in a folder that it has for itself.
+        self._kept = [cluster.folder, components.kubernetes, components.containerd, drover.ROOT, drover.BUILD]
         self.folder.mkdir()
         cgroups.make(self.cgroup)
         self._prepare_machine()
@@ -89,9 +92,11 @@ class Node:
         execute("hostname", self.name)
         execute("mount", "--make-rshared", "/")  # kubelets want to hand on mounts
         for top in OWN_FOLDERS:
-            own = self.folder / top.lstrip("/")
-            own.mkdir(parents=True)
-            execute("mount", "--bind", own, top)
+            own = self._make_own(top)
+            for kept in self._kept:
+                if pathlib.Path(top) in kept.parents:
+                    execute("mount", "--bind", kept, self._make_own(kept))
+            execute("mount", "--rbind", own, top)
         for path in ("/run/netns", "/run/lock", "/var/lib/cni", "/var/log/pods", "/var/log/containers"):
             self.path(path).mkdir()
         (self.folder / "kernel").mkdir()
@@ -102,6 +107,11 @@ class Node:
                 execute("mount", "--bind", mask, f"/proc/sys/{setting}")
         for inside, outside in self.settings.mounts.items():
             execute("mount", "--rbind", outside, inside)
+
+    def _make_own(self, path):
+        own = self.folder / str(path).lstrip("/")
+        own.mkdir(parents=True, exist_ok=True)
+        return own
 
     def _write_configuration(self):
         self.authority.sign(self.name, f"system:node:{self.name}", "system:nodes", addresses=(self.address,), names=(self.name,))
