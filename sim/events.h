@@ -17,7 +17,7 @@ namespace drover::sim {
 /// An XID of one GPU.
 struct XidEvent {
   nvmlDevice_t device = nullptr;
-  std::uint64_t xid = 0;
+  Xid xid;
 };
 
 class EventSet {
@@ -30,7 +30,7 @@ class EventSet {
  private:
   struct Registration {
     unsigned long long types = 0;
-    std::vector<std::uint64_t> told;  ///< the part of the GPU's list that was delivered
+    std::vector<Xid> told;  ///< the part of the GPU's list that was delivered
   };
   std::mutex mutex_;
   std::map<std::size_t, Registration> registrations_;  ///< by position in the profile

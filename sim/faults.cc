@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +17,11 @@ using nlohmann::json;
 
 constexpr auto kLookAgainAfter = std::chrono::milliseconds(5);
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxInstance = 255;
 constexpr std::int64_t kMaxSlowMs = std::int64_t{3600} * 1000;
+
+/// By NVML's number.
+constexpr std::array kRecoveryActions{"none", "reset", "reboot", "drain-p2p", "drain-and-reset"};
 
 std::optional<std::size_t> position_of(const std::string& key, const Profile& profile) {
   const auto pci = parse_pci_address(key);
@@ -74,6 +80,22 @@ void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults
   }
 }
 
+/// 79, or {xid: 79, gpu_instance: 3, compute_instance: 0}.
+std::optional<Xid> decode_xid(const json& value, const std::string& path, std::vector<Error>& errors) {
+  if (!value.is_object())
+    return value.is_number_integer() && value.get<std::int64_t>() > 0
+               ? std::optional(Xid{value.get<std::uint64_t>(), std::nullopt, std::nullopt})
+               : std::nullopt;
+  Decoder decoder(value, errors, path);
+  Xid xid{Required(decoder, errors).integer<std::uint64_t>("xid", 1, kMaxCount), std::nullopt, std::nullopt};
+  if (const auto id = decoder.integer("gpu_instance", 0, kMaxInstance))
+    xid.gpu_instance = static_cast<unsigned>(*id);
+  if (const auto id = decoder.integer("compute_instance", 0, kMaxInstance))
+    xid.compute_instance = static_cast<unsigned>(*id);
+  decoder.finish();
+  return xid;
+}
+
 /// XIDs and failing calls are collections of numbers, which the Decoder leaves to its caller.
 void decode_numbers(const json& value, const std::string& path, std::vector<Error>& errors,
                     GpuFaults& faults) {
@@ -81,13 +103,14 @@ void decode_numbers(const json& value, const std::string& path, std::vector<Erro
     errors.push_back({ErrorKind::kInvalid, message, "", path + where});
   };
   if (const auto xids = value.find("xid"); xids != value.end() && !xids->is_null()) {
-    const bool valid = xids->is_array() && std::all_of(xids->begin(), xids->end(), [](const json& xid) {
-                         return xid.is_number_integer() && xid.get<std::int64_t>() > 0;
-                       });
-    if (valid)
-      faults.xids = xids->get<std::vector<std::uint64_t>>();
-    else
-      mistake("/xid", "expected a list of XID numbers");
+    if (!xids->is_array()) mistake("/xid", "expected a list of XIDs");
+    for (std::size_t i = 0; xids->is_array() && i < xids->size(); ++i) {
+      const auto where = "/xid/" + std::to_string(i);
+      if (const auto xid = decode_xid((*xids)[i], path + where, errors))
+        faults.xids.push_back(*xid);
+      else
+        mistake(where, "expected an XID's number, or an object with it in 'xid'");
+    }
   }
   if (const auto calls = value.find("fail"); calls != value.end() && !calls->is_null()) {
     if (!calls->is_object()) return mistake("/fail", "expected an object of functions and return codes");
@@ -111,6 +134,14 @@ GpuFaults decode_gpu(json value, const std::string& path, std::vector<Error>& er
   decode_memory_faults(decoder, faults);
   decode_load(decoder, errors, faults);
   faults.lost = decoder.boolean("lost").value_or(false);
+  faults.absent = decoder.boolean("absent").value_or(false);
+  if (const auto action = decoder.string("recovery_action")) {
+    const auto* const found = std::ranges::find(kRecoveryActions, *action);
+    if (found == kRecoveryActions.end())
+      decoder.mistake("recovery_action", "expected none, reset, reboot, drain-p2p or drain-and-reset");
+    else
+      faults.recovery_action = static_cast<unsigned>(found - kRecoveryActions.begin());
+  }
   faults.slow = std::chrono::milliseconds(decoder.integer("slow_ms", 0, kMaxSlowMs).value_or(0));
   decoder.finish();
   return faults;

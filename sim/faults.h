@@ -38,19 +38,29 @@ struct RemappedRows {
   bool failed = false;
 };
 
+/// An error that the driver reports, of one part of the GPU in MIG mode or of all of it.
+struct Xid {
+  std::uint64_t number = 0;
+  std::optional<unsigned int> gpu_instance;
+  std::optional<unsigned int> compute_instance;
+
+  bool operator==(const Xid&) const = default;
+};
+
 struct Process {
   unsigned int pid = 0;
   std::uint64_t memory_mib = 0;
 };
 
 struct GpuFaults {
-  std::vector<std::uint64_t>
-      xids;  ///< a script of events: a set that waits is told each entry once, in order
+  std::vector<Xid> xids;  ///< a script of events: a set that waits is told each entry once, in order
   EccCounts ecc_volatile;
   EccCounts ecc_aggregate;
   RetiredPages retired;
   RemappedRows remapped;
   bool lost = false;
+  bool absent = false;                           ///< the driver does not list it
+  std::optional<unsigned int> recovery_action;   ///< NVML's number; absent when the driver cannot tell
   std::chrono::milliseconds slow{0};             ///< every call on this GPU takes that much longer
   std::map<std::string, int, std::less<>> fail;  ///< function to the code that it returns
   std::optional<int> temperature_c;

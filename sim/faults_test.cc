@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/yaml.h"
+#include "gpu/nvml_abi.h"
 
 namespace drover::sim {
 namespace {
@@ -33,11 +34,13 @@ std::string fault_mistake(const std::string& text) {
 TEST(Faults, EveryFieldIsRead) {
   const auto faults = decoded(R"(
 1:
-  xid: [79, 48]
+  xid: [79, {xid: 48, gpu_instance: 3, compute_instance: 0}]
   ecc: {volatile: {corrected: 3, uncorrected: 1}, aggregate: {corrected: 9, uncorrected: 2}}
   retired_pages: {single_bit: 4, double_bit: 5, pending: true}
   remapped_rows: {corrected: 1, uncorrected: 2, pending: true, failed: true}
   lost: true
+  absent: true
+  recovery_action: drain-and-reset
   slow_ms: 20
   fail: {nvmlDeviceGetSerial: 999}
   temperature: 88
@@ -47,7 +50,7 @@ TEST(Faults, EveryFieldIsRead) {
   ASSERT_TRUE(faults);
   EXPECT_FALSE((*faults)[0].lost);
   const auto& gpu = (*faults)[1];
-  EXPECT_THAT(gpu.xids, ElementsAre(79, 48));
+  EXPECT_THAT(gpu.xids, ElementsAre(Xid{79, {}, {}}, Xid{48, 3, 0}));
   EXPECT_EQ(gpu.ecc_volatile.uncorrected, 1U);
   EXPECT_EQ(gpu.ecc_aggregate.corrected, 9U);
   EXPECT_EQ(gpu.retired.double_bit, 5U);
@@ -55,6 +58,8 @@ TEST(Faults, EveryFieldIsRead) {
   EXPECT_EQ(gpu.remapped.uncorrected, 2U);
   EXPECT_TRUE(gpu.remapped.failed);
   EXPECT_TRUE(gpu.lost);
+  EXPECT_TRUE(gpu.absent);
+  EXPECT_EQ(gpu.recovery_action, NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET);
   EXPECT_EQ(gpu.slow, std::chrono::milliseconds(20));
   EXPECT_EQ(gpu.temperature_c, 88);
   EXPECT_EQ(gpu.gpu_percent, 90);
@@ -73,6 +78,10 @@ TEST(Faults, MistakesHaveTheirPaths) {
   EXPECT_THAT(fault_mistake("{0: {}, '0000:04:00.0': {}}"), HasSubstr("twice"));
   EXPECT_THAT(fault_mistake("{0: {lost: maybe}}"), HasSubstr("/0/lost"));
   EXPECT_THAT(fault_mistake("{0: {xid: 79}}"), HasSubstr("/0/xid"));
+  EXPECT_THAT(fault_mistake("{0: {xid: [48, 0]}}"), HasSubstr("/0/xid/1"));
+  EXPECT_THAT(fault_mistake("{0: {xid: [{gpu_instance: 1}]}}"), HasSubstr("/0/xid/0/xid"));
+  EXPECT_THAT(fault_mistake("{0: {xid: [{xid: 79, gpu_instance: -1}]}}"), HasSubstr("/0/xid/0/gpu_instance"));
+  EXPECT_THAT(fault_mistake("{0: {recovery_action: rest}}"), HasSubstr("/0/recovery_action"));
   EXPECT_THAT(fault_mistake("{0: {xids: [79]}}"), HasSubstr("unknown field 'xids'"));
   EXPECT_THAT(fault_mistake("{0: {fail: {cudaMalloc: 2}}}"), HasSubstr("/0/fail/cudaMalloc"));
   EXPECT_THAT(fault_mistake("{0: {processes: [{memory_mib: 1}]}}"), HasSubstr("/0/processes/0/pid"));

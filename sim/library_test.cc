@@ -246,6 +246,52 @@ TEST_F(LibraryTest, EveryXidIsToldOnceToEverySet) {
   EXPECT_EQ(NVML(nvmlEventSetFree)(first), NVML_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(LibraryTest, AnXidOfAnInstanceSaysWhichOne) {
+  start("dgx-a100");
+  auto* const set = events_of(device(2));
+  set_faults("{2: {xid: [{xid: 94, gpu_instance: 3, compute_instance: 0}, 79]}}");
+  nvmlEventData_t event{};
+  ASSERT_EQ(NVML(nvmlEventSetWait_v2)(set, &event, 1000), NVML_SUCCESS);
+  EXPECT_EQ(event.eventData, 94U);
+  EXPECT_EQ(event.gpuInstanceId, 3U);
+  EXPECT_EQ(event.computeInstanceId, 0U);
+  ASSERT_EQ(NVML(nvmlEventSetWait_v2)(set, &event, 1000), NVML_SUCCESS);
+  EXPECT_EQ(event.gpuInstanceId, NVML_NO_INSTANCE_ID);
+}
+
+TEST_F(LibraryTest, AnAbsentGpuIsNotListed) {
+  start("k80");
+  const auto first = device(0);
+  const auto second = device(1);
+  char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
+  ASSERT_EQ(NVML(nvmlDeviceGetUUID)(first, uuid, sizeof uuid), NVML_SUCCESS);
+  set_faults("{0: {absent: true}}");
+  unsigned int count = 0;
+  EXPECT_EQ(NVML(nvmlDeviceGetCount_v2)(&count), NVML_SUCCESS);
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(device(0), second);
+  unsigned int index = 9;
+  EXPECT_EQ(NVML(nvmlDeviceGetIndex)(second, &index), NVML_SUCCESS);
+  EXPECT_EQ(index, 0U);
+  nvmlDevice_t handle = nullptr;
+  EXPECT_EQ(NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle), NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(NVML(nvmlDeviceGetIndex)(first, &index), NVML_ERROR_GPU_IS_LOST);
+  set_faults("{}");
+  EXPECT_EQ(device(0), first);
+}
+
+TEST_F(LibraryTest, RecoveryActionIsToldWhereTheDriverCan) {
+  start("dgx-h100");
+  nvmlFieldValue_t field{};
+  field.fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
+  EXPECT_EQ(NVML(nvmlDeviceGetFieldValues)(device(0), 1, &field), NVML_SUCCESS);
+  EXPECT_EQ(field.nvmlReturn, NVML_ERROR_NOT_SUPPORTED) << "driver 535";
+  set_faults("{0: {recovery_action: reset}}");
+  EXPECT_EQ(NVML(nvmlDeviceGetFieldValues)(device(0), 1, &field), NVML_SUCCESS);
+  EXPECT_EQ(field.nvmlReturn, NVML_SUCCESS);
+  EXPECT_EQ(field.value.ullVal, NVML_GPU_RECOVERY_ACTION_GPU_RESET);
+}
+
 TEST_F(LibraryTest, WaitingEndsWithTheEventOrTheTime) {
   start("k80");
   auto* const set = events_of(device(1));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -51,11 +52,21 @@ Result<std::shared_ptr<const Machine>> Machine::open(const Settings& settings) {
 Machine::Machine(Profile profile, const std::vector<std::size_t>& visible, const Settings& settings)
     : profile_(std::move(profile)),
       faults_(std::make_unique<FaultFile>(settings.faults, profile_, settings.verbose)) {
-  for (const auto position : visible) {
-    const auto index = static_cast<unsigned int>(devices_.size());
-    devices_.push_back(
-        std::make_unique<nvmlDevice_st>(nvmlDevice_st{index, position, &profile_.gpus[position]}));
-  }
+  for (const auto position : visible)
+    devices_.push_back(std::make_unique<nvmlDevice_st>(nvmlDevice_st{position, &profile_.gpus[position]}));
+}
+
+std::vector<nvmlDevice_st*> Machine::listed() const {
+  const auto faults = faults_->current();
+  std::vector<nvmlDevice_st*> listed;
+  for (const auto& device : devices_)
+    if (!(*faults)[device->position].absent) listed.push_back(device.get());
+  return listed;
+}
+
+unsigned int Machine::index_of(const nvmlDevice_st& device) const {
+  const auto listed = this->listed();
+  return static_cast<unsigned int>(std::ranges::find(listed, &device) - listed.begin());
 }
 
 nvmlDevice_st* Machine::find(nvmlDevice_t handle) const {

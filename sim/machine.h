@@ -14,7 +14,6 @@
 
 /// What the handles of the C interface point to.
 struct nvmlDevice_st {
-  unsigned int index = 0;    ///< as this process counts
   std::size_t position = 0;  ///< in the profile
   const drover::sim::Gpu* gpu = nullptr;
 };
@@ -46,8 +45,12 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   const Profile& profile() const { return profile_; }
-  /// By PCI address; [i]->index is i. The pointers are the handles.
+  /// By PCI address, whether the driver lists them now or not. The pointers are the handles.
   const std::vector<std::unique_ptr<nvmlDevice_st>>& devices() const { return devices_; }
+  /// Those that the driver lists now: what it counts, from 0.
+  std::vector<nvmlDevice_st*> listed() const;
+  /// The place of this one among them.
+  unsigned int index_of(const nvmlDevice_st& device) const;
   /// The device of a handle, or null when it is none of ours.
   nvmlDevice_st* find(nvmlDevice_t handle) const;
   std::shared_ptr<const Faults> faults() const { return faults_->current(); }

@@ -38,7 +38,8 @@ class MachineTest : public testing::Test {
   /// Indices as the process counts them, and minor numbers.
   static std::vector<std::pair<unsigned int, int>> seen(const Machine& machine) {
     std::vector<std::pair<unsigned int, int>> result;
-    for (const auto& device : machine.devices()) result.emplace_back(device->index, device->gpu->minor);
+    for (const auto& device : machine.devices())
+      result.emplace_back(machine.index_of(*device), device->gpu->minor);
     return result;
   }
 
@@ -118,7 +119,9 @@ TEST_F(MachineTest, OnlyItsOwnHandlesAreFound) {
   nvmlDevice_st other;
   EXPECT_EQ(machine->find(&other), nullptr);
   EXPECT_EQ(machine->find(nullptr), nullptr);
-  EXPECT_EQ(machine->find(machine->devices()[1].get())->index, 1U);
+  const auto* second = machine->devices()[1].get();
+  EXPECT_EQ(machine->find(machine->devices()[1].get()), second);
+  EXPECT_EQ(machine->index_of(*second), 1U);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ nvmlReturn_t on_device(const char* function, const Session& session, const nvmlD
   const auto all_faults = session.machine->faults();
   const auto& faults = (*all_faults)[device.position];
   if (faults.slow.count() > 0) std::this_thread::sleep_for(faults.slow);
-  if (faults.lost) return NVML_ERROR_GPU_IS_LOST;
+  if (faults.lost || faults.absent) return NVML_ERROR_GPU_IS_LOST;
   if (const auto code = faults.failure(function)) return static_cast<nvmlReturn_t>(*code);
   return body(Call{session, *session.machine, device, *device.gpu, device.gpu->model, faults});
 }

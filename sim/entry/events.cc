@@ -68,14 +68,15 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t* data, unsigned int timeout_ms) {
   if (data == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return wait(set, timeout_ms, [&](const XidEvent& event) {
-    *data = {event.device, nvmlEventTypeXidCriticalError, event.xid};
+    *data = {event.device, nvmlEventTypeXidCriticalError, event.xid.number};
   });
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* data, unsigned int timeout_ms) {
   if (data == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return wait(set, timeout_ms, [&](const XidEvent& event) {
-    *data = {event.device, nvmlEventTypeXidCriticalError, event.xid, NVML_NO_INSTANCE_ID,
-             NVML_NO_INSTANCE_ID};
+    *data = {event.device, nvmlEventTypeXidCriticalError, event.xid.number,
+             event.xid.gpu_instance.value_or(NVML_NO_INSTANCE_ID),
+             event.xid.compute_instance.value_or(NVML_NO_INSTANCE_ID)};
   });
 }

@@ -1,6 +1,7 @@
 // nvmlDeviceGetFieldValues: many values in one call, each with its own return code.
 
 #include <chrono>
+#include <cstdlib>
 
 #include "sim/entry/call.h"
 #include "sim/load.h"
@@ -98,6 +99,14 @@ std::optional<std::uint64_t> power_field(const Call& call, unsigned int field) {
   }
 }
 
+/// Drivers before 565 cannot tell.
+std::optional<std::uint64_t> recovery_field(const Call& call) {
+  if (call.faults.recovery_action) return *call.faults.recovery_action;
+  constexpr int kFirst = 565;
+  const bool tells = std::atoi(call.machine.profile().driver_version.c_str()) >= kFirst;
+  return tells ? std::optional<std::uint64_t>(NVML_GPU_RECOVERY_ACTION_NONE) : std::nullopt;
+}
+
 std::optional<std::uint64_t> value_of(const Call& call, unsigned int field, unsigned int scope) {
   const auto between = [&](unsigned int first, unsigned int last) { return field >= first && field <= last; };
   if (between(NVML_FI_DEV_ECC_CURRENT, NVML_FI_DEV_ECC_DBE_AGG_DEV)) return ecc_field(call, field);
@@ -117,6 +126,7 @@ std::optional<std::uint64_t> value_of(const Call& call, unsigned int field, unsi
   if (between(NVML_FI_DEV_PCIE_REPLAY_COUNTER, NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER) ||
       field == NVML_FI_DEV_C2C_LINK_COUNT)
     return 0;
+  if (field == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION) return recovery_field(call);
   return std::nullopt;
 }
 

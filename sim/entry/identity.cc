@@ -14,16 +14,17 @@ nvmlReturn_t find_device(const char* function, nvmlDevice_t* out, nvmlReturn_t o
                          Matches matches) noexcept {
   return with_session([&](const Session& session) {
     if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    for (const auto& device : session.machine->devices())
+    for (auto* device : session.machine->listed())
       if (matches(*device))
-        return on_device(function, session, *device, [&](const Call&) { return answer(out, device.get()); });
+        return on_device(function, session, *device, [&](const Call&) { return answer(out, device); });
     return otherwise;
   });
 }
 
 nvmlReturn_t by_index(const char* function, unsigned int index, nvmlDevice_t* out) noexcept {
+  unsigned int place = 0;
   return find_device(function, out, NVML_ERROR_INVALID_ARGUMENT,
-                     [&](const nvmlDevice_st& candidate) { return candidate.index == index; });
+                     [&](const nvmlDevice_st&) { return place++ == index; });
 }
 
 nvmlReturn_t by_pci(const char* function, const char* bus_id, nvmlDevice_t* out) noexcept {
@@ -68,7 +69,7 @@ unsigned int architecture_of(const std::string& name) {
 
 nvmlReturn_t nvmlDeviceGetCount(unsigned int* count) {
   return with_session(
-      [&](const Session& session) { return answer(count, session.machine->devices().size()); });
+      [&](const Session& session) { return answer(count, session.machine->listed().size()); });
 }
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* count) {
   return nvmlDeviceGetCount(count);
@@ -104,7 +105,7 @@ nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* brand) {
   return get(__func__, device, brand, [](const Call& call) { return brand_of(call.model.brand); });
 }
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index) {
-  return get(__func__, device, index, [](const Call& call) { return call.device.index; });
+  return get(__func__, device, index, [](const Call& call) { return call.machine.index_of(call.device); });
 }
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length) {
   return get_text(__func__, device, serial, length, [](const Call& call) { return call.gpu.serial; });

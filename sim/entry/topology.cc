@@ -79,9 +79,8 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
                                               unsigned int* count, nvmlDevice_t* devices) {
   return with_device(__func__, device, [&](const Call& call) {
     std::vector<nvmlDevice_t> found;
-    for (const auto& other : call.machine.devices())
-      if (other.get() != &call.device && common_ancestor(call.gpu, *other->gpu) == level)
-        found.push_back(other.get());
+    for (auto* other : call.machine.listed())
+      if (other != &call.device && common_ancestor(call.gpu, *other->gpu) == level) found.push_back(other);
     return answer_devices(count, devices, found);
   });
 }
@@ -89,9 +88,9 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int* count, nvmlDevice_t* devices) {
   return with_session([&](const Session& session) {
     std::vector<nvmlDevice_t> found;
-    for (const auto& device : session.machine->devices()) {
+    for (auto* device : session.machine->listed()) {
       const auto& cpus = cpus_of(session.machine->profile(), *device->gpu);
-      if (std::binary_search(cpus.begin(), cpus.end(), static_cast<int>(cpu))) found.push_back(device.get());
+      if (std::binary_search(cpus.begin(), cpus.end(), static_cast<int>(cpu))) found.push_back(device);
     }
     return answer_devices(count, devices, found);
   });

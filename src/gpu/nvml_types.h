@@ -410,6 +410,8 @@ typedef struct nvmlProcessUtilizationSample_st {
 #define nvmlEventTypePState 0x4ULL
 #define nvmlEventTypeXidCriticalError 0x8ULL
 #define nvmlEventTypeClock 0x10ULL
+#define nvmlEventTypeGpuUnavailableError 0x4000ULL
+#define nvmlEventTypeGpuRecoveryAction 0x8000ULL
 
 typedef struct nvmlEventData_st {
   nvmlDevice_t device;
@@ -457,6 +459,15 @@ typedef struct nvmlSample_st {
   unsigned long long timeStamp;  // microseconds since the epoch
   nvmlValue_t sampleValue;
 } nvmlSample_t;
+
+// What is to be done about a GPU, as the field NVML_FI_DEV_GET_GPU_RECOVERY_ACTION says.
+typedef enum nvmlDeviceGpuRecoveryAction_enum {
+  NVML_GPU_RECOVERY_ACTION_NONE = 0,
+  NVML_GPU_RECOVERY_ACTION_GPU_RESET = 1,
+  NVML_GPU_RECOVERY_ACTION_NODE_REBOOT = 2,
+  NVML_GPU_RECOVERY_ACTION_DRAIN_P2P = 3,
+  NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET = 4
+} nvmlDeviceGpuRecoveryAction_t;
 
 // One answer of nvmlDeviceGetFieldValues; the caller sets fieldId and scopeId.
 typedef struct nvmlFieldValue_st {
