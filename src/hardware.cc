@@ -42,7 +42,7 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
   return hardware;
 }
 
-Hardware::Nvml Hardware::load_nvml() const {
+Result<gpu::Nvml> Hardware::load_nvml() const {
   if (simulation_) return gpu::Nvml::load(simulation_->library);
   auto nvml = gpu::Nvml::load();
   if (nvml || nvml.error().kind != ErrorKind::kNotFound || options_.driver_root.empty()) return nvml;
@@ -61,12 +61,13 @@ bool Hardware::is_out_of_date(const gpu::Nvml& nvml) const {
   return !running.empty() && running != nvml.driver_version();
 }
 
-std::shared_ptr<const Hardware::Nvml> Hardware::nvml() const {
+gpu::SharedNvml Hardware::library() const {
   const std::lock_guard lock(loaded_->mutex);
   // It is unloaded with its last user; until then loading again gives the same one, and the next look tries
   // again.
   if (loaded_->nvml && *loaded_->nvml && is_out_of_date(**loaded_->nvml)) loaded_->nvml.reset();
-  if (!loaded_->nvml || !*loaded_->nvml) loaded_->nvml = std::make_shared<const Nvml>(load_nvml());
+  if (!loaded_->nvml || !*loaded_->nvml)
+    loaded_->nvml = std::make_shared<const Result<gpu::Nvml>>(load_nvml());
   return loaded_->nvml;
 }
 
@@ -77,7 +78,7 @@ gpu::Inventory Hardware::look() const {
     discovery.kernel = std::nullopt;
     discovery.simulation = simulation_->profile;
   }
-  return gpu::discover(*nvml(), discovery);
+  return gpu::discover(*library(), discovery);
 }
 
 Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::Device>& devices) const {
@@ -109,7 +110,7 @@ std::string Hardware::driver_root() const {
 }
 
 std::string Hardware::driver_version() const {
-  const auto loaded = nvml();
+  const auto loaded = library();
   return *loaded ? (*loaded)->driver_version() : "";
 }
 

@@ -37,6 +37,9 @@ class Hardware {
   /// Looks at the GPUs now; blocks while the driver answers. A driver that was not there before is tried
   /// again, so that one which is loaded late needs no restart.
   gpu::Inventory look() const;
+  /// NVML as it is now, or why it could not be loaded; replaced when a later attempt succeeds, and when the
+  /// kernel runs another driver than it is of, which works once nobody holds the old one any more.
+  gpu::SharedNvml library() const;
   const gpu::HostFacts& host() const { return host_; }
 
   Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
@@ -51,22 +54,17 @@ class Hardware {
   Result<cdi::Specification> cdi_specification(gpu::Inventory inventory) const;
 
  private:
-  using Nvml = Result<gpu::Nvml>;
-
   Hardware() = default;
-  Nvml load_nvml() const;
+  Result<gpu::Nvml> load_nvml() const;
   bool is_out_of_date(const gpu::Nvml& nvml) const;
-  std::shared_ptr<const Nvml> nvml() const;
   Result<std::string> volume() const;
   Result<driver::HostFiles> driver_files() const;
   std::string driver_root() const;
   std::string driver_version() const;
 
-  /// The library, or why it could not be loaded; replaced when a later attempt succeeds, and when the kernel
-  /// runs another driver than it is of.
   struct Loaded {
     std::mutex mutex;
-    std::shared_ptr<const Nvml> nvml;
+    gpu::SharedNvml nvml;
   };
 
   HardwareOptions options_;

@@ -11,7 +11,7 @@ using namespace drover::sim;
 
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(5);
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
 unsigned long long supported_types(const Model& model) {
   return nvmlEventTypeXidCriticalError | nvmlEventTypePState | nvmlEventTypeClock |

@@ -52,6 +52,17 @@ NvmlFunctions resolve_all(void* library) {
   resolve(library, f.nvlink_remote_type, {"nvmlDeviceGetNvLinkRemoteDeviceType"});
   resolve(library, f.nvlink_remote_pci_v2, {"nvmlDeviceGetNvLinkRemotePciInfo_v2"});
   resolve(library, f.nvlink_remote_pci_v1, {"nvmlDeviceGetNvLinkRemotePciInfo"});
+  resolve(library, f.device_by_pci, {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"});
+  resolve(library, f.total_ecc_errors, {"nvmlDeviceGetTotalEccErrors"});
+  resolve(library, f.retired_pages_pending, {"nvmlDeviceGetRetiredPagesPendingStatus"});
+  resolve(library, f.remapped_rows, {"nvmlDeviceGetRemappedRows"});
+  resolve(library, f.field_values, {"nvmlDeviceGetFieldValues"});
+  resolve(library, f.event_set_create, {"nvmlEventSetCreate"});
+  resolve(library, f.event_set_free, {"nvmlEventSetFree"});
+  resolve(library, f.event_set_wait_v2, {"nvmlEventSetWait_v2"});
+  resolve(library, f.event_set_wait_v1, {"nvmlEventSetWait"});
+  resolve(library, f.supported_event_types, {"nvmlDeviceGetSupportedEventTypes"});
+  resolve(library, f.register_events, {"nvmlDeviceRegisterEvents"});
   return f;
 }
 

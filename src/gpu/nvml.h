@@ -8,6 +8,7 @@
 //   auto nvml = Nvml::load();                      // or Nvml::load(simulation.library)
 //   auto inventory = discover(nvml, {});           // takes the error too, and says it
 
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -50,6 +51,17 @@ struct NvmlFunctions {
   decltype(&::nvmlDeviceGetNvLinkRemoteDeviceType) nvlink_remote_type = nullptr;
   decltype(&::nvmlDeviceGetNvLinkRemotePciInfo_v2) nvlink_remote_pci_v2 = nullptr;
   decltype(&::nvmlDeviceGetNvLinkRemotePciInfo) nvlink_remote_pci_v1 = nullptr;
+  decltype(&::nvmlDeviceGetHandleByPciBusId_v2) device_by_pci = nullptr;
+  decltype(&::nvmlDeviceGetTotalEccErrors) total_ecc_errors = nullptr;
+  decltype(&::nvmlDeviceGetRetiredPagesPendingStatus) retired_pages_pending = nullptr;
+  decltype(&::nvmlDeviceGetRemappedRows) remapped_rows = nullptr;
+  decltype(&::nvmlDeviceGetFieldValues) field_values = nullptr;
+  decltype(&::nvmlEventSetCreate) event_set_create = nullptr;
+  decltype(&::nvmlEventSetFree) event_set_free = nullptr;
+  decltype(&::nvmlEventSetWait_v2) event_set_wait_v2 = nullptr;
+  decltype(&::nvmlEventSetWait) event_set_wait_v1 = nullptr;
+  decltype(&::nvmlDeviceGetSupportedEventTypes) supported_event_types = nullptr;
+  decltype(&::nvmlDeviceRegisterEvents) register_events = nullptr;
 };
 
 class Nvml {
@@ -77,6 +89,9 @@ class Nvml {
   NvmlFunctions functions_;
   std::string driver_version_;
 };
+
+/// A library, or why there is none; shared by those that use it, and unloaded with the last of them.
+using SharedNvml = std::shared_ptr<const Result<Nvml>>;
 
 /// Whether driver version `a` ("390.30") is older than `b`; parts are compared as numbers.
 bool older_driver(std::string_view a, std::string_view b);

@@ -1,0 +1,65 @@
+#pragma once
+
+// Asking NVML how one GPU is: what it answers when it is polled, and the errors that it reports as they
+// happen. Every call may block for as long as the driver does. A probe belongs to one thread.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gpu/device.h"
+#include "gpu/health.h"
+#include "gpu/nvml.h"
+
+namespace drover::gpu {
+
+/// Each GPU has an event set of its own: so there is never a doubt whose an event is, even when the GPU does
+/// not tell its name any more, and a wait that fails concerns no other.
+class EventSource {
+ public:
+  /// None when the card, the driver or the library cannot tell errors as they happen.
+  static std::unique_ptr<EventSource> open(const SharedNvml& nvml, nvmlDevice_t handle);
+  ~EventSource();
+  EventSource(const EventSource&) = delete;
+  EventSource& operator=(const EventSource&) = delete;
+
+  struct Waited {
+    bool failed = false;         ///< this source is of no more use
+    bool happened = false;       ///< something: the GPU is worth a poll
+    std::optional<XidSeen> xid;  ///< without the GPU's UUID
+  };
+  /// Until something happens, or the time is over.
+  Waited wait(std::chrono::milliseconds longest) const;
+
+ private:
+  EventSource(SharedNvml nvml, nvmlEventSet_t set) : nvml_(std::move(nvml)), set_(set) {}
+
+  SharedNvml nvml_;
+  nvmlEventSet_t set_ = nullptr;
+};
+
+class HealthProbe {
+ public:
+  explicit HealthProbe(const Device& device) : uuid_(device.uuid), pci_(device.pci) {}
+
+  /// What it answers. A GPU that is found again under its UUID is the same GPU.
+  GpuPolled poll(const Result<Nvml>& nvml);
+  /// Of the library that the last poll used; null when it was not found.
+  nvmlDevice_t handle() const { return handle_; }
+  /// Before the poll with another library.
+  void forget_handle() { handle_ = nullptr; }
+
+ private:
+  nvmlReturn_t find(const Nvml& nvml);
+  bool is_ours(const Nvml& nvml, nvmlDevice_t handle, nvmlReturn_t& code) const;
+  void ask_memory(const Nvml& nvml, GpuPolled& polled) const;
+  void ask_action(const Nvml& nvml, GpuPolled& polled);
+
+  std::string uuid_;
+  std::optional<PciAddress> pci_;
+  nvmlDevice_t handle_ = nullptr;
+  bool tells_actions_ = false;  ///< it has before
+};
+
+}  // namespace drover::gpu
