@@ -1,0 +1,142 @@
+#include "kube/dra/book.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/decode.h"
+#include "kube/dra/devices.h"
+
+namespace drover::kube::dra {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr const char* kFormat = "drover-dra-checkpoint";
+/// No sum of what one file can hold overflows.
+constexpr std::int64_t kMostMemory = 1LL << 42;
+
+json json_of(const PreparedDevice& device) {
+  const auto& allocated = device.allocated;
+  json value{{"request", allocated.request}, {"device", allocated.device}, {"uuid", device.uuid}};
+  if (!allocated.share_id.empty()) value["shareId"] = allocated.share_id;
+  if (allocated.memory) value["memory"] = *allocated.memory;
+  if (allocated.share) value["share"] = *allocated.share;
+  if (allocated.admin) value["admin"] = true;
+  return value;
+}
+
+PreparedDevice read_device(Decoder& value) {
+  PreparedDevice device;
+  auto& allocated = device.allocated;
+  allocated.request = value.string("request").value_or("");
+  allocated.device = value.string("device").value_or("");
+  device.uuid = value.string("uuid").value_or("");
+  allocated.share_id = value.string("shareId").value_or("");
+  allocated.memory = value.integer("memory", 0, kMostMemory);
+  allocated.share = value.integer("share", 0, kWholeGpu);
+  allocated.admin = value.boolean("admin").value_or(false);
+  if (allocated.device.empty() || device.uuid.empty()) value.mistake("device", "the device is not named");
+  value.finish();
+  return device;
+}
+
+PreparedClaim read_claim(Decoder& value) {
+  PreparedClaim claim;
+  claim.reference = {value.string("namespace").value_or(""), value.string("name").value_or(""),
+                     value.string("uid").value_or("")};
+  for (auto& device : value.objects("devices")) claim.devices.push_back(read_device(device));
+  if (claim.reference.uid.empty()) value.mistake("uid", "the claim has none");
+  value.finish();
+  return claim;
+}
+
+/// What is taken of one GPU.
+struct Taken {
+  bool whole = false;
+  std::int64_t memory = 0;
+  std::int64_t share = 0;
+  std::string by;  ///< one who has it; "" for nobody
+};
+
+void take(Taken& taken, const AllocatedDevice& device, const ClaimReference& by) {
+  taken.whole = taken.whole || !device.shared();
+  taken.memory += device.memory.value_or(0);
+  taken.share += device.share.value_or(0);
+  taken.by = to_string(by);
+}
+
+bool has_room(const Taken& taken, const AllocatedDevice& wanted, const NodeGpu& gpu) {
+  if (taken.by.empty() && !wanted.shared()) return true;
+  if (taken.whole || !wanted.shared()) return false;
+  __extension__ using Wide = __int128;
+  const auto memory = Wide(taken.memory) + wanted.memory.value_or(0);
+  const auto share = Wide(taken.share) + wanted.share.value_or(0);
+  if (memory > 0 && !gpu.memory_bytes) return false;
+  // Both kinds are there while the node goes from one kind of sharing to the other.
+  const Wide whole_memory = gpu.memory_bytes.value_or(1);
+  if (share > kWholeGpu || memory > whole_memory) return false;
+  return share * whole_memory + memory * kWholeGpu <= whole_memory * kWholeGpu;
+}
+
+}  // namespace
+
+std::string write_book(const Book& book) {
+  auto claims = json::array();
+  for (const auto& [uid, claim] : book) {
+    auto devices = json::array();
+    for (const auto& device : claim.devices) devices.push_back(json_of(device));
+    claims.push_back({{"uid", uid},
+                      {"namespace", claim.reference.namespace_name},
+                      {"name", claim.reference.name},
+                      {"devices", std::move(devices)}});
+  }
+  const json document{{"format", kFormat}, {"version", kVersion}, {"claims", std::move(claims)}};
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<Book> read_book(std::string_view text) {
+  const auto corrupt = [](const Error& error) {
+    return fail(ErrorKind::kCorrupt, "the checkpoint of prepared claims cannot be read: " + error.message, "",
+                error.path);
+  };
+  const auto document = parse_json(text, "checkpoint");
+  if (!document) return corrupt(document.error());
+  std::vector<Error> mistakes;
+  Decoder root(*document, mistakes);
+  Book book;
+  if (root.string("format") != kFormat) root.mistake("format", "it is another program's");
+  root.integer("version", kVersion, kVersion);
+  for (auto& value : root.objects("claims")) {
+    auto claim = read_claim(value);
+    const auto uid = claim.reference.uid;
+    if (!book.emplace(uid, std::move(claim)).second) value.mistake("uid", "the claim is there twice");
+  }
+  root.finish();
+  if (!mistakes.empty()) return corrupt(join_mistakes(mistakes, "checkpoint"));
+  return book;
+}
+
+Status check_free(const Book& book, const PreparedClaim& claim, const std::map<std::string, NodeGpu>& gpus) {
+  std::map<std::string, Taken> taken;
+  for (const auto& [uid, other] : book)
+    for (const auto& device : other.devices)
+      if (!device.allocated.admin) take(taken[device.uuid], device.allocated, other.reference);
+  for (const auto& device : claim.devices) {
+    if (device.allocated.admin) continue;
+    const auto gpu = gpus.find(device.allocated.device);
+    auto& of_gpu = taken[device.uuid];
+    if (gpu == gpus.end() || !has_room(of_gpu, device.allocated, gpu->second))
+      return fail(ErrorKind::kConflict,
+                  fmt::format("the GPU '{}' ({}) has no room for the claim {}: the claim {} has it",
+                              device.allocated.device, device.uuid, to_string(claim.reference),
+                              of_gpu.by.empty() ? to_string(claim.reference) : of_gpu.by),
+                  "it is prepared as soon as the other one's pod has ended");
+    take(of_gpu, device.allocated, claim.reference);
+  }
+  return {};
+}
+
+}  // namespace drover::kube::dra

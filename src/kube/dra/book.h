@@ -1,0 +1,50 @@
+#pragma once
+
+// Which claims have which GPUs of this node: the content of the checkpoint. Values; pure.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/dra/claim.h"
+
+namespace drover::kube::dra {
+
+struct PreparedDevice {
+  AllocatedDevice allocated;
+  std::string uuid;  ///< of the GPU
+
+  bool operator==(const PreparedDevice&) const = default;
+};
+
+struct PreparedClaim {
+  ClaimReference reference;
+  std::vector<PreparedDevice> devices;
+
+  bool operator==(const PreparedClaim&) const = default;
+};
+
+/// By the claim's uid.
+using Book = std::map<std::string, PreparedClaim>;
+
+std::string write_book(const Book& book);
+/// kCorrupt for anything else than what write_book() makes, also that of another driver.
+Result<Book> read_book(std::string_view text);
+
+/// A GPU of the node.
+struct NodeGpu {
+  std::string uuid;
+  std::optional<std::int64_t> memory_bytes;
+
+  bool operator==(const NodeGpu&) const = default;
+};
+
+/// Whether the book has room for the claim: a GPU is with one claim as a whole, or with several whose shares
+/// add up to no more than all of it. Administrators' devices are beside that. kConflict names who has what.
+Status check_free(const Book& book, const PreparedClaim& claim, const std::map<std::string, NodeGpu>& gpus);
+
+}  // namespace drover::kube::dra

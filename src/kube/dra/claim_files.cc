@@ -1,0 +1,88 @@
+#include "kube/dra/claim_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/files.h"
+
+namespace drover::kube::dra {
+namespace {
+
+constexpr const char* kCheckpoint = "checkpoint.json";
+constexpr const char* kAside = "checkpoint.json.unreadable";
+constexpr const char* kEnding = ".json";
+/// Of NVIDIA's driver, which may have been here before.
+constexpr const char* kOtherEnding = ".yaml";
+constexpr std::size_t kLongestUid = 64;
+
+/// nullopt when there is no such folder.
+Result<std::optional<Directory>> existing(const std::string& path) {
+  if (std::error_code error; !std::filesystem::exists(path, error)) return std::nullopt;
+  DROVER_TRY(auto folder, Directory::open(path));
+  return folder;
+}
+
+}  // namespace
+
+bool is_claim_uid(const std::string& uid) {
+  const auto plain = [](char c) { return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || c == '-'; };
+  return !uid.empty() && uid.size() <= kLongestUid && std::ranges::all_of(uid, plain) && uid.front() != '-' &&
+         uid.back() != '-';
+}
+
+ClaimFolders::ClaimFolders(std::string plugin, std::string cdi, std::string vendor)
+    : plugin_(std::move(plugin)), cdi_(std::move(cdi)), prefix_(std::move(vendor) + "-claim_") {}
+
+Result<std::optional<std::string>> ClaimFolders::read_checkpoint() {
+  DROVER_TRY(const auto folder, existing(plugin_));
+  if (!folder || !folder->exists(kCheckpoint)) return std::nullopt;
+  DROVER_TRY(auto text, folder->read(kCheckpoint));
+  return text;
+}
+
+Status ClaimFolders::write_checkpoint(const std::string& text) {
+  DROVER_TRY(const auto folder, Directory::create(plugin_));
+  return folder.write(kCheckpoint, text, 0600);
+}
+
+Status ClaimFolders::set_checkpoint_aside() {
+  DROVER_TRY(const auto folder, Directory::open(plugin_));
+  if (::renameat(folder.fd(), kCheckpoint, folder.fd(), kAside) != 0)
+    return fail_errno("Failed to set '" + plugin_ + "/" + kCheckpoint + "' aside", errno);
+  return folder.sync();
+}
+
+Result<std::map<std::string, std::string>> ClaimFolders::read_specifications() {
+  std::map<std::string, std::string> texts;
+  DROVER_TRY(const auto folder, existing(cdi_));
+  if (!folder) return texts;
+  DROVER_TRY(const auto names, folder->list());
+  for (const auto& name : names) {
+    if (!name.starts_with(prefix_) || (!name.ends_with(kEnding) && !name.ends_with(kOtherEnding))) continue;
+    const auto uid = name.substr(prefix_.size(), name.rfind('.') - prefix_.size());
+    if (!is_claim_uid(uid)) continue;
+    // What cannot be read is there all the same.
+    texts.emplace(uid, folder->read(name).value_or(""));
+  }
+  return texts;
+}
+
+Status ClaimFolders::write_specification(const std::string& uid, const std::string& text) {
+  DROVER_TRY(const auto folder, Directory::create(cdi_));
+  DROVER_CHECK_OK(folder.write(prefix_ + uid + kEnding, text));
+  // Two files that tell of one device are in conflict, and nobody would get it.
+  return folder.remove_tree(prefix_ + uid + kOtherEnding);
+}
+
+Status ClaimFolders::remove_specification(const std::string& uid) {
+  DROVER_TRY(const auto folder, existing(cdi_));
+  if (!folder) return {};
+  for (const char* ending : {kEnding, kOtherEnding})
+    DROVER_CHECK_OK(folder->remove_tree(prefix_ + uid + ending));
+  return folder->sync();
+}
+
+}  // namespace drover::kube::dra

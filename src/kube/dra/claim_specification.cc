@@ -1,0 +1,63 @@
+#include "kube/dra/claim_specification.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kube/dra/devices.h"
+
+namespace drover::kube::dra {
+namespace {
+
+std::string device_name_in_claim(const std::string& uid, const AllocatedDevice& device) {
+  auto name = uid + "-" + device.device;
+  return device.share_id.empty() ? name : name + "-" + device.share_id;
+}
+
+/// "gpu-3" → "DROVER_GPU_3".
+std::string variable_of(const std::string& device) {
+  return "DROVER_GPU_" + device.substr(device.find('-') + 1);
+}
+
+std::vector<std::string> share_variables(const AllocatedDevice& device) {
+  std::vector<std::string> variables;
+  const auto name = variable_of(device.device);
+  if (device.share)
+    variables.push_back(fmt::format("{}_SHARE={:g}", name, static_cast<double>(*device.share) / kWholeGpu));
+  if (device.memory) variables.push_back(fmt::format("{}_MEMORY={}", name, *device.memory));
+  return variables;
+}
+
+}  // namespace
+
+std::string cdi_vendor(const std::string& driver) {
+  return "k8s." + driver;
+}
+
+std::string cdi_device_id(const std::string& driver, const std::string& uid, const AllocatedDevice& device) {
+  return fmt::format("{}/claim={}", cdi_vendor(driver), device_name_in_claim(uid, device));
+}
+
+Result<cdi::Specification> claim_specification(const std::string& driver, const PreparedClaim& claim,
+                                               const GpuEdits& edits) {
+  cdi::Specification specification;
+  specification.kind = cdi_vendor(driver) + "/claim";
+  specification.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
+  specification.edits.append(edits.common);
+  for (const auto& device : claim.devices) {
+    const auto found = edits.of_gpu.find(device.uuid);
+    if (found == edits.of_gpu.end())
+      return fail(
+          ErrorKind::kNotFound,
+          fmt::format("the GPU '{}' ({}) has no device node now", device.allocated.device, device.uuid),
+          "'drover gpus' says what is the matter with it");
+    auto made = found->second;
+    for (auto& variable : share_variables(device.allocated)) made.environment.push_back(std::move(variable));
+    specification.devices.push_back(
+        {device_name_in_claim(claim.reference.uid, device.allocated), {}, std::move(made)});
+  }
+  specification.version = cdi::required_version(specification);
+  return specification;
+}
+
+}  // namespace drover::kube::dra

@@ -1,0 +1,33 @@
+#pragma once
+
+// The CDI specification of one claim: what a container that has it gets. Pure.
+
+#include <map>
+#include <string>
+
+#include "cdi/specification.h"
+#include "kube/dra/book.h"
+
+namespace drover::kube::dra {
+
+/// How containers are edited for GPUs now.
+struct GpuEdits {
+  cdi::Edits common;  ///< control devices and the driver's files, once for every container
+  std::map<std::string, cdi::Edits> of_gpu;  ///< by UUID: its device node
+};
+
+/// "k8s.gpu.nvidia.com", and the kind "k8s.gpu.nvidia.com/claim", as NVIDIA's driver names them.
+std::string cdi_vendor(const std::string& driver);
+/// "k8s.gpu.nvidia.com/claim=<uid>-gpu-3"; every share of a device has a name of its own.
+std::string cdi_device_id(const std::string& driver, const std::string& uid, const AllocatedDevice& device);
+
+/// kNotFound names a GPU that has no device node now.
+///
+/// A container may have several claims, and what the later one sets in its environment counts. So every claim
+/// says the same there: NVIDIA_VISIBLE_DEVICES=void, which keeps the vendor's own hook from adding what an
+/// image asks for. What is said of one GPU has the GPU's number in its name: DROVER_GPU_3_SHARE=0.5,
+/// DROVER_GPU_3_MEMORY=8589934592.
+Result<cdi::Specification> claim_specification(const std::string& driver, const PreparedClaim& claim,
+                                               const GpuEdits& edits);
+
+}  // namespace drover::kube::dra

@@ -1,0 +1,219 @@
+#include "kube/dra/preparer.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/shorten.h"
+#include "cdi/write.h"
+#include "kube/client/object.h"
+
+namespace drover::kube::dra {
+
+using nlohmann::json;
+
+struct Preparer::Flight {
+  int count = 0;
+  bool revoked = false;
+};
+
+Preparer::Preparer(PreparerOptions options) : options_(std::move(options)) {}
+
+Preparer::~Preparer() = default;
+
+void Preparer::set_gpus(std::map<std::string, NodeGpu> gpus) {
+  const std::scoped_lock lock(mutex_);
+  gpus_ = std::move(gpus);
+}
+
+Book Preparer::book() const {
+  const std::scoped_lock lock(mutex_);
+  return book_;
+}
+
+Result<PreparedClaim> Preparer::prepare(const ClaimReference& reference) {
+  if (!is_claim_uid(reference.uid))
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is no uid of a claim", shortened(reference.uid)));
+  {
+    const std::scoped_lock lock(mutex_);
+    DROVER_CHECK_OK(load());
+    if (const auto known = book_.find(reference.uid); known != book_.end()) {
+      DROVER_CHECK_OK(write_specification(known->second));
+      return known->second;
+    }
+    ++flights_[reference.uid].count;
+  }
+  auto claim = [&]() -> Result<PreparedClaim> {
+    DROVER_CHECK_OK(recover());
+    DROVER_TRY(const auto object, options_.source->claim(reference.namespace_name, reference.name));
+    DROVER_TRY(auto devices, allocated_devices(object, reference, options_.driver, options_.pool));
+    const std::scoped_lock lock(mutex_);
+    return resolved(reference, std::move(devices));
+  }();
+  const std::scoped_lock lock(mutex_);
+  auto& flight = flights_[reference.uid];
+  const bool revoked = flight.revoked;
+  if (--flight.count == 0) flights_.erase(reference.uid);
+  if (!claim) return claim;
+  if (revoked)
+    return fail(ErrorKind::kConflict,
+                fmt::format("the claim {} was taken back meanwhile", to_string(reference)));
+  return commit(std::move(*claim));
+}
+
+Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
+                                         std::vector<AllocatedDevice> devices) const {
+  PreparedClaim claim{reference, {}};
+  for (auto& device : devices) {
+    const auto gpu = gpus_.find(device.device);
+    if (gpu == gpus_.end())
+      return fail(ErrorKind::kNotFound,
+                  fmt::format("the claim {} has the device '{}', which this node does not have now",
+                              to_string(reference), shortened(device.device)));
+    claim.devices.push_back({std::move(device), gpu->second.uuid});
+  }
+  return claim;
+}
+
+Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
+  const auto& uid = claim.reference.uid;
+  if (const auto known = book_.find(uid); known != book_.end()) return known->second;
+  DROVER_CHECK_OK(check_free(book_, claim, gpus_));
+  // What cannot be written into a specification is not taken.
+  DROVER_TRY(const auto edits, options_.edits());
+  DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
+  book_[uid] = claim;
+  if (auto written = write_checkpoint(); !written) {
+    book_.erase(uid);
+    return Failure(std::move(written).error());
+  }
+  DROVER_CHECK_OK(options_.files->write_specification(uid, cdi::write_specification(specification)));
+  return claim;
+}
+
+Status Preparer::unprepare(const std::string& uid) {
+  if (!is_claim_uid(uid))
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is no uid of a claim", shortened(uid)));
+  const std::scoped_lock lock(mutex_);
+  if (const auto flight = flights_.find(uid); flight != flights_.end()) flight->second.revoked = true;
+  DROVER_CHECK_OK(load());
+  return forget(uid);
+}
+
+Status Preparer::forget(const std::string& uid) {
+  DROVER_CHECK_OK(options_.files->remove_specification(uid));
+  const auto known = book_.extract(uid);
+  if (known.empty()) return {};
+  if (auto written = write_checkpoint(); !written) {
+    book_[uid] = known.mapped();
+    return written;
+  }
+  return {};
+}
+
+Status Preparer::recover() {
+  const std::scoped_lock recovery(recovery_);
+  if (recovered_) return {};
+  {
+    const std::scoped_lock lock(mutex_);
+    DROVER_CHECK_OK(load());
+    if (gpus_.empty()) return fail(ErrorKind::kUnavailable, "the node's GPUs are not known yet");
+  }
+  DROVER_CHECK_OK(take_stock());
+  recovered_ = true;
+  return {};
+}
+
+Status Preparer::take_stock() {
+  DROVER_CHECK_OK(drop_gone_claims());
+  std::map<std::string, std::string> specifications;
+  {
+    const std::scoped_lock lock(mutex_);
+    DROVER_TRY(specifications, options_.files->read_specifications());
+    for (const auto& [uid, claim] : book_) specifications.erase(uid);
+  }
+  return specifications.empty() ? Status() : adopt_orphans(specifications);
+}
+
+Status Preparer::drop_gone_claims() {
+  for (const auto& [uid, claim] : book()) {
+    const auto object = options_.source->claim(claim.reference.namespace_name, claim.reference.name);
+    if (!object && object.error().kind != ErrorKind::kNotFound) return Failure(object.error());
+    if (object && text_at(*object, "/metadata/uid") == uid) continue;
+    const std::scoped_lock lock(mutex_);
+    DROVER_CHECK_OK(forget(uid));
+  }
+  return {};
+}
+
+Status Preparer::adopt_orphans(const std::map<std::string, std::string>& specifications) {
+  DROVER_TRY(const auto objects, options_.source->claims());
+  std::map<std::string, const json*> by_uid;
+  for (const auto& object : objects) by_uid[text_at(object, "/metadata/uid")] = &object;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [uid, text] : specifications) {
+    if (book_.contains(uid)) continue;
+    const auto adopted = [&]() -> Status {
+      const auto object = by_uid.find(uid);
+      if (object == by_uid.end()) return fail(ErrorKind::kNotFound, "its claim is gone");
+      const auto& found = *object->second;
+      const ClaimReference reference{text_at(found, "/metadata/namespace"), text_at(found, "/metadata/name"),
+                                     uid};
+      DROVER_TRY(auto devices, allocated_devices(found, reference, options_.driver, options_.pool));
+      DROVER_TRY(auto claim, resolved(reference, std::move(devices)));
+      return commit(std::move(claim)).map([](const PreparedClaim&) {});
+    }();
+    if (adopted || book_.contains(uid)) continue;
+    if (options_.warn)
+      options_.warn(fmt::format("removing the CDI specification of the claim with the uid '{}': {}", uid,
+                                to_string(adopted.error())));
+    DROVER_CHECK_OK(forget(uid));
+  }
+  return {};
+}
+
+Status Preparer::restore() {
+  const std::scoped_lock lock(mutex_);
+  if (!loaded_ || book_.empty()) return {};
+  DROVER_TRY(const auto edits, options_.edits());
+  DROVER_TRY(const auto there, options_.files->read_specifications());
+  Status first;
+  for (const auto& [uid, claim] : book_) {
+    const auto restored = [&]() -> Status {
+      DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
+      const auto text = cdi::write_specification(specification);
+      if (const auto found = there.find(uid); found != there.end() && found->second == text) return {};
+      return options_.files->write_specification(uid, text);
+    }();
+    if (!restored && first) first = restored;
+  }
+  return first;
+}
+
+Status Preparer::load() {
+  if (loaded_) return {};
+  DROVER_TRY(const auto text, options_.files->read_checkpoint());
+  auto book = text ? read_book(*text) : Book();
+  if (!book) {
+    DROVER_CHECK_OK(options_.files->set_checkpoint_aside());
+    if (options_.warn)
+      options_.warn(to_string(book.error()) + "; it is set aside, and made anew from the claims");
+    book = Book();
+  }
+  book_ = std::move(*book);
+  loaded_ = true;
+  return {};
+}
+
+Status Preparer::write_specification(const PreparedClaim& claim) {
+  DROVER_TRY(const auto edits, options_.edits());
+  DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
+  return options_.files->write_specification(claim.reference.uid, cdi::write_specification(specification));
+}
+
+Status Preparer::write_checkpoint() {
+  return options_.files->write_checkpoint(write_book(book_));
+}
+
+}  // namespace drover::kube::dra

@@ -1,0 +1,89 @@
+#pragma once
+
+// Prepares claims for containers and takes that back. One book of claims, the checkpoint, says who has what;
+// it is written before the CDI specification of a claim and changed after that is removed, so whenever the
+// driver dies, a GPU that some container may be given stands in the book. Thread safe. Blocks while files are
+// written, and, without holding up others, while the API server answers.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "kube/dra/book.h"
+#include "kube/dra/claim_files.h"
+#include "kube/dra/claim_specification.h"
+
+namespace drover::kube::dra {
+
+/// ResourceClaims at the API server, v1 or v1beta1. Every call ends in bounded time. Thread safe.
+class ClaimSource {
+ public:
+  virtual ~ClaimSource() = default;
+  /// kNotFound when there is none of the name.
+  virtual Result<nlohmann::json> claim(const std::string& namespace_name, const std::string& name) = 0;
+  /// All of the cluster; asked for only when the checkpoint is lost.
+  virtual Result<std::vector<nlohmann::json>> claims() = 0;
+};
+
+struct PreparerOptions {
+  std::string driver;
+  std::string pool;
+  std::shared_ptr<ClaimSource> source;
+  std::shared_ptr<ClaimFiles> files;
+  /// Called while others wait.
+  std::function<Result<GpuEdits>()> edits;
+  /// One sentence; may be absent.
+  std::function<void(const std::string& text)> warn;
+};
+
+class Preparer {
+ public:
+  explicit Preparer(PreparerOptions options);
+  ~Preparer();
+
+  /// The node's GPUs by the names of their devices.
+  void set_gpus(std::map<std::string, NodeGpu> gpus);
+
+  /// Gives the claim its devices. A claim that has them already is answered without the API server. kConflict
+  /// while another claim has one of them.
+  Result<PreparedClaim> prepare(const ClaimReference& reference);
+  /// Nobody may use the claim's devices any more. A claim that is not prepared is fine. A prepare() of the
+  /// same claim that is under way fails.
+  Status unprepare(const std::string& uid);
+
+  /// Takes up what was left behind: claims that are gone are taken back; claims that no checkpoint tells of,
+  /// but a CDI specification does, are taken into the book. Needed once before anything new is prepared,
+  /// which prepare() sees to.
+  Status recover();
+  /// Writes specifications that are missing, or say something else than they would now.
+  Status restore();
+
+  Book book() const;
+
+ private:
+  struct Flight;
+  Status load();
+  Status take_stock();
+  Status drop_gone_claims();
+  Status adopt_orphans(const std::map<std::string, std::string>& specifications);
+  Result<PreparedClaim> resolved(const ClaimReference& reference, std::vector<AllocatedDevice> devices) const;
+  Result<PreparedClaim> commit(PreparedClaim claim);
+  Status write_specification(const PreparedClaim& claim);
+  Status forget(const std::string& uid);
+  Status write_checkpoint();
+
+  PreparerOptions options_;
+  mutable std::mutex mutex_;  ///< of all below
+  std::map<std::string, NodeGpu> gpus_;
+  Book book_;
+  bool loaded_ = false;
+  std::map<std::string, Flight> flights_;  ///< prepare() under way, by uid
+  std::mutex recovery_;                    ///< held while recovering; taken before mutex_
+  bool recovered_ = false;
+};
+
+}  // namespace drover::kube::dra

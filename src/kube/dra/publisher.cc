@@ -1,0 +1,96 @@
+#include "kube/dra/publisher.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "kube/client/object.h"
+
+namespace drover::kube::dra {
+namespace {
+
+using nlohmann::json;
+
+/// Names of fields of devices that `kept` has not.
+void find_dropped(const json& sent, const json& kept, std::set<std::string>& names) {
+  if (sent.is_array() && kept.is_array()) {
+    for (std::size_t i = 0; i < std::min(sent.size(), kept.size()); ++i)
+      find_dropped(sent[i], kept[i], names);
+    return;
+  }
+  if (!sent.is_object() || !kept.is_object()) return;
+  for (const auto& [name, value] : sent.items())
+    if (const auto found = kept.find(name); found != kept.end())
+      find_dropped(value, *found, names);
+    else
+      names.insert(name);
+}
+
+}  // namespace
+
+/// What an API server does not know it drops: a slice that nobody touched since says what was sent.
+struct Publisher::Written {
+  std::string resource_version;
+  json sent;
+};
+
+Publisher::Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::string node)
+    : api_(std::move(api)), driver_(std::move(driver)), node_(std::move(node)) {}
+
+Publisher::~Publisher() = default;
+
+Result<bool> Publisher::publish(const std::vector<json>& devices) {
+  DROVER_CHECK_OK(check_names(driver_, node_));
+  DROVER_TRY(const auto node_uid, api_->node_uid());
+  const auto wanted = slices_of({api_->version(), driver_, node_, node_uid}, devices);
+  DROVER_TRY(auto there, api_->list());
+  const auto changes = plan_slices(as_written(std::move(there)), wanted);
+  if (changes.empty()) return false;
+  DROVER_CHECK_OK(write(changes));
+  return true;
+}
+
+Status Publisher::withdraw() {
+  DROVER_TRY(const auto there, api_->list());
+  for (const auto& slice : there) DROVER_CHECK_OK(api_->remove(text_at(slice, "/metadata/name")));
+  return {};
+}
+
+Status Publisher::write(const SliceChanges& changes) {
+  dropped_.clear();
+  for (const auto& slice : changes.update) {
+    DROVER_TRY(const auto kept, api_->update(slice));
+    remember(slice, kept);
+  }
+  for (const auto& slice : changes.create) {
+    DROVER_TRY(const auto kept, api_->create(slice));
+    remember(slice, kept);
+  }
+  for (const auto& name : changes.remove) {
+    DROVER_CHECK_OK(api_->remove(name));
+    written_.erase(name);
+  }
+  return {};
+}
+
+void Publisher::remember(const json& sent, const json& kept) {
+  written_[text_at(sent, "/metadata/name")] = {text_at(kept, "/metadata/resourceVersion"), sent};
+  std::set<std::string> names(dropped_.begin(), dropped_.end());
+  find_dropped(sent.at("spec").at("devices"),
+               kept.value("spec", json::object()).value("devices", json::array()), names);
+  dropped_.assign(names.begin(), names.end());
+}
+
+std::vector<json> Publisher::as_written(std::vector<json> there) const {
+  for (auto& slice : there) {
+    const auto found = written_.find(text_at(slice, "/metadata/name"));
+    if (found == written_.end()) continue;
+    const auto version = text_at(slice, "/metadata/resourceVersion");
+    if (!version.empty() && version == found->second.resource_version)
+      slice["spec"] = found->second.sent.at("spec");
+  }
+  return there;
+}
+
+}  // namespace drover::kube::dra

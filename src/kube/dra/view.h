@@ -1,0 +1,37 @@
+#pragma once
+
+// What the driver is told of the node's GPUs: who is there, how they are joined, and what ails them. Values.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "gpu/device.h"
+
+namespace drover::kube::dra {
+
+/// What a device taint does (KEP-5055). API servers before 1.35 refuse `None`.
+enum class Effect { kNone, kNoSchedule, kNoExecute };
+
+/// Why a GPU should not be given to anyone now. It becomes a device taint.
+struct Trouble {
+  std::string key;    ///< a label's key: "gpu.nvidia.com/xid"
+  std::string value;  ///< a label's value: "79"; may be empty
+  Effect effect = Effect::kNoSchedule;
+  TimePoint since;      ///< when it was first seen
+  std::string message;  ///< for people, in the health of the pod's devices
+
+  bool operator==(const Trouble&) const = default;
+};
+
+struct View {
+  /// A GPU that is lost stays in it, with what was known of it: pods may still have it.
+  gpu::Inventory inventory;
+  std::map<std::string, std::string> pcie_roots;         ///< by UUID: "pci0000:15"; absent when not known
+  std::map<std::string, std::vector<Trouble>> troubles;  ///< by UUID
+
+  bool operator==(const View&) const = default;
+};
+
+}  // namespace drover::kube::dra
