@@ -1,0 +1,197 @@
+#include "kube/client/informer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <nlohmann/json.hpp>
+
+#include "kube/client/api_client.h"
+#include "kube/client/testing/fake_api.h"
+#include "kube/client/testing/scripted_server.h"
+
+namespace drover::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using testing::FakeApi;
+using ::testing::HasSubstr;
+using testing::ScriptedReply;
+using testing::ScriptedRequest;
+using testing::ScriptedServer;
+
+constexpr auto kLong = 20s;
+
+json pod_of(const std::string& name, const std::string& node = "a") {
+  return {{"metadata", {{"name", name}}}, {"spec", {{"nodeName", node}}}};
+}
+
+/// What listeners were told, in words: "+x", "~x", "-x".
+class Told {
+ public:
+  InformerOptions options(Selection selection = {kPods, "n", "", "spec.nodeName=a"}) {
+    return {.selection = std::move(selection),
+            .on_change =
+                [this](const Change& change) {
+                  const auto* sign = !change.before ? "+" : change.now ? "~" : "-";
+                  add(sign + text_at(change.now ? *change.now : *change.before, "/metadata/name"));
+                },
+            .on_trouble = [this](const Error& error) { add("!" + error.message); },
+            .first_pause = 1ms,
+            .longest_pause = 5ms,
+            .seed = 1};
+  }
+  std::vector<std::string> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kLong, [&] { return told_.size() >= count; })) << count;
+    return told_;
+  }
+
+ private:
+  void add(const std::string& word) {
+    const std::lock_guard lock(mutex_);
+    told_.push_back(word);
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> told_;
+};
+
+TEST(Informer, FollowsWhatChanges) {
+  FakeApi api;
+  Told told;
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("x")));
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("elsewhere", "b")));
+  const Informer informer(api, told.options());
+  ASSERT_TRUE(informer.wait_until_listed(kLong));
+  EXPECT_EQ(informer.objects().size(), 1U);
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("y")));
+  EXPECT_TRUE(api.patch({kPods, "n", "x"}, PatchType::kMerge, {{"status", {{"phase", "Running"}}}}));
+  EXPECT_TRUE(api.remove({kPods, "n", "y"}));
+  EXPECT_THAT(told.wait_for(4), ElementsAre("+x", "+y", "~x", "-y"));
+  EXPECT_EQ(text_at(*informer.find("n/x"), "/status/phase"), "Running");
+  EXPECT_EQ(informer.find("n/y"), nullptr);
+}
+
+TEST(Informer, GoesOnWhereAWatchEnded) {
+  FakeApi api;
+  Told told;
+  const Informer informer(api, told.options());
+  ASSERT_TRUE(informer.wait_until_listed(kLong));
+  for (int i = 0; i < 5; ++i) {
+    api.end_watches();
+    EXPECT_TRUE(api.create({kPods, "n"}, pod_of("p" + std::to_string(i))));
+  }
+  EXPECT_THAT(told.wait_for(5), ElementsAre("+p0", "+p1", "+p2", "+p3", "+p4"));
+  const auto requests = api.requests();
+  EXPECT_EQ(std::ranges::count(requests, "list", &ApiRequest::verb), 1);
+}
+
+TEST(Informer, TellsTheDifferenceWhenTheServerHasForgotten) {
+  FakeApi api;
+  Told told;
+  for (const auto* name : {"stays", "changes", "goes"}) EXPECT_TRUE(api.create({kPods, "n"}, pod_of(name)));
+  std::latch changed(1);
+  auto options = told.options();
+  options.on_change = [&, tell = options.on_change](const Change& change) {
+    tell(change);
+    changed.wait();  // so that it sees none of the changes in its watch
+  };
+  const Informer informer(api, std::move(options));
+  told.wait_for(1);
+  EXPECT_TRUE(api.remove({kPods, "n", "goes"}));
+  EXPECT_TRUE(api.patch({kPods, "n", "changes"}, PatchType::kMerge, {{"status", 1}}));
+  api.forget();
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("comes")));
+  changed.count_down();
+  const auto all = told.wait_for(6);
+  EXPECT_THAT(std::vector(all.begin() + 3, all.end()),
+              ::testing::UnorderedElementsAre("~changes", "-goes", "+comes"));
+  EXPECT_EQ(informer.objects().size(), 3U);
+}
+
+TEST(Informer, TellsATroubleOnceUntilItIsOver) {
+  FakeApi api;
+  const Error down{ErrorKind::kUnavailable, "down", "", ""};
+  Told told;
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("x")));
+  api.fail_next({down, down, down, {ErrorKind::kPermissionDenied, "denied", "", ""}, down});
+  const Informer informer(api, told.options());
+  EXPECT_THAT(told.wait_for(4), ElementsAre("!down", "!denied", "!down", "+x"));
+}
+
+TEST(Informer, SaysWhyThereIsNoList) {
+  FakeApi api;
+  api.fail_next(std::vector<Error>(100'000, {ErrorKind::kPermissionDenied, "denied", "ask", ""}));
+  Told told;
+  const Informer informer(api, told.options());
+  told.wait_for(1);
+  const auto waited = informer.wait_until_listed(1ms);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error(), (Error{ErrorKind::kTimeout, "denied", "ask", ""}));
+}
+
+std::string watch_line(const std::string& type, const std::string& name, int version) {
+  return json{{"type", type},
+              {"object", {{"metadata", {{"name", name}, {"resourceVersion", std::to_string(version)}}}}}}
+             .dump() +
+         "\n";
+}
+
+TEST(Informer, OverHttpSurvivesWhateverEndsAWatch) {
+  std::atomic<int> watches = 0;
+  ScriptedServer server([&](const ScriptedRequest& request, ScriptedReply& reply) {
+    if (request.target.find("watch=true") == std::string::npos)
+      return reply.send(200, R"({"metadata":{"resourceVersion":"5"},"items":[]})");
+    const int number = watches++;
+    if (number == 1) return reply.send(503, "");
+    reply.begin_stream();
+    const std::string cut = watch_line("ADDED", "b", 7);
+    if (number == 0) reply.write(watch_line("ADDED", "a", 6) + cut.substr(0, 20));  // in the middle of a line
+    if (number == 2) reply.write(cut + watch_line("BOOKMARK", "", 50) + "{garbage\n");
+    if (number == 3) {
+      reply.write(R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}})"
+                  "\n");
+    }
+    if (number >= 4) reply.write(watch_line("ADDED", "c", 60 + number));
+    while (number >= 4 && reply.write("\n")) std::this_thread::sleep_for(5ms);
+  });
+  const auto client = ApiClient::open({.url = server.url()}, {}, {}, 1);
+  ASSERT_TRUE(client);
+  Told told;
+  {
+    const Informer informer(**client, told.options({kNodes}));
+    std::vector<std::string> words;
+    for (std::size_t count = 1; words.empty() || words.back() != "+c"; ++count) words = told.wait_for(count);
+    std::erase_if(words, [](const std::string& word) { return word.starts_with("!"); });
+    EXPECT_THAT(words, ElementsAre("+a", "+b", "-a", "-b", "+c"));
+  }
+  server.drop();
+  std::vector<std::string> watched;
+  for (const auto& request : server.requests())
+    if (const auto at = request.target.find("&resourceVersion="); at != std::string::npos)
+      watched.push_back(request.target.substr(at + 17, request.target.find('&', at + 1) - at - 17));
+  EXPECT_THAT(std::vector(watched.begin(), watched.begin() + 5), ElementsAre("5", "6", "6", "50", "5"));
+}
+
+TEST(Informer, EndsWhileAServerIsSilent) {
+  std::stop_source end;
+  ScriptedServer server([&](const ScriptedRequest& request, ScriptedReply& reply) {
+    if (request.target.find("watch=true") == std::string::npos)
+      return reply.send(200, R"({"metadata":{"resourceVersion":"5"},"items":[]})");
+    reply.begin_stream();
+    while (!end.stop_requested()) std::this_thread::sleep_for(5ms);
+  });
+  const auto client = ApiClient::open({.url = server.url()}, {}, {}, 1);
+  {
+    const Informer informer(**client, {.selection = {kNodes}});
+    while (server.requests().size() < 2) std::this_thread::sleep_for(5ms);
+  }
+  end.request_stop();
+}
+
+}  // namespace
+}  // namespace drover::kube

@@ -1,0 +1,248 @@
+#include "kube/client/testing/fake_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace drover::kube::testing {
+namespace {
+
+using nlohmann::json;
+
+std::string fake_key(const ObjectPath& path) {
+  return path.name_space.empty() ? path.name : path.name_space + "/" + path.name;
+}
+
+/// "spec.nodeName=a" and "app=x,!y" of labels, as far as they say what is equal.
+bool fits(const json& object, const std::string& selector, bool labels) {
+  std::istringstream parts(selector);
+  for (std::string part; std::getline(parts, part, ',');) {
+    auto name = part.substr(0, part.find('='));
+    const auto value = part.substr(part.rfind('=') + 1);
+    json found;
+    if (labels) {
+      found = object.value("/metadata/labels"_json_pointer, json::object()).value(name, json());
+    } else {
+      std::ranges::replace(name, '.', '/');
+      found = object.value(json::json_pointer("/" + name), json());
+    }
+    if (found != value) return false;
+  }
+  return true;
+}
+
+bool fits(const json& object, const std::string& name_space, const std::string& labels,
+          const std::string& fields) {
+  return object.is_object() && (name_space.empty() || text_at(object, "/metadata/namespace") == name_space) &&
+         fits(object, labels, true) && fits(object, fields, false);
+}
+
+/// As a strategic merge patch does with lists whose items are known by their type, as conditions are.
+void merge(json& object, const json& patch) {
+  for (const auto& [name, value] : patch.items()) {
+    auto& field = object[name];
+    if (value.is_object() && field.is_object()) {
+      merge(field, value);
+    } else if (value.is_array() && field.is_array() && !value.empty() && value[0].contains("type")) {
+      for (const auto& item : value) {
+        const auto known =
+            std::ranges::find_if(field, [&](const json& old) { return old["type"] == item["type"]; });
+        if (known == field.end())
+          field.push_back(item);
+        else
+          merge(*known, item);
+      }
+    } else if (value.is_null()) {
+      object.erase(name);
+    } else {
+      field = value;
+    }
+  }
+}
+
+/// Removes what stands in `before` and not in `now`.
+void remove_vanished(json& object, const json& before, const json& now) {
+  for (const auto& [name, value] : before.items()) {
+    if (!object.is_object() || !object.contains(name)) continue;
+    if (value.is_object() && object[name].is_object())
+      remove_vanished(object[name], value,
+                      now.is_object() ? now.value(name, json::object()) : json::object());
+    else if (!now.contains(name))
+      object.erase(name);
+  }
+}
+
+Failure refused(ErrorKind kind, const ApiRequest& request, const std::string& why) {
+  return fail(kind, fmt::format("Failed to {} {}: {}", request.verb, describe(request.path), why));
+}
+
+}  // namespace
+
+Result<json> FakeApi::send(const ApiRequest& request, const std::stop_token&) {
+  const std::lock_guard lock(mutex_);
+  requests_.push_back(request);
+  if (!failures_.empty()) {
+    auto error = std::move(failures_.front());
+    failures_.pop_front();
+    return Failure(std::move(error));
+  }
+  auto result = answer(request);
+  changed_.notify_all();
+  return result;
+}
+
+Result<json> FakeApi::answer(const ApiRequest& request) {
+  if (request.verb == "list") return show(request);
+  auto& objects = objects_of(request.path.resource);
+  if (request.verb == "create") return make(request, json::parse(request.body));
+  const auto found = objects.find(fake_key(request.path));
+  const bool applied = request.query.contains("fieldManager");
+  if (found == objects.end() && !applied) return refused(ErrorKind::kNotFound, request, "not found");
+  if (request.verb == "get") return found->second;
+  if (request.verb == "delete") {
+    if (!request.body.empty()) {
+      const auto uid = text_at(json::parse(request.body), "/preconditions/uid");
+      if (!uid.empty() && uid != text_at(found->second, "/metadata/uid"))
+        return refused(ErrorKind::kConflict, request, "the uid is another");
+    }
+    auto gone = found->second;
+    keep(request, found->second, nullptr);
+    objects.erase(found);
+    return gone;
+  }
+  if (found != objects.end()) return change(request, found->second);
+  auto object = json::parse(request.body);
+  last_applied_[url_path(request.path) + "?" + request.query.at("fieldManager")] = object;
+  return make(request, std::move(object));
+}
+
+Result<json> FakeApi::make(const ApiRequest& request, json object) {
+  auto& metadata = object["metadata"];
+  if (!request.path.name_space.empty()) metadata["namespace"] = request.path.name_space;
+  if (!metadata.contains("name"))
+    metadata["name"] = metadata.value("generateName", "") + std::to_string(version_);
+  metadata["uid"] = fmt::format("uid-{}", version_);
+  auto& objects = objects_of(request.path.resource);
+  const auto key = key_of(object);
+  if (objects.contains(key)) return refused(ErrorKind::kConflict, request, key + " already exists");
+  auto& kept = objects[key];
+  keep(request, kept, std::move(object));
+  return kept;
+}
+
+Result<json> FakeApi::change(const ApiRequest& request, json& object) {
+  const auto body = json::parse(request.body);
+  auto now = object;
+  if (request.verb == "update") {
+    const auto seen = text_at(body, "/metadata/resourceVersion");
+    if (!seen.empty() && seen != text_at(object, "/metadata/resourceVersion"))
+      return refused(ErrorKind::kConflict, request, "the object has been modified");
+    if (request.path.subresource.empty())
+      now = body;
+    else
+      now[request.path.subresource] = body.value(request.path.subresource, json());
+    now["metadata"]["uid"] = object["metadata"]["uid"];
+  } else if (request.query.contains("fieldManager")) {
+    auto& last = last_applied_[url_path(request.path) + "?" + request.query.at("fieldManager")];
+    if (last.is_object()) remove_vanished(now, last, body);
+    merge(now, body);
+    last = body;
+  } else if (request.content_type == "application/strategic-merge-patch+json") {
+    merge(now, body);
+  } else {
+    now.merge_patch(body);
+  }
+  if (now != object) keep(request, object, std::move(now));
+  return object;
+}
+
+json FakeApi::show(const ApiRequest& request) {
+  const auto selector = [&](const char* name) {
+    const auto found = request.query.find(name);
+    return found == request.query.end() ? "" : found->second;
+  };
+  auto items = json::array();
+  for (const auto& [key, object] : objects_of(request.path.resource))
+    if (fits(object, request.path.name_space, selector("labelSelector"), selector("fieldSelector")))
+      items.push_back(object);
+  return {{"metadata", {{"resourceVersion", std::to_string(version_)}}}, {"items", items}};
+}
+
+void FakeApi::keep(const ApiRequest& request, json& object, json now) {
+  auto before = object;
+  ++version_;
+  auto& versioned = now.is_null() ? before : now;
+  versioned["metadata"]["resourceVersion"] = std::to_string(version_);
+  history_.push_back({request.path.resource, std::move(before), now, version_});
+  object = std::move(now);
+}
+
+Status FakeApi::watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) {
+  const auto& [resource, name_space, labels, fields] = request.selection;
+  std::unique_lock lock(mutex_);
+  ++watches_;
+  changed_.notify_all();
+  const int ended = ended_;
+  auto seen = std::stoull(request.resource_version);
+  const auto is_news = [&](const Past& past) { return past.version > seen && past.resource == resource; };
+  while (!stop.stop_requested()) {
+    if (seen < forgotten_)
+      return fail(ErrorKind::kNotFound,
+                  fmt::format("Failed to watch {}: too old resource version", resource.plural));
+    const auto news = std::ranges::find_if(history_, is_news);
+    if (news == history_.end()) {
+      if (ended != ended_) return {};
+      changed_.wait(lock, stop, [&] {
+        return ended != ended_ || seen < forgotten_ || std::ranges::any_of(history_, is_news);
+      });
+      continue;
+    }
+    seen = news->version;
+    const bool was = fits(news->before, name_space, labels, fields);
+    const bool is = fits(news->now, name_space, labels, fields);
+    if (!was && !is) continue;
+    const auto type = !was ? WatchEventType::kAdded
+                      : is ? WatchEventType::kModified
+                           : WatchEventType::kDeleted;
+    const WatchEvent event{type, std::make_shared<const json>(is ? news->now : news->before)};
+    lock.unlock();
+    DROVER_CHECK_OK(take(event));
+    lock.lock();
+  }
+  return fail(ErrorKind::kUnavailable, "it was stopped");
+}
+
+void FakeApi::fail_next(std::vector<Error> errors) {
+  const std::lock_guard lock(mutex_);
+  std::ranges::move(errors, std::back_inserter(failures_));
+}
+
+void FakeApi::end_watches() {
+  const std::lock_guard lock(mutex_);
+  ++ended_;
+  changed_.notify_all();
+}
+
+void FakeApi::forget() {
+  const std::lock_guard lock(mutex_);
+  forgotten_ = ++version_;
+  history_.clear();
+  changed_.notify_all();
+}
+
+std::vector<ApiRequest> FakeApi::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+int FakeApi::watches() const {
+  const std::lock_guard lock(mutex_);
+  return watches_;
+}
+
+FakeApi::Objects& FakeApi::objects_of(const Resource& resource) {
+  return objects_[resource.group + "/" + resource.plural];
+}
+
+}  // namespace drover::kube::testing

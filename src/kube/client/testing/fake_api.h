@@ -1,0 +1,64 @@
+#pragma once
+
+// An API server in memory, for tests: objects with versions, conflicts, patches, watches and selectors by
+// equality. It knows no kinds: whatever is an object may be kept under any resource. Thread safe.
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kube/client/api.h"
+
+namespace drover::kube::testing {
+
+class FakeApi : public Api {
+ public:
+  Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {}) override;
+  Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) override;
+
+  /// The next requests fail with these, in their order; watches do not.
+  void fail_next(std::vector<Error> errors);
+  /// All watches end, as the server ends them every few minutes.
+  void end_watches();
+  /// The server forgets its history: watches end, and none can begin from a version of before.
+  void forget();
+
+  /// All requests so far, those that failed too.
+  std::vector<ApiRequest> requests() const;
+  /// How often a watch was begun.
+  int watches() const;
+
+ private:
+  struct Past {
+    Resource resource;
+    nlohmann::json before;
+    nlohmann::json now;
+    std::uint64_t version;
+  };
+  using Objects = std::map<std::string, nlohmann::json>;
+
+  Result<nlohmann::json> answer(const ApiRequest& request);
+  Result<nlohmann::json> make(const ApiRequest& request, nlohmann::json object);
+  Result<nlohmann::json> change(const ApiRequest& request, nlohmann::json& object);
+  nlohmann::json show(const ApiRequest& request);
+  void keep(const ApiRequest& request, nlohmann::json& object, nlohmann::json now);
+  Objects& objects_of(const Resource& resource);
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<std::string, Objects> objects_;              ///< by resource, by key
+  std::map<std::string, nlohmann::json> last_applied_;  ///< by resource, key and manager
+  std::deque<Past> history_;
+  std::deque<Error> failures_;
+  std::vector<ApiRequest> requests_;
+  std::uint64_t version_ = 100;
+  std::uint64_t forgotten_ = 0;  ///< versions up to this one
+  int ended_ = 0;                ///< how often all watches were ended
+  int watches_ = 0;
+};
+
+}  // namespace drover::kube::testing
