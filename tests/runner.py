@@ -29,7 +29,7 @@ SANITIZER_OPTIONS = {
     "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:{SYMBOLIZER}",
 }
 # Rooms whose code runs on several threads, and the black-box tests that make a daemon use them all.
-THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test"}
+THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "kube_test", "store_test"}
 THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
 LONG_MODULES = {"test_crash", "test_crash_services", "test_docs", "test_kube_harness"}
 KUBERNETES_MODULES = "test_kube"  # how their names begin
