@@ -10,6 +10,7 @@ import textwrap
 import unittest
 import unittest.mock
 
+import drover
 import kube
 from kube import cgroups, leftovers
 from kube.machine import wait_for
@@ -84,14 +85,27 @@ class ClusterTest(kube.ClusterTest):
         self.assertIn("Insufficient example.com/gpu", str(raised.exception))
 
 
-class ServicesTest(kube.ClusterTest):
-    settings = kube.Settings(nodes=(kube.NodeSettings(), kube.NodeSettings(containerd=kube.SYSTEM_CONTAINERD)), services=True,
-                             feature_gates={"DRADeviceTaintRules": True}, runtime_config="resource.k8s.io/v1beta2=true")
+class SettingsTest(kube.ClusterTest):
+    settings = kube.Settings(
+        nodes=(kube.NodeSettings(kubelet={"maxPods": 7}, mounts={"/mnt": str(drover.ROOT / "tests/kube")}),
+               kube.NodeSettings(containerd=kube.SYSTEM_CONTAINERD)),
+        services=True, feature_gates={"DRADeviceTaintRules": True}, runtime_config="resource.k8s.io/v1beta2=true",
+        flags={"kube-scheduler": ["--v=3"]})
 
     def test_nodes_have_the_runtime_they_ask_for(self):
         versions = [node["status"]["nodeInfo"]["containerRuntimeVersion"] for node in self.cluster.list("nodes")]
         self.assertEqual(versions[0], f"containerd://{kube.CONTAINERD_VERSION}")
         self.assertNotEqual(versions[1], versions[0])
+
+    def test_kubelets_and_folders_of_nodes_are_as_asked(self):
+        first, second = self.cluster.list("nodes")
+        self.assertEqual(first["status"]["capacity"]["pods"], "7")
+        self.assertNotEqual(second["status"]["capacity"]["pods"], "7")
+        self.assertIn("cluster.py", self.cluster.nodes[0].exec("ls", "/mnt").stdout)
+
+    def test_components_get_flags(self):
+        self.assertIn("--v=3", self.cluster.control_plane.scheduler.command)
+        self.assertTrue(self.cluster.control_plane.scheduler.running())
 
     def test_pods_reach_the_api_as_a_service(self):
         for node in self.cluster.nodes:
@@ -110,6 +124,16 @@ class EndTest(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "(?s)kubelet ended with.*none of these"):
             cluster.start()
         self.assertEqual(leftovers.find(cluster.name) + leftovers.changes(cluster.before), [])
+
+    def test_a_node_that_lost_its_power_leaves_nothing(self):
+        cluster = kube.Cluster(kube.Settings(nodes=(kube.NodeSettings(),)))
+        self.addCleanup(cluster.close)
+        cluster.start()
+        cluster.apply(kube.pod("running", "sleep", 1000))
+        cluster.wait_until_running("running")
+        cluster.nodes[0].die()
+        self.assertFalse(cluster.nodes[0].kubelet.running())
+        self.assertEqual(cluster.close(), [])
 
     def test_a_test_that_is_killed_leaves_nothing(self):
         before = leftovers.host_state()

@@ -71,6 +71,8 @@ class Api:
         """Kinds have the names that kubectl knows: "pod", "pods", "po", "resourceslice", "resourceslices.resource.k8s.io"."""
         if kind.lower() not in self._resources:
             self._discover()
+        if kind.lower() not in self._resources:
+            raise LookupError(f"the cluster knows no kind '{kind}'")
         root, namespaced, plural = self._resources[kind.lower()]
         middle = f"namespaces/{namespace}/" if namespaced and namespace else ""
         return f"{root}/{middle}{plural}" + (f"/{name}" if name else "")

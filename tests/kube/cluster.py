@@ -1,6 +1,8 @@
 """A Kubernetes cluster on this machine: see Cluster."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,8 +32,14 @@ class Cluster(Client):
     def start(self):
         programs = components.obtain()
         self.before = leftovers.host_state()
+        controllers = cgroups.enable_controllers()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-kube-"))
         self.name = self.folder.name
+        self._lifeline = Lifeline()
+        self._janitor = subprocess.Popen(
+            [sys.executable, "-B", pathlib.Path(__file__).with_name("janitor.py"), self.folder, self.name, " ".join(controllers)],
+            stdin=self._lifeline.reading, stdout=subprocess.DEVNULL, start_new_session=True, cwd="/")
+        (self.folder / "logs").mkdir()
         try:
             self._start(programs)
         except BaseException:
@@ -40,12 +48,6 @@ class Cluster(Client):
         return self
 
     def _start(self, programs):
-        (self.folder / "logs").mkdir()
-        self._lifeline = Lifeline()
-        self._janitor = subprocess.Popen(
-            [sys.executable, "-B", pathlib.Path(__file__).with_name("janitor.py"), self.folder, self.name,
-             " ".join(cgroups.enable_controllers())],
-            stdin=self._lifeline.reading, stdout=subprocess.DEVNULL, start_new_session=True, cwd="/")
         authority = Authority(self.folder / "certificates")
         archives = images.make(self.folder / "images")
         self.control_plane = ControlPlane(self.folder, programs, authority, self._lifeline.machine("control-plane"), self.settings)
@@ -72,6 +74,8 @@ class Cluster(Client):
         """Ends everything; returns what was left behind, in words."""
         if self._lifeline is None:
             return []
+        if os.environ.get("DROVER_KUBE_LOGS"):
+            shutil.copytree(self.folder / "logs", pathlib.Path(os.environ["DROVER_KUBE_LOGS"]) / self.name)
         self._lifeline.cut()
         self._lifeline = None
         self._janitor.wait(2 * PATIENCE)

@@ -92,8 +92,9 @@ def provide(programs, cache):
 
 
 def _build(programs, folder, cache):
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a build that was interrupted
+    for interrupted in cache.glob(f"{folder.name}.partial-*"):
+        shutil.rmtree(interrupted, ignore_errors=True)
+    partial = cache / f"{folder.name}.partial-{os.getpid()}"  # what an interrupted build still writes, it writes elsewhere
     try:
         golang.build(programs, golang.obtain(programs.go, cache), partial)
         partial.rename(folder)

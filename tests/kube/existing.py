@@ -30,6 +30,8 @@ class ExistingCluster(_OutOfReach, Client):
         self.settings = settings
 
     def start(self):
+        if not self.settings.fit_any_cluster():
+            raise unittest.SkipTest("needs a cluster of the test's own: an existing one has other settings")
         program = shutil.which("kubectl")
         if not program:
             raise unittest.SkipTest("DROVER_KUBE_EXISTING is set, but there is no kubectl")

@@ -88,7 +88,7 @@ def build(programs, go, folder):
                    "GOFLAGS": f"-mod=mod -trimpath -p={os.cpu_count() or 1}"}
 
     def call(limit, *words):
-        return run(["nice", go, *words], limit, cwd=folder, env=environment)
+        return run(["setpriv", "--pdeathsig", "KILL", "nice", go, *words], limit, cwd=folder, env=environment)
 
     with step(f"fetching {name}"):
         for limit, words in ((ANSWER_LIMIT, ("list", "-m", programs.module)), (FETCH_LIMIT, ("list", "-deps", *programs.packages))):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import tempfile
 
 from kube import cgroups
 from kube.node import KERNEL_SETTINGS
@@ -24,7 +25,7 @@ def find(cluster):
             elif cluster in (folder / "mountinfo").read_text():
                 found.append(f"process {pid} sees mounts of it: {line}")
     found += [f"control group {group}" for group in cgroups.groups_of(cluster)]
-    return found + [f"folder {path}" for path in pathlib.Path(os.environ.get("TMPDIR", "/tmp")).glob(f"{cluster}*")]
+    return found + [f"folder {path}" for path in pathlib.Path(tempfile.gettempdir()).glob(f"{cluster}*")]
 
 
 def _processes():

@@ -22,6 +22,10 @@ class Settings:
     runtime_config: str = ""                          # API versions that are off by default: "api/all=true"
     flags: dict = dataclasses.field(default_factory=dict)  # component -> more command-line flags
 
+    def fit_any_cluster(self):
+        """Whether they ask for nothing that a cluster that is there already may lack, but a number of nodes."""
+        return self == Settings(nodes=(NodeSettings(),) * len(self.nodes), services=self.services)
+
     def flags_of(self, component):
         gates = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.feature_gates.items()))
         return ([f"--feature-gates={gates}"] if gates else []) + list(self.flags.get(component, ()))
