@@ -12,7 +12,7 @@ import unittest.mock
 
 import drover
 import kube
-from kube import cgroups, leftovers
+from kube import cgroups, components, leftovers
 from kube.machine import wait_for
 
 
@@ -136,6 +136,7 @@ class EndTest(unittest.TestCase):
         self.assertEqual(cluster.close(), [])
 
     def test_a_test_that_is_killed_leaves_nothing(self):
+        components.obtain()
         before = leftovers.host_state()
         script = textwrap.dedent("""
             import kube, time

@@ -18,6 +18,7 @@ from kube import golang
 KUBERNETES_VERSION = "1.36.2"
 CONTAINERD_VERSION = "2.1.9"
 ETCD_VERSION = "3.6.8"
+UNAVAILABLE = "DROVER_KUBE_UNAVAILABLE"  # environment: why there are none, when that is known already
 GO = (1, 26)  # what Kubernetes asks for in its go.mod
 
 STAGING = tuple(f"k8s.io/{name}" for name in (
@@ -104,11 +105,18 @@ def _build(programs, folder, cache):
 
 def obtain():
     """All components; SkipTest says why they cannot be had here."""
-    reason = os.environ.get("DROVER_KUBE_UNAVAILABLE")
+    reason = os.environ.get(UNAVAILABLE)
     if reason:
         raise unittest.SkipTest(reason)
-    for program in ("runc", "openssl", "ip", "unshare", "nsenter", "iptables"):
+    try:
+        return _obtain(cache_folder())
+    except unittest.SkipTest as skipped:
+        os.environ[UNAVAILABLE] = str(skipped)  # who asks again need not wait again
+        raise
+
+
+def _obtain(cache):
+    for program in ("runc", "openssl", "ip", "iptables", "unshare", "nsenter", "setpriv"):
         if not shutil.which(program):
             raise unittest.SkipTest(f"{program} is not installed: run scripts/install-dependencies --tests --kubernetes")
-    cache = cache_folder()
     return Components(provide(_kubernetes(), cache), provide(_containerd(), cache), provide(_etcd(), cache) / "server")
