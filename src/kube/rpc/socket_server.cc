@@ -32,10 +32,12 @@ FileIdentity identity_of(const std::string& path) {
 
 Result<SocketServer> SocketServer::listen(const std::string& path,
                                           const std::vector<grpc::Service*>& services) {
-  const auto made = path + ".new";
+  // A hidden file: the kubelet takes any other socket that it sees for a plugin.
+  const auto name = path.rfind('/') + 1;
+  const auto made = path.substr(0, name) + "." + path.substr(name);
   if (made.size() > kLongestPath)
     return fail(ErrorKind::kInvalid,
-                fmt::format("the socket's path '{}' is longer than {} bytes", path, kLongestPath - 4));
+                fmt::format("the socket's path '{}' is longer than {} bytes", path, kLongestPath - 1));
   ::unlink(made.c_str());
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota;

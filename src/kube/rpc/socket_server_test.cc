@@ -62,7 +62,7 @@ TEST(SocketServer, AnswersRootAlone) {
 TEST(SocketServer, TakesThePlaceOfWhatACrashLeft) {
   FakeTree tree;
   tree.file("s", "not even a socket");
-  tree.file("s.new", "");
+  tree.file(".s", "");
   Plugin plugin;
   const auto server = SocketServer::listen(tree / "s", {&plugin});
   ASSERT_TRUE(server) << to_string(server.error());

@@ -1,0 +1,61 @@
+#include "kube/dra/claim_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/fake_tree.h"
+#include "base/files.h"
+
+namespace drover::kube::dra {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+class ClaimFilesTest : public ::testing::Test {
+ protected:
+  FakeTree tree;
+  ClaimFolders files{tree / "plugins/gpu.nvidia.com", tree / "cdi", "k8s.gpu.nvidia.com"};
+};
+
+TEST_F(ClaimFilesTest, HaveNothingAtFirst) {
+  EXPECT_EQ(files.read_checkpoint().value(), std::nullopt);
+  EXPECT_TRUE(files.read_specifications().value().empty());
+  EXPECT_TRUE(files.remove_specification("a"));
+}
+
+TEST_F(ClaimFilesTest, KeepTheCheckpointForRootAlone) {
+  ASSERT_TRUE(files.write_checkpoint("one"));
+  ASSERT_TRUE(files.write_checkpoint("two"));
+  EXPECT_EQ(files.read_checkpoint().value(), "two");
+  const auto mode = std::filesystem::status(tree / "plugins/gpu.nvidia.com/checkpoint.json").permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  ASSERT_TRUE(files.set_checkpoint_aside());
+  EXPECT_EQ(files.read_checkpoint().value(), std::nullopt);
+  EXPECT_EQ(read_file(tree / "plugins/gpu.nvidia.com/checkpoint.json.unreadable").value_or(""), "two");
+}
+
+TEST_F(ClaimFilesTest, SeeTheirOwnSpecificationsAndThoseOfNvidiasDriver) {
+  tree.file("cdi/nvidia.json", "another's").file("cdi/k8s.gpu.nvidia.com-claim_b.yaml", "old");
+  tree.file("cdi/k8s.gpu.nvidia.com-claim_..x.json", "no uid")
+      .file("cdi/k8s.gpu.nvidia.com-claim_c.tmp", "no file");
+  ASSERT_TRUE(files.write_specification("a", "text"));
+  EXPECT_THAT(files.read_specifications().value(), ElementsAre(Pair("a", "text"), Pair("b", "old")));
+  ASSERT_TRUE(files.write_specification("b", "new"));
+  EXPECT_FALSE(std::filesystem::exists(tree / "cdi/k8s.gpu.nvidia.com-claim_b.yaml"));
+  for (const char* uid : {"a", "b", "never"}) EXPECT_TRUE(files.remove_specification(uid));
+  EXPECT_TRUE(files.read_specifications().value().empty());
+  EXPECT_EQ(read_file(tree / "cdi/nvidia.json").value_or(""), "another's");
+}
+
+TEST(ClaimUid, IsNoPath) {
+  EXPECT_TRUE(is_claim_uid("3b1c2f6e-1111-4222-8333-444455556666"));
+  for (const auto& uid : {std::string(), std::string("../x"), std::string("a/b"), std::string("A"),
+                          std::string(65, 'a'), std::string("-a"), std::string("a\0b", 3)})
+    EXPECT_FALSE(is_claim_uid(uid)) << uid;
+}
+
+}  // namespace
+}  // namespace drover::kube::dra

@@ -1,0 +1,244 @@
+#include "kube/dra/driver.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/files.h"
+#include "kube/dra/attributes.h"
+#include "kube/dra/health_board.h"
+#include "kube/dra/services.h"
+#include "kube/rpc/socket_server.h"
+
+namespace drover::kube::dra {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kRetry{5};
+constexpr std::chrono::seconds kRecheck{60};
+/// A kubelet that just started may still delete what an older registration left: its own patience is 30 s.
+constexpr std::chrono::seconds kUneasy{60};
+
+std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
+  std::map<std::string, NodeGpu> gpus;
+  for (const auto& device : view.inventory.devices) {
+    const auto name = device_name(device);
+    if (!name || device.mig == gpu::MigMode::kEnabled) continue;
+    NodeGpu gpu{device.uuid, std::nullopt};
+    if (device.memory_bytes)
+      gpu.memory_bytes = static_cast<std::int64_t>(memory_offered(*device.memory_bytes, sharing));
+    gpus.emplace(*name, std::move(gpu));
+  }
+  return gpus;
+}
+
+std::vector<DeviceReport> reports_of(const View& view) {
+  std::vector<DeviceReport> reports;
+  for (const auto& device : view.inventory.devices)
+    if (const auto name = device_name(device)) reports.push_back({*name, ailment_of(view, device)});
+  return reports;
+}
+
+}  // namespace
+
+struct Driver::Impl {
+  Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
+       std::function<Result<GpuEdits>()> edits)
+      : options(std::move(given)),
+        plugin_folder(options.kubelet_folder + "/plugins/" + options.driver),
+        registry_folder(options.kubelet_folder + "/plugins_registry"),
+        preparer({.driver = options.driver,
+                  .pool = options.node,
+                  .source = std::move(claims),
+                  .files = std::make_shared<ClaimFolders>(plugin_folder, options.cdi_folder,
+                                                          cdi_vendor(options.driver)),
+                  .edits = std::move(edits),
+                  .warn = options.warn}),
+        publisher(std::move(slices), options.driver, options.node),
+        services({.driver = options.driver,
+                  .pool = options.node,
+                  .endpoint = plugin_folder + "/dra.sock",
+                  .prepare = [this](const ClaimReference& claim) { return prepare(claim); },
+                  .unprepare = [this](const std::string& uid) { return unprepare(uid); },
+                  .registered = [this](const std::string& error) { registered(error); }},
+                 board),
+        server_thread([this](const std::stop_token& stop) { serve(stop); }),
+        api_thread([this](const std::stop_token& stop) { talk_to_api(stop); }) {}
+
+  ~Impl() {
+    server_thread.request_stop();
+    api_thread.request_stop();
+    server_thread.join();
+    api_thread.join();
+    // The kubelet is to see the registration go first.
+    registration_server.reset();
+    driver_server.reset();
+  }
+
+  void tell(const std::function<void(const std::string&)>& whom, const std::string& text) const {
+    if (whom) whom(text);
+  }
+
+  /// Notes what is wrong, and tells it once.
+  void note(std::string DriverState::* field, const Status& status) {
+    const auto text = status ? "" : to_string(status.error());
+    {
+      const std::scoped_lock lock(mutex);
+      if (std::exchange(state.*field, text) == text) return;
+    }
+    if (!text.empty()) tell(options.warn, text);
+  }
+
+  Result<PreparedClaim> prepare(const ClaimReference& claim) {
+    auto prepared = preparer.prepare(claim);
+    if (!prepared)
+      tell(options.warn,
+           fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
+    return prepared;
+  }
+
+  Status unprepare(const std::string& uid) {
+    auto done = preparer.unprepare(uid);
+    if (!done)
+      tell(options.warn, fmt::format("the claim '{}' was not taken back: {}", uid, to_string(done.error())));
+    return done;
+  }
+
+  void registered(const std::string& error) {
+    note(&DriverState::registration,
+         error.empty() ? Status()
+                       : fail(ErrorKind::kConflict, "the kubelet does not take the driver: " + error));
+    const std::scoped_lock lock(mutex);
+    state.registered = error.empty();
+    uneasy_until = steady_clock::now() + kUneasy;
+    next_look = steady_clock::now();
+    wake.notify_all();
+  }
+
+  void serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      note(&DriverState::sockets, keep_sockets());
+      std::unique_lock lock(mutex);
+      wake_server.wait_for(lock, stop, options.look, [] { return false; });
+    }
+  }
+
+  Status keep_sockets() {
+    if (!driver_server || !driver_server->is_there()) {
+      DROVER_TRY(const auto folder, Directory::create(plugin_folder, 0750));
+      // The old one would take the new one's place away with it.
+      driver_server.reset();
+      DROVER_TRY(driver_server, SocketServer::listen(folder.path() + "/dra.sock", services.of_driver()));
+    }
+    if (!registration_server || !registration_server->is_there()) {
+      DROVER_TRY(const auto folder, Directory::create(registry_folder, 0750));
+      registration_server.reset();
+      DROVER_TRY(registration_server, SocketServer::listen(folder.path() + "/" + options.driver + "-reg.sock",
+                                                           services.of_registration()));
+    }
+    return {};
+  }
+
+  void talk_to_api(const std::stop_token& stop) {
+    bool recovered = false;
+    while (!stop.stop_requested()) {
+      std::optional<View> now;
+      {
+        std::unique_lock lock(mutex);
+        wake.wait_until(lock, stop, next_look,
+                        [&] { return view && (changed || steady_clock::now() >= next_look); });
+        if (stop.stop_requested()) return;
+        if (!view) {
+          next_look = steady_clock::now() + kRecheck;
+          continue;
+        }
+        changed = false;
+        now = view;
+      }
+      if (!recovered) {
+        const auto status = recover();
+        note(&DriverState::recovery, status);
+        recovered = status.has_value();
+      }
+      const auto published = publish(*now);
+      const std::scoped_lock lock(mutex);
+      const auto pause = published && recovered && steady_clock::now() > uneasy_until ? kRecheck : kRetry;
+      next_look = steady_clock::now() + pause;
+    }
+  }
+
+  Status recover() {
+    DROVER_CHECK_OK(preparer.recover());
+    return preparer.restore();
+  }
+
+  bool publish(const View& now) {
+    const auto devices = devices_of(now, options.sharing, options.driver);
+    const auto published = publisher.publish(devices);
+    note(&DriverState::slices, published.map([](bool) {}));
+    if (!published || !*published) return published.has_value();
+    tell(options.info, fmt::format("{} GPUs are in the ResourceSlices of this node", devices.size()));
+    if (const auto& dropped = publisher.dropped(); !dropped.empty())
+      tell(options.warn,
+           fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
+                       "feature gates do not know it",
+                       fmt::join(dropped, ", ")));
+    return true;
+  }
+
+  DriverOptions options;
+  std::string plugin_folder, registry_folder;
+  HealthBoard board;
+  Preparer preparer;
+  Publisher publisher;  ///< the API thread's
+  Services services;
+  std::optional<SocketServer> driver_server, registration_server;  ///< the serving thread's
+
+  mutable std::mutex mutex;  ///< of what follows
+  std::condition_variable_any wake, wake_server;
+  DriverState state;
+  std::optional<View> view;
+  bool changed = false;
+  steady_clock::time_point next_look = steady_clock::now();
+  steady_clock::time_point uneasy_until;
+
+  std::jthread server_thread, api_thread;
+};
+
+Driver::Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
+               std::function<Result<GpuEdits>()> edits)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(claims), std::move(slices),
+                                   std::move(edits))) {}
+
+Driver::~Driver() = default;
+
+void Driver::update(View view) {
+  impl_->preparer.set_gpus(gpus_of(view, impl_->options.sharing));
+  impl_->board.post(reports_of(view));
+  const std::scoped_lock lock(impl_->mutex);
+  if (impl_->view == view) return;
+  impl_->view = std::move(view);
+  impl_->changed = true;
+  impl_->wake.notify_all();
+}
+
+DriverState Driver::state() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->state;
+}
+
+std::set<std::string> Driver::gpus_in_use() const {
+  std::set<std::string> uuids;
+  for (const auto& [uid, claim] : impl_->preparer.book())
+    for (const auto& device : claim.devices)
+      if (!device.allocated.admin) uuids.insert(device.uuid);
+  return uuids;
+}
+
+}  // namespace drover::kube::dra

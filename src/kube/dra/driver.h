@@ -1,0 +1,71 @@
+#pragma once
+
+// The node's DRA driver: tells the scheduler of the GPUs, and prepares claims of them for the kubelet.
+//
+// Serves <kubelet>/plugins/<driver>/dra.sock and the registration socket in <kubelet>/plugins_registry, and
+// makes both anew when somebody removes them; publishes ResourceSlices whenever the view changes, and again
+// when the kubelet, as it does when it starts, has deleted them. Two threads of its own. Thread safe.
+//
+//   Driver driver({.node = "gpu-1"}, claims, slices, edits);
+//   driver.update(view);
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/result.h"
+#include "kube/dra/book.h"
+#include "kube/dra/claim_specification.h"
+#include "kube/dra/devices.h"
+#include "kube/dra/preparer.h"
+#include "kube/dra/publisher.h"
+#include "kube/dra/view.h"
+
+namespace drover::kube::dra {
+
+struct DriverOptions {
+  std::string driver = "gpu.nvidia.com";
+  std::string node;  ///< the Node's name; the pool's too
+  std::string kubelet_folder = "/var/lib/kubelet";
+  std::string cdi_folder = "/var/run/cdi";
+  Sharing sharing = Sharing::kWhole;
+  std::chrono::milliseconds look{500};  ///< how often sockets are looked at
+  /// Called from any thread; `text` is a sentence. May be absent.
+  std::function<void(const std::string& text)> info, warn;
+};
+
+/// Whether the driver does what it should, for people and for a node condition.
+struct DriverState {
+  bool registered = false;
+  /// What is wrong now; "" when nothing is.
+  std::string sockets, registration, recovery, slices;
+
+  bool operator==(const DriverState&) const = default;
+};
+
+class Driver {
+ public:
+  /// `edits` says how containers are edited for the GPUs of the view now; called from any thread, one at a
+  /// time.
+  Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
+         std::function<Result<GpuEdits>()> edits);
+  /// Waits for calls that are under way. The slices stay: a driver that starts again finds its claims as they
+  /// were.
+  ~Driver();
+
+  /// Never blocks for long. Until it is called for the first time nothing is published and no claim prepared.
+  void update(View view);
+
+  DriverState state() const;
+  /// UUIDs of the GPUs that claims have on this node: nobody else may give them away. Administrators' are not
+  /// among them.
+  std::set<std::string> gpus_in_use() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drover::kube::dra
