@@ -51,16 +51,16 @@ def run(command, **options):
     return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
-def wait_for(condition, what, timeout=PATIENCE):
-    """Asks until the condition holds; returns what it gave."""
+def wait_for(condition, what, timeout=PATIENCE, pause=0.02):
+    """Asks until the condition holds; returns what it gave. `what` is a text, or a function that gives one after a failure."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {timeout} s in vain for {what}")
-        time.sleep(0.02)
+            raise AssertionError(f"waited {timeout} s in vain for {what() if callable(what) else what}")
+        time.sleep(pause)
 
 
 def served_at(port):

@@ -10,8 +10,8 @@ import threading
 import unittest
 import unittest.mock
 
+import drover
 from kube import components, golang
-from kube.machine import wait_for
 
 PROGRAMS = golang.Programs(module="example.com/tools", version="v1.0.0", packages=("example.com/tools/hammer",), go=(1, 26))
 GO = """#!/bin/sh
@@ -90,7 +90,7 @@ class CacheTest(unittest.TestCase):
                   f"tests.components.provide(tests.PROGRAMS, pathlib.Path('{self.cache}'))")
         with subprocess.Popen([sys.executable, "-B", "-c", script], cwd=pathlib.Path(__file__).parent, env=self.environment,
                               stderr=subprocess.DEVNULL) as building:
-            wait_for((self.folder / "half").exists, "the build to begin")
+            drover.wait_for((self.folder / "half").exists, "the build to begin")
             building.kill()
         self.go_does("build", GOOD)
         self.assertEqual(self.provided(), "steel\n")

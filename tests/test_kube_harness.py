@@ -13,7 +13,6 @@ import unittest.mock
 import drover
 import kube
 from kube import cgroups, components, leftovers
-from kube.machine import wait_for
 
 
 class ClusterTest(kube.ClusterTest):
@@ -66,10 +65,18 @@ class ClusterTest(kube.ClusterTest):
 
     def test_programs_run_on_a_node_and_can_be_killed(self):
         program = self.cluster.nodes[1].run_inside(["sh", "-c", "hostname; exec sleep 1000"], name="sleeper")
-        wait_for(lambda: program.read_log() == "node2\n", program.tail)
+        drover.wait_for(lambda: program.read_log() == "node2\n", program.tail)
         self.assertTrue(program.running())
         program.kill()
         self.assertEqual(program.status, -signal.SIGKILL)
+
+    def test_what_ended_on_a_node_is_gone(self):
+        node = self.cluster.nodes[0]
+        self.make_pod(kube.pod("short", "exit", 0, node=node.name))
+        self.cluster.wait_until_ended("short")
+        self.cluster.delete("pod", "short")
+        zombies = ("sh", "-c", "grep --no-messages 'State:.Z' /proc/[0-9]*/status")
+        drover.wait_for(lambda: not node.exec(*zombies, check=False).stdout, "the pod's processes to go")
 
     def test_an_account_may_do_what_its_rules_say(self):
         rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
@@ -111,7 +118,7 @@ class SettingsTest(kube.ClusterTest):
         for node in self.cluster.nodes:
             name = self.run_pod(kube.pod(f"client-{node.name}", "1000", node=node.name, image=kube.SHELL, command=["sleep"]))
             reach = ("sh", "-c", "nc -w 5 10.96.0.1 443 </dev/null")
-            wait_for(lambda: self.cluster.exec(name, *reach, check=False).returncode == 0, "kube-proxy to make the service")
+            drover.wait_for(lambda: self.cluster.exec(name, *reach, check=False).returncode == 0, "kube-proxy to make the service")
 
     def test_features_that_are_off_by_default_are_there(self):
         self.assertEqual(self.cluster.list("devicetaintrules"), [])
@@ -153,7 +160,7 @@ class EndTest(unittest.TestCase):
             self.assertNotEqual(cgroups.processes_of(name), [])
             self.assertNotEqual(leftovers.find(name), [])
             test.kill()
-        wait_for(lambda: not leftovers.find(name), lambda: "\n".join(leftovers.find(name)))
+        drover.wait_for(lambda: not leftovers.find(name), lambda: "\n".join(leftovers.find(name)))
         self.assertEqual(leftovers.changes(before), [])
 
 

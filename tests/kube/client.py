@@ -4,9 +4,10 @@ import json
 import pathlib
 import subprocess
 
+import drover
 from kube import images
 from kube.api import Api
-from kube.machine import PATIENCE, wait_for
+from kube.machine import PATIENCE
 
 
 class Client:
@@ -70,8 +71,11 @@ class Client:
                 last = self.get(kind, name, namespace)
                 return (last or True) if condition(last) else None
 
-        return wait_for(holds, lambda: f"{kind} {name}: {getattr(condition, '__name__', 'condition')}; it is\n"
-                                       f"{json.dumps(last and last.get('status'), indent=1)}\n{self._explain(name, namespace)}", timeout)
+        def what():
+            wanted, seen = getattr(condition, "__name__", "a condition"), json.dumps(last and last.get("status"), indent=1)
+            return f"{wanted} of {kind} {name}; its status is\n{seen}\n{self._explain(name, namespace)}"
+
+        return drover.wait_for(holds, what, timeout)
 
     def wait_until_running(self, pod, **options):
         return self.wait("pod", pod, pod_is_ready, **options)

@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import unittest
 
+import drover
 from kube.client import Client
-from kube.machine import wait_for
 
 
 class _OutOfReach:
@@ -43,8 +43,8 @@ class ExistingCluster(_OutOfReach, Client):
         Client.__init__(self, program, self.write_kubeconfig("admin", namespace=namespace), self.folder, namespace=namespace)
         self._proxy = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.proxy_command()], stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL)
-        wait_for(self.api.is_ready, "the existing cluster to answer")
-        wait_for(lambda: self.get("serviceaccount", "default"), "the account of pods to be made")
+        drover.wait_for(self.api.is_ready, "the existing cluster to answer")
+        drover.wait_for(lambda: self.get("serviceaccount", "default"), "the account of pods to be made")
         self.nodes = [ExistingNode(node["metadata"]["name"]) for node in self.list("nodes")]
         if len(self.nodes) < len(self.settings.nodes):
             self.close()

@@ -9,23 +9,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 import unittest
 
-PATIENCE = 120  # seconds for what should come at once: test machines are slow and shared
-TAIL = 30       # lines of a log that a failure shows
+import drover
 
-
-def wait_for(condition, what, timeout=PATIENCE, pause=0.05):
-    """Asks until the condition holds; returns what it gave. `what` is a text, or a function that gives one after a failure."""
-    end = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {timeout} s in vain for {what() if callable(what) else what}")
-        time.sleep(pause)
+PATIENCE = 2 * drover.PATIENCE  # more takes part in everything than one daemon
+TAIL = 30                       # lines of a log that a failure shows
 
 
 def tail(path, lines=TAIL):
@@ -71,7 +60,7 @@ class Program:
                 raise AssertionError(f"{self.name} ended with {self.status}:\n{self.tail()}")
             return children_of(self._entering.pid)
 
-        return wait_for(found, f"{self.name} to start", pause=0.005)[0]
+        return drover.wait_for(found, f"{self.name} to start", pause=0.005)[0]
 
     def signal(self, number):
         os.kill(self.pid, number)
@@ -109,7 +98,7 @@ class Program:
                 raise AssertionError(f"{self.name} ended with {self.status}; {self.tail()}")
             return condition()
 
-        return wait_for(holds, lambda: f"{what}; {self.tail()}", timeout)
+        return drover.wait_for(holds, lambda: f"{what}; {self.tail()}", timeout)
 
 
 class Lifeline:
@@ -138,10 +127,10 @@ class Machine:
         self.name = name
         self._entered = []
         self._holder = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--net", "--mount", "--uts", "--mount-proc", "sh", "-c",
-             "trap '' CHLD; exec cat"],  # children whose parents have ended are forgotten at once
+            ["unshare", "--pid", "--fork", "--net", "--mount", "--uts", "--mount-proc",
+             "env", "--ignore-signal=CHLD", "cat"],  # orphans that end are forgotten at once, and not left as zombies
             stdin=reading, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-        self.pid = wait_for(self._first_process, f"the namespaces of {name}", pause=0.005)
+        self.pid = drover.wait_for(self._first_process, f"the namespaces of {name}", pause=0.005)
 
     def _first_process(self):
         if self._holder.poll() is not None:
