@@ -109,7 +109,7 @@ def run(command, limit, **options):
         return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=limit, **options)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, f"no answer in {limit} s", "")
+        return subprocess.CompletedProcess(command, 124, f"it took longer than {limit} s", "")
     except OSError as error:
         return subprocess.CompletedProcess(command, 127, str(error), "")
 
