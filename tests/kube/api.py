@@ -80,11 +80,14 @@ class Api:
     def _discover(self):
         for top in ("/api", "/apis"):
             for group in self.request("GET", top, accept=DISCOVERY)["items"]:
-                name = group["metadata"].get("name", "")
-                for version in group["versions"]:
+                name = group["metadata"].get("name")
+                for version in group["versions"]:  # the preferred one first
                     root = "/".join([top, *([name] if name else []), version["version"]])
                     for resource in version.get("resources", ()):
-                        found = (root, resource["scope"] == "Namespaced", resource["resource"])
-                        for spelling in (resource["resource"], resource.get("singularResource", ""), *resource.get("shortNames", ()),
-                                         f"{resource['resource']}.{name}"):
-                            self._resources.setdefault(spelling, found)
+                        self._learn(resource, root, name)
+
+    def _learn(self, resource, root, group):
+        plural = resource["resource"]
+        found = (root, resource["scope"] == "Namespaced", plural)
+        for spelling in (plural, f"{plural}.{group}", resource.get("singularResource"), *resource.get("shortNames", ())):
+            self._resources.setdefault(spelling, found)

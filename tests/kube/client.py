@@ -46,7 +46,8 @@ class Client:
         return self.api.list(kind, namespace or self.namespace, **query)
 
     def delete(self, kind, *names, namespace=None, wait=True, options=()):
-        self.kubectl("delete", kind, *names, "--namespace", namespace or self.namespace, "--ignore-not-found", f"--wait={str(wait).lower()}", *options)
+        self.kubectl("delete", kind, *names, "--namespace", namespace or self.namespace, "--ignore-not-found",
+                     f"--wait={str(wait).lower()}", *options)
 
     def events(self, name=None, namespace=None):
         """Events, the oldest first: all, or those of the object of that name."""

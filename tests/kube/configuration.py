@@ -70,8 +70,10 @@ def containerd(node):
     else:
         settings["sandbox_image"] = PAUSE
         tables[_plugin(runtime, "cni")]["bin_dir"] = CNI_PROGRAMS
-    return "".join(([f"[{name}]\n"] if name else [""])[0] + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
-                   for name, table in tables.items())
+    lines = []
+    for name, table in tables.items():
+        lines += ([f"[{name}]"] if name else []) + [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
 
 
 def _plugin(*words):

@@ -12,6 +12,7 @@ import subprocess
 import unittest
 
 import drover
+from drover import wait_for
 
 PATIENCE = 2 * drover.PATIENCE  # more takes part in everything than one daemon
 TAIL = 30                       # lines of a log that a failure shows
@@ -60,7 +61,7 @@ class Program:
                 raise AssertionError(f"{self.name} ended with {self.status}:\n{self.tail()}")
             return children_of(self._entering.pid)
 
-        return drover.wait_for(found, f"{self.name} to start", pause=0.005)[0]
+        return wait_for(found, f"{self.name} to start", pause=0.005)[0]
 
     def signal(self, number):
         os.kill(self.pid, number)
@@ -98,7 +99,7 @@ class Program:
                 raise AssertionError(f"{self.name} ended with {self.status}; {self.tail()}")
             return condition()
 
-        return drover.wait_for(holds, lambda: f"{what}; {self.tail()}", timeout)
+        return wait_for(holds, lambda: f"{what}; {self.tail()}", timeout)
 
 
 class Lifeline:
@@ -130,7 +131,7 @@ class Machine:
             ["unshare", "--pid", "--fork", "--net", "--mount", "--uts", "--mount-proc",
              "env", "--ignore-signal=CHLD", "cat"],  # orphans that end are forgotten at once, and not left as zombies
             stdin=reading, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-        self.pid = drover.wait_for(self._first_process, f"the namespaces of {name}", pause=0.005)
+        self.pid = wait_for(self._first_process, f"the namespaces of {name}", pause=0.005)
 
     def _first_process(self):
         if self._holder.poll() is not None:
