@@ -119,6 +119,11 @@ PcieLevel Kernel::level(const PciAddress& a, const PciAddress& b) const {
   return left_node == right_node ? PcieLevel::kSameNuma : PcieLevel::kAcross;
 }
 
+std::optional<std::string> Kernel::pcie_root(const PciAddress& address) const {
+  const auto place = ancestry(address);
+  return place.empty() ? std::nullopt : std::optional(place.front());
+}
+
 std::optional<std::string> Kernel::attribute(const PciAddress& address, const std::string& name) const {
   const auto text = read_file(device_path(root_, address) + "/" + name);
   if (!text) return std::nullopt;

@@ -31,6 +31,8 @@ class Kernel {
   std::vector<int> cpus(const PciAddress& address) const;
   /// How two PCI functions are joined, from their places in the device tree. Never kSameBoard.
   PcieLevel level(const PciAddress& a, const PciAddress& b) const;
+  /// "pci0000:80": the host bridge that its tree begins with.
+  std::optional<std::string> pcie_root(const PciAddress& address) const;
 
  private:
   std::optional<std::string> attribute(const PciAddress& address, const std::string& name) const;

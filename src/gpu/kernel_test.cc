@@ -57,6 +57,7 @@ TEST(KernelTest, KnowsTheFactsOfOneGpu) {
   EXPECT_EQ(kernel.minor(gpu), 3);
   EXPECT_EQ(kernel.numa_node(gpu), 1);
   EXPECT_THAT(kernel.cpus(gpu), ElementsAre(0, 1, 2, 3, 8, 9, 10, 11));
+  EXPECT_EQ(kernel.pcie_root(gpu), "pci0000:80");
 }
 
 TEST(KernelTest, WhatIsNotThereIsAbsent) {
@@ -66,6 +67,7 @@ TEST(KernelTest, WhatIsNotThereIsAbsent) {
   EXPECT_EQ(kernel.numa_node(address("0000:82:00.0")), std::nullopt);
   EXPECT_EQ(kernel.minor(address("0000:82:00.0")), std::nullopt);
   EXPECT_EQ(kernel.numa_node(address("0000:01:00.0")), std::nullopt);
+  EXPECT_EQ(kernel.pcie_root(address("0000:01:00.0")), std::nullopt);
   EXPECT_THAT(kernel.cpus(address("0000:01:00.0")), IsEmpty());
   EXPECT_THAT(Kernel(tree / "nowhere").nvidia_gpus(), IsEmpty());
 }
