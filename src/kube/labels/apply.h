@@ -1,0 +1,21 @@
+#pragma once
+
+// Brings labels to their node: through the API server, or through node-feature-discovery. Both replace all
+// that was written before, so a label that is not among them any more goes away. Block.
+
+#include <string>
+
+#include "kube/client/api.h"
+#include "kube/labels/node_labels.h"
+
+namespace drover::kube {
+
+/// By server-side apply under a field manager of our own: labels of others stay as they are. Needs the right
+/// to patch nodes.
+Status apply_labels(Api& api, const std::string& node, const Labels& labels);
+
+/// For node-feature-discovery's local source, which reads such files in
+/// /etc/kubernetes/node-feature-discovery/features.d/: a line "name=value" for each. Replaced in one step.
+Status write_feature_file(const std::string& path, const Labels& labels);
+
+}  // namespace drover::kube

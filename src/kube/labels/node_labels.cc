@@ -1,0 +1,213 @@
+#include "kube/labels/node_labels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/files.h"
+
+namespace drover::kube {
+namespace {
+
+constexpr std::string_view kOurs = "drover/gpu.";
+constexpr std::string_view kVendors = "nvidia.com/";
+constexpr std::string_view kShared = "-SHARED";
+constexpr std::size_t kLongestName = 63;
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+std::string first_line(const std::string& path) {
+  constexpr std::uint64_t kMost = 4096;
+  const auto text = read_file(path, kMost).value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
+/// As feature discovery spells it; Jetsons and the like, which it does not know, are "undefined" there too.
+std::string_view family_of(const gpu::ComputeCapability& capability) {
+  switch (capability.major) {
+    case 1:
+      return "tesla";
+    case 2:
+      return "fermi";
+    case 3:
+      return "kepler";
+    case 5:
+      return "maxwell";
+    case 6:
+      return "pascal";
+    case 7:
+      return capability.minor < 5 ? "volta" : "turing";
+    case 8:
+      return capability.minor < 9 ? "ampere" : "ada-lovelace";
+    case 9:
+      return "hopper";
+    case 10:
+    case 12:
+      return "blackwell";
+    default:
+      return "undefined";
+  }
+}
+
+/// "graphics" or "compute", where all GPUs are of one kind.
+std::string_view mode_of(const NodeFacts& facts) {
+  std::set<std::string> classes;
+  for (const auto& device : facts.inventory.devices) {
+    const auto found = facts.pci_classes.find(device.uuid);
+    classes.insert(found == facts.pci_classes.end() ? "" : found->second);
+  }
+  if (classes == std::set<std::string>{"0x030000"}) return "graphics";
+  if (classes == std::set<std::string>{"0x030200"}) return "compute";
+  return "unknown";
+}
+
+/// What a hypervisor gave: NVML calls their brands so.
+bool is_virtual(const gpu::Device& device) {
+  constexpr std::array<std::string_view, 5> kBrands = {"vapps", "vpc", "vcs", "vws", "cloudgaming"};
+  return std::ranges::find(kBrands, device.brand) != kBrands.end();
+}
+
+/// "550.163.01" as its parts; "" for those that are not there.
+std::array<std::string, 3> version_parts(std::string_view version) {
+  std::array<std::string, 3> parts;
+  for (auto& part : parts) {
+    const auto end = std::min(version.find('.'), version.size());
+    part = label_value(version.substr(0, end));
+    version.remove_prefix(std::min(end + 1, version.size()));
+  }
+  return parts;
+}
+
+const ShareRule* share_of_gpus(const PluginConfig& config) {
+  const auto found = std::ranges::find(config.shares, "nvidia.com/gpu", &ShareRule::resource);
+  return found == config.shares.end() ? nullptr : &*found;
+}
+
+class LabelWriter {
+ public:
+  LabelWriter(const NodeFacts& facts, const PluginConfig& config) : facts_(facts), config_(config) {}
+
+  Labels write() {
+    if (facts_.inventory.devices.empty()) return {};
+    write_versions();
+    write_node();
+    write_first_model();
+    write_models();
+    return std::move(labels_);
+  }
+
+ private:
+  const std::vector<gpu::Device>& devices() const { return facts_.inventory.devices; }
+  template <typename Value>
+  void vendors(std::string_view name, const Value& value) {
+    labels_[fmt::format("{}{}", kVendors, name)] = fmt::format("{}", value);
+  }
+  template <typename Value>
+  void ours(std::string_view name, const Value& value) {
+    labels_[fmt::format("{}{}", kOurs, name)] = fmt::format("{}", value);
+  }
+
+  void write_versions() {
+    if (const auto& version = facts_.inventory.driver_version; !version.empty()) {
+      const auto [major, minor, revision] = version_parts(version);
+      vendors("cuda.driver.major", major);
+      vendors("cuda.driver.minor", minor);
+      vendors("cuda.driver.rev", revision);
+      vendors("cuda.driver-version.major", major);
+      vendors("cuda.driver-version.minor", minor);
+      vendors("cuda.driver-version.revision", revision);
+      vendors("cuda.driver-version.full", label_value(version));
+    }
+    if (const auto& version = facts_.inventory.cuda_version; !version.empty()) {
+      const auto [major, minor, rest] = version_parts(version);
+      vendors("cuda.runtime.major", major);
+      vendors("cuda.runtime.minor", minor);
+      vendors("cuda.runtime-version.major", major);
+      vendors("cuda.runtime-version.minor", minor);
+      vendors("cuda.runtime-version.full", label_value(version));
+    }
+  }
+
+  void write_node() {
+    const auto machine = label_value(facts_.machine);
+    vendors("gpu.machine", machine.empty() ? "unknown" : machine);
+    vendors("gpu.mode", mode_of(facts_));
+    vendors("mig.capable", std::ranges::any_of(devices(), [](const gpu::Device& device) {
+              return device.mig != gpu::MigMode::kUnsupported;
+            }));
+    vendors("mps.capable", false);  // nothing is shared by MPS here
+    vendors("vgpu.present", std::ranges::any_of(devices(), is_virtual));
+    vendors("gpu.sharing-strategy", share_of_gpus(config_) == nullptr ? "none" : "time-slicing");
+  }
+
+  void write_first_model() {
+    const auto& first = devices().front();
+    // A GPU that is partitioned is not shared on top of that.
+    const bool partitioned = first.mig == gpu::MigMode::kEnabled;
+    const auto* share = partitioned ? nullptr : share_of_gpus(config_);
+    const bool marked = share != nullptr && share->rename.empty();
+    const auto product = label_value(first.model, kLongestName - (marked ? kShared.size() : 0));
+    if (!product.empty()) vendors("gpu.product", product + std::string(marked ? kShared : ""));
+    vendors("gpu.count", std::ranges::count(devices(), first.model, &gpu::Device::model));
+    vendors("gpu.replicas", partitioned ? 0 : share == nullptr ? 1 : share->replicas);
+    if (first.memory_bytes) vendors("gpu.memory", *first.memory_bytes >> 20U);
+    if (const auto& capability = first.compute_capability) {
+      vendors("gpu.family", family_of(*capability));
+      vendors("gpu.compute.major", capability->major);
+      vendors("gpu.compute.minor", capability->minor);
+    }
+  }
+
+  void write_models() {
+    constexpr std::string_view kModel = "model.";
+    constexpr std::size_t kLongestModel = kLongestName - std::string_view("gpu.").size() - kModel.size();
+    std::map<std::string, int> models;
+    for (const auto& device : devices()) {
+      const auto model = label_value(device.model, kLongestModel);
+      ++models[model.empty() ? "unknown" : model];
+    }
+    ours("count", devices().size());
+    ours("models", models.size());
+    for (const auto& [model, count] : models) ours(std::string(kModel) + model, count);
+    if (facts_.inventory.simulated) ours("simulated", true);
+  }
+
+  const NodeFacts& facts_;
+  const PluginConfig& config_;
+  Labels labels_;
+};
+
+}  // namespace
+
+NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory) {
+  NodeFacts facts;
+  facts.machine = first_line(root + "/sys/class/dmi/id/product_name");
+  for (const auto& device : inventory.devices)
+    if (device.pci) {
+      const auto pci_class =
+          first_line(fmt::format("{}/sys/bus/pci/devices/{}/class", root, to_string(*device.pci)));
+      if (!pci_class.empty()) facts.pci_classes[device.uuid] = pci_class;
+    }
+  facts.inventory = std::move(inventory);
+  return facts;
+}
+
+Labels node_labels(const NodeFacts& facts, const PluginConfig& config) {
+  return LabelWriter(facts, config).write();
+}
+
+std::string label_value(std::string_view text, std::size_t longest) {
+  std::string value(text);
+  std::ranges::replace_if(
+      value, [](char c) { return !is_plain(c) && c != '-' && c != '_' && c != '.'; }, '-');
+  value.erase(0, static_cast<std::size_t>(std::ranges::find_if(value, is_plain) - value.begin()));
+  value.resize(std::min(value.size(), longest));
+  while (!value.empty() && !is_plain(value.back())) value.pop_back();
+  return value;
+}
+
+}  // namespace drover::kube

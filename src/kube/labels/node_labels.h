@@ -1,0 +1,37 @@
+#pragma once
+
+// What a node's labels say of its GPUs, under the names of NVIDIA's GPU feature discovery where the meaning
+// is the same (k8s-device-plugin, internal/lm), and under "drover/" where it has none. Pure but for
+// read_node_facts().
+//
+// Feature discovery names one model, and counts that one: of a node with several, which one is chance there,
+// and here that of the first GPU. "drover/gpu.model.<model>" has all of them. Left out is what is not known
+// here: gpu.clique, and MIG devices (mig.strategy "none" has no labels of its own).
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "gpu/device.h"
+#include "kube/plugin/config.h"
+
+namespace drover::kube {
+
+using Labels = std::map<std::string, std::string>;
+
+struct NodeFacts {
+  gpu::Inventory inventory;
+  std::string machine;                             ///< "DGX H100"; "" when it is not known
+  std::map<std::string, std::string> pci_classes;  ///< by UUID: "0x030200"
+};
+
+/// Asks the kernel below `root` about the machine of these GPUs.
+NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory);
+
+/// None for a node without GPUs.
+Labels node_labels(const NodeFacts& facts, const PluginConfig& config);
+
+/// The nearest value that a label may have: '-' for what may not stand in it, at most `longest` characters.
+std::string label_value(std::string_view text, std::size_t longest = 63);
+
+}  // namespace drover::kube

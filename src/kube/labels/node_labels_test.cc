@@ -1,0 +1,159 @@
+#include "kube/labels/node_labels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/fake_tree.h"
+#include "base/files.h"
+#include "kube/client/testing/fake_api.h"
+#include "kube/labels/apply.h"
+
+namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::IsSupersetOf;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+gpu::Device device_of(const std::string& model, int number) {
+  gpu::Device device;
+  device.uuid = "GPU-" + std::to_string(number);
+  device.model = model;
+  device.memory_bytes = 81559ULL << 20;
+  device.compute_capability = {9, 0};
+  device.pci = gpu::PciAddress{0, 0x82, static_cast<std::uint32_t>(number), 0};
+  device.mig = gpu::MigMode::kDisabled;
+  return device;
+}
+
+NodeFacts facts_of(const std::vector<std::string>& models) {
+  NodeFacts facts;
+  facts.inventory.driver_version = "550.163.01";
+  facts.inventory.cuda_version = "12.4";
+  facts.machine = "DGX H100";
+  for (const auto& model : models) {
+    facts.inventory.devices.push_back(device_of(model, static_cast<int>(facts.inventory.devices.size())));
+    facts.pci_classes[facts.inventory.devices.back().uuid] = "0x030200";
+  }
+  return facts;
+}
+
+TEST(NodeLabels, AreThoseOfFeatureDiscovery) {
+  EXPECT_EQ(node_labels(facts_of({"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"}), {}),
+            (Labels{{"nvidia.com/cuda.driver.major", "550"},
+                    {"nvidia.com/cuda.driver.minor", "163"},
+                    {"nvidia.com/cuda.driver.rev", "01"},
+                    {"nvidia.com/cuda.driver-version.major", "550"},
+                    {"nvidia.com/cuda.driver-version.minor", "163"},
+                    {"nvidia.com/cuda.driver-version.revision", "01"},
+                    {"nvidia.com/cuda.driver-version.full", "550.163.01"},
+                    {"nvidia.com/cuda.runtime.major", "12"},
+                    {"nvidia.com/cuda.runtime.minor", "4"},
+                    {"nvidia.com/cuda.runtime-version.major", "12"},
+                    {"nvidia.com/cuda.runtime-version.minor", "4"},
+                    {"nvidia.com/cuda.runtime-version.full", "12.4"},
+                    {"nvidia.com/gpu.machine", "DGX-H100"},
+                    {"nvidia.com/gpu.mode", "compute"},
+                    {"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"},
+                    {"nvidia.com/gpu.count", "2"},
+                    {"nvidia.com/gpu.replicas", "1"},
+                    {"nvidia.com/gpu.memory", "81559"},
+                    {"nvidia.com/gpu.family", "hopper"},
+                    {"nvidia.com/gpu.compute.major", "9"},
+                    {"nvidia.com/gpu.compute.minor", "0"},
+                    {"nvidia.com/gpu.sharing-strategy", "none"},
+                    {"nvidia.com/mig.capable", "true"},
+                    {"nvidia.com/mps.capable", "false"},
+                    {"nvidia.com/vgpu.present", "false"},
+                    {"drover/gpu.count", "2"},
+                    {"drover/gpu.models", "1"},
+                    {"drover/gpu.model.NVIDIA-H100-80GB-HBM3", "2"}}));
+}
+
+TEST(NodeLabels, CountEachModelOfANodeWithSeveral) {
+  const auto labels = node_labels(facts_of({"Tesla V100", "A100 (PCIe)", "A100 (PCIe)"}), {});
+  EXPECT_THAT(labels, IsSupersetOf(Labels{{"nvidia.com/gpu.product", "Tesla-V100"},
+                                          {"nvidia.com/gpu.count", "1"},
+                                          {"drover/gpu.count", "3"},
+                                          {"drover/gpu.models", "2"},
+                                          {"drover/gpu.model.Tesla-V100", "1"},
+                                          {"drover/gpu.model.A100--PCIe", "2"}}));
+}
+
+TEST(NodeLabels, TellOfSharing) {
+  PluginConfig config;
+  config.shares = {{.resource = "nvidia.com/gpu", .replicas = 4}};
+  auto facts = facts_of({std::string(70, 'x')});
+  const auto labels = node_labels(facts, config);
+  EXPECT_THAT(labels, IsSupersetOf(Labels{{"nvidia.com/gpu.product", std::string(56, 'x') + "-SHARED"},
+                                          {"nvidia.com/gpu.replicas", "4"},
+                                          {"nvidia.com/gpu.sharing-strategy", "time-slicing"}}));
+  config.shares[0].rename = "nvidia.com/gpu.shared";
+  EXPECT_THAT(node_labels(facts, config), Contains(Pair("nvidia.com/gpu.product", std::string(63, 'x'))));
+  facts.inventory.devices[0].mig = gpu::MigMode::kEnabled;
+  EXPECT_THAT(node_labels(facts, config), Contains(Pair("nvidia.com/gpu.replicas", "0")));
+}
+
+TEST(NodeLabels, ClaimNothingThatIsNotKnown) {
+  NodeFacts facts;
+  EXPECT_EQ(node_labels(facts, {}), Labels());
+  facts.inventory.devices = {gpu::Device{.uuid = "PCI-0000:01:00.0"}};
+  const auto labels = node_labels(facts, {});
+  for (const auto* name : {"gpu.product", "gpu.memory", "gpu.family", "cuda.driver.major"})
+    EXPECT_THAT(labels, Not(Contains(Key(std::string("nvidia.com/") + name))));
+  EXPECT_THAT(labels, IsSupersetOf(Labels{{"nvidia.com/gpu.mode", "unknown"},
+                                          {"nvidia.com/gpu.machine", "unknown"},
+                                          {"drover/gpu.model.unknown", "1"}}));
+  facts.inventory.simulated = true;
+  EXPECT_THAT(node_labels(facts, {}), Contains(Pair("drover/gpu.simulated", "true")));
+}
+
+RC_GTEST_PROP(LabelValueProperty, CanStandInALabel, (const std::string& text)) {
+  const auto value = label_value(text);
+  const auto is_plain = [](unsigned char c) { return c < 0x80 && std::isalnum(c) != 0; };
+  RC_ASSERT(value.size() <= 63U);
+  RC_ASSERT(value.empty() || (is_plain(value.front()) && is_plain(value.back())));
+  RC_ASSERT(std::ranges::all_of(
+      value, [&](unsigned char c) { return is_plain(c) || c == '-' || c == '_' || c == '.'; }));
+  RC_ASSERT(label_value(value) == value);
+}
+
+TEST(NodeFacts, AreReadFromTheKernel) {
+  FakeTree tree;
+  tree.file("sys/class/dmi/id/product_name", "PowerEdge R750\n");
+  tree.file("sys/bus/pci/devices/0000:82:01.0/class", "0x030000\n");
+  gpu::Inventory inventory;
+  inventory.devices = {device_of("x", 0), device_of("x", 1)};
+  const auto facts = read_node_facts(tree.root(), inventory);
+  EXPECT_EQ(facts.machine, "PowerEdge R750");
+  EXPECT_EQ(facts.pci_classes, (std::map<std::string, std::string>{{"GPU-1", "0x030000"}}));
+  EXPECT_EQ(facts.inventory, inventory);
+}
+
+TEST(ApplyLabels, LeavesOthersAlone) {
+  testing::FakeApi api;
+  ASSERT_TRUE(api.create({kNodes}, {{"metadata", {{"name", "a"}, {"labels", {{"theirs", "x"}}}}}}));
+  EXPECT_TRUE(apply_labels(api, "a", {{"stays", "1"}, {"goes", "1"}}));
+  EXPECT_TRUE(apply_labels(api, "a", {{"stays", "2"}}));
+  EXPECT_EQ((*api.get({kNodes, "", "a"}))["metadata"]["labels"], json({{"theirs", "x"}, {"stays", "2"}}));
+  EXPECT_TRUE(apply_labels(api, "a", {}));
+  EXPECT_EQ((*api.get({kNodes, "", "a"}))["metadata"]["labels"], json({{"theirs", "x"}}));
+}
+
+TEST(FeatureFile, HasALineForEachLabel) {
+  FakeTree tree;
+  EXPECT_TRUE(write_feature_file(tree / "gpus", {{"b", "2"}, {"a", "1"}}));
+  EXPECT_EQ(read_file(tree / "gpus"), "a=1\nb=2\n");
+  EXPECT_TRUE(write_feature_file(tree / "gpus", {}));
+  EXPECT_EQ(read_file(tree / "gpus"), "");
+  EXPECT_FALSE(write_feature_file(tree / "absent/gpus", {}));
+}
+
+}  // namespace
+}  // namespace drover::kube
