@@ -48,7 +48,9 @@ void merge(json& object, const json& patch) {
       for (const auto& item : value) {
         const auto known =
             std::ranges::find_if(field, [&](const json& old) { return old["type"] == item["type"]; });
-        if (known == field.end())
+        if (item.value("$patch", "") == "delete")
+          field.erase(known);
+        else if (known == field.end())
           field.push_back(item);
         else
           merge(*known, item);

@@ -1,0 +1,94 @@
+#pragma once
+
+// Which Kubernetes Events are written, and when: what happens again is counted in the Event that is there,
+// and whoever has much to say of one object is slowed down, so that a GPU which comes and goes cannot flood
+// the API server. Pure; not thread safe.
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "base/units.h"
+
+namespace drover::kube {
+
+/// What an Event is about.
+struct EventTarget {
+  std::string api_version = "v1";
+  std::string kind;             ///< "Pod", "Node"
+  std::string name_space = {};  ///< "" for nodes
+  std::string name;
+  std::string uid = {};  ///< "": of nodes their name, as the kubelet does
+
+  auto operator<=>(const EventTarget&) const = default;
+};
+
+struct EventText {
+  bool warning = false;
+  std::string reason;   ///< for programs, one word: "GpuUnhealthy"
+  std::string message;  ///< for people, a sentence
+
+  auto operator<=>(const EventText&) const = default;
+};
+
+struct EventLimits {
+  std::chrono::milliseconds again{std::chrono::seconds(10)};  ///< at least, between writes of one Event
+  std::chrono::milliseconds fresh{std::chrono::minutes(10)};  ///< after so long it is a new Event
+  int burst = 25;                                             ///< Events of one object at once; later
+  std::chrono::milliseconds refill{std::chrono::minutes(1)};  ///< one each so often, as in client-go
+  std::size_t most = 1000;                                    ///< that are known at a time
+};
+
+/// One Event as it is to stand in the API server.
+struct EventWrite {
+  EventTarget target;
+  EventText text;
+  int count = 1;
+  TimePoint first;
+  TimePoint last;
+  std::string name;  ///< of the Event that is there; "": make one
+};
+
+class EventBook {
+ public:
+  explicit EventBook(EventLimits limits = {}) : limits_(limits) {}
+
+  /// Something has happened.
+  void add(const EventTarget& target, const EventText& text, TimePoint now);
+  /// What is to be written now; call wrote() before the next one.
+  std::optional<EventWrite> next(TimePoint now);
+  /// It stands there under this name; "": it could not be written, and is dropped unless it happens again.
+  void wrote(const EventWrite& write, const std::string& name, TimePoint now);
+  /// When next() has something; none: when something is added.
+  std::optional<TimePoint> due() const;
+  /// What was not written, because there was too much.
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  using Key = std::tuple<EventTarget, EventText>;
+  struct Entry {
+    int count = 0;
+    TimePoint first;
+    TimePoint last;
+    std::string name;
+    bool pending = false;
+    TimePoint not_before;
+  };
+  struct Bucket {
+    int tokens = 0;
+    TimePoint refilled;
+  };
+
+  bool may_begin(const EventTarget& target, TimePoint now);
+  void forget_old(TimePoint now);
+
+  EventLimits limits_;
+  std::map<Key, Entry> entries_;
+  std::map<EventTarget, Bucket> buckets_;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace drover::kube

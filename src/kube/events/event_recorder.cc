@@ -1,0 +1,114 @@
+#include "kube/events/event_recorder.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/shorten.h"
+
+namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+
+const Resource kEvents = {"", "v1", "events"};
+constexpr std::size_t kLongestMessage = 1024;  // the server refuses longer ones
+constexpr std::size_t kLongestPrefix = 200;
+
+std::string namespace_of(const EventTarget& target) {
+  return target.name_space.empty() ? "default" : target.name_space;
+}
+
+json event_of(const EventWrite& write, const EventSource& source) {
+  const auto& [target, text, count, first, last, name] = write;
+  const bool is_node = target.kind == "Node" && target.uid.empty();
+  json object = {{"apiVersion", target.api_version},
+                 {"kind", target.kind},
+                 {"name", target.name},
+                 {"uid", is_node ? target.name : target.uid}};
+  if (!target.name_space.empty()) object["namespace"] = target.name_space;
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata",
+       {{"generateName", target.name.substr(0, kLongestPrefix) + "."}, {"namespace", namespace_of(target)}}},
+      {"involvedObject", object},
+      {"type", text.warning ? "Warning" : "Normal"},
+      {"reason", text.reason},
+      {"message", shortened(text.message, kLongestMessage - 8)},
+      {"count", count},
+      {"firstTimestamp", format_time(first)},
+      {"lastTimestamp", format_time(last)},
+      {"source", {{"component", source.component}, {"host", source.host}}},
+      {"reportingComponent", source.component},
+      {"reportingInstance", source.host}};
+}
+
+}  // namespace
+
+EventRecorder::EventRecorder(Api& api, EventSource source, std::function<void(const Error&)> on_trouble,
+                             EventLimits limits)
+    : api_(api),
+      source_(std::move(source)),
+      on_trouble_(std::move(on_trouble)),
+      book_(limits),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+EventRecorder::~EventRecorder() = default;
+
+void EventRecorder::record(const EventTarget& target, const EventText& text) {
+  const std::lock_guard lock(mutex_);
+  book_.add(target, text, wall_clock());
+  added_ = true;
+  changed_.notify_all();
+}
+
+void EventRecorder::run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    if (const auto next = book_.next(wall_clock())) {
+      lock.unlock();
+      const auto name = write(*next, stop);
+      lock.lock();
+      book_.wrote(*next, name, wall_clock());
+      continue;
+    }
+    added_ = false;
+    const auto is_added = [this] { return added_; };
+    if (const auto due = book_.due())
+      changed_.wait_until(lock, stop, *due, is_added);
+    else
+      changed_.wait(lock, stop, is_added);
+  }
+}
+
+std::string EventRecorder::write(const EventWrite& write, const std::stop_token& stop) {
+  auto name = make(write, stop);
+  if (!name && on_trouble_ && trouble_ != name.error().message) on_trouble_(name.error());
+  trouble_ = name ? "" : name.error().message;
+  return name.value_or("");
+}
+
+Result<std::string> EventRecorder::make(const EventWrite& write, const std::stop_token& stop) {
+  if (!write.name.empty()) {
+    const json seen = {{"count", write.count}, {"lastTimestamp", format_time(write.last)}};
+    const auto patched = api_.send({.verb = "patch",
+                                    .path = {kEvents, namespace_of(write.target), write.name},
+                                    .content_type = "application/merge-patch+json",
+                                    .body = seen.dump()},
+                                   stop);
+    if (patched) return write.name;
+    if (patched.error().kind != ErrorKind::kNotFound) return Failure(patched.error());
+  }  // servers forget Events after an hour
+  DROVER_TRY(
+      const auto made,
+      api_.send({.verb = "create",
+                 .path = {kEvents, namespace_of(write.target)},
+                 .content_type = "application/json",
+                 .body = event_of(write, source_).dump(-1, ' ', false, json::error_handler_t::replace)},
+                stop));
+  return text_at(made, "/metadata/name");
+}
+
+}  // namespace drover::kube
