@@ -24,9 +24,13 @@ class Client:
         """The program that `api` needs."""
         return [*self._kubectl, "proxy", f"--unix-socket={self.folder}/api.sock"]
 
+    def reaching(self, *command):
+        """This command, so that it reaches the cluster."""
+        return [*self._enter, *command]
+
     def kubectl(self, *words, input="", check=True, timeout=PATIENCE):
         """Runs kubectl to its end; returns the process with `stdout` and `stderr` as texts."""
-        done = subprocess.run([str(word) for word in (*self._enter, *self._kubectl, *words)], input=input, capture_output=True,
+        done = subprocess.run([str(word) for word in self.reaching(*self._kubectl, *words)], input=input, capture_output=True,
                               text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"'kubectl {' '.join(map(str, words))}' ended with {done.returncode}: {done.stdout}{done.stderr}")
