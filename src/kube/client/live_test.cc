@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "kube/client/api_client.h"
 #include "kube/client/informer.h"
@@ -99,6 +101,23 @@ TEST_F(DISABLED_LiveApi, FollowsChanges) {
   EXPECT_TRUE(wait_for("default/followed", "2"));
   EXPECT_TRUE(api_->remove(map_path("followed")));
   EXPECT_TRUE(wait_for("default/followed", "gone"));
+}
+
+/// The map "ready" tells the caller to kill the API server; "after" is made when it is back.
+TEST_F(DISABLED_LiveApi, OutlivesTheServer) {
+  std::mutex mutex;
+  std::vector<std::string> troubles;
+  const Informer maps(*api_, {.selection = {kConfigMaps, "default"}, .on_trouble = [&](const Error& error) {
+                                const std::lock_guard lock(mutex);
+                                troubles.push_back(error.message);
+                              }});
+  ASSERT_TRUE(maps.wait_until_listed(20s));
+  ASSERT_TRUE(api_->create(map_path(), map_of("ready")));
+  for (int i = 0; i < 6000 && !maps.find("default/after"); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(maps.find("default/after"));
+  EXPECT_TRUE(maps.find("default/ready"));
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(troubles, Contains(HasSubstr("the API server at 'https://")));
 }
 
 TEST_F(DISABLED_LiveApi, EndsAWatchWhenItIsStopped) {
