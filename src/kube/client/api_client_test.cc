@@ -238,8 +238,9 @@ TEST(ApiClient, BelievesTheClustersAuthorityAlone) {
   const auto machine = testing::make_authority("machine");
   const auto cluster = testing::make_authority("cluster");
   FakeTree tree;
-  tree.file("machine.pem", machine.certificate);
-  ::setenv("SSL_CERT_FILE", (tree / "machine.pem").c_str(), 1);
+  const auto hash = X509_subject_name_hash(testing::read_certificate(machine.certificate).get());
+  tree.file(fmt::format("{:08x}.0", hash), machine.certificate);  // as OpenSSL finds it
+  ::setenv("SSL_CERT_DIR", tree.root().c_str(), 1);
   const auto ask = [](const testing::Identity& signer, const std::string& believed) {
     const ScriptedServer server(testing::make_identity("server", signer), Script{{{200, "{}"}}});
     return client_of(server, {.authorities = {.text = believed}})->get(kNodeA);
@@ -247,7 +248,7 @@ TEST(ApiClient, BelievesTheClustersAuthorityAlone) {
   EXPECT_TRUE(ask(cluster, cluster.certificate));
   EXPECT_TRUE(ask(machine, ""));
   const auto other = ask(machine, cluster.certificate);
-  ::unsetenv("SSL_CERT_FILE");
+  ::unsetenv("SSL_CERT_DIR");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().kind, ErrorKind::kPermissionDenied);
   EXPECT_THAT(to_string(other.error()),
