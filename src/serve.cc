@@ -31,6 +31,7 @@
 #include "control/journal.h"
 #include "engine/images.h"
 #include "engine/local.h"
+#include "gpu/health_watch.h"
 #include "hardware.h"
 #include "image/store.h"
 #include "node.h"
@@ -98,17 +99,17 @@ class Service {
   }
 
   Status start(store::Journal journal, control::Journaled journaled) {
-    auto machine = look();
+    seen_ = look();
     engine::NodeView view;
-    view.name = machine.name;
+    view.name = seen_.name;
     view.disk_bytes = hardware_.host().disk_bytes;
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
-    report(machine.inventory);
+    report(seen_.inventory);
     DROVER_CHECK_OK(check_containerizers());
-    refresh_cdi(machine.inventory);
-    auto state = control::restore(std::move(journaled), std::move(machine),
-                                  placement::node_policy(options_.placement).value());
+    refresh_cdi(seen_.inventory);
+    auto state =
+        control::restore(std::move(journaled), seen_, placement::node_policy(options_.placement).value());
     state.privileged_allowed = options_.allow_privileged;
     checks_ = std::make_unique<engine::Checks>(context_, check_ports());
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
@@ -121,6 +122,9 @@ class Service {
     engine_->start(std::move(containerizer), runtime_);
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(wall_clock() + kHouseKeeping);
+    health_ = std::make_unique<gpu::HealthWatch>(
+        [this] { return hardware_.library(); }, seen_.inventory.devices, gpu::HealthWatchOptions{},
+        [this](const gpu::HealthChange&) { asio::post(context_, [this] { offer_what_is_fit(); }); });
     look_at_gpus_later();
     return {};
   }
@@ -366,11 +370,22 @@ class Service {
         auto machine = std::make_shared<placement::Node>(look());
         refresh_cdi(machine->inventory);
         asio::post(context_, [this, machine] {
-          engine_->set_machine(std::move(*machine));
+          seen_ = std::move(*machine);
+          offer_what_is_fit();
           look_at_gpus_later();
         });
       });
     });
+  }
+
+  /// What was seen last, without what is out of health now: a look may take long just then.
+  void offer_what_is_fit() {
+    auto machine = seen_;
+    health_->watch(machine.inventory.devices);
+    const auto health = health_->health();
+    for (auto& device : machine.inventory.devices)
+      if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
+    engine_->set_machine(std::move(machine));
   }
 
   cli::ServeOptions options_;
@@ -386,6 +401,7 @@ class Service {
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;
+  placement::Node seen_;                   ///< by the last look
   std::string cdi_trouble_;                ///< told last; touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();  ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;
@@ -393,6 +409,7 @@ class Service {
   std::unique_ptr<engine::LocalEngine> engine_;
   std::shared_ptr<void> told_;  ///< of every notice
   std::unique_ptr<api::Server> server_;
+  std::unique_ptr<gpu::HealthWatch> health_;  ///< goes first: it posts to the context
 };
 
 image::StoreOptions image_options(const cli::ServeOptions& options) {

@@ -240,6 +240,13 @@ bool Health::fit(const std::string& uuid, const MigInstance& instance) const {
   });
 }
 
+std::string Health::why_unfit(const std::string& uuid) const {
+  std::string why;
+  for (const auto& reason : reasons(uuid))
+    if (reason.takes_out) why += (why.empty() ? "" : "; ") + to_string(reason);
+  return why;
+}
+
 std::vector<Reason> Health::reasons(const std::string& uuid) const {
   std::vector<Reason> reasons;
   const auto found = gpus_.find(uuid);

@@ -150,6 +150,8 @@ class Health {
   bool fit(const std::string& uuid) const;
   /// Whether this part of it may be.
   bool fit(const std::string& uuid, const MigInstance& instance) const;
+  /// Every reason that takes it out, in words; "" when it is fit.
+  std::string why_unfit(const std::string& uuid) const;
   /// The open ones, in the order in which they opened.
   std::vector<Reason> reasons(const std::string& uuid) const;
   std::vector<std::string> uuids() const;

@@ -102,7 +102,11 @@ TEST_F(HealthTest, TheDriversWordEndsAnXid) {
   EXPECT_FALSE(health_.fit(kGpu)) << "longer than any quiet time";
   EXPECT_THAT(texts(), ElementsAre("XID 119: its system processor does not answer",
                                    "the driver asks for a reset of it"));
+  EXPECT_EQ(health_.why_unfit(kGpu),
+            "XID 119: its system processor does not answer; the driver asks for a reset of it");
+  xid(31);
   EXPECT_EQ(until_fit(asking(RecoveryAction::kNone)), 30s);
+  EXPECT_EQ(health_.why_unfit(kGpu), "");
 }
 
 TEST_F(HealthTest, AnActionForTheFabricTakesNothingOut) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <condition_variable>
 
+#include "gpu/recognise.h"
+
 namespace drover::gpu {
 namespace {
 
@@ -176,7 +178,7 @@ HealthWatch::~HealthWatch() {
 void HealthWatch::watch(const std::vector<Device>& devices) {
   const std::lock_guard lock(mutex_);
   for (const auto& device : devices) {
-    if (watchers_.contains(device.uuid)) continue;
+    if (!tells_uuid(device) || watchers_.contains(device.uuid)) continue;
     health_.know(device.uuid);
     auto watcher = std::make_shared<Watcher>(shared_, device);
     watchers_.emplace(device.uuid, std::pair(watcher, std::thread([watcher] { watcher->run(); })));

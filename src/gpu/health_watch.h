@@ -57,7 +57,7 @@ class HealthWatch {
   HealthWatch(const HealthWatch&) = delete;
   HealthWatch& operator=(const HealthWatch&) = delete;
 
-  /// Watches those too that it does not watch yet; a GPU is never let go.
+  /// Watches those too that it does not watch yet, if they tell their UUID; a GPU is never let go.
   void watch(const std::vector<Device>& devices);
   /// What is known now.
   Health health() const;

@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::size_t kNowhere = SIZE_MAX;
 
-/// The names that discovery makes up.
-bool tells_no_uuid(const Device& device) {
-  return device.uuid.starts_with("PCI-") || device.uuid.starts_with("INDEX-");
-}
-
 std::size_t find_uuid(const std::vector<Device>& devices, const std::string& uuid) {
   const auto found = std::ranges::find(devices, uuid, &Device::uuid);
   return found == devices.end() ? kNowhere : static_cast<std::size_t>(found - devices.begin());
@@ -21,7 +16,7 @@ std::size_t find_uuid(const std::vector<Device>& devices, const std::string& uui
 /// Where in `before` the GPU is that `now.devices[position]` must be.
 std::size_t place_in(const Inventory& before, const Inventory& now, std::size_t position) {
   const auto& device = now.devices[position];
-  if (!tells_no_uuid(device)) return find_uuid(before.devices, device.uuid);
+  if (tells_uuid(device)) return find_uuid(before.devices, device.uuid);
   auto place = now.devices.size() == before.devices.size() ? position : kNowhere;
   if (device.pci) {
     const auto found = std::ranges::find(before.devices, device.pci, &Device::pci);
@@ -35,13 +30,17 @@ std::size_t place_in(const Inventory& before, const Inventory& now, std::size_t 
 
 }  // namespace
 
+bool tells_uuid(const Device& device) {
+  return !device.uuid.starts_with("PCI-") && !device.uuid.starts_with("INDEX-");
+}
+
 Inventory recognise(Inventory now, const Inventory& before) {
   const auto count = now.devices.size();
   std::vector<std::size_t> places(count);
   std::vector<bool> silent(count);
   for (std::size_t i = 0; i < count; ++i) {
     places[i] = place_in(before, now, i);
-    silent[i] = places[i] != kNowhere && tells_no_uuid(now.devices[i]);
+    silent[i] = places[i] != kNowhere && !tells_uuid(now.devices[i]);
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (!silent[i]) continue;

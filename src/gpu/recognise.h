@@ -7,6 +7,9 @@
 
 namespace drover::gpu {
 
+/// Whether its name is its own, and not one that discovery made up for it.
+bool tells_uuid(const Device& device);
+
 /// `now`, where every GPU that does not tell its UUID is what `before` had at its place: the same PCI address
 /// or, without one, the same index among as many GPUs. Why it is unfit, and its problems, stay as they are
 /// now.
