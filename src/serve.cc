@@ -21,6 +21,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "cdi/write.h"
+#include "cdi_file.h"
 #include "container/cgroup.h"
 #include "container/composing.h"
 #include "container/docker/docker_launcher.h"
@@ -68,12 +69,6 @@ Result<control::Journaled> read_journal(store::Journal& journal, const std::stri
   return fail(ErrorKind::kCorrupt,
               fmt::format("The state file '{}' is damaged: {}", path, journaled.error().message),
               "restore it from a backup, or move it aside to start with no tasks");
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 /// One running daemon: the parts, and the threads that carry them.
@@ -162,7 +157,7 @@ class Service {
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_.devices_of(task); };
-    ports.cdi_specification = [this] { return cdi_text(hardware_.look()); };
+    ports.cdi_specification = [this] { return cdi_text(); };
     ports.image_variants = variant_lookup();
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
       DROVER_TRY(const auto places, gpu::simulator_places());
@@ -172,26 +167,14 @@ class Service {
     return ports;
   }
 
-  Result<std::string> cdi_text(gpu::Inventory inventory, const std::string& file = "") const {
-    return hardware_.cdi_specification(std::move(inventory)).map([&](const auto& specification) {
-      return cdi::write_specification(specification, cdi::format_of_file(file));
+  Result<std::string> cdi_text() const {
+    return hardware_.cdi_specification(hardware_.look()).map([](const auto& specification) {
+      return cdi::write_specification(specification);
     });
   }
 
-  /// Writes the file only when it should say something else. Without GPUs it stays: they may come back.
   void refresh_cdi(const gpu::Inventory& inventory) {
-    const auto& file = options_.cdi_specification;
-    if (file.empty()) return;
-    const auto text = cdi_text(inventory, file);
-    auto written = text ? Status() : Status(Failure(text.error()));
-    if (text && read_file(file) != *text) {
-      written = write_file(file, *text);
-      if (written) spdlog::info("The CDI specification in '{}' is new", file);
-    }
-    const auto trouble = written ? "" : to_string(written.error());
-    if (!trouble.empty() && trouble != cdi_trouble_)
-      spdlog::warn("The CDI specification in '{}' is not up to date: {}", file, trouble);
-    cdi_trouble_ = trouble;
+    if (!options_.cdi_specification.empty()) cdi_file_.keep(hardware_.cdi_specification(inventory));
   }
 
   engine::CheckPorts check_ports() {
@@ -401,9 +384,9 @@ class Service {
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;
-  placement::Node seen_;                   ///< by the last look
-  std::string cdi_trouble_;                ///< told last; touched by one look at a time
-  TimePoint alarm_at_ = TimePoint::max();  ///< what it is set to
+  placement::Node seen_;                          ///< by the last look
+  CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
+  TimePoint alarm_at_ = TimePoint::max();         ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_{webhook_options()};
   std::unique_ptr<engine::LocalEngine> engine_;

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/decode.h"
+#include "base/yaml.h"
 
 namespace drover::kube {
 namespace {
@@ -153,8 +155,8 @@ class Reader {
     };
     if (!value->is_array() || value->empty()) return wrong();
     for (const auto& item : *value) {
-      if (item.is_number_unsigned())
-        rule.devices.push_back(std::to_string(item.get<unsigned>()));
+      if (item.is_number_integer() && item >= 0)
+        rule.devices.push_back(std::to_string(item.get<std::int64_t>()));
       else if (item.is_string())
         rule.devices.push_back(item.get<std::string>());
       else
@@ -173,6 +175,11 @@ Result<LoadedConfig> decode_plugin_config(const nlohmann::json& document, std::s
   Reader reader(what);
   reader.read(document);
   return std::move(reader).result();
+}
+
+Result<LoadedConfig> read_plugin_config(const std::string& file) {
+  DROVER_TRY(const auto document, read_yaml(file));
+  return decode_plugin_config(document, file);
 }
 
 bool is_resource_name(std::string_view name) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // How a node's GPUs are offered to the kubelet's device manager. The file is that of NVIDIA's device plugin
-// (version v1), where the meaning is the same. Pure.
+// (version v1), where the meaning is the same.
 //
 //   version: v1
 //   flags:
@@ -70,6 +70,9 @@ struct LoadedConfig {
 
 /// All mistakes at once, with their paths.
 Result<LoadedConfig> decode_plugin_config(const nlohmann::json& document, std::string_view what);
+
+/// The same of a file, YAML or JSON.
+Result<LoadedConfig> read_plugin_config(const std::string& file);
 
 /// Whether Kubernetes takes it for an extended resource: "domain/name", and both not too long.
 bool is_resource_name(std::string_view name);

@@ -51,6 +51,12 @@ TEST(PluginConfig, NamesModelsAndSharesSomeOfTheGpus) {
       {"name": "lab.example/a100", "rename": "lab.example/a100-part", "replicas": 2, "devices": [0, "GPU-1"]}]}}})"));
   EXPECT_THAT(config.resources,
               ElementsAre(ResourceRule{"nvidia.com/gpu", "*"}, ResourceRule{"lab.example/a100", "*A100*"}));
+  const auto signed_number =
+      decoded({{"version", "v1"},
+               {"sharing",
+                {{"timeSlicing",
+                  {{"resources", {{{"name", "gpu"}, {"replicas", 2}, {"devices", {std::int64_t{1}}}}}}}}}}});
+  EXPECT_THAT(signed_number.shares.at(0).devices, ElementsAre("1"));
   EXPECT_THAT(config.shares,
               ElementsAre(ShareRule{"lab.example/a100", 2, "lab.example/a100-part", {"0", "GPU-1"}}));
 }

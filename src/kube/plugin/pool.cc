@@ -32,8 +32,21 @@ void Pool::saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_p
   renew();
 }
 
+void Pool::claim(std::set<std::string> uuids) {
+  const std::lock_guard lock(mutex_);
+  claimed_ = std::move(uuids);
+  renew();
+}
+
+Holders Pool::holders() const {
+  const std::lock_guard lock(mutex_);
+  return usage_.holders();
+}
+
 void Pool::renew() {
-  auto offers = offer(facts_.inventory, config_, usage_.holders(), facts_.troubles);
+  auto troubles = facts_.troubles;
+  for (const auto& uuid : claimed_) troubles.try_emplace(uuid, "in use by a claim");
+  auto offers = offer(facts_.inventory, config_, usage_.holders(), troubles);
   if (offers == offers_) return;
   offers_ = std::move(offers);
   ++version_;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ class Pool {
   /// What the kubelet tells of its containers; `asked` is when it was asked.
   void saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked);
 
+  /// GPUs that somebody else has given away, by UUID: they are in use by a claim.
+  void claim(std::set<std::string> uuids);
+  /// Which resources' devices are in use.
+  Holders holders() const;
+
   std::vector<OfferedResource> offers() const;
   /// The devices of one resource, empty when there is no such one, and the number of this state.
   struct Offer {
@@ -63,6 +69,7 @@ class Pool {
   std::shared_ptr<const PreferredAllocation> preferred_ =
       std::make_shared<const PreferredAllocation>(gpu::Inventory{});
   Usage usage_;
+  std::set<std::string> claimed_;
   std::vector<OfferedResource> offers_;
   std::uint64_t version_ = 0;
   std::uint64_t grants_ = 0;

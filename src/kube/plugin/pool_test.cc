@@ -55,6 +55,17 @@ TEST(Pool, GivesAGpuUnderOneNameOnly) {
   EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("", ""));
 }
 
+TEST(Pool, LeavesAloneWhatClaimsHave) {
+  Pool pool(two_names());
+  pool.update(facts(2));
+  pool.claim({uuid(0)});
+  EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("in use by a claim", ""));
+  EXPECT_THAT(pool.allocate("x/model", {uuid(0)}).error().message, HasSubstr("in use by a claim"));
+  pool.claim({});
+  EXPECT_TRUE(pool.allocate("x/model", {uuid(0)}));
+  EXPECT_EQ(pool.holders().count(uuid(0)), 1U);
+}
+
 TEST(Pool, RefusesWhatItDoesNotHave) {
   Pool pool(two_names());
   EXPECT_EQ(pool.allocate("x/gpu", {uuid(0)}).error().kind, ErrorKind::kInvalid);

@@ -1,0 +1,91 @@
+#include "kube/kubelet/container_runtime.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "kube/rpc/channel.h"
+#include "protocol/container_runtime.grpc.pb.h"
+
+namespace drover::kube {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Release {
+  int major = 0, minor = 0;
+  auto operator<=>(const Release&) const = default;
+};
+constexpr Release kContainerdKnowsCdi{1, 7};
+constexpr Release kContainerdDoesCdi{2, 0};
+constexpr Release kCrioDoesCdi{1, 23};
+
+std::optional<Release> release_of(const std::string& version) {
+  Release release;
+  const auto* number = version.c_str() + (version.starts_with('v') ? 1 : 0);
+  if (std::sscanf(number, "%d.%d", &release.major, &release.minor) != 2) return std::nullopt;
+  return release;
+}
+
+std::optional<bool> says_cdi(std::string_view configuration) {
+  const auto parsed = Json::parse(configuration, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return std::nullopt;
+  const auto found = parsed.find("enableCDI");
+  if (found == parsed.end() || !found->is_boolean()) return std::nullopt;
+  return found->get<bool>();
+}
+
+CdiSupport support_of(bool does) {
+  return does ? CdiSupport::kYes : CdiSupport::kNo;
+}
+
+}  // namespace
+
+ContainerRuntime judge_runtime(std::string name, std::string version, std::string_view configuration) {
+  ContainerRuntime runtime{std::move(name), std::move(version), CdiSupport::kUnknown, ""};
+  const auto release = release_of(runtime.version);
+  if (runtime.name == "cri-o" && release) {
+    runtime.cdi = support_of(*release >= kCrioDoesCdi);
+    if (runtime.cdi == CdiSupport::kNo) runtime.advice = "CRI-O does CDI from 1.23 on: upgrade it";
+  } else if (runtime.name == "containerd" && release) {
+    const auto says = says_cdi(configuration);
+    if (*release < kContainerdKnowsCdi)
+      runtime.cdi = CdiSupport::kNo;
+    else if (says || *release >= kContainerdDoesCdi)
+      runtime.cdi = support_of(says.value_or(true));
+    if (runtime.cdi != CdiSupport::kYes)
+      runtime.advice = *release < kContainerdKnowsCdi
+                           ? "containerd does CDI from 1.7 on: upgrade it"
+                           : "set 'enable_cdi = true' in containerd's configuration of the CRI plugin";
+  }
+  return runtime;
+}
+
+Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::milliseconds patience) {
+  const auto stub = runtime::v1::RuntimeService::NewStub(connect_to(socket));
+  const auto failed = [&](const grpc::Status& status) {
+    return fail(
+        ErrorKind::kUnavailable,
+        fmt::format("the container runtime at '{}' does not answer: {}", socket, status.error_message()),
+        "name its socket with --runtime-endpoint");
+  };
+  runtime::v1::VersionResponse version;
+  grpc::ClientContext first;
+  give_up_after(first, patience);
+  if (const auto status = stub->Version(&first, {}, &version); !status.ok()) return failed(status);
+  runtime::v1::StatusRequest request;
+  request.set_verbose(true);
+  runtime::v1::StatusResponse answer;
+  grpc::ClientContext second;
+  give_up_after(second, patience);
+  if (const auto status = stub->Status(&second, request, &answer); !status.ok()) return failed(status);
+  const auto configuration = answer.info().find("config");
+  return judge_runtime(version.runtime_name(), version.runtime_version(),
+                       configuration == answer.info().end() ? "" : configuration->second);
+}
+
+}  // namespace drover::kube
