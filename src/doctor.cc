@@ -23,6 +23,7 @@
 #include "gpu/discovery.h"
 #include "gpu/simulation.h"
 #include "hardware.h"
+#include "kube/kubelet/container_runtime.h"
 
 namespace drover {
 namespace {
@@ -102,6 +103,22 @@ std::vector<Check> check_runtimes() {
 }
 
 /// Only worth a remark: an OCI runtime does without.
+/// Only where there is a kubelet.
+std::vector<Check> check_container_runtime() {
+  const cli::KubeNodeOptions defaults;
+  if (!std::filesystem::exists(defaults.kubelet)) return {};
+  constexpr const char* kName = "Kubernetes' container runtime";
+  const auto runtime = kube::ask_runtime(defaults.runtime_endpoint, std::chrono::seconds(5));
+  if (!runtime) return {from_error(kName, State::kWarning, runtime.error())};
+  const auto found = fmt::format("{} {}", runtime->name, runtime->version);
+  if (runtime->cdi == kube::CdiSupport::kYes) return {{kName, State::kFound, found + " does CDI", ""}};
+  return {
+      {kName, State::kWarning,
+       found +
+           " does not do CDI, or does not tell: pods get device nodes instead, and claims cannot be served",
+       runtime->advice}};
+}
+
 Check check_docker() {
   const auto socket = cli::ServeOptions().docker_socket;
   const auto engine = container::docker::Engine::find(socket);
@@ -213,6 +230,7 @@ std::vector<Check> examine_machine() {
   std::vector<Check> checks = {check_kernel(), check_root(), check_cgroups(), check_overlay()};
   for (auto& check : check_runtimes()) checks.push_back(std::move(check));
   checks.push_back(check_docker());
+  for (auto& check : check_container_runtime()) checks.push_back(std::move(check));
   checks.push_back(check_way_out());
   checks.push_back(check_kernel_driver());
   check_gpus(checks);

@@ -41,6 +41,8 @@ class Hardware {
   /// kernel runs another driver than it is of, which works once nobody holds the old one any more.
   gpu::SharedNvml library() const;
   const gpu::HostFacts& host() const { return host_; }
+  /// Where the GPUs' nodes are on the machine: /dev, unless they are simulated.
+  const std::string& device_folder() const { return device_folder_; }
 
   Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
   /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the

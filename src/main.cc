@@ -10,6 +10,7 @@
 #include "doctor.h"
 #include "driver/hook/hook.h"
 #include "hardware.h"
+#include "kube_node.h"
 #include "serve.h"
 
 int main(int argc, char** argv) {
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   cli::Hooks hooks;
   hooks.version = DROVER_VERSION;
   hooks.serve = serve;
+  hooks.kube_node = run_kube_node;
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
     DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));

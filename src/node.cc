@@ -14,6 +14,12 @@ void add(Attributes& attributes, const std::string& name, std::vector<std::strin
 
 }  // namespace
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
 Attributes host_attributes(const gpu::CpuFeatures& cpu) {
   Attributes attributes;
   utsname kernel{};

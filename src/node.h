@@ -13,6 +13,9 @@ namespace drover {
 
 using Attributes = std::map<std::string, std::vector<std::string>>;
 
+/// Of this machine, as it calls itself.
+std::string host_name();
+
 /// What the running kernel says of itself, and what the machine's CPU is at least: "cpu_arch" and "cpu".
 Attributes host_attributes(const gpu::CpuFeatures& cpu);
 

@@ -47,6 +47,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_doctor(app, context);
   add_completion(app, context);
   add_serve(app, context);
+  add_kube(app, context);
 }
 
 struct HelpOptions {

@@ -44,6 +44,23 @@ struct ServeOptions {
   bool filter_gpu_resources = true;
 };
 
+/// What `drover kube node` was asked for; empty: not given.
+struct KubeNodeOptions {
+  std::string node_name;   ///< the Node's; the machine's own when empty
+  std::string kubeconfig;  ///< "" for $KUBECONFIG, or the ServiceAccount of the pod
+  std::vector<std::string> roles = {"device-plugin", "dra"};
+  std::string driver = "gpu.nvidia.com";  ///< of claims
+  std::string claim_sharing = "none";     ///< what claims may have a part of: "none", "memory" or "share"
+  std::string state = "/var/lib/kubelet/plugins/drover";
+  std::string kubelet = "/var/lib/kubelet";  ///< the kubelet's root folder
+  std::string config;                        ///< file, as NVIDIA's device plugin has it
+  std::string runtime_endpoint = "/run/containerd/containerd.sock";  ///< of the container runtime
+  std::string cdi_folder = "/var/run/cdi";                           ///< where specifications go
+  std::string disable_health_checks, enable_health_checks;  ///< XIDs, as NVIDIA's device plugin lists them
+  std::string simulate;                                     ///< profile: a name or a file
+  std::string driver_root;                                  ///< where the driver's files are looked for
+};
+
 /// One prerequisite of this machine, as `drover doctor` tells it.
 struct Check {
   enum class State { kFound, kWarning, kMissing };
@@ -57,6 +74,8 @@ struct Hooks {
   std::string version;
   /// Runs until it is told to stop.
   std::function<Status(const ServeOptions&)> serve;
+  /// Runs until it is told to stop.
+  std::function<Status(const KubeNodeOptions&)> kube_node;
   std::function<std::vector<Check>()> doctor;
   /// Of this machine's GPUs, with the driver's files below `driver_root`; "" for the machine's own.
   std::function<Result<cdi::Specification>(const std::string& driver_root)> cdi_specification;

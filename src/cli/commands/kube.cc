@@ -1,0 +1,73 @@
+#include "cli/commands/commands.h"
+
+namespace drover::cli {
+namespace {
+
+Result<int> run_node(Context& context, const KubeNodeOptions& options) {
+  DROVER_CHECK_OK(context.hooks->kube_node(options));
+  return 0;
+}
+
+void add_node(CLI::App& group, Context& context) {
+  auto options = std::make_shared<KubeNodeOptions>();
+  auto* command = group.add_subcommand("node", "Offer this node's GPUs to its kubelet, in the foreground");
+  command->add_option("--node-name", options->node_name, "The Node's name; the machine's own when not given")
+      ->envname("NODE_NAME")
+      ->type_name("NAME");
+  command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
+      ->type_name("FILE");
+  command->add_option("--roles", options->roles, "What to be: device-plugin, dra, or both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"device-plugin", "dra"}))
+      ->type_name("LIST")
+      ->default_str("device-plugin,dra");
+  command->add_option("--driver-name", options->driver, "The driver that claims name")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--claim-sharing", options->claim_sharing,
+                   "What claims may have a part of: none, memory or share")
+      ->check(CLI::IsMember({"none", "memory", "share"}))
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command->add_option("--config", options->config, "How GPUs are named and shared: a file of NVIDIA's plugin")
+      ->envname("CONFIG_FILE")
+      ->type_name("FILE");
+  command->add_option("--state", options->state, "Folder for what is kept; the same path on the node itself")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--kubelet-root", options->kubelet, "The kubelet's folder")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--runtime-endpoint", options->runtime_endpoint, "The container runtime's socket")
+      ->type_name("PATH")
+      ->capture_default_str();
+  command->add_option("--cdi-folder", options->cdi_folder, "Where CDI specifications are written")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--disable-health-checks", options->disable_health_checks,
+                   "XIDs that take no GPU out: numbers, 'xids' or 'all'")
+      ->envname("DP_DISABLE_HEALTHCHECKS")
+      ->type_name("LIST");
+  command
+      ->add_option("--enable-health-checks", options->enable_health_checks,
+                   "XIDs that do so all the same; wins over the other list")
+      ->envname("DP_ENABLE_HEALTHCHECKS")
+      ->type_name("LIST");
+  command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
+      ->type_name("PROFILE");
+  command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
+      ->type_name("DIR");
+  on_call(command, context, options, run_node);
+}
+
+}  // namespace
+
+void add_kube(CLI::App& app, Context& context) {
+  auto* group = app.add_subcommand("kube", "GPUs on a Kubernetes cluster: node");
+  group->require_subcommand(1);
+  add_node(*group, context);
+}
+
+}  // namespace drover::cli

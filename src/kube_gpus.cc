@@ -1,0 +1,127 @@
+#include "kube_gpus.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "driver/cdi.h"
+#include "gpu/device_files.h"
+#include "kube/known_gpus.h"
+
+namespace drover {
+namespace {
+
+void tell(const gpu::HealthChange& change) {
+  for (const auto& reason : change.opened)
+    spdlog::warn("GPU {}: {}{}", change.uuid, to_string(reason),
+                 reason.takes_out ? "; nobody is given it" : "");
+  for (const auto& reason : change.closed)
+    spdlog::info("GPU {}: it is over that {}", change.uuid, to_string(reason));
+  if (change.fit && !change.was_fit) spdlog::info("GPU {} is given out again", change.uuid);
+}
+
+/// As NVIDIA's driver has them; what it does not know is ours.
+std::string taint_key(gpu::ReasonKind kind) {
+  switch (kind) {
+    case gpu::ReasonKind::kXid:
+      return "gpu.nvidia.com/xid";
+    case gpu::ReasonKind::kLost:
+      return "gpu.nvidia.com/gpu-lost";
+    case gpu::ReasonKind::kUnmonitored:
+      return "gpu.nvidia.com/unmonitored";
+    default:
+      return fmt::format("gpu.nvidia.com/{}", to_string(kind));
+  }
+}
+
+}  // namespace
+
+KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health)
+    : hardware_(std::move(hardware)), health_options_(std::move(health)) {
+  look();
+  health_ = std::make_unique<gpu::HealthWatch>([this] { return hardware_.library(); }, inventory().devices,
+                                               health_options_, tell);
+}
+
+void KubeGpus::look() {
+  auto found = kube::keep_known(inventory(), hardware_.look());
+  if (health_) {
+    health_->watch(found.devices);
+    const auto health = health_->health();
+    for (auto& device : found.devices)
+      if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
+  }
+  const std::lock_guard lock(mutex_);
+  inventory_ = std::move(found);
+}
+
+gpu::Inventory KubeGpus::inventory() const {
+  const std::lock_guard lock(mutex_);
+  return inventory_;
+}
+
+kube::PoolFacts KubeGpus::pool_facts(kube::CdiSupport cdi) const {
+  kube::PoolFacts facts;
+  facts.inventory = inventory();
+  for (const auto& device : facts.inventory.devices) {
+    if (!device.unfit.empty()) continue;
+    if (const auto nodes = hardware_.nodes_of({device}))
+      facts.nodes[device.uuid] = nodes->front();
+    else
+      facts.troubles[device.uuid] = nodes.error().message;
+  }
+  facts.parts.cdi = cdi;
+  facts.parts.device_folder = hardware_.device_folder();
+  const auto supply = hardware_.driver_supply();
+  if (!supply) return facts;
+  facts.parts.control_nodes = supply->control_devices;
+  if (cdi == kube::CdiSupport::kYes) return facts;
+  if (const auto volume = supply->volume()) facts.parts.driver_volume = volume->source;
+  return facts;
+}
+
+std::vector<kube::dra::Trouble> KubeGpus::troubles_of(const std::string& uuid) const {
+  std::vector<kube::dra::Trouble> troubles;
+  for (const auto& reason : health_->health().reasons(uuid)) {
+    if (!reason.takes_out) continue;  // API servers before 1.35 refuse taints without an effect
+    troubles.push_back({taint_key(reason.kind), std::to_string(reason.number), kube::dra::Effect::kNoSchedule,
+                        reason.since, to_string(reason)});
+  }
+  return troubles;
+}
+
+kube::dra::View KubeGpus::view() const {
+  kube::dra::View view;
+  view.inventory = inventory();
+  for (const auto& device : view.inventory.devices)
+    if (auto troubles = troubles_of(device.uuid); !troubles.empty())
+      view.troubles[device.uuid] = std::move(troubles);
+  return view;
+}
+
+Result<kube::dra::GpuEdits> KubeGpus::edits() const {
+  kube::dra::GpuEdits edits;
+  DROVER_TRY(const auto supply, hardware_.driver_supply());
+  const auto& folder = hardware_.device_folder();
+  edits.common = driver::edits_of_nodes(supply.control_devices, folder);
+  DROVER_TRY(const auto files, supply.files());
+  edits.common.append(files);
+  for (const auto& device : inventory().devices)
+    if (const auto nodes = hardware_.nodes_of({device}); nodes && device.unfit.empty())
+      edits.of_gpu[device.uuid] = driver::edits_of_nodes(*nodes, folder);
+  return edits;
+}
+
+Result<cdi::Specification> KubeGpus::plugin_specification() const {
+  const auto found = inventory();
+  DROVER_TRY(auto made, hardware_.cdi_specification(found));
+  made.kind = kube::kPluginCdiKind;
+  std::erase_if(made.devices, [&](const cdi::Device& device) {
+    return std::ranges::find(found.devices, device.name, &gpu::Device::uuid) == found.devices.end();
+  });
+  return made;
+}
+
+}  // namespace drover

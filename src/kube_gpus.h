@@ -1,0 +1,48 @@
+#pragma once
+
+// The GPUs of a Kubernetes node as its roles see them: what is there, how healthy it is, and what containers
+// get of it. Puts hardware.h and the watch of the GPUs' health together. Thread safe but for look().
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "cdi/specification.h"
+#include "gpu/health_watch.h"
+#include "hardware.h"
+#include "kube/dra/claim_specification.h"
+#include "kube/dra/view.h"
+#include "kube/plugin/pool.h"
+
+namespace drover {
+
+class KubeGpus {
+ public:
+  KubeGpus(Hardware hardware, gpu::HealthWatchOptions health);
+
+  /// Looks at the GPUs now; blocks while the driver answers. One thread's.
+  void look();
+
+  /// What the last look found.
+  gpu::Inventory inventory() const;
+  /// The same, for the device plugin. `cdi` decides whether the driver's volume is needed.
+  kube::PoolFacts pool_facts(kube::CdiSupport cdi) const;
+  /// The same, for the scheduler; GPUs that are unfit have no taint yet.
+  kube::dra::View view() const;
+  /// How containers are edited for each GPU.
+  Result<kube::dra::GpuEdits> edits() const;
+  /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
+  Result<cdi::Specification> plugin_specification() const;
+
+ private:
+  std::vector<kube::dra::Trouble> troubles_of(const std::string& uuid) const;
+
+  Hardware hardware_;
+  gpu::HealthWatchOptions health_options_;
+  mutable std::mutex mutex_;
+  gpu::Inventory inventory_;
+  std::unique_ptr<gpu::HealthWatch> health_;  ///< ends first: it asks the hardware
+};
+
+}  // namespace drover

@@ -1,0 +1,286 @@
+#include "kube_node.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "cdi_file.h"
+#include "hardware.h"
+#include "kube/client/api_client.h"
+#include "kube/client/config.h"
+#include "kube/dra/cluster.h"
+#include "kube/dra/driver.h"
+#include "kube/kubelet/container_runtime.h"
+#include "kube/kubelet/pod_resources.h"
+#include "kube/plugin/plugin_host.h"
+#include "kube/plugin/pool.h"
+#include "kube/rpc/log.h"
+#include "kube_gpus.h"
+#include "node.h"
+
+namespace drover {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kGpuPause = 2s;
+constexpr auto kKubeletPause = 1s;
+constexpr auto kRuntimePause = 30s;
+constexpr auto kClusterPause = 5s;
+constexpr auto kPatience = 5s;
+constexpr std::string_view kDevicePlugin = "device-plugin";
+constexpr std::string_view kDra = "dra";
+
+/// Signals that end the program. They are blocked before any thread starts, so that one waits for them.
+class EndSignals {
+ public:
+  EndSignals() {
+    ::sigemptyset(&set_);
+    ::sigaddset(&set_, SIGINT);
+    ::sigaddset(&set_, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  bool came_within(std::chrono::milliseconds patience) const {
+    const timespec timeout{patience.count() / 1000, patience.count() % 1000 * 1'000'000};
+    return ::sigtimedwait(&set_, nullptr, &timeout) > 0;
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+/// Calls `look` at once and then ever again with a pause, on a thread of its own.
+class Repeat {
+ public:
+  Repeat(std::chrono::milliseconds pause, std::function<void()> look)
+      : thread_([this, pause, look = std::move(look)](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            look();
+            std::unique_lock lock(mutex_);
+            wake_.wait_for(lock, stop, pause, [] { return false; });
+          }
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
+
+/// A sentence that is told when it is new.
+class Complaint {
+ public:
+  void tell(const Status& status) {
+    const auto text = status ? "" : to_string(status.error());
+    if (!text.empty() && text != told_) spdlog::warn("{}", text);
+    told_ = text;
+  }
+
+ private:
+  std::string told_;
+};
+
+Result<kube::PluginConfig> read_config(const std::string& file) {
+  if (file.empty()) return kube::PluginConfig{};
+  DROVER_TRY(auto loaded, kube::read_plugin_config(file));
+  for (const auto& sentence : loaded.ignored) spdlog::warn("{}", sentence);
+  return std::move(loaded.config);
+}
+
+/// One at a time: during an upgrade the new one waits for the old one to end. It is ready by then, and looks
+/// often: pods that come in between are rejected by the kubelet.
+Result<UniqueFd> lock_node(const Directory& state, const EndSignals& signals) {
+  DROVER_TRY(auto file, state.open_file("lock", O_RDWR | O_CREAT, 0600));
+  for (bool told = false; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; told = true) {
+    if (!told) spdlog::info("Another 'drover kube node' serves this node: waiting for it to end");
+    if (signals.came_within(20ms)) return UniqueFd();
+  }
+  return file;
+}
+
+/// What the API server is needed for.
+struct Cluster {
+  std::shared_ptr<kube::Api> api;
+  kube::dra::ApiVersion version;
+};
+
+Result<Cluster> find_cluster(const cli::KubeNodeOptions& options) {
+  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
+  DROVER_TRY(std::shared_ptr<kube::Api> api, kube::ApiClient::open(std::move(config)));
+  DROVER_TRY(const auto version, kube::dra::served_version(*api, options.node_name));
+  return Cluster{std::move(api), version};
+}
+
+class Node {
+ public:
+  Node(const cli::KubeNodeOptions& options, Hardware hardware, kube::PluginConfig config,
+       gpu::HealthWatchOptions health)
+      : options_(options), gpus_(std::move(hardware), std::move(health)), pool_(std::move(config)) {
+    look_at_runtime();
+    look_at_kubelet();
+    offer();
+  }
+
+  void run(const EndSignals& signals) {
+    for (const auto& resource : pool_.offers())
+      spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
+    const Repeat runtime(kRuntimePause, [this] { look_at_runtime(); });
+    const Repeat claims(kClusterPause, [this] { serve_claims(); });
+    const Repeat gpus(kGpuPause, [this] {
+      gpus_.look();
+      offer();
+    });
+    const Repeat kubelet(kKubeletPause, [this] { look_at_kubelet(); });
+    std::optional<kube::PluginHost> host;
+    if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
+    while (!signals.came_within(1h)) {
+    }
+    spdlog::info("Stopping; pods go on with the GPUs that they have");
+  }
+
+ private:
+  bool has_role(std::string_view role) const {
+    return std::ranges::find(options_.roles, role) != options_.roles.end();
+  }
+
+  kube::PluginHostOptions host_options() const {
+    kube::PluginHostOptions options;
+    options.folder = options_.kubelet + "/device-plugins";
+    options.info = [](const std::string& text) { spdlog::info("{}", text); };
+    options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
+    return options;
+  }
+
+  void look_at_runtime() {
+    const auto runtime = kube::ask_runtime(options_.runtime_endpoint, kPatience);
+    if (!runtime) return runtime_trouble_.tell(Failure(runtime.error()));
+    cdi_ = runtime->cdi;
+    if (runtime->cdi == kube::CdiSupport::kYes) return runtime_trouble_.tell({});
+    runtime_trouble_.tell(
+        fail(ErrorKind::kUnsupported,
+             fmt::format("{} {} does not do what CDI specifications say, or does not tell: containers get "
+                         "device nodes and the driver's volume instead, and claims are not served",
+                         runtime->name, runtime->version),
+             runtime->advice));
+  }
+
+  /// Tells both roles what the GPUs are like, and what the other one has given away.
+  void offer() {
+    if (has_role(kDevicePlugin)) {
+      auto facts = gpus_.pool_facts(cdi_);
+      if (!facts.nodes.empty()) cdi_file_.keep(gpus_.plugin_specification());
+      pool_.update(std::move(facts));
+    }
+    const std::lock_guard lock(mutex_);
+    if (!driver_) return;
+    pool_.claim(driver_->gpus_in_use());
+    auto view = gpus_.view();
+    for (const auto& [uuid, resources] : pool_.holders())
+      view.troubles[uuid].push_back({options_.driver + "/in-use", "", kube::dra::Effect::kNoSchedule,
+                                     in_use_since_.try_emplace(uuid, wall_clock()).first->second,
+                                     "in use as " + *resources.begin()});
+    std::erase_if(in_use_since_, [&](const auto& one) { return !pool_.holders().contains(one.first); });
+    driver_->update(std::move(view));
+  }
+
+  /// Once the API server and the container runtime are able to.
+  void serve_claims() {
+    if (!has_role(kDra) || cdi_ != kube::CdiSupport::kYes) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (driver_) return;
+    }
+    auto cluster = find_cluster(options_);
+    cluster_trouble_.tell(cluster ? Status() : Failure(context(cluster.error(), "claims are not served")));
+    if (!cluster) return;
+    kube::dra::DriverOptions options;
+    options.driver = options_.driver;
+    options.node = options_.node_name;
+    options.kubelet_folder = options_.kubelet;
+    options.cdi_folder = options_.cdi_folder;
+    options.sharing = options_.claim_sharing == "memory"  ? kube::dra::Sharing::kMemory
+                      : options_.claim_sharing == "share" ? kube::dra::Sharing::kShare
+                                                          : kube::dra::Sharing::kWhole;
+    options.info = [](const std::string& text) { spdlog::info("{}", text); };
+    options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
+    auto driver = std::make_unique<kube::dra::Driver>(
+        options, kube::dra::claims_at(cluster->api, cluster->version),
+        kube::dra::slices_at(cluster->api, cluster->version, options.driver, options.node),
+        [this] { return edits_for_claims(); });
+    {
+      const std::lock_guard lock(mutex_);
+      driver_ = std::move(driver);
+    }
+    offer();
+  }
+
+  /// Without GPUs that the device plugin has given away.
+  Result<kube::dra::GpuEdits> edits_for_claims() const {
+    DROVER_TRY(auto edits, gpus_.edits());
+    for (const auto& [uuid, resources] : pool_.holders()) edits.of_gpu.erase(uuid);
+    return edits;
+  }
+
+  void look_at_kubelet() {
+    const auto asked = kube::Usage::Clock::now();
+    const auto containers =
+        kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
+    kubelet_trouble_.tell(containers ? Status() : Failure(containers.error()));
+    if (containers) pool_.saw(*containers, asked);
+  }
+
+  cli::KubeNodeOptions options_;
+  KubeGpus gpus_;
+  kube::Pool pool_;
+  std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
+  CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
+  Complaint runtime_trouble_, kubelet_trouble_, cluster_trouble_;
+  std::mutex mutex_;                               ///< of what follows
+  std::map<std::string, TimePoint> in_use_since_;  ///< by UUID
+  std::unique_ptr<kube::dra::Driver> driver_;      ///< ends first: it asks the others
+};
+
+Status run_node(cli::KubeNodeOptions options) {
+  if (::geteuid() != 0)
+    return fail(ErrorKind::kPermissionDenied, "'drover kube node' serves the kubelet, which only root may do",
+                "start it as root, as the DaemonSet in packaging/kubernetes does");
+  const EndSignals signals;
+  if (options.node_name.empty()) options.node_name = host_name();
+  DROVER_TRY(auto config, read_config(options.config));
+  gpu::HealthWatchOptions health;
+  DROVER_TRY(health.policy,
+             gpu::XidPolicy::parse(options.disable_health_checks, options.enable_health_checks));
+  DROVER_TRY(const auto state, Directory::create(options.state, 0711));
+  DROVER_CHECK_OK(Directory::create(options.cdi_folder));
+  DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root, {}}));
+  Node node(options, std::move(hardware), std::move(config), std::move(health));
+  DROVER_TRY(const auto lock, lock_node(state, signals));
+  if (!lock.valid()) return {};
+  node.run(signals);
+  return {};
+}
+
+}  // namespace
+
+Status run_kube_node(const cli::KubeNodeOptions& options) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("drover"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  ::signal(SIGPIPE, SIG_IGN);
+  kube::silence_grpc();
+  return run_node(options);
+}
+
+}  // namespace drover

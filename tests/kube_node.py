@@ -1,0 +1,79 @@
+"""Tests of `drover kube node` on a real cluster: one runs on its first node, and offers simulated GPUs."""
+
+import json
+
+import drover
+import kube
+from kube.machine import wait_for
+from kube.settings import NodeSettings, Settings
+
+GPU = "nvidia.com/gpu"
+SEES = ("devices", ",", "sleep", 10000)
+
+
+def gpu_pod(name, resources, *words, **more):
+    return kube.pod(name, *(words or SEES), resources={"limits": {resource: str(count) for resource, count in resources.items()}},
+                    **more)
+
+
+class NodeTest(kube.ClusterTest):
+    """Runs the program on the first node, as `agent`, with `profile` and `config`."""
+
+    settings = Settings(nodes=(NodeSettings(),))
+    profile = "dgx-a100"
+    config = {"version": "v1"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.node = cls.cluster.nodes[0]
+        cls.state = f"/var/lib/kubelet/plugins/{cls.__name__}"
+        cls.node.path(cls.state).mkdir(parents=True)
+        config = cls.node.path(f"{cls.state}/config.yaml")
+        config.write_text(cls.config if isinstance(cls.config, str) else json.dumps(cls.config))
+        cls.agent = cls.node.run_inside(
+            [drover.BINARY, "kube", "node", "--simulate", cls.profile, "--state", cls.state, "--config", f"{cls.state}/config.yaml",
+             "--node-name", cls.node.name, "--kubeconfig", cls.cluster.kubeconfig, *cls.flags()], name=f"agent-{cls.__name__}")
+        cls.addClassCleanup(cls.end_agent)
+        wait_for(lambda: all(cls.allocatable(name) for name in cls.names()), cls.agent.tail)
+
+    @classmethod
+    def flags(cls):
+        return ()
+
+    @classmethod
+    def names(cls):
+        """Resources that it offers."""
+        return (GPU,)
+
+    @classmethod
+    def end_agent(cls):
+        """The kubelet takes what a plugin that is gone has offered for absent only after a while."""
+        assert cls.agent.stop() == 0, cls.agent.tail()
+        wait_for(lambda: not any(cls.allocatable(name) for name in cls.names()), "the kubelet to notice")
+
+    @classmethod
+    def allocatable(cls, resource=GPU):
+        return int(cls.cluster.get("node", cls.node.name)["status"]["allocatable"].get(resource, 0))
+
+    def wait_for_allocatable(self, count, resource=GPU):
+        wait_for(lambda: self.allocatable(resource) == count,
+                 lambda: f"{count} {resource}: there are {self.allocatable(resource)}; {self.agent.tail()}")
+
+    def registrations(self):
+        return self.agent.read_log().count("registered nvidia.com/")
+
+    def set_faults(self, faults):
+        file = self.node.path(f"{self.state}/sim/faults.yaml")
+        file.with_suffix(".new").write_text(json.dumps(faults))
+        file.with_suffix(".new").rename(file)
+
+    def run_gpu_pod(self, name, resources, *words, **more):
+        """Waits until it runs; returns its lines."""
+        self.run_pod(gpu_pod(name, resources, *words, **more))
+        return self.cluster.logs(name).splitlines()
+
+
+def gpus_in(line):
+    """Numbers of the GPUs among device nodes."""
+    return {int(name[6:]) for name in line.split() if name[6:].isdigit()}

@@ -1,0 +1,145 @@
+"""`drover kube node` as a DRA driver: claims of GPUs, by real schedulers and kubelets; the GPUs are simulated."""
+
+import json
+import re
+import unittest
+
+import drover
+import kube
+from kube.machine import wait_for
+from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
+
+DRIVER = "gpu.nvidia.com"
+DOCUMENT = drover.ROOT / "docs/kubernetes-dra.md"
+
+
+def claim(name, requests, constraints=(), kind="ResourceClaim"):
+    devices = {"requests": requests, "constraints": list(constraints)}
+    spec = {"devices": devices} if kind == "ResourceClaim" else {"spec": {"devices": devices}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def request(count=1, **exactly):
+    return {"name": "gpus", "exactly": {"deviceClassName": DRIVER, "count": count, **exactly}}
+
+
+def claiming(pod, claim_name=None, template=None):
+    """The pod, each of whose containers has the claim."""
+    source = {"resourceClaimName": claim_name} if claim_name else {"resourceClaimTemplateName": template}
+    pod["spec"]["resourceClaims"] = [{"name": "gpus", **source}]
+    for container in pod["spec"]["containers"]:
+        container["resources"] = {"claims": [{"name": "gpus"}]}
+    return pod
+
+
+class ClaimsTest(NodeTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.kubectl("apply", "-f", str(drover.ROOT / "packaging/kubernetes/device-classes.yaml"))
+        wait_for(lambda: len(cls.devices()) == 8, lambda: f"slices of 8 GPUs; {cls.agent.tail()}")
+
+    @classmethod
+    def devices(cls):
+        """Name -> device, of all slices of this node."""
+        return {device["name"]: device for found in cls.cluster.list("resourceslices") if found["spec"]["driver"] == DRIVER
+                for device in found["spec"].get("devices", ())}
+
+    @classmethod
+    def taints_of(cls, device):
+        return {taint["key"]: taint for taint in cls.devices()[device].get("taints", ())}
+
+    def make(self, thing):
+        kind, name = thing["kind"].lower(), thing["metadata"]["name"]
+        self.addCleanup(self.cluster.delete, kind, name)
+        self.cluster.apply(thing)
+
+    def run_claiming(self, name, **source):
+        """Waits until it runs; returns the numbers of its GPUs."""
+        self.run_pod(claiming(kube.pod(name, *SEES), **source))
+        return gpus_in(self.cluster.logs(name))
+
+    def specifications(self):
+        return [path.name for path in self.node.path("/var/run/cdi").iterdir() if "claim" in path.name]
+
+
+class WholeGpusTest(ClaimsTest):
+    def tearDown(self):
+        """Cleanups come after this, and pods end before their claims: nothing stays prepared."""
+        self.doCleanups()
+        wait_for(lambda: self.specifications() == [], lambda: f"no claim to stay prepared: {self.specifications()}")
+        super().tearDown()
+
+    def test_two_containers_of_a_pod_share_the_gpu_of_a_claim(self):
+        self.make(claim("shared", [request()]))
+        pod = claiming(kube.pod("pair", *SEES), claim_name="shared")
+        pod["spec"]["containers"].append({**pod["spec"]["containers"][0], "name": "second"})
+        self.run_pod(pod)
+        seen = [self.cluster.logs("pair", "--container", name) for name in ("main", "second")]
+        self.assertEqual(seen[0], seen[1])
+        self.assertEqual(len(gpus_in(seen[0])), 1)
+
+    def test_two_joined_gpus_with_enough_memory_as_documented(self):
+        documented = re.search(r"^apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\n.*?(?=^```)", DOCUMENT.read_text(),
+                               re.MULTILINE | re.DOTALL).group()
+        self.addCleanup(self.cluster.delete, "resourceclaimtemplate", "two-joined")
+        self.cluster.kubectl("apply", "-f", "-", input=documented)
+        self.assertEqual(len(self.run_claiming("joined", template="two-joined")), 2)
+
+    def test_claims_and_limits_share_the_gpus_and_never_the_same_one(self):
+        self.make(claim("three", [request(3)]))
+        claimed = self.run_claiming("by-claim", claim_name="three")
+        self.wait_for_allocatable(5)
+        limited = gpus_in(self.run_gpu_pod("by-limit", {GPU: 5})[0])
+        self.assertEqual((len(claimed), len(claimed | limited)), (3, 8))
+        wait_for(lambda: sum(self.taints_of(name) != {} for name in self.devices()) == 5,
+                 lambda: f"taints of what the other has: {json.dumps(self.devices())}")
+        self.cluster.delete("pod", "by-claim", "by-limit")
+        self.wait_for_allocatable(8)
+
+    def test_a_gpu_that_fails_is_claimed_by_nobody_and_the_others_are(self):
+        self.addCleanup(self.set_faults, {})
+        self.set_faults({"2": {"xid": [79], "recovery_action": "reset"}})
+        wait_for(lambda: "gpu.nvidia.com/xid" in self.taints_of("gpu-2"), lambda: f"a taint; {self.agent.tail()}")
+        taint = self.taints_of("gpu-2")["gpu.nvidia.com/xid"]
+        self.assertEqual((taint["value"], taint["effect"]), ("79", "NoSchedule"))
+        self.make(claim("rest", [request(7)]))
+        self.assertEqual(len(self.run_claiming("others", claim_name="rest") - {2}), 7)
+        self.set_faults({"2": {"xid": [79], "recovery_action": "none"}})  # it was reset
+        wait_for(lambda: self.taints_of("gpu-2") == {}, lambda: f"no taint; {self.agent.tail()}", timeout=180)
+
+    def test_a_claim_outlives_the_driver_and_ends_without_it_too(self):
+        self.make(claim("long", [request(2)]))
+        before = self.run_claiming("survivor", claim_name="long")
+        self.agent.kill()
+        self.agent.start()
+        self.make(claim("others", [request(6)]))
+        after = self.run_claiming("rest", claim_name="others")
+        self.assertEqual(len(before | after), 8)
+
+
+class SharesTest(ClaimsTest):
+    @classmethod
+    def flags(cls):
+        return ("--claim-sharing", "share")
+
+    def test_half_a_gpu_twice_on_one_gpu_and_no_third_half(self):
+        only = {"cel": {"expression": f"device.attributes['{DRIVER}'].uuid == '{self.uuid_of('gpu-0')}'"}}
+        half = request(selectors=[only], capacity={"requests": {"share": "500"}})
+        for index in range(3):
+            self.make(claim(f"half{index}", [half]))
+        seen = [self.run_claiming(f"half{index}", claim_name=f"half{index}") for index in range(2)]
+        self.assertEqual(seen, [{0}, {0}])
+        self.make_pod(claiming(kube.pod("half2", *SEES), claim_name="half2"))
+        told = wait_for(lambda: [event for event in self.cluster.events("half2") if event["reason"] == "FailedScheduling"], "a reason")
+        self.assertIn("cannot allocate all claims", told[0]["message"])
+        self.cluster.delete("pod", "half0")
+        self.cluster.delete("resourceclaim", "half0")
+        self.cluster.wait_until_running("half2")
+
+    def uuid_of(self, name):
+        return self.devices()[name]["attributes"]["uuid"]["string"]
+
+
+if __name__ == "__main__":
+    unittest.main()
