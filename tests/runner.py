@@ -34,8 +34,9 @@ THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
 LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}
 KUBERNETES_MODULES = "test_kube"  # how their names begin
 KUBERNETES_TIMEOUT = 1800         # seconds for one of them
-KUBERNETES_BUILD_TIMEOUT = 2700   # seconds for building a cluster's programs, once
-PYTHON_MODULES = {"test_kube_components", "test_kube_harness"}  # they try nothing that is compiled: one build tree is enough
+KUBERNETES_BUILD_TIMEOUT = 1500   # seconds for building a cluster's programs, once
+# Debian's gRPC is not built for the thread sanitizer, which takes what that does for races.
+UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "DriverTest.*", "PluginHostTest.*", "SocketServer.*"]}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 
 
@@ -139,6 +140,11 @@ class Stage:
 
     # Unit-test programs
 
+    def left_out(self, program):
+        """The part of a filter that leaves out what this build cannot judge."""
+        cases = UNTHREADED_CASES.get(program, []) if self.preset == "tsan" else []
+        return "-" + ":".join(cases) if cases else ""
+
     def programs(self):
         listed = subprocess.run(["ctest", "--test-dir", str(self.build_folder), "--show-only=json-v1"],
                                 capture_output=True, check=True, text=True)
@@ -151,8 +157,7 @@ class Stage:
             return
         with tempfile.NamedTemporaryFile(suffix=".xml") as report:
             environment = {**self.environment, "GTEST_OUTPUT": f"xml:{report.name}"}
-            if self.pattern:
-                environment["GTEST_FILTER"] = f"*{self.pattern}*"
+            environment["GTEST_FILTER"] = f"*{self.pattern or ''}*{self.left_out(test['name'])}"
             environment.update(item.split("=", 1) for item in properties.get("ENVIRONMENT", []))
             status, output = run(test["command"], properties.get("TIMEOUT", PROGRAM_TIMEOUT), environment,
                                  properties.get("WORKING_DIRECTORY", self.build_folder))
@@ -215,7 +220,9 @@ def build_kubernetes(results):
     if status == SKIPPED:
         say(f"There is no Kubernetes here: {' '.join(output.split())}")
         return {"DROVER_KUBE_UNAVAILABLE": output.strip()}
-    results.add("build of Kubernetes", "failed", output if status is not None else f"took too long and was ended\n{output}")
+    if status is None:
+        return {"DROVER_KUBE_UNAVAILABLE": f"it was not built within {KUBERNETES_BUILD_TIMEOUT} s: build it with 'python3 -B -m kube'"}
+    results.add("build of Kubernetes", "failed", output)
     return {"DROVER_KUBE_UNAVAILABLE": "it did not build"}
 
 
@@ -258,7 +265,7 @@ def main():
 
     environment = {} if arguments.quick else fetch_vendor_driver()
     kubernetes = not (arguments.quick or arguments.no_kubernetes)
-    if kubernetes and (arguments.release or arguments.asan or not chosen) and "kube" in (arguments.pattern or "kube"):
+    if kubernetes and (arguments.release or not chosen) and "kube" in (arguments.pattern or "kube"):
         environment.update(build_kubernetes(results))
 
     def stage(preset):
@@ -280,7 +287,7 @@ def main():
         asan.environment["DROVER_SIMULATED_DAYS"] = "5"  # of each life; the release build plays the whole year
         if asan.build("all"):
             asan.run_tests(modules={module for module in asan.modules()
-                                    if not module.endswith("_bench") and module not in PYTHON_MODULES})
+                                    if not module.endswith("_bench") and not module.startswith(KUBERNETES_MODULES)})
     if arguments.tsan or not (chosen or arguments.quick):
         tsan = stage("tsan")
         tsan.environment["DROVER_TEST_KILLS"] = "10"
