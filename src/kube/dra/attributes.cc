@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "gpu/architecture.h"
 #include "gpu/kernel.h"
 #include "kube/dra/groups.h"
 
@@ -55,29 +56,6 @@ std::string brand_label(const std::string& brand) {
   return found == kBrands.end() ? brand : found->second;
 }
 
-std::string architecture_of(const gpu::ComputeCapability& capability) {
-  switch (capability.major) {
-    case 3:
-      return "Kepler";
-    case 5:
-      return "Maxwell";
-    case 6:
-      return "Pascal";
-    case 7:
-      return capability.minor < 5 ? "Volta" : "Turing";
-    case 8:
-      return capability.minor < 9 ? "Ampere" : "Ada Lovelace";
-    case 9:
-      return "Hopper";
-    case 10:
-    case 11:
-    case 12:
-      return "Blackwell";
-    default:
-      return "";
-  }
-}
-
 json facts_of(const View& view, const gpu::Device& device) {
   json attributes = json::object();
   set_text(attributes, "type", "gpu");
@@ -85,7 +63,7 @@ json facts_of(const View& view, const gpu::Device& device) {
   set_text(attributes, "productName", device.model);
   set_text(attributes, "brand", brand_label(device.brand));
   if (const auto& capability = device.compute_capability) {
-    set_text(attributes, "architecture", architecture_of(*capability));
+    set_text(attributes, "architecture", std::string(gpu::architecture_of(*capability)));
     set_version(attributes, "cudaComputeCapability",
                 fmt::format("{}.{}", capability->major, capability->minor));
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <set>
 
 #include "base/files.h"
+#include "gpu/architecture.h"
 
 namespace drover::kube {
 namespace {
@@ -27,30 +29,11 @@ std::string first_line(const std::string& path) {
 }
 
 /// As feature discovery spells it; Jetsons and the like, which it does not know, are "undefined" there too.
-std::string_view family_of(const gpu::ComputeCapability& capability) {
-  switch (capability.major) {
-    case 1:
-      return "tesla";
-    case 2:
-      return "fermi";
-    case 3:
-      return "kepler";
-    case 5:
-      return "maxwell";
-    case 6:
-      return "pascal";
-    case 7:
-      return capability.minor < 5 ? "volta" : "turing";
-    case 8:
-      return capability.minor < 9 ? "ampere" : "ada-lovelace";
-    case 9:
-      return "hopper";
-    case 10:
-    case 12:
-      return "blackwell";
-    default:
-      return "undefined";
-  }
+/// "ada-lovelace".
+std::string family_of(const gpu::ComputeCapability& capability) {
+  std::string family(gpu::architecture_of(capability));
+  for (auto& c : family) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return family.empty() ? "undefined" : family;
 }
 
 /// "graphics" or "compute", where all GPUs are of one kind.
