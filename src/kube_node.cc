@@ -177,7 +177,7 @@ class Node {
              runtime->advice));
   }
 
-  /// Tells both roles what the GPUs are like, and what the other one has given away.
+  /// Tells both roles what the GPUs are like, and what the other one has given away. One thread's at a time.
   void offer() {
     if (has_role(kDevicePlugin)) {
       auto facts = gpus_.pool_facts(cdi_);
@@ -188,11 +188,12 @@ class Node {
     if (!driver_) return;
     pool_.claim(driver_->gpus_in_use());
     auto view = gpus_.view();
-    for (const auto& [uuid, resources] : pool_.holders())
+    const auto holders = pool_.holders();
+    for (const auto& [uuid, resources] : holders)
       view.troubles[uuid].push_back({options_.driver + "/in-use", "", kube::dra::Effect::kNoSchedule,
                                      in_use_since_.try_emplace(uuid, wall_clock()).first->second,
                                      "in use as " + *resources.begin()});
-    std::erase_if(in_use_since_, [&](const auto& one) { return !pool_.holders().contains(one.first); });
+    std::erase_if(in_use_since_, [&](const auto& one) { return !holders.contains(one.first); });
     driver_->update(std::move(view));
   }
 
@@ -220,11 +221,8 @@ class Node {
         options, kube::dra::claims_at(cluster->api, cluster->version),
         kube::dra::slices_at(cluster->api, cluster->version, options.driver, options.node),
         [this] { return edits_for_claims(); });
-    {
-      const std::lock_guard lock(mutex_);
-      driver_ = std::move(driver);
-    }
-    offer();
+    const std::lock_guard lock(mutex_);
+    driver_ = std::move(driver);
   }
 
   /// Without GPUs that the device plugin has given away.
@@ -256,7 +254,7 @@ class Node {
 Status run_node(cli::KubeNodeOptions options) {
   if (::geteuid() != 0)
     return fail(ErrorKind::kPermissionDenied, "'drover kube node' serves the kubelet, which only root may do",
-                "start it as root, as the DaemonSet in packaging/kubernetes does");
+                "start it with sudo, or in a privileged pod that runs as root");
   const EndSignals signals;
   if (options.node_name.empty()) options.node_name = host_name();
   DROVER_TRY(auto config, read_config(options.config));
