@@ -43,7 +43,7 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
 }
 
 Result<gpu::Nvml> Hardware::load_nvml() const {
-  if (simulation_) return gpu::Nvml::load(simulation_->library);
+  if (simulation_) return gpu::Nvml::load(simulation_->nvml_library);
   auto nvml = gpu::Nvml::load();
   if (nvml || nvml.error().kind != ErrorKind::kNotFound || options_.driver_root.empty()) return nvml;
   // The driver may be only below its root, as when a driver container brings it.
@@ -61,7 +61,7 @@ bool Hardware::is_out_of_date(const gpu::Nvml& nvml) const {
   return !running.empty() && running != nvml.driver_version();
 }
 
-gpu::SharedNvml Hardware::library() const {
+gpu::SharedNvml Hardware::shared_nvml() const {
   const std::lock_guard lock(loaded_->mutex);
   // It is unloaded with its last user; until then loading again gives the same one, and the next look tries
   // again.
@@ -78,7 +78,7 @@ gpu::Inventory Hardware::look() const {
     discovery.kernel = std::nullopt;
     discovery.simulation = simulation_->profile;
   }
-  return gpu::discover(*library(), discovery);
+  return gpu::discover(*shared_nvml(), discovery);
 }
 
 Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::Device>& devices) const {
@@ -110,7 +110,7 @@ std::string Hardware::driver_root() const {
 }
 
 std::string Hardware::driver_version() const {
-  const auto loaded = library();
+  const auto loaded = shared_nvml();
   return *loaded ? (*loaded)->driver_version() : "";
 }
 

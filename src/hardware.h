@@ -39,7 +39,7 @@ class Hardware {
   gpu::Inventory look() const;
   /// NVML as it is now, or why it could not be loaded; replaced when a later attempt succeeds, and when the
   /// kernel runs another driver than it is of, which works once nobody holds the old one any more.
-  gpu::SharedNvml library() const;
+  gpu::SharedNvml shared_nvml() const;
   const gpu::HostFacts& host() const { return host_; }
   /// Where the GPUs' nodes are on the machine: /dev, unless they are simulated.
   const std::string& device_folder() const { return device_folder_; }

@@ -41,8 +41,8 @@ std::string taint_key(gpu::ReasonKind kind) {
 KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health)
     : hardware_(std::move(hardware)), health_options_(std::move(health)) {
   look();
-  health_ = std::make_unique<gpu::HealthWatch>([this] { return hardware_.library(); }, inventory().devices,
-                                               health_options_, tell);
+  health_ = std::make_unique<gpu::HealthWatch>([this] { return hardware_.shared_nvml(); },
+                                               inventory().devices, health_options_, tell);
 }
 
 void KubeGpus::look() {

@@ -118,7 +118,7 @@ class Service {
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(wall_clock() + kHouseKeeping);
     health_ = std::make_unique<gpu::HealthWatch>(
-        [this] { return hardware_.library(); }, seen_.inventory.devices, gpu::HealthWatchOptions{},
+        [this] { return hardware_.shared_nvml(); }, seen_.inventory.devices, gpu::HealthWatchOptions{},
         [this](const gpu::HealthChange&) { asio::post(context_, [this] { offer_what_is_fit(); }); });
     look_at_gpus_later();
     return {};

@@ -31,7 +31,7 @@ constexpr const char* kResource = "nvidia.com/gpu";
 Result<gpu::Inventory> inventory_of(const std::string& profile, const std::string& state) {
   DROVER_TRY(const auto places, gpu::simulator_places());
   DROVER_TRY(const auto simulation, gpu::prepare_simulation(profile, state, places));
-  return gpu::discover(gpu::Nvml::load(simulation.library),
+  return gpu::discover(gpu::Nvml::load(simulation.nvml_library),
                        {.kernel = std::nullopt, .simulation = simulation.profile});
 }
 

@@ -6,7 +6,7 @@
 // safe.
 //
 //   auto inventory = discover(Nvml::load(), {.numa = host.numa});
-//   auto simulated = discover(Nvml::load(simulation.library),
+//   auto simulated = discover(Nvml::load(simulation.nvml_library),
 //                             {.kernel = std::nullopt, .numa = host.numa, .simulation = simulation.profile});
 
 #include <optional>

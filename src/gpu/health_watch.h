@@ -3,7 +3,7 @@
 // Watches the health of a machine's GPUs: hears their errors as they happen, polls them, and tells what
 // changes. What it judges is gpu/health.h; this is the thin edge with the threads.
 //
-//   HealthWatch watch([&] { return hardware.library(); }, inventory.devices, {.policy = policy},
+//   HealthWatch watch([&] { return hardware.shared_nvml(); }, inventory.devices, {.policy = policy},
 //                     [](const HealthChange& change) { … });
 //
 // Each GPU has a thread of its own that alone calls NVML for it, so a call that does not return holds up no

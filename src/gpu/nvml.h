@@ -5,7 +5,7 @@
 // Every function but the essential ones may be missing (nullptr); callers check. NVML itself is thread safe,
 // so a const Nvml may be used from several threads.
 //
-//   auto nvml = Nvml::load();                      // or Nvml::load(simulation.library)
+//   auto nvml = Nvml::load();                      // or Nvml::load(simulation.nvml_library)
 //   auto inventory = discover(nvml, {});           // takes the error too, and says it
 
 #include <memory>

@@ -5,7 +5,7 @@
 // too. Not thread safe: it sets environment variables, so call it before threads start.
 //
 //   auto simulation = prepare_simulation("k40m", state, *simulator_places());
-//   auto nvml = Nvml::load(simulation->library);
+//   auto nvml = Nvml::load(simulation->nvml_library);
 
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ Result<SimulatorPlaces> simulator_places();
 struct Simulation {
   std::string profile;                  ///< name: "k40m"
   std::string profile_file;             ///< the copy in use
-  std::string library;                  ///< for Nvml::load
+  std::string nvml_library;             ///< for Nvml::load
   std::string device_folder;            ///< for device_files.h: stands for /dev
   std::string driver_root;              ///< for driver::find
   std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container

@@ -44,8 +44,8 @@ TEST_F(SimulationTest, MakesAMachineThatDiscoveryReads) {
   const auto simulation = prepare_simulation("k80", state_.root(), kPlaces);
   ASSERT_TRUE(simulation) << to_string(simulation.error());
   EXPECT_EQ(simulation->profile, "k80");
-  const auto inventory =
-      discover(Nvml::load(simulation->library), {.kernel = std::nullopt, .simulation = simulation->profile});
+  const auto inventory = discover(Nvml::load(simulation->nvml_library),
+                                  {.kernel = std::nullopt, .simulation = simulation->profile});
   EXPECT_TRUE(inventory.simulated);
   ASSERT_EQ(inventory.devices.size(), 2U);
   for (const auto& device : inventory.devices) {
