@@ -135,6 +135,8 @@ class Node {
   }
 
   void run(const EndSignals& signals) {
+    log_inventory(gpus_.inventory());
+    if (pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
     const Repeat runtime(kRuntimePause, [this] { look_at_runtime(); });

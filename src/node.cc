@@ -1,7 +1,10 @@
 #include "node.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#include <array>
 #include <set>
 
 namespace drover {
@@ -18,6 +21,15 @@ std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+void log_inventory(const gpu::Inventory& inventory) {
+  if (inventory.simulated) spdlog::info("GPUs are simulated: profile '{}'", inventory.simulation);
+  for (const auto& problem : inventory.problems) spdlog::warn("{}", to_string(problem));
+  for (const auto& device : inventory.devices) {
+    spdlog::info("GPU {}: {} {}", device.index, device.model, device.uuid);
+    for (const auto& problem : device.problems) spdlog::warn("GPU {}: {}", device.index, to_string(problem));
+  }
 }
 
 Attributes host_attributes(const gpu::CpuFeatures& cpu) {

@@ -16,6 +16,9 @@ using Attributes = std::map<std::string, std::vector<std::string>>;
 /// Of this machine, as it calls itself.
 std::string host_name();
 
+/// Tells in the log which GPUs there are, and what is wrong with them.
+void log_inventory(const gpu::Inventory& inventory);
+
 /// What the running kernel says of itself, and what the machine's CPU is at least: "cpu_arch" and "cpu".
 Attributes host_attributes(const gpu::CpuFeatures& cpu);
 

@@ -100,7 +100,7 @@ class Service {
     view.disk_bytes = hardware_.host().disk_bytes;
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
-    report(seen_.inventory);
+    log_inventory(seen_.inventory);
     DROVER_CHECK_OK(check_containerizers());
     refresh_cdi(seen_.inventory);
     auto state =
@@ -320,16 +320,6 @@ class Service {
     if (const auto address = server_->tcp_address())
       spdlog::info("Serving on http://{}", api::to_string(*address));
     return {};
-  }
-
-  void report(const gpu::Inventory& inventory) {
-    if (inventory.simulated) spdlog::info("GPUs are simulated: profile '{}'", inventory.simulation);
-    for (const auto& problem : inventory.problems) spdlog::warn("{}", to_string(problem));
-    for (const auto& device : inventory.devices) {
-      spdlog::info("GPU {}: {} {}", device.index, device.model, device.uuid);
-      for (const auto& problem : device.problems)
-        spdlog::warn("GPU {}: {}", device.index, to_string(problem));
-    }
   }
 
   void wake_at(TimePoint at) {

@@ -70,7 +70,7 @@ Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::mil
   const auto failed = [&](const grpc::Status& status) {
     return fail(
         ErrorKind::kUnavailable,
-        fmt::format("the container runtime at '{}' does not answer: {}", socket, status.error_message()),
+        fmt::format("the container runtime does not tell what it is at '{}': {}", socket, why_failed(status)),
         "name its socket with --runtime-endpoint");
   };
   runtime::v1::VersionResponse version;

@@ -32,9 +32,10 @@ Result<std::vector<ContainerUse>> list_pod_resources(const std::string& socket,
   v1::ListPodResourcesResponse answer;
   const auto status = v1::PodResourcesLister::NewStub(connect_to(socket))->List(&context, {}, &answer);
   if (!status.ok())
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("the kubelet does not tell the pods' devices at '{}': {}", socket,
-                            status.error_message()));
+    return fail(
+        ErrorKind::kUnavailable,
+        fmt::format("the kubelet does not tell the pods' devices at '{}': {}", socket, why_failed(status)),
+        "look whether the kubelet runs, or name its folder with --kubelet-root");
   std::vector<ContainerUse> uses;
   for (const auto& pod : answer.pod_resources())
     for (const auto& container : pod.containers())

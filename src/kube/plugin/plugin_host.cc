@@ -121,7 +121,7 @@ bool PluginHost::register_plugin(Plugin& plugin) {
     return true;
   }
   const auto complaint = fmt::format("the kubelet did not take the registration of {}: {}",
-                                     plugin.service.resource(), status.error_message());
+                                     plugin.service.resource(), why_failed(status));
   if (plugin.complaint != complaint) options_.warn(plugin.complaint = complaint);
   return false;
 }

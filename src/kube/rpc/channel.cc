@@ -20,4 +20,15 @@ void give_up_after(grpc::ClientContext& context, std::chrono::milliseconds patie
   context.set_deadline(std::chrono::system_clock::now() + patience);
 }
 
+std::string why_failed(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return "nobody answers there";
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return "no answer came in time";
+    default:
+      return status.error_message();
+  }
+}
+
 }  // namespace drover::kube

@@ -10,7 +10,8 @@
 
 namespace grpc {
 class ClientContext;
-}
+class Status;
+}  // namespace grpc
 
 namespace drover::kube {
 
@@ -20,5 +21,8 @@ std::shared_ptr<grpc::Channel> connect_to(const std::string& socket);
 
 /// The call ends with DEADLINE_EXCEEDED after that long.
 void give_up_after(grpc::ClientContext& context, std::chrono::milliseconds patience);
+
+/// Why a call failed, to follow a colon: what the server said, or that there was none.
+std::string why_failed(const grpc::Status& status);
 
 }  // namespace drover::kube
