@@ -36,7 +36,7 @@ KUBERNETES_MODULES = "test_kube"  # how their names begin
 KUBERNETES_TIMEOUT = 1800         # seconds for one of them
 KUBERNETES_BUILD_TIMEOUT = 1500   # seconds for building a cluster's programs, once
 # Debian's gRPC is not built for the thread sanitizer, which takes what that does for races.
-UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "DriverTest.*", "PluginHostTest.*", "SocketServer.*"]}
+UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "Driver*", "PluginHostTest.*", "SocketServer.*"]}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 
 

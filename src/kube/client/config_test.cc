@@ -135,5 +135,12 @@ TEST(Config, IsTheKubeconfigWhereOneIsNamed) {
   EXPECT_EQ(config->source, "kubeconfig '" + (tree / "k/config") + "'");
 }
 
+TEST(Kubeconfig, IsRefusedWhenWhatItNamesIsEmpty) {
+  const auto config =
+      parse_kubeconfig("current-context: here\ncontexts:\n- name: here\n", "the file", "/etc");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().path, "/contexts/0/context");
+}
+
 }  // namespace
 }  // namespace drover::kube

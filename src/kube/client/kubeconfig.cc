@@ -56,8 +56,11 @@ class KubeconfigReader {
   /// What is named so in a list of {name, <field>: {…}}. `asked` is the field that asks for it.
   std::optional<Decoder> entry(const std::string& list, const std::string& field, const std::string& name,
                                const std::string& asked) {
-    for (auto& item : root_.objects(list))
-      if (item.string("name") == name) return item.object(field);
+    for (auto& item : root_.objects(list)) {
+      if (item.string("name") != name) continue;
+      if (item.value(field) == nullptr) item.mistake(field, "is missing");
+      return item.object(field);
+    }
     root_.mistake(asked, name.empty() ? fmt::format("it names no {}", field)
                                       : fmt::format("there is no {} '{}'", field, name));
     return std::nullopt;
