@@ -1,7 +1,5 @@
 #include "sim/faults.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -22,15 +20,6 @@ constexpr std::int64_t kMaxSlowMs = std::int64_t{3600} * 1000;
 
 /// By NVML's number.
 constexpr std::array kRecoveryActions{"none", "reset", "reboot", "drain-p2p", "drain-and-reset"};
-
-std::optional<std::size_t> position_of(const std::string& key, const Profile& profile) {
-  const auto pci = parse_pci_address(key);
-  for (std::size_t i = 0; i < profile.gpus.size(); ++i) {
-    const auto& gpu = profile.gpus[i];
-    if (key == std::to_string(i) || key == gpu.uuid || (pci && *pci == gpu.pci)) return i;
-  }
-  return std::nullopt;
-}
 
 EccCounts decode_counts(Decoder& ecc, const std::string& name) {
   EccCounts counts;
@@ -163,7 +152,7 @@ Result<Faults> decode_faults(const json& document, const Profile& profile, std::
   std::vector<Error> errors;
   std::vector<bool> seen(profile.gpus.size());
   for (const auto& [key, value] : document.items()) {
-    const auto position = position_of(key, profile);
+    const auto position = gpu_named(profile, key);
     if (!position) {
       errors.push_back(
           {ErrorKind::kInvalid, "no such GPU", "name it by position, UUID or PCI address", "/" + key});
@@ -184,18 +173,12 @@ FaultFile::FaultFile(std::filesystem::path file, const Profile& profile, bool ve
       verbose_(verbose),
       faults_(std::make_shared<const Faults>(profile.gpus.size())) {}
 
-FaultFile::Stamp FaultFile::stamp_of(const std::filesystem::path& file) {
-  struct stat info{};
-  if (stat(file.c_str(), &info) != 0) return {};
-  return {info.st_ino, info.st_size, info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec};
-}
-
 std::shared_ptr<const Faults> FaultFile::current() {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_at_ < kLookAgainAfter) return faults_;
   looked_at_ = now;
-  if (const auto stamp = stamp_of(file_); stamp != stamp_) {
+  if (const auto stamp = FileStamp::of(file_); stamp != stamp_) {
     stamp_ = stamp;
     reload();
   }
@@ -203,7 +186,7 @@ std::shared_ptr<const Faults> FaultFile::current() {
 }
 
 void FaultFile::reload() {
-  if (stamp_ == Stamp()) {
+  if (stamp_ == FileStamp()) {
     faults_ = std::make_shared<const Faults>(profile_->gpus.size());
     return;
   }

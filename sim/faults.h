@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sim/file_stamp.h"
 #include "sim/profile.h"
 
 namespace drover::sim {
@@ -89,20 +90,13 @@ class FaultFile {
   std::shared_ptr<const Faults> current();
 
  private:
-  struct Stamp {
-    std::uint64_t inode = 0;
-    std::int64_t size = -1;
-    std::int64_t modified_ns = 0;
-    bool operator==(const Stamp&) const = default;
-  };
-  static Stamp stamp_of(const std::filesystem::path& file);
   void reload();
 
   const std::filesystem::path file_;
   const Profile* profile_;
   const bool verbose_;
   std::mutex mutex_;
-  Stamp stamp_;
+  FileStamp stamp_;
   std::chrono::steady_clock::time_point looked_at_;
   std::shared_ptr<const Faults> faults_;
 };

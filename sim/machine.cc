@@ -28,6 +28,7 @@ Settings settings_from_environment(const std::filesystem::path& library_file) {
   }
   if (const auto devices = environment("DROVER_SIM_DEV")) settings.devices = *devices;
   settings.faults = environment("DROVER_SIM_FAULTS").value_or(settings.profile.parent_path() / "faults.yaml");
+  settings.mig = environment("DROVER_SIM_MIG").value_or(settings.faults.parent_path() / "mig.yaml");
   settings.verbose = environment("DROVER_SIM_VERBOSE").has_value();
   return settings;
 }
@@ -51,7 +52,9 @@ Result<std::shared_ptr<const Machine>> Machine::open(const Settings& settings) {
 
 Machine::Machine(Profile profile, const std::vector<std::size_t>& visible, const Settings& settings)
     : profile_(std::move(profile)),
-      faults_(std::make_unique<FaultFile>(settings.faults, profile_, settings.verbose)) {
+      faults_(std::make_unique<FaultFile>(settings.faults, profile_, settings.verbose)),
+      mig_(std::make_unique<MigFile>(settings.mig, profile_, settings.verbose)),
+      mig_handles_(std::make_unique<MigHandles>()) {
   for (const auto position : visible)
     devices_.push_back(std::make_unique<nvmlDevice_st>(nvmlDevice_st{position, &profile_.gpus[position]}));
 }
@@ -67,6 +70,12 @@ std::vector<nvmlDevice_st*> Machine::listed() const {
 unsigned int Machine::index_of(const nvmlDevice_st& device) const {
   const auto listed = this->listed();
   return static_cast<unsigned int>(std::ranges::find(listed, &device) - listed.begin());
+}
+
+nvmlDevice_st* Machine::at(std::size_t position) const {
+  for (const auto& device : devices_)
+    if (device->position == position) return device.get();
+  return nullptr;
 }
 
 nvmlDevice_st* Machine::find(nvmlDevice_t handle) const {

@@ -1,7 +1,7 @@
 #pragma once
 
 // One initialised simulator: the profile, the GPUs of it that this process may see, and their faults.
-// Immutable but for the fault file behind it; thread safe.
+// Immutable but for the files of faults and of MIG instances behind it; thread safe.
 
 #include <filesystem>
 #include <memory>
@@ -10,6 +10,8 @@
 
 #include "gpu/nvml_abi.h"
 #include "sim/faults.h"
+#include "sim/mig.h"
+#include "sim/mig_handles.h"
 #include "sim/profile.h"
 
 /// What the handles of the C interface point to.
@@ -24,6 +26,7 @@ namespace drover::sim {
 struct Settings {
   std::filesystem::path profile;
   std::filesystem::path faults;
+  std::filesystem::path mig;
   std::optional<std::filesystem::path> devices;  ///< GPUs are hidden unless their nodes here may be opened
   bool verbose = false;
 };
@@ -53,12 +56,18 @@ class Machine {
   unsigned int index_of(const nvmlDevice_st& device) const;
   /// The device of a handle, or null when it is none of ours.
   nvmlDevice_st* find(nvmlDevice_t handle) const;
+  /// The device at a position of the profile, or null when this process may not see it.
+  nvmlDevice_st* at(std::size_t position) const;
   std::shared_ptr<const Faults> faults() const { return faults_->current(); }
+  MigFile& mig() const { return *mig_; }
+  MigHandles& mig_handles() const { return *mig_handles_; }
 
  private:
   const Profile profile_;
   std::vector<std::unique_ptr<nvmlDevice_st>> devices_;
   std::unique_ptr<FaultFile> faults_;
+  std::unique_ptr<MigFile> mig_;
+  std::unique_ptr<MigHandles> mig_handles_;
 };
 
 }  // namespace drover::sim

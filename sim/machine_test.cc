@@ -23,8 +23,8 @@ class MachineTest : public testing::Test {
  protected:
   MachineTest() { fs::create_directories(folder_); }
   ~MachineTest() override {
-    for (const char* name :
-         {"DROVER_SIM_PROFILE", "DROVER_SIM_DEV", "DROVER_SIM_FAULTS", "DROVER_SIM_VERBOSE"})
+    for (const char* name : {"DROVER_SIM_PROFILE", "DROVER_SIM_DEV", "DROVER_SIM_FAULTS", "DROVER_SIM_MIG",
+                             "DROVER_SIM_VERBOSE"})
       ::unsetenv(name);
     fs::remove_all(folder_);
   }
@@ -51,14 +51,17 @@ TEST_F(MachineTest, SettingsComeFromTheEnvironment) {
   auto settings = settings_from_environment("/lib/libnvidia-ml.so.1");
   EXPECT_EQ(settings.profile, "/p/dgx2.yaml");
   EXPECT_EQ(settings.faults, "/p/faults.yaml");
+  EXPECT_EQ(settings.mig, "/p/mig.yaml");
   EXPECT_EQ(settings.devices, std::nullopt);
   EXPECT_FALSE(settings.verbose);
   ::setenv("DROVER_SIM_DEV", "/dev/fake", 1);
   ::setenv("DROVER_SIM_FAULTS", "/f.yaml", 1);
+  ::setenv("DROVER_SIM_MIG", "/m.yaml", 1);
   ::setenv("DROVER_SIM_VERBOSE", "1", 1);
   settings = settings_from_environment("/lib/libnvidia-ml.so.1");
   EXPECT_EQ(settings.devices, "/dev/fake");
   EXPECT_EQ(settings.faults, "/f.yaml");
+  EXPECT_EQ(settings.mig, "/m.yaml");
   EXPECT_TRUE(settings.verbose);
 }
 

@@ -50,17 +50,6 @@ std::uint64_t stable_hash(std::string_view text) {
   return hash ^ (hash >> 33);
 }
 
-std::string made_up_uuid(const std::string& seed) {
-  const auto high = stable_hash(seed);
-  const auto low = stable_hash(seed + "/uuid");
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "GPU-%08x-%04x-4%03x-%04x-%012llx",
-                static_cast<unsigned>(high >> 32), static_cast<unsigned>(high >> 16 & 0xffff),
-                static_cast<unsigned>(high & 0xfff), static_cast<unsigned>(0x8000 | (low >> 48 & 0x3fff)),
-                low & 0xffffffffffffULL);
-  return text.data();
-}
-
 std::string made_up_serial(const std::string& seed) {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "03%011llu", stable_hash(seed + "/serial") % 100000000000ULL);
@@ -220,7 +209,7 @@ void identify(Gpu& gpu, Decoder& decoder, const Profile& profile) {
   const auto board_seed = board ? profile.name + "/board/" + *board : seed;
   gpu.board = static_cast<int>(board ? stable_hash(board_seed) & 0xffff
                                      : gpu.pci.domain << 16 | gpu.pci.bus << 8 | gpu.pci.device);
-  gpu.uuid = decoder.string("uuid").value_or(made_up_uuid(seed));
+  gpu.uuid = decoder.string("uuid").value_or("GPU-" + made_up_uuid(seed));
   const bool has_serial = gpu.model.brand != "geforce";
   gpu.serial = decoder.string("serial").value_or(has_serial ? made_up_serial(board_seed) : "");
 }
@@ -242,6 +231,8 @@ Gpu decode_gpu(Decoder& decoder, const Profile& profile, const std::map<std::str
     decoder.mistake("numa", "no such NUMA node", "list it under /host/numa");
   gpu.bridges = decoder.string_list("bridges").value_or(std::vector<std::string>());
   if (gpu.bridges.empty()) decoder.mistake("bridges", "must name at least the host bridge");
+  gpu.mig = decoder.boolean("mig").value_or(false);
+  if (gpu.mig && gpu.model.mig.empty()) decoder.mistake("mig", "a GPU of this model cannot be cut up");
   gpu.cpu_links = static_cast<int>(decoder.integer("cpu_links", 0, kMaxLinks).value_or(0));
   identify(gpu, decoder, profile);
   decoder.finish();
@@ -356,6 +347,25 @@ std::string to_string(const PciAddress& address, int domain_digits) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%0*X:%02X:%02X.0", domain_digits, address.domain, address.bus,
                 address.device);
+  return text.data();
+}
+
+std::optional<std::size_t> gpu_named(const Profile& profile, const std::string& key) {
+  const auto pci = parse_pci_address(key);
+  for (std::size_t i = 0; i < profile.gpus.size(); ++i) {
+    const auto& gpu = profile.gpus[i];
+    if (key == std::to_string(i) || key == gpu.uuid || (pci && *pci == gpu.pci)) return i;
+  }
+  return std::nullopt;
+}
+
+std::string made_up_uuid(const std::string& seed) {
+  const auto high = stable_hash(seed);
+  const auto low = stable_hash(seed + "/uuid");
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%08x-%04x-4%03x-%04x-%012llx", static_cast<unsigned>(high >> 32),
+                static_cast<unsigned>(high >> 16 & 0xffff), static_cast<unsigned>(high & 0xfff),
+                static_cast<unsigned>(0x8000 | (low >> 48 & 0x3fff)), low & 0xffffffffffffULL);
   return text.data();
 }
 

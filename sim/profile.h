@@ -102,6 +102,7 @@ struct Gpu {
   std::vector<std::string> bridges;  ///< host bridge first, then the PCIe switches down to the card
   int board = 0;                     ///< GPUs of one board share it
   bool multi_gpu_board = false;
+  bool mig = false;   ///< MIG mode is enabled, unless the MIG file says otherwise
   int cpu_links = 0;  ///< NVLinks that go to the CPU (POWER)
 };
 
@@ -130,6 +131,12 @@ Result<std::vector<int>> parse_cpu_list(const std::string& text);
 Result<PciAddress> parse_pci_address(const std::string& text);
 /// "00000000:82:00.0" or, with 4 digits, "0000:82:00.0".
 std::string to_string(const PciAddress& address, int domain_digits = 8);
+
+/// The position of the GPU that `key` names: by position, UUID or PCI address.
+std::optional<std::size_t> gpu_named(const Profile& profile, const std::string& key);
+
+/// Looks random, and is the same for the same seed on every machine: "6fcb514b-…".
+std::string made_up_uuid(const std::string& seed);
 
 /// Every mistake of the document is in the error's message, with its path ("/gpus/0/numa"). `what` names it.
 Result<Profile> decode_profile(const nlohmann::json& document, std::string_view what);

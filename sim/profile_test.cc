@@ -8,6 +8,7 @@
 
 #include "base/yaml.h"
 #include "sim/faults.h"
+#include "sim/mig.h"
 #include "sim/testing/shipped.h"
 
 namespace drover::sim {
@@ -173,13 +174,16 @@ std::vector<std::string> documented() {
 
 TEST(Profile, TheDocumentedExamplesAreValid) {
   const auto examples = documented();
-  ASSERT_EQ(examples.size(), 2U);
+  ASSERT_EQ(examples.size(), 3U);
   const auto profile = decode_profile(*parse_yaml(examples[0], "profile"), "profile");
   ASSERT_TRUE(profile) << to_string(profile.error());
   EXPECT_EQ(profile->links[0][1], 12);
   const auto faults = decode_faults(*parse_yaml(examples[1], "faults"), *profile, "faults");
   ASSERT_TRUE(faults) << to_string(faults.error());
   EXPECT_TRUE((*faults)[0].lost);
+  const auto mig = decode_mig_state(*parse_yaml(examples[2], "mig"), *profile, "mig");
+  ASSERT_TRUE(mig) << to_string(mig.error());
+  EXPECT_EQ((*mig)[0].instances.at(0).start, 4U);
 }
 
 TEST(Profile, ADocumentThatIsNoObjectIsRefused) {

@@ -72,6 +72,32 @@ nvmlReturn_t with_device(const char* function, nvmlDevice_t handle, Body body) n
   });
 }
 
+/// A MIG device: a compute instance as a whole device of its own.
+struct MigPart {
+  const GpuInstance& instance;
+  const ComputeInstance& compute;
+};
+
+/// Runs `whole(const Call&)` for a GPU, or `part(const Call&, const MigPart&)` for a MIG device.
+template <typename Whole, typename Part>
+nvmlReturn_t with_device_or_part(const char* function, nvmlDevice_t handle, Whole whole, Part part) noexcept {
+  return with_session([&](const Session& session) {
+    if (const auto* device = session.machine->find(handle))
+      return on_device(function, session, *device, whole);
+    const auto place = session.machine->mig_handles().devices.find(handle);
+    const auto* parent = place ? session.machine->at(place->position) : nullptr;
+    if (parent == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    return on_device(function, session, *parent, [&](const Call& call) {
+      const auto state = session.machine->mig().current();
+      const auto* instance = (*state)[place->position].find(place->gpu_instance);
+      if (instance == nullptr) return NVML_ERROR_NOT_FOUND;
+      for (const auto& compute : instance->compute)
+        if (compute.id == place->compute_instance) return part(call, MigPart{*instance, compute});
+      return NVML_ERROR_NOT_FOUND;
+    });
+  });
+}
+
 template <typename Out, typename Value>
 nvmlReturn_t answer(Out* out, const Value& value) {
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;

@@ -35,6 +35,21 @@ nvmlReturn_t by_pci(const char* function, const char* bus_id, nvmlDevice_t* out)
   });
 }
 
+nvmlReturn_t mig_by_uuid(const char* function, const std::string& uuid, nvmlDevice_t* out) noexcept {
+  return with_session([&](const Session& session) {
+    const auto state = session.machine->mig().current();
+    for (auto* device : session.machine->listed())
+      for (const auto& instance : (*state)[device->position].instances)
+        for (const auto& compute : instance.compute)
+          if (mig_uuid(*device->gpu, instance, compute) == uuid)
+            return on_device(function, session, *device, [&](const Call&) {
+              auto& handles = session.machine->mig_handles().devices;
+              return answer(out, handles.of({device->position, instance.id, compute.id}));
+            });
+    return NVML_ERROR_NOT_FOUND;
+  });
+}
+
 template <typename PciInfo>
 void fill_address(const Call& call, PciInfo& pci) {
   pci.domain = call.gpu.pci.domain;
@@ -88,6 +103,7 @@ nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* devic
 }
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
   if (uuid == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (std::string_view(uuid).starts_with("MIG-")) return mig_by_uuid(__func__, uuid, device);
   return find_device(__func__, device, NVML_ERROR_NOT_FOUND,
                      [&](const nvmlDevice_st& candidate) { return candidate.gpu->uuid == uuid; });
 }
@@ -99,7 +115,11 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* 
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned int length) {
-  return get_text(__func__, device, name, length, [](const Call& call) { return call.model.name; });
+  return with_device_or_part(
+      __func__, device, [&](const Call& call) { return answer_text(name, length, call.model.name); },
+      [&](const Call& call, const MigPart& part) {
+        return answer_text(name, length, call.model.name + " " + mig_name(part.instance, part.compute));
+      });
 }
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* brand) {
   return get(__func__, device, brand, [](const Call& call) { return brand_of(call.model.brand); });
@@ -111,7 +131,11 @@ nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int
   return get_text(__func__, device, serial, length, [](const Call& call) { return call.gpu.serial; });
 }
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int length) {
-  return get_text(__func__, device, uuid, length, [](const Call& call) { return call.gpu.uuid; });
+  return with_device_or_part(
+      __func__, device, [&](const Call& call) { return answer_text(uuid, length, call.gpu.uuid); },
+      [&](const Call& call, const MigPart& part) {
+        return answer_text(uuid, length, mig_uuid(call.gpu, part.instance, part.compute));
+      });
 }
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int* minor) {
   return get(__func__, device, minor, [](const Call& call) { return call.gpu.minor; });

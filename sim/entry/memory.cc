@@ -49,11 +49,17 @@ nvmlReturn_t retired_pages(const char* function, nvmlDevice_t device, nvmlPageRe
 }  // namespace
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
-  return get(__func__, device, memory, [](const Call& call) {
-    const auto total = call.model.memory_mib * kMib;
-    const auto used = used_bytes(call) + call.model.reserved_mib * kMib;
-    return nvmlMemory_t{total, total - used, used};
-  });
+  return with_device_or_part(
+      __func__, device,
+      [&](const Call& call) {
+        const auto total = call.model.memory_mib * kMib;
+        const auto used = used_bytes(call) + call.model.reserved_mib * kMib;
+        return answer(memory, nvmlMemory_t{total, total - used, used});
+      },
+      [&](const Call&, const MigPart& part) {
+        const auto total = part.instance.profile.memory_mib * kMib;
+        return answer(memory, nvmlMemory_t{total, total, 0});
+      });
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {

@@ -17,8 +17,27 @@ enum {
   NVML_GPU_INSTANCE_PROFILE_3_SLICE = 2,
   NVML_GPU_INSTANCE_PROFILE_4_SLICE = 3,
   NVML_GPU_INSTANCE_PROFILE_7_SLICE = 4,
-  NVML_GPU_INSTANCE_PROFILE_COUNT = 10
+  NVML_GPU_INSTANCE_PROFILE_8_SLICE = 5,
+  NVML_GPU_INSTANCE_PROFILE_6_SLICE = 6,
+  NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1 = 7,  // with the media engines
+  NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1 = 8,
+  NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2 = 9,  // with twice the memory
+  NVML_GPU_INSTANCE_PROFILE_COUNT = 10,        // of the drivers that brought these; newer ones have more
+  NVML_GPU_INSTANCE_PROFILE_COUNT_NEWEST = 17
 };
+
+enum {
+  NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE = 0,
+  NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE = 1,
+  NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE = 2,
+  NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE = 3,
+  NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE = 4,
+  NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE = 5,
+  NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE = 6,
+  NVML_COMPUTE_INSTANCE_PROFILE_COUNT = 8
+};
+
+enum { NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED = 0 };
 
 // What a GPU or MIG instance has of each engine.
 typedef struct nvmlDeviceAttributes_st {
@@ -62,6 +81,45 @@ typedef struct nvmlGpuInstanceProfileInfo_v2_st {
   unsigned long long memorySizeMB;
   char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
 } nvmlGpuInstanceProfileInfo_v2_t;
+
+// Where a GPU instance is, in slices of memory.
+typedef struct nvmlGpuInstancePlacement_st {
+  unsigned int start;
+  unsigned int size;
+} nvmlGpuInstancePlacement_t;
+
+typedef struct nvmlGpuInstanceInfo_st {
+  nvmlDevice_t device;  // the whole GPU
+  unsigned int id;
+  unsigned int profileId;
+  nvmlGpuInstancePlacement_t placement;
+} nvmlGpuInstanceInfo_t;
+
+typedef struct nvmlComputeInstanceProfileInfo_st {
+  unsigned int id;
+  unsigned int sliceCount;
+  unsigned int instanceCount;
+  unsigned int multiprocessorCount;
+  unsigned int sharedCopyEngineCount;
+  unsigned int sharedDecoderCount;
+  unsigned int sharedEncoderCount;
+  unsigned int sharedJpegCount;
+  unsigned int sharedOfaCount;
+} nvmlComputeInstanceProfileInfo_t;
+
+// Where a compute instance is, in the GPU instance's slices of compute.
+typedef struct nvmlComputeInstancePlacement_st {
+  unsigned int start;
+  unsigned int size;
+} nvmlComputeInstancePlacement_t;
+
+typedef struct nvmlComputeInstanceInfo_st {
+  nvmlDevice_t device;  // the whole GPU
+  nvmlGpuInstance_t gpuInstance;
+  unsigned int id;
+  unsigned int profileId;
+  nvmlComputeInstancePlacement_t placement;
+} nvmlComputeInstanceInfo_t;
 
 // Fields that nvmlDeviceGetFieldValues is asked for.
 enum {
