@@ -29,7 +29,10 @@ std::string kernel_says(const std::string& path) {
 Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
-  DROVER_TRY(hardware.program_, executable_path());
+  hardware.program_ = options.hook_program;
+  if (hardware.program_.empty()) {
+    DROVER_TRY(hardware.program_, executable_path());
+  }
   if (options.simulate.empty()) {
     DROVER_TRY(hardware.host_, gpu::host_facts(options.state));
   } else {
@@ -117,6 +120,7 @@ std::string Hardware::driver_version() const {
 Result<driver::HostFiles> Hardware::driver_files() const {
   driver::HostFilesOptions find;
   find.root = driver_root();
+  find.host_root = options_.host_driver_root;
   if (simulation_ && options_.driver_root.empty()) find.data_files = simulation_->data_files;
   find.version = driver_version();
   utsname system{};

@@ -25,7 +25,9 @@ struct HardwareOptions {
   std::string simulate;                  ///< profile; "" for the real machine
   std::string driver_root;               ///< "" for the host's own root
   std::vector<std::string> cdi_folders;  ///< where other vendors' specifications are
-  bool volume = true;  ///< make a driver volume of that root at once, so that a wrong one is told
+  bool volume = true;            ///< make a driver volume of that root at once, so that a wrong one is told
+  std::string host_driver_root;  ///< the driver root's path on the host, where this process sees another one
+  std::string hook_program;      ///< what CDI specifications name, on the host; "" for this program
 };
 
 class Hardware {

@@ -29,6 +29,7 @@
 #include "kube/plugin/pool.h"
 #include "kube/rpc/log.h"
 #include "kube_gpus.h"
+#include "kube_hook.h"
 #include "node.h"
 
 namespace drover {
@@ -265,7 +266,11 @@ Status run_node(cli::KubeNodeOptions options) {
              gpu::XidPolicy::parse(options.disable_health_checks, options.enable_health_checks));
   DROVER_TRY(const auto state, Directory::create(options.state, 0711));
   DROVER_CHECK_OK(Directory::create(options.cdi_folder));
-  DROVER_TRY(auto hardware, Hardware::open({options.state, options.simulate, options.driver_root, {}}));
+  HardwareOptions hardware_options{options.state, options.simulate, options.driver_root, {}};
+  hardware_options.volume = false;  // the driver may come later
+  hardware_options.host_driver_root = options.host_driver_root;
+  DROVER_TRY(hardware_options.hook_program, place_cdi_hook(options.state));
+  DROVER_TRY(auto hardware, Hardware::open(hardware_options));
   Node node(options, std::move(hardware), std::move(config), std::move(health));
   DROVER_TRY(const auto lock, lock_node(state, signals));
   if (!lock.valid()) return {};

@@ -15,6 +15,7 @@ import drover
 CLIENT = drover.BUILD / "nvml_abi_check"  # loads libnvidia-ml.so.1 and prints the GPUs that it sees
 
 
+HOOK = drover.BUILD / "drover-cdi-hook"
 SIMULATOR = drover.BUILD / "lib/drover/sim/libnvidia-ml.so.1"
 
 
@@ -212,11 +213,16 @@ class HostileImageTest(CdiTest):
                 self.assertEqual(ran.out, "up\n", ran)
 
     def test_hooks_refuse_nonsense(self):
-        for words in ([], ["format-disk"], ["create-symlinks", "--link"], ["update-ldcache", "--folder", "/lib"]):
-            with self.subTest(words=words):
-                self.assert_one_sentence(drover.run([drover.BINARY, "cdi-hook", *words]))
-        ran = drover.run([drover.BINARY, "cdi-hook", "create-symlinks", "--link", "a::/b"])
-        self.assert_one_sentence(ran, "state")
+        for program in (drover.BINARY, HOOK):
+            for words in ([], ["format-disk"], ["create-symlinks", "--link"], ["update-ldcache", "--folder", "/lib"]):
+                with self.subTest(program=program.name, words=words):
+                    self.assert_one_sentence(drover.run([program, "cdi-hook", *words]))
+            ran = drover.run([program, "cdi-hook", "create-symlinks", "--link", "a::/b"])
+            self.assert_one_sentence(ran, "state")
+
+    def test_the_hook_of_nodes_needs_no_library_of_theirs(self):
+        told = drover.run(["ldd", HOOK])
+        self.assertIn("not a dynamic executable", told.out + told.err)
 
 
 class GenerateTest(CdiTest):

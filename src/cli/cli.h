@@ -59,6 +59,7 @@ struct KubeNodeOptions {
   std::string disable_health_checks, enable_health_checks;  ///< XIDs, as NVIDIA's device plugin lists them
   std::string simulate;                                     ///< profile: a name or a file
   std::string driver_root;                                  ///< where the driver's files are looked for
+  std::string host_driver_root;                             ///< the same folder's path on the node
 };
 
 /// One prerequisite of this machine, as `drover doctor` tells it.

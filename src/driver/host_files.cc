@@ -60,7 +60,9 @@ bool is_wanted(const std::string& name, const std::string& version) {
 class HostFinder {
  public:
   HostFinder(const Root& root, const HostFilesOptions& options)
-      : root_(root), options_(options), prefix_(options.root == "/" ? "" : options.root) {
+      : root_(root),
+        options_(options),
+        prefix_(options.host_root.empty() ? options.root : options.host_root) {
     while (prefix_.ends_with('/')) prefix_.pop_back();
   }
 
@@ -204,7 +206,7 @@ class HostFinder {
   void add_sockets() {
     for (const auto* path : kSockets) {
       struct stat info{};
-      if (::stat((prefix_ + path).c_str(), &info) == 0 && S_ISSOCK(info.st_mode))
+      if (::stat((options_.root + path).c_str(), &info) == 0 && S_ISSOCK(info.st_mode))
         files_.try_emplace(path, HostFile{prefix_ + path, path, true});
     }
   }
@@ -227,7 +229,7 @@ class HostFinder {
 
   const Root& root_;
   const HostFilesOptions& options_;
-  std::string prefix_;  ///< of the root, before paths inside
+  std::string prefix_;  ///< of the root on the host, before paths inside
   HostFiles found_;
   std::map<std::string, std::string> sonames_;  ///< by real path inside the root
   std::map<std::string, HostFile> files_;       ///< by destination

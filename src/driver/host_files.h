@@ -39,7 +39,8 @@ struct HostFiles {
 
 struct HostFilesOptions {
   std::string root = "/";
-  std::string version;         ///< of the kernel's driver; "": the library tells
+  std::string host_root;  ///< the root's path on the host, where this process sees another one; "" for `root`
+  std::string version;    ///< of the kernel's driver; "": the library tells
   std::string kernel_release;  ///< as uname(2) says: firmware may lie below it
   /// Where the kernel looks for firmware first: its parameter firmware_class.path. "" for nowhere else.
   std::string firmware_folder;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 
@@ -119,6 +121,21 @@ TEST_F(HostFilesTest, ProgramsFirmwareAndDescriptionsKeepTheirPlaces) {
   has("/usr/share/vulkan/icd.d/nvidia_icd.json", "/etc/vulkan/icd.d/nvidia_icd.json");
   has("/usr/share/glvnd/egl_vendor.d/10_nvidia.json", "/usr/share/glvnd/egl_vendor.d/10_nvidia.json");
   EXPECT_EQ(files.files.size(), 7U);
+}
+
+TEST_F(HostFilesTest, AContainerNamesFilesByThePathsOfItsHost) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  tree_.folder("run/nvidia-persistenced");
+  sockaddr_un address{AF_UNIX, ""};
+  (tree_ / "run/nvidia-persistenced/socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const auto library = std::string("/") + kLib + "libcuda.so." + kVersion;
+  for (const auto& [host, prefix] : {std::pair("/", ""), {"/run/nvidia/driver/", "/run/nvidia/driver"}}) {
+    const auto files = find_host_files({.root = tree_.root(), .host_root = host}).value().files;
+    EXPECT_THAT(files, Contains(HostFile{prefix + library, library, false}));
+    EXPECT_THAT(files, Contains(HostFile{std::string(prefix) + "/run/nvidia-persistenced/socket",
+                                         "/run/nvidia-persistenced/socket", true}));
+  }
 }
 
 TEST_F(HostFilesTest, FirmwareIsFoundWhereTheKernelWasToldToLook) {

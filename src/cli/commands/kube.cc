@@ -57,7 +57,13 @@ void add_node(CLI::App& group, Context& context) {
       ->type_name("LIST");
   command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
       ->type_name("PROFILE");
-  command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
+  auto* root =
+      command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
+          ->type_name("DIR");
+  command
+      ->add_option("--host-driver-root", options->host_driver_root,
+                   "The path of that folder on the node, when this runs in a container")
+      ->needs(root)
       ->type_name("DIR");
   on_call(command, context, options, run_node);
 }
