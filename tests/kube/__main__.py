@@ -23,6 +23,7 @@ def main():
         return 2
     try:
         components.obtain()
+        components.helm()
     except unittest.SkipTest as reason:
         print(reason)
         return CANNOT

@@ -18,6 +18,7 @@ from kube import golang
 KUBERNETES_VERSION = "1.36.2"
 CONTAINERD_VERSION = "2.1.9"
 ETCD_VERSION = "3.6.8"
+HELM_VERSION = "3.22.0"
 UNAVAILABLE = "DROVER_KUBE_UNAVAILABLE"  # environment: why there are none, when that is known already
 GO = (1, 26)  # what Kubernetes asks for in its go.mod
 
@@ -52,6 +53,16 @@ def _containerd():
 def _etcd():
     return golang.Programs(module="go.etcd.io/etcd/server/v3", version=f"v{ETCD_VERSION}", go=GO,
                            packages=("go.etcd.io/etcd/server/v3",))
+
+
+def _helm():
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    module = "helm.sh/helm/v3"
+    versions = {"internal/version.version": f"v{HELM_VERSION}",
+                **{f"pkg/{package}.k8sVersion{part}": number for package in ("chartutil", "lint/rules")
+                   for part, number in (("Major", major), ("Minor", minor))}}  # of the cluster that charts are rendered for
+    return golang.Programs(module=module, version=f"v{HELM_VERSION}", go=GO, packages=(f"{module}/cmd/helm",),
+                           variables=tuple(f"{module}/{name}={value}" for name, value in versions.items()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,8 +114,13 @@ def _build(programs, folder, cache):
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def helm():
+    """The path of Helm, which tests of the chart need; SkipTest says why it cannot be had here."""
+    return provide(_helm(), cache_folder()) / "helm"
+
+
 def obtain():
-    """All components; SkipTest says why they cannot be had here."""
+    """All components of a cluster; SkipTest says why they cannot be had here."""
     reason = os.environ.get(UNAVAILABLE)
     if reason:
         raise unittest.SkipTest(reason)

@@ -23,9 +23,9 @@ def make(folder):
     folder.mkdir()
     probe = drover.build_probe(folder).read_bytes()
     forever = ["sleep", "1e9"]
-    return [_archive(folder, PAUSE, probe, entrypoint=["/probe"], command=forever),
-            _archive(folder, PROBE, probe, entrypoint=["/probe"], command=forever),
-            _archive(folder, SHELL, probe, _busybox(), command=["sleep", "1000000000"])]
+    return [archive(folder, PAUSE, _with(probe), entrypoint=["/probe"], command=forever),
+            archive(folder, PROBE, _with(probe), entrypoint=["/probe"], command=forever),
+            archive(folder, SHELL, _with(probe, _busybox()), command=["sleep", "1000000000"])]
 
 
 def _busybox():
@@ -44,7 +44,7 @@ def _busybox():
     return add
 
 
-def _archive(folder, reference, probe, add_more=None, **settings):
+def _with(probe, add_more=None):
     def fill(layer):
         for path, mode in (("bin", 0o755), ("dev", 0o755), ("etc", 0o755), ("proc", 0o755), ("root", 0o700), ("sys", 0o755),
                            ("tmp", 0o1777)):
@@ -55,6 +55,11 @@ def _archive(folder, reference, probe, add_more=None, **settings):
         if add_more:
             add_more(layer)
 
+    return fill
+
+
+def archive(folder, reference, fill, **settings):
+    """An image whose content `fill(layer)` writes; returns its reference and its path, as nodes import it."""
     name, tag = reference.rsplit("/", 1)[1].split(":")
     layout, path = folder / f"{name}.layout", folder / f"{name}.tar"
     oci_layout.write(layout, fill, tag=tag, **settings)

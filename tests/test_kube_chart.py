@@ -1,0 +1,87 @@
+"""Helm's chart without a cluster: what it renders, and what it refuses."""
+
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import drover
+from kube import components
+from kube_install import CHART, PACKAGING, Helm
+
+CONFIG = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}}
+# Everything that is not as by default.
+EVERYTHING = {
+    "fullnameOverride": "gpus", "image": {"repository": "registry.test/team/drover", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
+    "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "config": CONFIG,
+    "health": {"disable": "13,31", "enable": "79"}, "driverRoot": "/run/nvidia/driver", "stateFolder": "/var/lib/drover-state",
+    "kubeletRoot": "/var/lib/k0s/kubelet", "cdiFolder": "/etc/cdi", "runtimeEndpoint": "/run/k0s/containerd.sock",
+    "extraArguments": ["--later=1"], "extraEnvironment": [{"name": "A", "value": "B"}], "runtimeClassName": "nvidia", "privileged": False,
+    "serviceAccount": {"name": "someone", "annotations": {"a": "b"}}, "priorityClassName": "high", "nodeSelector": {"gpu": "yes"},
+    "nodeFeatureDiscovery": True, "tolerations": [{"operator": "Exists"}], "minReadySeconds": 9, "terminationGracePeriodSeconds": 7,
+    "updateStrategy": {"type": "OnDelete"}, "resources": {"limits": {"memory": "1Gi"}}, "podAnnotations": {"x": "y"}, "podLabels": {"l": "m"}}
+# Options of the program that the chart has no value for: it is in a pod.
+OF_THE_POD = {"--node-name", "--kubeconfig", "--help", "--help-all"}
+
+
+class ChartTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.helm = Helm()
+        cls.addClassCleanup(cls.helm.close)
+
+    def test_it_has_no_fault_that_helm_knows_of(self):
+        for values in ({}, EVERYTHING, {"simulate": "k80"}, {"roles": {"dra": False}}):
+            with self.subTest(values=values):
+                self.helm.call("lint", "--strict", CHART, values=values)
+
+    def test_the_plain_manifests_are_what_it_renders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PACKAGING / "render", folder], check=True, env={"HELM": str(components.helm()), "PATH": "/usr/bin:/bin"})
+            for made in pathlib.Path(folder).iterdir():
+                self.assertEqual((PACKAGING / made.name).read_text(), made.read_text(), "run packaging/kubernetes/render")
+
+    def test_every_option_can_be_set(self):
+        options = set(re.findall(r"^ +(--[a-z-]+)", drover.run([drover.BINARY, "kube", "node", "--help"]).out, re.MULTILINE))
+        rendered = self.helm.template(values=EVERYTHING) + self.helm.template(values={"simulate": "k80"})
+        self.assertEqual(options - OF_THE_POD - set(re.findall(r"--[a-z-]+(?==)", rendered)), set())
+
+    def test_every_value_is_heard(self):
+        rendered = self.helm.template(values=EVERYTHING)
+        for line in ("name: gpus", "image: registry.test/team/drover@sha256:" + "0" * 64, "- --driver-name=gpu.drover.test",
+                     "- --claim-sharing=share", "- --disable-health-checks=13,31", "- --enable-health-checks=79",
+                     "- --host-driver-root=/run/nvidia/driver", "hostPath: {path: /run/nvidia/driver, type: DirectoryOrCreate}",
+                     "- {name: state, mountPath: /var/lib/drover-state}", "hostPath: {path: /var/lib/k0s/kubelet/device-plugins, type: Directory}",
+                     "hostPath: {path: /run/k0s, type: Directory}", "- --config=/etc/drover/config.yaml", "replicas: 2", "- --later=1",
+                     "runtimeClassName: nvidia", "allowPrivilegeEscalation: false", "serviceAccountName: someone", "type: OnDelete",
+                     "- {key: feature.node.kubernetes.io/pci-10de.present, operator: In, values: [\"true\"]}", "priorityClassName: high",
+                     "request.userInfo.username == 'system:serviceaccount:kube-system:someone'", "minReadySeconds: 9"):
+            self.assertIn(line, rendered)
+        self.assertNotIn("privileged: true", rendered)
+
+    def test_permissions_follow_the_roles(self):
+        rendered = self.helm.template(values={"roles": {"dra": False}})
+        for absent in ("ClusterRole", "ValidatingAdmissionPolicy", "DeviceClass", "plugins_registry"):
+            self.assertNotIn(absent, rendered)
+        self.assertIn("automountServiceAccountToken: false", rendered)
+        self.assertNotIn("device-plugins", self.helm.template(values={"roles": {"devicePlugin": False}}))
+
+    def test_simulated_gpus_need_no_privileges(self):
+        rendered = self.helm.template(values={"simulate": "k80"})
+        for absent in ("privileged", "driver-root", "path: /dev"):
+            self.assertNotIn(absent, rendered)
+
+    def test_wrong_values_are_refused(self):
+        wrong = {"roles": {"devicePlugin": False, "dra": False}, "claimSharing": "halves", "driverRoot": "relative", "imgae": {},
+                 "config": {"version": "v2"}, "image": {"digest": "sha256:1"}, "tolerations": "all", "resources": {"limit": {}},
+                 "deviceClasses": {"extendedResource": True}, "stateFolder": "/a, b: c", "minReadySeconds": -1}
+        for name, value in wrong.items():
+            with self.subTest(name=name, value=value):
+                done = self.helm.call("template", "drover", CHART, values={name: value}, check=False)
+                self.assertNotEqual(done.returncode, 0, done.stdout)
+                self.assertIn(name, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,223 @@
+"""Drover installed on a cluster by its chart: every node's kubelet is offered the (simulated) GPUs by a pod of the DaemonSet."""
+
+import json
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+
+import drover
+import kube
+from kube.machine import wait_for
+from kube_install import CHART, IMAGE, PACKAGING, PATIENCE, VALUES, Helm, make_image
+from kube_node import GPU, SEES, gpu_pod, gpus_in
+from test_kube_claims import DRIVER, claim, claiming, request
+
+NAMESPACE, ACCOUNT = "gpus", "drover"
+STATE = "/var/lib/kubelet/plugins/drover"
+PROFILE = "dgx-a100"
+SIMULATOR = drover.BUILD / "lib/drover/sim/libnvidia-ml.so.1"
+AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-{os.getpid()}"
+AUDITED = {"kube-apiserver": (f"--audit-policy-file={AUDIT}/policy.json", f"--audit-log-path={AUDIT}/log")}
+
+
+def setUpModule():
+    AUDIT.mkdir()
+    user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+    (AUDIT / "policy.json").write_text(json.dumps({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [user]}, {"level": "None"}]}))
+
+
+def tearDownModule():
+    for file in AUDIT.iterdir():
+        file.unlink()
+    AUDIT.rmdir()
+
+
+class InstalledTest(kube.ClusterTest):
+    settings = kube.Settings(services=True, flags=AUDITED)
+    values = {**VALUES, "simulate": PROFILE}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.helm = Helm(cls.cluster)
+        cls.addClassCleanup(cls.helm.close)
+        with tempfile.TemporaryDirectory() as folder:
+            archive = make_image(pathlib.Path(folder))
+            for node in cls.cluster.nodes:
+                node.import_images([archive])
+        cls.helm.call("install", "drover", CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait", values=cls.values)
+        cls.addClassCleanup(cls.uninstall)
+        cls.bring_driver()
+        for node in cls.cluster.nodes:
+            wait_for(lambda node=node: cls.allocatable(node) == 8, lambda: f"8 GPUs on a node; {cls.logs()}")
+        wait_for(lambda: len(cls.slices()) == len(cls.cluster.nodes), lambda: f"a slice of every node; {cls.logs()}")
+
+    @classmethod
+    def bring_driver(cls):
+        """To the nodes, when Drover is there."""
+
+    @classmethod
+    def uninstall(cls):
+        cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait", "--ignore-not-found")
+        wait_for(lambda: not cls.slices(), "slices to be gone", timeout=PATIENCE)
+
+    @classmethod
+    def allocatable(cls, node):
+        return int(cls.cluster.get("node", node.name)["status"]["allocatable"].get(GPU, 0))
+
+    @classmethod
+    def slices(cls):
+        return [found for found in cls.cluster.list("resourceslices") if found["spec"]["driver"] == DRIVER]
+
+    @classmethod
+    def pods(cls):
+        """Node's name -> its pod of the DaemonSet."""
+        return {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in cls.cluster.list("pods", NAMESPACE)}
+
+    @classmethod
+    def logs(cls):
+        return "\n".join(cls.cluster.kubectl("logs", pod, "--namespace", NAMESPACE, check=False).stdout for pod in cls.pods().values())
+
+
+class SimulatedTest(InstalledTest):
+    def test_limits_are_served_on_every_node_and_the_driver_is_found(self):
+        for node in self.cluster.nodes:
+            name = f"limit-{node.name}"
+            library = "/lib64/libnvidia-ml.so.1"  # a link, which the hook makes on the node
+            self.run_pod(gpu_pod(name, {GPU: 2}, "exists", library, ",", *SEES, node=node.name))
+            lines = self.cluster.logs(name).splitlines()
+            self.assertEqual((lines[0], len(gpus_in(lines[1]))), ("ok", 2), lines)
+            specification = json.loads(node.path("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json").read_text())
+            programs = {hook["path"] for hook in specification["containerEdits"]["hooks"]}
+            self.assertEqual(programs, {f"{STATE}/drover-cdi-hook"})
+
+    def test_claims_are_served(self):
+        self.addCleanup(self.cluster.delete, "resourceclaim", "two")
+        self.cluster.apply(claim("two", [request(2)]))
+        self.run_pod(claiming(kube.pod("claiming", *SEES), claim_name="two"))
+        self.assertEqual(len(gpus_in(self.cluster.logs("claiming"))), 2)
+
+    def test_no_more_is_allowed_than_is_used(self):
+        self.test_claims_are_served()
+        leftover = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **self.slices()[0], "metadata": {"name": "leftover"}}
+        leftover["spec"]["pool"]["generation"] = 0
+        self.cluster.apply(leftover)  # of an earlier driver: the next one takes it away
+        for node in self.cluster.nodes:
+            node.path(f"/var/lib/kubelet/plugins/{DRIVER}/checkpoint.json").write_text("damaged")  # so that it looks who has what
+        self.cluster.delete("pod", *self.pods().values(), namespace=NAMESPACE)
+        rules = self.cluster.get("clusterrole", "drover")["rules"]
+        granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+        wait_for(lambda: self.used() == granted, lambda: f"{granted} to be used: {self.used()}; {self.logs()}")
+
+    def used(self):
+        """What the program has asked the API server for, as its audit log has it."""
+        asked = set()
+        for line in (AUDIT / "log").read_text().splitlines():
+            event = json.loads(line)
+            if event["userAgent"].startswith("kubectl"):
+                continue
+            self.assertNotEqual(event["responseStatus"]["code"], 403, event)
+            if "objectRef" in event:
+                asked.add((event["objectRef"].get("resource"), event["verb"]))
+        return asked
+
+    def test_a_node_s_pod_may_not_write_slices_of_another_node(self):
+        first, second = (node.name for node in self.cluster.nodes)
+        mine, other = (next(found for found in self.slices() if found["spec"]["nodeName"] == name) for name in (first, second))
+        token = self.cluster.kubectl("create", "token", ACCOUNT, "--namespace", NAMESPACE, "--bound-object-kind=Pod",
+                                     f"--bound-object-name={self.pods()[first]}").stdout.strip()
+        bound = self.cluster.write_kubeconfig("bound", NAMESPACE, user={"token": token})
+        unbound = self.cluster.account_kubeconfig(ACCOUNT, NAMESPACE)
+
+        def delete(found, account):
+            return self.cluster.kubectl("delete", "resourceslice", found["metadata"]["name"], "--dry-run=server",
+                                        f"--kubeconfig={account}", check=False)
+
+        self.assertEqual(delete(mine, bound).returncode, 0)
+        self.assertIn(f"may not write slices of node {second}", delete(other, bound).stderr)
+        self.assertIn("names no node", delete(mine, unbound).stderr)
+
+    def test_an_upgrade_takes_over_without_a_gap_and_pods_go_on(self):
+        self.run_pod(gpu_pod("before", {GPU: 3}, node="node1"))
+        old = set(self.pods().values())
+        self.helm.call("upgrade", "drover", CHART, "--namespace", NAMESPACE, "--wait",
+                       values={**self.values, "podAnnotations": {"upgraded": "yes"}})
+        wait_for(lambda: not old & set(self.pods().values()), "the old pods to be gone")
+        self.run_pod(gpu_pod("after", {GPU: 5}, node="node1"))
+        seen = [gpus_in(self.cluster.logs(name)) for name in ("before", "after")]
+        self.assertEqual(len(seen[0] | seen[1]), 8)
+        self.assertTrue(kube.pod_is_ready(self.cluster.get("pod", "before")))
+
+
+class UninstallTest(InstalledTest):
+    def test_pods_go_on_and_nothing_offers_gpus_any_more(self):
+        self.run_pod(gpu_pod("survivor", {GPU: 1}, node="node1"))
+        self.uninstall()
+        for node in self.cluster.nodes:
+            wait_for(lambda node=node: self.allocatable(node) == 0, "the kubelet to notice")
+            for folder in ("device-plugins", "plugins_registry", f"plugins/{DRIVER}"):
+                sockets = [path.name for path in node.path(f"/var/lib/kubelet/{folder}").iterdir() if path.is_socket()]
+                self.assertEqual([name for name in sockets if name != "kubelet.sock"], [], folder)
+        self.assertTrue(kube.pod_is_ready(self.cluster.get("pod", "survivor")))
+        self.assertEqual(self.cluster.exec("survivor", "/probe", "say", "here").stdout, "here\n")
+        for kind in ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "deviceclass"):
+            left = [found["metadata"]["name"] for found in self.cluster.list(kind)]
+            self.assertEqual([name for name in left if "drover" in name or name == DRIVER], [], kind)
+
+
+class DriverContainerTest(InstalledTest):
+    """Not simulated, as far as Drover knows: a container brings the driver to its own folder of the node, and late."""
+
+    values = {**VALUES, "driverRoot": "/run/nvidia/driver"}
+
+    @classmethod
+    def bring_driver(cls):
+        profile = (drover.ROOT / f"sim/profiles/{PROFILE}.yaml").read_text()
+        version = re.search(r"driver_version: *[\"']?([0-9.]+)", profile).group(1)
+        library = f"lib64/libnvidia-ml.so.{version}"
+        for node in cls.cluster.nodes:
+            root = node.path("/run/nvidia/brought")
+            for path, content in ((library, SIMULATOR.read_bytes()), ("share/drover-sim/profile.yaml", profile.encode())):
+                (root / path).parent.mkdir(parents=True)
+                (root / path).write_bytes(content)
+            (root / "lib64/libnvidia-ml.so.1").symlink_to(pathlib.Path(library).name)
+            node.exec("sh", "-ec", """
+                mkdir /run/dev
+                mount -t tmpfs none /run/dev
+                mkdir /run/dev/upper /run/dev/work
+                mount -t overlay none -o lowerdir=/dev,upperdir=/run/dev/upper,workdir=/run/dev/work /dev
+                for minor in 0 1 2 3 4 5 6 7; do mknod /dev/nvidia$minor c 195 $minor; done
+                mknod /dev/nvidiactl c 195 255
+                mount --bind /run/nvidia/brought /run/nvidia/driver""")
+
+    def test_limits_get_the_driver_by_its_paths_on_the_node(self):
+        self.run_pod(gpu_pod("late", {GPU: 2}, "exists", "/lib64/libnvidia-ml.so.1", ",", "open", "/dev/nvidiactl", ",", *SEES))
+        there, opened, seen = self.cluster.logs("late").splitlines()
+        self.assertEqual((there, opened, len(gpus_in(seen))), ("ok", "ENXIO", 2))
+
+    def test_only_a_privileged_container_may_open_the_nodes(self):
+        """Which is why Drover's is."""
+        for privileged, answer in ((True, "ENXIO"), (False, "EPERM")):
+            pod = kube.pod(f"open-{answer.lower()}", "open", "/dev/nvidia0", ",", "sleep", 10000, securityContext={"privileged": privileged},
+                           volumeMounts=[{"name": "dev", "mountPath": "/dev"}], terminationMessagePath="/tmp/ended")
+            pod["spec"]["volumes"] = [{"name": "dev", "hostPath": {"path": "/dev"}}]
+            self.assertEqual(self.cluster.logs(self.run_pod(pod)), f"{answer}\n")
+
+
+class ManifestsTest(kube.ClusterTest):
+    settings = InstalledTest.settings
+
+    def test_the_api_server_takes_the_plain_manifests(self):
+        for name in ("drover.yaml", "device-classes.yaml", "device-class-extended-resource.yaml"):
+            with self.subTest(name=name):
+                told = self.cluster.kubectl("apply", "--dry-run=server", "--filename", PACKAGING / name)
+                self.assertNotIn("Warning", told.stderr)
+                self.assertEqual(len(told.stdout.splitlines()), len(re.findall("^kind:", (PACKAGING / name).read_text(), re.MULTILINE)))
+
+
+if __name__ == "__main__":
+    unittest.main()
