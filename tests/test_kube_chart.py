@@ -67,6 +67,10 @@ class ChartTest(unittest.TestCase):
         self.assertIn("automountServiceAccountToken: false", rendered)
         self.assertNotIn("device-plugins", self.helm.template(values={"roles": {"devicePlugin": False}}))
 
+    def test_device_classes_are_of_the_version_that_the_cluster_has(self):
+        for cluster, version in (("1.33.9", "v1beta1"), ("1.34.0-gke.7", "v1"), ("1.37.1", "v1")):
+            self.assertIn(f"apiVersion: resource.k8s.io/{version}\n", self.helm.template("--kube-version", cluster))
+
     def test_simulated_gpus_need_no_privileges(self):
         rendered = self.helm.template(values={"simulate": "k80"})
         for absent in ("privileged", "driver-root", "path: /dev"):

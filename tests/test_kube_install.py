@@ -49,12 +49,17 @@ class InstalledTest(kube.ClusterTest):
             archive = make_image(pathlib.Path(folder))
             for node in cls.cluster.nodes:
                 node.import_images([archive])
+        cls.bring_devices()
         cls.helm.call("install", "drover", CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait", values=cls.values)
         cls.addClassCleanup(cls.uninstall)
         cls.bring_driver()
         for node in cls.cluster.nodes:
             wait_for(lambda node=node: cls.allocatable(node) == 8, lambda: f"8 GPUs on a node; {cls.logs()}")
         wait_for(lambda: len(cls.slices()) == len(cls.cluster.nodes), lambda: f"a slice of every node; {cls.logs()}")
+
+    @classmethod
+    def bring_devices(cls):
+        """To the nodes, before Drover is there."""
 
     @classmethod
     def bring_driver(cls):
@@ -175,9 +180,20 @@ class DriverContainerTest(InstalledTest):
     values = {**VALUES, "driverRoot": "/run/nvidia/driver"}
 
     @classmethod
+    def bring_devices(cls):
+        for node in cls.cluster.nodes:
+            node.exec("sh", "-ec", """
+                mkdir /run/dev
+                mount -t tmpfs none /run/dev
+                mkdir /run/dev/upper /run/dev/work
+                mount -t overlay none -o lowerdir=/dev,upperdir=/run/dev/upper,workdir=/run/dev/work /dev
+                for minor in 0 1 2 3 4 5 6 7; do mknod /dev/nvidia$minor c 195 $minor; done
+                mknod /dev/nvidiactl c 195 255""")
+
+    @classmethod
     def bring_driver(cls):
         profile = (drover.ROOT / f"sim/profiles/{PROFILE}.yaml").read_text()
-        version = re.search(r"driver_version: *[\"']?([0-9.]+)", profile).group(1)
+        version = re.search(r'^driver: {version: "([0-9.]+)"', profile, re.MULTILINE).group(1)
         library = f"lib64/libnvidia-ml.so.{version}"
         for node in cls.cluster.nodes:
             root = node.path("/run/nvidia/brought")
@@ -185,14 +201,7 @@ class DriverContainerTest(InstalledTest):
                 (root / path).parent.mkdir(parents=True)
                 (root / path).write_bytes(content)
             (root / "lib64/libnvidia-ml.so.1").symlink_to(pathlib.Path(library).name)
-            node.exec("sh", "-ec", """
-                mkdir /run/dev
-                mount -t tmpfs none /run/dev
-                mkdir /run/dev/upper /run/dev/work
-                mount -t overlay none -o lowerdir=/dev,upperdir=/run/dev/upper,workdir=/run/dev/work /dev
-                for minor in 0 1 2 3 4 5 6 7; do mknod /dev/nvidia$minor c 195 $minor; done
-                mknod /dev/nvidiactl c 195 255
-                mount --bind /run/nvidia/brought /run/nvidia/driver""")
+            node.exec("mount", "--bind", "/run/nvidia/brought", "/run/nvidia/driver")
 
     def test_limits_get_the_driver_by_its_paths_on_the_node(self):
         self.run_pod(gpu_pod("late", {GPU: 2}, "exists", "/lib64/libnvidia-ml.so.1", ",", "open", "/dev/nvidiactl", ",", *SEES))

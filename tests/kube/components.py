@@ -114,16 +114,21 @@ def _build(programs, folder, cache):
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def skip_if_unavailable():
+    reason = os.environ.get(UNAVAILABLE)
+    if reason:
+        raise unittest.SkipTest(reason)
+
+
 def helm():
-    """The path of Helm, which tests of the chart need; SkipTest says why it cannot be had here."""
+    """The path of Helm, which only tests of the chart need; SkipTest says why it cannot be had here."""
+    skip_if_unavailable()
     return provide(_helm(), cache_folder()) / "helm"
 
 
 def obtain():
     """All components of a cluster; SkipTest says why they cannot be had here."""
-    reason = os.environ.get(UNAVAILABLE)
-    if reason:
-        raise unittest.SkipTest(reason)
+    skip_if_unavailable()
     try:
         return _obtain(cache_folder())
     except unittest.SkipTest as skipped:
