@@ -11,6 +11,7 @@
 #include "driver/hook/hook.h"
 #include "hardware.h"
 #include "kube_node.h"
+#include "kube_withdraw.h"
 #include "serve.h"
 
 int main(int argc, char** argv) {
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   hooks.version = DROVER_VERSION;
   hooks.serve = serve;
   hooks.kube_node = run_kube_node;
+  hooks.kube_withdraw = run_kube_withdraw;
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
     DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));

@@ -77,6 +77,8 @@ struct Hooks {
   std::function<Status(const ServeOptions&)> serve;
   /// Runs until it is told to stop.
   std::function<Status(const KubeNodeOptions&)> kube_node;
+  /// From how many Nodes of a cluster Drover's labels and conditions were taken.
+  std::function<Result<int>(const std::string& kubeconfig)> kube_withdraw;
   std::function<std::vector<Check>()> doctor;
   /// Of this machine's GPUs, with the driver's files below `driver_root`; "" for the machine's own.
   std::function<Result<cdi::Specification>(const std::string& driver_root)> cdi_specification;

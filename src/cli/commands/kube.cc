@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "cli/commands/commands.h"
 
 namespace drover::cli {
@@ -68,12 +70,28 @@ void add_node(CLI::App& group, Context& context) {
   on_call(command, context, options, run_node);
 }
 
+Result<int> run_withdraw(Context& context, const std::string& kubeconfig) {
+  DROVER_TRY(const auto nodes, context.hooks->kube_withdraw(kubeconfig));
+  print(fmt::format("Nodes that Drover has left: {}\n", nodes));
+  return 0;
+}
+
+void add_withdraw(CLI::App& group, Context& context) {
+  auto kubeconfig = std::make_shared<std::string>();
+  auto* command =
+      group.add_subcommand("withdraw", "Take Drover's labels and conditions from all nodes of the cluster");
+  command->add_option("--kubeconfig", *kubeconfig, "How to reach the API server, outside of a pod")
+      ->type_name("FILE");
+  on_call(command, context, kubeconfig, run_withdraw);
+}
+
 }  // namespace
 
 void add_kube(CLI::App& app, Context& context) {
-  auto* group = app.add_subcommand("kube", "GPUs on a Kubernetes cluster: node");
+  auto* group = app.add_subcommand("kube", "GPUs on a Kubernetes cluster: node, withdraw");
   group->require_subcommand(1);
   add_node(*group, context);
+  add_withdraw(*group, context);
 }
 
 }  // namespace drover::cli

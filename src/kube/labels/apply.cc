@@ -12,7 +12,7 @@ Status apply_labels(Api& api, const std::string& node, const Labels& labels) {
   const auto applied =
       api.apply({kNodes, "", node},
                 {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node}, {"labels", labels}}}},
-                "drover-labels");
+                kLabelsManager);
   if (!applied) return Failure(context(applied.error(), "the node's labels"));
   return {};
 }

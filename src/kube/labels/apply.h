@@ -10,6 +10,8 @@
 
 namespace drover::kube {
 
+inline constexpr const char* kLabelsManager = "drover-labels";
+
 /// By server-side apply under a field manager of our own: labels of others stay as they are. Needs the right
 /// to patch nodes.
 Status apply_labels(Api& api, const std::string& node, const Labels& labels);
