@@ -11,6 +11,8 @@ namespace {
 
 // Of the vendor's nodes: those of GPUs and of the control device.
 constexpr unsigned kNvidiaMajor = 195;
+/// Where containers have their nodes.
+constexpr std::string_view kDev = "/dev";
 
 cdi::Hook hook(const std::string& program, const std::string& name, const std::string& option,
                std::vector<std::string> values) {
@@ -31,7 +33,7 @@ cdi::Edits edits_of_nodes(const std::vector<gpu::DeviceNode>& nodes, const std::
   for (const auto& node : nodes) {
     cdi::DeviceNode made;
     made.path = node.path;
-    if (!folder.empty() && folder != "/dev") made.host_path = folder + node.path.substr(node.path.rfind('/'));
+    if (!folder.empty() && folder != "/dev") made.host_path = folder + node.path.substr(kDev.size());
     made.type = "c";
     made.major = node.major;
     made.minor = node.minor;

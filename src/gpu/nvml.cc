@@ -23,6 +23,25 @@ void resolve(void* library, Function& slot, std::initializer_list<const char*> n
   }
 }
 
+void resolve_mig(void* library, NvmlFunctions& f) {
+  resolve(library, f.gpu_instance_profile, {"nvmlDeviceGetGpuInstanceProfileInfo"});
+  resolve(library, f.gpu_instance_profile_v, {"nvmlDeviceGetGpuInstanceProfileInfoV"});
+  resolve(library, f.mig_possible_placements,
+          {"nvmlDeviceGetGpuInstancePossiblePlacements_v2", "nvmlDeviceGetGpuInstancePossiblePlacements"});
+  resolve(library, f.gpu_instances, {"nvmlDeviceGetGpuInstances"});
+  resolve(library, f.gpu_instance_info, {"nvmlGpuInstanceGetInfo"});
+  resolve(library, f.create_gpu_instance, {"nvmlDeviceCreateGpuInstanceWithPlacement"});
+  resolve(library, f.gpu_instance_destroy, {"nvmlGpuInstanceDestroy"});
+  resolve(library, f.compute_instance_profile, {"nvmlGpuInstanceGetComputeInstanceProfileInfo"});
+  resolve(library, f.compute_instances, {"nvmlGpuInstanceGetComputeInstances"});
+  resolve(library, f.compute_instance_info, {"nvmlComputeInstanceGetInfo_v2", "nvmlComputeInstanceGetInfo"});
+  resolve(library, f.create_compute_instance, {"nvmlGpuInstanceCreateComputeInstance"});
+  resolve(library, f.compute_instance_destroy, {"nvmlComputeInstanceDestroy"});
+  resolve(library, f.mig_device_by_index, {"nvmlDeviceGetMigDeviceHandleByIndex"});
+  resolve(library, f.gpu_instance_id, {"nvmlDeviceGetGpuInstanceId"});
+  resolve(library, f.compute_instance_id, {"nvmlDeviceGetComputeInstanceId"});
+}
+
 NvmlFunctions resolve_all(void* library) {
   NvmlFunctions f;
   resolve(library, f.init, {"nvmlInit_v2", "nvmlInit"});
@@ -63,6 +82,8 @@ NvmlFunctions resolve_all(void* library) {
   resolve(library, f.event_set_wait_v1, {"nvmlEventSetWait"});
   resolve(library, f.supported_event_types, {"nvmlDeviceGetSupportedEventTypes"});
   resolve(library, f.register_events, {"nvmlDeviceRegisterEvents"});
+  resolve(library, f.device_by_uuid, {"nvmlDeviceGetHandleByUUID"});
+  resolve_mig(library, f);
   return f;
 }
 

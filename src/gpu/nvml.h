@@ -62,6 +62,23 @@ struct NvmlFunctions {
   decltype(&::nvmlEventSetWait) event_set_wait_v1 = nullptr;
   decltype(&::nvmlDeviceGetSupportedEventTypes) supported_event_types = nullptr;
   decltype(&::nvmlDeviceRegisterEvents) register_events = nullptr;
+  decltype(&::nvmlDeviceGetHandleByUUID) device_by_uuid = nullptr;
+  // Of libraries that know MIG.
+  decltype(&::nvmlDeviceGetGpuInstanceProfileInfo) gpu_instance_profile = nullptr;
+  decltype(&::nvmlDeviceGetGpuInstanceProfileInfoV) gpu_instance_profile_v = nullptr;
+  decltype(&::nvmlDeviceGetGpuInstancePossiblePlacements_v2) mig_possible_placements = nullptr;
+  decltype(&::nvmlDeviceGetGpuInstances) gpu_instances = nullptr;
+  decltype(&::nvmlGpuInstanceGetInfo) gpu_instance_info = nullptr;
+  decltype(&::nvmlDeviceCreateGpuInstanceWithPlacement) create_gpu_instance = nullptr;
+  decltype(&::nvmlGpuInstanceDestroy) gpu_instance_destroy = nullptr;
+  decltype(&::nvmlGpuInstanceGetComputeInstanceProfileInfo) compute_instance_profile = nullptr;
+  decltype(&::nvmlGpuInstanceGetComputeInstances) compute_instances = nullptr;
+  decltype(&::nvmlComputeInstanceGetInfo_v2) compute_instance_info = nullptr;
+  decltype(&::nvmlGpuInstanceCreateComputeInstance) create_compute_instance = nullptr;
+  decltype(&::nvmlComputeInstanceDestroy) compute_instance_destroy = nullptr;
+  decltype(&::nvmlDeviceGetMigDeviceHandleByIndex) mig_device_by_index = nullptr;
+  decltype(&::nvmlDeviceGetGpuInstanceId) gpu_instance_id = nullptr;
+  decltype(&::nvmlDeviceGetComputeInstanceId) compute_instance_id = nullptr;
 };
 
 class Nvml {

@@ -15,6 +15,7 @@
 namespace drover::gpu {
 namespace {
 
+constexpr const char* kCapabilities = "nvidia-caps";
 constexpr unsigned kControlMinor = 255;
 constexpr unsigned kFirstLocalMajor = 120;  // 120 to 127 and 240 to 254 are for local use
 constexpr unsigned kLastLocalMajor = 127;
@@ -86,9 +87,24 @@ Status make_simulated_devices(const std::string& folder, const std::vector<int>&
     nodes.emplace(fmt::format("nvidia{}", minor), ::makedev(gpu_major, static_cast<unsigned>(minor)));
   DROVER_TRY(const auto present, directory.list());
   for (const auto& name : present)
-    if (!nodes.contains(name)) DROVER_CHECK_OK(directory.remove_tree(name));
+    if (!nodes.contains(name) && name != kCapabilities) DROVER_CHECK_OK(directory.remove_tree(name));
   for (const auto& [name, number] : nodes) DROVER_CHECK_OK(make_node(directory, name, number));
   return {};
+}
+
+Status make_simulated_capabilities(const std::string& folder, std::set<unsigned> in_use) {
+  DROVER_TRY(const auto devices, Directory::open(folder));
+  for (const char* other : {"nvidiactl", "nvidia-uvm"})
+    if (const auto number = number_of(devices, other)) in_use.insert(::major(*number));
+  DROVER_TRY(const auto capabilities, devices.make_subdirectory(kCapabilities));
+  const std::string first = "nvidia-cap1";
+  DROVER_TRY(const auto major, free_major(capabilities, first, in_use));
+  DROVER_TRY(const auto present, capabilities.list());
+  for (const auto& name : present)
+    if (const auto number = number_of(capabilities, name); !number || ::major(*number) != major)
+      DROVER_CHECK_OK(capabilities.remove_tree(name));
+  DROVER_CHECK_OK(make_node(capabilities, first, ::makedev(major, 1)));
+  return make_node(capabilities, "nvidia-cap2", ::makedev(major, 2));
 }
 
 }  // namespace drover::gpu

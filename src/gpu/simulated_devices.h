@@ -23,4 +23,9 @@ std::set<unsigned> majors_in_use(const std::string& devices);
 Status make_simulated_devices(const std::string& folder, const std::vector<int>& minors,
                               const std::set<unsigned>& in_use);
 
+/// Makes <folder>/nvidia-caps have the two nodes that the driver has of its own accord; those of MIG
+/// instances are made when somebody gets them (mig_nodes.h). After make_simulated_devices(), with the same
+/// `in_use`.
+Status make_simulated_capabilities(const std::string& folder, std::set<unsigned> in_use);
+
 }  // namespace drover::gpu

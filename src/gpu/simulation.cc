@@ -10,6 +10,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "gpu/mig_nodes.h"
 #include "gpu/nvml.h"
 #include "gpu/simulated_devices.h"
 #include "sim/profile.h"
@@ -83,6 +84,23 @@ Status make_driver_root(const std::string& root, const std::string& library, con
   return put_file(share, data.filename(), profile_text);
 }
 
+Status make_device_files(const sim::Profile& machine, const Simulation& simulation,
+                         const std::set<unsigned>& in_use) {
+  std::vector<int> minors;
+  std::vector<int> divisible;
+  for (const auto& gpu : machine.gpus) {
+    minors.push_back(gpu.minor);
+    if (!gpu.model.mig.empty()) divisible.push_back(gpu.minor);
+  }
+  DROVER_CHECK_OK(make_simulated_devices(simulation.device_folder, minors, in_use));
+  if (divisible.empty()) {
+    DROVER_TRY(const auto devices, Directory::open(simulation.device_folder));
+    return devices.remove_tree("nvidia-caps");
+  }
+  DROVER_CHECK_OK(make_simulated_capabilities(simulation.device_folder, in_use));
+  return write_file(simulation.mig_minors, mig_minors_text(divisible));
+}
+
 }  // namespace
 
 Result<SimulatorPlaces> simulator_places() {
@@ -112,12 +130,9 @@ Result<Simulation> prepare_simulation(const std::string& profile, const std::str
 
   const auto folder = state + "/sim";
   DROVER_TRY(const auto directory, Directory::create(folder));
-  Simulation simulation{
-      machine.name, folder + "/driver/" + kDataFile, library, folder + "/dev", folder + "/driver",
-      {kDataFile}};
-  std::vector<int> minors;
-  for (const auto& gpu : machine.gpus) minors.push_back(gpu.minor);
-  DROVER_CHECK_OK(make_simulated_devices(simulation.device_folder, minors, majors_in_use(drivers)));
+  Simulation simulation{machine.name,       folder + "/driver/" + kDataFile, library,    folder + "/dev",
+                        folder + "/driver", folder + "/mig-minors",          {kDataFile}};
+  DROVER_CHECK_OK(make_device_files(machine, simulation, majors_in_use(drivers)));
   DROVER_CHECK_OK(make_driver_root(simulation.driver_root, library, text, machine.driver_version));
   if (!directory.exists("faults.yaml")) DROVER_CHECK_OK(directory.write("faults.yaml", ""));
   ::setenv("DROVER_SIM_PROFILE", simulation.profile_file.c_str(), 1);

@@ -28,6 +28,7 @@ struct Simulation {
   std::string nvml_library;             ///< for Nvml::load
   std::string device_folder;            ///< for device_files.h: stands for /dev
   std::string driver_root;              ///< for driver::find
+  std::string mig_minors;               ///< for mig_nodes.h: stands for the driver's file
   std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container
 };
 
