@@ -96,6 +96,13 @@ Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::D
   return nodes;
 }
 
+gpu::MigNodePlaces Hardware::mig_node_places() const {
+  gpu::MigNodePlaces places;
+  places.devices = device_folder_;
+  if (simulation_) places.minors = simulation_->mig_minors;
+  return places;
+}
+
 Result<std::string> Hardware::volume() const {
   driver::FindOptions find;
   find.root = driver_root();

@@ -15,6 +15,7 @@
 #include "driver/host_files.h"
 #include "gpu/discovery.h"
 #include "gpu/host.h"
+#include "gpu/mig_nodes.h"
 #include "gpu/nvml.h"
 #include "gpu/simulation.h"
 
@@ -45,6 +46,8 @@ class Hardware {
   const gpu::HostFacts& host() const { return host_; }
   /// Where the GPUs' nodes are on the machine: /dev, unless they are simulated.
   const std::string& device_folder() const { return device_folder_; }
+  /// Where the driver tells of the nodes of MIG devices.
+  gpu::MigNodePlaces mig_node_places() const;
 
   Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
   /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the

@@ -9,6 +9,7 @@
 #include "driver/cdi.h"
 #include "gpu/device_files.h"
 #include "kube/known_gpus.h"
+#include "kube_mig.h"
 
 namespace drover {
 namespace {
@@ -53,8 +54,10 @@ void KubeGpus::look() {
     for (auto& device : found.devices)
       if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
   }
+  auto mig = look_at_mig(hardware_, found, mig_);  // written by this thread only
   const std::lock_guard lock(mutex_);
   inventory_ = std::move(found);
+  mig_ = std::move(mig);
 }
 
 gpu::Inventory KubeGpus::inventory() const {
@@ -82,23 +85,37 @@ kube::PoolFacts KubeGpus::pool_facts(kube::CdiSupport cdi) const {
   return facts;
 }
 
-std::vector<kube::dra::Trouble> KubeGpus::troubles_of(const std::string& uuid) const {
-  std::vector<kube::dra::Trouble> troubles;
-  for (const auto& reason : health_->health().reasons(uuid)) {
+/// What concerns a part of a GPU in MIG mode is the trouble of the MIG devices in that part only.
+void KubeGpus::add_troubles(const gpu::Device& device, kube::dra::View& view) const {
+  const auto mig = view.mig.find(device.uuid);
+  for (const auto& reason : health_->health().reasons(device.uuid)) {
     if (!reason.takes_out) continue;  // API servers before 1.35 refuse taints without an effect
-    troubles.push_back({taint_key(reason.kind), std::to_string(reason.number), kube::dra::Effect::kNoSchedule,
-                        reason.since, to_string(reason)});
+    const kube::dra::Trouble trouble{taint_key(reason.kind), std::to_string(reason.number),
+                                     kube::dra::Effect::kNoSchedule, reason.since, to_string(reason)};
+    if (mig == view.mig.end() || reason.instance == gpu::MigInstance()) {
+      view.troubles[device.uuid].push_back(trouble);
+      continue;
+    }
+    for (const auto& instance : mig->second.instances)
+      if (!instance.uuid.empty() &&
+          reason.instance.overlaps({instance.gpu_instance, instance.compute_instance}))
+        view.troubles[instance.uuid].push_back(trouble);
   }
-  return troubles;
 }
 
 kube::dra::View KubeGpus::view() const {
   kube::dra::View view;
-  view.inventory = inventory();
-  for (const auto& device : view.inventory.devices)
-    if (auto troubles = troubles_of(device.uuid); !troubles.empty())
-      view.troubles[device.uuid] = std::move(troubles);
+  {
+    const std::lock_guard lock(mutex_);
+    view.inventory = inventory_;
+    view.mig = mig_;
+  }
+  for (const auto& device : view.inventory.devices) add_troubles(device, view);
   return view;
+}
+
+std::shared_ptr<kube::dra::MigInstances> KubeGpus::mig_instances() const {
+  return std::make_shared<KubeMig>(hardware_, [this] { return inventory(); });
 }
 
 Result<kube::dra::GpuEdits> KubeGpus::edits() const {

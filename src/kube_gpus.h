@@ -3,8 +3,10 @@
 // The GPUs of a Kubernetes node as its roles see them: what is there, how healthy it is, and what containers
 // get of it. Puts hardware.h and the watch of the GPUs' health together. Thread safe but for look().
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -12,6 +14,7 @@
 #include "gpu/health_watch.h"
 #include "hardware.h"
 #include "kube/dra/claim_specification.h"
+#include "kube/dra/preparer.h"
 #include "kube/dra/view.h"
 #include "kube/plugin/pool.h"
 
@@ -34,14 +37,17 @@ class KubeGpus {
   Result<kube::dra::GpuEdits> edits() const;
   /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
   Result<cdi::Specification> plugin_specification() const;
+  /// Makes and destroys MIG instances of them; this object must outlive it.
+  std::shared_ptr<kube::dra::MigInstances> mig_instances() const;
 
  private:
-  std::vector<kube::dra::Trouble> troubles_of(const std::string& uuid) const;
+  void add_troubles(const gpu::Device& device, kube::dra::View& view) const;
 
   Hardware hardware_;
   gpu::HealthWatchOptions health_options_;
   mutable std::mutex mutex_;
   gpu::Inventory inventory_;
+  std::map<std::string, gpu::MigGpu> mig_;    ///< by UUID
   std::unique_ptr<gpu::HealthWatch> health_;  ///< ends first: it asks the hardware
 };
 

@@ -223,7 +223,7 @@ class Node {
     auto driver = std::make_unique<kube::dra::Driver>(
         options, kube::dra::claims_at(cluster->api, cluster->version),
         kube::dra::slices_at(cluster->api, cluster->version, options.driver, options.node),
-        [this] { return edits_for_claims(); });
+        [this] { return edits_for_claims(); }, gpus_.mig_instances());
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
   }

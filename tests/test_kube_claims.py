@@ -37,6 +37,10 @@ class ClaimsTest(NodeTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.cluster.kubectl("apply", "-f", str(drover.ROOT / "packaging/kubernetes/device-classes.yaml"))
+        cls.wait_for_devices()
+
+    @classmethod
+    def wait_for_devices(cls):
         wait_for(lambda: len(cls.devices()) == 8, lambda: f"slices of 8 GPUs; {cls.agent.tail()}")
 
     @classmethod

@@ -111,7 +111,7 @@ void judge(Device& device) {
   };
   if (device.uuid.empty()) unfit("it does not tell its UUID");
   if (!device.minor) unfit("nothing tells the number of its device file");
-  if (device.mig == MigMode::kEnabled) unfit("it is in MIG mode, so it cannot be given as a whole");
+  if (device.mig == MigMode::kEnabled) unfit(kInMigMode);
   if (device.uuid.empty())
     device.uuid = device.pci ? "PCI-" + to_string(*device.pci) : fmt::format("INDEX-{}", device.index);
 }

@@ -17,6 +17,7 @@ constexpr int kVersion = 1;
 constexpr const char* kFormat = "drover-dra-checkpoint";
 /// No sum of what one file can hold overflows.
 constexpr std::int64_t kMostMemory = 1LL << 42;
+constexpr std::int64_t kMostMigNumber = 1 << 16;
 
 json json_of(const PreparedDevice& device) {
   const auto& allocated = device.allocated;
@@ -25,7 +26,24 @@ json json_of(const PreparedDevice& device) {
   if (allocated.memory) value["memory"] = *allocated.memory;
   if (allocated.share) value["share"] = *allocated.share;
   if (allocated.admin) value["admin"] = true;
+  if (const auto& mig = device.mig)
+    value["mig"] = {{"gpu", mig->gpu},
+                    {"profile", mig->profile_id},
+                    {"start", mig->placement.start},
+                    {"size", mig->placement.size},
+                    {"made", device.made}};
   return value;
+}
+
+gpu::MigPart read_mig(Decoder& value, bool& made) {
+  const auto number = [&](const char* name) {
+    return static_cast<unsigned>(value.integer(name, 0, kMostMigNumber).value_or(0));
+  };
+  gpu::MigPart part{value.string("gpu").value_or(""), number("profile"), {number("start"), number("size")}};
+  made = value.boolean("made").value_or(false);
+  if (part.gpu.empty() || part.placement.size == 0) value.mistake("gpu", "the instance has no place");
+  value.finish();
+  return part;
 }
 
 PreparedDevice read_device(Decoder& value) {
@@ -38,6 +56,7 @@ PreparedDevice read_device(Decoder& value) {
   allocated.memory = value.integer("memory", 0, kMostMemory);
   allocated.share = value.integer("share", 0, kWholeGpu);
   allocated.admin = value.boolean("admin").value_or(false);
+  if (auto mig = value.object("mig")) device.mig = read_mig(*mig, device.made);
   if (allocated.device.empty() || device.uuid.empty()) value.mistake("device", "the device is not named");
   value.finish();
   return device;
@@ -81,7 +100,28 @@ bool has_room(const Taken& taken, const AllocatedDevice& wanted, const NodeGpu& 
   return share * whole_memory + memory * kWholeGpu <= whole_memory * kWholeGpu;
 }
 
+const ClaimReference* holder_of_overlap(const Book& book, const gpu::MigPart& part) {
+  for (const auto& [uid, other] : book)
+    for (const auto& device : other.devices)
+      if (device.mig && !device.allocated.admin && device.mig->gpu == part.gpu &&
+          device.mig->placement.overlaps(part.placement))
+        return &other.reference;
+  return nullptr;
+}
+
+/// What is counted together: a GPU, or a MIG device.
+const std::string& counted_as(const PreparedDevice& device) {
+  return device.mig ? device.allocated.device : device.uuid;
+}
+
 }  // namespace
+
+std::vector<gpu::MigPart> PreparedClaim::made() const {
+  std::vector<gpu::MigPart> parts;
+  for (const auto& device : devices)
+    if (device.mig && device.made) parts.push_back(*device.mig);
+  return parts;
+}
 
 std::string write_book(const Book& book) {
   auto claims = json::array();
@@ -123,11 +163,13 @@ Status check_free(const Book& book, const PreparedClaim& claim, const std::map<s
   std::map<std::string, Taken> taken;
   for (const auto& [uid, other] : book)
     for (const auto& device : other.devices)
-      if (!device.allocated.admin) take(taken[device.uuid], device.allocated, other.reference);
+      if (!device.allocated.admin) take(taken[counted_as(device)], device.allocated, other.reference);
   for (const auto& device : claim.devices) {
     if (device.allocated.admin) continue;
     const auto gpu = gpus.find(device.allocated.device);
-    auto& of_gpu = taken[device.uuid];
+    auto& of_gpu = taken[counted_as(device)];
+    if (const auto* holder = device.mig ? holder_of_overlap(book, *device.mig) : nullptr)
+      of_gpu.by = to_string(*holder);
     if (gpu == gpus.end() || !has_room(of_gpu, device.allocated, gpu->second))
       return fail(ErrorKind::kConflict,
                   fmt::format("the GPU '{}' ({}) has no room for the claim {}: the claim {} has it",

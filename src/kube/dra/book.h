@@ -10,13 +10,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/mig.h"
 #include "kube/dra/claim.h"
 
 namespace drover::kube::dra {
 
 struct PreparedDevice {
   AllocatedDevice allocated;
-  std::string uuid;  ///< of the GPU
+  std::string uuid;                 ///< of the GPU, or of the MIG device that was there before
+  std::optional<gpu::MigPart> mig;  ///< of a MIG device
+  bool made = false;                ///< the instance is made for the claim, and goes with it
 
   bool operator==(const PreparedDevice&) const = default;
 };
@@ -26,6 +29,8 @@ struct PreparedClaim {
   std::vector<PreparedDevice> devices;
 
   bool operator==(const PreparedClaim&) const = default;
+  /// Instances that are made for it.
+  std::vector<gpu::MigPart> made() const;
 };
 
 /// By the claim's uid.
@@ -35,16 +40,19 @@ std::string write_book(const Book& book);
 /// kCorrupt for anything else than what write_book() makes, also that of another driver.
 Result<Book> read_book(std::string_view text);
 
-/// A GPU of the node.
+/// A GPU of the node, or a MIG device.
 struct NodeGpu {
   std::string uuid;
   std::optional<std::int64_t> memory_bytes;
+  std::optional<gpu::MigPart> mig;  ///< of a MIG device
+  bool fixed = false;               ///< a MIG device that is there, and that the driver has not made
 
   bool operator==(const NodeGpu&) const = default;
 };
 
 /// Whether the book has room for the claim: a GPU is with one claim as a whole, or with several whose shares
-/// add up to no more than all of it. Administrators' devices are beside that. kConflict names who has what.
+/// add up to no more than all of it; two MIG devices never overlap. Administrators' devices are beside that.
+/// kConflict names who has what.
 Status check_free(const Book& book, const PreparedClaim& claim, const std::map<std::string, NodeGpu>& gpus);
 
 }  // namespace drover::kube::dra

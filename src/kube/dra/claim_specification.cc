@@ -45,8 +45,9 @@ Result<cdi::Specification> claim_specification(const std::string& driver, const 
   specification.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
   specification.edits.append(edits.common);
   for (const auto& device : claim.devices) {
-    const auto found = edits.of_gpu.find(device.uuid);
-    if (found == edits.of_gpu.end())
+    const auto& known = device.mig ? edits.of_mig : edits.of_gpu;
+    const auto found = known.find(device.mig ? device.allocated.device : device.uuid);
+    if (found == known.end())
       return fail(
           ErrorKind::kNotFound,
           fmt::format("the GPU '{}' ({}) has no device node now", device.allocated.device, device.uuid),

@@ -14,6 +14,7 @@ namespace drover::kube::dra {
 struct GpuEdits {
   cdi::Edits common;  ///< control devices and the driver's files, once for every container
   std::map<std::string, cdi::Edits> of_gpu;  ///< by UUID: its device node
+  std::map<std::string, cdi::Edits> of_mig;  ///< by the name of the MIG device, of those in the claim
 };
 
 /// "k8s.gpu.nvidia.com", and the kind "k8s.gpu.nvidia.com/claim", as NVIDIA's driver names them.

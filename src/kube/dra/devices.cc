@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "gpu/discovery.h"
 #include "kube/dra/attributes.h"
 #include "kube/dra/quantity.h"
 
@@ -52,15 +53,37 @@ std::string_view effect_name(Effect effect) {
   return "None";
 }
 
-const std::vector<Trouble>& troubles_of(const View& view, const gpu::Device& device) {
-  static const std::vector<Trouble> none;
-  const auto found = view.troubles.find(device.uuid);
-  return found == view.troubles.end() ? none : found->second;
+/// What is said of a device that is given out.
+struct Condition {
+  std::vector<Trouble> troubles;
+  std::string unfit;
+
+  std::string ailment() const {
+    for (const auto& trouble : troubles)
+      if (trouble.effect != Effect::kNone) return trouble.message.empty() ? trouble.key : trouble.message;
+    return unfit;
+  }
+};
+
+std::vector<Trouble> troubles_of(const View& view, const std::string& uuid) {
+  const auto found = view.troubles.find(uuid);
+  return found == view.troubles.end() ? std::vector<Trouble>() : found->second;
 }
 
-json taints_of(const View& view, const gpu::Device& device, const std::string& driver) {
+Condition condition_of(const View& view, const gpu::Device& device) {
+  return {troubles_of(view, device.uuid), device.unfit};
+}
+
+Condition condition_of(const View& view, const gpu::Device& device, const MigDevice& mig) {
+  Condition condition{troubles_of(view, device.uuid), device.unfit == gpu::kInMigMode ? "" : device.unfit};
+  if (mig.uuid.empty()) return condition;
+  for (auto& trouble : troubles_of(view, mig.uuid)) condition.troubles.push_back(std::move(trouble));
+  return condition;
+}
+
+json taints_of(const Condition& condition, const std::string& driver) {
   json taints = json::array();
-  auto troubles = troubles_of(view, device);
+  auto troubles = condition.troubles;
   // The worst first, in case not all of them find room.
   std::ranges::sort(troubles, [](const Trouble& a, const Trouble& b) {
     return std::tie(b.effect, a.key, a.value) < std::tie(a.effect, b.key, b.value);
@@ -74,9 +97,19 @@ json taints_of(const View& view, const gpu::Device& device, const std::string& d
     if (!trouble.value.empty()) taint["value"] = trouble.value;
     taints.push_back(std::move(taint));
   }
-  if (!device.unfit.empty() && taints.empty())
+  if (!condition.unfit.empty() && taints.empty())
     taints.push_back({{"key", driver + "/unfit"}, {"effect", effect_name(Effect::kNoSchedule)}});
   return taints;
+}
+
+json whole_gpu(const gpu::Device& device, const json& attributes, Sharing sharing) {
+  json made{{"name", device_name(device).value_or("")}, {"attributes", attributes}};
+  // Without its memory it cannot be shared by it.
+  const bool shared = sharing == Sharing::kShare ||
+                      (sharing == Sharing::kMemory && device.memory_bytes.value_or(0) >= 2 * kMemoryStep);
+  if (auto capacity = capacity_of(device, sharing); !capacity.empty()) made["capacity"] = std::move(capacity);
+  if (shared) made["allowMultipleAllocations"] = true;
+  return made;
 }
 
 }  // namespace
@@ -86,9 +119,11 @@ std::uint64_t memory_offered(std::uint64_t memory_bytes, Sharing sharing) {
 }
 
 std::string ailment_of(const View& view, const gpu::Device& device) {
-  for (const auto& trouble : troubles_of(view, device))
-    if (trouble.effect != Effect::kNone) return trouble.message.empty() ? trouble.key : trouble.message;
-  return device.unfit;
+  return condition_of(view, device).ailment();
+}
+
+std::string ailment_of(const View& view, const gpu::Device& device, const MigDevice& mig) {
+  return condition_of(view, device, mig).ailment();
 }
 
 std::vector<json> devices_of(const View& view, Sharing sharing, const std::string& driver) {
@@ -96,17 +131,14 @@ std::vector<json> devices_of(const View& view, Sharing sharing, const std::strin
   std::vector<json> devices;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const auto& device = view.inventory.devices[i];
-    const auto name = device_name(device);
-    if (!name || device.mig == gpu::MigMode::kEnabled) continue;
-    json made{{"name", *name}, {"attributes", attributes[i]}};
-    // Without its memory it cannot be shared by it.
-    const bool shared = sharing == Sharing::kShare ||
-                        (sharing == Sharing::kMemory && device.memory_bytes.value_or(0) >= 2 * kMemoryStep);
-    if (auto capacity = capacity_of(device, sharing); !capacity.empty())
-      made["capacity"] = std::move(capacity);
-    if (shared) made["allowMultipleAllocations"] = true;
-    if (auto taints = taints_of(view, device, driver); !taints.empty()) made["taints"] = std::move(taints);
-    devices.push_back(std::move(made));
+    const auto add = [&](json made, const Condition& condition) {
+      if (auto taints = taints_of(condition, driver); !taints.empty()) made["taints"] = std::move(taints);
+      devices.push_back(std::move(made));
+    };
+    if (device_name(device) && device.mig != gpu::MigMode::kEnabled)
+      add(whole_gpu(device, attributes[i], sharing), condition_of(view, device));
+    for (const auto& mig : mig_devices_of(view, device))
+      add(mig_device_json(device, mig, attributes[i]), condition_of(view, device, mig));
   }
   return devices;
 }

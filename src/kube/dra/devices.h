@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kube/dra/mig_devices.h"
 #include "kube/dra/view.h"
 
 namespace drover::kube::dra {
@@ -19,12 +20,16 @@ enum class Sharing {
 
 inline constexpr int kWholeGpu = 1000;
 
-/// Of each GPU that has a name and is in no MIG mode: name, attributes, capacity, taints; by their order in
-/// the inventory. A GPU that is unfit has a taint `<driver>/unfit` that no workload tolerates by chance.
+/// Of each GPU that has a name: name, attributes, capacity, taints; by their order in the inventory. A GPU in
+/// MIG mode is there as its MIG devices only (mig_devices.h): as a whole it would need the mode changed,
+/// which needs a reset. A GPU that is unfit has a taint `<driver>/unfit` that no workload tolerates by
+/// chance.
 std::vector<nlohmann::json> devices_of(const View& view, Sharing sharing, const std::string& driver);
 
 /// Those of its troubles that keep it from being given, as one sentence; "" for a healthy one.
 std::string ailment_of(const View& view, const gpu::Device& device);
+/// Of a MIG device: its own, and its GPU's.
+std::string ailment_of(const View& view, const gpu::Device& device, const MigDevice& mig);
 
 /// What `memory` of such a GPU adds up to: rounded down to what can be asked for where it is shared by
 /// memory.

@@ -28,9 +28,11 @@ constexpr std::chrono::seconds kUneasy{60};
 std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
   std::map<std::string, NodeGpu> gpus;
   for (const auto& device : view.inventory.devices) {
+    for (const auto& mig : mig_devices_of(view, device))
+      gpus.emplace(mig.name, NodeGpu{mig.fixed ? mig.uuid : device.uuid, std::nullopt, mig.part, mig.fixed});
     const auto name = device_name(device);
     if (!name || device.mig == gpu::MigMode::kEnabled) continue;
-    NodeGpu gpu{device.uuid, std::nullopt};
+    NodeGpu gpu{device.uuid, std::nullopt, std::nullopt};
     if (device.memory_bytes)
       gpu.memory_bytes = static_cast<std::int64_t>(memory_offered(*device.memory_bytes, sharing));
     gpus.emplace(*name, std::move(gpu));
@@ -40,16 +42,27 @@ std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
 
 std::vector<DeviceReport> reports_of(const View& view) {
   std::vector<DeviceReport> reports;
-  for (const auto& device : view.inventory.devices)
-    if (const auto name = device_name(device)) reports.push_back({*name, ailment_of(view, device)});
+  for (const auto& device : view.inventory.devices) {
+    for (const auto& mig : mig_devices_of(view, device))
+      reports.push_back({mig.name, ailment_of(view, device, mig)});
+    if (const auto name = device_name(device); name && device.mig != gpu::MigMode::kEnabled)
+      reports.push_back({*name, ailment_of(view, device)});
+  }
   return reports;
+}
+
+std::set<gpu::MigPart> instances_of(const View& view) {
+  std::set<gpu::MigPart> parts;
+  for (const auto& [gpu, mig] : view.mig)
+    for (const auto& instance : mig.instances) parts.insert({gpu, instance.profile_id, instance.placement});
+  return parts;
 }
 
 }  // namespace
 
 struct Driver::Impl {
   Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-       std::function<Result<GpuEdits>()> edits)
+       std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig)
       : options(std::move(given)),
         plugin_folder(options.kubelet_folder + "/plugins/" + options.driver),
         registry_folder(options.kubelet_folder + "/plugins_registry"),
@@ -59,6 +72,7 @@ struct Driver::Impl {
                   .files = std::make_shared<ClaimFolders>(plugin_folder, options.cdi_folder,
                                                           cdi_vendor(options.driver)),
                   .edits = std::move(edits),
+                  .mig = std::move(mig),
                   .warn = options.warn}),
         publisher(std::move(slices), options.driver, options.node),
         services({.driver = options.driver,
@@ -178,25 +192,41 @@ struct Driver::Impl {
     return preparer.restore();
   }
 
-  bool publish(const View& now) {
-    const auto devices = devices_of(now, options.sharing, options.driver);
-    const auto published = publisher.publish(devices);
+  bool publish(View now) {
+    if (!now.mig.empty()) {
+      auto made = preparer.made();
+      if (!made) return false;
+      now.made = std::move(*made);
+    }
+    PoolContent content{devices_of(now, options.sharing, options.driver), counter_sets_of(now)};
+    if (!keeps_counters) {
+      content.counter_sets.clear();
+      std::erase_if(content.devices, [](const auto& device) { return device.contains("consumesCounters"); });
+    }
+    const auto published = publisher.publish(content);
     note(&DriverState::slices, published.map([](bool) {}));
     if (!published || !*published) return published.has_value();
-    tell(options.info, fmt::format("{} GPUs are in the ResourceSlices of this node", devices.size()));
+    tell(options.info,
+         fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
     if (const auto& dropped = publisher.dropped(); !dropped.empty())
       tell(options.warn,
            fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
                        "feature gates do not know it",
                        fmt::join(dropped, ", ")));
-    return true;
+    // Without them the scheduler would choose instances that overlap.
+    if (!keeps_counters ||
+        std::ranges::find(publisher.dropped(), "consumesCounters") == publisher.dropped().end())
+      return true;
+    keeps_counters = false;
+    return publish(std::move(now));
   }
 
   DriverOptions options;
   std::string plugin_folder, registry_folder;
   HealthBoard board;
   Preparer preparer;
-  Publisher publisher;  ///< the API thread's
+  Publisher publisher;         ///< the API thread's
+  bool keeps_counters = true;  ///< the API server does; the API thread's
   Services services;
   std::optional<SocketServer> driver_server, registration_server;  ///< the serving thread's
 
@@ -212,15 +242,18 @@ struct Driver::Impl {
 };
 
 Driver::Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-               std::function<Result<GpuEdits>()> edits)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(claims), std::move(slices),
-                                   std::move(edits))) {}
+               std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(claims), std::move(slices), std::move(edits),
+                                   std::move(mig))) {}
 
 Driver::~Driver() = default;
 
 void Driver::update(View view) {
-  impl_->preparer.set_gpus(gpus_of(view, impl_->options.sharing));
-  impl_->board.post(reports_of(view));
+  impl_->preparer.saw_instances(instances_of(view));
+  auto known = view;
+  known.made = impl_->preparer.made().value_or(std::set<gpu::MigPart>());
+  impl_->preparer.set_gpus(gpus_of(known, impl_->options.sharing));
+  impl_->board.post(reports_of(known));
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->view == view) return;
   impl_->view = std::move(view);
@@ -237,7 +270,7 @@ std::set<std::string> Driver::gpus_in_use() const {
   std::set<std::string> uuids;
   for (const auto& [uid, claim] : impl_->preparer.book())
     for (const auto& device : claim.devices)
-      if (!device.allocated.admin) uuids.insert(device.uuid);
+      if (!device.allocated.admin && !device.made) uuids.insert(device.uuid);
   return uuids;
 }
 

@@ -49,8 +49,9 @@ class Driver {
  public:
   /// `edits` says how containers are edited for the GPUs of the view now; called from any thread, one at a
   /// time.
+  /// `mig` may be null where no GPU is in MIG mode.
   Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-         std::function<Result<GpuEdits>()> edits);
+         std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig = nullptr);
   /// Waits for calls that are under way. The slices stay: a driver that starts again finds its claims as they
   /// were.
   ~Driver();
@@ -59,8 +60,8 @@ class Driver {
   void update(View view);
 
   DriverState state() const;
-  /// UUIDs of the GPUs that claims have on this node: nobody else may give them away. Administrators' are not
-  /// among them.
+  /// UUIDs of the GPUs, and of the MIG devices that were there before, that claims have on this node: nobody
+  /// else may give them away. Administrators' are not among them.
   std::set<std::string> gpus_in_use() const;
 
  private:

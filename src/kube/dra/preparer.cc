@@ -71,7 +71,9 @@ Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
       return fail(ErrorKind::kNotFound,
                   fmt::format("the claim {} has the device '{}', which this node does not have now",
                               to_string(reference), shortened(device.device)));
-    claim.devices.push_back({std::move(device), gpu->second.uuid});
+    const auto& [uuid, memory, mig, fixed] = gpu->second;
+    const bool made = mig && !fixed && !device.admin;
+    claim.devices.push_back({std::move(device), uuid, mig, made});
   }
   return claim;
 }
@@ -80,16 +82,61 @@ Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
   const auto& uid = claim.reference.uid;
   if (const auto known = book_.find(uid); known != book_.end()) return known->second;
   DROVER_CHECK_OK(check_free(book_, claim, gpus_));
-  // What cannot be written into a specification is not taken.
-  DROVER_TRY(const auto edits, options_.edits());
-  DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
+  DROVER_CHECK_OK(check_places(claim));
+  const bool makes = !claim.made().empty();
+  // What cannot be written into a specification is not taken; only what has to be made first is tried.
+  auto specification = makes ? Result<std::string>() : specification_of(claim);
+  if (!specification) return Failure(std::move(specification).error());
   book_[uid] = claim;
   if (auto written = write_checkpoint(); !written) {
     book_.erase(uid);
     return Failure(std::move(written).error());
   }
-  DROVER_CHECK_OK(options_.files->write_specification(uid, cdi::write_specification(specification)));
+  if (makes) specification = specification_of(claim);
+  if (!specification) {
+    if (const auto undone = forget(uid); !undone && options_.warn) options_.warn(to_string(undone.error()));
+    return Failure(std::move(specification).error());
+  }
+  DROVER_CHECK_OK(options_.files->write_specification(uid, *specification));
   return claim;
+}
+
+/// An instance that is there already, but in no claim, is somebody else's.
+Status Preparer::check_places(const PreparedClaim& claim) const {
+  const auto parts = claim.made();
+  if (!parts.empty() && !options_.mig)
+    return fail(ErrorKind::kUnsupported, "no MIG instances can be made on this node");
+  for (const auto& part : parts)
+    if (options_.mig->find(part))
+      return fail(ErrorKind::kConflict,
+                  fmt::format("somebody else has made the MIG instance that the claim {} is to have",
+                              to_string(claim.reference)));
+  return {};
+}
+
+Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const {
+  DROVER_TRY(auto edits, options_.edits());
+  for (const auto& device : claim.devices) {
+    if (!device.mig || !options_.mig) continue;
+    DROVER_TRY(edits.of_mig[device.allocated.device],
+               device.made ? options_.mig->make(*device.mig) : options_.mig->find(*device.mig));
+  }
+  DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
+  return cdi::write_specification(specification);
+}
+
+Result<std::set<gpu::MigPart>> Preparer::made() const {
+  if (!recovered_) return fail(ErrorKind::kUnavailable, "the checkpoint of prepared claims is not read yet");
+  const std::scoped_lock lock(mutex_);
+  auto parts = destroyed_;
+  for (const auto& [uid, claim] : book_)
+    for (auto& part : claim.made()) parts.insert(std::move(part));
+  return parts;
+}
+
+void Preparer::saw_instances(const std::set<gpu::MigPart>& there) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(destroyed_, [&](const gpu::MigPart& part) { return !there.contains(part); });
 }
 
 Status Preparer::unprepare(const std::string& uid) {
@@ -103,6 +150,11 @@ Status Preparer::unprepare(const std::string& uid) {
 
 Status Preparer::forget(const std::string& uid) {
   DROVER_CHECK_OK(options_.files->remove_specification(uid));
+  if (const auto found = book_.find(uid); found != book_.end() && options_.mig)
+    for (const auto& part : found->second.made()) {
+      destroyed_.insert(part);
+      DROVER_CHECK_OK(options_.mig->destroy(part));
+    }
   const auto known = book_.extract(uid);
   if (known.empty()) return {};
   if (auto written = write_checkpoint(); !written) {
@@ -176,13 +228,11 @@ Status Preparer::adopt_orphans(const std::map<std::string, std::string>& specifi
 Status Preparer::restore() {
   const std::scoped_lock lock(mutex_);
   if (!loaded_ || book_.empty()) return {};
-  DROVER_TRY(const auto edits, options_.edits());
   DROVER_TRY(const auto there, options_.files->read_specifications());
   Status first;
   for (const auto& [uid, claim] : book_) {
     const auto restored = [&]() -> Status {
-      DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
-      const auto text = cdi::write_specification(specification);
+      DROVER_TRY(const auto text, specification_of(claim));
       if (const auto found = there.find(uid); found != there.end() && found->second == text) return {};
       return options_.files->write_specification(uid, text);
     }();
@@ -207,9 +257,8 @@ Status Preparer::load() {
 }
 
 Status Preparer::write_specification(const PreparedClaim& claim) {
-  DROVER_TRY(const auto edits, options_.edits());
-  DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
-  return options_.files->write_specification(claim.reference.uid, cdi::write_specification(specification));
+  DROVER_TRY(const auto text, specification_of(claim));
+  return options_.files->write_specification(claim.reference.uid, text);
 }
 
 Status Preparer::write_checkpoint() {

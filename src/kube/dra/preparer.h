@@ -2,14 +2,17 @@
 
 // Prepares claims for containers and takes that back. One book of claims, the checkpoint, says who has what;
 // it is written before the CDI specification of a claim and changed after that is removed, so whenever the
-// driver dies, a GPU that some container may be given stands in the book. Thread safe. Blocks while files are
+// driver dies, a GPU that some container may be given stands in the book. So does a MIG instance: it is made
+// after its claim stands there, and destroyed before that is taken out. Thread safe. Blocks while files are
 // written, and, without holding up others, while the API server answers.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +32,18 @@ class ClaimSource {
   virtual Result<std::vector<nlohmann::json>> claims() = 0;
 };
 
+/// The MIG instances of the node's GPUs. Makes the device nodes that containers need. Thread safe.
+class MigInstances {
+ public:
+  virtual ~MigInstances() = default;
+  /// How containers are edited for an instance that is there; kNotFound when it is not.
+  virtual Result<cdi::Edits> find(const gpu::MigPart& part) = 0;
+  /// The same, for one that is made unless it is there.
+  virtual Result<cdi::Edits> make(const gpu::MigPart& part) = 0;
+  /// One that is not there is fine.
+  virtual Status destroy(const gpu::MigPart& part) = 0;
+};
+
 struct PreparerOptions {
   std::string driver;
   std::string pool;
@@ -36,6 +51,7 @@ struct PreparerOptions {
   std::shared_ptr<ClaimFiles> files;
   /// Called while others wait.
   std::function<Result<GpuEdits>()> edits;
+  std::shared_ptr<MigInstances> mig = nullptr;  ///< may be absent, where no GPU is in MIG mode
   /// One sentence; may be absent.
   std::function<void(const std::string& text)> warn;
 };
@@ -64,6 +80,12 @@ class Preparer {
 
   Book book() const;
 
+  /// The MIG instances that are made for claims. One that is destroyed is among them until saw_instances() is
+  /// told of none. kUnavailable until recover() has succeeded: what it tells nothing of may be ours too.
+  Result<std::set<gpu::MigPart>> made() const;
+  /// What a look at the GPUs found; looks are told in their order.
+  void saw_instances(const std::set<gpu::MigPart>& there);
+
  private:
   struct Flight;
   Status load();
@@ -72,6 +94,8 @@ class Preparer {
   Status adopt_orphans(const std::map<std::string, std::string>& specifications);
   Result<PreparedClaim> resolved(const ClaimReference& reference, std::vector<AllocatedDevice> devices) const;
   Result<PreparedClaim> commit(PreparedClaim claim);
+  Result<std::string> specification_of(const PreparedClaim& claim) const;
+  Status check_places(const PreparedClaim& claim) const;
   Status write_specification(const PreparedClaim& claim);
   Status forget(const std::string& uid);
   Status write_checkpoint();
@@ -80,10 +104,11 @@ class Preparer {
   mutable std::mutex mutex_;  ///< of all below
   std::map<std::string, NodeGpu> gpus_;
   Book book_;
+  std::set<gpu::MigPart> destroyed_;
   bool loaded_ = false;
   std::map<std::string, Flight> flights_;  ///< prepare() under way, by uid
   std::mutex recovery_;                    ///< held while recovering; taken before mutex_
-  bool recovered_ = false;
+  std::atomic<bool> recovered_ = false;
 };
 
 }  // namespace drover::kube::dra

@@ -40,10 +40,10 @@ Publisher::Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::str
 
 Publisher::~Publisher() = default;
 
-Result<bool> Publisher::publish(const std::vector<json>& devices) {
+Result<bool> Publisher::publish(const PoolContent& content) {
   DROVER_CHECK_OK(check_names(driver_, node_));
   DROVER_TRY(const auto node_uid, api_->node_uid());
-  const auto wanted = slices_of({api_->version(), driver_, node_, node_uid}, devices);
+  const auto wanted = slices_of({api_->version(), driver_, node_, node_uid}, content);
   DROVER_TRY(auto there, api_->list());
   const auto changes = plan_slices(as_written(std::move(there)), wanted);
   if (changes.empty()) return false;
@@ -77,8 +77,12 @@ Status Publisher::write(const SliceChanges& changes) {
 void Publisher::remember(const json& sent, const json& kept) {
   written_[text_at(sent, "/metadata/name")] = {text_at(kept, "/metadata/resourceVersion"), sent};
   std::set<std::string> names(dropped_.begin(), dropped_.end());
-  find_dropped(sent.at("spec").at("devices"),
-               kept.value("spec", json::object()).value("devices", json::array()), names);
+  const auto kept_spec = kept.value("spec", json::object());
+  const auto& sent_spec = sent.at("spec");
+  if (sent_spec.contains("devices"))
+    find_dropped(sent_spec.at("devices"), kept_spec.value("devices", json::array()), names);
+  if (sent_spec.contains("sharedCounters") && !kept_spec.contains("sharedCounters"))
+    names.insert("sharedCounters");
   dropped_.assign(names.begin(), names.end());
 }
 

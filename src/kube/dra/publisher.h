@@ -35,9 +35,9 @@ class Publisher {
   Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::string node);
   ~Publisher();
 
-  /// Makes the pool have exactly these devices. After an error the pool may be incomplete, which keeps the
+  /// Makes the pool have exactly this. After an error the pool may be incomplete, which keeps the
   /// scheduler away from it; the same call again goes on. Says whether anything was written.
-  Result<bool> publish(const std::vector<nlohmann::json>& devices);
+  Result<bool> publish(const PoolContent& content);
 
   /// When the driver is uninstalled: the pool's slices go.
   Status withdraw();

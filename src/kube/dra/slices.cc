@@ -18,6 +18,7 @@ using nlohmann::json;
 
 /// With taints or counters; 128 without. One limit for both: a taint must not move devices to other slices.
 constexpr std::size_t kDevicesInSlice = 64;
+constexpr std::size_t kCounterSetsInSlice = 8;
 constexpr std::size_t kLongestDriver = 63;
 constexpr std::size_t kLongestName = 253;
 /// "-" and the number of a slice.
@@ -73,7 +74,7 @@ json field_of(const json& object, const char* pointer) {
 json content_of(const json& slice) {
   auto spec = field_of(slice, "/spec");
   if (spec.is_object() && spec.contains("pool") && spec["pool"].is_object()) spec["pool"].erase("generation");
-  if (spec.is_object() && !spec.contains("devices")) spec["devices"] = json::array();
+  if (spec.is_object() && spec.value("devices", json()).is_null()) spec["devices"] = json::array();
   normalise(spec);
   return {spec, field_of(slice, "/metadata/ownerReferences")};
 }
@@ -114,12 +115,19 @@ bool says_the_same(const json& slice, const json& wanted) {
   return content_of(slice) == content_of(wanted);
 }
 
-std::vector<json> slices_of(const SliceOwner& owner, const std::vector<json>& devices) {
-  const auto count = std::max<std::size_t>(1, (devices.size() + kDevicesInSlice - 1) / kDevicesInSlice);
+std::vector<json> slices_of(const SliceOwner& owner, const PoolContent& content) {
+  const auto& [devices, sets] = content;
+  const auto of_devices = std::max<std::size_t>(1, (devices.size() + kDevicesInSlice - 1) / kDevicesInSlice);
+  const auto count = of_devices + (sets.size() + kCounterSetsInSlice - 1) / kCounterSetsInSlice;
   std::vector<json> slices;
   for (std::size_t i = 0; i < count; ++i) slices.push_back(object_of(owner, i, count));
   for (std::size_t i = 0; i < devices.size(); ++i)
     slices[i / kDevicesInSlice]["spec"]["devices"].push_back(device_in(owner.version, devices[i]));
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    auto& spec = slices[of_devices + i / kCounterSetsInSlice]["spec"];
+    spec.erase("devices");
+    spec["sharedCounters"].push_back(sets[i]);
+  }
   return slices;
 }
 

@@ -24,9 +24,15 @@ struct SliceOwner {
   std::string node_uid;  ///< of the Node: with it the slices go; "" for no owner
 };
 
-/// Whole objects, as many as it takes (64 devices each); without devices one slice says so. Their generation
-/// is 0, see plan_slices().
-std::vector<nlohmann::json> slices_of(const SliceOwner& owner, const std::vector<nlohmann::json>& devices);
+/// What a pool has: devices, and the counters that some of them consume.
+struct PoolContent {
+  std::vector<nlohmann::json> devices;
+  std::vector<nlohmann::json> counter_sets;
+};
+
+/// Whole objects, as many as it takes (64 devices each, or 8 counter sets, which Kubernetes wants in slices
+/// of their own since 1.35); without devices one slice says so. Their generation is 0, see plan_slices().
+std::vector<nlohmann::json> slices_of(const SliceOwner& owner, const PoolContent& content);
 
 /// In this order: update, create, remove.
 struct SliceChanges {

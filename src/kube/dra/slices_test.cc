@@ -39,7 +39,7 @@ class Slices : public ::testing::Test {
 };
 
 TEST_F(Slices, SayWhoseTheyAre) {
-  ASSERT_EQ(publisher.publish(some_devices(0, 2)), true);
+  ASSERT_EQ(publisher.publish({some_devices(0, 2), {}}), true);
   ASSERT_EQ(api->slices.size(), 1U);
   auto slice = api->slices.begin()->second;
   EXPECT_EQ(slice["metadata"]["name"], "node1-gpu.nvidia.com-0");
@@ -52,27 +52,27 @@ TEST_F(Slices, SayWhoseTheyAre) {
 }
 
 TEST_F(Slices, AreWrittenOnlyWhenSomethingChanged) {
-  ASSERT_EQ(publisher.publish(some_devices(0, 8)), true);
-  EXPECT_EQ(publisher.publish(some_devices(0, 8)), false);
+  ASSERT_EQ(publisher.publish({some_devices(0, 8), {}}), true);
+  EXPECT_EQ(publisher.publish({some_devices(0, 8), {}}), false);
   // Another process, after a restart, sees no difference either.
   Publisher next(api, "gpu.nvidia.com", "node1");
-  EXPECT_EQ(next.publish(some_devices(0, 8)), false);
+  EXPECT_EQ(next.publish({some_devices(0, 8), {}}), false);
   EXPECT_EQ(api->writes, 1);
 }
 
 TEST_F(Slices, OneIsChangedInItsPlace) {
-  ASSERT_TRUE(publisher.publish(some_devices(0, 100)));
+  ASSERT_TRUE(publisher.publish({some_devices(0, 100), {}}));
   auto devices = some_devices(0, 100);
   devices[70]["taints"] = json::array({{{"key", "gpu.nvidia.com/xid"}, {"effect", "NoSchedule"}}});
   api->writes = 0;
-  ASSERT_TRUE(publisher.publish(devices));
+  ASSERT_TRUE(publisher.publish({devices, {}}));
   EXPECT_EQ(api->writes, 1);
   for (const auto& [name, slice] : api->slices) EXPECT_EQ(slice["spec"]["pool"]["generation"], 1);
 }
 
 TEST_F(Slices, GrowAndShrinkByGenerations) {
-  ASSERT_TRUE(publisher.publish(some_devices(0, 100)));
-  ASSERT_TRUE(publisher.publish(some_devices(0, 3)));
+  ASSERT_TRUE(publisher.publish({some_devices(0, 100), {}}));
+  ASSERT_TRUE(publisher.publish({some_devices(0, 3), {}}));
   ASSERT_EQ(api->slices.size(), 1U);
   EXPECT_EQ(api->slices.begin()->second["spec"]["pool"]["generation"], 2);
   ASSERT_TRUE(publisher.publish({}));
@@ -87,7 +87,7 @@ TEST_F(Slices, OfAnotherDriverOfTheSameNameMakeRoom) {
       {"spec",
        {{"pool", {{"name", "node1"}, {"generation", 5}, {"resourceSliceCount", 1}}},
         {"devices", some_devices(0, 9)}}}};
-  ASSERT_TRUE(publisher.publish(some_devices(0, 2)));
+  ASSERT_TRUE(publisher.publish({some_devices(0, 2), {}}));
   ASSERT_EQ(api->slices.size(), 1U);
   EXPECT_EQ(api->slices.begin()->second["spec"]["pool"]["generation"], 6);
 }
@@ -96,17 +96,17 @@ TEST_F(Slices, AreNotWrittenAgainAndAgainWhereTheServerDropsFields) {
   api->unknown_fields = {"taints"};
   auto devices = some_devices(0, 2);
   devices[1]["taints"] = json::array({{{"key", "gpu.nvidia.com/xid"}, {"effect", "NoSchedule"}}});
-  ASSERT_EQ(publisher.publish(devices), true);
+  ASSERT_EQ(publisher.publish({devices, {}}), true);
   EXPECT_THAT(publisher.dropped(), ElementsAre("taints"));
-  EXPECT_EQ(publisher.publish(devices), false);
+  EXPECT_EQ(publisher.publish({devices, {}}), false);
   // Who touches the slice makes it be written again.
   api->slices.begin()->second["metadata"]["resourceVersion"] = "another";
-  EXPECT_EQ(publisher.publish(devices), true);
+  EXPECT_EQ(publisher.publish({devices, {}}), true);
 }
 
 TEST_F(Slices, KnowTheOldVersion) {
   api->api_version = ApiVersion::kV1beta1;
-  ASSERT_TRUE(publisher.publish(some_devices(0, 1)));
+  ASSERT_TRUE(publisher.publish({some_devices(0, 1), {}}));
   const auto& slice = api->slices.begin()->second;
   EXPECT_EQ(slice["apiVersion"], "resource.k8s.io/v1beta1");
   EXPECT_EQ(
@@ -145,7 +145,7 @@ RC_GTEST_PROP(SlicesProperty, ASchedulerSeesTheOldOrTheNewOrNothing, ()) {
     const auto devices = some_devices(from, *rc::gen::inRange(from, 200));
     now = names_of(devices);
     if (*rc::gen::arbitrary<bool>()) api->writes_left = *rc::gen::inRange(0, 5);
-    const auto done = publisher->publish(devices);
+    const auto done = publisher->publish({devices, {}});
     published = {now};
     if (const auto pool = api->pool()) published.insert(*pool);
     api->writes_left.reset();
@@ -153,7 +153,7 @@ RC_GTEST_PROP(SlicesProperty, ASchedulerSeesTheOldOrTheNewOrNothing, ()) {
     if (*rc::gen::arbitrary<bool>()) publisher = std::make_unique<Publisher>(api, "gpu.nvidia.com", "node1");
   }
   now = names_of(some_devices(0, 70));
-  RC_ASSERT(publisher->publish(some_devices(0, 70)));
+  RC_ASSERT(publisher->publish({some_devices(0, 70), {}}));
   RC_ASSERT(api->pool() == now);
   RC_ASSERT(api->slices.size() == 2U);
 }

@@ -3,11 +3,13 @@
 // What the driver is told of the node's GPUs: who is there, how they are joined, and what ails them. Values.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
 #include "gpu/device.h"
+#include "gpu/mig.h"
 
 namespace drover::kube::dra {
 
@@ -29,7 +31,9 @@ struct View {
   /// A GPU that is lost stays in it, with what was known of it: pods may still have it.
   gpu::Inventory inventory;
   std::map<std::string, std::string> pcie_roots;         ///< by UUID: "pci0000:15"; absent when not known
-  std::map<std::string, std::vector<Trouble>> troubles;  ///< by UUID
+  std::map<std::string, std::vector<Trouble>> troubles;  ///< by UUID, of GPUs and of MIG devices
+  std::map<std::string, gpu::MigGpu> mig;                ///< by UUID of the GPU, of those in MIG mode
+  std::set<gpu::MigPart> made;                           ///< instances that the driver itself has made
 
   bool operator==(const View&) const = default;
 };

@@ -53,7 +53,8 @@ class FakeSlices : public SliceApi {
       if (generation(slice) != newest) continue;
       ++seen;
       expected = slice["spec"]["pool"]["resourceSliceCount"];
-      for (const auto& device : slice["spec"]["devices"]) devices.insert(device["name"]);
+      for (const auto& device : slice["spec"].value("devices", nlohmann::json::array()))
+        devices.insert(device["name"]);
     }
     if (seen != expected) return std::nullopt;
     return devices;
@@ -62,7 +63,7 @@ class FakeSlices : public SliceApi {
   ApiVersion api_version = ApiVersion::kV1;
   std::string uid = "node-uid";
   std::map<std::string, nlohmann::json> slices;
-  std::set<std::string> unknown_fields;  ///< of devices: dropped, as behind feature gates
+  std::set<std::string> unknown_fields;  ///< dropped, as behind feature gates
   std::optional<int> writes_left;        ///< before it stops to answer
   bool down = false;
   int writes = 0;
@@ -77,8 +78,11 @@ class FakeSlices : public SliceApi {
   }
   Result<nlohmann::json> store(nlohmann::json slice) {
     if (!may_write()) return fail(ErrorKind::kUnavailable, "the API server does not answer");
-    for (auto& device : slice["spec"]["devices"])
-      for (const auto& field : unknown_fields) device.erase(field);
+    for (const auto& field : unknown_fields) {
+      slice["spec"].erase(field);
+      if (slice["spec"].contains("devices"))
+        for (auto& device : slice["spec"]["devices"]) device.erase(field);
+    }
     slice["metadata"]["resourceVersion"] = std::to_string(++version_);
     const std::string name = slice["metadata"]["name"];
     slices[name] = slice;

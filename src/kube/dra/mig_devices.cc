@@ -1,0 +1,153 @@
+#include "kube/dra/mig_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kube/dra/attributes.h"
+#include "kube/dra/quantity.h"
+
+namespace drover::kube::dra {
+namespace {
+
+using nlohmann::json;
+
+/// What there is so much of.
+using Amounts = std::map<std::string, std::uint64_t>;
+
+struct AmountName {
+  const char* capacity;
+  const char* counter;
+  unsigned gpu::MigAttributes::* value;
+};
+constexpr std::array<AmountName, 6> kAmounts{
+    {{"multiprocessors", "multiprocessors", &gpu::MigAttributes::multiprocessors},
+     {"copyEngines", "copy-engines", &gpu::MigAttributes::copy_engines},
+     {"decoders", "decoders", &gpu::MigAttributes::decoders},
+     {"encoders", "encoders", &gpu::MigAttributes::encoders},
+     {"jpegEngines", "jpeg-engines", &gpu::MigAttributes::jpeg_engines},
+     {"ofaEngines", "ofa-engines", &gpu::MigAttributes::ofa_engines}}};
+
+std::string slice_counter(unsigned slice) {
+  return fmt::format("memory-slice-{}", slice);
+}
+
+Amounts counters_of(const gpu::MigAttributes& attributes) {
+  Amounts amounts;
+  for (const auto& name : kAmounts) amounts[name.counter] = attributes.*name.value;
+  amounts["memory"] = attributes.memory_bytes;
+  return amounts;
+}
+
+Amounts consumed_by(const gpu::MigProfile& profile, const gpu::MigPlacement& placement) {
+  auto amounts = counters_of(profile.attributes);
+  for (auto slice = placement.start; slice < placement.start + placement.size; ++slice)
+    amounts[slice_counter(slice)] = 1;
+  std::erase_if(amounts, [](const auto& amount) { return amount.second == 0; });
+  return amounts;
+}
+
+json json_of(const Amounts& amounts) {
+  auto counters = json::object();
+  for (const auto& [name, amount] : amounts)
+    counters[name] = {{"value", name == "memory" ? bytes_quantity(amount) : count_quantity(amount)}};
+  return counters;
+}
+
+/// As much as the profiles show that there is: of each thing what as many instances of one kind as fit have.
+Amounts total_of(const gpu::MigGpu& gpu) {
+  Amounts total;
+  for (const auto& profile : gpu.profiles) {
+    for (const auto& [name, amount] : counters_of(profile.attributes))
+      total[name] = std::max(total[name], amount * profile.instances);
+    for (const auto& placement : profile.placements)
+      for (auto slice = placement.start; slice < placement.start + placement.size; ++slice)
+        total[slice_counter(slice)] = 1;
+  }
+  return total;
+}
+
+bool is_made(const View& view, const std::string& gpu, const gpu::MigInstanceFacts& instance) {
+  return view.made.contains({gpu, instance.profile_id, instance.placement});
+}
+
+std::string counter_set_name(const gpu::Device& device) {
+  return device_name(device).value_or("") + "-counter-set";
+}
+
+std::string mig_name(const gpu::Device& device, const gpu::MigProfile& profile, unsigned start) {
+  auto name = profile.name;
+  std::erase(name, '.');
+  return fmt::format("{}-mig-{}-{}-{}", device_name(device).value_or(""), name, profile.id, start);
+}
+
+}  // namespace
+
+std::vector<MigDevice> mig_devices_of(const View& view, const gpu::Device& device) {
+  const auto found = view.mig.find(device.uuid);
+  if (found == view.mig.end() || !device_name(device)) return {};
+  std::vector<MigDevice> devices;
+  for (const auto& profile : found->second.profiles) {
+    for (const auto& placement : profile.placements) {
+      MigDevice made{mig_name(device, profile, placement.start),
+                     {device.uuid, profile.id, placement},
+                     profile,
+                     false,
+                     ""};
+      bool fits = true;
+      for (const auto& instance : found->second.instances) {
+        const bool same = instance.profile_id == profile.id && instance.placement == placement;
+        const bool ours = is_made(view, device.uuid, instance);
+        if (same) made.uuid = instance.uuid;
+        if (same && !ours) made.fixed = true;
+        if (!ours && instance.placement.overlaps(placement)) fits = fits && same && !instance.uuid.empty();
+      }
+      if (fits) devices.push_back(std::move(made));
+    }
+  }
+  return devices;
+}
+
+json mig_device_json(const gpu::Device& device, const MigDevice& mig, json attributes) {
+  for (const char* of_whole : {"nvlinkDomain", "nvlinkDomain2", "nvlinkDomain3", "nvlinkDomain4",
+                               "nvlinkDomainSize", "nvlinkDomainLinks", "pcieSwitch", "board", "uuid"})
+    attributes.erase(of_whole);
+  attributes["type"] = {{"string", "mig"}};
+  attributes["parentUUID"] = {{"string", device.uuid}};
+  attributes["profile"] = {{"string", mig.profile.name}};
+  if (mig.fixed) attributes["uuid"] = {{"string", mig.uuid}};
+  auto capacity = json::object();
+  for (const auto& name : kAmounts)
+    capacity[name.capacity] = {{"value", count_quantity(mig.profile.attributes.*name.value)}};
+  capacity["memory"] = {{"value", bytes_quantity(mig.profile.attributes.memory_bytes)}};
+  json made{{"name", mig.name}, {"attributes", std::move(attributes)}, {"capacity", std::move(capacity)}};
+  if (!mig.fixed)
+    made["consumesCounters"] =
+        json::array({{{"counterSet", counter_set_name(device)},
+                      {"counters", json_of(consumed_by(mig.profile, mig.part.placement))}}});
+  return made;
+}
+
+std::vector<json> counter_sets_of(const View& view) {
+  std::vector<json> sets;
+  for (const auto& device : view.inventory.devices) {
+    const auto devices = mig_devices_of(view, device);
+    if (std::ranges::all_of(devices, &MigDevice::fixed)) continue;
+    const auto& gpu = view.mig.at(device.uuid);
+    auto left = total_of(gpu);
+    for (const auto& instance : gpu.instances) {
+      const auto* profile = gpu.profile(instance.profile_id);
+      if (profile == nullptr || is_made(view, device.uuid, instance)) continue;
+      for (const auto& [name, amount] : consumed_by(*profile, instance.placement))
+        left[name] -= std::min(left[name], amount);
+    }
+    sets.push_back({{"name", counter_set_name(device)}, {"counters", json_of(left)}});
+  }
+  return sets;
+}
+
+}  // namespace drover::kube::dra

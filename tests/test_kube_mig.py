@@ -1,0 +1,143 @@
+"""Claims of MIG devices, by real schedulers and kubelets; the GPUs are simulated, the device nodes are not."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import drover
+import kube
+from kube.machine import wait_for
+from kube_node import SEES
+from test_kube_claims import DRIVER, ClaimsTest, claim, claiming
+
+MIXED = drover.ROOT / "sim/profiles/mixed.yaml"  # two V100, and as 2 and 3 two A100
+FIXED = {"id": 5, "profile": "2g.10gb", "start": 0, "compute": [{"id": 0, "start": 0, "slices": 2}]}
+
+
+def mig_request(profile, gpu):
+    expression = (f"device.attributes['{DRIVER}'].profile == '{profile}' && "
+                  f"device.attributes['{DRIVER}'].parentUUID == '{gpu}'")
+    return {"name": "gpus", "exactly": {"deviceClassName": "mig.nvidia.com", "count": 1,
+                                        "selectors": [{"cel": {"expression": expression}}]}}
+
+
+class MigTest(ClaimsTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
+        cls.addClassCleanup(shutil.rmtree, folder)
+        profile = folder / "mig.yaml"
+        profile.write_text(MIXED.read_text().replace('"pci0000:ae"]}', '"pci0000:ae"], mig: true}')
+                           .replace('bridges: ["pci0000:d7"]}', 'bridges: ["pci0000:d7"], mig: true}'))
+        cls.profile = str(profile)
+        super().setUpClass()
+
+    @classmethod
+    def wait_for_devices(cls):
+        wait_for(lambda: len([name for name in cls.devices() if "-mig-" in name]) > 25, lambda: f"MIG devices; {cls.agent.tail()}")
+
+    def tearDown(self):
+        self.doCleanups()
+        wait_for(lambda: self.specifications() == [], lambda: f"no claim to stay prepared: {self.specifications()}")
+        super().tearDown()
+
+    @property
+    def state_file(self):
+        return self.node.path(f"{self.state}/sim/mig.yaml")
+
+    def instances(self, gpu):
+        """As the simulated driver has them."""
+        return json.loads(self.state_file.read_text())[str(gpu)]["instances"] if self.state_file.exists() else []
+
+    def parent(self, gpu):
+        return next(device["attributes"]["parentUUID"]["string"] for name, device in self.devices().items()
+                    if name.startswith(f"gpu-{gpu}-mig-"))
+
+    def claim_part(self, name, profile, gpu=2):
+        self.make(claim(name, [mig_request(profile, self.parent(gpu))]))
+        return claiming(kube.pod(name, *SEES), claim_name=name)
+
+    def run_part(self, name, profile, gpu=2):
+        """Waits until it runs; returns numbers of its device nodes by their paths."""
+        self.run_pod(self.claim_part(name, profile, gpu))
+        uid = self.cluster.get("resourceclaim", name)["metadata"]["uid"]
+        specification = json.loads(self.node.path(f"/var/run/cdi/k8s.{DRIVER}-claim_{uid}.json").read_text())
+        nodes = specification["devices"][0]["containerEdits"]["deviceNodes"]
+        return {node["path"]: (node["major"], node["minor"]) for node in nodes}
+
+    def device_of(self, name):
+        return self.cluster.get("resourceclaim", name)["status"]["allocation"]["devices"]["results"][0]["device"]
+
+    def opens(self, pod, number):
+        """ENXIO when the kernel allows it: nothing is behind simulated nodes."""
+        return self.cluster.kubectl("exec", pod, "--", "/probe", "mknod", "/tmp-node", *map(str, number)).strip()
+
+    def test_parts_of_one_gpu_are_side_by_side_and_each_opens_only_its_own(self):
+        parts = {"small": self.run_part("small", "1g.5gb"), "large": self.run_part("large", "3g.20gb")}
+        self.assertEqual([len(nodes) for nodes in parts.values()], [3, 3])
+        self.assertEqual(sorted(instance["profile"] for instance in self.instances(2)), ["1g.5gb", "3g.20gb"])
+        for pod, other in (("small", "large"), ("large", "small")):
+            self.assertIn("nvidia2 ", self.cluster.logs(pod).replace("\n", " "))
+            for path, number in parts[pod].items():
+                self.assertEqual(self.opens(pod, number), "ENXIO", (pod, path))
+            for path, number in parts[other].items():
+                if path != "/dev/nvidia2":
+                    self.assertEqual(self.opens(pod, number), "EPERM", (pod, path))
+        self.cluster.delete("pod", "small", "large")
+        wait_for(lambda: self.instances(2) == [], lambda: f"no instance to stay: {self.instances(2)}")
+
+    def test_what_does_not_fit_waits_until_it_does(self):
+        self.run_part("first", "1g.5gb")
+        self.make_pod(self.claim_part("all", "7g.40gb"))
+        told = wait_for(lambda: [event for event in self.cluster.events("all") if event["reason"] == "FailedScheduling"], "a reason")
+        self.assertIn("cannot allocate all claims", told[0]["message"])
+        self.run_part("second", "4g.20gb", gpu=3)
+        self.cluster.delete("pod", "first")
+        self.cluster.delete("resourceclaim", "first")
+        self.cluster.wait_until_running("all")
+        self.assertEqual([instance["profile"] for instance in self.instances(2)], ["7g.40gb"])
+
+    def test_no_instance_stays_when_the_driver_dies_before_its_claim_ends(self):
+        before = self.run_part("survivor", "2g.10gb")
+        self.agent.kill()
+        self.cluster.delete("pod", "survivor", wait=False)
+        self.agent.start()
+        wait_for(lambda: self.instances(2) == [], lambda: f"no instance to stay: {self.instances(2)}; {self.agent.tail()}")
+        wait_for(lambda: not self.cluster.list("pods"), lambda: f"the pod to end: {self.cluster.list('pods')}; {self.agent.tail()}")
+        self.cluster.delete("resourceclaim", "survivor")
+        self.assertEqual(self.run_part("again", "2g.10gb"), before)
+
+    def test_an_error_in_one_part_takes_out_that_part_only(self):
+        self.addCleanup(self.set_faults, {})
+        self.run_part("broken", "3g.20gb")
+        self.run_part("whole", "1g.5gb")
+        broken = self.device_of("broken")
+        instance = next(one["id"] for one in self.instances(2) if one["profile"] == "3g.20gb")
+        self.set_faults({"2": {"xid": [{"xid": 48, "gpu_instance": instance, "compute_instance": 0}]}})
+        wait_for(lambda: "gpu.nvidia.com/xid" in self.taints_of(broken), lambda: f"a taint; {self.agent.tail()}")
+        self.assertEqual({name for name in self.devices() if self.taints_of(name)}, {broken})
+
+    def test_an_instance_of_somebody_else_is_given_and_never_destroyed(self):
+        state = json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
+        self.state_file.with_suffix(".test").write_text(
+            json.dumps({**state, "2": {"enabled": True}, "3": {"enabled": True, "instances": [FIXED]}}))
+        self.state_file.with_suffix(".test").rename(self.state_file)
+        wait_for(lambda: "uuid" in self.devices().get("gpu-3-mig-2g10gb-14-0", {}).get("attributes", {}),
+                 lambda: f"a device with a UUID; {self.agent.tail()}")
+        self.assertNotIn("gpu-3-mig-1g5gb-19-1", self.devices())
+        self.assertIn("gpu-3-mig-1g5gb-19-2", self.devices())
+        name = "gpu-3-mig-2g10gb-14-0"
+        only = {"cel": {"expression": f"device.attributes['{DRIVER}'].?uuid.orValue('') == "
+                                      f"'{self.devices()[name]['attributes']['uuid']['string']}'"}}
+        self.make(claim("fixed", [{"name": "gpus", "exactly": {"deviceClassName": "mig.nvidia.com", "selectors": [only]}}]))
+        self.run_pod(claiming(kube.pod("fixed", *SEES), claim_name="fixed"))
+        self.assertEqual(self.device_of("fixed"), name)
+        self.run_part("beside", "3g.20gb", gpu=3)
+        self.cluster.delete("pod", "fixed", "beside")
+        wait_for(lambda: self.instances(3) == [FIXED], lambda: f"the one instance to stay: {self.instances(3)}")
+
+
+if __name__ == "__main__":
+    unittest.main()
