@@ -51,6 +51,12 @@ class MigTest(ClaimsTest):
         """As the simulated driver has them."""
         return json.loads(self.state_file.read_text())[str(gpu)]["instances"] if self.state_file.exists() else []
 
+    def set_instances(self, instances):
+        """Of the last GPU, while no claim has a part of any."""
+        new = self.state_file.with_suffix(".new")
+        new.write_text(json.dumps({"2": {"enabled": True}, "3": {"enabled": True, "instances": instances}}))
+        new.rename(self.state_file)
+
     def parent(self, gpu):
         return next(device["attributes"]["parentUUID"]["string"] for name, device in self.devices().items()
                     if name.startswith(f"gpu-{gpu}-mig-"))
@@ -72,7 +78,7 @@ class MigTest(ClaimsTest):
 
     def opens(self, pod, number):
         """ENXIO when the kernel allows it: nothing is behind simulated nodes."""
-        return self.cluster.kubectl("exec", pod, "--", "/probe", "mknod", "/tmp-node", *map(str, number)).strip()
+        return self.cluster.exec(pod, "/probe", "mknod", "/node", *map(str, number)).stdout.strip()
 
     def test_parts_of_one_gpu_are_side_by_side_and_each_opens_only_its_own(self):
         parts = {"small": self.run_part("small", "1g.5gb"), "large": self.run_part("large", "3g.20gb")}
@@ -93,7 +99,7 @@ class MigTest(ClaimsTest):
         self.make_pod(self.claim_part("all", "7g.40gb"))
         told = wait_for(lambda: [event for event in self.cluster.events("all") if event["reason"] == "FailedScheduling"], "a reason")
         self.assertIn("cannot allocate all claims", told[0]["message"])
-        self.run_part("second", "4g.20gb", gpu=3)
+        self.run_part("second", "3g.20gb", gpu=3)
         self.cluster.delete("pod", "first")
         self.cluster.delete("resourceclaim", "first")
         self.cluster.wait_until_running("all")
@@ -120,10 +126,8 @@ class MigTest(ClaimsTest):
         self.assertEqual({name for name in self.devices() if self.taints_of(name)}, {broken})
 
     def test_an_instance_of_somebody_else_is_given_and_never_destroyed(self):
-        state = json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
-        self.state_file.with_suffix(".test").write_text(
-            json.dumps({**state, "2": {"enabled": True}, "3": {"enabled": True, "instances": [FIXED]}}))
-        self.state_file.with_suffix(".test").rename(self.state_file)
+        self.addCleanup(self.set_instances, [])
+        self.set_instances([FIXED])
         wait_for(lambda: "uuid" in self.devices().get("gpu-3-mig-2g10gb-14-0", {}).get("attributes", {}),
                  lambda: f"a device with a UUID; {self.agent.tail()}")
         self.assertNotIn("gpu-3-mig-1g5gb-19-1", self.devices())

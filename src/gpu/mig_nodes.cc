@@ -47,7 +47,8 @@ Result<unsigned> capability_major(const MigNodePlaces& places) {
               "it has them when it is loaded on a machine with GPUs that can do MIG");
 }
 
-Status make_missing(const Directory& folder, const std::string& name, dev_t number) {
+Status make_missing(const std::string& path, const std::string& name, dev_t number) {
+  DROVER_TRY(const auto folder, Directory::create(path));
   struct stat info{};
   if (::fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
     if (S_ISCHR(info.st_mode) && info.st_rdev == number) return {};
@@ -64,7 +65,6 @@ Result<std::vector<DeviceNode>> mig_device_nodes(const MigNodePlaces& places, in
                                                  const MigInstanceFacts& instance) {
   DROVER_TRY(const auto text, read_file(places.minors, kLongestMinors));
   DROVER_TRY(const auto major, capability_major(places));
-  DROVER_TRY(const auto folder, Directory::create(fmt::format("{}/{}", places.devices, kFolder)));
   const auto minors = read_minors(text);
   const auto gpu_instance = fmt::format("gpu{}/gi{}", minor, instance.gpu_instance);
   std::vector<DeviceNode> nodes;
@@ -74,7 +74,10 @@ Result<std::vector<DeviceNode>> mig_device_nodes(const MigNodePlaces& places, in
     if (found == minors.end())
       return fail(ErrorKind::kNotFound, fmt::format("'{}' does not have '{}'", places.minors, name));
     const auto node = fmt::format("nvidia-cap{}", found->second);
-    DROVER_CHECK_OK(make_missing(folder, node, ::makedev(major, found->second)));
+    const auto made =
+        make_missing(fmt::format("{}/{}", places.devices, kFolder), node, ::makedev(major, found->second));
+    // Who may make none here, as in a pod of its own, has the numbers all the same.
+    if (!made && made.error().kind != ErrorKind::kPermissionDenied) return Failure(made.error());
     nodes.push_back({fmt::format("/dev/{}/{}", kFolder, node), major, found->second, kCapabilityMode});
   }
   return nodes;

@@ -21,7 +21,8 @@ struct MigNodePlaces {
 };
 
 /// Of the GPU with the number `minor`: first the GPU instance's, then the compute instance's. Those that are
-/// missing are made, as nvidia-modprobe does. kNotFound when the driver does not know them.
+/// missing are made, as nvidia-modprobe does, where that is allowed. kNotFound when the driver does not know
+/// them.
 Result<std::vector<DeviceNode>> mig_device_nodes(const MigNodePlaces& places, int minor,
                                                  const MigInstanceFacts& instance);
 
