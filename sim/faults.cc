@@ -15,6 +15,7 @@ using nlohmann::json;
 
 constexpr auto kLookAgainAfter = std::chrono::milliseconds(5);
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxUnsigned = 0xFFFFFFFF;
 constexpr std::int64_t kMaxInstance = 255;
 constexpr std::int64_t kMaxSlowMs = std::int64_t{3600} * 1000;
 
@@ -53,19 +54,45 @@ void decode_memory_faults(Decoder& decoder, GpuFaults& faults) {
   }
 }
 
+template <typename Number>
+Number natural(Decoder& decoder, const char* name, std::int64_t most) {
+  return static_cast<Number>(decoder.integer(name, 0, most).value_or(0));
+}
+
+/// `multiprocessors` is how they are called there.
+std::optional<Utilization> decode_utilization(Decoder& decoder, const char* multiprocessors) {
+  auto utilization = decoder.object("utilization");
+  if (!utilization) return std::nullopt;
+  const auto percent = [&](const char* name) { return natural<unsigned>(*utilization, name, 100); };
+  const Utilization decoded{percent(multiprocessors), percent("memory"), percent("encoder"),
+                            percent("decoder")};
+  utilization->finish();
+  return decoded;
+}
+
 void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults) {
   if (const auto degrees = decoder.integer("temperature", 0, 255))
     faults.temperature_c = static_cast<int>(*degrees);
-  if (auto utilization = decoder.object("utilization")) {
-    faults.gpu_percent = static_cast<int>(utilization->integer("gpu", 0, 100).value_or(0));
-    faults.memory_percent = static_cast<int>(utilization->integer("memory", 0, 100).value_or(0));
-    utilization->finish();
-  }
+  if (const auto degrees = decoder.integer("memory_temperature", 0, 255))
+    faults.memory_temperature_c = static_cast<int>(*degrees);
+  faults.utilization = decode_utilization(decoder, "gpu").value_or(Utilization{});
   for (auto& process : decoder.objects("processes")) {
     const Required required(process, errors);
     faults.processes.push_back({required.integer<unsigned>("pid", 1, 1 << 22),
-                                required.integer<std::uint64_t>("memory_mib", 0, 1 << 24)});
+                                required.integer<std::uint64_t>("memory_mib", 0, 1 << 24),
+                                decode_utilization(process, "sm")});
     process.finish();
+  }
+  if (auto pcie = decoder.object("pcie")) {
+    faults.pcie = {natural<unsigned>(*pcie, "replays", kMaxUnsigned),
+                   natural<unsigned>(*pcie, "sent_kb", kMaxUnsigned),
+                   natural<unsigned>(*pcie, "received_kb", kMaxUnsigned)};
+    pcie->finish();
+  }
+  if (auto nvlink = decoder.object("nvlink")) {
+    faults.nvlink = {natural<std::uint64_t>(*nvlink, "sent_kib", kMaxCount),
+                     natural<std::uint64_t>(*nvlink, "received_kib", kMaxCount)};
+    nvlink->finish();
   }
 }
 

@@ -48,9 +48,31 @@ struct Xid {
   bool operator==(const Xid&) const = default;
 };
 
+/// In percent.
+struct Utilization {
+  unsigned int sm = 0;  ///< of a GPU: of all its multiprocessors
+  unsigned int memory = 0;
+  unsigned int encoder = 0;
+  unsigned int decoder = 0;
+};
+
 struct Process {
   unsigned int pid = 0;
   std::uint64_t memory_mib = 0;
+  std::optional<Utilization> utilization;  ///< absent: an even share of the GPU's
+};
+
+/// What went over PCIe, and had to go again.
+struct PcieTraffic {
+  unsigned int replays = 0;
+  unsigned int sent_kb = 0;      ///< in a second
+  unsigned int received_kb = 0;  ///< in a second
+};
+
+/// Since the driver was loaded, over all links of a GPU that has some.
+struct NvlinkTraffic {
+  std::uint64_t sent_kib = 0;
+  std::uint64_t received_kib = 0;
 };
 
 struct GpuFaults {
@@ -65,8 +87,10 @@ struct GpuFaults {
   std::chrono::milliseconds slow{0};             ///< every call on this GPU takes that much longer
   std::map<std::string, int, std::less<>> fail;  ///< function to the code that it returns
   std::optional<int> temperature_c;
-  int gpu_percent = 0;
-  int memory_percent = 0;
+  std::optional<int> memory_temperature_c;  ///< absent: the card cannot tell
+  Utilization utilization;
+  PcieTraffic pcie;
+  NvlinkTraffic nvlink;
   std::vector<Process> processes;
 
   /// The code that `function` is to return, if it is to fail. An entry without _vN stands for every revision.

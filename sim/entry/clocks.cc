@@ -43,14 +43,15 @@ std::optional<unsigned int> application_clock(const Call& call, nvmlClockType_t 
   return max_clock(call.model, type);
 }
 
-/// An engine that cards have since `compute_major`, and that nothing uses.
-nvmlReturn_t idle_engine(const char* function, nvmlDevice_t device, int compute_major, unsigned int* percent,
-                         unsigned int* period_us) noexcept {
+/// An engine that cards have since `compute_major`; nothing uses it unless the fault file says so.
+nvmlReturn_t engine(const char* function, nvmlDevice_t device, int compute_major,
+                    unsigned int Utilization::* used, unsigned int* percent,
+                    unsigned int* period_us) noexcept {
   return with_device(function, device, [&](const Call& call) {
     if (period_us == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     if (call.model.compute_major < compute_major) return NVML_ERROR_NOT_SUPPORTED;
     *period_us = kSamplePeriodUs;
-    return answer(percent, 0);
+    return answer(percent, used == nullptr ? 0 : call.faults.utilization.*used);
   });
 }
 
@@ -66,12 +67,13 @@ std::optional<unsigned int> sample_of(const Call& call, nvmlSamplingType_t type)
     case NVML_TOTAL_POWER_SAMPLES:
       return power_mw(call.model, call.faults);
     case NVML_GPU_UTILIZATION_SAMPLES:
-      return call.faults.gpu_percent;
+      return call.faults.utilization.sm;
     case NVML_MEMORY_UTILIZATION_SAMPLES:
-      return call.faults.memory_percent;
+      return call.faults.utilization.memory;
     case NVML_ENC_UTILIZATION_SAMPLES:
+      return call.faults.utilization.encoder;
     case NVML_DEC_UTILIZATION_SAMPLES:
-      return 0;
+      return call.faults.utilization.decoder;
     case NVML_PROCESSOR_CLK_SAMPLES:
       return current_clock(call, NVML_CLOCK_SM);
     case NVML_MEMORY_CLK_SAMPLES:
@@ -231,25 +233,24 @@ nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned int* count) {
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization) {
   return get(__func__, device, utilization, [](const Call& call) {
-    return nvmlUtilization_t{static_cast<unsigned int>(call.faults.gpu_percent),
-                             static_cast<unsigned int>(call.faults.memory_percent)};
+    return nvmlUtilization_t{call.faults.utilization.sm, call.faults.utilization.memory};
   });
 }
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* percent,
                                              unsigned int* period_us) {
-  return idle_engine(__func__, device, 3, percent, period_us);
+  return engine(__func__, device, 3, &Utilization::encoder, percent, period_us);
 }
 nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int* percent,
                                              unsigned int* period_us) {
-  return idle_engine(__func__, device, 3, percent, period_us);
+  return engine(__func__, device, 3, &Utilization::decoder, percent, period_us);
 }
 nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int* percent,
                                          unsigned int* period_us) {
-  return idle_engine(__func__, device, 8, percent, period_us);
+  return engine(__func__, device, 8, nullptr, percent, period_us);
 }
 nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int* percent,
                                          unsigned int* period_us) {
-  return idle_engine(__func__, device, 8, percent, period_us);
+  return engine(__func__, device, 8, nullptr, percent, period_us);
 }
 
 // One sample, taken now. Without a buffer the caller asks how much room to bring.

@@ -69,6 +69,11 @@ std::optional<std::uint64_t> nvlink_field(const Call& call, unsigned int field, 
   if (field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L6 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_L11)
     scope = 6 + field - NVML_FI_DEV_NVLINK_SPEED_MBPS_L6;
   if (field == NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) scope = 0;
+  const bool sent = field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX;
+  if (sent || field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX) {
+    if (scope != NVML_FI_ALL_LINKS || ends.empty()) return std::nullopt;
+    return sent ? call.faults.nvlink.sent_kib : call.faults.nvlink.received_kib;
+  }
   if (scope >= ends.size()) return std::nullopt;
   switch (field) {
     case NVML_FI_DEV_NVLINK_GET_STATE:
@@ -116,16 +121,16 @@ std::optional<std::uint64_t> value_of(const Call& call, unsigned int field, unsi
     return repair_field(call, field);
   if (between(NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0, NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL) ||
       between(NVML_FI_DEV_NVLINK_SPEED_MBPS_L0, NVML_FI_DEV_NVLINK_LINK_COUNT) ||
-      between(NVML_FI_DEV_NVLINK_SPEED_MBPS_L6, NVML_FI_DEV_NVLINK_SPEED_MBPS_L11) ||
+      between(NVML_FI_DEV_NVLINK_SPEED_MBPS_L6, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX) ||
       between(NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID, NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT) ||
       between(NVML_FI_DEV_NVLINK_GET_SPEED, NVML_FI_DEV_NVLINK_GET_VERSION))
     return nvlink_field(call, field, scope);
   if (between(NVML_FI_DEV_POWER_AVERAGE, NVML_FI_DEV_POWER_CURRENT_LIMIT) ||
       field == NVML_FI_DEV_POWER_REQUESTED_LIMIT)
     return power_field(call, field);
-  if (between(NVML_FI_DEV_PCIE_REPLAY_COUNTER, NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER) ||
-      field == NVML_FI_DEV_C2C_LINK_COUNT)
-    return 0;
+  if (field == NVML_FI_DEV_PCIE_REPLAY_COUNTER) return call.faults.pcie.replays;
+  if (field == NVML_FI_DEV_MEMORY_TEMP) return call.faults.memory_temperature_c;
+  if (field == NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER || field == NVML_FI_DEV_C2C_LINK_COUNT) return 0;
   if (field == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION) return recovery_field(call);
   return std::nullopt;
 }

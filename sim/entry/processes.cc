@@ -67,20 +67,21 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, uns
   return no_processes(__func__, device, count);
 }
 
-// The load of the GPU is shared evenly among its processes.
+// Processes that do not say what they do share the GPU's load evenly.
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
                                              unsigned int* count, unsigned long long last_seen) {
   return with_device(__func__, device, [&](const Call& call) {
     const auto& processes = call.faults.processes;
     if (processes.empty()) return NVML_ERROR_NOT_FOUND;
-    const auto share = [&](int percent) {
-      return static_cast<unsigned>(percent) / static_cast<unsigned>(processes.size());
-    };
+    const auto& all = call.faults.utilization;
+    const auto number = static_cast<unsigned int>(processes.size());
+    const Utilization share{all.sm / number, all.memory / number, all.encoder / number, all.decoder / number};
     std::vector<nvmlProcessUtilizationSample_t> values;
     values.reserve(processes.size());
-    for (const auto& process : processes)
-      values.push_back({process.pid, last_seen + 1, share(call.faults.gpu_percent),
-                        share(call.faults.memory_percent), 0, 0});
+    for (const auto& process : processes) {
+      const auto& its = process.utilization.value_or(share);
+      values.push_back({process.pid, last_seen + 1, its.sm, its.memory, its.encoder, its.decoder});
+    }
     return answer_list(count, samples, values);
   });
 }

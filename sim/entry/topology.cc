@@ -145,10 +145,12 @@ nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int* mbps) {
 }
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
                                          unsigned int* kbps) {
-  return with_device(__func__, device, [&](const Call&) {
-    return counter < 0 || counter >= NVML_PCIE_UTIL_COUNT ? NVML_ERROR_INVALID_ARGUMENT : answer(kbps, 0);
+  return with_device(__func__, device, [&](const Call& call) {
+    if (counter < 0 || counter >= NVML_PCIE_UTIL_COUNT) return NVML_ERROR_INVALID_ARGUMENT;
+    const auto& pcie = call.faults.pcie;
+    return answer(kbps, counter == NVML_PCIE_UTIL_TX_BYTES ? pcie.sent_kb : pcie.received_kb);
   });
 }
 nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned int* count) {
-  return get(__func__, device, count, [](const Call&) { return 0; });
+  return get(__func__, device, count, [](const Call& call) { return call.faults.pcie.replays; });
 }
