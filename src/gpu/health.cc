@@ -120,6 +120,8 @@ void Health::raise(Gpu& gpu, Reason reason, TimePoint now) const {
 }
 
 void Health::see(Gpu& gpu, const XidSeen& seen, TimePoint now) const {
+  gpu.xids.last = seen.xid;
+  ++gpu.xids.counts[seen.xid];
   const bool takes_out = !seen.uuid.empty() && policy_.verdict(seen.xid) != XidVerdict::kIgnore;
   raise(gpu, {ReasonKind::kXid, seen.xid, seen.instance, takes_out, {}}, now);
 }
@@ -253,6 +255,11 @@ std::vector<Reason> Health::reasons(const std::string& uuid) const {
   if (found != gpus_.end())
     for (const auto& each : found->second.open) reasons.push_back(each.reason);
   return reasons;
+}
+
+XidHistory Health::xids(const std::string& uuid) const {
+  const auto found = gpus_.find(uuid);
+  return found == gpus_.end() ? XidHistory{} : found->second.xids;
 }
 
 std::vector<std::string> Health::uuids() const {

@@ -130,6 +130,14 @@ struct HealthChange {
   bool operator==(const HealthChange&) const = default;
 };
 
+/// The XIDs of one GPU since the watch began.
+struct XidHistory {
+  std::optional<std::uint64_t> last;
+  std::map<std::uint64_t, std::uint64_t> counts;  ///< by XID
+
+  bool operator==(const XidHistory&) const = default;
+};
+
 struct HealthTiming {
   std::chrono::milliseconds stable = std::chrono::seconds(30);
   std::chrono::milliseconds quiet = std::chrono::minutes(5);
@@ -154,6 +162,7 @@ class Health {
   std::string why_unfit(const std::string& uuid) const;
   /// The open ones, in the order in which they opened.
   std::vector<Reason> reasons(const std::string& uuid) const;
+  XidHistory xids(const std::string& uuid) const;
   std::vector<std::string> uuids() const;
 
  private:
@@ -168,6 +177,7 @@ class Health {
     std::optional<std::uint64_t> uncorrected;  ///< at the last poll that told
     std::optional<TimePoint> fit_since;        ///< the last time that it came back
     int strikes = 0;                           ///< how often it was taken out in a row
+    XidHistory xids;
 
     bool fit() const;
   };

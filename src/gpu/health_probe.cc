@@ -1,7 +1,6 @@
 #include "gpu/health_probe.h"
 
 #include <algorithm>
-#include <array>
 
 namespace drover::gpu {
 namespace {
@@ -38,17 +37,6 @@ void note_failure(nvmlReturn_t code, GpuPolled& polled) {
 bool answered(nvmlReturn_t code, GpuPolled& polled) {
   if (code == NVML_ERROR_GPU_IS_LOST || code == NVML_ERROR_RESET_REQUIRED) note_failure(code, polled);
   return code == NVML_SUCCESS;
-}
-
-std::uint64_t number_in(const nvmlFieldValue_t& field) {
-  switch (field.valueType) {
-    case NVML_VALUE_TYPE_UNSIGNED_INT:
-      return field.value.uiVal;
-    case NVML_VALUE_TYPE_UNSIGNED_LONG:
-      return field.value.ulVal;
-    default:
-      return field.value.ullVal;
-  }
 }
 
 }  // namespace
@@ -95,54 +83,25 @@ EventSource::Waited EventSource::wait(std::chrono::milliseconds longest) const {
   return waited;
 }
 
-bool HealthProbe::is_ours(const Nvml& nvml, nvmlDevice_t handle, nvmlReturn_t& code) const {
-  std::array<char, NVML_DEVICE_UUID_BUFFER_SIZE> uuid{};
-  const auto ask = nvml.functions().uuid;
-  code = ask == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : ask(handle, uuid.data(), uuid.size());
-  uuid.back() = '\0';
-  return code == NVML_SUCCESS && uuid_ == uuid.data();
-}
-
-/// By its place where that is known: asking by UUID fails when any GPU of the machine is lost, and going
-/// through all of them waits for those that are stuck.
-nvmlReturn_t HealthProbe::find(const Nvml& nvml) {
-  const auto& f = nvml.functions();
-  nvmlDevice_t found = nullptr;
-  nvmlReturn_t code = NVML_SUCCESS;
-  if (pci_ && f.device_by_pci != nullptr) {
-    code = f.device_by_pci(to_string(*pci_).c_str(), &found);
-    if (code == NVML_ERROR_INVALID_ARGUMENT) code = NVML_ERROR_NOT_FOUND;
-    if (code == NVML_SUCCESS && !is_ours(nvml, found, code) && code == NVML_SUCCESS)
-      code = NVML_ERROR_NOT_FOUND;
-    if (code == NVML_SUCCESS) handle_ = found;
-    return code;
-  }
-  unsigned int count = 0;
-  if (code = f.device_count(&count); code != NVML_SUCCESS) return code;
-  for (unsigned int index = 0; index < count; ++index)
-    if (f.device_by_index(index, &found) == NVML_SUCCESS && is_ours(nvml, found, code)) {
-      handle_ = found;
-      return NVML_SUCCESS;
-    }
-  return NVML_ERROR_NOT_FOUND;
-}
-
 void HealthProbe::ask_memory(const Nvml& nvml, GpuPolled& polled) const {
   const auto& f = nvml.functions();
   unsigned long long errors = 0;
   if (f.total_ecc_errors != nullptr &&
-      answered(f.total_ecc_errors(handle_, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors),
-               polled))
+      answered(
+          f.total_ecc_errors(handle_.get(), NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors),
+          polled))
     polled.uncorrected = errors;
   nvmlEnableState_t pending{};
-  if (f.retired_pages_pending != nullptr && answered(f.retired_pages_pending(handle_, &pending), polled))
+  if (f.retired_pages_pending != nullptr &&
+      answered(f.retired_pages_pending(handle_.get(), &pending), polled))
     polled.pages_pending = pending == NVML_FEATURE_ENABLED;
   unsigned int corrected = 0;
   unsigned int uncorrected = 0;
   unsigned int rows_pending = 0;
   unsigned int rows_failed = 0;
   if (f.remapped_rows != nullptr &&
-      answered(f.remapped_rows(handle_, &corrected, &uncorrected, &rows_pending, &rows_failed), polled)) {
+      answered(f.remapped_rows(handle_.get(), &corrected, &uncorrected, &rows_pending, &rows_failed),
+               polled)) {
     polled.rows_pending = rows_pending != 0;
     polled.rows_failed = rows_failed != 0;
   }
@@ -153,10 +112,10 @@ void HealthProbe::ask_action(const Nvml& nvml, GpuPolled& polled) {
   if (ask == nullptr || polled.action) return;
   nvmlFieldValue_t field{};
   field.fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
-  auto code = ask(handle_, 1, &field);
+  auto code = ask(handle_.get(), 1, &field);
   if (code == NVML_SUCCESS) code = field.nvmlReturn;
   if (answered(code, polled)) {
-    polled.action = static_cast<RecoveryAction>(std::min<std::uint64_t>(number_in(field), 255));
+    polled.action = static_cast<RecoveryAction>(std::min<std::uint64_t>(unsigned_value(field), 255));
     tells_actions_ = true;
     return;
   }
@@ -166,15 +125,12 @@ void HealthProbe::ask_action(const Nvml& nvml, GpuPolled& polled) {
 }
 
 GpuPolled HealthProbe::poll(const Result<Nvml>& nvml) {
-  GpuPolled polled{.uuid = uuid_};
+  GpuPolled polled{.uuid = handle_.uuid()};
   if (!nvml) {
     note_failure(NVML_ERROR_DRIVER_NOT_LOADED, polled);
     return polled;
   }
-  nvmlReturn_t code = NVML_SUCCESS;
-  if (handle_ != nullptr && !is_ours(*nvml, handle_, code)) handle_ = nullptr;
-  if (handle_ == nullptr) code = find(*nvml);
-  if (code != NVML_SUCCESS) {
+  if (const auto code = handle_.renew(*nvml); code != NVML_SUCCESS) {
     note_failure(code, polled);
     return polled;
   }

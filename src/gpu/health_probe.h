@@ -9,6 +9,7 @@
 #include <string>
 
 #include "gpu/device.h"
+#include "gpu/device_handle.h"
 #include "gpu/health.h"
 #include "gpu/nvml.h"
 
@@ -41,24 +42,20 @@ class EventSource {
 
 class HealthProbe {
  public:
-  explicit HealthProbe(const Device& device) : uuid_(device.uuid), pci_(device.pci) {}
+  explicit HealthProbe(const Device& device) : handle_(device) {}
 
   /// What it answers. A GPU that is found again under its UUID is the same GPU.
   GpuPolled poll(const Result<Nvml>& nvml);
   /// Of the library that the last poll used; null when it was not found.
-  nvmlDevice_t handle() const { return handle_; }
+  nvmlDevice_t handle() const { return handle_.get(); }
   /// Before the poll with another library.
-  void forget_handle() { handle_ = nullptr; }
+  void forget_handle() { handle_.forget(); }
 
  private:
-  nvmlReturn_t find(const Nvml& nvml);
-  bool is_ours(const Nvml& nvml, nvmlDevice_t handle, nvmlReturn_t& code) const;
   void ask_memory(const Nvml& nvml, GpuPolled& polled) const;
   void ask_action(const Nvml& nvml, GpuPolled& polled);
 
-  std::string uuid_;
-  std::optional<PciAddress> pci_;
-  nvmlDevice_t handle_ = nullptr;
+  DeviceHandle handle_;
   bool tells_actions_ = false;  ///< it has before
 };
 

@@ -42,6 +42,26 @@ void resolve_mig(void* library, NvmlFunctions& f) {
   resolve(library, f.compute_instance_id, {"nvmlDeviceGetComputeInstanceId"});
 }
 
+void resolve_usage(void* library, NvmlFunctions& f) {
+  resolve(library, f.utilization, {"nvmlDeviceGetUtilizationRates"});
+  resolve(library, f.encoder_utilization, {"nvmlDeviceGetEncoderUtilization"});
+  resolve(library, f.decoder_utilization, {"nvmlDeviceGetDecoderUtilization"});
+  resolve(library, f.memory_info_v2, {"nvmlDeviceGetMemoryInfo_v2"});
+  resolve(library, f.clock_info, {"nvmlDeviceGetClockInfo"});
+  resolve(library, f.temperature, {"nvmlDeviceGetTemperature"});
+  resolve(library, f.power_usage, {"nvmlDeviceGetPowerUsage"});
+  resolve(library, f.total_energy, {"nvmlDeviceGetTotalEnergyConsumption"});
+  resolve(library, f.pcie_replays, {"nvmlDeviceGetPcieReplayCounter"});
+  resolve(library, f.pcie_throughput, {"nvmlDeviceGetPcieThroughput"});
+  resolve(library, f.process_utilization, {"nvmlDeviceGetProcessUtilization"});
+  constexpr std::array kinds{"Compute", "Graphics", "MPSCompute"};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const auto name = fmt::format("nvmlDeviceGet{}RunningProcesses", kinds[i]);
+    resolve(library, f.processes_v2[i], {(name + "_v3").c_str(), (name + "_v2").c_str()});
+    resolve(library, f.processes_v1[i], {name.c_str()});
+  }
+}
+
 NvmlFunctions resolve_all(void* library) {
   NvmlFunctions f;
   resolve(library, f.init, {"nvmlInit_v2", "nvmlInit"});
@@ -84,6 +104,7 @@ NvmlFunctions resolve_all(void* library) {
   resolve(library, f.register_events, {"nvmlDeviceRegisterEvents"});
   resolve(library, f.device_by_uuid, {"nvmlDeviceGetHandleByUUID"});
   resolve_mig(library, f);
+  resolve_usage(library, f);
   return f;
 }
 
@@ -107,6 +128,17 @@ unsigned next_number(std::string_view& version) {
 }
 
 }  // namespace
+
+std::uint64_t unsigned_value(const nvmlFieldValue_t& field) {
+  switch (field.valueType) {
+    case NVML_VALUE_TYPE_UNSIGNED_INT:
+      return field.value.uiVal;
+    case NVML_VALUE_TYPE_UNSIGNED_LONG:
+      return field.value.ulVal;
+    default:
+      return field.value.ullVal;
+  }
+}
 
 bool older_driver(std::string_view a, std::string_view b) {
   while (!a.empty() || !b.empty()) {

@@ -8,6 +8,8 @@
 //   auto nvml = Nvml::load();                      // or Nvml::load(simulation.nvml_library)
 //   auto inventory = discover(nvml, {});           // takes the error too, and says it
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -79,6 +81,21 @@ struct NvmlFunctions {
   decltype(&::nvmlDeviceGetMigDeviceHandleByIndex) mig_device_by_index = nullptr;
   decltype(&::nvmlDeviceGetGpuInstanceId) gpu_instance_id = nullptr;
   decltype(&::nvmlDeviceGetComputeInstanceId) compute_instance_id = nullptr;
+  // What the GPU does.
+  decltype(&::nvmlDeviceGetUtilizationRates) utilization = nullptr;
+  decltype(&::nvmlDeviceGetEncoderUtilization) encoder_utilization = nullptr;
+  decltype(&::nvmlDeviceGetDecoderUtilization) decoder_utilization = nullptr;
+  decltype(&::nvmlDeviceGetMemoryInfo_v2) memory_info_v2 = nullptr;
+  decltype(&::nvmlDeviceGetClockInfo) clock_info = nullptr;
+  decltype(&::nvmlDeviceGetTemperature) temperature = nullptr;
+  decltype(&::nvmlDeviceGetPowerUsage) power_usage = nullptr;
+  decltype(&::nvmlDeviceGetTotalEnergyConsumption) total_energy = nullptr;
+  decltype(&::nvmlDeviceGetPcieReplayCounter) pcie_replays = nullptr;
+  decltype(&::nvmlDeviceGetPcieThroughput) pcie_throughput = nullptr;
+  decltype(&::nvmlDeviceGetProcessUtilization) process_utilization = nullptr;
+  // Its processes by what they do: computing, graphics, computing through MPS.
+  std::array<decltype(&::nvmlDeviceGetComputeRunningProcesses_v2), 3> processes_v2{};
+  std::array<decltype(&::nvmlDeviceGetComputeRunningProcesses), 3> processes_v1{};
 };
 
 class Nvml {
@@ -109,6 +126,9 @@ class Nvml {
 
 /// A library, or why there is none; shared by those that use it, and unloaded with the last of them.
 using SharedNvml = std::shared_ptr<const Result<Nvml>>;
+
+/// Of whatever unsigned kind a field's value is.
+std::uint64_t unsigned_value(const nvmlFieldValue_t& field);
 
 /// Whether driver version `a` ("390.30") is older than `b`; parts are compared as numbers.
 bool older_driver(std::string_view a, std::string_view b);
