@@ -318,7 +318,7 @@ class Service {
     DROVER_TRY(server_, api::Server::start(context_, *engine_, std::move(options)));
     spdlog::info("Serving on '{}'", options_.socket);
     if (const auto address = server_->tcp_address())
-      spdlog::info("Serving on http://{}", api::to_string(*address));
+      spdlog::info("Serving on http://{}", http::to_string(*address));
     return {};
   }
 

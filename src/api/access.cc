@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/ip/address.hpp>
-#include <charconv>
 
 #include "base/base64.h"
 
@@ -75,28 +74,6 @@ bool is_literal_address(std::string_view host) {
   return !error;
 }
 
-/// "host", "host:port", "[v6]:port" into its parts; a missing port is the default, or a mistake without one.
-std::optional<ListenAddress> split_host(std::string_view text, std::optional<std::uint16_t> default_port) {
-  std::string_view host = text;
-  std::string_view rest;
-  if (text.starts_with('[')) {
-    const auto close = text.find(']');
-    if (close == std::string_view::npos) return std::nullopt;
-    host = text.substr(1, close - 1);
-    rest = text.substr(close + 1);
-  } else if (const auto colon = text.find(':'); colon != std::string_view::npos) {
-    host = text.substr(0, colon);
-    rest = text.substr(colon);
-  }
-  if (host.empty() || !is_printable(host)) return std::nullopt;
-  ListenAddress address{std::string(host), default_port.value_or(0)};
-  if (rest.empty()) return default_port ? std::optional(address) : std::nullopt;
-  if (rest.size() < 2 || rest.front() != ':') return std::nullopt;
-  const auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), address.port);
-  if (error != std::errc() || end != rest.data() + rest.size()) return std::nullopt;
-  return address;
-}
-
 }  // namespace
 
 Result<std::vector<Credential>> parse_credentials(std::string_view text) {
@@ -133,23 +110,9 @@ std::optional<std::string> authenticate(const std::vector<Credential>& credentia
   return user;
 }
 
-Result<ListenAddress> parse_listen_address(std::string_view text) {
-  const auto address = split_host(text, std::nullopt);
-  if (!address)
-    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not an address to listen on", text),
-                "write HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080");
-  return *address;
-}
-
-std::string to_string(const ListenAddress& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", address.host, address.port)
-            : fmt::format("{}:{}", address.host, address.port);
-}
-
 bool host_allowed(std::string_view host_header, const ListenAddress& address,
                   const std::vector<std::string>& names) {
-  const auto named = split_host(host_header, address.port);
+  const auto named = http::split_host(host_header, address.port);
   if (!named || named->port != address.port) return false;
   const bool everywhere = address.host == "0.0.0.0" || address.host == "::";
   if (everywhere && is_literal_address(named->host)) return true;

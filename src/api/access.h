@@ -7,13 +7,13 @@
 // secret. A browser may send requests that its user never wished for: `Host` must name this server, which
 // stops DNS rebinding, and `Origin`, where a browser sends one, must be this server's own.
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "http/listen.h"
 
 namespace drover::api {
 
@@ -34,16 +34,8 @@ Result<std::vector<Credential>> parse_credentials(std::string_view text);
 std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
                                         std::string_view authorization);
 
-/// Where a server listens: "127.0.0.1:8080", "[::1]:8080", "gpu1:8080"; port 0 lets the kernel choose.
-struct ListenAddress {
-  std::string host;  ///< without brackets
-  std::uint16_t port = 0;
-
-  bool operator==(const ListenAddress&) const = default;
-};
-Result<ListenAddress> parse_listen_address(std::string_view text);
-/// With brackets around an IPv6 address.
-std::string to_string(const ListenAddress& address);
+using drover::http::ListenAddress;
+using drover::http::parse_listen_address;
 
 /// Whether a `Host` header names a server at `address` that goes by `names`: by the address that it listens
 /// on, by one of the names, or as localhost. One that listens on all addresses ("0.0.0.0", "::") also goes by

@@ -85,26 +85,6 @@ Result<stream_protocol::acceptor> listen_unix(asio::io_context& context, const s
   return acceptor;
 }
 
-Result<tcp::acceptor> listen_tcp(asio::io_context& context, const ListenAddress& address) {
-  const auto what = fmt::format("Failed to listen on '{}'", to_string(address));
-  boost::system::error_code error;
-  tcp::resolver resolver(context);
-  const auto found = resolver.resolve(address.host, std::to_string(address.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service, error);
-  if (error || found.empty())
-    return fail(ErrorKind::kInvalid,
-                fmt::format("{}: '{}' is not an address of this machine", what, address.host));
-  tcp::acceptor acceptor(context);
-  const auto endpoint = found.begin()->endpoint();
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error)
-    return fail(ErrorKind::kConflict, what + ": " + error.message(), "choose another port or address");
-  return acceptor;
-}
-
 /// Tries to listen. A daemon that was killed while it started a child has left its sockets to it, up to the
 /// moment in which the child becomes another program: so it is only after a while that somebody else serves.
 template <typename Listen>
@@ -250,7 +230,8 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   if (chosen.listen) {
     if (chosen.credentials.empty())
       return fail(ErrorKind::kInvalid, "Failed to listen on TCP: nobody has a secret to come in with");
-    DROVER_TRY(parts->tcp_acceptor, once_free([&] { return listen_tcp(context, *chosen.listen); }));
+    DROVER_TRY(parts->tcp_acceptor,
+               once_free([&] { return drover::http::listen_tcp(context, *chosen.listen); }));
     if (chosen.anonymous && !parts->tcp_acceptor.local_endpoint().address().is_loopback())
       return fail(
           ErrorKind::kInvalid,
