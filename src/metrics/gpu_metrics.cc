@@ -1,0 +1,273 @@
+#include "metrics/gpu_metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace drover::metrics {
+namespace {
+
+using gpu::GpuUsage;
+using gpu::ProcessUsage;
+using gpu::Reading;
+
+constexpr double kMib = 1 << 20;
+constexpr double kKib = 1 << 10;
+
+/// One reading: the value is told in units of `unit`.
+template <typename Usage>
+struct Gauge {
+  Metric metric;
+  Reading Usage::* reading;
+  double unit = 1;
+};
+
+constexpr auto kCounter = Type::kCounter;
+constexpr auto kGauge = Type::kGauge;
+
+constexpr std::array kOfGpu = std::to_array<Gauge<GpuUsage>>({
+    {{"DCGM_FI_DEV_GPU_UTIL", kGauge, "Time in which something ran on the GPU, in percent"},
+     &GpuUsage::gpu_percent},
+    {{"DCGM_FI_DEV_MEM_COPY_UTIL", kGauge, "Time in which its memory was read or written, in percent"},
+     &GpuUsage::memory_percent},
+    {{"DCGM_FI_DEV_ENC_UTIL", kGauge, "Use of the video encoders, in percent"}, &GpuUsage::encoder_percent},
+    {{"DCGM_FI_DEV_DEC_UTIL", kGauge, "Use of the video decoders, in percent"}, &GpuUsage::decoder_percent},
+    {{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Memory that the GPU has, in MiB"}, &GpuUsage::memory_total, kMib},
+    {{"DCGM_FI_DEV_FB_FREE", kGauge, "Memory that is free, in MiB"}, &GpuUsage::memory_free, kMib},
+    {{"DCGM_FI_DEV_FB_USED", kGauge, "Memory in use, in MiB"}, &GpuUsage::memory_used, kMib},
+    {{"DCGM_FI_DEV_FB_RESERVED", kGauge, "Memory that the driver keeps for itself, in MiB"},
+     &GpuUsage::memory_reserved,
+     kMib},
+    {{"DCGM_FI_DEV_SM_CLOCK", kGauge, "Clock of the multiprocessors, in MHz"}, &GpuUsage::sm_mhz},
+    {{"DCGM_FI_DEV_MEM_CLOCK", kGauge, "Clock of the memory, in MHz"}, &GpuUsage::memory_mhz},
+    {{"DCGM_FI_DEV_GPU_TEMP", kGauge, "Temperature of the GPU, in degrees Celsius"}, &GpuUsage::temperature},
+    {{"DCGM_FI_DEV_MEMORY_TEMP", kGauge, "Temperature of the memory, in degrees Celsius"},
+     &GpuUsage::memory_temperature},
+    {{"DCGM_FI_DEV_POWER_USAGE", kGauge, "Power draw, in W"}, &GpuUsage::power_mw, 1000},
+    {{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kCounter, "Energy since the driver was loaded, in mJ"},
+     &GpuUsage::energy_mj},
+    {{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kCounter, "Transfers over PCIe that were repeated"},
+     &GpuUsage::pcie_replays},
+    {{"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", kCounter, "Corrected memory errors since the driver was loaded"},
+     &GpuUsage::corrected_volatile},
+    {{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", kCounter, "Uncorrected memory errors since the driver was loaded"},
+     &GpuUsage::uncorrected_volatile},
+    {{"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", kCounter, "Corrected memory errors in the card's life"},
+     &GpuUsage::corrected_aggregate},
+    {{"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", kCounter, "Uncorrected memory errors in the card's life"},
+     &GpuUsage::uncorrected_aggregate},
+    {{"DCGM_FI_DEV_RETIRED_SBE", kCounter, "Memory pages retired for corrected errors"},
+     &GpuUsage::retired_corrected},
+    {{"DCGM_FI_DEV_RETIRED_DBE", kCounter, "Memory pages retired for uncorrected errors"},
+     &GpuUsage::retired_uncorrected},
+    {{"DCGM_FI_DEV_RETIRED_PENDING", kGauge, "1 if pages wait for the driver to be loaded anew"},
+     &GpuUsage::retired_pending},
+    {{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", kCounter, "Memory rows replaced for corrected errors"},
+     &GpuUsage::remapped_corrected},
+    {{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", kCounter, "Memory rows replaced for uncorrected errors"},
+     &GpuUsage::remapped_uncorrected},
+    {{"DCGM_FI_DEV_ROW_REMAP_PENDING", kGauge, "1 if rows wait for a reset"}, &GpuUsage::remap_pending},
+    {{"DCGM_FI_DEV_ROW_REMAP_FAILURE", kGauge, "1 if a row could not be replaced"}, &GpuUsage::remap_failed},
+    {{"drover_gpu_pcie_sent_bytes_per_second", kGauge, "What went out over PCIe, as of the last 20 ms"},
+     &GpuUsage::pcie_sent_kb,
+     0.001},
+    {{"drover_gpu_pcie_received_bytes_per_second", kGauge, "What came in over PCIe, as of the last 20 ms"},
+     &GpuUsage::pcie_received_kb,
+     0.001},
+    {{"drover_gpu_nvlink_sent_bytes_total", kCounter, "Payload that went out over all NVLinks"},
+     &GpuUsage::nvlink_sent_kib,
+     1 / kKib},
+    {{"drover_gpu_nvlink_received_bytes_total", kCounter, "Payload that came in over all NVLinks"},
+     &GpuUsage::nvlink_received_kib,
+     1 / kKib},
+});
+
+constexpr std::array kOfContainer = std::to_array<Gauge<ProcessUsage>>({
+    {{"drover_container_gpu_memory_bytes", kGauge, "GPU memory that the container's processes use"},
+     &ProcessUsage::memory_bytes},
+    {{"drover_container_gpu_sm_percent", kGauge, "Their use of the GPU's multiprocessors, in percent"},
+     &ProcessUsage::sm_percent},
+    {{"drover_container_gpu_memory_copy_percent", kGauge, "Their use of its memory's bandwidth, in percent"},
+     &ProcessUsage::memory_percent},
+    {{"drover_container_gpu_encoder_percent", kGauge, "Their use of its encoders, in percent"},
+     &ProcessUsage::encoder_percent},
+    {{"drover_container_gpu_decoder_percent", kGauge, "Their use of its decoders, in percent"},
+     &ProcessUsage::decoder_percent},
+});
+
+constexpr std::array kOfProcess = std::to_array<Gauge<ProcessUsage>>({
+    {{"drover_process_gpu_memory_bytes", kGauge, "GPU memory that the process uses"},
+     &ProcessUsage::memory_bytes},
+    {{"drover_process_gpu_sm_percent", kGauge, "Its use of the GPU's multiprocessors, in percent"},
+     &ProcessUsage::sm_percent},
+    {{"drover_process_gpu_memory_copy_percent", kGauge, "Its use of the memory's bandwidth, in percent"},
+     &ProcessUsage::memory_percent},
+    {{"drover_process_gpu_encoder_percent", kGauge, "Its use of the encoders, in percent"},
+     &ProcessUsage::encoder_percent},
+    {{"drover_process_gpu_decoder_percent", kGauge, "Its use of the decoders, in percent"},
+     &ProcessUsage::decoder_percent},
+});
+
+constexpr Metric kLastXid{"DCGM_FI_DEV_XID_ERRORS", kGauge,
+                          "The last XID error since Drover began to watch; 0 for none"};
+constexpr Metric kXids{"drover_gpu_xid_errors_total", kCounter, "XID errors since Drover began to watch"};
+constexpr Metric kAnswers{"drover_gpu_answers", kGauge, "1 if the GPU answered when it was asked for this"};
+constexpr Metric kHealthy{"drover_gpu_healthy", kGauge, "1 if the GPU is fit to be given out"};
+constexpr Metric kTrouble{"drover_gpu_trouble", kGauge,
+                          "1 for each thing that is wrong; takes_out says whether it makes the GPU unfit"};
+constexpr Metric kAllocated{"drover_gpu_allocated", kGauge, "1 if somebody has the GPU or a part of it"};
+constexpr Metric kContainerHas{"drover_container_gpu_allocated", kGauge,
+                               "1 for each container that has the GPU or a part of it"};
+constexpr Metric kMachine{"drover_machine_info", kGauge, "Always 1: what the machine's driver is"};
+
+std::string node_of(const gpu::Device& device) {
+  return device.minor ? fmt::format("nvidia{}", *device.minor) : "";
+}
+
+/// As the exporter of NVIDIA spells it: "00000000:07:00.0".
+std::string long_address(const gpu::Device& device) {
+  if (!device.pci) return "";
+  const auto& pci = *device.pci;
+  return fmt::format("{:08X}:{:02X}:{:02X}.{:X}", pci.domain, pci.bus, pci.device, pci.function);
+}
+
+Labels labels_of(const gpu::Device& device, const MachineFacts& machine) {
+  return {{"gpu", std::to_string(device.index)},
+          {"UUID", device.uuid},
+          {"pci_bus_id", long_address(device)},
+          {"device", node_of(device)},
+          {"modelName", device.model},
+          {"Hostname", machine.host_name},
+          {"DCGM_FI_DRIVER_VERSION", machine.inventory.driver_version}};
+}
+
+Labels joined(Labels labels, const Labels& more) {
+  labels.insert(labels.end(), more.begin(), more.end());
+  return labels;
+}
+
+/// What all of them begin with: a container's name says nothing without its pod's.
+Labels common(const std::vector<Owner>& owners) {
+  if (owners.empty()) return {};
+  auto shared = owners.front().size();
+  for (const auto& owner : owners)
+    shared = std::min<std::size_t>(shared, std::ranges::mismatch(owner, owners.front()).in1 - owner.begin());
+  return {owners.front().begin(), owners.front().begin() + static_cast<std::ptrdiff_t>(shared)};
+}
+
+Labels instance_labels(const ProcessUsage& process) {
+  const auto text = [](const auto& id) { return id ? std::to_string(*id) : ""; };
+  return {{"GPU_I_ID", text(process.instance.gpu)}};
+}
+
+void add(Reading& sum, const Reading& more) {
+  if (more) sum = sum.value_or(0) + *more;
+}
+
+class Writer {
+ public:
+  explicit Writer(const MachineFacts& machine) : machine_(machine) {}
+
+  void one(const Metric& metric, Labels labels, double value) {
+    for (auto& family : families_)
+      if (family.metric == &metric) return family.samples.push_back({std::move(labels), value});
+    families_.push_back({&metric, {{std::move(labels), value}}});
+  }
+  template <typename Usage>
+  void all(std::span<const Gauge<Usage>> gauges, const Usage& usage, const Labels& labels) {
+    for (const auto& gauge : gauges)
+      if (const auto& reading = usage.*gauge.reading)
+        one(gauge.metric, labels, static_cast<double>(*reading) / gauge.unit);
+  }
+
+  void gpu(const gpu::Device& device) {
+    const auto labels = labels_of(device, machine_);
+    const auto held = machine_.holders.find(device.uuid);
+    const auto holders = held == machine_.holders.end() ? std::vector<Owner>{} : held->second;
+    const auto whole = joined(labels, common(holders));
+    const auto found = machine_.usage.find(device.uuid);
+    const auto usage = found == machine_.usage.end() ? GpuUsage{} : found->second;
+    all<GpuUsage>(kOfGpu, usage, whole);
+    state(device, usage, whole);
+    one(kAllocated, whole, holders.empty() ? 0 : 1);
+    for (const auto& owner : holders) one(kContainerHas, joined(labels, owner), 1);
+    if (usage.answers) processes(usage, labels, holders);
+  }
+
+  void machine() {
+    const auto& inventory = machine_.inventory;
+    one(kMachine,
+        {{"Hostname", machine_.host_name},
+         {"driver_version", inventory.driver_version},
+         {"cuda_version", inventory.cuda_version},
+         {"simulation", inventory.simulation}},
+        1);
+  }
+
+  std::vector<Family> finish() && { return std::move(families_); }
+
+ private:
+  void state(const gpu::Device& device, const GpuUsage& usage, const Labels& labels) {
+    const auto xids = machine_.health.xids(device.uuid);
+    one(kLastXid, labels, static_cast<double>(xids.last.value_or(0)));
+    for (const auto& [xid, count] : xids.counts)
+      one(kXids, joined(labels, {{"xid", std::to_string(xid)}}), static_cast<double>(count));
+    one(kAnswers, labels, usage.answers ? 1 : 0);
+    one(kHealthy, labels, device.unfit.empty() && machine_.health.fit(device.uuid) ? 1 : 0);
+    std::map<Labels, bool> troubles;
+    for (const auto& reason : machine_.health.reasons(device.uuid))
+      troubles[{{"reason", std::string(to_string(reason.kind))},
+                {"number", std::to_string(reason.number)},
+                {"takes_out", reason.takes_out ? "true" : "false"}}] = true;
+    for (const auto& [trouble, told] : troubles) one(kTrouble, joined(labels, trouble), 1);
+  }
+
+  /// A container that has the GPU and does nothing is told of too, with zeros: so its values go on.
+  void processes(const GpuUsage& usage, const Labels& labels, const std::vector<Owner>& holders) {
+    std::map<Owner, ProcessUsage> owners;
+    for (const auto& owner : holders)
+      owners[owner] = {.memory_bytes = 0,
+                       .sm_percent = 0,
+                       .memory_percent = 0,
+                       .encoder_percent = 0,
+                       .decoder_percent = 0};
+    for (const auto& process : usage.processes) {
+      const auto found = machine_.processes.find(process.pid);
+      const auto facts = found == machine_.processes.end() ? ProcessFacts{} : found->second;
+      all<ProcessUsage>(kOfProcess, process,
+                        joined(joined(joined(labels, instance_labels(process)),
+                                      {{"pid", std::to_string(process.pid)}, {"process", facts.name}}),
+                               facts.owner));
+      if (facts.owner.empty()) continue;
+      auto& sum = owners[facts.owner];
+      for (const auto& gauge : kOfProcess) add(sum.*gauge.reading, process.*gauge.reading);
+    }
+    for (const auto& [owner, sum] : owners) all<ProcessUsage>(kOfContainer, sum, joined(labels, owner));
+  }
+
+  const MachineFacts& machine_;
+  std::vector<Family> families_;
+};
+
+}  // namespace
+
+std::vector<Metric> gpu_catalogue() {
+  std::vector<Metric> metrics;
+  for (const auto& gauge : kOfGpu) metrics.push_back(gauge.metric);
+  metrics.insert(metrics.end(), {kLastXid, kXids, kAnswers, kHealthy, kTrouble, kAllocated, kContainerHas});
+  for (const auto& gauge : kOfContainer) metrics.push_back(gauge.metric);
+  for (const auto& gauge : kOfProcess) metrics.push_back(gauge.metric);
+  metrics.push_back(kMachine);
+  return metrics;
+}
+
+std::vector<Family> gpu_families(const MachineFacts& machine) {
+  Writer writer(machine);
+  for (const auto& device : machine.inventory.devices) writer.gpu(device);
+  writer.machine();
+  return std::move(writer).finish();
+}
+
+}  // namespace drover::metrics

@@ -1,0 +1,46 @@
+#pragma once
+
+// What a machine's GPUs and their processes do, and who has them, as metrics. Names and labels are those of
+// NVIDIA's DCGM exporter where unit and meaning are the same; the others begin with drover_. Pure.
+// docs/metrics.md has them all, and a test holds it against the catalogue.
+//
+// Values of a GPU as a whole are told once, whoever has it, so that sums are right: they bear the labels
+// that the names of all its holders begin with. What several containers of one GPU use is told by container
+// and by process.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/health.h"
+#include "gpu/usage.h"
+#include "metrics/exposition.h"
+
+namespace drover::metrics {
+
+/// Who uses GPUs: {{"namespace", "ml"}, {"pod", "train"}, {"container", "main"}}. All of one machine have the
+/// same names in the same order.
+using Owner = Labels;
+
+struct ProcessFacts {
+  std::string name;  ///< what the kernel calls it
+  Owner owner;       ///< empty when it is in nobody's container
+};
+
+struct MachineFacts {
+  std::string host_name;
+  gpu::Inventory inventory;
+  gpu::Health health;
+  std::map<std::string, gpu::GpuUsage> usage;         ///< by UUID
+  std::map<std::string, std::vector<Owner>> holders;  ///< by UUID; each once
+  std::map<std::uint32_t, ProcessFacts> processes;    ///< by pid
+};
+
+/// Every metric of families(), in its order.
+std::vector<Metric> gpu_catalogue();
+
+/// By GPU in the order of the inventory, then by owner or pid. Refers to nothing of `machine`.
+std::vector<Family> gpu_families(const MachineFacts& machine);
+
+}  // namespace drover::metrics

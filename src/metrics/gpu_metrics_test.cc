@@ -1,0 +1,157 @@
+#include "metrics/gpu_metrics.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/files.h"
+
+namespace drover::metrics {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const Owner kMain{{"namespace", "ml"}, {"pod", "train"}, {"container", "main"}};
+const Owner kSide{{"namespace", "ml"}, {"pod", "train"}, {"container", "side"}};
+const Owner kOther{{"namespace", "web"}, {"pod", "serve"}, {"container", "main"}};
+
+class GpuMetricsTest : public testing::Test {
+ protected:
+  GpuMetricsTest() {
+    facts_.host_name = "node1";
+    facts_.inventory.driver_version = "535.1";
+    facts_.inventory.simulation = "test";
+    for (int i = 0; i < 2; ++i) {
+      gpu::Device device;
+      device.uuid = "GPU-" + std::to_string(i);
+      device.index = i;
+      device.minor = 4 + i;
+      device.model = "A100";
+      device.pci = gpu::PciAddress{0, 0xc7, static_cast<std::uint32_t>(i), 0};
+      facts_.inventory.devices.push_back(device);
+    }
+    gpu::GpuUsage usage;
+    usage.answers = true;
+    usage.gpu_percent = 90;
+    usage.memory_used = 3ULL << 30;
+    usage.power_mw = 61500;
+    usage.nvlink_sent_kib = 3;
+    usage.pcie_sent_kb = 5;
+    usage.processes = {{10, 1 << 20, 60, 5, 0, 0, {}},
+                       {11, 2 << 20, 10, 5, 0, 0, {}},
+                       {12, 4 << 20, 20, 0, {}, {}, {}},
+                       {13, {}, {}, {}, {}, {}, {}}};
+    facts_.usage["GPU-0"] = usage;
+    facts_.usage["GPU-1"] = {.answers = true, .gpu_percent = 0};
+    facts_.processes = {
+        {10, {"python", kMain}}, {11, {"helper", kMain}}, {12, {"serve", kOther}}, {13, {"X", {}}}};
+  }
+
+  /// Lines of one name, without it.
+  std::vector<std::string> lines(const std::string& name) const {
+    const auto text = write(gpu_families(facts_));
+    std::vector<std::string> found;
+    for (std::size_t at = 0; (at = text.find("\n" + name + "{", at)) != std::string::npos; ++at)
+      found.push_back(text.substr(at + 1 + name.size(), text.find('\n', at + 1) - at - 1 - name.size()));
+    return found;
+  }
+
+  MachineFacts facts_{"", {}, gpu::Health{gpu::XidPolicy{}}, {}, {}, {}};
+};
+
+TEST_F(GpuMetricsTest, NamesGpusAsNvidiasExporterDoes) {
+  facts_.holders["GPU-0"] = {kMain};
+  EXPECT_THAT(
+      lines("DCGM_FI_DEV_GPU_UTIL"),
+      testing::ElementsAre(
+          R"({gpu="0",UUID="GPU-0",pci_bus_id="00000000:C7:00.0",device="nvidia4",modelName="A100",)"
+          R"(Hostname="node1",DCGM_FI_DRIVER_VERSION="535.1",namespace="ml",pod="train",container="main"} 90)",
+          R"({gpu="1",UUID="GPU-1",pci_bus_id="00000000:C7:01.0",device="nvidia5",modelName="A100",)"
+          R"(Hostname="node1",DCGM_FI_DRIVER_VERSION="535.1"} 0)"));
+}
+
+TEST_F(GpuMetricsTest, TellsInItsUnits) {
+  EXPECT_THAT(lines("DCGM_FI_DEV_FB_USED"), testing::ElementsAre(testing::EndsWith("} 3072")));
+  EXPECT_THAT(lines("DCGM_FI_DEV_POWER_USAGE"), testing::ElementsAre(testing::EndsWith("} 61.5")));
+  EXPECT_THAT(lines("drover_gpu_nvlink_sent_bytes_total"), testing::ElementsAre(testing::EndsWith("} 3072")));
+  EXPECT_THAT(lines("drover_gpu_pcie_sent_bytes_per_second"),
+              testing::ElementsAre(testing::EndsWith("} 5000")));
+}
+
+TEST_F(GpuMetricsTest, AWholeGpuIsToldOnceWhoeverHasIt) {
+  facts_.holders["GPU-0"] = {kMain, kSide};
+  EXPECT_THAT(
+      lines("DCGM_FI_DEV_FB_USED"),
+      testing::ElementsAre(AllOf(HasSubstr(R"(namespace="ml",pod="train"})"), Not(HasSubstr("container=")))));
+  facts_.holders["GPU-0"] = {kMain, kOther};
+  EXPECT_THAT(lines("DCGM_FI_DEV_FB_USED"),
+              testing::ElementsAre(AllOf(Not(HasSubstr("pod=")), Not(HasSubstr("container=")))));
+  EXPECT_THAT(lines("drover_container_gpu_allocated"),
+              testing::ElementsAre(HasSubstr(R"(pod="train")"), HasSubstr(R"(pod="serve")")));
+  EXPECT_THAT(lines("drover_gpu_allocated"),
+              testing::ElementsAre(testing::EndsWith("} 1"), testing::EndsWith("} 0")));
+}
+
+TEST_F(GpuMetricsTest, AContainerIsWhatItsProcessesAre) {
+  facts_.holders["GPU-0"] = {kMain, kSide};
+  EXPECT_THAT(lines("drover_container_gpu_memory_bytes"),
+              testing::UnorderedElementsAre(
+                  AllOf(HasSubstr(R"(pod="train",container="main")"), testing::EndsWith(" 3145728")),
+                  AllOf(HasSubstr(R"(pod="train",container="side")"), testing::EndsWith(" 0")),
+                  AllOf(HasSubstr(R"(pod="serve",container="main")"), testing::EndsWith(" 4194304"))));
+  EXPECT_THAT(lines("drover_container_gpu_sm_percent"),
+              testing::Contains(AllOf(HasSubstr(R"(container="main")"), testing::EndsWith(" 70"))));
+}
+
+TEST_F(GpuMetricsTest, TellsEveryProcess) {
+  EXPECT_THAT(
+      lines("drover_process_gpu_memory_bytes"),
+      testing::ElementsAre(HasSubstr(R"(pid="10",process="python",namespace="ml")"), HasSubstr(R"(pid="11")"),
+                           HasSubstr(R"(pid="12")")));  // 13 does not tell
+  facts_.usage["GPU-0"].processes = {{13, 1, {}, {}, {}, {}, {3, 0}}};
+  EXPECT_THAT(lines("drover_process_gpu_memory_bytes"),
+              testing::ElementsAre(HasSubstr(R"(GPU_I_ID="3",pid="13",process="X"})")));
+}
+
+TEST_F(GpuMetricsTest, TellsHealth) {
+  const TimePoint now{};
+  facts_.health.know("GPU-1");
+  facts_.health.apply(gpu::XidSeen{"GPU-0", 48, {}}, now);
+  facts_.health.apply(gpu::XidSeen{"GPU-0", 79, {}}, now);
+  facts_.health.apply(gpu::XidSeen{"GPU-0", 79, {}}, now);
+  facts_.usage.erase("GPU-0");
+  EXPECT_THAT(lines("DCGM_FI_DEV_XID_ERRORS"),
+              testing::ElementsAre(testing::EndsWith("} 79"), testing::EndsWith("} 0")));
+  EXPECT_THAT(lines("drover_gpu_xid_errors_total"),
+              testing::ElementsAre(testing::EndsWith(R"(xid="48"} 1)"), testing::EndsWith(R"(xid="79"} 2)")));
+  EXPECT_THAT(lines("drover_gpu_healthy"),
+              testing::ElementsAre(testing::EndsWith("} 0"), testing::EndsWith("} 1")));
+  EXPECT_THAT(lines("drover_gpu_answers"),
+              testing::ElementsAre(testing::EndsWith("} 0"), testing::EndsWith("} 1")));
+  EXPECT_THAT(lines("drover_gpu_trouble"),
+              testing::Contains(testing::EndsWith(R"(reason="xid",number="79",takes_out="true"} 1)")));
+}
+
+TEST_F(GpuMetricsTest, NoSeriesIsThereTwice) {
+  facts_.holders["GPU-0"] = {kMain, kSide, kOther};
+  facts_.holders["GPU-1"] = {kMain};
+  for (const auto& family : gpu_families(facts_)) {
+    std::set<Labels> seen;
+    for (const auto& sample : family.samples)
+      EXPECT_TRUE(seen.insert(sample.labels).second) << family.metric->name;
+  }
+}
+
+TEST(GpuCatalogue, IsWhatTheDocumentationHas) {
+  const auto page = read_file(DROVER_SOURCE_DIR "/docs/metrics.md").value();
+  for (const auto& metric : gpu_catalogue())
+    EXPECT_THAT(page,
+                HasSubstr(fmt::format("| `{}` | {} | {} |\n", metric.name,
+                                      metric.type == Type::kCounter ? "counter" : "gauge", metric.help)));
+}
+
+}  // namespace
+}  // namespace drover::metrics
