@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "cdi/specification.h"
 #include "gpu/health_watch.h"
+#include "gpu/usage_sampler.h"
 #include "hardware.h"
 #include "kube/dra/claim_specification.h"
 #include "kube/dra/preparer.h"
@@ -29,7 +30,11 @@ class KubeGpus {
 
   /// What the last look found.
   gpu::Inventory inventory() const;
-  /// The same, for the device plugin. `cdi` decides whether the driver's volume is needed.
+  /// What is known of their health now.
+  gpu::Health health() const { return health_->health(); }
+  /// What they do now, by UUID; waits for those that are slow, but not for long.
+  std::map<std::string, gpu::GpuUsage> usage() { return usage_.sample(inventory().devices); }
+  /// The same as the inventory, for the device plugin. `cdi` decides whether the driver's volume is needed.
   kube::PoolFacts pool_facts(kube::CdiSupport cdi) const;
   /// The same, for the scheduler; GPUs that are unfit have no taint yet.
   kube::dra::View view() const;
@@ -47,8 +52,10 @@ class KubeGpus {
   gpu::HealthWatchOptions health_options_;
   mutable std::mutex mutex_;
   gpu::Inventory inventory_;
-  std::map<std::string, gpu::MigGpu> mig_;    ///< by UUID
-  std::unique_ptr<gpu::HealthWatch> health_;  ///< ends first: it asks the hardware
+  std::map<std::string, gpu::MigGpu> mig_;  ///< by UUID
+  // These end first: they ask the hardware.
+  gpu::UsageSampler usage_{[this] { return hardware_.shared_nvml(); }};
+  std::unique_ptr<gpu::HealthWatch> health_;
 };
 
 }  // namespace drover

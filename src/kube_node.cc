@@ -30,6 +30,7 @@
 #include "kube/rpc/log.h"
 #include "kube_gpus.h"
 #include "kube_hook.h"
+#include "kube_metrics.h"
 #include "node.h"
 
 namespace drover {
@@ -142,6 +143,7 @@ class Node {
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
     const Repeat runtime(kRuntimePause, [this] { look_at_runtime(); });
     const Repeat claims(kClusterPause, [this] { serve_claims(); });
+    const Repeat metrics(kClusterPause, [this] { metrics_trouble_.tell(metrics_.listen()); });
     const Repeat gpus(kGpuPause, [this] {
       gpus_.look();
       offer();
@@ -245,10 +247,11 @@ class Node {
 
   cli::KubeNodeOptions options_;
   KubeGpus gpus_;
+  KubeMetrics metrics_{options_, DROVER_VERSION, gpus_};
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
-  Complaint runtime_trouble_, kubelet_trouble_, cluster_trouble_;
+  Complaint runtime_trouble_, kubelet_trouble_, cluster_trouble_, metrics_trouble_;
   std::mutex mutex_;                               ///< of what follows
   std::map<std::string, TimePoint> in_use_since_;  ///< by UUID
   std::unique_ptr<kube::dra::Driver> driver_;      ///< ends first: it asks the others
@@ -261,6 +264,7 @@ Status run_node(cli::KubeNodeOptions options) {
   const EndSignals signals;
   if (options.node_name.empty()) options.node_name = host_name();
   DROVER_TRY(auto config, read_config(options.config));
+  if (!options.metrics_address.empty()) DROVER_CHECK_OK(http::parse_listen_address(options.metrics_address));
   gpu::HealthWatchOptions health;
   DROVER_TRY(health.policy,
              gpu::XidPolicy::parse(options.disable_health_checks, options.enable_health_checks));

@@ -56,6 +56,7 @@ struct KubeNodeOptions {
   std::string config;                        ///< file, as NVIDIA's device plugin has it
   std::string runtime_endpoint = "/run/containerd/containerd.sock";  ///< of the container runtime
   std::string cdi_folder = "/var/run/cdi";                           ///< where specifications go
+  std::string metrics_address;  ///< where Prometheus asks: "127.0.0.1:9400"; "" for nowhere
   std::string disable_health_checks, enable_health_checks;  ///< XIDs, as NVIDIA's device plugin lists them
   std::string simulate;                                     ///< profile: a name or a file
   std::string driver_root;                                  ///< where the driver's files are looked for

@@ -48,6 +48,10 @@ void add_node(CLI::App& group, Context& context) {
       ->type_name("DIR")
       ->capture_default_str();
   command
+      ->add_option("--metrics-address", options->metrics_address,
+                   "Tell Prometheus of the GPUs here; nowhere when not given")
+      ->type_name("HOST:PORT");
+  command
       ->add_option("--disable-health-checks", options->disable_health_checks,
                    "XIDs that take no GPU out: numbers, 'xids' or 'all'")
       ->envname("DP_DISABLE_HEALTHCHECKS")

@@ -88,4 +88,31 @@ Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::mil
                        configuration == answer.info().end() ? "" : configuration->second);
 }
 
+Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
+                                                      std::chrono::milliseconds patience) {
+  runtime::v1::ListContainersRequest request;
+  request.mutable_filter()->mutable_state()->set_state(runtime::v1::CONTAINER_RUNNING);
+  runtime::v1::ListContainersResponse answer;
+  grpc::ClientContext context;
+  give_up_after(context, patience);
+  const auto stub = runtime::v1::RuntimeService::NewStub(connect_to(socket));
+  if (const auto status = stub->ListContainers(&context, request, &answer); !status.ok())
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("the container runtime does not tell what it runs at '{}': {}", socket,
+                            why_failed(status)),
+                "name its socket with --runtime-endpoint");
+  std::vector<RunningContainer> containers;
+  for (const auto& container : answer.containers()) {
+    const auto label = [&](const char* name) {
+      const auto found = container.labels().find(name);
+      return found == container.labels().end() ? std::string() : found->second;
+    };
+    RunningContainer running{container.id(), label("io.kubernetes.pod.namespace"),
+                             label("io.kubernetes.pod.name"), label("io.kubernetes.container.name")};
+    if (container.state() == runtime::v1::CONTAINER_RUNNING && !running.pod.empty())
+      containers.push_back(std::move(running));
+  }
+  return containers;
+}
+
 }  // namespace drover::kube

@@ -1,11 +1,12 @@
 #pragma once
 
 // Which container runtime a node has, and whether it does what CDI specifications say. One that does not
-// starts containers without their devices, and tells nobody.
+// starts containers without their devices, and tells nobody. And which containers it runs.
 
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "kube/plugin/allocation.h"
@@ -29,5 +30,18 @@ ContainerRuntime judge_runtime(std::string name, std::string version, std::strin
 
 /// Asks the runtime at a socket. Blocks up to `patience`; kUnavailable when it does not answer.
 Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::milliseconds patience);
+
+/// A container of a pod that runs now.
+struct RunningContainer {
+  std::string id;
+  std::string pod_namespace, pod, container;
+
+  bool operator==(const RunningContainer&) const = default;
+};
+
+/// Every one that the kubelet has started. Blocks up to `patience`; kUnavailable when the runtime does not
+/// answer.
+Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
+                                                      std::chrono::milliseconds patience);
 
 }  // namespace drover::kube

@@ -52,6 +52,20 @@ class FakeRuntime : public runtime::v1::RuntimeService::Service {
     if (request->verbose()) (*answer->mutable_info())["config"] = R"({"enableCDI": true})";
     return grpc::Status::OK;
   }
+  grpc::Status ListContainers(grpc::ServerContext*, const runtime::v1::ListContainersRequest* request,
+                              runtime::v1::ListContainersResponse* answer) override {
+    EXPECT_EQ(request->filter().state().state(), runtime::v1::CONTAINER_RUNNING);
+    for (const auto state : {runtime::v1::CONTAINER_RUNNING, runtime::v1::CONTAINER_EXITED}) {
+      auto& container = *answer->add_containers();
+      container.set_id(std::to_string(state));
+      container.set_state(state);
+      (*container.mutable_labels())["io.kubernetes.pod.namespace"] = "ml";
+      (*container.mutable_labels())["io.kubernetes.pod.name"] = "train";
+      (*container.mutable_labels())["io.kubernetes.container.name"] = "main";
+    }
+    answer->add_containers()->set_state(runtime::v1::CONTAINER_RUNNING);  // no pod's
+    return grpc::Status::OK;
+  }
 };
 
 TEST(ContainerRuntime, IsAskedAtItsSocket) {
@@ -64,6 +78,16 @@ TEST(ContainerRuntime, IsAskedAtItsSocket) {
   const auto absent = ask_runtime(tree / "absent.sock", 100ms);
   ASSERT_FALSE(absent);
   EXPECT_THAT(absent.error().message, HasSubstr("absent.sock"));
+}
+
+TEST(ContainerRuntime, TellsWhatItRuns) {
+  FakeTree tree;
+  FakeRuntime fake;
+  const auto server = SocketServer::listen(tree / "cri.sock", {&fake});
+  ASSERT_TRUE(server);
+  EXPECT_EQ(list_containers(tree / "cri.sock", 20s).value(),
+            (std::vector<RunningContainer>{{"1", "ml", "train", "main"}}));
+  EXPECT_EQ(list_containers(tree / "none.sock", 20s).error().kind, ErrorKind::kUnavailable);
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#pragma once
+
+// Whose a GPU and a process are on a node of a cluster. The kubelet tells which container has which devices,
+// the container runtime the names of the containers that run, and a process's cgroup its container. Pure.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/device.h"
+#include "kube/kubelet/container_runtime.h"
+#include "kube/kubelet/pod_resources.h"
+#include "metrics/processes.h"
+
+namespace drover::kube {
+
+/// What claims call this node's GPUs.
+struct ClaimNames {
+  std::string driver;
+  std::string pool;
+};
+
+/// Who has each GPU, by UUID, sorted. Where containers that run and others have the same GPU, the others are
+/// left out: older kubelets go on to tell of pods that have ended. `running` is absent when nobody tells.
+std::map<std::string, std::vector<metrics::Owner>> gpu_holders(
+    const gpu::Inventory& inventory, const ClaimNames& claims, const std::vector<ContainerUse>& uses,
+    const std::optional<std::vector<RunningContainer>>& running);
+
+/// Whose a process is: that of the first container that its cgroups are named after, as containerd and CRI-O
+/// name them in versions 1 and 2, by themselves and through systemd. Nobody's when none of them runs.
+metrics::OwnerOf owner_by_cgroup(const std::vector<RunningContainer>& running);
+
+}  // namespace drover::kube

@@ -1,0 +1,23 @@
+#pragma once
+
+// What Drover tells Prometheus of itself on a node, beside the GPUs. Pure.
+
+#include <string>
+#include <vector>
+
+#include "metrics/exposition.h"
+
+namespace drover::kube {
+
+struct NodeFacts {
+  std::string version;      ///< of the program
+  bool kubelet_up = false;  ///< whether it told its containers' devices
+  bool runtime_up = false;  ///< whether it told its containers
+  double seconds = 0;       ///< how long it took to find out all that is told
+};
+
+/// Every metric of node_families(), in its order.
+std::vector<metrics::Metric> node_catalogue();
+std::vector<metrics::Family> node_families(const NodeFacts& facts);
+
+}  // namespace drover::kube

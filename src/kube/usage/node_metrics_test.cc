@@ -1,0 +1,27 @@
+#include "kube/usage/node_metrics.h"
+
+#include <gmock/gmock.h>
+
+#include "base/files.h"
+
+namespace drover::kube {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(NodeMetrics, TellWhoAnswered) {
+  const auto text = metrics::write(node_families({"1.2", true, false, 0.5}));
+  EXPECT_THAT(text, HasSubstr("drover_build_info{version=\"1.2\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("drover_source_up{source=\"kubelet\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("drover_source_up{source=\"container-runtime\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("drover_scrape_seconds 0.5\n"));
+}
+
+TEST(NodeMetrics, AreWhatTheDocumentationHas) {
+  const auto page = read_file(DROVER_SOURCE_DIR "/docs/metrics.md").value();
+  for (const auto& metric : node_catalogue())
+    EXPECT_THAT(page, HasSubstr(fmt::format("| `{}` | gauge | {} |\n", metric.name, metric.help)));
+}
+
+}  // namespace
+}  // namespace drover::kube

@@ -1,0 +1,51 @@
+#pragma once
+
+// The page that Prometheus reads on a node of a cluster: puts the GPUs, the kubelet, the container runtime
+// and /proc together (docs/metrics.md). Thread safe.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/cli.h"
+#include "http/page_server.h"
+#include "kube/kubelet/container_runtime.h"
+#include "kube/kubelet/pod_resources.h"
+#include "kube_gpus.h"
+
+namespace drover {
+
+class KubeMetrics {
+ public:
+  /// Serves nothing yet. `gpus` outlives it.
+  KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus);
+
+  /// Listens at the address of the options, unless it does already, or the options have none.
+  Status listen();
+
+ private:
+  /// What somebody told last, and whether he told it when he was asked last.
+  template <typename Value>
+  struct Source {
+    std::optional<Value> last;
+    bool up = false;
+
+    void hear(Result<Value> answer);
+  };
+
+  std::string page();
+
+  const cli::KubeNodeOptions options_;
+  const std::string version_;
+  KubeGpus& gpus_;
+  Source<std::vector<kube::ContainerUse>> kubelet_;  ///< this and the next: page()'s
+  Source<std::vector<kube::RunningContainer>> runtime_;
+  std::mutex mutex_;                          ///< of the server
+  std::unique_ptr<http::PageServer> server_;  ///< ends first: it asks for pages
+};
+
+}  // namespace drover

@@ -1,0 +1,28 @@
+#pragma once
+
+// What processes are called and whose they are, as /proc says.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/usage.h"
+#include "metrics/gpu_metrics.h"
+
+namespace drover::metrics {
+
+/// The names of all groups in /proc/PID/cgroup, line by line, outermost first: "kubepods", "pod…", … Whoever
+/// is in a container may make groups of any name within its own, so the first that is known is the right one.
+std::vector<std::string_view> cgroup_names(std::string_view cgroups);
+
+/// Whose a process is by the text of its /proc/PID/cgroup; an empty owner for nobody's.
+using OwnerOf = std::function<Owner(std::string_view cgroups)>;
+
+/// Of all processes that use GPUs, below a folder that is mounted as /proc; those that are gone are left out.
+std::map<std::uint32_t, ProcessFacts> read_processes(const std::string& proc,
+                                                     const std::map<std::string, gpu::GpuUsage>& usage,
+                                                     const OwnerOf& owner_of);
+
+}  // namespace drover::metrics

@@ -1,0 +1,39 @@
+#include "metrics/processes.h"
+
+#include <gmock/gmock.h>
+
+#include "base/fake_tree.h"
+
+namespace drover::metrics {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(CgroupNames, AreToldOutermostFirst) {
+  EXPECT_THAT(cgroup_names("4:memory,cpu:/a/b\n0::/c\n"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(cgroup_names("0::/../../x"), ElementsAre("..", "..", "x"));
+  for (const auto* none : {"", "0::/", "\n\n", ":::", "/a/b"})
+    EXPECT_THAT(cgroup_names(none), IsEmpty()) << none;
+}
+
+TEST(ReadProcesses, TellsNamesAndOwners) {
+  FakeTree proc;
+  proc.file("7/cgroup", "0::/mine\n").file("7/comm", "python3\n");
+  proc.file("9/cgroup", "0::/system.slice/x.service\n").file("9/comm", "X\n");
+  proc.file("11/cgroup", "0::/" + std::string(100000, 'x')).file("11/comm", "long\n");
+  std::map<std::string, gpu::GpuUsage> usage;
+  for (const std::uint32_t pid : {7U, 9U, 10U, 11U}) usage["GPU-0"].processes.push_back({.pid = pid});
+  const Owner me{{"user", "me"}};
+  const auto processes = read_processes(proc.root(), usage, [&](std::string_view cgroups) {
+    return cgroup_names(cgroups).front() == "mine" ? me : Owner{};
+  });
+  ASSERT_THAT(processes, testing::SizeIs(2));  // 10 is gone, 11 is too long
+  EXPECT_EQ(processes.at(7).name, "python3");
+  EXPECT_EQ(processes.at(7).owner, me);
+  EXPECT_EQ(processes.at(9).name, "X");
+  EXPECT_THAT(processes.at(9).owner, IsEmpty());
+}
+
+}  // namespace
+}  // namespace drover::metrics

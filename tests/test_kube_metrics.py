@@ -1,0 +1,204 @@
+"""What `drover kube node` tells Prometheus: of real containers on a real cluster; what their processes do is simulated."""
+
+import json
+import subprocess
+import time
+import unittest
+
+import kube
+from kube.machine import wait_for
+from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
+from test_kube_claims import ClaimsTest, claim, claiming, request
+
+ADDRESS = "127.0.0.1:9400"
+SCRAPE = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
+# Debian's module is Debian's Python's.
+PARSER = ["/usr/bin/python3", "-c", """
+import json, sys
+from prometheus_client.parser import text_string_to_metric_families
+print(json.dumps([[s.name, s.labels, s.value] for family in text_string_to_metric_families(sys.stdin.read()) for s in family.samples]))
+"""]
+CGROUPS = """
+import json, pathlib
+def read(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+print(json.dumps({int(p.name): read(p / "cgroup") for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()}))
+"""
+SHARED = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 2}]}}}
+
+
+def parse(text):
+    """(name, labels, value) of each sample, by Prometheus' own parser for Python."""
+    return json.loads(subprocess.run(PARSER, input=text, capture_output=True, text=True, check=True).stdout)
+
+
+def has_parser():
+    try:
+        return parse("up 1\n") == [["up", {}, 1]]
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+class MetricsTest(NodeTest):
+    @classmethod
+    def setUpClass(cls):
+        if not has_parser():
+            raise unittest.SkipTest("no Prometheus parser: install python3-prometheus-client")
+        super().setUpClass()
+
+    @classmethod
+    def flags(cls):
+        return ("--metrics-address", ADDRESS)
+
+    def read(self, path="/metrics"):
+        return self.node.exec("python3", "-c", SCRAPE, f"http://{ADDRESS}{path}").stdout
+
+    def scrape(self):
+        """Name -> [(labels, value)]; no series is there twice."""
+        time.sleep(1.1)  # within a second all are told the same
+        series = {}
+        for name, labels, value in parse(self.read()):
+            series.setdefault(name, []).append((labels, value))
+        for name, found in series.items():
+            keys = [json.dumps(labels, sort_keys=True) for labels, _ in found]
+            self.assertEqual(len(keys), len(set(keys)), name)
+        return series
+
+    def of_gpu(self, series, name, minor):
+        """The one series of that GPU."""
+        found = [each for each in series[name] if each[0]["device"] == f"nvidia{minor}"]
+        self.assertEqual(len(found), 1, found)
+        return found[0]
+
+    @staticmethod
+    def owner(labels):
+        return tuple(labels.get(name) for name in ("namespace", "pod", "container"))
+
+    def owned(self, series, name):
+        """(minor, owner) -> value."""
+        return {(int(labels["device"][6:]), self.owner(labels)): value for labels, value in series.get(name, ())}
+
+    def process_of(self, pod, container="main"):
+        """The node's id of the process of a container."""
+        statuses = self.cluster.get("pod", pod)["status"]["containerStatuses"]
+        wanted = next(status["containerID"].split("//")[1] for status in statuses if status["name"] == container)
+        found = json.loads(self.node.exec("python3", "-c", CGROUPS).stdout)
+        return next(int(pid) for pid, cgroup in found.items() if wanted in cgroup)
+
+
+class WholeGpusTest(MetricsTest):
+    def test_a_gpu_and_its_process_are_the_container_s_as_long_as_it_runs(self):
+        self.addCleanup(self.set_faults, {})
+        mine, = gpus_in(self.run_gpu_pod("train", {GPU: 1})[0])
+        pid = self.process_of("train")
+        self.set_faults({str(mine): {"utilization": {"gpu": 80, "memory": 30}, "temperature": 66,
+                                     "processes": [{"pid": pid, "memory_mib": 2048, "utilization": {"sm": 75}}]}})
+        series = self.scrape()
+        who = ("default", "train", "main")
+        labels, value = self.of_gpu(series, "DCGM_FI_DEV_GPU_UTIL", mine)
+        self.assertEqual((self.owner(labels), value), (who, 80))
+        self.assertEqual(labels["Hostname"], self.node.name)
+        self.assertRegex(labels["UUID"], "^GPU-")
+        self.assertRegex(labels["pci_bus_id"], "^0000[0-9A-F]{4}:[0-9A-F]{2}:[0-9A-F]{2}[.]0$")
+        self.assertEqual((labels["gpu"], labels["modelName"]), (str(mine), "NVIDIA A100-SXM4-40GB"))
+        self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_FB_USED", mine)[1], 2048)
+        self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_GPU_TEMP", mine)[1], 66)
+        self.assertEqual(self.of_gpu(series, "drover_gpu_allocated", mine)[1], 1)
+        self.assertEqual(self.owned(series, "drover_container_gpu_memory_bytes"), {(mine, who): 2048 << 20})
+        self.assertEqual(self.owned(series, "drover_container_gpu_sm_percent"), {(mine, who): 75})
+        process, value = self.of_gpu(series, "drover_process_gpu_memory_bytes", mine)
+        self.assertEqual((process["pid"], process["process"], self.owner(process), value), (str(pid), "probe", who, 2048 << 20))
+        self.assertEqual(len(series["DCGM_FI_DEV_GPU_UTIL"]), 8)
+        self.assertEqual(dict((labels["source"], value) for labels, value in series["drover_source_up"]),
+                         {"kubelet": 1, "container-runtime": 1})
+
+        self.cluster.delete("pod", "train")
+        series = wait_for(lambda: (found := self.scrape()) if "train" not in self.read() else None, "the pod's series to be gone")
+        self.assertEqual(self.of_gpu(series, "drover_gpu_allocated", mine)[1], 0)
+        self.assertEqual(len(series["DCGM_FI_DEV_GPU_UTIL"]), 8)
+        self.assertEqual(self.of_gpu(series, "drover_process_gpu_memory_bytes", mine)[0].get("pod"), None)
+
+    def test_containers_of_a_pod_have_gpus_of_their_own(self):
+        pod = gpu_pod("pair", {GPU: 1})
+        pod["spec"]["containers"].append({**pod["spec"]["containers"][0], "name": "second"})
+        self.run_pod(pod)
+        minors = {name: gpus_in(self.cluster.logs("pair", "--container", name)).pop() for name in ("main", "second")}
+        series = self.scrape()
+        for name, minor in minors.items():
+            self.assertEqual(self.owner(self.of_gpu(series, "DCGM_FI_DEV_FB_FREE", minor)[0]), ("default", "pair", name))
+        self.assertEqual(self.owned(series, "drover_container_gpu_memory_bytes"),
+                         {(minor, ("default", "pair", name)): 0 for name, minor in minors.items()})
+
+    def test_a_pod_that_has_ended_is_not_told_of_beside_the_next_one(self):
+        self.make_pod(gpu_pod("ended", {GPU: 8}, "devices"))
+        self.cluster.wait("pod", "ended", lambda pod: pod and pod["status"].get("phase") == "Succeeded")
+        self.run_gpu_pod("next", {GPU: 8})
+        series = self.scrape()
+        self.assertEqual({self.owner(labels) for labels, _ in series["DCGM_FI_DEV_GPU_UTIL"]}, {("default", "next", "main")})
+        self.assertEqual(len(series["drover_container_gpu_allocated"]), 8)
+
+    def test_an_xid_shows_at_its_gpu(self):
+        self.addCleanup(self.set_faults, {})
+        self.set_faults({"2": {"xid": [79, 79], "recovery_action": "reset"}})
+        series = wait_for(lambda: (found := self.scrape()) and self.of_gpu(found, "drover_gpu_healthy", 2)[1] == 0 and found,
+                          "the GPU to be unhealthy")
+        self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_XID_ERRORS", 2)[1], 79)
+        self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_XID_ERRORS", 3)[1], 0)
+        self.assertEqual(self.of_gpu(series, "drover_gpu_healthy", 3)[1], 1)
+        self.assertEqual([(labels["device"], labels["xid"], value) for labels, value in series["drover_gpu_xid_errors_total"]],
+                         [("nvidia2", "79", 2)])
+        self.assertIn(("xid", "79", "true"),
+                      [(labels["reason"], labels["number"], labels["takes_out"]) for labels, _ in series["drover_gpu_trouble"]])
+        self.set_faults({"2": {"xid": [79, 79], "recovery_action": "none"}})  # it was reset
+        self.wait_for_allocatable(8)
+
+    def test_a_gpu_that_hangs_holds_up_no_scrape(self):
+        self.addCleanup(self.set_faults, {})
+        self.set_faults({"1": {"slow_ms": 4000}})
+        for _ in range(2):
+            series = self.scrape()
+            self.assertEqual(self.of_gpu(series, "drover_gpu_answers", 1)[1], 0)
+            self.assertEqual(self.of_gpu(series, "drover_gpu_answers", 0)[1], 1)
+            self.assertEqual(len(series["DCGM_FI_DEV_GPU_UTIL"]), 7)
+            # Not how long it takes, but that it gives up where Prometheus has not yet.
+            self.assertLess(series["drover_scrape_seconds"][0][1], 10)
+        self.assertEqual(self.read("/healthz"), "ok\n")
+
+
+class SharedGpusTest(MetricsTest):
+    config = SHARED
+    profile = "k40m"
+
+    def test_a_shared_gpu_is_counted_once_and_each_container_by_itself(self):
+        self.addCleanup(self.set_faults, {})
+        for name in ("one", "two"):
+            self.run_gpu_pod(name, {GPU: 1})
+        pids = {name: self.process_of(name) for name in ("one", "two")}
+        self.set_faults({"0": {"processes": [{"pid": pids["one"], "memory_mib": 100}, {"pid": pids["two"], "memory_mib": 300}]}})
+        series = self.scrape()
+        self.assertEqual([(self.owner(labels), value) for labels, value in series["DCGM_FI_DEV_FB_USED"]],
+                         [(("default", None, None), 400)])
+        self.assertEqual(self.owned(series, "drover_container_gpu_memory_bytes"),
+                         {(0, ("default", "one", "main")): 100 << 20, (0, ("default", "two", "main")): 300 << 20})
+        self.assertEqual(set(self.owned(series, "drover_container_gpu_allocated").values()), {1})
+
+
+class ClaimedGpusTest(MetricsTest, ClaimsTest):
+    def test_a_claimed_gpu_is_that_of_both_containers(self):
+        self.make(claim("shared", [request()]))
+        pod = claiming(kube.pod("pair", *SEES), claim_name="shared")
+        pod["spec"]["containers"].append({**pod["spec"]["containers"][0], "name": "second"})
+        self.run_pod(pod)
+        minor, = gpus_in(self.cluster.logs("pair", "--container", "main"))
+        series = self.scrape()
+        self.assertEqual(self.owner(self.of_gpu(series, "DCGM_FI_DEV_FB_FREE", minor)[0]), ("default", "pair", None))
+        self.assertEqual(self.owned(series, "drover_container_gpu_allocated"),
+                         {(minor, ("default", "pair", name)): 1 for name in ("main", "second")})
+        self.cluster.delete("pod", "pair")
+
+
+if __name__ == "__main__":
+    unittest.main()
