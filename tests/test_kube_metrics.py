@@ -1,23 +1,17 @@
 """What `drover kube node` tells Prometheus: of real containers on a real cluster; what their processes do is simulated."""
 
 import json
-import subprocess
 import time
 import unittest
 
 import kube
 from kube.machine import wait_for
 from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
+from prometheus import parse, require_parser
 from test_kube_claims import ClaimsTest, claim, claiming, request
 
 ADDRESS = "127.0.0.1:9400"
 SCRAPE = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
-# Debian's module is Debian's Python's.
-PARSER = ["/usr/bin/python3", "-c", """
-import json, sys
-from prometheus_client.parser import text_string_to_metric_families
-print(json.dumps([[s.name, s.labels, s.value] for family in text_string_to_metric_families(sys.stdin.read()) for s in family.samples]))
-"""]
 CGROUPS = """
 import json, pathlib
 def read(path):
@@ -30,23 +24,10 @@ print(json.dumps({int(p.name): read(p / "cgroup") for p in pathlib.Path("/proc")
 SHARED = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 2}]}}}
 
 
-def parse(text):
-    """(name, labels, value) of each sample, by Prometheus' own parser for Python."""
-    return json.loads(subprocess.run(PARSER, input=text, capture_output=True, text=True, check=True).stdout)
-
-
-def has_parser():
-    try:
-        return parse("up 1\n") == [["up", {}, 1]]
-    except (OSError, subprocess.CalledProcessError):
-        return False
-
-
 class MetricsTest(NodeTest):
     @classmethod
     def setUpClass(cls):
-        if not has_parser():
-            raise unittest.SkipTest("no Prometheus parser: install python3-prometheus-client")
+        require_parser()
         super().setUpClass()
 
     @classmethod
@@ -57,15 +38,8 @@ class MetricsTest(NodeTest):
         return self.node.exec("python3", "-c", SCRAPE, f"http://{ADDRESS}{path}").stdout
 
     def scrape(self):
-        """Name -> [(labels, value)]; no series is there twice."""
         time.sleep(1.1)  # within a second all are told the same
-        series = {}
-        for name, labels, value in parse(self.read()):
-            series.setdefault(name, []).append((labels, value))
-        for name, found in series.items():
-            keys = [json.dumps(labels, sort_keys=True) for labels, _ in found]
-            self.assertEqual(len(keys), len(set(keys)), name)
-        return series
+        return parse(self.read())
 
     def of_gpu(self, series, name, minor):
         """The one series of that GPU."""

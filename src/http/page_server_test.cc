@@ -43,7 +43,8 @@ class PageServerTest : public testing::Test {
   }
   std::string ask(const std::string& request) {
     auto socket = connect();
-    asio::write(socket, asio::buffer(request));
+    boost::system::error_code refused;  // before all was sent
+    asio::write(socket, asio::buffer(request), refused);
     return rest(socket);
   }
   std::string get(const std::string& target) {
