@@ -30,6 +30,11 @@ std::optional<std::string_view> id_in(std::string_view name) {
   return is_container_id(name) ? std::optional(name) : std::nullopt;
 }
 
+/// What the GPU is called of which "gpu-3-mig-1g5gb-19-0" is a part.
+std::string gpu_in(const std::string& claim_name) {
+  return claim_name.substr(0, claim_name.find("-mig-"));
+}
+
 std::set<std::string> uuids_of(const ContainerUse& use, const ClaimNames& claims,
                                const std::map<std::string, std::string>& by_claim_name,
                                const std::set<std::string, std::less<>>& known) {
@@ -38,7 +43,7 @@ std::set<std::string> uuids_of(const ContainerUse& use, const ClaimNames& claims
     for (const auto& id : devices.device_ids)
       if (known.contains(uuid_in(id))) uuids.emplace(uuid_in(id));
   for (const auto& device : use.claims)
-    if (const auto found = by_claim_name.find(device.device);
+    if (const auto found = by_claim_name.find(gpu_in(device.device));
         found != by_claim_name.end() && device.driver == claims.driver && device.pool == claims.pool)
       uuids.insert(found->second);
   return uuids;

@@ -82,6 +82,12 @@ TEST_F(HoldersTest, AreThoseOfDevicesReplicasAndClaims) {
                                          Pair("GPU-2", ElementsAre(owner("d", "one"), owner("d", "two")))));
 }
 
+TEST_F(HoldersTest, OfAPartHoldItsGpu) {
+  EXPECT_THAT(
+      holders({{"ml", "a", "main", {}, {{"claim", "gpu.nvidia.com", "node1", "gpu-2-mig-1g5gb-19-0", ""}}}}),
+      ElementsAre(Pair("GPU-2", ElementsAre(owner("a")))));
+}
+
 TEST_F(HoldersTest, AreNotThoseOfOthersDevices) {
   EXPECT_THAT(holders({{"ml", "a", "main", {{"example.com/nic", {"nic-1"}}}, {}},
                        {"ml", "b", "main", {}, {{"claim", "gpu.example.com", "node1", "gpu-2", ""}}},
