@@ -65,13 +65,35 @@ gpu::Inventory KubeGpus::inventory() const {
   return inventory_;
 }
 
-kube::PoolFacts KubeGpus::pool_facts(kube::CdiSupport cdi) const {
+kube::PluginDevices KubeGpus::plugin_devices(const std::set<gpu::MigPart>& made,
+                                             kube::MigStrategy strategy) const {
+  const auto now = view();
+  auto devices = kube::plugin_devices(now.inventory, now.mig, made, strategy);
+  for (auto& device : devices.inventory.devices) {
+    const auto part = devices.parts.find(device.uuid);
+    if (part == devices.parts.end()) continue;
+    for (const auto& uuid : {part->second.gpu, device.uuid})
+      if (const auto found = now.troubles.find(uuid); found != now.troubles.end() && device.unfit.empty())
+        device.unfit = found->second.front().message;
+  }
+  return devices;
+}
+
+Result<std::vector<gpu::DeviceNode>> KubeGpus::nodes_of(const gpu::Device& device,
+                                                        const kube::PluginDevices& devices) const {
+  const auto part = devices.parts.find(device.uuid);
+  return part == devices.parts.end() ? hardware_.nodes_of({device})
+                                     : mig_nodes_of(hardware_, device, part->second.instance);
+}
+
+kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::CdiSupport cdi) const {
   kube::PoolFacts facts;
-  facts.inventory = inventory();
+  facts.inventory = devices.inventory;
+  for (const auto& [uuid, part] : devices.parts) facts.resources[uuid] = part.resource;
   for (const auto& device : facts.inventory.devices) {
     if (!device.unfit.empty()) continue;
-    if (const auto nodes = hardware_.nodes_of({device}))
-      facts.nodes[device.uuid] = nodes->front();
+    if (const auto nodes = nodes_of(device, devices))
+      facts.nodes[device.uuid] = *nodes;
     else
       facts.troubles[device.uuid] = nodes.error().message;
   }
@@ -131,13 +153,16 @@ Result<kube::dra::GpuEdits> KubeGpus::edits() const {
   return edits;
 }
 
-Result<cdi::Specification> KubeGpus::plugin_specification() const {
-  const auto found = inventory();
-  DROVER_TRY(auto made, hardware_.cdi_specification(found));
+Result<cdi::Specification> KubeGpus::plugin_specification(const kube::PluginDevices& devices) const {
+  DROVER_TRY(const auto all, edits());
+  cdi::Specification made;
   made.kind = kube::kPluginCdiKind;
-  std::erase_if(made.devices, [&](const cdi::Device& device) {
-    return std::ranges::find(found.devices, device.name, &gpu::Device::uuid) == found.devices.end();
-  });
+  made.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
+  made.edits.append(all.common);
+  for (const auto& device : devices.inventory.devices)
+    if (const auto nodes = nodes_of(device, devices); nodes && device.unfit.empty())
+      made.devices.push_back({device.uuid, {}, driver::edits_of_nodes(*nodes, hardware_.device_folder())});
+  made.version = cdi::required_version(made);
   return made;
 }
 

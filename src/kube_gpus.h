@@ -17,6 +17,7 @@
 #include "kube/dra/claim_specification.h"
 #include "kube/dra/preparer.h"
 #include "kube/dra/view.h"
+#include "kube/plugin/mig_devices.h"
 #include "kube/plugin/pool.h"
 
 namespace drover {
@@ -34,18 +35,23 @@ class KubeGpus {
   gpu::Health health() const { return health_->health(); }
   /// What they do now, by UUID; waits for those that are slow, but not for long.
   std::map<std::string, gpu::GpuUsage> usage() { return usage_.sample(inventory().devices); }
-  /// The same as the inventory, for the device plugin. `cdi` decides whether the driver's volume is needed.
-  kube::PoolFacts pool_facts(kube::CdiSupport cdi) const;
+  /// GPUs and MIG devices for the device plugin; those instances are not among them that are `made` for
+  /// claims.
+  kube::PluginDevices plugin_devices(const std::set<gpu::MigPart>& made, kube::MigStrategy strategy) const;
+  /// What it is to know of them. `cdi` decides whether the driver's volume is needed.
+  kube::PoolFacts pool_facts(const kube::PluginDevices& devices, kube::CdiSupport cdi) const;
   /// The same, for the scheduler; GPUs that are unfit have no taint yet.
   kube::dra::View view() const;
   /// How containers are edited for each GPU.
   Result<kube::dra::GpuEdits> edits() const;
   /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
-  Result<cdi::Specification> plugin_specification() const;
+  Result<cdi::Specification> plugin_specification(const kube::PluginDevices& devices) const;
   /// Makes and destroys MIG instances of them; this object must outlive it.
   std::shared_ptr<kube::dra::MigInstances> mig_instances() const;
 
  private:
+  Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
+                                                const kube::PluginDevices& devices) const;
   void add_troubles(const gpu::Device& device, kube::dra::View& view) const;
 
   Hardware hardware_;

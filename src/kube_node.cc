@@ -130,7 +130,10 @@ class Node {
  public:
   Node(const cli::KubeNodeOptions& options, Hardware hardware, kube::PluginConfig config,
        gpu::HealthWatchOptions health)
-      : options_(options), gpus_(std::move(hardware), std::move(health)), pool_(std::move(config)) {
+      : options_(options),
+        gpus_(std::move(hardware), std::move(health)),
+        mig_strategy_(config.mig),
+        pool_(std::move(config)) {
     look_at_runtime();
     look_at_kubelet();
     offer();
@@ -185,8 +188,9 @@ class Node {
   /// Tells both roles what the GPUs are like, and what the other one has given away. One thread's at a time.
   void offer() {
     if (has_role(kDevicePlugin)) {
-      auto facts = gpus_.pool_facts(cdi_);
-      if (!facts.nodes.empty()) cdi_file_.keep(gpus_.plugin_specification());
+      const auto devices = plugin_devices();
+      auto facts = gpus_.pool_facts(devices, cdi_);
+      if (!facts.nodes.empty()) cdi_file_.keep(gpus_.plugin_specification(devices));
       pool_.update(std::move(facts));
     }
     const std::lock_guard lock(mutex_);
@@ -200,6 +204,19 @@ class Node {
                                      "in use as " + *resources.begin()});
     std::erase_if(in_use_since_, [&](const auto& one) { return !holders.contains(one.first); });
     driver_->update(std::move(view));
+  }
+
+  /// MIG devices only when it is known which of them are made for claims.
+  kube::PluginDevices plugin_devices() {
+    Result<std::set<gpu::MigPart>> made;
+    if (has_role(kDra) && cdi_ == kube::CdiSupport::kYes) {
+      const std::lock_guard lock(mutex_);
+      made = driver_ ? driver_->mig_instances() : fail(ErrorKind::kUnavailable, "claims are not served yet");
+    }
+    auto devices = gpus_.plugin_devices(made.value_or(std::set<gpu::MigPart>()),
+                                        made ? mig_strategy_ : kube::MigStrategy::kNone);
+    mig_trouble_.tell(devices.trouble.empty() ? Status() : fail(ErrorKind::kConflict, devices.trouble));
+    return devices;
   }
 
   /// Once the API server and the container runtime are able to.
@@ -233,7 +250,10 @@ class Node {
   /// Without GPUs that the device plugin has given away.
   Result<kube::dra::GpuEdits> edits_for_claims() const {
     DROVER_TRY(auto edits, gpus_.edits());
-    for (const auto& [uuid, resources] : pool_.holders()) edits.of_gpu.erase(uuid);
+    for (const auto& [uuid, resources] : pool_.holders()) {
+      edits.of_gpu.erase(uuid);
+      edits.held.insert(uuid);
+    }
     return edits;
   }
 
@@ -248,10 +268,11 @@ class Node {
   cli::KubeNodeOptions options_;
   KubeGpus gpus_;
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_};
+  kube::MigStrategy mig_strategy_;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
-  Complaint runtime_trouble_, kubelet_trouble_, cluster_trouble_, metrics_trouble_;
+  Complaint runtime_trouble_, kubelet_trouble_, cluster_trouble_, metrics_trouble_, mig_trouble_;
   std::mutex mutex_;                               ///< of what follows
   std::map<std::string, TimePoint> in_use_since_;  ///< by UUID
   std::unique_ptr<kube::dra::Driver> driver_;      ///< ends first: it asks the others

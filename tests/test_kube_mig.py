@@ -23,7 +23,7 @@ def mig_request(profile, gpu):
                                         "selectors": [{"cel": {"expression": expression}}]}}
 
 
-class MigTest(ClaimsTest):
+class MigNodeTest(ClaimsTest):
     @classmethod
     def setUpClass(cls):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
@@ -80,6 +80,8 @@ class MigTest(ClaimsTest):
         """ENXIO when the kernel allows it: nothing is behind simulated nodes."""
         return self.cluster.exec(pod, "/probe", "mknod", "/node", *map(str, number)).stdout.strip()
 
+
+class MigTest(MigNodeTest):
     def test_parts_of_one_gpu_are_side_by_side_and_each_opens_only_its_own(self):
         parts = {"small": self.run_part("small", "1g.5gb"), "large": self.run_part("large", "3g.20gb")}
         self.assertEqual([len(nodes) for nodes in parts.values()], [3, 3])
@@ -141,6 +143,29 @@ class MigTest(ClaimsTest):
         self.run_part("beside", "3g.20gb", gpu=3)
         self.cluster.delete("pod", "fixed", "beside")
         wait_for(lambda: self.instances(3) == [FIXED], lambda: f"the one instance to stay: {self.instances(3)}")
+
+
+class LimitsTest(MigNodeTest):
+    config = {"version": "v1", "flags": {"migStrategy": "mixed"}}
+    resource = "nvidia.com/mig-2g.10gb"
+
+    def test_a_part_that_was_there_is_given_by_a_limit_and_to_no_claim(self):
+        self.addCleanup(self.set_instances, [])
+        self.set_instances([FIXED])
+        self.wait_for_allocatable(1, self.resource)
+        self.assertEqual(self.allocatable(), 2)
+        claimed = self.run_part("claimed", "3g.20gb", gpu=3)
+        self.assertIn("nvidia3 ", " ".join(self.run_gpu_pod("limited", {self.resource: 1})) + " ")
+        specification = json.loads(self.node.path("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json").read_text())
+        part = next(device for device in specification["devices"] if device["name"].startswith("MIG-"))
+        nodes = {node["path"]: (node["major"], node["minor"]) for node in part["containerEdits"]["deviceNodes"]}
+        self.assertEqual(len(nodes), 3)
+        for path, number in nodes.items():
+            self.assertEqual(self.opens("limited", number), "ENXIO", path)
+            if path != "/dev/nvidia3":
+                self.assertEqual(self.opens("claimed", number), "EPERM", path)
+        wait_for(lambda: f"{DRIVER}/in-use" in self.taints_of("gpu-3-mig-2g10gb-14-0"), lambda: f"a taint; {self.agent.tail()}")
+        self.assertEqual(self.allocatable(self.resource), 1)  # what a claim made is no limit's
 
 
 if __name__ == "__main__":

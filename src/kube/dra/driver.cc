@@ -274,4 +274,8 @@ std::set<std::string> Driver::gpus_in_use() const {
   return uuids;
 }
 
+Result<std::set<gpu::MigPart>> Driver::mig_instances() const {
+  return impl_->preparer.made();
+}
+
 }  // namespace drover::kube::dra

@@ -63,6 +63,8 @@ class Driver {
   /// UUIDs of the GPUs, and of the MIG devices that were there before, that claims have on this node: nobody
   /// else may give them away. Administrators' are not among them.
   std::set<std::string> gpus_in_use() const;
+  /// MIG instances that the driver has made; kUnavailable until it knows them.
+  Result<std::set<gpu::MigPart>> mig_instances() const;
 
  private:
   struct Impl;

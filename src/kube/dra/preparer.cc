@@ -118,6 +118,9 @@ Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const
   DROVER_TRY(auto edits, options_.edits());
   for (const auto& device : claim.devices) {
     if (!device.mig || !options_.mig) continue;
+    if (edits.held.contains(device.uuid))
+      return fail(ErrorKind::kConflict, fmt::format("the MIG device '{}' ({}) is in use by a limit",
+                                                    device.allocated.device, device.uuid));
     DROVER_TRY(edits.of_mig[device.allocated.device],
                device.made ? options_.mig->make(*device.mig) : options_.mig->find(*device.mig));
   }

@@ -50,8 +50,11 @@ class Grant {
     if (uses(config_, ListStrategy::kCdiCri)) made_.cdi_devices = std::move(cdi_names);
   }
 
+  /// Two parts of a GPU have its node in common.
   void pass(const gpu::DeviceNode& node) {
-    made_.devices.push_back({node.path, parts_.device_folder + node.path.substr(node.path.rfind('/'))});
+    constexpr std::string_view kDev = "/dev";
+    const GrantedPath path{node.path, parts_.device_folder + node.path.substr(kDev.size())};
+    if (std::ranges::find(made_.devices, path) == made_.devices.end()) made_.devices.push_back(path);
   }
 
   void pass_volume() {
@@ -74,10 +77,14 @@ ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& co
   Grant made(config, parts);
   std::vector<std::string> names;
   const bool indices = config.ids_are_indices && uses_nvidia_runtime(config);
-  for (const auto& gpu : gpus) names.push_back(indices ? std::to_string(gpu.device.index) : gpu.device.uuid);
+  for (const auto& gpu : gpus) {
+    const bool by_index = indices && !gpu.device.uuid.starts_with("MIG-");
+    names.push_back(by_index ? std::to_string(gpu.device.index) : gpu.device.uuid);
+  }
   made.name(names, unique);
   if (passes_device_specs(config, parts.cdi)) {
-    for (const auto& gpu : gpus) made.pass(gpu.node);
+    for (const auto& gpu : gpus)
+      for (const auto& node : gpu.nodes) made.pass(node);
     for (const auto& node : parts.control_nodes) made.pass(node);
     if (parts.cdi != CdiSupport::kYes) made.pass_volume();
   }

@@ -44,8 +44,8 @@ struct ContainerGrant {
 };
 
 struct GrantedGpu {
-  gpu::Device device;
-  gpu::DeviceNode node;
+  gpu::Device device;                  ///< or a MIG device
+  std::vector<gpu::DeviceNode> nodes;  ///< its own
 };
 
 /// `unique` tells this container's annotation from those of others.

@@ -18,7 +18,8 @@ constexpr const char* kVisible = "NVIDIA_VISIBLE_DEVICES";
 
 std::vector<GrantedGpu> two_gpus() {
   const auto inventory = testing::machine(4);
-  return {{inventory.devices[1], {"/dev/nvidia1", 195, 1}}, {inventory.devices[3], {"/dev/nvidia3", 195, 3}}};
+  return {{inventory.devices[1], {{"/dev/nvidia1", 195, 1}}},
+          {inventory.devices[3], {{"/dev/nvidia3", 195, 3}}}};
 }
 
 NodeParts parts(CdiSupport cdi) {

@@ -62,8 +62,9 @@ class Reader {
   }
 
   void read_flags(Decoder& flags) {
-    if (const auto mig = flags.string("migStrategy"); mig && *mig != "none")
-      flags.mistake("migStrategy", "must be 'none'", "GPUs that are cut up are offered to claims only");
+    constexpr std::array<std::string_view, 3> kMig = {"none", "single", "mixed"};
+    if (const auto chosen = flags.choice("migStrategy", kMig))
+      config().mig = static_cast<MigStrategy>(*chosen);
     for (const auto* name : kForeignFlags) ignore(flags, "/flags", name);
     ignore(flags, "/flags", "gfd");
     if (auto plugin = flags.object("plugin")) read_plugin_flags(*plugin);

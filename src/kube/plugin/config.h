@@ -31,6 +31,11 @@ enum class ListStrategy { kEnvironment, kVolumeMounts, kCdiAnnotations, kCdiCri 
 /// Which replica of shared GPUs goes next: that of the GPU with the most left, or with the fewest.
 enum class SharedPolicy { kDistributed, kPacked };
 
+/// Whether parts of GPUs in MIG mode, that somebody has cut already, are offered, and by which names: the
+/// words of NVIDIA's `--mig-strategy`. With kSingle they are nvidia.com/gpu, with kMixed
+/// nvidia.com/mig-<profile>.
+enum class MigStrategy { kNone, kSingle, kMixed };
+
 /// A resource name, and the GPUs that it stands for. A GPU may have several names.
 struct ResourceRule {
   std::string name;     ///< "nvidia.com/gpu"
@@ -56,6 +61,7 @@ struct PluginConfig {
   std::optional<bool> pass_device_specs;
   std::vector<ListStrategy> strategies = {ListStrategy::kCdiCri};
   bool ids_are_indices = false;  ///< in NVIDIA_VISIBLE_DEVICES
+  MigStrategy mig = MigStrategy::kNone;
   std::string cdi_annotation_prefix = "cdi.k8s.io/";
   SharedPolicy shared_policy = SharedPolicy::kDistributed;
 

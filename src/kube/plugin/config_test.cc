@@ -32,7 +32,7 @@ TEST(PluginConfig, SaysNothingAndGetsTheDefaults) {
 TEST(PluginConfig, ReadsWhatNvidiasPluginReads) {
   const auto config = decoded(Json::parse(R"({
     "version": "v1",
-    "flags": {"migStrategy": "none", "plugin": {"passDeviceSpecs": true, "deviceListStrategy": ["envvar", "cdi-cri"],
+    "flags": {"migStrategy": "mixed", "plugin": {"passDeviceSpecs": true, "deviceListStrategy": ["envvar", "cdi-cri"],
       "deviceIDStrategy": "index", "sharedDevicesAllocationPolicy": "packed"}},
     "sharing": {"timeSlicing": {"renameByDefault": true, "failRequestsGreaterThanOne": true,
       "resources": [{"name": "nvidia.com/gpu", "replicas": 10}]}}})"));
@@ -70,7 +70,7 @@ TEST(PluginConfig, TellsWhatHasNoEffect) {
 }
 
 TEST(PluginConfig, RefusesMistakesAllAtOnce) {
-  const auto said = refused(Json::parse(R"({"version": "v2", "flags": {"migStrategy": "single", "plugin":
+  const auto said = refused(Json::parse(R"({"version": "v2", "flags": {"migStrategy": "some", "plugin":
     {"deviceListStrategy": "cdi", "passDeviceSpec": true}}, "resources": {"gpus": [{"name": "bad name"}]},
     "sharing": {"mps": {}, "timeSlicing": {"resources": [{"name": "nvidia.com/other", "replicas": 1,
     "devices": [-1]}]}}})"));

@@ -127,7 +127,7 @@ class PluginHostTest : public ::testing::Test {
   PluginHostTest() {
     facts_.inventory = testing::machine(2);
     for (int i = 0; i < 2; ++i)
-      facts_.nodes[uuid(i)] = {fmt::format("/dev/nvidia{}", i), 195, static_cast<unsigned>(i)};
+      facts_.nodes[uuid(i)] = {{fmt::format("/dev/nvidia{}", i), 195, static_cast<unsigned>(i)}};
     facts_.parts.cdi = CdiSupport::kNo;
     pool_.update(facts_);
     options_.folder = tree_.root();

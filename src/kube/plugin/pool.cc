@@ -46,7 +46,7 @@ Holders Pool::holders() const {
 void Pool::renew() {
   auto troubles = facts_.troubles;
   for (const auto& uuid : claimed_) troubles.try_emplace(uuid, "in use by a claim");
-  auto offers = offer(facts_.inventory, config_, usage_.holders(), troubles);
+  auto offers = offer(facts_.inventory, config_, usage_.holders(), troubles, facts_.resources);
   if (offers == offers_) return;
   offers_ = std::move(offers);
   ++version_;

@@ -24,8 +24,10 @@ namespace drover::kube {
 /// What is known of the node at one time.
 struct PoolFacts {
   gpu::Inventory inventory;
-  std::map<std::string, gpu::DeviceNode, std::less<>> nodes;  ///< by UUID; of those GPUs that have one
-  std::map<std::string, std::string> troubles;                ///< by UUID: why nobody may be given it now
+  /// By UUID, of those GPUs that have one; of MIG devices also those of the part.
+  std::map<std::string, std::vector<gpu::DeviceNode>, std::less<>> nodes;
+  ResourceNames resources;                      ///< of MIG devices
+  std::map<std::string, std::string> troubles;  ///< by UUID: why nobody may be given it now
   NodeParts parts;
 };
 

@@ -21,7 +21,7 @@ PoolFacts facts(int gpus) {
   made.inventory = machine(gpus);
   for (int i = 0; i < gpus; ++i) {
     const auto minor = static_cast<unsigned>(i);
-    made.nodes[uuid(i)] = {fmt::format("/dev/nvidia{}", i), 195, minor};
+    made.nodes[uuid(i)] = {{fmt::format("/dev/nvidia{}", i), 195, minor}};
   }
   made.parts.cdi = CdiSupport::kYes;
   return made;

@@ -50,12 +50,14 @@ std::string_view uuid_in(std::string_view device_id) {
 }
 
 std::vector<OfferedResource> offer(const gpu::Inventory& inventory, const PluginConfig& config,
-                                   const Holders& holders,
-                                   const std::map<std::string, std::string>& troubles) {
+                                   const Holders& holders, const std::map<std::string, std::string>& troubles,
+                                   const ResourceNames& names) {
   std::vector<OfferedResource> resources;
   for (const auto& device : inventory.devices) {
     std::set<std::string> given;  // two patterns may lead to one name
-    for (const auto& rule : config.resources) {
+    const auto own = names.find(device.uuid);
+    const auto rules = own == names.end() ? config.resources : std::vector{ResourceRule{own->second, "*"}};
+    for (const auto& rule : rules) {
       if (!matches(rule.pattern, device.model)) continue;
       const auto form = form_of(device, rule, config);
       if (!given.insert(form.name).second) continue;

@@ -40,9 +40,13 @@ std::string_view uuid_in(std::string_view device_id);
 /// Which resources' devices are in use: UUID of a GPU → names of the resources.
 using Holders = std::map<std::string, std::set<std::string>, std::less<>>;
 
-/// What the GPUs are offered as. A name without any GPU is left out. `troubles` are by UUID.
+/// UUID → name of a resource.
+using ResourceNames = std::map<std::string, std::string, std::less<>>;
+
+/// What the GPUs are offered as. A name without any GPU is left out. `troubles` are by UUID, and so are
+/// `resources`, of MIG devices: these have that name only.
 std::vector<OfferedResource> offer(const gpu::Inventory& inventory, const PluginConfig& config,
-                                   const Holders& holders,
-                                   const std::map<std::string, std::string>& troubles);
+                                   const Holders& holders, const std::map<std::string, std::string>& troubles,
+                                   const ResourceNames& resources = {});
 
 }  // namespace drover::kube

@@ -1,0 +1,35 @@
+#pragma once
+
+// MIG devices for the kubelet's device manager: those that are there already, which somebody has cut for it.
+// The words are those of NVIDIA's `--mig-strategy`. Pure.
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "gpu/device.h"
+#include "gpu/mig.h"
+#include "kube/plugin/config.h"
+
+namespace drover::kube {
+
+struct PluginPart {
+  std::string resource;  ///< what it is offered as
+  std::string gpu;       ///< UUID of the whole GPU
+  gpu::MigInstanceFacts instance;
+};
+
+/// What the node offers by limits.
+struct PluginDevices {
+  /// A GPU in MIG mode is not among its devices, and its MIG devices are: by their UUIDs, with what holds for
+  /// the GPU.
+  gpu::Inventory inventory;
+  std::map<std::string, PluginPart, std::less<>> parts;  ///< of MIG devices, by UUID
+  std::string trouble;  ///< why no MIG device is offered though the strategy asks for them; "" when some are
+};
+
+/// `mig` is by UUID of the GPU; instances in `made` are made for claims, and not offered.
+PluginDevices plugin_devices(const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig,
+                             const std::set<gpu::MigPart>& made, MigStrategy strategy);
+
+}  // namespace drover::kube
