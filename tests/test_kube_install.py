@@ -83,6 +83,12 @@ class InstalledTest(kube.ClusterTest):
         """Node's name -> its pod of the DaemonSet."""
         return {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in cls.cluster.list("pods", NAMESPACE)}
 
+    def run_pod(self, pod):
+        try:
+            return super().run_pod(pod)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from None
+
     @classmethod
     def logs(cls):
         return "\n".join(cls.cluster.kubectl("logs", pod, "--namespace", NAMESPACE, check=False).stdout for pod in cls.pods().values())
