@@ -8,6 +8,8 @@
 
 #include "driver/cdi.h"
 #include "gpu/device_files.h"
+#include "gpu/kernel.h"
+#include "gpu/recognise.h"
 #include "kube/known_gpus.h"
 #include "kube_mig.h"
 
@@ -39,15 +41,20 @@ std::string taint_key(gpu::ReasonKind kind) {
 
 }  // namespace
 
-KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health)
+KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener)
     : hardware_(std::move(hardware)), health_options_(std::move(health)) {
   look();
-  health_ = std::make_unique<gpu::HealthWatch>([this] { return hardware_.shared_nvml(); },
-                                               inventory().devices, health_options_, tell);
+  health_ = std::make_unique<gpu::HealthWatch>(
+      [this] { return hardware_.shared_nvml(); }, inventory().devices, health_options_,
+      [listener = std::move(listener)](const gpu::HealthChange& change) {
+        tell(change);
+        listener(change);
+      });
 }
 
 void KubeGpus::look() {
-  auto found = kube::keep_known(inventory(), hardware_.look());
+  const auto before = inventory();
+  auto found = kube::keep_known(before, gpu::recognise(hardware_.look(), before));
   if (health_) {
     health_->watch(found.devices);
     const auto health = health_->health();
@@ -132,7 +139,12 @@ kube::dra::View KubeGpus::view() const {
     view.inventory = inventory_;
     view.mig = mig_;
   }
-  for (const auto& device : view.inventory.devices) add_troubles(device, view);
+  const gpu::Kernel kernel;
+  for (const auto& device : view.inventory.devices) {
+    add_troubles(device, view);
+    if (!device.pci || view.inventory.simulated) continue;
+    if (auto root = kernel.pcie_root(*device.pci)) view.pcie_roots[device.uuid] = std::move(*root);
+  }
   return view;
 }
 

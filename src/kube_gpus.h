@@ -24,7 +24,8 @@ namespace drover {
 
 class KubeGpus {
  public:
-  KubeGpus(Hardware hardware, gpu::HealthWatchOptions health);
+  /// `listener` hears of every change of a GPU's health, as gpu::HealthWatch tells it.
+  KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener);
 
   /// Looks at the GPUs now; blocks while the driver answers. One thread's.
   void look();

@@ -9,13 +9,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <stop_token>
-#include <thread>
 
+#include "base/complaint.h"
 #include "base/files.h"
+#include "base/repeat.h"
 #include "base/units.h"
 #include "cdi_file.h"
 #include "hardware.h"
@@ -27,6 +26,7 @@
 #include "kube/kubelet/pod_resources.h"
 #include "kube/plugin/plugin_host.h"
 #include "kube/plugin/pool.h"
+#include "kube/report/node_report.h"
 #include "kube/rpc/log.h"
 #include "kube_gpus.h"
 #include "kube_hook.h"
@@ -46,6 +46,14 @@ constexpr auto kPatience = 5s;
 constexpr std::string_view kDevicePlugin = "device-plugin";
 constexpr std::string_view kDra = "dra";
 
+void info(const std::string& sentence) {
+  spdlog::info("{}", sentence);
+}
+
+void warn(const std::string& sentence) {
+  spdlog::warn("{}", sentence);
+}
+
 /// Signals that end the program. They are blocked before any thread starts, so that one waits for them.
 class EndSignals {
  public:
@@ -62,37 +70,6 @@ class EndSignals {
 
  private:
   sigset_t set_{};
-};
-
-/// Calls `look` at once and then ever again with a pause, on a thread of its own.
-class Repeat {
- public:
-  Repeat(std::chrono::milliseconds pause, std::function<void()> look)
-      : thread_([this, pause, look = std::move(look)](const std::stop_token& stop) {
-          while (!stop.stop_requested()) {
-            look();
-            std::unique_lock lock(mutex_);
-            wake_.wait_for(lock, stop, pause, [] { return false; });
-          }
-        }) {}
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::jthread thread_;
-};
-
-/// A sentence that is told when it is new.
-class Complaint {
- public:
-  void tell(const Status& status) {
-    const auto text = status ? "" : to_string(status.error());
-    if (!text.empty() && text != told_) spdlog::warn("{}", text);
-    told_ = text;
-  }
-
- private:
-  std::string told_;
 };
 
 Result<kube::PluginConfig> read_config(const std::string& file) {
@@ -113,17 +90,38 @@ Result<UniqueFd> lock_node(const Directory& state, const EndSignals& signals) {
   return file;
 }
 
-/// What the API server is needed for.
-struct Cluster {
-  std::shared_ptr<kube::Api> api;
-  kube::dra::ApiVersion version;
-};
+/// What a runtime without CDI means for the node.
+Status fitness_of(const kube::ContainerRuntime& runtime) {
+  if (runtime.cdi == kube::CdiSupport::kYes) return {};
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("{} {} does not do what CDI specifications say, or does not tell: containers get "
+                          "device nodes and the driver's volume instead, and claims are not served",
+                          runtime.name, runtime.version),
+              runtime.advice);
+}
 
-Result<Cluster> find_cluster(const cli::KubeNodeOptions& options) {
+Result<std::shared_ptr<kube::Api>> find_api(const cli::KubeNodeOptions& options) {
   DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
-  DROVER_TRY(std::shared_ptr<kube::Api> api, kube::ApiClient::open(std::move(config)));
-  DROVER_TRY(const auto version, kube::dra::served_version(*api, options.node_name));
-  return Cluster{std::move(api), version};
+  return kube::ApiClient::open(std::move(config));
+}
+
+bool is_among(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
+                                       const kube::PluginConfig& config) {
+  kube::NodeReportOptions report;
+  report.node = options.node_name;
+  report.driver = options.driver;
+  report.labels = is_among(options.report, "labels");
+  report.conditions = is_among(options.report, "conditions");
+  report.events = is_among(options.report, "events");
+  report.feature_file = options.feature_file;
+  report.config = config;
+  report.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
+  report.warn = warn;
+  return report;
 }
 
 class Node {
@@ -131,7 +129,9 @@ class Node {
   Node(const cli::KubeNodeOptions& options, Hardware hardware, kube::PluginConfig config,
        gpu::HealthWatchOptions health)
       : options_(options),
-        gpus_(std::move(hardware), std::move(health)),
+        report_(report_options(options, config)),
+        gpus_(std::move(hardware), std::move(health),
+              [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
         pool_(std::move(config)) {
     look_at_runtime();
@@ -145,7 +145,7 @@ class Node {
     for (const auto& resource : pool_.offers())
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
     const Repeat runtime(kRuntimePause, [this] { look_at_runtime(); });
-    const Repeat claims(kClusterPause, [this] { serve_claims(); });
+    const Repeat cluster(kClusterPause, [this] { reach_cluster(); });
     const Repeat metrics(kClusterPause, [this] { metrics_trouble_.tell(metrics_.listen()); });
     const Repeat gpus(kGpuPause, [this] {
       gpus_.look();
@@ -160,32 +160,27 @@ class Node {
   }
 
  private:
-  bool has_role(std::string_view role) const {
-    return std::ranges::find(options_.roles, role) != options_.roles.end();
-  }
+  bool has_role(std::string_view role) const { return is_among(options_.roles, role); }
 
   kube::PluginHostOptions host_options() const {
     kube::PluginHostOptions options;
     options.folder = options_.kubelet + "/device-plugins";
-    options.info = [](const std::string& text) { spdlog::info("{}", text); };
-    options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
+    options.info = info;
+    options.warn = warn;
     return options;
   }
 
   void look_at_runtime() {
     const auto runtime = kube::ask_runtime(options_.runtime_endpoint, kPatience);
-    if (!runtime) return runtime_trouble_.tell(Failure(runtime.error()));
-    cdi_ = runtime->cdi;
-    if (runtime->cdi == kube::CdiSupport::kYes) return runtime_trouble_.tell({});
-    runtime_trouble_.tell(
-        fail(ErrorKind::kUnsupported,
-             fmt::format("{} {} does not do what CDI specifications say, or does not tell: containers get "
-                         "device nodes and the driver's volume instead, and claims are not served",
-                         runtime->name, runtime->version),
-             runtime->advice));
+    const auto fitness = runtime ? fitness_of(*runtime) : Failure(runtime.error());
+    runtime_trouble_.tell(fitness);
+    const std::lock_guard lock(mutex_);
+    if (runtime) cdi_ = runtime->cdi;
+    runtime_words_ = fitness ? "" : to_string(fitness.error());
   }
 
-  /// Tells both roles what the GPUs are like, and what the other one has given away. One thread's at a time.
+  /// Tells both roles what the GPUs are like, and what the other one has given away; and the cluster. One
+  /// thread's at a time.
   void offer() {
     if (has_role(kDevicePlugin)) {
       const auto devices = plugin_devices();
@@ -194,6 +189,7 @@ class Node {
       pool_.update(std::move(facts));
     }
     const std::lock_guard lock(mutex_);
+    report_.update(state());
     if (!driver_) return;
     pool_.claim(driver_->gpus_in_use());
     auto view = gpus_.view();
@@ -219,16 +215,45 @@ class Node {
     return devices;
   }
 
-  /// Once the API server and the container runtime are able to.
-  void serve_claims() {
-    if (!has_role(kDra) || cdi_ != kube::CdiSupport::kYes) return;
+  /// With the mutex held.
+  kube::NodeState state() const {
+    kube::NodeState state{gpus_.inventory(), cdi_, runtime_words_, std::nullopt};
+    if (!has_role(kDra)) return state;
+    state.claims = claims_words_;
+    if (!driver_) return state;
+    const auto found = driver_->state();
+    std::string words;
+    for (const auto* trouble : {&found.sockets, &found.registration, &found.recovery, &found.slices})
+      if (!trouble->empty()) words += (words.empty() ? "" : "; ") + *trouble;
+    if (words.empty() && !found.registered) words = "the kubelet has not registered the driver yet";
+    state.claims = words;
+    return state;
+  }
+
+  /// What needs the API server begins when there is a way to it; claims wait for the container runtime too.
+  void reach_cluster() {
+    const bool reports = report_.needs_api();
+    if (!api_ && (reports || has_role(kDra))) {
+      auto api = find_api(options_);
+      cluster_trouble_.tell(
+          api ? Status() : Failure(context(api.error(), "the cluster is not told of this node's GPUs")));
+      if (!api) return;
+      api_ = *api;
+      if (reports) report_.reach(api_);
+    }
+    const auto served = serve_claims();
+    cluster_trouble_.tell(served ? Status() : Failure(context(served.error(), "claims are not served")));
+    const std::lock_guard lock(mutex_);
+    claims_words_ = served ? "the container runtime does not do CDI" : to_string(served.error());
+  }
+
+  Status serve_claims() {
+    if (!has_role(kDra) || cdi_ != kube::CdiSupport::kYes) return {};
     {
       const std::lock_guard lock(mutex_);
-      if (driver_) return;
+      if (driver_) return {};
     }
-    auto cluster = find_cluster(options_);
-    cluster_trouble_.tell(cluster ? Status() : Failure(context(cluster.error(), "claims are not served")));
-    if (!cluster) return;
+    DROVER_TRY(const auto version, kube::dra::served_version(*api_, options_.node_name));
     kube::dra::DriverOptions options;
     options.driver = options_.driver;
     options.node = options_.node_name;
@@ -237,14 +262,15 @@ class Node {
     options.sharing = options_.claim_sharing == "memory"  ? kube::dra::Sharing::kMemory
                       : options_.claim_sharing == "share" ? kube::dra::Sharing::kShare
                                                           : kube::dra::Sharing::kWhole;
-    options.info = [](const std::string& text) { spdlog::info("{}", text); };
-    options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
-    auto driver = std::make_unique<kube::dra::Driver>(
-        options, kube::dra::claims_at(cluster->api, cluster->version),
-        kube::dra::slices_at(cluster->api, cluster->version, options.driver, options.node),
-        [this] { return edits_for_claims(); }, gpus_.mig_instances());
+    options.info = info;
+    options.warn = warn;
+    auto driver =
+        std::make_unique<kube::dra::Driver>(options, kube::dra::claims_at(api_, version),
+                                            kube::dra::slices_at(api_, version, options.driver, options.node),
+                                            [this] { return edits_for_claims(); }, gpus_.mig_instances());
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
+    return {};
   }
 
   /// Without GPUs that the device plugin has given away.
@@ -262,18 +288,24 @@ class Node {
     const auto containers =
         kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
     kubelet_trouble_.tell(containers ? Status() : Failure(containers.error()));
-    if (containers) pool_.saw(*containers, asked);
+    if (!containers) return;
+    pool_.saw(*containers, asked);
+    report_.saw(*containers);
   }
 
   cli::KubeNodeOptions options_;
+  kube::NodeReport report_;  ///< ends after the GPUs, which tell it
   KubeGpus gpus_;
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_};
   kube::MigStrategy mig_strategy_;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
+  std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
-  Complaint runtime_trouble_, kubelet_trouble_, cluster_trouble_, metrics_trouble_, mig_trouble_;
+  Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn}, mig_trouble_{warn};
   std::mutex mutex_;                               ///< of what follows
+  std::string runtime_words_;                      ///< what is wrong with the container runtime
+  std::string claims_words_ = "it is starting";    ///< why claims are not served while there is no driver
   std::map<std::string, TimePoint> in_use_since_;  ///< by UUID
   std::unique_ptr<kube::dra::Driver> driver_;      ///< ends first: it asks the others
 };

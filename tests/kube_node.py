@@ -33,9 +33,14 @@ class NodeTest(kube.ClusterTest):
         config.write_text(cls.config if isinstance(cls.config, str) else json.dumps(cls.config))
         cls.agent = cls.node.run_inside(
             [drover.BINARY, "kube", "node", "--simulate", cls.profile, "--state", cls.state, "--config", f"{cls.state}/config.yaml",
-             "--node-name", cls.node.name, "--kubeconfig", cls.cluster.kubeconfig, *cls.flags()], name=f"agent-{cls.__name__}")
+             "--node-name", cls.node.name, "--kubeconfig", cls.kubeconfig(), *cls.flags()], name=f"agent-{cls.__name__}")
         cls.addClassCleanup(cls.end_agent)
         wait_for(lambda: all(cls.allocatable(name) for name in cls.names()), cls.agent.tail)
+
+    @classmethod
+    def kubeconfig(cls):
+        """Of the program."""
+        return cls.cluster.kubeconfig
 
     @classmethod
     def flags(cls):

@@ -61,6 +61,17 @@ void add_node(CLI::App& group, Context& context) {
                    "XIDs that do so all the same; wins over the other list")
       ->envname("DP_ENABLE_HEALTHCHECKS")
       ->type_name("LIST");
+  command
+      ->add_option("--report", options->report,
+                   "What the cluster is told of the GPUs: labels, conditions, events, or none")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"labels", "conditions", "events", "none"}))
+      ->type_name("LIST")
+      ->default_str("labels,conditions,events");
+  command
+      ->add_option("--feature-file", options->feature_file,
+                   "Write labels to a file for node-feature-discovery, and not to the Node")
+      ->type_name("FILE");
   command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
       ->type_name("PROFILE");
   auto* root =

@@ -115,4 +115,22 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
   return containers;
 }
 
+Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,
+                                                     std::chrono::milliseconds patience) {
+  runtime::v1::ListPodSandboxRequest request;
+  request.mutable_filter()->mutable_state()->set_state(runtime::v1::SANDBOX_READY);
+  runtime::v1::ListPodSandboxResponse answer;
+  grpc::ClientContext context;
+  give_up_after(context, patience);
+  const auto stub = runtime::v1::RuntimeService::NewStub(connect_to(socket));
+  if (const auto status = stub->ListPodSandbox(&context, request, &answer); !status.ok())
+    return fail(
+        ErrorKind::kUnavailable,
+        fmt::format("the container runtime does not tell its pods at '{}': {}", socket, why_failed(status)));
+  std::map<PodName, std::string> uids;
+  for (const auto& pod : answer.items())
+    uids[{pod.metadata().namespace_(), pod.metadata().name()}] = pod.metadata().uid();
+  return uids;
+}
+
 }  // namespace drover::kube

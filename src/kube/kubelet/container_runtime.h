@@ -4,11 +4,13 @@
 // starts containers without their devices, and tells nobody. And which containers it runs.
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "kube/kubelet/pod_resources.h"
 #include "kube/plugin/allocation.h"
 
 namespace drover::kube {
@@ -43,5 +45,10 @@ struct RunningContainer {
 /// answer.
 Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
                                                       std::chrono::milliseconds patience);
+
+/// UIDs of the pods that run now. Asking the runtime needs no right to read pods of the whole cluster. Blocks
+/// up to `patience`; kUnavailable when it does not answer.
+Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,
+                                                     std::chrono::milliseconds patience);
 
 }  // namespace drover::kube

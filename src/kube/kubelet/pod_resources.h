@@ -3,12 +3,19 @@
 // Which containers have which devices, as the kubelet knows it (its pod-resources API). Blocks.
 
 #include <chrono>
+#include <compare>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 
 namespace drover::kube {
+
+struct PodName {
+  std::string name_space, name;
+
+  auto operator<=>(const PodName&) const = default;
+};
 
 /// Devices of a device plugin.
 struct PluginUse {

@@ -1,0 +1,136 @@
+#include "kube/report/node_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/labels/apply.h"
+
+namespace drover::kube {
+namespace {
+
+constexpr std::size_t kMostChanges = 256;  // that wait for the API server
+
+std::string name_of(const gpu::Device& device) {
+  return fmt::format("GPU {} ({})", device.index, device.uuid);
+}
+
+}  // namespace
+
+NodeReport::NodeReport(NodeReportOptions options)
+    : options_(std::move(options)),
+      labels_trouble_(options_.warn),
+      conditions_trouble_(options_.warn),
+      uids_trouble_(options_.warn),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+NodeReport::~NodeReport() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+bool NodeReport::needs_api() const {
+  return options_.conditions || options_.events || (options_.labels && options_.feature_file.empty());
+}
+
+void NodeReport::reach(std::shared_ptr<Api> api) {
+  const std::lock_guard lock(mutex_);
+  work_.api = std::move(api);
+  fresh_ = true;
+  changed_.notify_all();
+}
+
+void NodeReport::update(NodeState state) {
+  const std::lock_guard lock(mutex_);
+  if (work_.state == state) return;
+  work_.state = std::move(state);
+  fresh_ = true;
+  changed_.notify_all();
+}
+
+void NodeReport::saw(std::vector<ContainerUse> containers) {
+  const std::lock_guard lock(mutex_);
+  work_.containers = std::move(containers);
+}
+
+void NodeReport::changed(const gpu::HealthChange& change) {
+  const std::lock_guard lock(mutex_);
+  if (work_.changes.size() == kMostChanges) work_.changes.pop_front();
+  work_.changes.push_back(change);
+  fresh_ = true;
+  changed_.notify_all();
+}
+
+void NodeReport::run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  auto pause = options_.again;
+  while (!stop.stop_requested()) {
+    changed_.wait_for(lock, stop, pause, [this] { return fresh_; });
+    if (stop.stop_requested()) return;
+    fresh_ = false;
+    auto work = work_;
+    if (work.api && work.state) work_.changes.clear();
+    lock.unlock();
+    if (work.api && work.state) tell(work);
+    pause = !work.state || write(work) ? options_.again : options_.retry;
+    lock.lock();
+  }
+}
+
+bool NodeReport::write(const Work& work) {
+  const auto labels = write_labels(work);
+  labels_trouble_.tell(labels ? Status() : Failure(context(labels.error(), "labels are not written")));
+  const auto conditions = write_conditions(work);
+  conditions_trouble_.tell(conditions ? Status()
+                                      : Failure(context(conditions.error(), "conditions are not written")));
+  return labels && conditions;
+}
+
+Status NodeReport::write_labels(const Work& work) {
+  if (!options_.labels) return {};
+  const bool to_file = !options_.feature_file.empty();
+  if (!to_file && !work.api) return {};
+  const auto labels = node_labels(read_node_facts(options_.root, work.state->inventory), options_.config);
+  return to_file ? write_feature_file(options_.feature_file, labels)
+                 : apply_labels(*work.api, options_.node, labels);
+}
+
+Status NodeReport::write_conditions(const Work& work) {
+  if (!options_.conditions || !work.api) return {};
+  for (const auto& condition : node_conditions(*work.state))
+    DROVER_CHECK_OK(set_node_condition(*work.api, options_.node, condition, wall_clock()));
+  return {};
+}
+
+void NodeReport::tell(const Work& work) {
+  if (!options_.events || work.changes.empty()) return;
+  if (!events_)
+    events_ = std::make_unique<EventRecorder>(*work.api, EventSource{.host = options_.node},
+                                              [warn = options_.warn](const Error& error) {
+                                                if (warn) warn(to_string(error));
+                                              });
+  const auto asked = options_.pod_uids();
+  uids_trouble_.tell(asked ? Status() : Failure(asked.error()));
+  const auto uids = asked.value_or(std::map<PodName, std::string>{});
+  for (const auto& change : work.changes) {
+    const auto& devices = work.state->inventory.devices;
+    const auto device = std::ranges::find(devices, change.uuid, &gpu::Device::uuid);
+    if (device == devices.end()) continue;
+    const auto pods = pods_with(*device, work.containers, options_.driver, options_.node);
+    for (const auto& [text, for_pods] : events_of(change, name_of(*device))) {
+      events_->record({.kind = "Node", .name = options_.node}, text);
+      if (!for_pods) continue;
+      for (const auto& pod : pods) {
+        const auto uid = uids.find(pod);
+        events_->record({.kind = "Pod",
+                         .name_space = pod.name_space,
+                         .name = pod.name,
+                         .uid = uid == uids.end() ? "" : uid->second},
+                        text);
+      }
+    }
+  }
+}
+
+}  // namespace drover::kube

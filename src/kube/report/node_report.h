@@ -1,0 +1,90 @@
+#pragma once
+
+// Tells the cluster what this node's GPUs are like, so that nobody has to look into a log: labels and
+// conditions of the node, and Events of the node and of pods whose GPU fails or comes back.
+//
+//   NodeReport report({.node = "gpu-1", …});
+//   report.reach(api);
+//   report.update(state);
+//
+// Labels and conditions are written when they change, and looked after every minute: somebody may have
+// removed them, or made the Node anew. One thread of its own, and that of the Events. Thread safe.
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/complaint.h"
+#include "kube/client/api.h"
+#include "kube/events/event_recorder.h"
+#include "kube/plugin/config.h"
+#include "kube/report/node_state.h"
+
+namespace drover::kube {
+
+struct NodeReportOptions {
+  std::string node;    ///< the Node's name
+  std::string driver;  ///< of claims
+  bool labels = true, conditions = true, events = true;
+  std::string feature_file;  ///< where labels go instead, for node-feature-discovery; "": nowhere
+  PluginConfig config;       ///< labels tell how GPUs are shared
+  std::string root = "/";    ///< where the kernel's facts for labels are
+  std::chrono::milliseconds again{std::chrono::minutes(1)};   ///< how often what stands there is looked after
+  std::chrono::milliseconds retry{std::chrono::seconds(10)};  ///< after something failed
+  /// UIDs of the pods that run here; Events without them are not shown by `kubectl describe`. May block.
+  std::function<Result<std::map<PodName, std::string>>()> pod_uids;
+  std::function<void(const std::string& sentence)> warn;  ///< from any thread; may be absent
+};
+
+class NodeReport {
+ public:
+  explicit NodeReport(NodeReportOptions options);
+  NodeReport(const NodeReport&) = delete;
+  NodeReport& operator=(const NodeReport&) = delete;
+  /// What was written stays: pods go on, and so does what is known of the node.
+  ~NodeReport();
+
+  /// Whether it has anything to say to the API server.
+  bool needs_api() const;
+
+  // None of these blocks.
+  /// Until it is called, only the feature file is written.
+  void reach(std::shared_ptr<Api> api);
+  void update(NodeState state);
+  void saw(std::vector<ContainerUse> containers);
+  void changed(const gpu::HealthChange& change);
+
+ private:
+  struct Work {
+    std::shared_ptr<Api> api;
+    std::optional<NodeState> state;
+    std::vector<ContainerUse> containers;
+    std::deque<gpu::HealthChange> changes;
+  };
+
+  void run(const std::stop_token& stop);
+  bool write(const Work& work);
+  Status write_labels(const Work& work);
+  Status write_conditions(const Work& work);
+  void tell(const Work& work);
+
+  const NodeReportOptions options_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Work work_;
+  bool fresh_ = false;  ///< since the thread looked
+  // Of the thread alone.
+  Complaint labels_trouble_, conditions_trouble_, uids_trouble_;
+  std::unique_ptr<EventRecorder> events_;
+  std::jthread thread_;
+};
+
+}  // namespace drover::kube

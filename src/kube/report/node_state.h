@@ -1,0 +1,50 @@
+#pragma once
+
+// What the cluster is told of a node's GPUs, as conditions of the node and as Events. Pure.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/health.h"
+#include "kube/events/event_book.h"
+#include "kube/events/node_condition.h"
+#include "kube/kubelet/pod_resources.h"
+#include "kube/plugin/allocation.h"
+
+namespace drover::kube {
+
+struct NodeState {
+  gpu::Inventory inventory;
+  CdiSupport cdi = CdiSupport::kUnknown;
+  std::string runtime;  ///< what is wrong with the container runtime, a sentence; "" when nothing is
+  std::optional<std::string>
+      claims;  ///< why claims are not served; "" when they are; absent: nor should they
+
+  bool operator==(const NodeState&) const = default;
+};
+
+inline constexpr std::string_view kGpusReady = "DroverGpusReady";
+inline constexpr std::string_view kCdiSupported = "DroverCdiSupported";
+inline constexpr std::string_view kClaimsServed = "DroverClaimsServed";
+
+/// One of each type; of claims only where they should be served.
+std::vector<NodeCondition> node_conditions(const NodeState& state);
+
+/// An Event, and whether the pods that have the GPU are told too.
+struct GpuEvent {
+  EventText text;
+  bool for_pods = true;
+
+  bool operator==(const GpuEvent&) const = default;
+};
+/// `gpu` is its name for people: "GPU 3 (GPU-5f…)".
+std::vector<GpuEvent> events_of(const gpu::HealthChange& change, std::string_view gpu);
+
+/// Which pods have this GPU, each once, by limits or by claims of `driver` on `node`.
+std::vector<PodName> pods_with(const gpu::Device& device, const std::vector<ContainerUse>& containers,
+                               std::string_view driver, std::string_view node);
+
+}  // namespace drover::kube
