@@ -23,6 +23,7 @@
 #include "kube/dra/cluster.h"
 #include "kube/dra/driver.h"
 #include "kube/kubelet/container_runtime.h"
+#include "kube/kubelet/device_users.h"
 #include "kube/kubelet/pod_resources.h"
 #include "kube/plugin/plugin_host.h"
 #include "kube/plugin/pool.h"
@@ -133,13 +134,13 @@ class Node {
         gpus_(std::move(hardware), std::move(health),
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
-        pool_(std::move(config)) {
+        pool_(std::move(config), has_role(kDra)) {
     look_at_runtime();
-    look_at_kubelet();
     offer();
   }
 
   void run(const EndSignals& signals) {
+    find_users();
     log_inventory(gpus_.inventory());
     if (pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
@@ -170,6 +171,31 @@ class Node {
     return options;
   }
 
+  kube::dra::DriverOptions driver_options() {
+    kube::dra::DriverOptions options;
+    options.driver = options_.driver;
+    options.node = options_.node_name;
+    options.kubelet_folder = options_.kubelet;
+    options.cdi_folder = options_.cdi_folder;
+    options.sharing = options_.claim_sharing == "memory"  ? kube::dra::Sharing::kMemory
+                      : options_.claim_sharing == "share" ? kube::dra::Sharing::kShare
+                                                          : kube::dra::Sharing::kWhole;
+    options.info = info;
+    options.warn = warn;
+    options.take = [this](const std::set<std::string>& uuids) { return pool_.claim(uuids); };
+    return options;
+  }
+
+  /// What an earlier process gave away, before anybody is given anything: containers go on without us.
+  void find_users() {
+    const auto claimed = kube::dra::gpus_left_in_use(driver_options());
+    if (claimed)
+      pool_.found_claimed(*claimed);
+    else
+      warn(to_string(claimed.error()));
+    look_at_kubelet();
+  }
+
   void look_at_runtime() {
     const auto runtime = kube::ask_runtime(options_.runtime_endpoint, kPatience);
     const auto fitness = runtime ? fitness_of(*runtime) : Failure(runtime.error());
@@ -191,7 +217,6 @@ class Node {
     const std::lock_guard lock(mutex_);
     report_.update(state());
     if (!driver_) return;
-    pool_.claim(driver_->gpus_in_use());
     auto view = gpus_.view();
     const auto holders = pool_.holders();
     for (const auto& [uuid, resources] : holders)
@@ -254,43 +279,26 @@ class Node {
       if (driver_) return {};
     }
     DROVER_TRY(const auto version, kube::dra::served_version(*api_, options_.node_name));
-    kube::dra::DriverOptions options;
-    options.driver = options_.driver;
-    options.node = options_.node_name;
-    options.kubelet_folder = options_.kubelet;
-    options.cdi_folder = options_.cdi_folder;
-    options.sharing = options_.claim_sharing == "memory"  ? kube::dra::Sharing::kMemory
-                      : options_.claim_sharing == "share" ? kube::dra::Sharing::kShare
-                                                          : kube::dra::Sharing::kWhole;
-    options.info = info;
-    options.warn = warn;
-    auto driver =
-        std::make_unique<kube::dra::Driver>(options, kube::dra::claims_at(api_, version),
-                                            kube::dra::slices_at(api_, version, options.driver, options.node),
-                                            [this] { return edits_for_claims(); }, gpus_.mig_instances());
+    const auto options = driver_options();
+    auto driver = std::make_unique<kube::dra::Driver>(
+        options, kube::dra::claims_at(api_, version),
+        kube::dra::slices_at(api_, version, options.driver, options.node), [this] { return gpus_.edits(); },
+        gpus_.mig_instances());
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
     return {};
   }
 
-  /// Without GPUs that the device plugin has given away.
-  Result<kube::dra::GpuEdits> edits_for_claims() const {
-    DROVER_TRY(auto edits, gpus_.edits());
-    for (const auto& [uuid, resources] : pool_.holders()) {
-      edits.of_gpu.erase(uuid);
-      edits.held.insert(uuid);
-    }
-    return edits;
-  }
-
   void look_at_kubelet() {
     const auto asked = kube::Usage::Clock::now();
-    const auto containers =
-        kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
-    kubelet_trouble_.tell(containers ? Status() : Failure(containers.error()));
-    if (!containers) return;
-    pool_.saw(*containers, asked);
-    report_.saw(*containers);
+    const auto running = kube::list_pod_uids(options_.runtime_endpoint, kPatience);
+    auto told = kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
+    kubelet_trouble_.tell(told ? Status() : Failure(told.error()));
+    if (!told) return;
+    users_.told(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
+    if (!users_.known()) return;
+    pool_.saw(users_.containers(), asked);
+    report_.saw(users_.containers());
   }
 
   cli::KubeNodeOptions options_;
@@ -298,11 +306,13 @@ class Node {
   KubeGpus gpus_;
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_};
   kube::MigStrategy mig_strategy_;
+  kube::DeviceUsers users_;  ///< of look_at_kubelet() alone
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
-  Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn}, mig_trouble_{warn};
+  Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
+      mig_trouble_{warn};
   std::mutex mutex_;                               ///< of what follows
   std::string runtime_words_;                      ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";    ///< why claims are not served while there is no driver

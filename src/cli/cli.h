@@ -59,10 +59,10 @@ struct KubeNodeOptions {
   std::string metrics_address;  ///< where Prometheus asks: "127.0.0.1:9400"; "" for nowhere
   std::string disable_health_checks, enable_health_checks;  ///< XIDs, as NVIDIA's device plugin lists them
   std::vector<std::string> report = {"labels", "conditions", "events"};  ///< what the cluster is told
-  std::string feature_file;  ///< where labels go instead of to the Node
-  std::string simulate;                                     ///< profile: a name or a file
-  std::string driver_root;                                  ///< where the driver's files are looked for
-  std::string host_driver_root;                             ///< the same folder's path on the node
+  std::string feature_file;      ///< where labels go instead of to the Node
+  std::string simulate;          ///< profile: a name or a file
+  std::string driver_root;       ///< where the driver's files are looked for
+  std::string host_driver_root;  ///< the same folder's path on the node
 };
 
 /// One prerequisite of this machine, as `drover doctor` tells it.

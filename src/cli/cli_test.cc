@@ -119,7 +119,7 @@ TEST(CliOverTcp, NeedsTheToken) {
   options.listen = api::ListenAddress{"127.0.0.1", 0};
   options.credentials = {{"root", secret}};
   api::testing::ServerFixture server(options);
-  const auto url = "http://" + api::to_string(*server.server().tcp_address());
+  const auto url = "http://" + to_string(*server.server().tcp_address());
   EXPECT_EQ(drover({"--host", url, "ps"}).status, 77);
   EXPECT_EQ(drover({"--host", url, "--token", secret, "ps"}).status, 0);
 }

@@ -159,6 +159,14 @@ Result<Book> read_book(std::string_view text) {
   return book;
 }
 
+std::set<std::string> gpus_in_use(const Book& book) {
+  std::set<std::string> uuids;
+  for (const auto& [uid, claim] : book)
+    for (const auto& device : claim.devices)
+      if (!device.allocated.admin && !device.made) uuids.insert(device.uuid);
+  return uuids;
+}
+
 Status check_free(const Book& book, const PreparedClaim& claim, const std::map<std::string, NodeGpu>& gpus) {
   std::map<std::string, Taken> taken;
   for (const auto& [uid, other] : book)

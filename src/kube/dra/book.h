@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,10 @@ using Book = std::map<std::string, PreparedClaim>;
 std::string write_book(const Book& book);
 /// kCorrupt for anything else than what write_book() makes, also that of another driver.
 Result<Book> read_book(std::string_view text);
+
+/// UUIDs of the GPUs, and of the MIG devices that were there before, that claims have: nobody else may be
+/// given them. Administrators' are not among them.
+std::set<std::string> gpus_in_use(const Book& book);
 
 /// A GPU of the node, or a MIG device.
 struct NodeGpu {

@@ -3,7 +3,6 @@
 // The CDI specification of one claim: what a container that has it gets. Pure.
 
 #include <map>
-#include <set>
 #include <string>
 
 #include "cdi/specification.h"
@@ -15,7 +14,6 @@ namespace drover::kube::dra {
 struct GpuEdits {
   cdi::Edits common;  ///< control devices and the driver's files, once for every container
   std::map<std::string, cdi::Edits> of_gpu;  ///< by UUID: its device node
-  std::set<std::string> held;                ///< UUIDs of MIG devices that are not to be given to claims
   std::map<std::string, cdi::Edits> of_mig;  ///< by the name of the MIG device, of those in the claim
 };
 

@@ -58,21 +58,29 @@ std::set<gpu::MigPart> instances_of(const View& view) {
   return parts;
 }
 
+std::string plugin_folder_of(const DriverOptions& options) {
+  return options.kubelet_folder + "/plugins/" + options.driver;
+}
+
+ClaimFolders files_of(const DriverOptions& options) {
+  return {plugin_folder_of(options), options.cdi_folder, cdi_vendor(options.driver)};
+}
+
 }  // namespace
 
 struct Driver::Impl {
   Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
        std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig)
       : options(std::move(given)),
-        plugin_folder(options.kubelet_folder + "/plugins/" + options.driver),
+        plugin_folder(plugin_folder_of(options)),
         registry_folder(options.kubelet_folder + "/plugins_registry"),
         preparer({.driver = options.driver,
                   .pool = options.node,
                   .source = std::move(claims),
-                  .files = std::make_shared<ClaimFolders>(plugin_folder, options.cdi_folder,
-                                                          cdi_vendor(options.driver)),
+                  .files = std::make_shared<ClaimFolders>(files_of(options)),
                   .edits = std::move(edits),
                   .mig = std::move(mig),
+                  .take = options.take,
                   .warn = options.warn}),
         publisher(std::move(slices), options.driver, options.node),
         services({.driver = options.driver,
@@ -266,12 +274,11 @@ DriverState Driver::state() const {
   return impl_->state;
 }
 
-std::set<std::string> Driver::gpus_in_use() const {
-  std::set<std::string> uuids;
-  for (const auto& [uid, claim] : impl_->preparer.book())
-    for (const auto& device : claim.devices)
-      if (!device.allocated.admin && !device.made) uuids.insert(device.uuid);
-  return uuids;
+Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options) {
+  DROVER_TRY(const auto text, files_of(options).read_checkpoint());
+  if (!text) return std::set<std::string>{};
+  DROVER_TRY(const auto book, read_book(*text));
+  return gpus_in_use(book);
 }
 
 Result<std::set<gpu::MigPart>> Driver::mig_instances() const {

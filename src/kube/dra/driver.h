@@ -32,6 +32,8 @@ struct DriverOptions {
   std::string cdi_folder = "/var/run/cdi";
   Sharing sharing = Sharing::kWhole;
   std::chrono::milliseconds look{500};  ///< how often sockets are looked at
+  /// As in PreparerOptions.
+  std::function<Status(const std::set<std::string>& uuids)> take;
   /// Called from any thread; `text` is a sentence. May be absent.
   std::function<void(const std::string& text)> info, warn;
 };
@@ -44,6 +46,9 @@ struct DriverState {
 
   bool operator==(const DriverState&) const = default;
 };
+
+/// UUIDs of the GPUs that claims had on this node when a driver of this name ran last.
+Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options);
 
 class Driver {
  public:
@@ -60,9 +65,6 @@ class Driver {
   void update(View view);
 
   DriverState state() const;
-  /// UUIDs of the GPUs, and of the MIG devices that were there before, that claims have on this node: nobody
-  /// else may give them away. Administrators' are not among them.
-  std::set<std::string> gpus_in_use() const;
   /// MIG instances that the driver has made; kUnavailable until it knows them.
   Result<std::set<gpu::MigPart>> mig_instances() const;
 

@@ -83,6 +83,12 @@ class DriverTest : public ::testing::Test {
                           .kubelet_folder = tree / "kubelet",
                           .cdi_folder = tree / "cdi",
                           .look = std::chrono::milliseconds(20)};
+    options.take = [this](const std::set<std::string>& uuids) -> Status {
+      const std::scoped_lock lock(mutex);
+      if (!refusal.empty()) return fail(ErrorKind::kConflict, refusal);
+      taken = uuids;
+      return {};
+    };
     driver = std::make_unique<Driver>(options, claims, slices, [] {
       GpuEdits edits;
       for (int i = 0; i < 4; ++i)
@@ -94,6 +100,10 @@ class DriverTest : public ::testing::Test {
     ASSERT_TRUE(soon([&] { return std::filesystem::exists(registration_socket()); }));
   }
   void SetUp() override { start(); }
+  std::set<std::string> in_use() {
+    const std::scoped_lock lock(mutex);
+    return taken;
+  }
 
   std::string driver_socket() const { return tree / "kubelet/plugins/gpu.nvidia.com/dra.sock"; }
   std::string registration_socket() const {
@@ -147,6 +157,9 @@ class DriverTest : public ::testing::Test {
   }
 
   FakeTree tree;
+  std::mutex mutex;             ///< of what follows
+  std::set<std::string> taken;  ///< by claims, as the driver told
+  std::string refusal;          ///< what it is told when it takes something
   std::shared_ptr<FakeClaims> claims = std::make_shared<FakeClaims>();
   std::shared_ptr<LockedSlices> slices = std::make_shared<LockedSlices>();
   std::unique_ptr<Driver> driver;
@@ -185,11 +198,11 @@ TEST_F(DriverTest, PreparesWhatContainerEnginesFind) {
   ASSERT_TRUE(edits) << to_string(edits.error());
   ASSERT_THAT(edits->device_nodes, SizeIs(1));
   EXPECT_EQ(edits->device_nodes[0].path, "/dev/nvidia2");
-  EXPECT_THAT(driver->gpus_in_use(), ElementsAre(kube::testing::uuid(2), kube::testing::uuid(3)));
+  EXPECT_THAT(in_use(), ElementsAre(kube::testing::uuid(2), kube::testing::uuid(3)));
   EXPECT_EQ(unprepare("a"), "");
   EXPECT_EQ(unprepare("a"), "");
   EXPECT_TRUE(std::filesystem::is_empty(tree / "cdi"));
-  EXPECT_THAT(driver->gpus_in_use(), IsEmpty());
+  EXPECT_THAT(in_use(), IsEmpty());
 }
 
 TEST_F(DriverTest, SpeaksWithOlderKubelets) {
@@ -237,7 +250,7 @@ TEST_F(DriverTest, GivesAGpuOnceHoweverManyAskAtOnce) {
   }
   // The winner was asked for twice, and may have been late with one of them only if the other was given.
   EXPECT_EQ(given, 2);
-  EXPECT_THAT(driver->gpus_in_use(), SizeIs(1));
+  EXPECT_THAT(in_use(), SizeIs(1));
 }
 
 TEST_F(DriverTest, LivesOnAfterACancelledCall) {
@@ -265,7 +278,7 @@ TEST_F(DriverTest, LivesOnAfterACancelledCall) {
   EXPECT_EQ(unprepare("a"), "");
   go = true;
   start();
-  EXPECT_THAT(driver->gpus_in_use(), IsEmpty());
+  EXPECT_THAT(in_use(), IsEmpty());
   claims->while_asked = nullptr;
 }
 
@@ -275,12 +288,30 @@ TEST_F(DriverTest, KnowsItsClaimsAfterARestart) {
   claims->down = true;
   start();
   EXPECT_EQ(prepare("a").devices_size(), 1);
-  EXPECT_THAT(driver->gpus_in_use(), ElementsAre(kube::testing::uuid(0)));
+  EXPECT_THAT(in_use(), ElementsAre(kube::testing::uuid(0)));
   EXPECT_TRUE(soon([&] { return !driver->state().recovery.empty(); }));
   claims->down = false;
   claims->remove({"team-a", "a", "uid-a"});
   start();
-  EXPECT_TRUE(soon([&] { return driver->gpus_in_use().empty() && std::filesystem::is_empty(tree / "cdi"); }));
+  EXPECT_TRUE(soon([&] { return in_use().empty() && std::filesystem::is_empty(tree / "cdi"); }));
+}
+
+TEST_F(DriverTest, GivesNothingThatSomethingElseHas) {
+  allocate("a", {result_of("gpu-1")});
+  refusal = "GPU 1 is in use as nvidia.com/gpu";
+  EXPECT_THAT(prepare("a").error(), HasSubstr(refusal));
+  EXPECT_FALSE(std::filesystem::exists(tree / "cdi") && !std::filesystem::is_empty(tree / "cdi"));
+  refusal.clear();
+  EXPECT_EQ(prepare("a").error(), "");
+}
+
+TEST_F(DriverTest, LeavesBehindWhatItsClaimsHave) {
+  const DriverOptions options{.kubelet_folder = tree / "kubelet"};
+  EXPECT_THAT(gpus_left_in_use(options).value(), IsEmpty());
+  allocate("a", {result_of("gpu-1")});
+  ASSERT_EQ(prepare("a").error(), "");
+  driver.reset();
+  EXPECT_THAT(gpus_left_in_use(options).value(), ElementsAre(kube::testing::uuid(1)));
 }
 
 TEST_F(DriverTest, MakesItsSocketsAnew) {

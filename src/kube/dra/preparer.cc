@@ -88,9 +88,12 @@ Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
   auto specification = makes ? Result<std::string>() : specification_of(claim);
   if (!specification) return Failure(std::move(specification).error());
   book_[uid] = claim;
-  if (auto written = write_checkpoint(); !written) {
+  auto taken = take();
+  if (taken) taken = write_checkpoint();
+  if (!taken) {
     book_.erase(uid);
-    return Failure(std::move(written).error());
+    DROVER_CHECK_OK(take());
+    return Failure(std::move(taken).error());
   }
   if (makes) specification = specification_of(claim);
   if (!specification) {
@@ -118,9 +121,6 @@ Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const
   DROVER_TRY(auto edits, options_.edits());
   for (const auto& device : claim.devices) {
     if (!device.mig || !options_.mig) continue;
-    if (edits.held.contains(device.uuid))
-      return fail(ErrorKind::kConflict, fmt::format("the MIG device '{}' ({}) is in use by a limit",
-                                                    device.allocated.device, device.uuid));
     DROVER_TRY(edits.of_mig[device.allocated.device],
                device.made ? options_.mig->make(*device.mig) : options_.mig->find(*device.mig));
   }
@@ -164,7 +164,11 @@ Status Preparer::forget(const std::string& uid) {
     book_[uid] = known.mapped();
     return written;
   }
-  return {};
+  return take();
+}
+
+Status Preparer::take() const {
+  return options_.take ? options_.take(gpus_in_use(book_)) : Status();
 }
 
 Status Preparer::recover() {

@@ -52,6 +52,9 @@ struct PreparerOptions {
   /// Called while others wait.
   std::function<Result<GpuEdits>()> edits;
   std::shared_ptr<MigInstances> mig = nullptr;  ///< may be absent, where no GPU is in MIG mode
+  /// Claims have these GPUs, by UUID, from now on, and no others; administrators' are not among them. Asked
+  /// before a claim gets any; may refuse what is new. May be absent.
+  std::function<Status(const std::set<std::string>& uuids)> take;
   /// One sentence; may be absent.
   std::function<void(const std::string& text)> warn;
 };
@@ -98,6 +101,7 @@ class Preparer {
   Status check_places(const PreparedClaim& claim) const;
   Status write_specification(const PreparedClaim& claim);
   Status forget(const std::string& uid);
+  Status take() const;
   Status write_checkpoint();
 
   PreparerOptions options_;

@@ -25,8 +25,7 @@ ContainerUse use_of(const v1::PodResources& pod, const v1::ContainerResources& c
 
 }  // namespace
 
-Result<std::vector<ContainerUse>> list_pod_resources(const std::string& socket,
-                                                     std::chrono::milliseconds patience) {
+Result<PodResources> list_pod_resources(const std::string& socket, std::chrono::milliseconds patience) {
   grpc::ClientContext context;
   give_up_after(context, patience);
   v1::ListPodResourcesResponse answer;
@@ -36,12 +35,14 @@ Result<std::vector<ContainerUse>> list_pod_resources(const std::string& socket,
         ErrorKind::kUnavailable,
         fmt::format("the kubelet does not tell the pods' devices at '{}': {}", socket, why_failed(status)),
         "look whether the kubelet runs, or name its folder with --kubelet-root");
-  std::vector<ContainerUse> uses;
-  for (const auto& pod : answer.pod_resources())
+  PodResources resources;
+  for (const auto& pod : answer.pod_resources()) {
+    resources.pods.insert({pod.namespace_(), pod.name()});
     for (const auto& container : pod.containers())
       if (auto use = use_of(pod, container); !use.devices.empty() || !use.claims.empty())
-        uses.push_back(std::move(use));
-  return uses;
+        resources.containers.push_back(std::move(use));
+  }
+  return resources;
 }
 
 }  // namespace drover::kube

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <compare>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,12 @@ struct ContainerUse {
 
 inline constexpr const char* kPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
-/// Every container that has a device. kUnavailable when the kubelet does not answer in time.
-Result<std::vector<ContainerUse>> list_pod_resources(const std::string& socket,
-                                                     std::chrono::milliseconds patience);
+struct PodResources {
+  std::set<PodName> pods;                ///< all that the kubelet knows, also those without devices
+  std::vector<ContainerUse> containers;  ///< those that have a device
+};
+
+/// kUnavailable when the kubelet does not answer in time.
+Result<PodResources> list_pod_resources(const std::string& socket, std::chrono::milliseconds patience);
 
 }  // namespace drover::kube

@@ -130,6 +130,7 @@ class PluginHostTest : public ::testing::Test {
       facts_.nodes[uuid(i)] = {{fmt::format("/dev/nvidia{}", i), 195, static_cast<unsigned>(i)}};
     facts_.parts.cdi = CdiSupport::kNo;
     pool_.update(facts_);
+    pool_.saw({}, Usage::Clock::now());
     options_.folder = tree_.root();
     options_.look = 10ms;
     options_.info = [](const auto&) {};

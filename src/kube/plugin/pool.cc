@@ -9,12 +9,18 @@
 namespace drover::kube {
 namespace {
 
+constexpr std::string_view kUsageUnknown = "the kubelet has not told yet who has which GPU";
+
 const OfferedResource* find_resource(const std::vector<OfferedResource>& offers, const std::string& name) {
   const auto found = std::ranges::find(offers, name, &OfferedResource::name);
   return found == offers.end() ? nullptr : &*found;
 }
 
 }  // namespace
+
+Pool::Pool(PluginConfig config, bool claims)
+    : config_(std::move(config)),
+      has_rivals_(claims || config_.resources.size() + config_.shares.size() > 1) {}
 
 void Pool::update(PoolFacts facts) {
   const std::lock_guard lock(mutex_);
@@ -29,10 +35,25 @@ void Pool::update(PoolFacts facts) {
 void Pool::saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked) {
   const std::lock_guard lock(mutex_);
   usage_.seen(containers, asked);
+  usage_known_ = true;
   renew();
 }
 
-void Pool::claim(std::set<std::string> uuids) {
+Status Pool::claim(std::set<std::string> uuids) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& uuid : uuids) {
+    if (claimed_.contains(uuid)) continue;
+    if (!usage_known_) return fail(ErrorKind::kUnavailable, std::string(kUsageUnknown));
+    const auto holder = usage_.holders().find(uuid);
+    if (holder != usage_.holders().end())
+      return fail(ErrorKind::kConflict, fmt::format("GPU {} is in use as {}", uuid, *holder->second.begin()));
+  }
+  claimed_ = std::move(uuids);
+  renew();
+  return {};
+}
+
+void Pool::found_claimed(std::set<std::string> uuids) {
   const std::lock_guard lock(mutex_);
   claimed_ = std::move(uuids);
   renew();
@@ -46,6 +67,8 @@ Holders Pool::holders() const {
 void Pool::renew() {
   auto troubles = facts_.troubles;
   for (const auto& uuid : claimed_) troubles.try_emplace(uuid, "in use by a claim");
+  if (!usage_known_)
+    for (const auto& device : facts_.inventory.devices) troubles.try_emplace(device.uuid, kUsageUnknown);
   auto offers = offer(facts_.inventory, config_, usage_.holders(), troubles, facts_.resources);
   if (offers == offers_) return;
   offers_ = std::move(offers);
@@ -110,6 +133,23 @@ Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::ve
   auto granted = grant(gpus, config_, facts_.parts, std::to_string(++grants_));
   renew();
   return granted;
+}
+
+Status Pool::start(const std::string& resource, const std::vector<std::string>& ids) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& id : ids) {
+    const std::string uuid(uuid_in(id));
+    if (claimed_.contains(uuid))
+      return fail(ErrorKind::kConflict, fmt::format("GPU {} cannot be used: in use by a claim", uuid));
+    const auto holder = usage_.holders().find(uuid);
+    if (holder == usage_.holders().end()) continue;
+    for (const auto& name : holder->second)
+      if (name != resource)
+        return fail(ErrorKind::kConflict, fmt::format("GPU {} cannot be used: in use as {}", uuid, name));
+  }
+  for (const auto& id : ids) usage_.granted(resource, id, Usage::Clock::now());
+  renew();
+  return {};
 }
 
 }  // namespace drover::kube

@@ -1,6 +1,7 @@
 #pragma once
 
-// The node's GPUs as all resources of the device plugin share them. Thread safe.
+// The node's GPUs as all resources of the device plugin share them, and claims with them: what one has taken,
+// the other cannot take, at any moment. Thread safe.
 
 #include <chrono>
 #include <condition_variable>
@@ -33,14 +34,19 @@ struct PoolFacts {
 
 class Pool {
  public:
-  explicit Pool(PluginConfig config) : config_(std::move(config)) {}
+  /// `claims`: whether there are claims of the GPUs too.
+  explicit Pool(PluginConfig config, bool claims = true);
 
   void update(PoolFacts facts);
-  /// What the kubelet tells of its containers; `asked` is when it was asked.
+  /// What the kubelet tells of its containers; `asked` is when it was asked. Until it is called nobody is
+  /// given anything.
   void saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked);
 
-  /// GPUs that somebody else has given away, by UUID: they are in use by a claim.
-  void claim(std::set<std::string> uuids);
+  /// Claims have these GPUs, by UUID, and no others. kConflict, and all stays as it was, when something else
+  /// has one that claims have not had so far; kUnavailable when it is not known yet who has what.
+  Status claim(std::set<std::string> uuids);
+  /// The same as a fact that was so before.
+  void found_claimed(std::set<std::string> uuids);
   /// Which resources' devices are in use.
   Holders holders() const;
 
@@ -60,17 +66,26 @@ class Pool {
   /// is unfit, or in use under another name.
   Result<ContainerGrant> allocate(const std::string& resource, const std::vector<std::string>& ids);
 
+  /// Whether start() is to be asked: a GPU may be somebody's under another name, or by a claim.
+  bool has_rivals() const { return has_rivals_; }
+  /// A container is about to start with what it was given, perhaps long ago and by a kubelet that has been
+  /// started again since: it tells of such a container only later. kConflict when somebody else has one of
+  /// them by now.
+  Status start(const std::string& resource, const std::vector<std::string>& ids);
+
  private:
   void renew();  ///< with the mutex held
   Result<GrantedGpu> gpu_of(const OfferedResource& resource, const std::string& id) const;
 
   const PluginConfig config_;
+  const bool has_rivals_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   PoolFacts facts_;
   std::shared_ptr<const PreferredAllocation> preferred_ =
       std::make_shared<const PreferredAllocation>(gpu::Inventory{});
   Usage usage_;
+  bool usage_known_ = false;
   std::set<std::string> claimed_;
   std::vector<OfferedResource> offers_;
   std::uint64_t version_ = 0;

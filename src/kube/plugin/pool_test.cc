@@ -39,8 +39,14 @@ std::vector<std::string> troubles(const Pool& pool, const std::string& resource)
   return all;
 }
 
+/// A pool that the kubelet has told who has what: nobody.
+class FreshPool : public Pool {
+ public:
+  explicit FreshPool(PluginConfig config) : Pool(std::move(config)) { saw({}, Usage::Clock::now()); }
+};
+
 TEST(Pool, GivesAGpuUnderOneNameOnly) {
-  Pool pool(two_names());
+  FreshPool pool(two_names());
   pool.update(facts(2));
   ASSERT_TRUE(pool.allocate("x/model", {uuid(1)}));
   EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("", "in use as x/model"));
@@ -56,18 +62,60 @@ TEST(Pool, GivesAGpuUnderOneNameOnly) {
 }
 
 TEST(Pool, LeavesAloneWhatClaimsHave) {
-  Pool pool(two_names());
+  FreshPool pool(two_names());
   pool.update(facts(2));
-  pool.claim({uuid(0)});
+  EXPECT_TRUE(pool.claim({uuid(0)}));
   EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("in use by a claim", ""));
   EXPECT_THAT(pool.allocate("x/model", {uuid(0)}).error().message, HasSubstr("in use by a claim"));
-  pool.claim({});
+  EXPECT_TRUE(pool.claim({}));
   EXPECT_TRUE(pool.allocate("x/model", {uuid(0)}));
   EXPECT_EQ(pool.holders().count(uuid(0)), 1U);
 }
 
-TEST(Pool, RefusesWhatItDoesNotHave) {
+TEST(Pool, LetsNoClaimHaveWhatALimitHas) {
+  FreshPool pool(two_names());
+  pool.update(facts(3));
+  ASSERT_TRUE(pool.claim({uuid(1)}));
+  ASSERT_TRUE(pool.allocate("x/model", {uuid(0)}));
+  const auto refused = pool.claim({uuid(0), uuid(1), uuid(2)});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("in use as x/model"));
+  EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("in use as x/model", "in use by a claim", ""));
+  EXPECT_TRUE(pool.claim({uuid(1), uuid(2)}));
+}
+
+TEST(Pool, GivesNothingBeforeItKnowsWhoHasWhat) {
   Pool pool(two_names());
+  pool.update(facts(2));
+  pool.found_claimed({uuid(1)});
+  EXPECT_EQ(pool.allocate("x/gpu", {uuid(0)}).error().kind, ErrorKind::kConflict);
+  EXPECT_EQ(pool.claim({uuid(0), uuid(1)}).error().kind, ErrorKind::kUnavailable);
+  EXPECT_TRUE(pool.claim({uuid(1)})) << "it had that one before";
+  pool.saw({}, Usage::Clock::now());
+  EXPECT_TRUE(pool.allocate("x/gpu", {uuid(0)}));
+  EXPECT_FALSE(pool.allocate("x/gpu", {uuid(1)}));
+}
+
+TEST(Pool, StartsNoContainerWithWhatSomebodyElseHasByNow) {
+  FreshPool pool(two_names());
+  pool.update(facts(3));
+  EXPECT_TRUE(pool.start("x/gpu", {uuid(0)}));
+  EXPECT_EQ(pool.claim({uuid(0)}).error().kind, ErrorKind::kConflict);
+  ASSERT_TRUE(pool.claim({uuid(1)}));
+  EXPECT_THAT(pool.start("x/gpu", {uuid(1)}).error().message, HasSubstr("in use by a claim"));
+  EXPECT_THAT(pool.start("x/model", {uuid(2), uuid(0)}).error().message, HasSubstr("in use as x/gpu"));
+  EXPECT_TRUE(pool.claim({uuid(1), uuid(2)})) << "nothing of a refused start is taken";
+}
+
+TEST(Pool, IsAskedAtTheStartWhereOthersMayHaveTheGpu) {
+  EXPECT_TRUE(Pool(PluginConfig{}).has_rivals());
+  EXPECT_FALSE(Pool(PluginConfig{}, /*claims=*/false).has_rivals());
+  EXPECT_TRUE(Pool(two_names(), /*claims=*/false).has_rivals());
+}
+
+TEST(Pool, RefusesWhatItDoesNotHave) {
+  FreshPool pool(two_names());
   EXPECT_EQ(pool.allocate("x/gpu", {uuid(0)}).error().kind, ErrorKind::kInvalid);
   pool.update(facts(1));
   EXPECT_EQ(pool.allocate("x/gpu", {"GPU-unknown"}).error().kind, ErrorKind::kInvalid);
@@ -86,20 +134,20 @@ TEST(Pool, RefusesWhatItDoesNotHave) {
 TEST(Pool, GivesSeveralReplicasOfOneGpuAsOne) {
   PluginConfig config;
   config.shares = {{"nvidia.com/gpu", 3, "", {}}};
-  Pool pool(config);
+  FreshPool pool(config);
   pool.update(facts(1));
   const auto granted = pool.allocate("nvidia.com/gpu", {uuid(0) + "::0", uuid(0) + "::2"});
   ASSERT_TRUE(granted);
   EXPECT_EQ(granted->cdi_devices.size(), 1U);
   config.refuse_several_shares = true;
-  Pool strict(config);
+  FreshPool strict(config);
   strict.update(facts(1));
   EXPECT_THAT(strict.allocate("nvidia.com/gpu", {uuid(0) + "::0", uuid(0) + "::2"}).error().message,
               HasSubstr("maximum request size for shared resources is 1; found 2"));
 }
 
 TEST(Pool, WakesThoseWhoWait) {
-  Pool pool(two_names());
+  FreshPool pool(two_names());
   pool.update(facts(1));
   const auto before = pool.wait("x/gpu", 0, {});
   EXPECT_EQ(pool.wait("x/gpu", before.version, 1ms).version, before.version);
@@ -112,7 +160,7 @@ TEST(Pool, WakesThoseWhoWait) {
 }
 
 TEST(Pool, PrefersWhenNothingIsKnownYet) {
-  const Pool pool(two_names());
+  const FreshPool pool(two_names());
   EXPECT_THAT(pool.prefer("x/gpu", {"a", "b"}, {}, 1), ElementsAre("a"));
 }
 

@@ -59,6 +59,7 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
   grpc::Status GetDevicePluginOptions(grpc::ServerContext*, const v1beta1::Empty*,
                                       v1beta1::DevicePluginOptions* options) override {
     options->set_get_preferred_allocation_available(true);
+    options->set_pre_start_required(pool_.has_rivals());
     return grpc::Status::OK;
   }
 
@@ -101,9 +102,11 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status PreStartContainer(grpc::ServerContext*, const v1beta1::PreStartContainerRequest*,
+  grpc::Status PreStartContainer(grpc::ServerContext*, const v1beta1::PreStartContainerRequest* request,
                                  v1beta1::PreStartContainerResponse*) override {
-    return grpc::Status::OK;
+    const auto& ids = request->devices_ids();
+    const auto started = pool_.start(resource_, {ids.begin(), ids.end()});
+    return started ? grpc::Status::OK : status_of(started.error());
   }
 
  private:

@@ -18,7 +18,7 @@ std::vector<Metric> node_catalogue() {
   return {kBuild, kSourceUp, kSeconds};
 }
 
-std::vector<metrics::Family> node_families(const NodeFacts& facts) {
+std::vector<metrics::Family> node_families(const ScrapeFacts& facts) {
   return {{&kBuild, {{{{"version", facts.version}}, 1}}},
           {&kSourceUp,
            {{{{"source", "kubelet"}}, facts.kubelet_up ? 1.0 : 0.0},

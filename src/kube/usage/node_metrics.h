@@ -9,7 +9,7 @@
 
 namespace drover::kube {
 
-struct NodeFacts {
+struct ScrapeFacts {
   std::string version;      ///< of the program
   bool kubelet_up = false;  ///< whether it told its containers' devices
   bool runtime_up = false;  ///< whether it told its containers
@@ -18,6 +18,6 @@ struct NodeFacts {
 
 /// Every metric of node_families(), in its order.
 std::vector<metrics::Metric> node_catalogue();
-std::vector<metrics::Family> node_families(const NodeFacts& facts);
+std::vector<metrics::Family> node_families(const ScrapeFacts& facts);
 
 }  // namespace drover::kube

@@ -1,0 +1,68 @@
+#include "kube/kubelet/device_users.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drover::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const DeviceUsers::Clock::time_point kStart{1h};
+const ContainerUse kUse = {"team", "trains", "main", {{"nvidia.com/gpu", {"GPU-1"}}}, {}};
+const PodName kPod = {"team", "trains"};
+const std::map<PodName, std::string> kRuns = {{kPod, "uid"}};
+
+TEST(DeviceUsers, StayWhileAKubeletThatJustStartedDoesNotKnowThem) {
+  DeviceUsers users;
+  users.told({{kPod}, {kUse}}, kRuns, kStart);
+  EXPECT_TRUE(users.known());
+  users.told({}, kRuns, kStart + 1s);
+  EXPECT_THAT(users.containers(), ElementsAre(kUse));
+  users.told({}, kRuns, kStart + 1h);
+  EXPECT_THAT(users.containers(), ElementsAre(kUse));
+  users.told({{kPod}, {kUse}}, kRuns, kStart + 2h);
+  EXPECT_THAT(users.containers(), ElementsAre(kUse));
+}
+
+TEST(DeviceUsers, GoWithTheirPods) {
+  DeviceUsers users;
+  users.told({{kPod}, {kUse}}, kRuns, kStart);
+  users.told({}, std::map<PodName, std::string>{}, kStart + 1s);
+  EXPECT_THAT(users.containers(), IsEmpty());
+  users.told({{kPod}, {kUse}}, kRuns, kStart + 2s);
+  users.told({{kPod}, {}}, kRuns, kStart + 3s);  // the container has ended, the pod has not
+  EXPECT_THAT(users.containers(), IsEmpty());
+}
+
+TEST(DeviceUsers, AreNotKnownBeforeTheKubeletTellsOfAllPodsThatRun) {
+  DeviceUsers users;
+  users.told({}, kRuns, kStart);
+  EXPECT_FALSE(users.known());
+  users.told({{kPod}, {kUse}}, kRuns, kStart + 1s);
+  EXPECT_TRUE(users.known());
+  users.told({}, kRuns, kStart + 2s);
+  EXPECT_TRUE(users.known());
+}
+
+TEST(DeviceUsers, AreKnownAllTheSameWhenAPodIsNotTheKubelets) {
+  DeviceUsers users;
+  users.told({}, kRuns, kStart);
+  users.told({}, kRuns, kStart + DeviceUsers::kPatience - 1s);
+  EXPECT_FALSE(users.known());
+  users.told({}, kRuns, kStart + DeviceUsers::kPatience);
+  EXPECT_TRUE(users.known());
+}
+
+TEST(DeviceUsers, AreWhatTheKubeletSaysWhenTheRuntimeSaysNothing) {
+  DeviceUsers users;
+  users.told({{kPod}, {kUse}}, std::nullopt, kStart);
+  EXPECT_TRUE(users.known());
+  users.told({}, std::nullopt, kStart + 1s);
+  EXPECT_THAT(users.containers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace drover::kube

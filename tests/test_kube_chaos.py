@@ -1,0 +1,145 @@
+"""A hundred pods through eight GPUs while the kubelet and the plugin are killed and GPUs fail.
+
+Who uses what is looked at from inside the containers: each takes a lock of every GPU that it sees, and writes when it begins and ends.
+DROVER_SEED plays one run again.
+"""
+
+import collections
+import json
+import os
+import random
+import time
+import unittest
+
+import kube
+from kube.machine import wait_for
+from kube_node import GPU, gpu_pod
+from test_kube_claims import ClaimsTest, claim, claiming, request
+
+PODS = 100
+SHARED = "/var/lib/chaos"
+# mkdir succeeds for one only. A GPU that may be used answers ENXIO: no driver is behind a simulated one.
+WORK = f"""
+cd {SHARED}
+gpus=$(ls /dev | sed -n 's/^nvidia\\([0-9][0-9]*\\)$/\\1/p')
+[ $(echo $gpus | wc -w) = $COUNT ] || echo "$NAME has not $COUNT GPUs but: $gpus" >> violations
+for gpu in $gpus; do
+  mkdir gpu$gpu || echo "$NAME has GPU $gpu, which another one has" >> violations
+  [ "$(/probe open /dev/nvidia$gpu)" = ENXIO ] || echo "$NAME may not use GPU $gpu" >> violations
+done
+echo "$NAME begins" >> log
+echo "$NAME has" $gpus >> users
+sleep $DURATION
+for gpu in $gpus; do rmdir gpu$gpu; done
+echo "$NAME ends" >> log
+"""
+
+
+class ChaosTest(ClaimsTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = cls.node.path(SHARED)
+        cls.folder.mkdir()
+
+    def setUp(self):
+        seed = int(os.environ.get("DROVER_SEED", time.time()))
+        print(f"seed {seed}", flush=True)
+        self.random = random.Random(seed)
+        self.remade = collections.Counter()
+        for count in (1, 2, 3):
+            template = claim(f"take-{count}", [request(count)], kind="ResourceClaimTemplate")
+            self.addCleanup(self.cluster.delete, "resourceclaimtemplate", f"take-{count}")
+            self.cluster.apply(template)
+
+    def pod(self, number):
+        """One of the hundred, by a limit or by a claim."""
+        name, count = f"chaos-{number}", self.random.choice((1, 1, 1, 2, 2, 3))
+        variables = {"NAME": name, "COUNT": str(count), "DURATION": f"{self.random.uniform(0.2, 3):.1f}"}
+        more = {"image": kube.SHELL, "command": ["sh", "-c", WORK], "env": [{"name": key, "value": value} for key, value in variables.items()],
+                "volumeMounts": [{"name": "shared", "mountPath": SHARED}]}
+        made = gpu_pod(name, {GPU: count}, **more) if self.random.random() < 0.5 else \
+            claiming(kube.pod(name, **more), template=f"take-{count}")
+        made["spec"]["volumes"] = [{"name": "shared", "hostPath": {"path": SHARED}}]
+        return made
+
+    def faults(self):
+        """What is broken on purpose, and how it is mended, for each GPU once: a second time it would stay out for longer."""
+        kinds = [({"lost": True}, {}), ({"absent": True}, {}),
+                 ({"xid": [79], "recovery_action": "reset"}, {"recovery_action": "none"})]
+        gpus = list(range(8))
+        self.random.shuffle(gpus)
+        return [(str(gpu), *kinds[index % len(kinds)]) for index, gpu in enumerate(gpus)]
+
+    def wreak_havoc(self, unfinished):
+        """One thing after the other, as long as there is something to disturb."""
+        faults, mended = self.faults(), {}
+        done = collections.Counter()
+        while unfinished():
+            what = self.random.choice(("kubelet", "plugin", "fault"))
+            if what == "kubelet":
+                self.node.kubelet.restart()
+            elif what == "plugin":
+                self.agent.restart()
+            elif faults:
+                gpu, broken, whole = faults.pop()
+                self.set_faults({**mended, gpu: broken})
+                time.sleep(self.random.uniform(1, 4))
+                mended[gpu] = whole
+                self.set_faults(mended)
+            else:
+                continue
+            done[what] += 1
+            time.sleep(self.random.uniform(1, 7))
+        return done
+
+    def lines(self, name):
+        path = self.folder / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def test_a_hundred_pods_end_once_each_and_no_gpu_has_two_users(self):
+        pods = {pod["metadata"]["name"]: pod for pod in map(self.pod, range(PODS))}
+        self.addCleanup(self.cluster.delete, "pod", *pods)
+        self.addCleanup(self.set_faults, {})
+        self.cluster.apply(list(pods.values()))
+        started, deadline = time.monotonic(), time.monotonic() + 900
+
+        def unfinished():
+            left = []
+            for pod in self.cluster.list("pods"):
+                name, status = pod["metadata"]["name"], pod["status"]
+                # A kubelet without a plugin rejects pods, and one that is killed just before it starts a container gives up on it.
+                # Then a pod has failed that never began, and controllers make it anew.
+                if status["phase"] == "Failed" and f"{name} begins" not in self.lines("log"):
+                    self.remade[status.get("reason", "not started")] += 1
+                    self.cluster.delete("pod", name)
+                    self.cluster.apply(pods[name])
+                if status["phase"] != "Succeeded":
+                    left.append(name)
+            self.assertLess(time.monotonic(), deadline, f"unfinished: {left}; {self.agent.tail()}")
+            return left
+
+        havoc = self.wreak_havoc(unfinished)
+        took = time.monotonic() - started
+        print(f"{PODS} pods in {took:.0f} s; {dict(havoc)}; made anew before they began: {dict(self.remade)}", flush=True)
+        self.assertEqual(self.lines("violations"), [])
+        expected = {f"{name} {what}": 1 for name in pods for what in ("begins", "ends")}
+        self.assertEqual(dict(collections.Counter(self.lines("log"))), expected)
+        restarts = {pod["metadata"]["name"] for pod in self.cluster.list("pods")
+                    if pod["status"]["containerStatuses"][0]["restartCount"] != 0}
+        self.assertEqual(restarts, set())
+        self.assert_nothing_is_left(pods)
+
+    def assert_nothing_is_left(self, pods):
+        self.cluster.delete("pod", *pods)
+        wait_for(lambda: self.cluster.list("resourceclaims") == [], "claims to go with their pods")
+        wait_for(lambda: self.specifications() == [], lambda: f"no claim to stay prepared: {self.specifications()}")
+        checkpoint = self.node.path("/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json")
+        self.assertEqual(json.loads(checkpoint.read_text())["claims"], [])
+        self.set_faults({})
+        wait_for(lambda: self.allocatable() == 8 and not any(device.get("taints") for device in self.devices().values()),
+                 lambda: f"all GPUs to be free: {self.devices()}; {self.agent.tail()}", timeout=240)
+
+
+if __name__ == "__main__":
+    unittest.main()
