@@ -15,8 +15,8 @@ CONFIG = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": "n
 EVERYTHING = {
     "fullnameOverride": "gpus", "image": {"repository": "registry.test/team/drover", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
     "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "config": CONFIG,
-    "health": {"disable": "13,31", "enable": "79"}, "metrics": {"enabled": True, "port": 9401},
-    "driverRoot": "/run/nvidia/driver", "stateFolder": "/var/lib/drover-state",
+    "report": {"conditions": False, "featureFile": "/etc/features/drover"}, "health": {"disable": "13,31", "enable": "79"},
+    "metrics": {"enabled": True, "port": 9401}, "driverRoot": "/run/nvidia/driver", "stateFolder": "/var/lib/drover-state",
     "kubeletRoot": "/var/lib/k0s/kubelet", "cdiFolder": "/etc/cdi", "runtimeEndpoint": "/run/k0s/containerd.sock",
     "extraArguments": ["--later=1"], "extraEnvironment": [{"name": "A", "value": "B"}], "runtimeClassName": "nvidia", "privileged": False,
     "serviceAccount": {"name": "someone", "annotations": {"a": "b"}}, "priorityClassName": "high", "nodeSelector": {"gpu": "yes"},
@@ -52,6 +52,7 @@ class ChartTest(unittest.TestCase):
         rendered = self.helm.template(values=EVERYTHING)
         for line in ("name: gpus", "image: registry.test/team/drover@sha256:" + "0" * 64, "- --driver-name=gpu.drover.test",
                      "- --claim-sharing=share", "- --disable-health-checks=13,31", "- --enable-health-checks=79",
+                     "- --report=labels,events", "- --feature-file=/etc/features/drover", "- {name: features, mountPath: /etc/features}",
                      "- --host-driver-root=/run/nvidia/driver", "hostPath: {path: /run/nvidia/driver, type: DirectoryOrCreate}",
                      "- {name: state, mountPath: /var/lib/drover-state}", "hostPath: {path: /var/lib/k0s/kubelet/device-plugins, type: Directory}",
                      "hostPath: {path: /run/k0s, type: Directory}", "- --config=/etc/drover/config.yaml", "replicas: 2", "- --later=1",
@@ -63,10 +64,14 @@ class ChartTest(unittest.TestCase):
         self.assertNotIn("privileged: true", rendered)
 
     def test_permissions_follow_the_roles(self):
-        rendered = self.helm.template(values={"roles": {"dra": False}})
+        silent = {"labels": False, "conditions": False, "events": False}
+        rendered = self.helm.template("--no-hooks", values={"roles": {"dra": False}, "report": silent})
         for absent in ("ClusterRole", "ValidatingAdmissionPolicy", "DeviceClass", "plugins_registry"):
             self.assertNotIn(absent, rendered)
         self.assertIn("automountServiceAccountToken: false", rendered)
+        rendered = self.helm.template("--no-hooks", values={"roles": {"dra": False}, "report": {"featureFile": "/a/b"}})
+        self.assertEqual(re.findall(r"resources: \[(.*)\]\n +verbs: \[(.*)\]", rendered),
+                         [("nodes", "get"), ("nodes/status", "patch"), ("events", "create, patch")])
         self.assertNotIn("device-plugins", self.helm.template(values={"roles": {"devicePlugin": False}}))
 
     def test_device_classes_are_of_the_version_that_the_cluster_has(self):

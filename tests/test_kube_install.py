@@ -12,6 +12,7 @@ import kube
 from kube.machine import wait_for
 from kube_install import CHART, IMAGE, PACKAGING, PATIENCE, VALUES, Helm, make_image
 from kube_node import GPU, SEES, gpu_pod, gpus_in
+from test_kube_chart import EVERYTHING
 from test_kube_claims import DRIVER, claim, claiming, request
 
 NAMESPACE, ACCOUNT = "gpus", "drover"
@@ -120,6 +121,15 @@ class SimulatedTest(InstalledTest):
         for node in self.cluster.nodes:
             node.path(f"/var/lib/kubelet/plugins/{DRIVER}/checkpoint.json").write_text("damaged")  # so that it looks who has what
         self.cluster.delete("pod", *self.pods().values(), namespace=NAMESPACE)
+        wait_for(lambda: self.logs().count("registered") == len(self.cluster.nodes), self.logs)
+        node = self.cluster.nodes[0]
+        for count in (1, 2):
+            for faults, reason in (({"3": {"lost": True}}, "GpuUnhealthy"), ({}, "GpuHealthy")):
+                faulty = node.path(f"{STATE}/sim/faults.yaml")
+                faulty.with_suffix(".new").write_text(json.dumps(faults))
+                faulty.with_suffix(".new").rename(faulty)
+                wait_for(lambda count=count, reason=reason: any(event["reason"] == reason and event.get("count", 1) >= count
+                                                                for event in self.cluster.events(node.name)), self.logs, PATIENCE)
         rules = self.cluster.get("clusterrole", "drover")["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
         wait_for(lambda: self.used() == granted, lambda: f"{granted} to be used: {self.used()}; {self.logs()}")
@@ -133,24 +143,38 @@ class SimulatedTest(InstalledTest):
                 continue
             self.assertNotEqual(event["responseStatus"]["code"], 403, event)
             if "objectRef" in event:
-                asked.add((event["objectRef"].get("resource"), event["verb"]))
+                what = [event["objectRef"].get(part) for part in ("resource", "subresource")]
+                asked.add(("/".join(filter(None, what)), event["verb"]))
         return asked
+
+    def account_of_pod_on(self, node):
+        """A kubeconfig for what a pod of that node shows the API server."""
+        token = self.cluster.kubectl("create", "token", ACCOUNT, "--namespace", NAMESPACE, "--bound-object-kind=Pod",
+                                     f"--bound-object-name={self.pods()[node]}").stdout.strip()
+        return self.cluster.write_kubeconfig("bound", NAMESPACE, user={"token": token})
+
+    def tried(self, account, *words):
+        done = self.cluster.kubectl(*words, "--dry-run=server", f"--kubeconfig={account}", check=False)
+        return done.stderr if done.returncode != 0 else ""
 
     def test_a_node_s_pod_may_not_write_slices_of_another_node(self):
         first, second = (node.name for node in self.cluster.nodes)
-        mine, other = (next(found for found in self.slices() if found["spec"]["nodeName"] == name) for name in (first, second))
-        token = self.cluster.kubectl("create", "token", ACCOUNT, "--namespace", NAMESPACE, "--bound-object-kind=Pod",
-                                     f"--bound-object-name={self.pods()[first]}").stdout.strip()
-        bound = self.cluster.write_kubeconfig("bound", NAMESPACE, user={"token": token})
-        unbound = self.cluster.account_kubeconfig(ACCOUNT, NAMESPACE)
+        mine, other = (next(found["metadata"]["name"] for found in self.slices() if found["spec"]["nodeName"] == name)
+                       for name in (first, second))
+        bound, unbound = self.account_of_pod_on(first), self.cluster.account_kubeconfig(ACCOUNT, NAMESPACE)
+        self.assertEqual(self.tried(bound, "delete", "resourceslice", mine), "")
+        self.assertIn(f"may not write slices of node {second}", self.tried(bound, "delete", "resourceslice", other))
+        self.assertIn("names no node", self.tried(unbound, "delete", "resourceslice", mine))
 
-        def delete(found, account):
-            return self.cluster.kubectl("delete", "resourceslice", found["metadata"]["name"], "--dry-run=server",
-                                        f"--kubeconfig={account}", check=False)
-
-        self.assertEqual(delete(mine, bound).returncode, 0)
-        self.assertIn(f"may not write slices of node {second}", delete(other, bound).stderr)
-        self.assertIn("names no node", delete(mine, unbound).stderr)
+    def test_a_node_s_pod_may_write_nothing_but_its_own_labels_of_its_own_node(self):
+        first, second = (node.name for node in self.cluster.nodes)
+        bound = self.account_of_pod_on(first)
+        for label in ("nvidia.com/gpu.test=1", "drover/test=1"):
+            self.assertEqual(self.tried(bound, "label", "node", first, label), "")
+            self.assertIn(f"may not write node {second}", self.tried(bound, "label", "node", second, label))
+        for words in (["label", "node", first, "role=control"], ["label", "node", first, "kubernetes.io/os-"],
+                      ["taint", "node", first, "a=b:NoSchedule"]):
+            self.assertIn("Drover writes labels", self.tried(bound, *words))
 
     def test_an_upgrade_takes_over_without_a_gap_and_pods_go_on(self):
         self.run_pod(gpu_pod("before", {GPU: 3}, node="node1"))
@@ -165,9 +189,17 @@ class SimulatedTest(InstalledTest):
 
 
 class UninstallTest(InstalledTest):
+    def said_of(self, node):
+        """Names of a Node's labels and conditions that are ours."""
+        found = self.cluster.get("node", node.name)
+        return ([name for name in found["metadata"]["labels"] if name.startswith(("nvidia.com/", "drover/"))]
+                + [condition["type"] for condition in found["status"]["conditions"] if condition["type"].startswith("Drover")])
+
     def test_pods_go_on_and_nothing_offers_gpus_any_more(self):
         self.run_pod(gpu_pod("survivor", {GPU: 1}, node="node1"))
+        wait_for(lambda: all(len(self.said_of(node)) > 20 for node in self.cluster.nodes), "labels and conditions")
         self.uninstall()
+        self.assertEqual([self.said_of(node) for node in self.cluster.nodes], [[], []])
         for node in self.cluster.nodes:
             wait_for(lambda node=node: self.allocatable(node) == 0, "the kubelet to notice")
             for folder in ("device-plugins", "plugins_registry", f"plugins/{DRIVER}"):
@@ -175,6 +207,7 @@ class UninstallTest(InstalledTest):
                 self.assertEqual([name for name in sockets if name != "kubelet.sock"], [], folder)
         self.assertTrue(kube.pod_is_ready(self.cluster.get("pod", "survivor")))
         self.assertEqual(self.cluster.exec("survivor", "/probe", "say", "here").stdout, "here\n")
+        self.assertEqual(self.cluster.list("job", NAMESPACE) + self.cluster.list("pod", NAMESPACE), [])
         for kind in ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "deviceclass"):
             left = [found["metadata"]["name"] for found in self.cluster.list(kind)]
             self.assertEqual([name for name in left if "drover" in name or name == DRIVER], [], kind)
@@ -232,6 +265,14 @@ class ManifestsTest(kube.ClusterTest):
                 told = self.cluster.kubectl("apply", "--dry-run=server", "--filename", PACKAGING / name)
                 self.assertNotIn("Warning", told.stderr)
                 self.assertEqual(len(told.stdout.splitlines()), len(re.findall("^kind:", (PACKAGING / name).read_text(), re.MULTILINE)))
+
+    def test_the_api_server_takes_what_values_make_of_them(self):
+        helm = Helm()
+        self.addCleanup(helm.close)
+        for values in (EVERYTHING, {"simulate": "k80"}, {"roles": {"dra": False}}, {"report": {"featureFile": "/etc/features/drover"}}):
+            with self.subTest(values=values):
+                told = self.cluster.kubectl("apply", "--dry-run=server", "--filename=-", input=helm.template(values=values))
+                self.assertNotIn("Warning", told.stderr)
 
 
 if __name__ == "__main__":

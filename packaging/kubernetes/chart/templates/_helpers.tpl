@@ -39,6 +39,25 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- join "," $roles -}}
 {{- end -}}
 
+{{- define "drover.report" -}}
+{{- $told := list -}}
+{{- range $what := list "labels" "conditions" "events" -}}
+{{- if get $.Values.report $what -}}{{- $told = append $told $what -}}{{- end -}}
+{{- end -}}
+{{- default "none" (join "," $told) -}}
+{{- end -}}
+
+{{- /* Each is "true" or "". */ -}}
+{{- define "drover.labelsNodes" -}}
+{{- if and .Values.report.labels (not .Values.report.featureFile) -}}true{{- end -}}
+{{- end -}}
+{{- define "drover.writesNodes" -}}
+{{- if or (include "drover.labelsNodes" .) .Values.report.conditions -}}true{{- end -}}
+{{- end -}}
+{{- define "drover.needsApi" -}}
+{{- if or .Values.roles.dra .Values.report.events (include "drover.writesNodes" .) -}}true{{- end -}}
+{{- end -}}
+
 {{- define "drover.affinity" -}}
 {{- if .Values.affinity -}}
 {{ toYaml .Values.affinity }}
