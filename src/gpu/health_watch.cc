@@ -39,6 +39,7 @@ struct HealthWatch::Shared {
   std::condition_variable changed;
   bool stopped = false;
   SharedNvml nvml;  ///< null until there is one, and while it is replaced
+  std::uint64_t answers = 0;  ///< about the library, so far
   std::vector<Observation> seen;
 
   void see(Observation observation) {
@@ -50,7 +51,12 @@ struct HealthWatch::Shared {
     // The old one may be unloaded here, which may block: not under the lock.
     const std::lock_guard lock(mutex);
     nvml.swap(library);
+    ++answers;
     changed.notify_all();
+  }
+  std::uint64_t answer_count() {
+    const std::lock_guard lock(mutex);
+    return answers;
   }
   SharedNvml library() {
     const std::lock_guard lock(mutex);
@@ -66,7 +72,10 @@ struct HealthWatch::Shared {
 /// One GPU's thread.
 struct HealthWatch::Watcher {
   Watcher(std::shared_ptr<Shared> the_shared, const Device& device)
-      : shared(std::move(the_shared)), uuid(device.uuid), probe(device) {}
+      : shared(std::move(the_shared)),
+        uuid(device.uuid),
+        probe(device),
+        answers_before(shared->answer_count()) {}
 
   std::shared_ptr<Shared> shared;
   std::string uuid;
@@ -88,6 +97,7 @@ struct HealthWatch::Watcher {
 
  private:
   HealthProbe probe;
+  const std::uint64_t answers_before;  ///< about the library, when this GPU was found
   SharedNvml nvml;
   std::unique_ptr<EventSource> events;
   nvmlDevice_t registered = nullptr;
@@ -108,6 +118,8 @@ struct HealthWatch::Watcher {
       nvml = std::move(library);
     }
     if (!nvml) return;
+    // Somebody found this GPU, so that there was no driver is old news: it counts when it was asked since then.
+    if (!*nvml && shared->answer_count() <= answers_before + 1) return;
     const auto polled = probe.poll(*nvml);
     shared->see(polled);
     if (polled.answer == Answer::kAnswers) hear_errors();

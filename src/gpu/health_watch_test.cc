@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/fake_tree.h"
 #include "gpu/discovery.h"
@@ -188,6 +189,23 @@ TEST_F(HealthWatchTest, WithoutADriverEveryGpuIsLostUntilItIsLoaded) {
   loaded = true;
   EXPECT_TRUE(is_back(0));
   EXPECT_TRUE(is_back(1));
+}
+
+TEST_F(HealthWatchTest, AGpuThatIsFoundWithItsDriverIsNotLost) {
+  start("k80");
+  const auto all = std::exchange(devices_, {});
+  std::atomic<bool> loaded = false;
+  const auto none = std::make_shared<const Result<Nvml>>(fail(ErrorKind::kUnavailable, "no driver"));
+  options_.poll_every = 300ms;
+  watch([&] { return loaded ? nvml_ : none; });
+  std::this_thread::sleep_for(100ms);  // the watch has heard that there is no driver
+  loaded = true;
+  watch_->watch(all);
+  devices_ = all;
+  set_faults("{1: {lost: true}}");
+  ASSERT_TRUE(is_out(1));
+  EXPECT_THAT(texts(1), ElementsAre("the driver has lost it"));
+  for (const auto& change : changes()) EXPECT_NE(change.uuid, uuid(0));
 }
 
 TEST_F(HealthWatchTest, EverybodyLetsGoOfAnOldLibraryBeforeTheNextIsAsked) {
