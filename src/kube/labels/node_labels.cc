@@ -184,9 +184,16 @@ Labels node_labels(const NodeFacts& facts, const PluginConfig& config) {
 }
 
 std::string label_value(std::string_view text, std::size_t longest) {
-  std::string value(text);
-  std::ranges::replace_if(
-      value, [](char c) { return !is_plain(c) && c != '-' && c != '_' && c != '.'; }, '-');
+  std::string value;
+  bool space = false;
+  for (const char c : text) {
+    if (is_plain(c) || c == '-' || c == '_' || c == '.') {
+      if (space && !value.empty()) value += '-';
+      value += c;
+      space = false;
+    }
+    space = space || c == ' ' || c == '\t';
+  }
   value.erase(0, static_cast<std::size_t>(std::ranges::find_if(value, is_plain) - value.begin()));
   value.resize(std::min(value.size(), longest));
   while (!value.empty() && !is_plain(value.back())) value.pop_back();

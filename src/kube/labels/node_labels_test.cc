@@ -83,7 +83,7 @@ TEST(NodeLabels, CountEachModelOfANodeWithSeveral) {
                                           {"drover/gpu.count", "3"},
                                           {"drover/gpu.models", "2"},
                                           {"drover/gpu.model.Tesla-V100", "1"},
-                                          {"drover/gpu.model.A100--PCIe", "2"}}));
+                                          {"drover/gpu.model.A100-PCIe", "2"}}));
 }
 
 TEST(NodeLabels, TellOfSharing) {
@@ -112,6 +112,11 @@ TEST(NodeLabels, ClaimNothingThatIsNotKnown) {
                                           {"drover/gpu.model.unknown", "1"}}));
   facts.inventory.simulated = true;
   EXPECT_THAT(node_labels(facts, {}), Contains(Pair("drover/gpu.simulated", "true")));
+}
+
+TEST(LabelValue, IsThatOfFeatureDiscovery) {
+  EXPECT_EQ(label_value("NVIDIA  GeForce RTX 3090 (Laptop)"), "NVIDIA-GeForce-RTX-3090-Laptop");
+  EXPECT_EQ(label_value(" a - b "), "a---b");
 }
 
 RC_GTEST_PROP(LabelValueProperty, CanStandInALabel, (const std::string& text)) {
