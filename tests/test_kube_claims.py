@@ -16,7 +16,7 @@ DOCUMENT = drover.ROOT / "docs/kubernetes-dra.md"
 def claim(name, requests, constraints=(), kind="ResourceClaim"):
     devices = {"requests": requests, "constraints": list(constraints)}
     spec = {"devices": devices} if kind == "ResourceClaim" else {"spec": {"devices": devices}}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": kube.RESOURCE_API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def request(count=1, **exactly):
@@ -33,15 +33,21 @@ def claiming(pod, claim_name=None, template=None):
 
 
 class ClaimsTest(NodeTest):
+    classes = "device-classes.yaml"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.cluster.kubectl("apply", "-f", str(drover.ROOT / "packaging/kubernetes/device-classes.yaml"))
+        cls.apply_text((drover.ROOT / "packaging/kubernetes" / cls.classes).read_text())
         cls.wait_for_devices()
 
     @classmethod
     def wait_for_devices(cls):
         wait_for(lambda: len(cls.devices()) == 8, lambda: f"slices of 8 GPUs; {cls.agent.tail()}")
+
+    @classmethod
+    def apply_text(cls, manifest):
+        cls.cluster.kubectl("apply", "-f", "-", input=manifest.replace("resource.k8s.io/v1\n", f"{kube.RESOURCE_API}\n"))
 
     @classmethod
     def devices(cls):
@@ -67,6 +73,29 @@ class ClaimsTest(NodeTest):
         return [path.name for path in self.node.path("/var/run/cdi").iterdir() if "claim" in path.name]
 
 
+class ExtendedResourceTest(ClaimsTest):
+    """Without a device plugin: Kubernetes makes claims out of limits."""
+
+    classes = "device-class-extended-resource.yaml"
+
+    @classmethod
+    def flags(cls):
+        return ("--roles", "dra")
+
+    @classmethod
+    def names(cls):
+        return ()
+
+    def test_a_limit_becomes_a_claim(self):
+        seen = [gpus_in(self.run_gpu_pod(f"limit-{count}", {GPU: count})[0]) for count in (2, 6)]
+        self.assertEqual((len(seen[0]), len(seen[0] | seen[1])), (2, 8))
+        made = self.cluster.get("pod", "limit-2")["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        chosen = self.cluster.get("resourceclaim", made)["status"]["allocation"]["devices"]["results"]
+        self.assertEqual({int(result["device"].removeprefix("gpu-")) for result in chosen}, seen[0])
+        self.cluster.delete("pod", "limit-2", "limit-6")
+        wait_for(lambda: self.specifications() == [], lambda: f"no claim to stay prepared: {self.specifications()}")
+
+
 class WholeGpusTest(ClaimsTest):
     def tearDown(self):
         """Cleanups come after this, and pods end before their claims: nothing stays prepared."""
@@ -87,7 +116,7 @@ class WholeGpusTest(ClaimsTest):
         documented = re.search(r"^apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\n.*?(?=^```)", DOCUMENT.read_text(),
                                re.MULTILINE | re.DOTALL).group()
         self.addCleanup(self.cluster.delete, "resourceclaimtemplate", "two-joined")
-        self.cluster.kubectl("apply", "-f", "-", input=documented)
+        self.apply_text(documented)
         self.assertEqual(len(self.run_claiming("joined", template="two-joined")), 2)
 
     def test_claims_and_limits_share_the_gpus_and_never_the_same_one(self):

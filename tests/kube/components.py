@@ -15,10 +15,11 @@ import unittest
 
 from kube import golang
 
-KUBERNETES_VERSION = "1.36.2"
+KUBERNETES_VERSION = os.environ.get("DROVER_KUBE_VERSION", "1.36.2")
 CONTAINERD_VERSION = "2.1.9"
 ETCD_VERSION = "3.6.8"
 HELM_VERSION = "3.22.0"
+KUBERNETES_MINOR = tuple(int(part) for part in KUBERNETES_VERSION.split(".")[:2])
 UNAVAILABLE = "DROVER_KUBE_UNAVAILABLE"  # environment: why there are none, when that is known already
 GO = (1, 26)  # what Kubernetes asks for in its go.mod
 

@@ -93,7 +93,7 @@ class ControlPlane:
                  "--enable-admission-plugins=NodeRestriction", f"--kubelet-client-certificate={path('kubelet-client.crt')}",
                  f"--kubelet-client-key={path('kubelet-client.key')}", f"--kubelet-certificate-authority={path('ca.crt')}",
                  "--kubelet-preferred-address-types=InternalIP", "--allow-privileged=true"]
-        return flags + ([f"--runtime-config={self.settings.runtime_config}"] if self.settings.runtime_config else [])
+        return flags + ([f"--runtime-config={self.settings.served_apis()}"] if self.settings.served_apis() else [])
 
     def _controller_manager(self):
         path = self.authority.path

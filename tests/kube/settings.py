@@ -2,6 +2,13 @@
 
 import dataclasses
 
+from kube.components import KUBERNETES_MINOR
+
+# Dynamic Resource Allocation, which older versions have to be told to do, and the newest form of its objects that this one knows.
+RESOURCE_API = "resource.k8s.io/v1" if KUBERNETES_MINOR >= (1, 34) else "resource.k8s.io/v1beta2"
+_GATES = {} if KUBERNETES_MINOR >= (1, 34) else {"DynamicResourceAllocation": True}
+_APIS = [] if KUBERNETES_MINOR >= (1, 34) else ["resource.k8s.io/v1beta1=true", "resource.k8s.io/v1beta2=true"]
+
 CONTAINERD_2 = "containerd 2"            # built with the cluster; has CDI
 SYSTEM_CONTAINERD = "system containerd"  # what the machine has: Debian 12's 1.6 does not know CDI and says nothing about it
 
@@ -27,5 +34,8 @@ class Settings:
         return self == Settings(nodes=(NodeSettings(),) * len(self.nodes), services=self.services)
 
     def flags_of(self, component):
-        gates = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.feature_gates.items()))
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in sorted({**_GATES, **self.feature_gates}.items()))
         return ([f"--feature-gates={gates}"] if gates else []) + list(self.flags.get(component, ()))
+
+    def served_apis(self):
+        return ",".join([*_APIS, *filter(None, [self.runtime_config])])
