@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -108,6 +109,7 @@ static const struct Verb kVerbs[] = {
     {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
     {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},
+    {"lock", 1},
 };
 
 static void perform(const char* verb, char** words) {
@@ -129,6 +131,7 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "crash") == 0) crash();
   if (strcmp(verb, "serve") == 0) serve(words[0], words[1]);
   if (strcmp(verb, "exists") == 0) printf("%s\n", answer(access(words[0], F_OK)));
+  if (strcmp(verb, "lock") == 0) printf("%s\n", answer(flock(atoi(words[0]), LOCK_EX | LOCK_NB)));
   fflush(stdout);
 }
 
