@@ -211,22 +211,25 @@ struct Driver::Impl {
       content.counter_sets.clear();
       std::erase_if(content.devices, [](const auto& device) { return device.contains("consumesCounters"); });
     }
+    if (!keeps_taints)
+      std::erase_if(content.devices, [](const auto& device) { return device.contains("taints"); });
     const auto published = publisher.publish(content);
     note(&DriverState::slices, published.map([](bool) {}));
     if (!published || !*published) return published.has_value();
     tell(options.info,
          fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
-    if (const auto& dropped = publisher.dropped(); !dropped.empty())
+    const auto& dropped = publisher.dropped();
+    if (!dropped.empty())
       tell(options.warn,
            fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
                        "feature gates do not know it",
                        fmt::join(dropped, ", ")));
-    // Without them the scheduler would choose instances that overlap.
-    if (!keeps_counters ||
-        std::ranges::find(publisher.dropped(), "consumesCounters") == publisher.dropped().end())
-      return true;
-    keeps_counters = false;
-    return publish(std::move(now));
+    const auto drops = [&](std::string_view field) { return std::ranges::find(dropped, field) != dropped.end(); };
+    // Without them the scheduler would choose instances that overlap, and GPUs that nobody is to have.
+    const bool less = (keeps_counters && drops("consumesCounters")) || (keeps_taints && drops("taints"));
+    keeps_counters = keeps_counters && !drops("consumesCounters");
+    keeps_taints = keeps_taints && !drops("taints");
+    return !less || publish(std::move(now));
   }
 
   DriverOptions options;
@@ -234,7 +237,7 @@ struct Driver::Impl {
   HealthBoard board;
   Preparer preparer;
   Publisher publisher;         ///< the API thread's
-  bool keeps_counters = true;  ///< the API server does; the API thread's
+  bool keeps_counters = true, keeps_taints = true;  ///< the API server does; the API thread's
   Services services;
   std::optional<SocketServer> driver_server, registration_server;  ///< the serving thread's
 

@@ -337,6 +337,17 @@ TEST_F(DriverTest, PublishesWhatThereIsAndAgainWhenTheKubeletDeletedIt) {
   EXPECT_TRUE(soon([&] { return slices->seen().has_value(); }));
 }
 
+TEST_F(DriverTest, LeavesOutWhatNobodyIsToHaveWhereTheApiServerKnowsNoTaints) {
+  slices->unknown_fields = {"taints"};
+  auto view = machine_view(4);
+  view.troubles[kube::testing::uuid(1)] = {
+      {"gpu.nvidia.com/xid", "79", Effect::kNoSchedule, {}, "fell off the bus"}};
+  driver->update(view);
+  EXPECT_TRUE(soon([&] { return slices->seen() == std::set<std::string>{"gpu-0", "gpu-2", "gpu-3"}; }));
+  driver->update(machine_view(4));
+  EXPECT_TRUE(soon([&] { return slices->seen() && slices->seen()->size() == 4; }));
+}
+
 template <typename Stub, typename Request, typename Response>
 void watch_health(const std::string& socket, Driver& driver, int unhealthy) {
   grpc::ClientContext context;
