@@ -108,8 +108,7 @@ struct Verb {
 static const struct Verb kVerbs[] = {
     {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
-    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},
-    {"lock", 1},
+    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
 };
 
 static void perform(const char* verb, char** words) {

@@ -38,7 +38,7 @@ struct HealthWatch::Shared {
   std::mutex mutex;  ///< of all below, and of the watchers' own fields
   std::condition_variable changed;
   bool stopped = false;
-  SharedNvml nvml;  ///< null until there is one, and while it is replaced
+  SharedNvml nvml;            ///< null until there is one, and while it is replaced
   std::uint64_t answers = 0;  ///< about the library, so far
   std::vector<Observation> seen;
 
@@ -118,7 +118,8 @@ struct HealthWatch::Watcher {
       nvml = std::move(library);
     }
     if (!nvml) return;
-    // Somebody found this GPU, so that there was no driver is old news: it counts when it was asked since then.
+    // Somebody found this GPU, so that there was no driver is old news: it counts when it was asked since
+    // then.
     if (!*nvml && shared->answer_count() <= answers_before + 1) return;
     const auto polled = probe.poll(*nvml);
     shared->see(polled);

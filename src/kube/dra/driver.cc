@@ -224,7 +224,9 @@ struct Driver::Impl {
            fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
                        "feature gates do not know it",
                        fmt::join(dropped, ", ")));
-    const auto drops = [&](std::string_view field) { return std::ranges::find(dropped, field) != dropped.end(); };
+    const auto drops = [&](std::string_view field) {
+      return std::ranges::find(dropped, field) != dropped.end();
+    };
     // Without them the scheduler would choose instances that overlap, and GPUs that nobody is to have.
     const bool less = (keeps_counters && drops("consumesCounters")) || (keeps_taints && drops("taints"));
     keeps_counters = keeps_counters && !drops("consumesCounters");
@@ -236,7 +238,7 @@ struct Driver::Impl {
   std::string plugin_folder, registry_folder;
   HealthBoard board;
   Preparer preparer;
-  Publisher publisher;         ///< the API thread's
+  Publisher publisher;                              ///< the API thread's
   bool keeps_counters = true, keeps_taints = true;  ///< the API server does; the API thread's
   Services services;
   std::optional<SocketServer> driver_server, registration_server;  ///< the serving thread's

@@ -31,8 +31,8 @@ NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory);
 /// None for a node without GPUs.
 Labels node_labels(const NodeFacts& facts, const PluginConfig& config);
 
-/// As feature discovery makes a label's value of a name: '-' for spaces, and without what may not stand in it;
-/// at most `longest` characters.
+/// As feature discovery makes a label's value of a name: '-' for spaces, and without what may not stand in
+/// it; at most `longest` characters.
 std::string label_value(std::string_view text, std::size_t longest = 63);
 
 }  // namespace drover::kube
