@@ -179,7 +179,7 @@ class MigCalls {
     info.version = NVML_STRUCT_VERSION(GpuInstanceProfileInfo, 2);
     if (f().gpu_instance_profile_v != nullptr &&
         f().gpu_instance_profile_v(device_, number, &info) == NVML_SUCCESS) {
-      *std::end(info.name) = '\0';
+      info.name[std::size(info.name) - 1] = '\0';
       std::string text = info.name;
       if (text.starts_with(kNamePrefix)) text.erase(0, kNamePrefix.size());
       std::ranges::replace(text, '+', '.');

@@ -23,11 +23,14 @@ NodeReport::NodeReport(NodeReportOptions options)
       labels_trouble_(options_.warn),
       conditions_trouble_(options_.warn),
       uids_trouble_(options_.warn),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+      writer_([this](const std::stop_token& stop) { keep_written(stop); }),
+      teller_([this](const std::stop_token& stop) { keep_telling(stop); }) {}
 
 NodeReport::~NodeReport() {
-  thread_.request_stop();
-  thread_.join();
+  writer_.request_stop();
+  teller_.request_stop();
+  writer_.join();
+  teller_.join();
 }
 
 bool NodeReport::needs_api() const {
@@ -58,22 +61,31 @@ void NodeReport::changed(const gpu::HealthChange& change) {
   const std::lock_guard lock(mutex_);
   if (work_.changes.size() == kMostChanges) work_.changes.pop_front();
   work_.changes.push_back(change);
-  fresh_ = true;
   changed_.notify_all();
 }
 
-void NodeReport::run(const std::stop_token& stop) {
+void NodeReport::keep_written(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   auto pause = options_.again;
   while (!stop.stop_requested()) {
     changed_.wait_for(lock, stop, pause, [this] { return fresh_; });
     if (stop.stop_requested()) return;
     fresh_ = false;
-    auto work = work_;
-    if (work.api && work.state) work_.changes.clear();
+    const auto work = work_;
     lock.unlock();
-    if (work.api && work.state) tell(work);
     pause = !work.state || write(work) ? options_.again : options_.retry;
+    lock.lock();
+  }
+}
+
+void NodeReport::keep_telling(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  const auto is_due = [this] { return work_.api && work_.state && !work_.changes.empty(); };
+  while (changed_.wait(lock, stop, is_due)) {
+    const auto work = work_;
+    work_.changes.clear();
+    lock.unlock();
+    tell(work);
     lock.lock();
   }
 }
@@ -104,7 +116,7 @@ Status NodeReport::write_conditions(const Work& work) {
 }
 
 void NodeReport::tell(const Work& work) {
-  if (!options_.events || work.changes.empty()) return;
+  if (!options_.events) return;
   if (!events_)
     events_ = std::make_unique<EventRecorder>(*work.api, EventSource{.host = options_.node},
                                               [warn = options_.warn](const Error& error) {

@@ -8,7 +8,8 @@
 //   report.update(state);
 //
 // Labels and conditions are written when they change, and looked after every minute: somebody may have
-// removed them, or made the Node anew. One thread of its own, and that of the Events. Thread safe.
+// removed them, or made the Node anew. Events do not wait for them. Two threads of its own, and that of the
+// Events. Thread safe.
 
 #include <chrono>
 #include <condition_variable>
@@ -70,7 +71,8 @@ class NodeReport {
     std::deque<gpu::HealthChange> changes;
   };
 
-  void run(const std::stop_token& stop);
+  void keep_written(const std::stop_token& stop);
+  void keep_telling(const std::stop_token& stop);
   bool write(const Work& work);
   Status write_labels(const Work& work);
   Status write_conditions(const Work& work);
@@ -80,11 +82,11 @@ class NodeReport {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Work work_;
-  bool fresh_ = false;  ///< since the thread looked
-  // Of the thread alone.
-  Complaint labels_trouble_, conditions_trouble_, uids_trouble_;
-  std::unique_ptr<EventRecorder> events_;
-  std::jthread thread_;
+  bool fresh_ = false;                             ///< what is to be written, since the writer looked
+  Complaint labels_trouble_, conditions_trouble_;  ///< the writer's
+  Complaint uids_trouble_;                         ///< the teller's
+  std::unique_ptr<EventRecorder> events_;          ///< the teller's
+  std::jthread writer_, teller_;
 };
 
 }  // namespace drover::kube
