@@ -120,6 +120,11 @@ kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
   report.events = is_among(options.report, "events");
   report.feature_file = options.feature_file;
   report.config = config;
+  report.containers = [socket = options.kubelet + "/pod-resources/kubelet.sock"] {
+    return kube::list_pod_resources(socket, kPatience).map([](kube::PodResources&& told) {
+      return std::move(told.containers);
+    });
+  };
   report.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
   report.warn = warn;
   return report;
@@ -298,7 +303,6 @@ class Node {
     users_.told(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
     if (!users_.known()) return;
     pool_.saw(users_.containers(), asked);
-    report_.saw(users_.containers());
   }
 
   cli::KubeNodeOptions options_;

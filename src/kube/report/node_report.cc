@@ -22,7 +22,7 @@ NodeReport::NodeReport(NodeReportOptions options)
     : options_(std::move(options)),
       labels_trouble_(options_.warn),
       conditions_trouble_(options_.warn),
-      uids_trouble_(options_.warn),
+      pods_trouble_(options_.warn),
       writer_([this](const std::stop_token& stop) { keep_written(stop); }),
       teller_([this](const std::stop_token& stop) { keep_telling(stop); }) {}
 
@@ -50,11 +50,6 @@ void NodeReport::update(NodeState state) {
   work_.state = std::move(state);
   fresh_ = true;
   changed_.notify_all();
-}
-
-void NodeReport::saw(std::vector<ContainerUse> containers) {
-  const std::lock_guard lock(mutex_);
-  work_.containers = std::move(containers);
 }
 
 void NodeReport::changed(const gpu::HealthChange& change) {
@@ -122,14 +117,16 @@ void NodeReport::tell(const Work& work) {
                                               [warn = options_.warn](const Error& error) {
                                                 if (warn) warn(to_string(error));
                                               });
-  const auto asked = options_.pod_uids();
-  uids_trouble_.tell(asked ? Status() : Failure(asked.error()));
-  const auto uids = asked.value_or(std::map<PodName, std::string>{});
+  const auto containers = options_.containers();
+  const auto known = options_.pod_uids();
+  pods_trouble_.tell(!containers ? Failure(containers.error()) : !known ? Failure(known.error()) : Status());
+  const auto uids = known.value_or(std::map<PodName, std::string>{});
   for (const auto& change : work.changes) {
     const auto& devices = work.state->inventory.devices;
     const auto device = std::ranges::find(devices, change.uuid, &gpu::Device::uuid);
     if (device == devices.end()) continue;
-    const auto pods = pods_with(*device, work.containers, options_.driver, options_.node);
+    const auto pods =
+        pods_with(*device, containers.value_or(std::vector<ContainerUse>{}), options_.driver, options_.node);
     for (const auto& [text, for_pods] : events_of(change, name_of(*device))) {
       events_->record({.kind = "Node", .name = options_.node}, text);
       if (!for_pods) continue;

@@ -40,6 +40,8 @@ struct NodeReportOptions {
   std::string root = "/";    ///< where the kernel's facts for labels are
   std::chrono::milliseconds again{std::chrono::minutes(1)};   ///< how often what stands there is looked after
   std::chrono::milliseconds retry{std::chrono::seconds(10)};  ///< after something failed
+  /// Which containers have devices now: a container may have started just before its GPU fails. May block.
+  std::function<Result<std::vector<ContainerUse>>()> containers;
   /// UIDs of the pods that run here; Events without them are not shown by `kubectl describe`. May block.
   std::function<Result<std::map<PodName, std::string>>()> pod_uids;
   std::function<void(const std::string& sentence)> warn;  ///< from any thread; may be absent
@@ -60,14 +62,12 @@ class NodeReport {
   /// Until it is called, only the feature file is written.
   void reach(std::shared_ptr<Api> api);
   void update(NodeState state);
-  void saw(std::vector<ContainerUse> containers);
   void changed(const gpu::HealthChange& change);
 
  private:
   struct Work {
     std::shared_ptr<Api> api;
     std::optional<NodeState> state;
-    std::vector<ContainerUse> containers;
     std::deque<gpu::HealthChange> changes;
   };
 
@@ -84,7 +84,7 @@ class NodeReport {
   Work work_;
   bool fresh_ = false;                             ///< what is to be written, since the writer looked
   Complaint labels_trouble_, conditions_trouble_;  ///< the writer's
-  Complaint uids_trouble_;                         ///< the teller's
+  Complaint pods_trouble_;                         ///< the teller's
   std::unique_ptr<EventRecorder> events_;          ///< the teller's
   std::jthread writer_, teller_;
 };

@@ -136,6 +136,9 @@ class NodeReportTest : public ::testing::Test {
     options.node = "a";
     options.driver = "gpu.d";
     options.again = options.retry = 20ms;
+    options.containers = [] {
+      return std::vector<ContainerUse>{by_limit("mine", "GPU-1"), by_limit("other", "GPU-0")};
+    };
     options.pod_uids = [] { return std::map<PodName, std::string>{{{"team", "mine"}, "u-1"}}; };
     options.warn = [this](const std::string& sentence) {
       ++warnings_;
@@ -183,7 +186,6 @@ TEST_F(NodeReportTest, WritesWhatIsSoAndMendsWhatSomebodyRemoved) {
 TEST_F(NodeReportTest, TellsTheNodeAndThePodsThatHaveTheGpu) {
   NodeReport report(options());
   report.changed(failed("GPU-1"));  // waits for the API server
-  report.saw({by_limit("mine", "GPU-1"), by_limit("other", "GPU-0")});
   report.update(two_gpus());
   report.reach(api_);
   ASSERT_TRUE(soon([&] { return events().size() == 2; }));
