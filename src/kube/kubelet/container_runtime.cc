@@ -39,6 +39,35 @@ std::optional<bool> says_cdi(std::string_view configuration) {
   return found->get<bool>();
 }
 
+using Service = runtime::v1::RuntimeService::Stub;
+
+/// Asks the runtime at a socket, for so long at most each time.
+class Caller {
+ public:
+  Caller(const std::string& socket, std::chrono::milliseconds patience)
+      : socket_(socket), patience_(patience), service_(connect_to(socket)) {}
+
+  /// `what` it should tell, for people.
+  template <typename Request, typename Answer>
+  Result<Answer> call(grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Answer*),
+                      const Request& request, std::string_view what) const {
+    grpc::ClientContext context;
+    give_up_after(context, patience_);
+    Answer answer;
+    if (const auto status = (service_.*method)(&context, request, &answer); !status.ok())
+      return fail(ErrorKind::kUnavailable,
+                  fmt::format("the container runtime does not tell {} at '{}': {}", what, socket_,
+                              why_failed(status)),
+                  "name its socket with --runtime-endpoint");
+    return answer;
+  }
+
+ private:
+  const std::string& socket_;
+  std::chrono::milliseconds patience_;
+  mutable Service service_;
+};
+
 CdiSupport support_of(bool does) {
   return does ? CdiSupport::kYes : CdiSupport::kNo;
 }
@@ -66,23 +95,11 @@ ContainerRuntime judge_runtime(std::string name, std::string version, std::strin
 }
 
 Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::milliseconds patience) {
-  const auto stub = runtime::v1::RuntimeService::NewStub(connect_to(socket));
-  const auto failed = [&](const grpc::Status& status) {
-    return fail(
-        ErrorKind::kUnavailable,
-        fmt::format("the container runtime does not tell what it is at '{}': {}", socket, why_failed(status)),
-        "name its socket with --runtime-endpoint");
-  };
-  runtime::v1::VersionResponse version;
-  grpc::ClientContext first;
-  give_up_after(first, patience);
-  if (const auto status = stub->Version(&first, {}, &version); !status.ok()) return failed(status);
+  const Caller caller(socket, patience);
+  DROVER_TRY(const auto version, caller.call(&Service::Version, runtime::v1::VersionRequest(), "what it is"));
   runtime::v1::StatusRequest request;
   request.set_verbose(true);
-  runtime::v1::StatusResponse answer;
-  grpc::ClientContext second;
-  give_up_after(second, patience);
-  if (const auto status = stub->Status(&second, request, &answer); !status.ok()) return failed(status);
+  DROVER_TRY(const auto answer, caller.call(&Service::Status, request, "what it is"));
   const auto configuration = answer.info().find("config");
   return judge_runtime(version.runtime_name(), version.runtime_version(),
                        configuration == answer.info().end() ? "" : configuration->second);
@@ -92,15 +109,8 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
                                                       std::chrono::milliseconds patience) {
   runtime::v1::ListContainersRequest request;
   request.mutable_filter()->mutable_state()->set_state(runtime::v1::CONTAINER_RUNNING);
-  runtime::v1::ListContainersResponse answer;
-  grpc::ClientContext context;
-  give_up_after(context, patience);
-  const auto stub = runtime::v1::RuntimeService::NewStub(connect_to(socket));
-  if (const auto status = stub->ListContainers(&context, request, &answer); !status.ok())
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("the container runtime does not tell what it runs at '{}': {}", socket,
-                            why_failed(status)),
-                "name its socket with --runtime-endpoint");
+  DROVER_TRY(const auto answer,
+             Caller(socket, patience).call(&Service::ListContainers, request, "what it runs"));
   std::vector<RunningContainer> containers;
   for (const auto& container : answer.containers()) {
     const auto label = [&](const char* name) {
@@ -119,14 +129,7 @@ Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,
                                                      std::chrono::milliseconds patience) {
   runtime::v1::ListPodSandboxRequest request;
   request.mutable_filter()->mutable_state()->set_state(runtime::v1::SANDBOX_READY);
-  runtime::v1::ListPodSandboxResponse answer;
-  grpc::ClientContext context;
-  give_up_after(context, patience);
-  const auto stub = runtime::v1::RuntimeService::NewStub(connect_to(socket));
-  if (const auto status = stub->ListPodSandbox(&context, request, &answer); !status.ok())
-    return fail(
-        ErrorKind::kUnavailable,
-        fmt::format("the container runtime does not tell its pods at '{}': {}", socket, why_failed(status)));
+  DROVER_TRY(const auto answer, Caller(socket, patience).call(&Service::ListPodSandbox, request, "its pods"));
   std::map<PodName, std::string> uids;
   for (const auto& pod : answer.items())
     uids[{pod.metadata().namespace_(), pod.metadata().name()}] = pod.metadata().uid();
