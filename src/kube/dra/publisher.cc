@@ -51,12 +51,6 @@ Result<bool> Publisher::publish(const PoolContent& content) {
   return true;
 }
 
-Status Publisher::withdraw() {
-  DROVER_TRY(const auto there, api_->list());
-  for (const auto& slice : there) DROVER_CHECK_OK(api_->remove(text_at(slice, "/metadata/name")));
-  return {};
-}
-
 Status Publisher::write(const SliceChanges& changes) {
   dropped_.clear();
   for (const auto& slice : changes.update) {

@@ -39,9 +39,6 @@ class Publisher {
   /// scheduler away from it; the same call again goes on. Says whether anything was written.
   Result<bool> publish(const PoolContent& content);
 
-  /// When the driver is uninstalled: the pool's slices go.
-  Status withdraw();
-
   /// What the API server did not keep of what was written, as of the last publish(): "taints"; sorted. It
   /// drops what its feature gates do not know.
   const std::vector<std::string>& dropped() const { return dropped_; }
