@@ -38,9 +38,9 @@ def build_peer(folder):
     if not go:
         sys.exit("bench/gpu_faults.py: needs Go 1.24 or newer, and cgo")
     environment = {**os.environ, "CGO_ENABLED": "1", "GOFLAGS": "-mod=mod"}
-    linked = "-extldflags=-Wl,--export-dynamic -Wl,--unresolved-symbols=ignore-in-object-files"
+    linked = "-extldflags '-Wl,--export-dynamic -Wl,--unresolved-symbols=ignore-in-object-files'"
     for words in (["mod", "init", "peer.invalid/built"], ["get", f"{MODULE}@{VERSION}"],
-                  ["build", "-ldflags", f"'{linked}'", "-o", "peer", f"{MODULE}/cmd/nvidia-device-plugin"]):
+                  ["build", "-ldflags", linked, "-o", "peer", f"{MODULE}/cmd/nvidia-device-plugin"]):
         subprocess.run([go, *words], cwd=folder, env=environment, check=True, stdout=sys.stderr)
     return folder / "peer"
 

@@ -5,7 +5,9 @@ tests/test_*.py, which drive the real binary. Each test case counts once per sta
 """
 
 import argparse
+import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree
 
@@ -38,6 +41,9 @@ KUBERNETES_BUILD_TIMEOUT = 1500   # seconds for building a cluster's programs, o
 # Debian's gRPC is not built for the thread sanitizer, which takes what that does for races.
 UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "Driver*", "PluginHostTest.*", "SocketServer.*"]}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
+
+children = []  # processes that run() waits for
+interrupted = threading.Event()
 
 
 class Results:
@@ -71,12 +77,21 @@ def indent(text):
     return "\n".join("    " + line for line in text.strip().splitlines()[-120:])
 
 
+def interrupt(*_):
+    """Ends what runs, so that whoever waits for it goes on to its own end, and lets nothing new begin."""
+    interrupted.set()
+    for child in list(children):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.killpg(child.pid, signal.SIGINT)
+
+
 def run(command, timeout, environment=None, folder=ROOT, progress=None):
     """Runs to the end; returns the exit status (None: took too long) and the output, without what it says on stderr when that
     goes to `progress`. Ends what it started, by id."""
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=progress or output,
                                  env={**os.environ, **(environment or {})}, start_new_session=True)
+        children.append(child)
         try:
             status = child.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -85,6 +100,7 @@ def run(command, timeout, environment=None, folder=ROOT, progress=None):
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
+            children.remove(child)
         output.seek(0)
         return status, output.read().decode(errors="replace")
 
@@ -92,8 +108,8 @@ def run(command, timeout, environment=None, folder=ROOT, progress=None):
 class Stage:
     """One build tree, and the tests that run in it."""
 
-    def __init__(self, preset, results, pattern, kubernetes):
-        self.preset, self.results, self.pattern, self.kubernetes = preset, results, pattern, kubernetes
+    def __init__(self, preset, results, pattern, tests_at_once):
+        self.preset, self.results, self.pattern, self.tests_at_once = preset, results, pattern, tests_at_once
         self.build_folder = ROOT / "build" / preset
         self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder)}
 
@@ -102,12 +118,14 @@ class Stage:
 
     def build(self, *targets):
         """Returns whether it built; a failed build is a failed test."""
+        if interrupted.is_set():
+            return False
         began = time.monotonic()
         say(f"Building {self.preset} …")
         shown = None if sys.stdout.isatty() else subprocess.PIPE
         for command in (["cmake", "--preset", self.preset, "--log-level=WARNING"],
                         ["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", *targets]):
-            done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT,
+            done = subprocess.run(["nice", *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT,
                                   text=True)
             if done.returncode != 0:
                 wrong = [line for line in (done.stdout or "see above").splitlines() if not line.startswith("[")]
@@ -127,16 +145,30 @@ class Stage:
             self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
 
     def run_tests(self, programs=None, modules=None):
-        """Runs the unit-test programs and black-box modules named (None: all)."""
+        """Runs the unit-test programs and black-box modules named (None: all); those on clusters are run_clusters()'s."""
         began = time.monotonic()
-        wanted = [module for module in self.modules() if modules is None or module in modules]
-        clusters = [module for module in wanted if module.startswith(KUBERNETES_MODULES)]
-        jobs = [(self.run_in_turn, clusters)] + [(self.run_module, module) for module in wanted if module not in clusters]
+        jobs = [(self.run_module, module) for module in self.modules() if modules is None or module in modules]
         jobs += [(self.run_program, test) for test in self.programs() if programs is None or test["name"] in programs]
-        with concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self.tests_at_once) as pool:
             for done in concurrent.futures.as_completed([pool.submit(job, argument) for job, argument in jobs]):
                 done.result()
         say(f"Ran the {self.preset} tests in {time.monotonic() - began:.0f} s")
+
+    def run_clusters(self):
+        """One after the other: each loads a machine as several others do."""
+        began = time.monotonic()
+        for path in sorted((ROOT / "tests").glob(f"{KUBERNETES_MODULES}*.py")):
+            self.run_module(path.stem)
+        say(f"Ran the {self.preset} tests on clusters in {time.monotonic() - began:.0f} s")
+
+    def add_cases(self, whole, cases, began):
+        """`whole` is the program or module that they belong to."""
+        for case, outcome, detail in cases:
+            self.results.add(self.name(case), outcome, detail)
+        counts = collections.Counter(outcome for _, outcome, _ in cases)
+        if counts:
+            counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped") if counts[outcome])
+            say(f"  {self.name(whole)}: {counted} in {time.monotonic() - began:.0f} s")
 
     # Unit-test programs
 
@@ -151,6 +183,9 @@ class Stage:
         return json.loads(listed.stdout)["tests"]
 
     def run_program(self, test):
+        if interrupted.is_set():
+            return
+        began = time.monotonic()
         properties = {item["name"]: item["value"] for item in test.get("properties", [])}
         if "command" not in test or properties.get("DISABLED"):
             self.results.add(self.name(test["name"]), "failed", "CMake knows the test but not how to run it")
@@ -163,8 +198,7 @@ class Stage:
                                  properties.get("WORKING_DIRECTORY", self.build_folder))
             cases = read_gtest_report(report.name)
         failed = any(outcome == "failed" for _, outcome, _ in cases)
-        for case, outcome, detail in cases:
-            self.results.add(self.name(case), outcome, detail)
+        self.add_cases(test["name"], cases, began)
         if status is None:
             self.results.add(self.name(test["name"]), "failed", "took too long and was ended\n" + output)
         elif status == SKIPPED and not cases:
@@ -178,23 +212,19 @@ class Stage:
 
     def modules(self):
         """The longest first."""
-        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py")
-                       if self.kubernetes or not path.stem.startswith(KUBERNETES_MODULES))
+        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py") if not path.stem.startswith(KUBERNETES_MODULES))
         return sorted(names, key=lambda name: name not in LONG_MODULES)
 
-    def run_in_turn(self, modules):
-        """For those that each load a machine as several others do."""
-        for module in modules:
-            self.run_module(module)
-
     def run_module(self, module):
+        if interrupted.is_set():
+            return
+        began = time.monotonic()
         with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
             command = [sys.executable, "-B", "tests/blackbox.py", module, report.name]
             timeout = KUBERNETES_TIMEOUT if module.startswith(KUBERNETES_MODULES) else PROGRAM_TIMEOUT
             status, output = run(command + ([self.pattern] if self.pattern else []), timeout, self.environment)
             cases = [json.loads(line) for line in report]
-        for case, outcome, detail in cases:
-            self.results.add(self.name(case), outcome, detail)
+        self.add_cases(module, cases, began)
         if status is None:
             self.results.add(self.name(module), "failed", "took too long and was ended\n" + output)
         elif status != 0 and not any(outcome == "failed" for _, outcome, _ in cases):
@@ -264,38 +294,43 @@ def main():
     results = Results()
 
     environment = {} if arguments.quick else fetch_vendor_driver()
-    kubernetes = not (arguments.quick or arguments.no_kubernetes)
-    if kubernetes and (arguments.release or not chosen) and "kube" in (arguments.pattern or "kube"):
+    kubernetes = (arguments.release or not chosen) and not (arguments.quick or arguments.no_kubernetes)
+    if kubernetes and "kube" in (arguments.pattern or "kube"):
         environment.update(build_kubernetes(results))
 
-    def stage(preset):
-        made = Stage(preset, results, arguments.pattern, kubernetes)
-        made.environment.update(environment)
+    def stage(preset, **settings):
+        made = Stage(preset, results, arguments.pattern, TESTS_AT_ONCE - (1 if kubernetes else 0))
+        made.environment.update(environment, **settings)
         return made
 
-    if arguments.release or not chosen:
-        release = stage("release")
-        if arguments.quick:
-            release.environment["DROVER_TEST_KILLS"] = "20"
-        if release.build("all"):
-            if not arguments.pattern:
-                release.run_checks(headers=not arguments.quick)
-            release.run_tests(modules=QUICK_MODULES if arguments.quick else None)
-    if arguments.asan or not (chosen or arguments.quick):
-        asan = stage("asan")
-        asan.environment["DROVER_TEST_KILLS"] = "20"
-        asan.environment["DROVER_SIMULATED_DAYS"] = "5"  # of each life; the release build plays the whole year
-        if asan.build("all"):
-            asan.run_tests(modules={module for module in asan.modules()
-                                    if not module.endswith("_bench") and not module.startswith(KUBERNETES_MODULES)})
-    if arguments.tsan or not (chosen or arguments.quick):
-        tsan = stage("tsan")
-        tsan.environment["DROVER_TEST_KILLS"] = "10"
-        if tsan.build("drover", *sorted(THREADED_PROGRAMS)):
-            tsan.run_tests(programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
+    # Clusters wait more than they work, and longer than all else takes: the other builds and tests go on beside them.
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        clusters = None
+        if arguments.release or not chosen:
+            release = stage("release", **({"DROVER_TEST_KILLS": "20"} if arguments.quick else {}))
+            if release.build("all"):
+                if kubernetes:
+                    clusters = beside.submit(release.run_clusters)
+                if not arguments.pattern:
+                    release.run_checks(headers=not arguments.quick)
+                release.run_tests(modules=QUICK_MODULES if arguments.quick else None)
+        if arguments.asan or not (chosen or arguments.quick):
+            # Five days of each simulated life: the release build plays the whole year.
+            asan = stage("asan", DROVER_TEST_KILLS="20", DROVER_SIMULATED_DAYS="5")
+            if asan.build("all"):
+                asan.run_tests(modules={module for module in asan.modules() if not module.endswith("_bench")})
+        if arguments.tsan or not (chosen or arguments.quick):
+            tsan = stage("tsan", DROVER_TEST_KILLS="10")
+            if tsan.build("drover", *sorted(THREADED_PROGRAMS)):
+                tsan.run_tests(programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
+        if clusters:
+            clusters.result()
+    if interrupted.is_set():
+        results.add("scripts/test", "failed", "it was interrupted")
     results.summary()
     return 1 if results.failed or not results.passed else 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, interrupt)
     sys.exit(main())

@@ -5,12 +5,18 @@ import dataclasses
 from kube.components import KUBERNETES_MINOR
 
 # Dynamic Resource Allocation, which older versions have to be told to do, and the newest form of its objects that this one knows.
-RESOURCE_API = "resource.k8s.io/v1" if KUBERNETES_MINOR >= (1, 34) else "resource.k8s.io/v1beta2"
-_GATES = {} if KUBERNETES_MINOR >= (1, 34) else {"DynamicResourceAllocation": True}
-_APIS = [] if KUBERNETES_MINOR >= (1, 34) else ["resource.k8s.io/v1beta1=true", "resource.k8s.io/v1beta2=true"]
+_RESOURCE_VERSIONS = {(1, 32): ["v1beta1"], (1, 33): ["v1beta1", "v1beta2"]}.get(KUBERNETES_MINOR, ["v1"])
+RESOURCE_API = f"resource.k8s.io/{_RESOURCE_VERSIONS[-1]}"
+_GATES = {} if "v1" in _RESOURCE_VERSIONS else {"DynamicResourceAllocation": True}
+_APIS = [] if "v1" in _RESOURCE_VERSIONS else [f"resource.k8s.io/{version}=true" for version in _RESOURCE_VERSIONS]
 
 CONTAINERD_2 = "containerd 2"            # built with the cluster; has CDI
 SYSTEM_CONTAINERD = "system containerd"  # what the machine has: Debian 12's 1.6 does not know CDI and says nothing about it
+
+
+def device_request(request):
+    """A request of a claim in the form of RESOURCE_API: the first one has no `exactly`."""
+    return {"name": request["name"], **request["exactly"]} if RESOURCE_API.endswith("/v1beta1") else request
 
 
 @dataclasses.dataclass(frozen=True)
