@@ -54,9 +54,20 @@ void EventBook::wrote(const EventWrite& write, const std::string& name, TimePoin
   if (found == entries_.end()) return;
   auto& entry = found->second;
   entry.name = name;
+  entry.failures = 0;
   entry.pending = entry.count > write.count;  // it happened again meanwhile
   entry.not_before = now + limits_.again;
-  if (!name.empty() || entry.pending) return;
+}
+
+void EventBook::failed(const EventWrite& write, bool may_pass, TimePoint now) {
+  const auto found = entries_.find({write.target, write.text});
+  if (found == entries_.end()) return;
+  auto& entry = found->second;
+  entry.not_before = now + limits_.again;
+  if (may_pass && ++entry.failures < limits_.tries) return;
+  entry.failures = 0;
+  entry.pending = entry.count > write.count;
+  if (entry.pending) return;
   dropped_ += static_cast<std::uint64_t>(entry.count);
   entries_.erase(found);
 }

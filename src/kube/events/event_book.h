@@ -40,6 +40,7 @@ struct EventLimits {
   int burst = 25;                                             ///< Events of one object at once; later
   std::chrono::milliseconds refill{std::chrono::minutes(1)};  ///< one each so often, as in client-go
   std::size_t most = 1000;                                    ///< that are known at a time
+  int tries = 12;                                             ///< to write one, as in client-go
 };
 
 /// One Event as it is to stand in the API server.
@@ -58,10 +59,13 @@ class EventBook {
 
   /// Something has happened.
   void add(const EventTarget& target, const EventText& text, TimePoint now);
-  /// What is to be written now; call wrote() before the next one.
+  /// What is to be written now; call wrote() or failed() before the next one.
   std::optional<EventWrite> next(TimePoint now);
-  /// It stands there under this name; "": it could not be written, and is dropped unless it happens again.
+  /// It stands there under this name.
   void wrote(const EventWrite& write, const std::string& name, TimePoint now);
+  /// It could not be written. When that `may_pass` it is tried again; otherwise, and after the last try, it
+  /// is dropped unless it happened again.
+  void failed(const EventWrite& write, bool may_pass, TimePoint now);
   /// When next() has something; none: when something is added.
   std::optional<TimePoint> due() const;
   /// What was not written, because there was too much.
@@ -75,6 +79,7 @@ class EventBook {
     TimePoint last;
     std::string name;
     bool pending = false;
+    int failures = 0;  ///< since it was written
     TimePoint not_before;
   };
   struct Bucket {

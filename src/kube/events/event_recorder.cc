@@ -45,6 +45,12 @@ json event_of(const EventWrite& write, const EventSource& source) {
       {"reportingInstance", source.host}};
 }
 
+/// A server that is away or has too much to do, as opposed to one that says no.
+bool may_pass(const Error& error) {
+  return error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout ||
+         error.kind == ErrorKind::kExhausted;
+}
+
 }  // namespace
 
 EventRecorder::EventRecorder(Api& api, EventSource source, std::function<void(const Error&)> on_trouble,
@@ -71,7 +77,10 @@ void EventRecorder::run(const std::stop_token& stop) {
       lock.unlock();
       const auto name = write(*next, stop);
       lock.lock();
-      book_.wrote(*next, name, wall_clock());
+      if (name)
+        book_.wrote(*next, *name, wall_clock());
+      else
+        book_.failed(*next, may_pass(name.error()), wall_clock());
       continue;
     }
     added_ = false;
@@ -83,11 +92,11 @@ void EventRecorder::run(const std::stop_token& stop) {
   }
 }
 
-std::string EventRecorder::write(const EventWrite& write, const std::stop_token& stop) {
+Result<std::string> EventRecorder::write(const EventWrite& write, const std::stop_token& stop) {
   auto name = make(write, stop);
   if (!name && on_trouble_ && trouble_ != name.error().message) on_trouble_(name.error());
   trouble_ = name ? "" : name.error().message;
-  return name.value_or("");
+  return name;
 }
 
 Result<std::string> EventRecorder::make(const EventWrite& write, const std::stop_token& stop) {

@@ -34,8 +34,8 @@ class EventRecorder {
 
  private:
   void run(const std::stop_token& stop);
-  /// The name under which it stands now; "" when it could not be written.
-  std::string write(const EventWrite& write, const std::stop_token& stop);
+  /// The name under which it stands now.
+  Result<std::string> write(const EventWrite& write, const std::stop_token& stop);
   Result<std::string> make(const EventWrite& write, const std::stop_token& stop);
 
   Api& api_;

@@ -79,6 +79,34 @@ TEST(EventBook, RemembersNothingForEver) {
   EXPECT_EQ(book.next(kStart + 61s)->name, "");
 }
 
+TEST(EventBook, TriesAgainWhatMayPass) {
+  EventBook book({.again = 10s, .tries = 3});
+  book.add(kNode, kLost, kStart);
+  for (int i = 0; i < 3; ++i) {
+    const auto now = kStart + i * 10s;
+    EXPECT_FALSE(book.next(now - 1s));
+    const auto write = book.next(now);
+    ASSERT_TRUE(write);
+    book.failed(*write, true, now);
+  }
+  EXPECT_FALSE(book.due());
+  EXPECT_EQ(book.dropped(), 1U);
+}
+
+TEST(EventBook, FailsAsOftenAnewOnceItIsWritten) {
+  EventBook book({.again = 10s, .tries = 2});
+  for (int i = 0; i < 3; ++i) {
+    const auto now = kStart + i * 20s;
+    book.add(kNode, kLost, now);
+    book.failed(*book.next(now), true, now);
+    const auto again = book.next(now + 10s);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->name, i == 0 ? "" : "a.1");
+    book.wrote(*again, "a.1", now + 10s);
+  }
+  EXPECT_EQ(book.dropped(), 0U);
+}
+
 json wait_for_events(FakeApi& api, std::size_t count, int of_the_first = 1) {
   for (int i = 0; i < 4000; ++i) {
     const auto list = api.list({{"", "v1", "events"}});
@@ -142,6 +170,15 @@ TEST(EventRecorder, TellsOnceThatItMayNot) {
   recorder.record(kNode, kLost);
   wait_for_events(api, 1);
   EXPECT_EQ(told, 1);
+}
+
+TEST(EventRecorder, WritesWhenTheServerIsBack) {
+  FakeApi api;
+  const Error away{ErrorKind::kUnavailable, "away", "", ""};
+  api.fail_next({away, away});
+  EventRecorder recorder(api, {.host = "a"}, {}, {.again = 1ms});
+  recorder.record(kNode, kLost);
+  EXPECT_EQ(wait_for_events(api, 1)[0]["count"], 1);
 }
 
 json conditions_of(FakeApi& api) {
