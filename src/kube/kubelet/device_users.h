@@ -2,7 +2,8 @@
 
 // Which containers have devices, over restarts of the kubelet: one that has just started learns of its pods
 // only after a while, and says until then that nobody has anything. What the container runtime runs shows
-// what is missing. Pure; not thread safe.
+// what is missing. One whose checkpoint of devices was lost never learns which of them its pods have: they
+// stay theirs, as forgotten, until their pods have ended. Pure; not thread safe.
 
 #include <chrono>
 #include <map>
@@ -20,7 +21,8 @@ class DeviceUsers {
   /// A pod that the kubelet does not tell of by then is not its own.
   static constexpr std::chrono::seconds kPatience{10};
 
-  /// `running` are the pods of the container runtime, by their names; absent when it does not answer.
+  /// `running` are the pods of the container runtime, by their names, asked after the kubelet; absent when it
+  /// does not answer.
   void told(PodResources resources, const std::optional<std::map<PodName, std::string>>& running,
             Clock::time_point now);
 
@@ -30,6 +32,7 @@ class DeviceUsers {
 
  private:
   std::vector<ContainerUse> containers_;
+  std::map<PodName, std::string> uids_;  ///< of the pods that ran when they were told of last
   std::optional<Clock::time_point> first_;
   bool known_ = false;
 };

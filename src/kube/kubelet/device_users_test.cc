@@ -33,7 +33,26 @@ TEST(DeviceUsers, GoWithTheirPods) {
   users.told({}, std::map<PodName, std::string>{}, kStart + 1s);
   EXPECT_THAT(users.containers(), IsEmpty());
   users.told({{kPod}, {kUse}}, kRuns, kStart + 2s);
-  users.told({{kPod}, {}}, kRuns, kStart + 3s);  // the container has ended, the pod has not
+  users.told({{kPod}, {}}, std::map<PodName, std::string>{{kPod, "another"}}, kStart + 3s);
+  EXPECT_THAT(users.containers(), IsEmpty()) << "another pod of the same name";
+}
+
+TEST(DeviceUsers, AreNotForgottenWithTheKubelet) {
+  auto forgotten = kUse;
+  forgotten.forgotten = true;
+  DeviceUsers users;
+  users.told({{kPod}, {kUse}}, kRuns, kStart);
+  users.told({}, kRuns, kStart + 1s);
+  for (const auto later : {2s, 3s}) {
+    users.told({{kPod}, {}}, kRuns, kStart + later);  // it knows the pod, and of no device that it has
+    EXPECT_THAT(users.containers(), ElementsAre(forgotten));
+  }
+  users.told({{kPod}, {}}, std::nullopt, kStart + 3s);  // the runtime starts again meanwhile
+  EXPECT_THAT(users.containers(), ElementsAre(forgotten));
+  users.told({{kPod}, {kUse}}, kRuns, kStart + 4s);
+  EXPECT_THAT(users.containers(), ElementsAre(kUse));
+  users.told({{kPod}, {}}, kRuns, kStart + 5s);
+  users.told({}, std::map<PodName, std::string>{}, kStart + 6s);
   EXPECT_THAT(users.containers(), IsEmpty());
 }
 

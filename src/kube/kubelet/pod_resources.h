@@ -39,6 +39,7 @@ struct ContainerUse {
   std::string pod_namespace, pod, container;
   std::vector<PluginUse> devices;
   std::vector<ClaimUse> claims;
+  bool forgotten = false;  ///< by the kubelet, which may give the devices to others; see DeviceUsers
 
   bool operator==(const ContainerUse&) const = default;
 };
