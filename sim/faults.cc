@@ -70,6 +70,11 @@ std::optional<Utilization> decode_utilization(Decoder& decoder, const char* mult
   return decoded;
 }
 
+std::optional<unsigned> decode_instance(Decoder& decoder, const char* name) {
+  const auto id = decoder.integer(name, 0, kMaxInstance);
+  return id ? std::optional(static_cast<unsigned>(*id)) : std::nullopt;
+}
+
 void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults) {
   if (const auto degrees = decoder.integer("temperature", 0, 255))
     faults.temperature_c = static_cast<int>(*degrees);
@@ -80,7 +85,8 @@ void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults
     const Required required(process, errors);
     faults.processes.push_back({required.integer<unsigned>("pid", 1, 1 << 22),
                                 required.integer<std::uint64_t>("memory_mib", 0, 1 << 24),
-                                decode_utilization(process, "sm")});
+                                decode_utilization(process, "sm"), decode_instance(process, "gpu_instance"),
+                                decode_instance(process, "compute_instance")});
     process.finish();
   }
   if (auto pcie = decoder.object("pcie")) {
@@ -104,10 +110,8 @@ std::optional<Xid> decode_xid(const json& value, const std::string& path, std::v
                : std::nullopt;
   Decoder decoder(value, errors, path);
   Xid xid{Required(decoder, errors).integer<std::uint64_t>("xid", 1, kMaxCount), std::nullopt, std::nullopt};
-  if (const auto id = decoder.integer("gpu_instance", 0, kMaxInstance))
-    xid.gpu_instance = static_cast<unsigned>(*id);
-  if (const auto id = decoder.integer("compute_instance", 0, kMaxInstance))
-    xid.compute_instance = static_cast<unsigned>(*id);
+  xid.gpu_instance = decode_instance(decoder, "gpu_instance");
+  xid.compute_instance = decode_instance(decoder, "compute_instance");
   decoder.finish();
   return xid;
 }

@@ -59,7 +59,8 @@ struct Utilization {
 struct Process {
   unsigned int pid = 0;
   std::uint64_t memory_mib = 0;
-  std::optional<Utilization> utilization;  ///< absent: an even share of the GPU's
+  std::optional<Utilization> utilization;                      ///< absent: an even share of the GPU's
+  std::optional<unsigned int> gpu_instance, compute_instance;  ///< on a GPU in MIG mode
 };
 
 /// What went over PCIe, and had to go again.

@@ -10,8 +10,8 @@
 #include "doctor.h"
 #include "driver/hook/hook.h"
 #include "hardware.h"
-#include "kube_node.h"
-#include "kube_withdraw.h"
+#include "kube_node/run.h"
+#include "kube_node/withdraw.h"
 #include "serve.h"
 
 int main(int argc, char** argv) {

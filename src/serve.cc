@@ -33,6 +33,7 @@
 #include "engine/images.h"
 #include "engine/local.h"
 #include "gpu/health_watch.h"
+#include "gpu/usage_sampler.h"
 #include "hardware.h"
 #include "image/store.h"
 #include "node.h"
@@ -307,6 +308,7 @@ class Service {
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
     options.images = &pulls_;
+    options.look_at_gpus = [this](auto done) { look_at_usage(std::move(done)); };
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       options.host_names = options_.host_names;
@@ -320,6 +322,15 @@ class Service {
     if (const auto address = server_->tcp_address())
       spdlog::info("Serving on http://{}", http::to_string(*address));
     return {};
+  }
+
+  void look_at_usage(std::function<void(metrics::MachineFacts)> done) {
+    asio::post(pool_, [this, inventory = engine_->inventory(), done = std::move(done)] {
+      auto usage = usage_.sample(inventory.devices);
+      asio::post(context_, [this, inventory, usage = std::move(usage), done] {
+        done({name_, inventory, health_->health(), usage, {}, {}});
+      });
+    });
   }
 
   void wake_at(TimePoint at) {
@@ -365,6 +376,7 @@ class Service {
   Hardware hardware_;
   image::Store images_;
   engine::Images pulls_{images_};
+  gpu::UsageSampler usage_{[this] { return hardware_.shared_nvml(); }};
   std::string name_ = host_name();
   std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change

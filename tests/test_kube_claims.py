@@ -14,7 +14,7 @@ DOCUMENT = drover.ROOT / "docs/kubernetes-dra.md"
 
 
 def claim(name, requests, constraints=(), kind="ResourceClaim"):
-    devices = {"requests": requests, "constraints": list(constraints)}
+    devices = {"requests": [kube.device_request(each) for each in requests], "constraints": list(constraints)}
     spec = {"devices": devices} if kind == "ResourceClaim" else {"spec": {"devices": devices}}
     return {"apiVersion": kube.RESOURCE_API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 

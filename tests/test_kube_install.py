@@ -129,7 +129,9 @@ class SimulatedTest(InstalledTest):
                 faulty.with_suffix(".new").write_text(json.dumps(faults))
                 faulty.with_suffix(".new").rename(faulty)
                 wait_for(lambda count=count, reason=reason: any(event["reason"] == reason and event.get("count", 1) >= count
-                                                                for event in self.cluster.events(node.name)), self.logs, PATIENCE)
+                                                                for event in self.cluster.events(node.name)),
+                         lambda count=count, reason=reason: f"{reason} to be told {count} times: {self.cluster.events(node.name)}; "
+                                                            f"{self.logs()}", PATIENCE)
         rules = self.cluster.get("clusterrole", "drover")["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
         wait_for(lambda: self.used() == granted, lambda: f"{granted} to be used: {self.used()}; {self.logs()}")

@@ -9,6 +9,7 @@ from kube.machine import wait_for
 from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
 from prometheus import parse, require_parser
 from test_kube_claims import ClaimsTest, claim, claiming, request
+from test_kube_mig import FIXED, MigNodeTest
 
 ADDRESS = "127.0.0.1:9400"
 SCRAPE = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
@@ -172,6 +173,41 @@ class ClaimedGpusTest(MetricsTest, ClaimsTest):
         self.assertEqual(self.owned(series, "drover_container_gpu_allocated"),
                          {(minor, ("default", "pair", name)): 1 for name in ("main", "second")})
         self.cluster.delete("pod", "pair")
+
+
+class CutGpusTest(MetricsTest, MigNodeTest):
+    config = {"version": "v1", "flags": {"migStrategy": "mixed"}}
+
+    def test_instances_are_told_with_those_who_have_them(self):
+        self.addCleanup(self.set_instances, [])
+        self.addCleanup(self.set_faults, {})
+        self.set_instances([FIXED])
+        self.wait_for_allocatable(1, "nvidia.com/mig-2g.10gb")
+        self.run_gpu_pod("limited", {"nvidia.com/mig-2g.10gb": 1})
+        self.run_part("claimed", "3g.20gb", gpu=3)
+        made = next(one["id"] for one in self.instances(3) if one["profile"] == "3g.20gb")
+        self.set_faults({"3": {"utilization": {"gpu": 70}, "processes": [
+            {"pid": self.process_of(pod), "memory_mib": memory, "gpu_instance": instance, "compute_instance": 0}
+            for pod, memory, instance in (("limited", 100, 5), ("claimed", 300, made))]}})
+        series = wait_for(lambda: (found := self.scrape()) and len(self.by_instance(found, "DCGM_FI_DEV_FB_USED")) == 2 and found,
+                          lambda: f"two instances in {self.read()}")
+        parts = {"limited": ("2g.10gb", "5", ("default", "limited", "main")), "claimed": ("3g.20gb", str(made), ("default", "claimed", "main"))}
+        mib = {parts["limited"]: 100, parts["claimed"]: 300}
+        self.assertEqual(self.by_instance(series, "DCGM_FI_DEV_FB_USED"), mib)
+        self.assertEqual(self.by_instance(series, "DCGM_FI_DEV_FB_TOTAL"), {parts["limited"]: 9856, parts["claimed"]: 19968})
+        for name in ("drover_container_gpu_memory_bytes", "drover_process_gpu_memory_bytes"):
+            self.assertEqual(self.by_instance(series, name), {part: used << 20 for part, used in mib.items()}, name)
+        self.assertEqual(self.by_instance(series, "drover_container_gpu_allocated"), dict.fromkeys(mib, 1))
+        self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_GPU_TEMP", 3)[0].get("GPU_I_ID"), None)
+        for name in ("DCGM_FI_DEV_GPU_UTIL", "drover_container_gpu_sm_percent", "drover_process_gpu_sm_percent"):
+            self.assertEqual([labels for labels, _ in series.get(name, ()) if labels["device"] == "nvidia3"], [], name)
+        self.assertEqual([value for _, value in series["drover_kube_prepare_seconds_count"]], [1])
+        self.cluster.delete("pod", "limited", "claimed")
+
+    def by_instance(self, series, name):
+        """(profile, id, owner) -> value, of the last GPU."""
+        return {(labels.get("GPU_I_PROFILE"), labels.get("GPU_I_ID"), self.owner(labels)): value
+                for labels, value in series.get(name, ()) if labels["device"] == "nvidia3"}
 
 
 if __name__ == "__main__":

@@ -76,6 +76,9 @@ class MigNodeTest(ClaimsTest):
     def device_of(self, name):
         return self.cluster.get("resourceclaim", name)["status"]["allocation"]["devices"]["results"][0]["device"]
 
+    def labels(self):
+        return self.cluster.get("node", self.node.name)["metadata"]["labels"]
+
     def opens(self, pod, number):
         """ENXIO when the kernel allows it: nothing is behind simulated nodes."""
         return self.cluster.exec(pod, "/probe", "mknod", "/node", *map(str, number)).stdout.strip()
@@ -126,6 +129,10 @@ class MigTest(MigNodeTest):
         self.set_faults({"2": {"xid": [{"xid": 48, "gpu_instance": instance, "compute_instance": 0}]}})
         wait_for(lambda: "gpu.nvidia.com/xid" in self.taints_of(broken), lambda: f"a taint; {self.agent.tail()}")
         self.assertEqual({name for name in self.devices() if self.taints_of(name)}, {broken})
+        def told(pod):
+            return [event["reason"] for event in self.cluster.events(pod) if event["reason"].startswith("Gpu")]
+        wait_for(lambda: told("broken") == ["GpuUnhealthy"], lambda: f"an Event; {self.agent.tail()}")
+        self.assertEqual(told("whole"), [])
 
     def test_an_instance_of_somebody_else_is_given_and_never_destroyed(self):
         self.addCleanup(self.set_instances, [])
@@ -166,6 +173,32 @@ class LimitsTest(MigNodeTest):
                 self.assertEqual(self.opens("claimed", number), "EPERM", path)
         wait_for(lambda: f"{DRIVER}/in-use" in self.taints_of("gpu-3-mig-2g10gb-14-0"), lambda: f"a taint; {self.agent.tail()}")
         self.assertEqual(self.allocatable(self.resource), 1)  # what a claim made is no limit's
+
+    def test_labels_tell_of_the_parts_that_limits_give(self):
+        self.addCleanup(self.set_instances, [])
+        self.set_instances([FIXED])
+        self.run_part("claimed", "3g.20gb", gpu=3)
+        part = "nvidia.com/mig-2g.10gb"
+        wait_for(lambda: f"{part}.count" in self.labels(), lambda: f"{self.labels()}; {self.agent.tail()}")
+        self.assertEqual({name.removeprefix(f"{part}."): value for name, value in self.labels().items() if name.startswith(part)},
+                         {"count": "1", "product": "NVIDIA-A100-PCIE-40GB-MIG-2g.10gb", "replicas": "1", "sharing-strategy": "none",
+                          "memory": "9856", "multiprocessors": "28", "slices.gi": "2", "slices.ci": "2", "engines.copy": "2",
+                          "engines.decoder": "1", "engines.encoder": "0", "engines.jpeg": "0", "engines.ofa": "0"})
+        self.assertEqual({name: value for name, value in self.labels().items() if name.startswith("nvidia.com/mig-3g")}, {})
+        self.assertEqual(self.labels()["nvidia.com/mig.strategy"], "mixed")
+        self.assertIn("V100", self.labels()["nvidia.com/gpu.product"])
+        self.set_instances([])
+        wait_for(lambda: f"{part}.count" not in self.labels(), lambda: f"{self.labels()}; {self.agent.tail()}")
+
+
+class SingleTest(MigNodeTest):
+    config = {"version": "v1", "flags": {"migStrategy": "single"}}
+
+    def test_labels_say_that_gpus_are_not_cut_alike(self):
+        wanted = {"product": "NVIDIA-A100-PCIE-40GB-MIG-INVALID", "count": "0", "replicas": "0", "memory": "0"}
+        wait_for(lambda: {name: self.labels().get(f"nvidia.com/gpu.{name}") for name in wanted} == wanted,
+                 lambda: f"{self.labels()}; {self.agent.tail()}")
+        self.assertEqual(self.labels()["nvidia.com/mig.strategy"], "single")
 
 
 if __name__ == "__main__":

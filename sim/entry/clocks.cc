@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include "sim/entry/call.h"
+#include "sim/entry/mig_call.h"
 #include "sim/load.h"
 
 using namespace drover::sim;
@@ -49,7 +49,7 @@ nvmlReturn_t engine(const char* function, nvmlDevice_t device, int compute_major
                     unsigned int* period_us) noexcept {
   return with_device(function, device, [&](const Call& call) {
     if (period_us == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    if (call.model.compute_major < compute_major) return NVML_ERROR_NOT_SUPPORTED;
+    if (call.model.compute_major < compute_major || !tells_load(call)) return NVML_ERROR_NOT_SUPPORTED;
     *period_us = kSamplePeriodUs;
     return answer(percent, used == nullptr ? 0 : call.faults.utilization.*used);
   });
@@ -62,18 +62,22 @@ unsigned long long now_us() {
          static_cast<unsigned long long>(now.tv_nsec) / 1000;
 }
 
+std::optional<unsigned int> load_of(const Call& call, unsigned int Utilization::* used) {
+  return tells_load(call) ? std::optional(call.faults.utilization.*used) : std::nullopt;
+}
+
 std::optional<unsigned int> sample_of(const Call& call, nvmlSamplingType_t type) {
   switch (type) {
     case NVML_TOTAL_POWER_SAMPLES:
       return power_mw(call.model, call.faults);
     case NVML_GPU_UTILIZATION_SAMPLES:
-      return call.faults.utilization.sm;
+      return load_of(call, &Utilization::sm);
     case NVML_MEMORY_UTILIZATION_SAMPLES:
-      return call.faults.utilization.memory;
+      return load_of(call, &Utilization::memory);
     case NVML_ENC_UTILIZATION_SAMPLES:
-      return call.faults.utilization.encoder;
+      return load_of(call, &Utilization::encoder);
     case NVML_DEC_UTILIZATION_SAMPLES:
-      return call.faults.utilization.decoder;
+      return load_of(call, &Utilization::decoder);
     case NVML_PROCESSOR_CLK_SAMPLES:
       return current_clock(call, NVML_CLOCK_SM);
     case NVML_MEMORY_CLK_SAMPLES:
@@ -232,8 +236,9 @@ nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned int* count) {
 }
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization) {
-  return get(__func__, device, utilization, [](const Call& call) {
-    return nvmlUtilization_t{call.faults.utilization.sm, call.faults.utilization.memory};
+  return with_device(__func__, device, [&](const Call& call) {
+    if (!tells_load(call)) return NVML_ERROR_NOT_SUPPORTED;
+    return answer(utilization, nvmlUtilization_t{call.faults.utilization.sm, call.faults.utilization.memory});
   });
 }
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* percent,

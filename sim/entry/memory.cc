@@ -1,6 +1,6 @@
 // Memory, and its errors.
 
-#include "sim/entry/call.h"
+#include "sim/entry/mig_call.h"
 
 using namespace drover::sim;
 
@@ -12,6 +12,16 @@ std::uint64_t used_bytes(const Call& call) {
   std::uint64_t used = 0;
   for (const auto& process : call.faults.processes) used += process.memory_mib * kMib;
   return std::min(used, (call.model.memory_mib - call.model.reserved_mib) * kMib);
+}
+
+/// Of the GPU instance, whose compute instances share its memory.
+nvmlMemory_t memory_of(const Call& call, const MigPart& part) {
+  const auto total = part.instance.profile.memory_mib * kMib;
+  std::uint64_t used = 0;
+  for (const auto& process : call.faults.processes)
+    if (process.gpu_instance == part.instance.id) used += process.memory_mib * kMib;
+  used = std::min(used, total);
+  return {total, total - used, used};
 }
 
 bool valid(nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter) {
@@ -56,22 +66,29 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) 
         const auto used = used_bytes(call) + call.model.reserved_mib * kMib;
         return answer(memory, nvmlMemory_t{total, total - used, used});
       },
-      [&](const Call&, const MigPart& part) {
-        const auto total = part.instance.profile.memory_mib * kMib;
-        return answer(memory, nvmlMemory_t{total, total, 0});
-      });
+      [&](const Call& call, const MigPart& part) { return answer(memory, memory_of(call, part)); });
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
-  return with_device(__func__, device, [&](const Call& call) {
-    if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    if (memory->version != NVML_STRUCT_VERSION(Memory, 2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    memory->total = call.model.memory_mib * kMib;
-    memory->reserved = call.model.reserved_mib * kMib;
-    memory->used = used_bytes(call);
-    memory->free = memory->total - memory->reserved - memory->used;
-    return NVML_SUCCESS;
-  });
+  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (memory->version != NVML_STRUCT_VERSION(Memory, 2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return with_device_or_part(
+      __func__, device,
+      [&](const Call& call) {
+        memory->total = call.model.memory_mib * kMib;
+        memory->reserved = call.model.reserved_mib * kMib;
+        memory->used = used_bytes(call);
+        memory->free = memory->total - memory->reserved - memory->used;
+        return NVML_SUCCESS;
+      },
+      [&](const Call& call, const MigPart& part) {
+        const auto its = memory_of(call, part);
+        memory->total = its.total;
+        memory->reserved = 0;
+        memory->used = its.used;
+        memory->free = its.free;
+        return NVML_SUCCESS;
+      });
 }
 
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* memory) {

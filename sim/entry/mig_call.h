@@ -19,6 +19,11 @@ inline MigGpu mig_of(const Call& call) {
   return (*call.machine.mig().current())[call.device.position];
 }
 
+/// The driver has no figure of the load of a GPU that is in MIG mode, nor of its processes'.
+inline bool tells_load(const Call& call) {
+  return call.model.mig.empty() || !mig_of(call).enabled;
+}
+
 inline const MigProfile* profile_with(const Model& model, unsigned int id) {
   for (const auto& profile : model.mig)
     if (static_cast<unsigned int>(profile.id) == id) return &profile;

@@ -1,6 +1,6 @@
 // What runs on a GPU: the fault file's `processes`, all of them compute.
 
-#include "sim/entry/call.h"
+#include "sim/entry/mig_call.h"
 
 using namespace drover::sim;
 
@@ -10,17 +10,26 @@ void fill(const Process& process, nvmlProcessInfo_v1_t& info) {
   info = {process.pid, process.memory_mib << 20};
 }
 void fill(const Process& process, nvmlProcessInfo_v2_t& info) {
-  info = {process.pid, process.memory_mib << 20, NVML_NO_INSTANCE_ID, NVML_NO_INSTANCE_ID};
+  info = {process.pid, process.memory_mib << 20, process.gpu_instance.value_or(NVML_NO_INSTANCE_ID),
+          process.compute_instance.value_or(NVML_NO_INSTANCE_ID)};
 }
 
 template <typename Info>
 nvmlReturn_t compute_processes(const char* function, nvmlDevice_t device, unsigned int* count,
                                Info* out) noexcept {
-  return with_device(function, device, [&](const Call& call) {
-    std::vector<Info> infos(call.faults.processes.size());
-    for (std::size_t i = 0; i < infos.size(); ++i) fill(call.faults.processes[i], infos[i]);
+  const auto tell = [&](const Call& call, auto is_there) {
+    std::vector<Info> infos;
+    for (const auto& process : call.faults.processes)
+      if (is_there(process)) fill(process, infos.emplace_back());
     return answer_list(count, out, infos);
-  });
+  };
+  return with_device_or_part(
+      function, device, [&](const Call& call) { return tell(call, [](const Process&) { return true; }); },
+      [&](const Call& call, const MigPart& part) {
+        return tell(call, [&](const Process& process) {
+          return process.gpu_instance == part.instance.id && process.compute_instance == part.compute.id;
+        });
+      });
 }
 
 nvmlReturn_t no_processes(const char* function, nvmlDevice_t device, unsigned int* count) noexcept {
@@ -72,6 +81,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
                                              unsigned int* count, unsigned long long last_seen) {
   return with_device(__func__, device, [&](const Call& call) {
     const auto& processes = call.faults.processes;
+    if (!tells_load(call)) return NVML_ERROR_NOT_SUPPORTED;
     if (processes.empty()) return NVML_ERROR_NOT_FOUND;
     const auto& all = call.faults.utilization;
     const auto number = static_cast<unsigned int>(processes.size());

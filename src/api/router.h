@@ -4,6 +4,7 @@
 // it by a test. Used on the control strand only.
 
 #include <boost/asio/thread_pool.hpp>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "api/http.h"
 #include "engine/daemon.h"
+#include "metrics/gpu_metrics.h"
 
 namespace drover::engine {
 class Images;
@@ -25,6 +27,9 @@ namespace mesos {
 class Master;
 }
 
+/// Finds out what the GPUs do, without who has them, and answers on the control strand.
+using LookAtGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
+
 /// What handlers work with. Outlives every request.
 struct Services {
   engine::Daemon* daemon = nullptr;
@@ -34,6 +39,7 @@ struct Services {
   marathon_v2::Parts* marathon = nullptr;
   mesos::Master* mesos = nullptr;
   engine::Images* images = nullptr;
+  LookAtGpus look_at_gpus;
 };
 
 using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);

@@ -219,6 +219,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   parts->marathon.emplace(daemon).strict = chosen.marathon_strict;
   shared->services = {&daemon, &parts->pool, chosen.version, "", &*parts->marathon};
   shared->services.images = chosen.images;
+  shared->services.look_at_gpus = chosen.look_at_gpus;
   shared->routes = all_routes();
   shared->credentials = chosen.credentials;
   shared->anonymous = chosen.anonymous;

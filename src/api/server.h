@@ -48,6 +48,7 @@ struct ServerOptions {
   bool filter_gpu_resources = true;
   Limits limits;
   engine::Images* images = nullptr;  ///< outlives the server; nullptr: the machine keeps none
+  LookAtGpus look_at_gpus;           ///< empty: nobody is told of metrics
   bool marathon_strict =
       false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers
 };

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "gpu/mig_devices.h"
+
 namespace drover::gpu {
 namespace {
 
@@ -128,18 +130,10 @@ class MigCalls {
 
   /// "" when there is no such device.
   std::string uuid(unsigned gpu_instance, unsigned compute_instance) const {
-    for (unsigned index = 0; index < kMostInstances; ++index) {
-      nvmlDevice_t device = nullptr;
-      unsigned of_gpu = 0;
-      unsigned of_compute = 0;
-      const auto code = f().mig_device_by_index(device_, index, &device);
-      if (code == NVML_ERROR_INVALID_ARGUMENT) break;
-      if (code != NVML_SUCCESS || f().gpu_instance_id(device, &of_gpu) != NVML_SUCCESS ||
-          f().compute_instance_id(device, &of_compute) != NVML_SUCCESS || of_gpu != gpu_instance ||
-          of_compute != compute_instance)
-        continue;
+    for (const auto& device : list_mig_devices(nvml_, device_)) {
+      if (device.gpu_instance != gpu_instance || device.compute_instance != compute_instance) continue;
       std::array<char, NVML_DEVICE_UUID_BUFFER_SIZE> text{};
-      if (f().uuid(device, text.data(), text.size()) != NVML_SUCCESS) break;
+      if (f().uuid(device.handle, text.data(), text.size()) != NVML_SUCCESS) break;
       text.back() = '\0';
       return text.data();
     }

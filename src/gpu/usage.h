@@ -24,11 +24,26 @@ struct ProcessUsage {
   bool operator==(const ProcessUsage&) const = default;
 };
 
+/// In bytes.
+struct MemoryUsage {
+  Reading total, used, free, reserved;
+
+  bool operator==(const MemoryUsage&) const = default;
+};
+
+/// Of a GPU instance that has a MIG device, on a GPU in MIG mode.
+struct InstanceUsage {
+  std::uint32_t gpu_instance = 0;
+  MemoryUsage memory;
+
+  bool operator==(const InstanceUsage&) const = default;
+};
+
 struct GpuUsage {
   bool answers = false;  ///< otherwise everything else is absent
-  // Percent of the last sample period of the card, up to a second.
+  // Percent of the last sample period of the card, up to a second; absent of a GPU in MIG mode.
   Reading gpu_percent, memory_percent, encoder_percent, decoder_percent;
-  Reading memory_total, memory_used, memory_free, memory_reserved;  ///< bytes
+  MemoryUsage memory;
   Reading sm_mhz, memory_mhz;
   Reading temperature, memory_temperature;  ///< degrees Celsius
   Reading power_mw;
@@ -40,8 +55,9 @@ struct GpuUsage {
   Reading corrected_volatile, uncorrected_volatile, corrected_aggregate, uncorrected_aggregate;
   Reading retired_corrected, retired_uncorrected, retired_pending;  ///< pages
   Reading remapped_corrected, remapped_uncorrected, remap_pending,
-      remap_failed;                     ///< rows; the last two 0 or 1
-  std::vector<ProcessUsage> processes;  ///< by pid
+      remap_failed;                      ///< rows; the last two 0 or 1
+  std::vector<InstanceUsage> instances;  ///< each once
+  std::vector<ProcessUsage> processes;   ///< by pid
 
   bool operator==(const GpuUsage&) const = default;
 };

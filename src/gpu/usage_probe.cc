@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "gpu/mig_devices.h"
+
 namespace drover::gpu {
 namespace {
 
@@ -71,21 +73,24 @@ void read_fields(const NvmlFunctions& f, nvmlDevice_t handle, GpuUsage& usage) {
     if (values[i].nvmlReturn == NVML_SUCCESS) usage.*kFields[i].member = unsigned_value(values[i]);
 }
 
-void read_memory(const NvmlFunctions& f, nvmlDevice_t handle, GpuUsage& usage) {
+/// Of a GPU or of a MIG device.
+MemoryUsage read_memory(const NvmlFunctions& f, nvmlDevice_t handle) {
   nvmlMemory_v2_t exact{};
   exact.version = NVML_STRUCT_VERSION(Memory, 2);
-  if (f.memory_info_v2 != nullptr && f.memory_info_v2(handle, &exact) == NVML_SUCCESS) {
-    usage.memory_total = exact.total;
-    usage.memory_reserved = exact.reserved;
-    usage.memory_free = exact.free;
-    usage.memory_used = exact.used;
-    return;
-  }
+  if (f.memory_info_v2 != nullptr && f.memory_info_v2(handle, &exact) == NVML_SUCCESS)
+    return {exact.total, exact.used, exact.free, exact.reserved};
   nvmlMemory_t memory{};
-  if (f.memory_info == nullptr || f.memory_info(handle, &memory) != NVML_SUCCESS) return;
-  usage.memory_total = memory.total;
-  usage.memory_free = memory.free;
-  usage.memory_used = memory.used;
+  if (f.memory_info == nullptr || f.memory_info(handle, &memory) != NVML_SUCCESS) return {};
+  return {memory.total, memory.used, memory.free, std::nullopt};
+}
+
+/// Compute instances share the memory of their GPU instance, so one of them tells it.
+std::vector<InstanceUsage> read_instances(const Nvml& nvml, nvmlDevice_t gpu) {
+  std::vector<InstanceUsage> instances;
+  for (const auto& device : list_mig_devices(nvml, gpu))
+    if (std::ranges::find(instances, device.gpu_instance, &InstanceUsage::gpu_instance) == instances.end())
+      instances.push_back({device.gpu_instance, read_memory(nvml.functions(), device.handle)});
+  return instances;
 }
 
 void read_load(const NvmlFunctions& f, nvmlDevice_t handle, GpuUsage& usage) {
@@ -175,7 +180,8 @@ GpuUsage UsageProbe::look(const Nvml& nvml) {
   auto* const handle = handle_.get();
   usage.answers = true;
   read_load(f, handle, usage);
-  read_memory(f, handle, usage);
+  usage.memory = read_memory(f, handle);
+  usage.instances = read_instances(nvml, handle);
   read_fields(f, handle, usage);
   usage.sm_mhz = read_one<unsigned int>(f.clock_info, handle, NVML_CLOCK_SM);
   usage.memory_mhz = read_one<unsigned int>(f.clock_info, handle, NVML_CLOCK_MEM);

@@ -77,8 +77,8 @@ TEST_F(UsageSamplerTest, TellsWhatAGpuDoes) {
   EXPECT_EQ(usage.memory_percent, 40U);
   EXPECT_EQ(usage.encoder_percent, 3U);
   EXPECT_EQ(usage.decoder_percent, 5U);
-  EXPECT_EQ(usage.memory_used, 3072ULL << 20);
-  EXPECT_EQ(*usage.memory_total, *usage.memory_used + *usage.memory_free + *usage.memory_reserved);
+  EXPECT_EQ(usage.memory.used, 3072ULL << 20);
+  EXPECT_EQ(*usage.memory.total, *usage.memory.used + *usage.memory.free + *usage.memory.reserved);
   EXPECT_EQ(usage.sm_mhz, 1410U);
   EXPECT_EQ(usage.memory_mhz, 1215U);
   EXPECT_EQ(usage.temperature, 71U);
@@ -126,6 +126,36 @@ TEST_F(UsageSamplerTest, LeavesOutWhatAnOldCardCannotTell) {
   EXPECT_EQ(usage.nvlink_sent_kib, std::nullopt);
   EXPECT_EQ(usage.remapped_corrected, std::nullopt);
   EXPECT_EQ(usage.retired_corrected, 0U);
+}
+
+constexpr const char* kCut = R"(
+0:
+  enabled: true
+  instances:
+    - {id: 1, profile: 1g.5gb, start: 0, compute: [{id: 0, start: 0, slices: 1}]}
+    - {id: 2, profile: 3g.20gb, start: 4, compute: [{id: 0, start: 0, slices: 2}, {id: 1, start: 2, slices: 1}]}
+    - {id: 5, profile: 1g.5gb, start: 1}
+)";
+
+TEST_F(UsageSamplerTest, TellsTheInstancesOfAGpuInMigMode) {
+  tree_.file("mig.yaml", kCut);
+  start("dgx-a100");
+  set_faults(
+      "{0: {utilization: {gpu: 90}, processes: [{pid: 7, memory_mib: 100, gpu_instance: 2, "
+      "compute_instance: 1}]}}");
+  UsageSampler sampler(library(), options_);
+  const auto all = sampler.sample(devices_);
+  const auto& usage = all.at(devices_[0].uuid);
+  constexpr auto kMib = 1ULL << 20;
+  EXPECT_THAT(usage.instances,
+              testing::ElementsAre(InstanceUsage{1, {4864 * kMib, 0, 4864 * kMib, 0}},
+                                   InstanceUsage{2, {19968 * kMib, 100 * kMib, 19868 * kMib, 0}}));
+  EXPECT_EQ(usage.memory.used, 100 * kMib);
+  EXPECT_THAT(usage.processes, testing::ElementsAre(ProcessUsage{7, 100 * kMib, {}, {}, {}, {}, {2, 1}}));
+  for (const auto& percent :
+       {usage.gpu_percent, usage.memory_percent, usage.encoder_percent, usage.decoder_percent})
+    EXPECT_EQ(percent, std::nullopt);
+  EXPECT_THAT(all.at(devices_[1].uuid).instances, testing::IsEmpty());
 }
 
 TEST_F(UsageSamplerTest, ALostGpuTellsNothing) {

@@ -1,6 +1,9 @@
 #include "gpu/xid_policy.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include "base/files.h"
 
 namespace drover::gpu {
 namespace {
@@ -20,6 +23,33 @@ TEST(XidPolicyTest, TheTableIsInOrderAndInWords) {
     EXPECT_NE(to_string(fact.subject), "unknown") << fact.first;
     last = fact.last;
   }
+}
+
+/// "8, 39–41, 88, 89"
+std::string xids_with(XidVerdict verdict) {
+  std::string list;
+  for (std::uint64_t first = 1, last = 0; first < 1000; first = last + 1) {
+    const auto is_one = [&](std::uint64_t xid) {
+      return xid_fact(xid).subject != XidSubject::kUnknown && xid_fact(xid).verdict == verdict;
+    };
+    last = first;
+    if (!is_one(first)) continue;
+    while (is_one(last + 1)) ++last;
+    list += list.empty() ? "" : ", ";
+    list += last == first       ? fmt::format("{}", first)
+            : last == first + 1 ? fmt::format("{}, {}", first, last)
+                                : fmt::format("{}–{}", first, last);
+  }
+  return list;
+}
+
+TEST(XidPolicyTest, TheTableIsWhatTheDocumentationHas) {
+  const auto page = read_file(DROVER_SOURCE_DIR "/docs/health.md").value();
+  EXPECT_THAT(page, HasSubstr("| told only | " + xids_with(XidVerdict::kIgnore) + " |"));
+  EXPECT_THAT(page,
+              HasSubstr("| taken out, comes back when it is quiet | " + xids_with(XidVerdict::kRest) + " |"));
+  EXPECT_THAT(page, HasSubstr("| taken out, needs a reset | " + xids_with(XidVerdict::kReset) +
+                              ", and all others |"));
 }
 
 TEST(XidPolicyTest, WhatNvidiasPluginIgnoresIsIgnored) {

@@ -51,14 +51,27 @@ void append_value(std::string& out, double value) {
 
 }  // namespace
 
+std::string_view to_string(Type type) {
+  switch (type) {
+    case Type::kCounter:
+      return "counter";
+    case Type::kHistogram:
+      return "histogram";
+    case Type::kGauge:
+      break;
+  }
+  return "gauge";
+}
+
 std::string write(const std::vector<Family>& families) {
   std::string out;
   for (const auto& [metric, samples] : families) {
     if (samples.empty()) continue;
     fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} {2}\n", metric->name, metric->help,
-                   metric->type == Type::kCounter ? "counter" : "gauge");
-    for (const auto& [labels, value] : samples) {
+                   to_string(metric->type));
+    for (const auto& [labels, value, suffix] : samples) {
       out += metric->name;
+      out += suffix;
       append_labels(out, labels);
       out += ' ';
       append_value(out, value);

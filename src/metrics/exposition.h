@@ -11,7 +11,8 @@ namespace drover::metrics {
 
 inline constexpr const char* kContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-enum class Type { kGauge, kCounter };
+enum class Type { kGauge, kCounter, kHistogram };
+std::string_view to_string(Type type);
 
 /// What all values of one name have in common. Lives as long as the program.
 struct Metric {
@@ -26,6 +27,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 struct Sample {
   Labels labels;
   double value = 0;
+  std::string_view suffix = "";  ///< to the metric's name; lives as long as the program
 };
 
 struct Family {

@@ -10,6 +10,7 @@ namespace drover::metrics {
 namespace {
 
 using gpu::GpuUsage;
+using gpu::MemoryUsage;
 using gpu::ProcessUsage;
 using gpu::Reading;
 
@@ -34,12 +35,6 @@ constexpr std::array kOfGpu = std::to_array<Gauge<GpuUsage>>({
      &GpuUsage::memory_percent},
     {{"DCGM_FI_DEV_ENC_UTIL", kGauge, "Use of the video encoders, in percent"}, &GpuUsage::encoder_percent},
     {{"DCGM_FI_DEV_DEC_UTIL", kGauge, "Use of the video decoders, in percent"}, &GpuUsage::decoder_percent},
-    {{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Memory that the GPU has, in MiB"}, &GpuUsage::memory_total, kMib},
-    {{"DCGM_FI_DEV_FB_FREE", kGauge, "Memory that is free, in MiB"}, &GpuUsage::memory_free, kMib},
-    {{"DCGM_FI_DEV_FB_USED", kGauge, "Memory in use, in MiB"}, &GpuUsage::memory_used, kMib},
-    {{"DCGM_FI_DEV_FB_RESERVED", kGauge, "Memory that the driver keeps for itself, in MiB"},
-     &GpuUsage::memory_reserved,
-     kMib},
     {{"DCGM_FI_DEV_SM_CLOCK", kGauge, "Clock of the multiprocessors, in MHz"}, &GpuUsage::sm_mhz},
     {{"DCGM_FI_DEV_MEM_CLOCK", kGauge, "Clock of the memory, in MHz"}, &GpuUsage::memory_mhz},
     {{"DCGM_FI_DEV_GPU_TEMP", kGauge, "Temperature of the GPU, in degrees Celsius"}, &GpuUsage::temperature},
@@ -82,6 +77,15 @@ constexpr std::array kOfGpu = std::to_array<Gauge<GpuUsage>>({
     {{"drover_gpu_nvlink_received_bytes_total", kCounter, "Payload that came in over all NVLinks"},
      &GpuUsage::nvlink_received_kib,
      1 / kKib},
+});
+
+constexpr std::array kOfMemory = std::to_array<Gauge<MemoryUsage>>({
+    {{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Memory that the GPU has, in MiB"}, &MemoryUsage::total, kMib},
+    {{"DCGM_FI_DEV_FB_FREE", kGauge, "Memory that is free, in MiB"}, &MemoryUsage::free, kMib},
+    {{"DCGM_FI_DEV_FB_USED", kGauge, "Memory in use, in MiB"}, &MemoryUsage::used, kMib},
+    {{"DCGM_FI_DEV_FB_RESERVED", kGauge, "Memory that the driver keeps for itself, in MiB"},
+     &MemoryUsage::reserved,
+     kMib},
 });
 
 constexpr std::array kOfContainer = std::to_array<Gauge<ProcessUsage>>({
@@ -157,13 +161,22 @@ Labels common(const std::vector<Owner>& owners) {
   return {owners.front().begin(), owners.front().begin() + static_cast<std::ptrdiff_t>(shared)};
 }
 
-Labels instance_labels(const ProcessUsage& process) {
-  const auto text = [](const auto& id) { return id ? std::to_string(*id) : ""; };
-  return {{"GPU_I_ID", text(process.instance.gpu)}};
-}
-
 void add(Reading& sum, const Reading& more) {
   if (more) sum = sum.value_or(0) + *more;
+}
+
+/// What containers have for themselves: a GPU, or an instance of one in MIG mode.
+struct Part {
+  std::optional<std::uint32_t> instance;
+  std::string profile;
+  std::vector<Owner> holders;
+  MemoryUsage memory;
+  std::vector<ProcessUsage> processes;
+};
+
+Labels instance_labels(const std::optional<std::uint32_t>& id, const std::string& profile) {
+  if (!id) return {};
+  return {{"GPU_I_PROFILE", profile}, {"GPU_I_ID", std::to_string(*id)}};
 }
 
 class Writer {
@@ -184,16 +197,14 @@ class Writer {
 
   void gpu(const gpu::Device& device) {
     const auto labels = labels_of(device, machine_);
-    const auto held = machine_.holders.find(device.uuid);
-    const auto holders = held == machine_.holders.end() ? std::vector<Owner>{} : held->second;
+    const auto holders = holders_of(device.uuid);
     const auto whole = joined(labels, common(holders));
     const auto found = machine_.usage.find(device.uuid);
     const auto usage = found == machine_.usage.end() ? GpuUsage{} : found->second;
     all<GpuUsage>(kOfGpu, usage, whole);
     state(device, usage, whole);
     one(kAllocated, whole, holders.empty() ? 0 : 1);
-    for (const auto& owner : holders) one(kContainerHas, joined(labels, owner), 1);
-    if (usage.answers) processes(usage, labels, holders);
+    for (const auto& part : parts_of(device, usage)) tell(part, usage, labels);
   }
 
   void machine() {
@@ -224,20 +235,60 @@ class Writer {
     for (const auto& [trouble, told] : troubles) one(kTrouble, joined(labels, trouble), 1);
   }
 
-  /// A container that has the GPU and does nothing is told of too, with zeros: so its values go on.
-  void processes(const GpuUsage& usage, const Labels& labels, const std::vector<Owner>& holders) {
+  std::vector<Owner> holders_of(const std::string& uuid) const {
+    const auto held = machine_.holders.find(uuid);
+    return held == machine_.holders.end() ? std::vector<Owner>{} : held->second;
+  }
+
+  /// The whole GPU when it is not cut. Otherwise its instances, and one with whoever is in none that is
+  /// known.
+  std::vector<Part> parts_of(const gpu::Device& device, const GpuUsage& usage) const {
+    const auto holders = holders_of(device.uuid);
+    const auto cut = machine_.mig.find(device.uuid);
+    if (cut == machine_.mig.end() || cut->second.instances.empty())
+      return {{{}, "", holders, usage.memory, usage.processes}};
+    std::vector<Part> parts;
+    Part rest{{}, "", holders, {}, usage.processes};
+    for (const auto& instance : cut->second.instances) {
+      Part part{instance.gpu_instance, "", holders_of(instance.uuid), {}, {}};
+      if (const auto* profile = cut->second.profile(instance.profile_id)) part.profile = profile->name;
+      for (const auto& told : usage.instances)
+        if (told.gpu_instance == instance.gpu_instance) part.memory = told.memory;
+      const auto is_its = [&](const ProcessUsage& process) { return process.instance.gpu == part.instance; };
+      std::ranges::copy_if(rest.processes, std::back_inserter(part.processes), is_its);
+      std::erase_if(rest.processes, is_its);
+      std::erase_if(rest.holders,
+                    [&](const Owner& owner) { return std::ranges::count(part.holders, owner) != 0; });
+      parts.push_back(std::move(part));
+    }
+    parts.push_back(std::move(rest));
+    return parts;
+  }
+
+  void tell(const Part& part, const GpuUsage& usage, const Labels& of_gpu) {
+    const auto labels = joined(of_gpu, instance_labels(part.instance, part.profile));
+    all<MemoryUsage>(kOfMemory, part.memory, joined(labels, common(part.holders)));
+    for (const auto& owner : part.holders) one(kContainerHas, joined(labels, owner), 1);
+    if (usage.answers) processes(part, usage, labels);
+  }
+
+  /// A container that has the GPU and does nothing is told of too, with zeros: so its values go on. But not
+  /// with percentages that the driver tells of nobody.
+  void processes(const Part& part, const GpuUsage& usage, const Labels& labels) {
+    const auto none = usage.gpu_percent ? Reading(0) : std::nullopt;
     std::map<Owner, ProcessUsage> owners;
-    for (const auto& owner : holders)
+    for (const auto& owner : part.holders)
       owners[owner] = {.memory_bytes = 0,
-                       .sm_percent = 0,
-                       .memory_percent = 0,
-                       .encoder_percent = 0,
-                       .decoder_percent = 0};
-    for (const auto& process : usage.processes) {
+                       .sm_percent = none,
+                       .memory_percent = none,
+                       .encoder_percent = none,
+                       .decoder_percent = none};
+    for (const auto& process : part.processes) {
       const auto found = machine_.processes.find(process.pid);
       const auto facts = found == machine_.processes.end() ? ProcessFacts{} : found->second;
+      const auto place = part.instance ? Labels{} : instance_labels(process.instance.gpu, "");
       all<ProcessUsage>(kOfProcess, process,
-                        joined(joined(joined(labels, instance_labels(process)),
+                        joined(joined(joined(labels, place),
                                       {{"pid", std::to_string(process.pid)}, {"process", facts.name}}),
                                facts.owner));
       if (facts.owner.empty()) continue;
@@ -256,6 +307,7 @@ class Writer {
 std::vector<Metric> gpu_catalogue() {
   std::vector<Metric> metrics;
   for (const auto& gauge : kOfGpu) metrics.push_back(gauge.metric);
+  for (const auto& gauge : kOfMemory) metrics.push_back(gauge.metric);
   metrics.insert(metrics.end(), {kLastXid, kXids, kAnswers, kHealthy, kTrouble, kAllocated, kContainerHas});
   for (const auto& gauge : kOfContainer) metrics.push_back(gauge.metric);
   for (const auto& gauge : kOfProcess) metrics.push_back(gauge.metric);

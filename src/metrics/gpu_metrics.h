@@ -6,7 +6,7 @@
 //
 // Values of a GPU as a whole are told once, whoever has it, so that sums are right: they bear the labels
 // that the names of all its holders begin with. What several containers of one GPU use is told by container
-// and by process.
+// and by process. Of a GPU in MIG mode, memory and containers are told by GPU instance.
 
 #include <map>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "gpu/device.h"
 #include "gpu/health.h"
+#include "gpu/mig.h"
 #include "gpu/usage.h"
 #include "metrics/exposition.h"
 
@@ -33,8 +34,10 @@ struct MachineFacts {
   gpu::Inventory inventory;
   gpu::Health health;
   std::map<std::string, gpu::GpuUsage> usage;         ///< by UUID
-  std::map<std::string, std::vector<Owner>> holders;  ///< by UUID; each once
+  std::map<std::string, std::vector<Owner>> holders;  ///< by UUID, of GPUs and MIG devices; each once
   std::map<std::uint32_t, ProcessFacts> processes;    ///< by pid
+  /// By UUID, of GPUs in MIG mode; those that are not among them are told as a whole.
+  std::map<std::string, gpu::MigGpu> mig;
 };
 
 /// Every metric of families(), in its order.

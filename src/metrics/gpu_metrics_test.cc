@@ -36,7 +36,7 @@ class GpuMetricsTest : public testing::Test {
     gpu::GpuUsage usage;
     usage.answers = true;
     usage.gpu_percent = 90;
-    usage.memory_used = 3ULL << 30;
+    usage.memory.used = 3ULL << 30;
     usage.power_mw = 61500;
     usage.nvlink_sent_kib = 3;
     usage.pcie_sent_kb = 5;
@@ -59,7 +59,7 @@ class GpuMetricsTest : public testing::Test {
     return found;
   }
 
-  MachineFacts facts_{"", {}, gpu::Health{gpu::XidPolicy{}}, {}, {}, {}};
+  MachineFacts facts_{"", {}, gpu::Health{gpu::XidPolicy{}}, {}, {}, {}, {}};
 };
 
 TEST_F(GpuMetricsTest, NamesGpusAsNvidiasExporterDoes) {
@@ -111,9 +111,56 @@ TEST_F(GpuMetricsTest, TellsEveryProcess) {
       lines("drover_process_gpu_memory_bytes"),
       testing::ElementsAre(HasSubstr(R"(pid="10",process="python",namespace="ml")"), HasSubstr(R"(pid="11")"),
                            HasSubstr(R"(pid="12")")));  // 13 does not tell
-  facts_.usage["GPU-0"].processes = {{13, 1, {}, {}, {}, {}, {3, 0}}};
+}
+
+/// GPU 0 in MIG mode: of instance 3 somebody uses half, of 4 nobody has any, and 5 is for programs of no use.
+class MigMetricsTest : public GpuMetricsTest {
+ protected:
+  MigMetricsTest() {
+    facts_.mig["GPU-0"].profiles = {{.name = "3g.20gb", .id = 9}, {.name = "1g.5gb", .id = 19}};
+    facts_.mig["GPU-0"].instances = {
+        {3, 9, {0, 4}, "MIG-a", 0}, {4, 19, {4, 1}, "MIG-b", 0}, {5, 19, {5, 1}, "", 0}};
+    auto& usage = facts_.usage["GPU-0"];
+    usage = {.answers = true, .memory = {40 * kMib, 10 * kMib, 30 * kMib, {}}, .temperature = 50};
+    usage.instances = {{3, {20 * kMib, 10 * kMib, 10 * kMib, {}}}, {4, {5 * kMib, 0, 5 * kMib, {}}}};
+    usage.processes = {{10, 10 * kMib, {}, {}, {}, {}, {3, 0}}, {13, 1, {}, {}, {}, {}, {9, 0}}};
+    facts_.holders["GPU-0"] = {kMain, kOther, kSide};
+    facts_.holders["MIG-a"] = {kMain, kSide};
+  }
+  static constexpr std::uint64_t kMib = 1 << 20;
+  const std::string a_ = R"(GPU_I_PROFILE="3g.20gb",GPU_I_ID="3",)";
+};
+
+TEST_F(MigMetricsTest, MemoryIsThatOfInstancesAndOfTheirHolders) {
+  EXPECT_THAT(
+      lines("DCGM_FI_DEV_FB_USED"),
+      testing::ElementsAre(
+          testing::EndsWith(a_ + R"(namespace="ml",pod="train"} 10)"),
+          testing::EndsWith(R"(DCGM_FI_DRIVER_VERSION="535.1",GPU_I_PROFILE="1g.5gb",GPU_I_ID="4"} 0)")));
+  EXPECT_THAT(lines("DCGM_FI_DEV_FB_TOTAL"), testing::SizeIs(2));
+  EXPECT_THAT(lines("DCGM_FI_DEV_GPU_TEMP"),
+              testing::ElementsAre(testing::EndsWith(R"(DCGM_FI_DRIVER_VERSION="535.1"} 50)")));
+  EXPECT_THAT(lines("drover_gpu_allocated"), testing::SizeIs(2));
+}
+
+TEST_F(MigMetricsTest, ContainersAndProcessesAreOnTheirInstances) {
+  EXPECT_THAT(lines("drover_container_gpu_allocated"),
+              testing::ElementsAre(HasSubstr(a_ + R"(namespace="ml",pod="train",container="main")"),
+                                   HasSubstr(a_ + R"(namespace="ml",pod="train",container="side")"),
+                                   HasSubstr(R"(DCGM_FI_DRIVER_VERSION="535.1",namespace="web")")));
+  EXPECT_THAT(lines("drover_container_gpu_memory_bytes"),
+              testing::ElementsAre(AllOf(HasSubstr(a_), testing::EndsWith(R"(container="main"} 10485760)")),
+                                   AllOf(HasSubstr(a_), testing::EndsWith(R"(container="side"} 0)")),
+                                   AllOf(Not(HasSubstr("GPU_I_ID")), HasSubstr(R"(pod="serve")"))));
   EXPECT_THAT(lines("drover_process_gpu_memory_bytes"),
-              testing::ElementsAre(HasSubstr(R"(GPU_I_ID="3",pid="13",process="X"})")));
+              testing::ElementsAre(HasSubstr(a_ + R"(pid="10",process="python",namespace="ml")"),
+                                   HasSubstr(R"(DCGM_FI_DRIVER_VERSION="535.1",GPU_I_ID="9",pid="13")")));
+}
+
+TEST_F(MigMetricsTest, WhatTheDriverDoesNotTellIsLeftOut) {
+  EXPECT_THAT(lines("DCGM_FI_DEV_GPU_UTIL"), testing::ElementsAre(HasSubstr(R"(UUID="GPU-1")")));
+  EXPECT_THAT(lines("drover_container_gpu_sm_percent"), testing::IsEmpty());
+  EXPECT_THAT(lines("drover_process_gpu_sm_percent"), testing::IsEmpty());
 }
 
 TEST_F(GpuMetricsTest, TellsHealth) {
@@ -148,9 +195,8 @@ TEST_F(GpuMetricsTest, NoSeriesIsThereTwice) {
 TEST(GpuCatalogue, IsWhatTheDocumentationHas) {
   const auto page = read_file(DROVER_SOURCE_DIR "/docs/metrics.md").value();
   for (const auto& metric : gpu_catalogue())
-    EXPECT_THAT(page,
-                HasSubstr(fmt::format("| `{}` | {} | {} |\n", metric.name,
-                                      metric.type == Type::kCounter ? "counter" : "gauge", metric.help)));
+    EXPECT_THAT(page, HasSubstr(fmt::format("| `{}` | {} | {} |\n", metric.name, to_string(metric.type),
+                                            metric.help)));
 }
 
 }  // namespace

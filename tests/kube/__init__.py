@@ -15,4 +15,4 @@ from kube.client import condition_of, is_gone, node_is_ready, pod, pod_has_ended
 from kube.cluster import Cluster  # noqa: F401
 from kube.components import CONTAINERD_VERSION, KUBERNETES_VERSION  # noqa: F401
 from kube.images import PROBE, SHELL  # noqa: F401
-from kube.settings import CONTAINERD_2, RESOURCE_API, SYSTEM_CONTAINERD, NodeSettings, Settings  # noqa: F401
+from kube.settings import CONTAINERD_2, RESOURCE_API, SYSTEM_CONTAINERD, NodeSettings, Settings, device_request  # noqa: F401

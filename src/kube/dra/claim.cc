@@ -60,6 +60,8 @@ Result<AllocatedDevice> device_of(const json& result, const std::string& driver)
   // A GPU shared by thousandths tells of its memory too, of which nothing is taken then.
   if (device.share) device.memory.reset();
   device.admin = at(result, "adminAccess") == true;
+  const auto& tolerations = at(result, "tolerations");
+  device.tolerant = tolerations.is_array() && !tolerations.empty();
   return device;
 }
 

@@ -31,10 +31,10 @@ void check_sharing(Decoder sharing) {
 void check_parameters(Decoder parameters) {
   const auto version = parameters.string("apiVersion");
   const auto kind = parameters.string("kind");
-  if (version != kGroup || kind != "GpuConfig") {
+  if (version != kGroup || (kind != "GpuConfig" && kind != "MigDeviceConfig")) {
     parameters.mistake("kind",
                        fmt::format("'{}' of '{}' is not known", kind.value_or(""), version.value_or("")),
-                       fmt::format("GpuConfig of {} is", kGroup));
+                       fmt::format("GpuConfig and MigDeviceConfig of {} are", kGroup));
     return;
   }
   if (auto sharing = parameters.object("sharing")) check_sharing(std::move(*sharing));

@@ -1,5 +1,8 @@
 #include "kube/dra/claim_files.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +42,11 @@ ClaimFolders::ClaimFolders(std::string plugin, std::string cdi, std::string vend
 Result<std::optional<std::string>> ClaimFolders::read_checkpoint() {
   DROVER_TRY(const auto folder, existing(plugin_));
   if (!folder || !folder->exists(kCheckpoint)) return std::nullopt;
+  struct stat status{};
+  if (::fstatat(folder->fd(), kCheckpoint, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > kMaxTextFile))
+    return fail(ErrorKind::kCorrupt, fmt::format("'{}/{}' is no file, or larger than {} bytes", plugin_,
+                                                 kCheckpoint, kMaxTextFile));
   DROVER_TRY(auto text, folder->read(kCheckpoint));
   return text;
 }
@@ -50,6 +58,7 @@ Status ClaimFolders::write_checkpoint(const std::string& text) {
 
 Status ClaimFolders::set_checkpoint_aside() {
   DROVER_TRY(const auto folder, Directory::open(plugin_));
+  DROVER_CHECK_OK(folder.remove_tree(kAside));
   if (::renameat(folder.fd(), kCheckpoint, folder.fd(), kAside) != 0)
     return fail_errno("Failed to set '" + plugin_ + "/" + kCheckpoint + "' aside", errno);
   return folder.sync();

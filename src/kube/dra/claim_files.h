@@ -15,7 +15,7 @@ namespace drover::kube::dra {
 class ClaimFiles {
  public:
   virtual ~ClaimFiles() = default;
-  /// nullopt when there is none.
+  /// nullopt when there is none. kCorrupt for what can never be read: a folder, or a file that is too large.
   virtual Result<std::optional<std::string>> read_checkpoint() = 0;
   virtual Status write_checkpoint(const std::string& text) = 0;
   /// Keeps one that cannot be read, under another name.

@@ -37,6 +37,18 @@ TEST_F(ClaimFilesTest, KeepTheCheckpointForRootAlone) {
   EXPECT_EQ(read_file(tree / "plugins/gpu.nvidia.com/checkpoint.json.unreadable").value_or(""), "two");
 }
 
+TEST_F(ClaimFilesTest, SetAsideWhatNobodyCanRead) {
+  const auto checkpoint = tree / "plugins/gpu.nvidia.com/checkpoint.json";
+  tree.folder("plugins/gpu.nvidia.com/checkpoint.json/folder");
+  EXPECT_EQ(files.read_checkpoint().error().kind, ErrorKind::kCorrupt);
+  ASSERT_TRUE(files.set_checkpoint_aside());
+  tree.file("plugins/gpu.nvidia.com/checkpoint.json", "{");
+  std::filesystem::resize_file(checkpoint, kMaxTextFile + 1);
+  EXPECT_EQ(files.read_checkpoint().error().kind, ErrorKind::kCorrupt);
+  ASSERT_TRUE(files.set_checkpoint_aside());
+  EXPECT_EQ(files.read_checkpoint().value(), std::nullopt);
+}
+
 TEST_F(ClaimFilesTest, SeeTheirOwnSpecificationsAndThoseOfNvidiasDriver) {
   tree.file("cdi/nvidia.json", "another's").file("cdi/k8s.gpu.nvidia.com-claim_b.yaml", "old");
   tree.file("cdi/k8s.gpu.nvidia.com-claim_..x.json", "no uid")

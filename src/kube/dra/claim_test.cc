@@ -35,6 +35,8 @@ TEST(Claim, HasDevicesOfThisDriver) {
   EXPECT_THAT(read_claim_object(claim_object(kClaim, {other, result_of("gpu-0"), chosen})).value(),
               ElementsAre(AllocatedDevice{.request = "gpus", .device = "gpu-0"},
                           AllocatedDevice{.request = "gpus", .device = "gpu-1", .admin = true}));
+  chosen["tolerations"] = json::array({{{"operator", "Exists"}}});
+  EXPECT_TRUE(read_claim_object(claim_object(kClaim, {chosen})).value().front().tolerant);
 }
 
 TEST(Claim, TellsWhatIsTakenOfASharedDevice) {
@@ -83,6 +85,10 @@ TEST(ClaimConfiguration, IsTakenWhenItAsksForWhatIsTheCase) {
   EXPECT_EQ(refusal_of(configured(config)), "");
   config["sharing"] = {{"strategy", "TimeSlicing"}, {"timeSlicingConfig", {{"interval", "Default"}}}};
   EXPECT_EQ(refusal_of(configured(config)), "");
+  config = {{"apiVersion", "resource.nvidia.com/v1beta1"},
+            {"kind", "MigDeviceConfig"},
+            {"sharing", {{"strategy", "TimeSlicing"}}}};
+  EXPECT_EQ(refusal_of(configured(config)), "");
 }
 
 TEST(ClaimConfiguration, IsRefusedWhenItAsksForMore) {
@@ -94,8 +100,8 @@ TEST(ClaimConfiguration, IsRefusedWhenItAsksForMore) {
   EXPECT_THAT(refusal_of(configured(config)), HasSubstr("interval"));
   config["sharing"] = {{"mpsConfig", json::object()}};
   EXPECT_THAT(refusal_of(configured(config)), HasSubstr("mpsConfig"));
-  config["kind"] = "MigDeviceConfig";
-  EXPECT_THAT(refusal_of(configured(config)), HasSubstr("'MigDeviceConfig'"));
+  config["kind"] = "VfioDeviceConfig";
+  EXPECT_THAT(refusal_of(configured(config)), HasSubstr("'VfioDeviceConfig'"));
   EXPECT_NE(refusal_of(configured("text")), "");
   EXPECT_NE(refusal_of(configured(nullptr)), "");
 }

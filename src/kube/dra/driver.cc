@@ -29,10 +29,11 @@ std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
   std::map<std::string, NodeGpu> gpus;
   for (const auto& device : view.inventory.devices) {
     for (const auto& mig : mig_devices_of(view, device))
-      gpus.emplace(mig.name, NodeGpu{mig.fixed ? mig.uuid : device.uuid, std::nullopt, mig.part, mig.fixed});
+      gpus.emplace(mig.name,
+                   NodeGpu{mig.fixed ? mig.uuid : device.uuid, std::nullopt, mig.part, mig.fixed, ""});
     const auto name = device_name(device);
     if (!name || device.mig == gpu::MigMode::kEnabled) continue;
-    NodeGpu gpu{device.uuid, std::nullopt, std::nullopt};
+    NodeGpu gpu{.uuid = device.uuid, .unfit = device.unfit};
     if (device.memory_bytes)
       gpu.memory_bytes = static_cast<std::int64_t>(memory_offered(*device.memory_bytes, sharing));
     gpus.emplace(*name, std::move(gpu));
@@ -56,6 +57,16 @@ std::set<gpu::MigPart> instances_of(const View& view) {
   for (const auto& [gpu, mig] : view.mig)
     for (const auto& instance : mig.instances) parts.insert({gpu, instance.profile_id, instance.placement});
   return parts;
+}
+
+/// Whether it has a device of this name, or one that begins so and goes on with a share's.
+bool names_device(std::string_view specification, const std::string& name) {
+  for (auto at = specification.find(name); at != std::string_view::npos;
+       at = specification.find(name, at + 1)) {
+    const auto next = specification.substr(at + name.size(), 1);
+    if (next.find_first_of("0123456789") == std::string_view::npos) return true;
+  }
+  return false;
 }
 
 std::string plugin_folder_of(const DriverOptions& options) {
@@ -118,7 +129,9 @@ struct Driver::Impl {
   }
 
   Result<PreparedClaim> prepare(const ClaimReference& claim) {
+    const auto start = std::chrono::steady_clock::now();
     auto prepared = preparer.prepare(claim);
+    if (options.prepared) options.prepared(std::chrono::steady_clock::now() - start);
     if (!prepared)
       tell(options.warn,
            fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
@@ -279,11 +292,19 @@ DriverState Driver::state() const {
   return impl_->state;
 }
 
-Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options) {
-  DROVER_TRY(const auto text, files_of(options).read_checkpoint());
-  if (!text) return std::set<std::string>{};
-  DROVER_TRY(const auto book, read_book(*text));
-  return gpus_in_use(book);
+Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options,
+                                               const gpu::Inventory& inventory) {
+  auto files = files_of(options);
+  const auto text = files.read_checkpoint();
+  if (text && *text)
+    if (const auto book = read_book(**text)) return gpus_in_use(*book);
+  DROVER_TRY(const auto specifications, files.read_specifications());
+  std::set<std::string> uuids;
+  for (const auto& device : inventory.devices)
+    if (const auto name = device_name(device))
+      for (const auto& [uid, specification] : specifications)
+        if (names_device(specification, uid + "-" + *name)) uuids.insert(device.uuid);
+  return uuids;
 }
 
 Result<std::set<gpu::MigPart>> Driver::mig_instances() const {

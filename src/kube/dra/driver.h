@@ -34,6 +34,8 @@ struct DriverOptions {
   std::chrono::milliseconds look{500};  ///< how often sockets are looked at
   /// As in PreparerOptions.
   std::function<Status(const std::set<std::string>& uuids)> take;
+  /// How long it took to prepare a claim, or to refuse it. Called from any thread; may be absent.
+  std::function<void(std::chrono::duration<double> taken)> prepared;
   /// Called from any thread; `text` is a sentence. May be absent.
   std::function<void(const std::string& text)> info, warn;
 };
@@ -47,8 +49,10 @@ struct DriverState {
   bool operator==(const DriverState&) const = default;
 };
 
-/// UUIDs of the GPUs that claims had on this node when a driver of this name ran last.
-Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options);
+/// UUIDs of the GPUs that claims had on this node when a driver of this name ran last. Without a checkpoint
+/// that can be read these are all that a claim's specification names, until the driver has asked the API
+/// server.
+Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options, const gpu::Inventory& inventory);
 
 class Driver {
  public:

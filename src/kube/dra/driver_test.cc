@@ -83,6 +83,7 @@ class DriverTest : public ::testing::Test {
                           .kubelet_folder = tree / "kubelet",
                           .cdi_folder = tree / "cdi",
                           .look = std::chrono::milliseconds(20)};
+    options.prepared = [this](auto) { ++prepared; };
     options.take = [this](const std::set<std::string>& uuids) -> Status {
       const std::scoped_lock lock(mutex);
       if (!refusal.empty()) return fail(ErrorKind::kConflict, refusal);
@@ -157,9 +158,10 @@ class DriverTest : public ::testing::Test {
   }
 
   FakeTree tree;
-  std::mutex mutex;             ///< of what follows
-  std::set<std::string> taken;  ///< by claims, as the driver told
-  std::string refusal;          ///< what it is told when it takes something
+  std::mutex mutex;               ///< of what follows
+  std::set<std::string> taken;    ///< by claims, as the driver told
+  std::string refusal;            ///< what it is told when it takes something
+  std::atomic<int> prepared = 0;  ///< or refused
   std::shared_ptr<FakeClaims> claims = std::make_shared<FakeClaims>();
   std::shared_ptr<LockedSlices> slices = std::make_shared<LockedSlices>();
   std::unique_ptr<Driver> driver;
@@ -303,15 +305,22 @@ TEST_F(DriverTest, GivesNothingThatSomethingElseHas) {
   EXPECT_FALSE(std::filesystem::exists(tree / "cdi") && !std::filesystem::is_empty(tree / "cdi"));
   refusal.clear();
   EXPECT_EQ(prepare("a").error(), "");
+  EXPECT_EQ(prepared, 2);
 }
 
 TEST_F(DriverTest, LeavesBehindWhatItsClaimsHave) {
-  const DriverOptions options{.kubelet_folder = tree / "kubelet"};
-  EXPECT_THAT(gpus_left_in_use(options).value(), IsEmpty());
+  const DriverOptions options{.kubelet_folder = tree / "kubelet", .cdi_folder = tree / "cdi"};
+  const auto inventory = kube::testing::machine(4);
+  EXPECT_THAT(gpus_left_in_use(options, inventory).value(), IsEmpty());
   allocate("a", {result_of("gpu-1")});
   ASSERT_EQ(prepare("a").error(), "");
   driver.reset();
-  EXPECT_THAT(gpus_left_in_use(options).value(), ElementsAre(kube::testing::uuid(1)));
+  EXPECT_THAT(gpus_left_in_use(options, inventory).value(), ElementsAre(kube::testing::uuid(1)));
+  const auto checkpoint = tree / "kubelet/plugins/gpu.nvidia.com/checkpoint.json";
+  ASSERT_TRUE(write_file(checkpoint, "damage"));
+  EXPECT_THAT(gpus_left_in_use(options, inventory).value(), ElementsAre(kube::testing::uuid(1)));
+  std::filesystem::remove(checkpoint);
+  EXPECT_THAT(gpus_left_in_use(options, inventory).value(), ElementsAre(kube::testing::uuid(1)));
 }
 
 TEST_F(DriverTest, MakesItsSocketsAnew) {

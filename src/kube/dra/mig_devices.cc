@@ -79,13 +79,13 @@ std::string counter_set_name(const gpu::Device& device) {
   return device_name(device).value_or("") + "-counter-set";
 }
 
-std::string mig_name(const gpu::Device& device, const gpu::MigProfile& profile, unsigned start) {
+}  // namespace
+
+std::string mig_device_name(const gpu::Device& device, const gpu::MigProfile& profile, unsigned start) {
   auto name = profile.name;
   std::erase(name, '.');
   return fmt::format("{}-mig-{}-{}-{}", device_name(device).value_or(""), name, profile.id, start);
 }
-
-}  // namespace
 
 std::vector<MigDevice> mig_devices_of(const View& view, const gpu::Device& device) {
   const auto found = view.mig.find(device.uuid);
@@ -93,7 +93,7 @@ std::vector<MigDevice> mig_devices_of(const View& view, const gpu::Device& devic
   std::vector<MigDevice> devices;
   for (const auto& profile : found->second.profiles) {
     for (const auto& placement : profile.placements) {
-      MigDevice made{mig_name(device, profile, placement.start),
+      MigDevice made{mig_device_name(device, profile, placement.start),
                      {device.uuid, profile.id, placement},
                      profile,
                      false,

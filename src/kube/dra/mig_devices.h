@@ -16,7 +16,7 @@
 namespace drover::kube::dra {
 
 struct MigDevice {
-  std::string name;  ///< "gpu-0-mig-3g20gb-9-4"
+  std::string name;  ///< mig_device_name()
   gpu::MigPart part;
   gpu::MigProfile profile;
   bool fixed = false;  ///< it is there, and not made by the driver
@@ -27,6 +27,9 @@ struct MigDevice {
 
 /// Of one GPU, by profile and placement; none when it is not in MIG mode.
 std::vector<MigDevice> mig_devices_of(const View& view, const gpu::Device& device);
+
+/// What a part is called whose instance begins there: "gpu-0-mig-3g20gb-9-4".
+std::string mig_device_name(const gpu::Device& device, const gpu::MigProfile& profile, unsigned start);
 
 /// The device as a ResourceSlice has it, without taints. `attributes` are those of the whole GPU.
 nlohmann::json mig_device_json(const gpu::Device& device, const MigDevice& mig, nlohmann::json attributes);

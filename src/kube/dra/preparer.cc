@@ -49,6 +49,7 @@ Result<PreparedClaim> Preparer::prepare(const ClaimReference& reference) {
     DROVER_TRY(const auto object, options_.source->claim(reference.namespace_name, reference.name));
     DROVER_TRY(auto devices, allocated_devices(object, reference, options_.driver, options_.pool));
     const std::scoped_lock lock(mutex_);
+    DROVER_CHECK_OK(check_fit(devices));
     return resolved(reference, std::move(devices));
   }();
   const std::scoped_lock lock(mutex_);
@@ -62,6 +63,19 @@ Result<PreparedClaim> Preparer::prepare(const ClaimReference& reference) {
   return commit(std::move(*claim));
 }
 
+/// The scheduler gives what is unfit only to claims that tolerate it, but it may not have heard of it yet.
+Status Preparer::check_fit(const std::vector<AllocatedDevice>& devices) const {
+  for (const auto& device : devices) {
+    const auto gpu = gpus_.find(device.device);
+    if (gpu != gpus_.end() && !gpu->second.unfit.empty() && !device.tolerant)
+      return fail(ErrorKind::kConflict,
+                  fmt::format("the GPU '{}' ({}) is given to nobody now: {}", device.device, gpu->second.uuid,
+                              gpu->second.unfit),
+                  "the claim gets it when that is over");
+  }
+  return {};
+}
+
 Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
                                          std::vector<AllocatedDevice> devices) const {
   PreparedClaim claim{reference, {}};
@@ -71,9 +85,9 @@ Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
       return fail(ErrorKind::kNotFound,
                   fmt::format("the claim {} has the device '{}', which this node does not have now",
                               to_string(reference), shortened(device.device)));
-    const auto& [uuid, memory, mig, fixed] = gpu->second;
-    const bool made = mig && !fixed && !device.admin;
-    claim.devices.push_back({std::move(device), uuid, mig, made});
+    const auto& known = gpu->second;
+    const bool made = known.mig && !known.fixed && !device.admin;
+    claim.devices.push_back({std::move(device), known.uuid, known.mig, made});
   }
   return claim;
 }
@@ -192,7 +206,9 @@ Status Preparer::take_stock() {
     DROVER_TRY(specifications, options_.files->read_specifications());
     for (const auto& [uid, claim] : book_) specifications.erase(uid);
   }
-  return specifications.empty() ? Status() : adopt_orphans(specifications);
+  if (!specifications.empty()) DROVER_CHECK_OK(adopt_orphans(specifications));
+  const std::scoped_lock lock(mutex_);
+  return take();  // no more than is in the book now
 }
 
 Status Preparer::drop_gone_claims() {
@@ -250,8 +266,9 @@ Status Preparer::restore() {
 
 Status Preparer::load() {
   if (loaded_) return {};
-  DROVER_TRY(const auto text, options_.files->read_checkpoint());
-  auto book = text ? read_book(*text) : Book();
+  const auto text = options_.files->read_checkpoint();
+  if (!text && text.error().kind != ErrorKind::kCorrupt) return Failure(text.error());
+  auto book = !text ? Result<Book>(Failure(text.error())) : *text ? read_book(**text) : Book();
   if (!book) {
     DROVER_CHECK_OK(options_.files->set_checkpoint_aside());
     if (options_.warn)

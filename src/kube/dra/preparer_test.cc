@@ -182,6 +182,32 @@ TEST_F(PreparerTest, MakesALostCheckpointAnew) {
   }
 }
 
+TEST_F(PreparerTest, GivesWhatIsUnfitToThoseOnlyWhoTolerateIt) {
+  preparer->set_gpus({{"gpu-0", {.uuid = gpu_uuid(0), .unfit = "XID 79"}}});
+  auto tolerated = result_of("gpu-0");
+  tolerated["tolerations"] = json::array({{{"operator", "Exists"}}});
+  claims->add(claim_named("a"), {result_of("gpu-0")});
+  claims->add(claim_named("b"), {tolerated});
+  EXPECT_THAT(refusal_of("a"), HasSubstr("is given to nobody now: XID 79"));
+  EXPECT_EQ(refusal_of("b"), "");
+}
+
+TEST_F(PreparerTest, TakesNoMoreThanIsPreparedWhenTheCheckpointIsLost) {
+  std::set<std::string> taken = {gpu_uuid(0), gpu_uuid(1)};  // by what was found before the claims were known
+  Preparer fresh({.driver = "gpu.nvidia.com",
+                  .pool = "node1",
+                  .source = claims,
+                  .files = files,
+                  .edits = [] { return some_edits(); },
+                  .take = [&](const std::set<std::string>& uuids) -> Status {
+                    taken = uuids;
+                    return {};
+                  }});
+  fresh.set_gpus({{"gpu-0", {.uuid = gpu_uuid(0)}}});
+  ASSERT_TRUE(fresh.recover());
+  EXPECT_THAT(taken, IsEmpty());
+}
+
 TEST_F(PreparerTest, RestoresSpecifications) {
   claims->add(claim_named("a"), {result_of("gpu-0")});
   ASSERT_EQ(refusal_of("a"), "");

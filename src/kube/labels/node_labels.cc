@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kOurs = "drover/gpu.";
 constexpr std::string_view kVendors = "nvidia.com/";
+constexpr std::string_view kGpus = "nvidia.com/gpu";
 constexpr std::string_view kShared = "-SHARED";
 constexpr std::size_t kLongestName = 63;
 
@@ -65,9 +66,19 @@ std::array<std::string, 3> version_parts(std::string_view version) {
   return parts;
 }
 
-const ShareRule* share_of_gpus(const PluginConfig& config) {
-  const auto found = std::ranges::find(config.shares, "nvidia.com/gpu", &ShareRule::resource);
-  return found == config.shares.end() ? nullptr : &*found;
+/// What a MIG device has.
+std::map<std::string, std::uint64_t> amounts_of(const gpu::MigProfile& profile) {
+  constexpr unsigned kBitsOfMib = 20;
+  const auto& has = profile.attributes;
+  return {{"memory", has.memory_bytes >> kBitsOfMib},
+          {"multiprocessors", has.multiprocessors},
+          {"slices.gi", profile.slices},
+          {"slices.ci", profile.slices},  // its compute instance takes all of it
+          {"engines.copy", has.copy_engines},
+          {"engines.decoder", has.decoders},
+          {"engines.encoder", has.encoders},
+          {"engines.jpeg", has.jpeg_engines},
+          {"engines.ofa", has.ofa_engines}};
 }
 
 class LabelWriter {
@@ -78,7 +89,8 @@ class LabelWriter {
     if (facts_.inventory.devices.empty()) return {};
     write_versions();
     write_node();
-    write_first_model();
+    write_gpus();
+    write_mig();
     write_models();
     return std::move(labels_);
   }
@@ -88,6 +100,11 @@ class LabelWriter {
   template <typename Value>
   void vendors(std::string_view name, const Value& value) {
     labels_[fmt::format("{}{}", kVendors, name)] = fmt::format("{}", value);
+  }
+  /// `resource` is its whole name: "nvidia.com/gpu".
+  template <typename Value>
+  void of(std::string_view resource, std::string_view name, const Value& value) {
+    labels_[fmt::format("{}.{}", resource, name)] = fmt::format("{}", value);
   }
   template <typename Value>
   void ours(std::string_view name, const Value& value) {
@@ -124,25 +141,68 @@ class LabelWriter {
             }));
     vendors("mps.capable", false);  // nothing is shared by MPS here
     vendors("vgpu.present", std::ranges::any_of(devices(), is_virtual));
-    vendors("gpu.sharing-strategy", share_of_gpus(config_) == nullptr ? "none" : "time-slicing");
   }
 
-  void write_first_model() {
-    const auto& first = devices().front();
-    // A GPU that is partitioned is not shared on top of that.
-    const bool partitioned = first.mig == gpu::MigMode::kEnabled;
-    const auto* share = partitioned ? nullptr : share_of_gpus(config_);
-    const bool marked = share != nullptr && share->rename.empty();
-    const auto product = label_value(first.model, kLongestName - (marked ? kShared.size() : 0));
-    if (!product.empty()) vendors("gpu.product", product + std::string(marked ? kShared : ""));
-    vendors("gpu.count", std::ranges::count(devices(), first.model, &gpu::Device::model));
-    vendors("gpu.replicas", partitioned ? 0 : share == nullptr ? 1 : share->replicas);
-    if (first.memory_bytes) vendors("gpu.memory", *first.memory_bytes >> 20U);
+  /// A GPU that is partitioned is not shared on top of that, and steps back behind one that is whole.
+  void write_gpus() {
+    const auto whole = std::ranges::find_if(
+        devices(), [](const gpu::Device& device) { return device.mig != gpu::MigMode::kEnabled; });
+    const bool partitioned = whole == devices().end();
+    const auto& first = partitioned ? devices().front() : *whole;
+    const auto* share = partitioned ? nullptr : share_of(kGpus);
+    write_resource(kGpus, first.model, "", std::ranges::count(devices(), first.model, &gpu::Device::model),
+                   share);
+    if (partitioned) of(kGpus, "replicas", 0);
+    if (first.memory_bytes) of(kGpus, "memory", *first.memory_bytes >> 20U);
     if (const auto& capability = first.compute_capability) {
-      vendors("gpu.family", family_of(*capability));
-      vendors("gpu.compute.major", capability->major);
-      vendors("gpu.compute.minor", capability->minor);
+      of(kGpus, "family", family_of(*capability));
+      of(kGpus, "compute.major", capability->major);
+      of(kGpus, "compute.minor", capability->minor);
     }
+  }
+
+  /// With strategy "single" MIG devices are told of instead of GPUs.
+  void write_mig() {
+    if (config_.mig == MigStrategy::kNone) return;
+    vendors("mig.strategy", config_.mig == MigStrategy::kSingle ? "single" : "mixed");
+    if (!facts_.offered.trouble.empty()) return write_invalid();
+    std::map<std::string, std::vector<const PluginPart*>> resources;
+    for (const auto& [uuid, part] : facts_.offered.parts) resources[part.resource].push_back(&part);
+    for (const auto& [resource, parts] : resources) {
+      const auto& first = *parts.front();
+      write_resource(resource, model_of(first.gpu), "-MIG-" + label_value(first.profile.name), parts.size(),
+                     share_of(resource));
+      for (const auto& [name, amount] : amounts_of(first.profile)) of(resource, name, amount);
+    }
+  }
+
+  void write_invalid() {
+    const auto cut = std::ranges::find(devices(), gpu::MigMode::kEnabled, &gpu::Device::mig);
+    if (cut != devices().end()) write_resource(kGpus, cut->model, "-MIG-INVALID", 0, nullptr);
+    of(kGpus, "replicas", 0);
+    of(kGpus, "memory", 0);
+  }
+
+  /// What all resources have: devices of a model, or of a part of it.
+  template <typename Count>
+  void write_resource(std::string_view resource, const std::string& model, std::string suffix, Count count,
+                      const ShareRule* share) {
+    if (share != nullptr && share->rename.empty()) suffix += kShared;
+    const auto product = label_value(model, kLongestName - std::min(kLongestName, suffix.size()));
+    if (!product.empty()) of(resource, "product", product + suffix);
+    of(resource, "count", count);
+    of(resource, "replicas", share == nullptr ? 1 : share->replicas);
+    of(resource, "sharing-strategy", share == nullptr ? "none" : "time-slicing");
+  }
+
+  const ShareRule* share_of(std::string_view resource) const {
+    const auto found = std::ranges::find(config_.shares, resource, &ShareRule::resource);
+    return found == config_.shares.end() ? nullptr : &*found;
+  }
+
+  std::string model_of(const std::string& uuid) const {
+    const auto found = std::ranges::find(devices(), uuid, &gpu::Device::uuid);
+    return found == devices().end() ? "" : found->model;
   }
 
   void write_models() {
@@ -166,8 +226,9 @@ class LabelWriter {
 
 }  // namespace
 
-NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory) {
+NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory, PluginDevices offered) {
   NodeFacts facts;
+  facts.offered = std::move(offered);
   facts.machine = first_line(root + "/sys/class/dmi/id/product_name");
   for (const auto& device : inventory.devices)
     if (device.pci) {

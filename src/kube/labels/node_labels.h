@@ -6,7 +6,8 @@
 //
 // Feature discovery names one model, and counts that one: of a node with several, which one is chance there,
 // and here that of the first GPU. "drover/gpu.model.<model>" has all of them. Left out is what is not known
-// here: gpu.clique, and MIG devices (mig.strategy "none" has no labels of its own).
+// here: gpu.clique. MIG devices are told of where they are offered by limits: those that claims have made
+// come and go, and partial compute instances are given to nobody.
 
 #include <map>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "gpu/device.h"
 #include "kube/plugin/config.h"
+#include "kube/plugin/mig_devices.h"
 
 namespace drover::kube {
 
@@ -23,10 +25,11 @@ struct NodeFacts {
   gpu::Inventory inventory;
   std::string machine;                             ///< "DGX H100"; "" when it is not known
   std::map<std::string, std::string> pci_classes;  ///< by UUID: "0x030200"
+  PluginDevices offered;                           ///< by limits
 };
 
 /// Asks the kernel below `root` about the machine of these GPUs.
-NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory);
+NodeFacts read_node_facts(const std::string& root, gpu::Inventory inventory, PluginDevices offered = {});
 
 /// None for a node without GPUs.
 Labels node_labels(const NodeFacts& facts, const PluginConfig& config);

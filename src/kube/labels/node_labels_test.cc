@@ -100,6 +100,104 @@ TEST(NodeLabels, TellOfSharing) {
   EXPECT_THAT(node_labels(facts, config), Contains(Pair("nvidia.com/gpu.replicas", "0")));
 }
 
+/// Of nodes with GPUs in MIG mode, cut for limits.
+class MigLabels : public ::testing::Test {
+ protected:
+  void offer(int gpu, const std::string& profile, unsigned slices) {
+    facts.inventory.devices[static_cast<std::size_t>(gpu)].mig = gpu::MigMode::kEnabled;
+    const gpu::MigAttributes has{.multiprocessors = 16 * slices,
+                                 .copy_engines = slices,
+                                 .decoders = 2,
+                                 .encoders = 3,
+                                 .jpeg_engines = 4,
+                                 .ofa_engines = 5,
+                                 .memory_bytes = slices * 9984ULL << 20};
+    const bool single = config.mig == MigStrategy::kSingle;
+    facts.offered.parts["MIG-" + std::to_string(facts.offered.parts.size())] = {
+        single ? "nvidia.com/gpu" : "nvidia.com/mig-" + profile,
+        facts.inventory.devices[static_cast<std::size_t>(gpu)].uuid,
+        {},
+        {.name = profile, .slices = slices, .attributes = has}};
+  }
+  /// Those of one resource, without its name.
+  Labels of(const std::string& resource) const {
+    Labels found;
+    for (const auto& [name, value] : node_labels(facts, config))
+      if (name.starts_with(resource + ".")) found[name.substr(resource.size() + 1)] = value;
+    return found;
+  }
+
+  NodeFacts facts = facts_of({"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"});
+  PluginConfig config{.mig = MigStrategy::kMixed};
+};
+
+TEST_F(MigLabels, MixedTellsOfEachProfileBesideTheGpus) {
+  offer(1, "1g.10gb", 1);
+  offer(1, "1g.10gb", 1);
+  offer(1, "3g.40gb", 3);
+  EXPECT_EQ(of("nvidia.com/mig-1g.10gb"), (Labels{{"product", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"},
+                                                  {"count", "2"},
+                                                  {"replicas", "1"},
+                                                  {"sharing-strategy", "none"},
+                                                  {"memory", "9984"},
+                                                  {"multiprocessors", "16"},
+                                                  {"slices.gi", "1"},
+                                                  {"slices.ci", "1"},
+                                                  {"engines.copy", "1"},
+                                                  {"engines.decoder", "2"},
+                                                  {"engines.encoder", "3"},
+                                                  {"engines.jpeg", "4"},
+                                                  {"engines.ofa", "5"}}));
+  EXPECT_THAT(of("nvidia.com/mig-3g.40gb"), IsSupersetOf(Labels{{"count", "1"}, {"slices.gi", "3"}}));
+  EXPECT_THAT(
+      of("nvidia.com/gpu"),
+      IsSupersetOf(Labels{
+          {"product", "NVIDIA-H100-80GB-HBM3"}, {"count", "2"}, {"replicas", "1"}, {"memory", "81559"}}));
+  EXPECT_THAT(of("nvidia.com/mig"), IsSupersetOf(Labels{{"strategy", "mixed"}, {"capable", "true"}}));
+}
+
+TEST_F(MigLabels, SingleTellsOfPartsInsteadOfGpus) {
+  config.mig = MigStrategy::kSingle;
+  config.shares = {{.resource = "nvidia.com/gpu", .replicas = 4}};
+  offer(0, "1g.10gb", 1);
+  offer(1, "1g.10gb", 1);
+  EXPECT_THAT(of("nvidia.com/gpu"),
+              IsSupersetOf(Labels{{"product", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb-SHARED"},
+                                  {"count", "2"},
+                                  {"replicas", "4"},
+                                  {"sharing-strategy", "time-slicing"},
+                                  {"memory", "9984"},
+                                  {"slices.ci", "1"},
+                                  {"family", "hopper"},
+                                  {"compute.major", "9"}}));
+  EXPECT_THAT(of("nvidia.com/mig"), Contains(Pair("strategy", "single")));
+}
+
+TEST_F(MigLabels, SingleSaysSoWhereItCannotBe) {
+  config.mig = MigStrategy::kSingle;
+  facts.inventory.devices[1].mig = gpu::MigMode::kEnabled;
+  facts.inventory.devices[1].model = "Cut";
+  facts.offered.trouble = "not alike";
+  EXPECT_THAT(of("nvidia.com/gpu"),
+              IsSupersetOf(Labels{
+                  {"product", "Cut-MIG-INVALID"}, {"count", "0"}, {"replicas", "0"}, {"memory", "0"}}));
+}
+
+TEST_F(MigLabels, AWholeGpuComesBeforeOneThatIsCut) {
+  config.mig = MigStrategy::kNone;
+  config.shares = {{.resource = "nvidia.com/gpu", .replicas = 4}};
+  facts.inventory.devices[0].mig = gpu::MigMode::kEnabled;
+  EXPECT_THAT(
+      of("nvidia.com/gpu"),
+      IsSupersetOf(Labels{{"product", "NVIDIA-H100-80GB-HBM3-SHARED"}, {"count", "2"}, {"replicas", "4"}}));
+  facts.inventory.devices[1].mig = gpu::MigMode::kEnabled;
+  EXPECT_THAT(of("nvidia.com/gpu"), IsSupersetOf(Labels{{"product", "NVIDIA-H100-80GB-HBM3"},
+                                                        {"count", "2"},
+                                                        {"replicas", "0"},
+                                                        {"sharing-strategy", "none"}}));
+  EXPECT_THAT(of("nvidia.com/mig"), Not(Contains(Key("strategy"))));
+}
+
 TEST(NodeLabels, ClaimNothingThatIsNotKnown) {
   NodeFacts facts;
   EXPECT_EQ(node_labels(facts, {}), Labels());

@@ -96,7 +96,7 @@ PluginDevices plugin_devices(const gpu::Inventory& inventory, const std::map<std
       origins.push_back(i);
       const bool single = strategy == MigStrategy::kSingle;
       found.parts[cut.instance.uuid] = {single ? kGpuResource : kMigResource + cut.profile.name, gpu.uuid,
-                                        cut.instance};
+                                        cut.instance, cut.profile};
     }
   }
   found.inventory.links = links_between(inventory, origins);

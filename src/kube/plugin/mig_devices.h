@@ -17,6 +17,9 @@ struct PluginPart {
   std::string resource;  ///< what it is offered as
   std::string gpu;       ///< UUID of the whole GPU
   gpu::MigInstanceFacts instance;
+  gpu::MigProfile profile;
+
+  bool operator==(const PluginPart&) const = default;
 };
 
 /// What the node offers by limits.
@@ -26,6 +29,8 @@ struct PluginDevices {
   gpu::Inventory inventory;
   std::map<std::string, PluginPart, std::less<>> parts;  ///< of MIG devices, by UUID
   std::string trouble;  ///< why no MIG device is offered though the strategy asks for them; "" when some are
+
+  bool operator==(const PluginDevices&) const = default;
 };
 
 /// `mig` is by UUID of the GPU; instances in `made` are made for claims, and not offered.

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using testing::uuid;
 using namespace std::chrono_literals;
 
@@ -184,7 +185,7 @@ TEST_F(PluginHostTest, PrefersThroughTheApi) {
   grpc::ClientContext context;
   v1beta1::PreferredAllocationResponse answer;
   ASSERT_TRUE(client.stub().GetPreferredAllocation(&context, request, &answer).ok());
-  EXPECT_THAT(answer.container_responses(0).deviceids(), ElementsAre(uuid(0), uuid(1)));
+  EXPECT_THAT(answer.container_responses(0).deviceids(), UnorderedElementsAre(uuid(0), uuid(1)));
 }
 
 TEST_F(PluginHostTest, ComesBackAfterTheKubeletHasStartedAgain) {

@@ -46,7 +46,8 @@ Status Pool::claim(std::set<std::string> uuids) {
     if (!usage_known_) return fail(ErrorKind::kUnavailable, std::string(kUsageUnknown));
     const auto holder = usage_.holders().find(uuid);
     if (holder != usage_.holders().end())
-      return fail(ErrorKind::kConflict, fmt::format("GPU {} is in use as {}", uuid, *holder->second.begin()));
+      return fail(ErrorKind::kConflict, fmt::format("GPU {} is in use as {}", uuid, *holder->second.begin()),
+                  "the claim gets it when that pod has ended; one that has both is to be made anew");
   }
   claimed_ = std::move(uuids);
   renew();
@@ -89,17 +90,30 @@ Pool::Offer Pool::wait(const std::string& resource, std::uint64_t version,
   return {version_, found == nullptr ? std::vector<OfferedDevice>{} : found->devices};
 }
 
+/// Those that nobody is said to have, when they are enough: a kubelet that has lost its checkpoint takes what
+/// its pods have for free.
+std::vector<std::string> Pool::unused(const std::vector<std::string>& available, int size) const {
+  auto free = available;
+  std::erase_if(free, [&](const auto& id) { return usage_.has(id); });
+  if (std::cmp_greater_equal(free.size(), size)) return free;
+  free = available;
+  std::erase_if(free, [&](const auto& id) { return !usage_.forgotten_user(id).empty(); });
+  return free;
+}
+
 std::vector<std::string> Pool::prefer(const std::string& resource, const std::vector<std::string>& available,
                                       const std::vector<std::string>& must_include, int size) const {
   std::shared_ptr<const PreferredAllocation> preferred;
+  std::vector<std::string> free;
   {
     const std::lock_guard lock(mutex_);
+    free = unused(available, size - static_cast<int>(must_include.size()));
     const auto* found = find_resource(offers_, resource);
     if (found != nullptr && found->shared)
-      return PreferredAllocation::of_replicas(available, must_include, size, config_.shared_policy);
+      return PreferredAllocation::of_replicas(free, must_include, size, config_.shared_policy);
     preferred = preferred_;
   }
-  return preferred->of_gpus(available, must_include, size);
+  return preferred->of_gpus(free, must_include, size);
 }
 
 Result<GrantedGpu> Pool::gpu_of(const OfferedResource& resource, const std::string& id) const {
@@ -108,6 +122,11 @@ Result<GrantedGpu> Pool::gpu_of(const OfferedResource& resource, const std::stri
     return fail(ErrorKind::kInvalid, fmt::format("{} has no device '{}'", resource.name, id));
   if (!offered->trouble.empty())
     return fail(ErrorKind::kConflict, fmt::format("GPU {} cannot be given: {}", id, offered->trouble));
+  if (const auto pod = usage_.forgotten_user(id); !pod.empty())
+    return fail(
+        ErrorKind::kConflict,
+        fmt::format("GPU {} cannot be given: the pod {} has it, of which the kubelet knows nothing", id, pod),
+        "the kubelet has lost its checkpoint of devices; the GPU is free when that pod has ended");
   const auto& devices = facts_.inventory.devices;
   const auto device = std::ranges::find(devices, uuid_in(id), &gpu::Device::uuid);
   const auto node = facts_.nodes.find(uuid_in(id));

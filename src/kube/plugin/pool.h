@@ -59,6 +59,7 @@ class Pool {
   /// Waits up to `patience` for a state behind `version`, and answers with the newest.
   Offer wait(const std::string& resource, std::uint64_t version, std::chrono::milliseconds patience) const;
 
+  /// What is not said to be somebody's comes first, also when the kubelet takes it for free.
   std::vector<std::string> prefer(const std::string& resource, const std::vector<std::string>& available,
                                   const std::vector<std::string>& must_include, int size) const;
 
@@ -75,6 +76,7 @@ class Pool {
 
  private:
   void renew();  ///< with the mutex held
+  std::vector<std::string> unused(const std::vector<std::string>& available, int size) const;
   Result<GrantedGpu> gpu_of(const OfferedResource& resource, const std::string& id) const;
 
   const PluginConfig config_;

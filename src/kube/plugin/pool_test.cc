@@ -61,6 +61,26 @@ TEST(Pool, GivesAGpuUnderOneNameOnly) {
   EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("", ""));
 }
 
+TEST(Pool, GivesNobodyWhatTheKubeletHasForgotten) {
+  FreshPool pool(two_names());
+  pool.update(facts(2));
+  pool.saw({{"default", "pod", "main", {{"x/gpu", {uuid(1)}}}, {}, true}}, Usage::Clock::now());
+  EXPECT_THAT(troubles(pool, "x/gpu"), ElementsAre("", "")) << "the scheduler counts the pod that has it";
+  EXPECT_THAT(pool.prefer("x/gpu", {uuid(0), uuid(1)}, {}, 1), ElementsAre(uuid(0)));
+  EXPECT_THAT(pool.prefer("x/gpu", {uuid(0), uuid(1)}, {}, 2), ElementsAre(uuid(0)));
+  EXPECT_THAT(pool.allocate("x/gpu", {uuid(1)}).error().message, HasSubstr("the kubelet knows nothing"));
+  EXPECT_TRUE(pool.start("x/gpu", {uuid(1)})) << "its own container starts again";
+}
+
+TEST(Pool, PrefersWhatNobodyIsSaidToHave) {
+  FreshPool pool(two_names());
+  pool.update(facts(2));
+  pool.saw({{"default", "pod", "main", {{"x/gpu", {uuid(1)}}}, {}}}, Usage::Clock::now());
+  EXPECT_THAT(pool.prefer("x/gpu", {uuid(0), uuid(1)}, {}, 1), ElementsAre(uuid(0)));
+  EXPECT_THAT(pool.prefer("x/gpu", {uuid(0), uuid(1)}, {uuid(1)}, 2), ElementsAre(uuid(1), uuid(0)));
+  EXPECT_EQ(pool.prefer("x/gpu", {uuid(0), uuid(1)}, {}, 2).size(), 2U) << "it may just have ended";
+}
+
 TEST(Pool, LeavesAloneWhatClaimsHave) {
   FreshPool pool(two_names());
   pool.update(facts(2));

@@ -39,20 +39,26 @@ std::size_t count_of(const gpu::Inventory& inventory) {
   return std::min<std::size_t>(inventory.devices.size(), placement::kMaxDevices);
 }
 
+/// The last GPU first: of sets that are as good as each other the first one is chosen, and the scheduler
+/// gives claims the first GPUs. So the two seldom choose the same one.
 placement::Wiring wiring_of(const gpu::Inventory& inventory) {
   const auto count = count_of(inventory);
   auto links = inventory.links;
   links.resize(count);
-  for (auto& row : links) row.resize(count);
+  for (auto& row : links) {
+    row.resize(count);
+    std::ranges::reverse(row);
+  }
+  std::ranges::reverse(links);
   std::vector<std::optional<int>> numa;
-  for (std::size_t i = 0; i < count; ++i) numa.push_back(inventory.devices[i].numa_node);
+  for (std::size_t i = count; i > 0; --i) numa.push_back(inventory.devices[i - 1].numa_node);
   return {links, numa};
 }
 
 }  // namespace
 
 PreferredAllocation::PreferredAllocation(const gpu::Inventory& inventory) : wiring_(wiring_of(inventory)) {
-  for (std::size_t i = 0; i < count_of(inventory); ++i) uuids_.push_back(inventory.devices[i].uuid);
+  for (std::size_t i = count_of(inventory); i > 0; --i) uuids_.push_back(inventory.devices[i - 1].uuid);
 }
 
 DeviceMask PreferredAllocation::known(const std::vector<std::string>& ids) const {

@@ -31,12 +31,19 @@ TEST(PreferredAllocation, TakesThePairThatIsJoined) {
   EXPECT_THAT(preferred.of_gpus(uuids({1, 2, 3, 4, 5}), uuids({4}), 2), ElementsAre(uuid(4), uuid(5)));
 }
 
+TEST(PreferredAllocation, BeginsAtTheEndWhereClaimsDoNot) {
+  const PreferredAllocation preferred(machine(8));
+  const auto all = uuids({0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_THAT(preferred.of_gpus(all, {}, 1), ElementsAre(uuid(7)));
+  EXPECT_THAT(preferred.of_gpus(all, {}, 2), UnorderedElementsAre(uuid(6), uuid(7)));
+}
+
 TEST(PreferredAllocation, DoesNotFailForGpusThatNobodyKnows) {
   const PreferredAllocation preferred(machine(4));
   const std::vector<std::string> some = {"GPU-lost", uuid(0), uuid(1)};
   EXPECT_THAT(preferred.of_gpus(some, {}, 2), UnorderedElementsAre(uuid(0), uuid(1)));
   EXPECT_THAT(preferred.of_gpus(some, {}, 3), UnorderedElementsAre(uuid(0), uuid(1), "GPU-lost"));
-  EXPECT_THAT(preferred.of_gpus(some, {"GPU-lost"}, 2), ElementsAre("GPU-lost", uuid(0)));
+  EXPECT_THAT(preferred.of_gpus(some, {"GPU-lost"}, 2), ElementsAre("GPU-lost", uuid(1)));
   EXPECT_THAT(preferred.of_gpus(some, {}, 9), UnorderedElementsAre(uuid(0), uuid(1), "GPU-lost"));
   EXPECT_THAT(preferred.of_gpus({}, {}, 2), IsEmpty());
   EXPECT_THAT(preferred.of_gpus(some, {}, -1), IsEmpty());

@@ -1,5 +1,7 @@
 #include "kube/plugin/usage.h"
 
+#include <fmt/format.h>
+
 namespace drover::kube {
 
 void Usage::granted(std::string_view resource, std::string_view device_id, Clock::time_point now) {
@@ -9,9 +11,13 @@ void Usage::granted(std::string_view resource, std::string_view device_id, Clock
 
 void Usage::seen(const std::vector<ContainerUse>& containers, Clock::time_point asked) {
   shown_.clear();
+  users_.clear();
   for (const auto& container : containers)
     for (const auto& use : container.devices)
-      for (const auto& id : use.device_ids) shown_[std::string(uuid_in(id))].insert(use.resource);
+      for (const auto& id : use.device_ids) {
+        shown_[std::string(uuid_in(id))].insert(use.resource);
+        users_[id] = {fmt::format("'{}/{}'", container.pod_namespace, container.pod), container.forgotten};
+      }
   std::erase_if(awaited_, [&](const auto& grant) {
     const auto& [device, since] = grant;
     const auto shown = shown_.find(device.first);
@@ -19,6 +25,11 @@ void Usage::seen(const std::vector<ContainerUse>& containers, Clock::time_point 
     return since < asked && (has_come || asked - since > kPatience);
   });
   sum_up();
+}
+
+std::string Usage::forgotten_user(const std::string& device_id) const {
+  const auto user = users_.find(device_id);
+  return user != users_.end() && user->second.forgotten ? user->second.pod : "";
 }
 
 void Usage::sum_up() {

@@ -27,6 +27,11 @@ class Usage {
   void seen(const std::vector<ContainerUse>& containers, Clock::time_point asked);
 
   const Holders& holders() const { return holders_; }
+  /// Whether some container was said to have the device.
+  bool has(const std::string& device_id) const { return users_.contains(device_id); }
+  /// The pod that has the device, of which the kubelet knows nothing: "'team-a/training'"; "" when there is
+  /// none.
+  std::string forgotten_user(const std::string& device_id) const;
 
  private:
   void sum_up();
@@ -34,6 +39,11 @@ class Usage {
   Holders shown_;
   std::map<std::pair<std::string, std::string>, Clock::time_point> awaited_;  ///< UUID and resource
   Holders holders_;
+  struct User {
+    std::string pod;
+    bool forgotten = false;
+  };
+  std::map<std::string, User> users_;  ///< by the device's id
 };
 
 }  // namespace drover::kube

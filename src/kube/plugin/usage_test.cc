@@ -25,6 +25,20 @@ TEST(Usage, IsWhatTheKubeletTells) {
   EXPECT_THAT(usage.holders(), IsEmpty());
 }
 
+TEST(Usage, SaysWhichPodHasWhatTheKubeletHasForgotten) {
+  Usage usage;
+  auto containers = container_with("x/gpu", "GPU-1");
+  containers.front().forgotten = true;
+  usage.seen(containers, kStart);
+  EXPECT_THAT(usage.holders(), ElementsAre(Pair("GPU-1", ElementsAre("x/gpu"))));
+  EXPECT_EQ(usage.forgotten_user("GPU-1"), "'default/pod'");
+  usage.seen(container_with("x/gpu", "GPU-1"), kStart + 1s);
+  EXPECT_EQ(usage.forgotten_user("GPU-1"), "");
+  EXPECT_TRUE(usage.has("GPU-1"));
+  usage.seen({}, kStart + 2s);
+  EXPECT_FALSE(usage.has("GPU-1"));
+}
+
 TEST(Usage, CountsWhatWasJustGivenAndThenWhatIsToldOfIt) {
   Usage usage;
   usage.granted("x/gpu", "GPU-1", kStart);

@@ -98,7 +98,8 @@ Status NodeReport::write_labels(const Work& work) {
   if (!options_.labels) return {};
   const bool to_file = !options_.feature_file.empty();
   if (!to_file && !work.api) return {};
-  const auto labels = node_labels(read_node_facts(options_.root, work.state->inventory), options_.config);
+  const auto labels = node_labels(read_node_facts(options_.root, work.state->inventory, work.state->offered),
+                                  options_.config);
   return to_file ? write_feature_file(options_.feature_file, labels)
                  : apply_labels(*work.api, options_.node, labels);
 }
@@ -125,12 +126,11 @@ void NodeReport::tell(const Work& work) {
     const auto& devices = work.state->inventory.devices;
     const auto device = std::ranges::find(devices, change.uuid, &gpu::Device::uuid);
     if (device == devices.end()) continue;
-    const auto pods =
-        pods_with(*device, containers.value_or(std::vector<ContainerUse>{}), options_.driver, options_.node);
-    for (const auto& [text, for_pods] : events_of(change, name_of(*device))) {
+    for (const auto& [text, for_pods, instance] : events_of(change, name_of(*device))) {
       events_->record({.kind = "Node", .name = options_.node}, text);
       if (!for_pods) continue;
-      for (const auto& pod : pods) {
+      for (const auto& pod : pods_with(change.uuid, instance, *work.state, {options_.driver, options_.node},
+                                       containers.value_or(std::vector<ContainerUse>{}))) {
         const auto uid = uids.find(pod);
         events_->record({.kind = "Pod",
                          .name_space = pod.name_space,

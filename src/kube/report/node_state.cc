@@ -6,8 +6,6 @@
 #include <set>
 
 #include "base/shorten.h"
-#include "kube/dra/attributes.h"
-#include "kube/plugin/resources.h"
 
 namespace drover::kube {
 namespace {
@@ -54,9 +52,16 @@ NodeCondition cdi_supported(const NodeState& state) {
   return condition(kCdiSupported, "Unknown", "RuntimeDoesNotTell", state.runtime);
 }
 
-bool is_device_of(const ClaimUse& use, const gpu::Device& device, std::string_view driver,
-                  std::string_view node) {
-  return use.driver == driver && use.pool == node && use.device == dra::device_name(device);
+/// Of the GPU, or of those MIG devices of it.
+std::set<std::string> uuids_of(const std::string& gpu, const gpu::MigInstance& instance,
+                               const std::map<std::string, gpu::MigGpu>& mig) {
+  const auto cut = mig.find(gpu);
+  if (cut == mig.end() || instance == gpu::MigInstance()) return {gpu};
+  std::set<std::string> uuids;
+  for (const auto& one : cut->second.instances)
+    if (!one.uuid.empty() && instance.overlaps({one.gpu_instance, one.compute_instance}))
+      uuids.insert(one.uuid);
+  return uuids;
 }
 
 }  // namespace
@@ -78,29 +83,27 @@ std::vector<GpuEvent> events_of(const gpu::HealthChange& change, std::string_vie
   for (const auto& reason : change.opened) {
     const auto words = fmt::format("{}: {}", gpu, to_string(reason));
     if (reason.takes_out)
-      events.push_back({{true, "GpuUnhealthy", words + "; nobody is given it until that is over"}});
+      events.push_back(
+          {{true, "GpuUnhealthy", words + "; nobody is given it until that is over"}, true, reason.instance});
     else
       events.push_back({{true, reason.kind == ReasonKind::kXid ? "GpuError" : "GpuWarning",
                          words + "; it is given out as before"},
-                        reason.kind == ReasonKind::kXid});
+                        reason.kind == ReasonKind::kXid,
+                        reason.instance});
   }
   if (change.fit && !change.was_fit)
     events.push_back({{false, "GpuHealthy", fmt::format("{} is given out again", gpu)}});
   return events;
 }
 
-std::vector<PodName> pods_with(const gpu::Device& device, const std::vector<ContainerUse>& containers,
-                               std::string_view driver, std::string_view node) {
+std::vector<PodName> pods_with(const std::string& gpu, const gpu::MigInstance& instance,
+                               const NodeState& state, const ClaimNames& claims,
+                               const std::vector<ContainerUse>& containers) {
+  const auto holders = gpu_holders(state.inventory, state.mig, claims, containers, std::nullopt);
   std::set<PodName> pods;
-  for (const auto& container : containers) {
-    const bool limited = std::ranges::any_of(container.devices, [&](const PluginUse& use) {
-      return std::ranges::any_of(use.device_ids,
-                                 [&](const std::string& id) { return uuid_in(id) == device.uuid; });
-    });
-    const bool claimed = std::ranges::any_of(
-        container.claims, [&](const ClaimUse& use) { return is_device_of(use, device, driver, node); });
-    if (limited || claimed) pods.insert({container.pod_namespace, container.pod});
-  }
+  for (const auto& uuid : uuids_of(gpu, instance, state.mig))
+    if (const auto found = holders.find(uuid); found != holders.end())
+      for (const auto& owner : found->second) pods.insert(pod_of(owner));
   return {pods.begin(), pods.end()};
 }
 

@@ -9,15 +9,20 @@
 
 #include "gpu/device.h"
 #include "gpu/health.h"
+#include "gpu/mig.h"
 #include "kube/events/event_book.h"
 #include "kube/events/node_condition.h"
 #include "kube/kubelet/pod_resources.h"
 #include "kube/plugin/allocation.h"
+#include "kube/plugin/mig_devices.h"
+#include "kube/usage/attribution.h"
 
 namespace drover::kube {
 
 struct NodeState {
   gpu::Inventory inventory;
+  PluginDevices offered;                   ///< by limits; labels tell of its MIG devices
+  std::map<std::string, gpu::MigGpu> mig;  ///< by UUID, of GPUs in MIG mode
   CdiSupport cdi = CdiSupport::kUnknown;
   std::string runtime;  ///< what is wrong with the container runtime, a sentence; "" when nothing is
   std::optional<std::string>
@@ -37,14 +42,16 @@ std::vector<NodeCondition> node_conditions(const NodeState& state);
 struct GpuEvent {
   EventText text;
   bool for_pods = true;
+  gpu::MigInstance instance;  ///< what of a GPU in MIG mode it concerns; nothing: all of it
 
   bool operator==(const GpuEvent&) const = default;
 };
 /// `gpu` is its name for people: "GPU 3 (GPU-5f…)".
 std::vector<GpuEvent> events_of(const gpu::HealthChange& change, std::string_view gpu);
 
-/// Which pods have this GPU, each once, by limits or by claims of `driver` on `node`.
-std::vector<PodName> pods_with(const gpu::Device& device, const std::vector<ContainerUse>& containers,
-                               std::string_view driver, std::string_view node);
+/// Which pods have this GPU, by its UUID, or a part of it that the instance concerns; each once.
+std::vector<PodName> pods_with(const std::string& gpu, const gpu::MigInstance& instance,
+                               const NodeState& state, const ClaimNames& claims,
+                               const std::vector<ContainerUse>& containers);
 
 }  // namespace drover::kube

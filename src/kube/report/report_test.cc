@@ -4,6 +4,7 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
+#include "base/fake_tree.h"
 #include "base/files.h"
 #include "kube/client/testing/fake_api.h"
 #include "kube/report/node_report.h"
@@ -120,8 +121,26 @@ TEST(PodsWith, AreThoseOfLimitsSharesAndClaims) {
       by_claim("claim", "gpu.d", "node"),   by_claim("driver", "others", "node"),
       by_claim("pool", "gpu.d", "another"),
   };
-  EXPECT_THAT(pods_with(gpu_with(1), containers, "gpu.d", "node"),
+  EXPECT_THAT(pods_with("GPU-1", {}, two_gpus(), {"gpu.d", "node"}, containers),
               ElementsAre(PodName{"team", "claim"}, PodName{"team", "share"}, PodName{"team", "whole"}));
+}
+
+TEST(PodsWith, AreThoseOfThePartThatItConcerns) {
+  auto state = two_gpus();
+  state.mig["GPU-1"].profiles = {{.name = "1g.5gb", .id = 19}};
+  state.mig["GPU-1"].instances = {{7, 19, {0, 1}, "MIG-a", 0}, {8, 19, {1, 1}, "MIG-b", 0}};
+  const std::vector<ContainerUse> containers = {
+      by_limit("limit", "MIG-a"),
+      {"team", "claim", "main", {}, {{"claim", "gpu.d", "node", "gpu-1-mig-1g5gb-19-1", ""}}}};
+  const ClaimNames claims{"gpu.d", "node"};
+  EXPECT_THAT(pods_with("GPU-1", {}, state, claims, containers),
+              ElementsAre(PodName{"team", "claim"}, PodName{"team", "limit"}));
+  EXPECT_THAT(pods_with("GPU-1", {7, {}}, state, claims, containers), ElementsAre(PodName{"team", "limit"}));
+  EXPECT_THAT(pods_with("GPU-1", {8, 0}, state, claims, containers), ElementsAre(PodName{"team", "claim"}));
+  EXPECT_THAT(pods_with("GPU-1", {9, 0}, state, claims, containers), IsEmpty());
+  gpu::HealthChange change = failed("GPU-1");
+  change.opened.front().instance = {7, 0};
+  EXPECT_EQ(events_of(change, "GPU 1").front().instance.gpu, 7U);
 }
 
 class NodeReportTest : public ::testing::Test {
@@ -208,9 +227,10 @@ TEST_F(NodeReportTest, TriesAgainAndComplainsOnce) {
 }
 
 TEST_F(NodeReportTest, LabelsGoIntoAFileForFeatureDiscoveryWithoutAnApiServer) {
+  const FakeTree tree;
   auto wanted = options();
   wanted.conditions = wanted.events = false;
-  wanted.feature_file = ::testing::TempDir() + "drover-features";
+  wanted.feature_file = tree / "features";
   NodeReport report(wanted);
   EXPECT_FALSE(report.needs_api());
   report.update(two_gpus());

@@ -5,16 +5,19 @@
 #include <string_view>
 
 #include "kube/dra/attributes.h"
+#include "kube/dra/mig_devices.h"
 #include "kube/plugin/resources.h"
 
 namespace drover::kube {
 namespace {
 
 constexpr std::size_t kIdLength = 64;
+constexpr const char* kNamespaceLabel = "namespace";
+constexpr const char* kPodLabel = "pod";
 
 metrics::Owner owner_named(const std::string& pod_namespace, const std::string& pod,
                            const std::string& container) {
-  return {{"namespace", pod_namespace}, {"pod", pod}, {"container", container}};
+  return {{kNamespaceLabel, pod_namespace}, {kPodLabel, pod}, {"container", container}};
 }
 
 bool is_container_id(std::string_view text) {
@@ -30,39 +33,61 @@ std::optional<std::string_view> id_in(std::string_view name) {
   return is_container_id(name) ? std::optional(name) : std::nullopt;
 }
 
-/// What the GPU is called of which "gpu-3-mig-1g5gb-19-0" is a part.
+/// What the GPU is called of which "gpu-3-mig-1g5gb-19-0" is a part that is not there yet, or any more.
 std::string gpu_in(const std::string& claim_name) {
   return claim_name.substr(0, claim_name.find("-mig-"));
 }
 
-std::set<std::string> uuids_of(const ContainerUse& use, const ClaimNames& claims,
-                               const std::map<std::string, std::string>& by_claim_name,
-                               const std::set<std::string, std::less<>>& known) {
+/// What devices are called in limits and in claims, and which UUIDs whoever has them has.
+struct DeviceNames {
+  std::map<std::string, std::set<std::string>, std::less<>> by_uuid;
+  std::map<std::string, std::set<std::string>, std::less<>> by_claim_name;
+};
+
+DeviceNames names_of(const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig) {
+  DeviceNames names;
+  for (const auto& device : inventory.devices) {
+    const auto name = dra::device_name(device);
+    names.by_uuid[device.uuid] = {device.uuid};
+    if (name) names.by_claim_name[*name] = {device.uuid};
+    const auto cut = mig.find(device.uuid);
+    if (cut == mig.end()) continue;
+    for (const auto& instance : cut->second.instances) {
+      if (instance.uuid.empty()) continue;
+      const std::set<std::string> both{device.uuid, instance.uuid};
+      names.by_uuid[instance.uuid] = both;
+      const auto* profile = cut->second.profile(instance.profile_id);
+      if (name && profile != nullptr)
+        names.by_claim_name[dra::mig_device_name(device, *profile, instance.placement.start)] = both;
+    }
+  }
+  return names;
+}
+
+std::set<std::string> uuids_of(const ContainerUse& use, const ClaimNames& claims, const DeviceNames& names) {
   std::set<std::string> uuids;
   for (const auto& devices : use.devices)
     for (const auto& id : devices.device_ids)
-      if (known.contains(uuid_in(id))) uuids.emplace(uuid_in(id));
-  for (const auto& device : use.claims)
-    if (const auto found = by_claim_name.find(gpu_in(device.device));
-        found != by_claim_name.end() && device.driver == claims.driver && device.pool == claims.pool)
-      uuids.insert(found->second);
+      if (const auto found = names.by_uuid.find(uuid_in(id)); found != names.by_uuid.end())
+        uuids.insert(found->second.begin(), found->second.end());
+  for (const auto& device : use.claims) {
+    if (device.driver != claims.driver || device.pool != claims.pool) continue;
+    auto found = names.by_claim_name.find(device.device);
+    if (found == names.by_claim_name.end()) found = names.by_claim_name.find(gpu_in(device.device));
+    if (found != names.by_claim_name.end()) uuids.insert(found->second.begin(), found->second.end());
+  }
   return uuids;
 }
 
 }  // namespace
 
 std::map<std::string, std::vector<metrics::Owner>> gpu_holders(
-    const gpu::Inventory& inventory, const ClaimNames& claims, const std::vector<ContainerUse>& uses,
-    const std::optional<std::vector<RunningContainer>>& running) {
-  std::map<std::string, std::string> by_claim_name;
-  std::set<std::string, std::less<>> known;
-  for (const auto& device : inventory.devices) {
-    known.insert(device.uuid);
-    if (const auto name = dra::device_name(device)) by_claim_name[*name] = device.uuid;
-  }
+    const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig, const ClaimNames& claims,
+    const std::vector<ContainerUse>& uses, const std::optional<std::vector<RunningContainer>>& running) {
+  const auto names = names_of(inventory, mig);
   std::map<std::string, std::set<metrics::Owner>> found;
   for (const auto& use : uses)
-    for (const auto& uuid : uuids_of(use, claims, by_claim_name, known))
+    for (const auto& uuid : uuids_of(use, claims, names))
       found[uuid].insert(owner_named(use.pod_namespace, use.pod, use.container));
   std::set<metrics::Owner> alive;
   if (running)
@@ -75,6 +100,15 @@ std::map<std::string, std::vector<metrics::Owner>> gpu_holders(
     if (chosen.empty()) chosen.assign(owners.begin(), owners.end());
   }
   return holders;
+}
+
+PodName pod_of(const metrics::Owner& owner) {
+  PodName pod;
+  for (const auto& [name, value] : owner) {
+    if (name == kNamespaceLabel) pod.name_space = value;
+    if (name == kPodLabel) pod.name = value;
+  }
+  return pod;
 }
 
 metrics::OwnerOf owner_by_cgroup(const std::vector<RunningContainer>& running) {

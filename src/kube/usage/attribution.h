@@ -9,11 +9,15 @@
 #include <vector>
 
 #include "gpu/device.h"
+#include "gpu/mig.h"
 #include "kube/kubelet/container_runtime.h"
 #include "kube/kubelet/pod_resources.h"
 #include "metrics/processes.h"
 
 namespace drover::kube {
+
+/// Whose container an owner of GPUs is here.
+PodName pod_of(const metrics::Owner& owner);
 
 /// What claims call this node's GPUs.
 struct ClaimNames {
@@ -21,11 +25,12 @@ struct ClaimNames {
   std::string pool;
 };
 
-/// Who has each GPU, by UUID, sorted. Where containers that run and others have the same GPU, the others are
-/// left out: older kubelets go on to tell of pods that have ended. `running` is absent when nobody tells.
+/// Who has each GPU and each MIG device, by UUID, sorted; whoever has a MIG device has its GPU too. Where
+/// containers that run and others have the same one, the others are left out: older kubelets go on to tell of
+/// pods that have ended. `mig` is by UUID of the GPU; `running` is absent when nobody tells.
 std::map<std::string, std::vector<metrics::Owner>> gpu_holders(
-    const gpu::Inventory& inventory, const ClaimNames& claims, const std::vector<ContainerUse>& uses,
-    const std::optional<std::vector<RunningContainer>>& running);
+    const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig, const ClaimNames& claims,
+    const std::vector<ContainerUse>& uses, const std::optional<std::vector<RunningContainer>>& running);
 
 /// Whose a process is: that of the first container that its cgroups are named after, as containerd and CRI-O
 /// name them in versions 1 and 2, by themselves and through systemd. Nobody's when none of them runs.

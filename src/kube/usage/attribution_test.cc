@@ -64,10 +64,11 @@ class HoldersTest : public testing::Test {
   std::map<std::string, std::vector<metrics::Owner>> holders(
       const std::vector<ContainerUse>& uses,
       const std::optional<std::vector<RunningContainer>>& running = std::nullopt) const {
-    return gpu_holders(inventory_, {"gpu.nvidia.com", "node1"}, uses, running);
+    return gpu_holders(inventory_, mig_, {"gpu.nvidia.com", "node1"}, uses, running);
   }
 
   gpu::Inventory inventory_;
+  std::map<std::string, gpu::MigGpu> mig_;
 };
 
 TEST_F(HoldersTest, AreThoseOfDevicesReplicasAndClaims) {
@@ -86,6 +87,19 @@ TEST_F(HoldersTest, OfAPartHoldItsGpu) {
   EXPECT_THAT(
       holders({{"ml", "a", "main", {}, {{"claim", "gpu.nvidia.com", "node1", "gpu-2-mig-1g5gb-19-0", ""}}}}),
       ElementsAre(Pair("GPU-2", ElementsAre(owner("a")))));
+}
+
+TEST_F(HoldersTest, OfMigDevicesAreThoseOfLimitsAndClaims) {
+  mig_["GPU-2"].profiles = {{.name = "1g.5gb", .id = 19}, {.name = "3g.20gb", .id = 9}};
+  mig_["GPU-2"].instances = {{7, 19, {0, 1}, "MIG-a", 0}, {8, 19, {1, 1}, "MIG-b", 0}, {9, 9, {4, 4}, "", 0}};
+  const std::vector<ContainerUse> uses{
+      {"ml", "limit", "main", {{"nvidia.com/mig-1g.5gb", {"MIG-a"}}}, {}},
+      {"ml", "share", "main", {{"nvidia.com/mig-1g.5gb.shared", {"MIG-a::1"}}}, {}},
+      {"ml", "claim", "main", {}, {{"claim", "gpu.nvidia.com", "node1", "gpu-2-mig-1g5gb-19-1", ""}}}};
+  EXPECT_THAT(holders(uses),
+              ElementsAre(Pair("GPU-2", ElementsAre(owner("claim"), owner("limit"), owner("share"))),
+                          Pair("MIG-a", ElementsAre(owner("limit"), owner("share"))),
+                          Pair("MIG-b", ElementsAre(owner("claim")))));
 }
 
 TEST_F(HoldersTest, AreNotThoseOfOthersDevices) {

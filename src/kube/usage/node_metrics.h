@@ -10,10 +10,11 @@
 namespace drover::kube {
 
 struct ScrapeFacts {
-  std::string version;      ///< of the program
-  bool kubelet_up = false;  ///< whether it told its containers' devices
-  bool runtime_up = false;  ///< whether it told its containers
-  double seconds = 0;       ///< how long it took to find out all that is told
+  std::string version;                    ///< of the program
+  bool kubelet_up = false;                ///< whether it told its containers' devices
+  bool runtime_up = false;                ///< whether it told its containers
+  double seconds = 0;                     ///< how long it took to find out all that is told
+  std::vector<metrics::Sample> prepares;  ///< of a histogram, in seconds
 };
 
 /// Every metric of node_families(), in its order.

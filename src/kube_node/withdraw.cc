@@ -1,4 +1,4 @@
-#include "kube_withdraw.h"
+#include "kube_node/withdraw.h"
 
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"

@@ -1,4 +1,4 @@
-#include "kube_mig.h"
+#include "kube_node/mig.h"
 
 #include <fmt/format.h>
 

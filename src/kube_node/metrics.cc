@@ -1,4 +1,4 @@
-#include "kube_metrics.h"
+#include "kube_node/metrics.h"
 
 #include <spdlog/spdlog.h>
 
@@ -42,17 +42,19 @@ Status KubeMetrics::listen() {
 std::string KubeMetrics::page() {
   const auto start = std::chrono::steady_clock::now();
   // First: who has started to use a GPU since then is not told of, and who is, is known to the others by now.
-  metrics::MachineFacts machine{options_.node_name, gpus_.inventory(), gpus_.health(), gpus_.usage(), {}, {}};
+  metrics::MachineFacts machine{options_.node_name, gpus_.inventory(), gpus_.health(), gpus_.usage(), {}, {},
+                                gpus_.mig()};
   kubelet_.hear(kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatienceOfPage)
                     .map([](kube::PodResources&& told) { return std::move(told.containers); }));
   runtime_.hear(kube::list_containers(options_.runtime_endpoint, kPatienceOfPage));
   const auto running = runtime_.last.value_or(std::vector<kube::RunningContainer>{});
-  machine.holders = kube::gpu_holders(machine.inventory, {options_.driver, options_.node_name},
+  machine.holders = kube::gpu_holders(machine.inventory, machine.mig, {options_.driver, options_.node_name},
                                       kubelet_.last.value_or(std::vector<kube::ContainerUse>{}),
                                       runtime_.up ? runtime_.last : std::nullopt);
   machine.processes = metrics::read_processes("/proc", machine.usage, kube::owner_by_cgroup(running));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  auto families = kube::node_families({version_, kubelet_.up, runtime_.up, taken.count()});
+  auto families =
+      kube::node_families({version_, kubelet_.up, runtime_.up, taken.count(), prepares_.samples()});
   std::ranges::move(metrics::gpu_families(machine), std::back_inserter(families));
   return metrics::write(families);
 }

@@ -1,4 +1,4 @@
-#include "kube_gpus.h"
+#include "kube_node/gpus.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -11,7 +11,7 @@
 #include "gpu/kernel.h"
 #include "gpu/recognise.h"
 #include "kube/known_gpus.h"
-#include "kube_mig.h"
+#include "kube_node/mig.h"
 
 namespace drover {
 namespace {
@@ -70,6 +70,11 @@ void KubeGpus::look() {
 gpu::Inventory KubeGpus::inventory() const {
   const std::lock_guard lock(mutex_);
   return inventory_;
+}
+
+std::map<std::string, gpu::MigGpu> KubeGpus::mig() const {
+  const std::lock_guard lock(mutex_);
+  return mig_;
 }
 
 kube::PluginDevices KubeGpus::plugin_devices(const std::set<gpu::MigPart>& made,
@@ -160,7 +165,7 @@ Result<kube::dra::GpuEdits> KubeGpus::edits() const {
   DROVER_TRY(const auto files, supply.files());
   edits.common.append(files);
   for (const auto& device : inventory().devices)
-    if (const auto nodes = hardware_.nodes_of({device}); nodes && device.unfit.empty())
+    if (const auto nodes = hardware_.nodes_of({device}))
       edits.of_gpu[device.uuid] = driver::edits_of_nodes(*nodes, folder);
   return edits;
 }

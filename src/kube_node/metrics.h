@@ -3,6 +3,7 @@
 // The page that Prometheus reads on a node of a cluster: puts the GPUs, the kubelet, the container runtime
 // and /proc together (docs/metrics.md). Thread safe.
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,8 @@
 #include "http/page_server.h"
 #include "kube/kubelet/container_runtime.h"
 #include "kube/kubelet/pod_resources.h"
-#include "kube_gpus.h"
+#include "kube_node/gpus.h"
+#include "metrics/histogram.h"
 
 namespace drover {
 
@@ -26,6 +28,8 @@ class KubeMetrics {
 
   /// Listens at the address of the options, unless it does already, or the options have none.
   Status listen();
+  /// Counts a claim that was prepared, or refused. Never blocks for long.
+  void prepared(std::chrono::duration<double> taken) { prepares_.observe(taken.count()); }
 
  private:
   /// What somebody told last, and whether he told it when he was asked last.
@@ -42,6 +46,7 @@ class KubeMetrics {
   const cli::KubeNodeOptions options_;
   const std::string version_;
   KubeGpus& gpus_;
+  metrics::Histogram prepares_{{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}};  ///< seconds
   Source<std::vector<kube::ContainerUse>> kubelet_;  ///< this and the next: page()'s
   Source<std::vector<kube::RunningContainer>> runtime_;
   std::mutex mutex_;                          ///< of the server

@@ -32,6 +32,8 @@ class KubeGpus {
 
   /// What the last look found.
   gpu::Inventory inventory() const;
+  /// How those in MIG mode are cut, by UUID.
+  std::map<std::string, gpu::MigGpu> mig() const;
   /// What is known of their health now.
   gpu::Health health() const { return health_->health(); }
   /// What they do now, by UUID; waits for those that are slow, but not for long.
@@ -43,7 +45,7 @@ class KubeGpus {
   kube::PoolFacts pool_facts(const kube::PluginDevices& devices, kube::CdiSupport cdi) const;
   /// The same, for the scheduler; GPUs that are unfit have no taint yet.
   kube::dra::View view() const;
-  /// How containers are edited for each GPU.
+  /// How containers are edited for each GPU, also one that is unfit: some claims tolerate that.
   Result<kube::dra::GpuEdits> edits() const;
   /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
   Result<cdi::Specification> plugin_specification(const kube::PluginDevices& devices) const;

@@ -1,4 +1,4 @@
-#include "kube_hook.h"
+#include "kube_node/hook.h"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>

@@ -1,7 +1,8 @@
-#include "kube_node.h"
+#include "kube_node/run.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/complaint.h"
 #include "base/files.h"
@@ -29,9 +31,9 @@
 #include "kube/plugin/pool.h"
 #include "kube/report/node_report.h"
 #include "kube/rpc/log.h"
-#include "kube_gpus.h"
-#include "kube_hook.h"
-#include "kube_metrics.h"
+#include "kube_node/gpus.h"
+#include "kube_node/hook.h"
+#include "kube_node/metrics.h"
 #include "node.h"
 
 namespace drover {
@@ -80,15 +82,26 @@ Result<kube::PluginConfig> read_config(const std::string& file) {
   return std::move(loaded.config);
 }
 
-/// One at a time: during an upgrade the new one waits for the old one to end. It is ready by then, and looks
-/// often: pods that come in between are rejected by the kubelet.
-Result<UniqueFd> lock_node(const Directory& state, const EndSignals& signals) {
+/// What only one process at a time may use.
+struct NodeLock {
+  UniqueFd state;
+  Directory kubelet;
+};
+
+/// During an upgrade the new one waits for the old one to end. It is ready by then, and looks often: pods
+/// that come in between are rejected by the kubelet. Of the kubelet's folders this one is there in every
+/// container of ours. nullopt when a signal came meanwhile.
+Result<std::optional<NodeLock>> lock_node(const Directory& state, const std::string& kubelet,
+                                          const EndSignals& signals) {
   DROVER_TRY(auto file, state.open_file("lock", O_RDWR | O_CREAT, 0600));
-  for (bool told = false; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; told = true) {
-    if (!told) spdlog::info("Another 'drover kube node' serves this node: waiting for it to end");
-    if (signals.came_within(20ms)) return UniqueFd();
-  }
-  return file;
+  DROVER_TRY(auto folder, Directory::create(kubelet + "/pod-resources", 0750));
+  bool told = false;
+  for (const int descriptor : {file.get(), folder.fd()})
+    for (; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; told = true) {
+      if (!told) spdlog::info("Another 'drover kube node' serves this node: waiting for it to end");
+      if (signals.came_within(20ms)) return std::nullopt;
+    }
+  return NodeLock{std::move(file), std::move(folder)};
 }
 
 /// What a runtime without CDI means for the node.
@@ -99,6 +112,17 @@ Status fitness_of(const kube::ContainerRuntime& runtime) {
                           "device nodes and the driver's volume instead, and claims are not served",
                           runtime.name, runtime.version),
               runtime.advice);
+}
+
+Status check_nothing_is_forgotten(const std::vector<kube::ContainerUse>& containers) {
+  std::set<std::string> pods;
+  for (const auto& use : containers)
+    if (use.forgotten) pods.insert(fmt::format("'{}/{}'", use.pod_namespace, use.pod));
+  if (pods.empty()) return {};
+  return fail(ErrorKind::kConflict,
+              fmt::format("the kubelet has lost its record of the devices of {}: nobody else is given their "
+                          "GPUs until they have ended",
+                          fmt::join(pods, ", ")));
 }
 
 Result<std::shared_ptr<kube::Api>> find_api(const cli::KubeNodeOptions& options) {
@@ -187,13 +211,14 @@ class Node {
                                                           : kube::dra::Sharing::kWhole;
     options.info = info;
     options.warn = warn;
+    options.prepared = [this](auto taken) { metrics_.prepared(taken); };
     options.take = [this](const std::set<std::string>& uuids) { return pool_.claim(uuids); };
     return options;
   }
 
   /// What an earlier process gave away, before anybody is given anything: containers go on without us.
   void find_users() {
-    const auto claimed = kube::dra::gpus_left_in_use(driver_options());
+    const auto claimed = kube::dra::gpus_left_in_use(driver_options(), gpus_.inventory());
     if (claimed)
       pool_.found_claimed(*claimed);
     else
@@ -213,14 +238,15 @@ class Node {
   /// Tells both roles what the GPUs are like, and what the other one has given away; and the cluster. One
   /// thread's at a time.
   void offer() {
+    kube::PluginDevices devices;
     if (has_role(kDevicePlugin)) {
-      const auto devices = plugin_devices();
+      devices = plugin_devices();
       auto facts = gpus_.pool_facts(devices, cdi_);
       if (!facts.nodes.empty()) cdi_file_.keep(gpus_.plugin_specification(devices));
       pool_.update(std::move(facts));
     }
     const std::lock_guard lock(mutex_);
-    report_.update(state());
+    report_.update(state(std::move(devices)));
     if (!driver_) return;
     auto view = gpus_.view();
     const auto holders = pool_.holders();
@@ -246,8 +272,9 @@ class Node {
   }
 
   /// With the mutex held.
-  kube::NodeState state() const {
-    kube::NodeState state{gpus_.inventory(), cdi_, runtime_words_, std::nullopt};
+  kube::NodeState state(kube::PluginDevices offered) const {
+    kube::NodeState state{gpus_.inventory(), std::move(offered), gpus_.mig(), cdi_,
+                          runtime_words_,    std::nullopt};
     if (!has_role(kDra)) return state;
     state.claims = claims_words_;
     if (!driver_) return state;
@@ -296,11 +323,13 @@ class Node {
 
   void look_at_kubelet() {
     const auto asked = kube::Usage::Clock::now();
-    const auto running = kube::list_pod_uids(options_.runtime_endpoint, kPatience);
     auto told = kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
     kubelet_trouble_.tell(told ? Status() : Failure(told.error()));
     if (!told) return;
+    // Later: whoever still runs now has not given back what the kubelet did not tell of.
+    const auto running = kube::list_pod_uids(options_.runtime_endpoint, kPatience);
     users_.told(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
+    forgotten_trouble_.tell(check_nothing_is_forgotten(users_.containers()));
     if (!users_.known()) return;
     pool_.saw(users_.containers(), asked);
   }
@@ -316,7 +345,7 @@ class Node {
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
-      mig_trouble_{warn};
+      mig_trouble_{warn}, forgotten_trouble_{warn};
   std::mutex mutex_;                               ///< of what follows
   std::string runtime_words_;                      ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";    ///< why claims are not served while there is no driver
@@ -343,8 +372,8 @@ Status run_node(cli::KubeNodeOptions options) {
   DROVER_TRY(hardware_options.hook_program, place_cdi_hook(options.state));
   DROVER_TRY(auto hardware, Hardware::open(hardware_options));
   Node node(options, std::move(hardware), std::move(config), std::move(health));
-  DROVER_TRY(const auto lock, lock_node(state, signals));
-  if (!lock.valid()) return {};
+  DROVER_TRY(const auto lock, lock_node(state, options.kubelet, signals));
+  if (!lock) return {};
   node.run(signals);
   return {};
 }

@@ -1,0 +1,69 @@
+"""What the daemon tells Prometheus: of real tasks; what their processes do is simulated."""
+
+import json
+import pathlib
+import unittest
+
+import drover
+from prometheus import parse, require_parser
+
+OTHER = 4321  # a user without an account
+
+
+class MetricsTest(drover.DaemonTest):
+    @classmethod
+    def setUpClass(cls):
+        require_parser()
+        super().setUpClass()
+
+    def tearDown(self):
+        self.daemon.end_tasks()
+        self.set_faults({})
+
+    def set_faults(self, faults):
+        file = self.daemon.state / "sim/faults.yaml"
+        file.with_suffix(".new").write_text(json.dumps(faults))
+        file.with_suffix(".new").rename(file)
+
+    def scrape(self, uid=None):
+        """Name -> [(labels, value)]."""
+        status, headers, text = self.daemon.request("GET", "/v1/metrics", uid=uid)
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        return parse(text.decode())
+
+    def scrape_when_busy(self):
+        """None until one is: a sample that was under way when the faults were written has some of them only."""
+        found = self.scrape()
+        busy = any(value for _, value in found["DCGM_FI_DEV_GPU_UTIL"])
+        return found if busy and "drover_process_gpu_memory_bytes" in found else None
+
+    def process_of(self, task):
+        """Its first process, as the kernel counts them outside."""
+        return int(pathlib.Path(drover.cgroups_of([task])[0], "cgroup.procs").read_text().split()[0])
+
+    def test_a_task_and_its_process_are_told_to_its_owner_and_the_gpus_to_everybody(self):
+        task = self.daemon.submit("sleep", 60, gpus=1)
+        self.daemon.wait_until_running(task)
+        gpu = next(gpu for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"] if gpu["used_by"])
+        pid = self.process_of(task)
+        self.set_faults({gpu["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": pid, "memory_mib": 64}]}})
+        series = drover.wait_for(self.scrape_when_busy, "the GPU to be busy")
+        labels, value = next(each for each in series["DCGM_FI_DEV_GPU_UTIL"] if each[1])
+        self.assertEqual((labels["UUID"], labels["user"], labels["task_id"], value), (gpu["uuid"], "root", task, 50))
+        (labels, value), = series["drover_process_gpu_memory_bytes"]
+        self.assertEqual((labels["task_id"], labels["pid"], labels["process"], value), (task, str(pid), "probe", 64 << 20))
+        self.assertEqual([(labels["task_id"], value) for labels, value in series["drover_container_gpu_memory_bytes"]], [(task, 64 << 20)])
+        self.assertEqual(len(series["DCGM_FI_DEV_GPU_UTIL"]), 8)
+
+        theirs = self.scrape(uid=OTHER)
+        self.assertEqual(len(theirs["DCGM_FI_DEV_GPU_UTIL"]), 8)
+        self.assertNotIn("drover_process_gpu_memory_bytes", theirs)
+        self.assertNotIn(task, json.dumps(theirs))
+
+        self.daemon.stop_task(task)
+        self.daemon.wait_until_final(task)
+        drover.wait_for(lambda: task not in json.dumps(self.scrape()), "the task's series to be gone")
+
+
+if __name__ == "__main__":
+    unittest.main()
