@@ -44,7 +44,7 @@ class Engine:
     def _make_bridge(self):
         """Its name; None where none can be made: then there are containers on the machine's network only."""
         name = f"drt{os.getpid()}"[:15]
-        subnet = f"10.213.{os.getpid() % 250}.1/24"
+        subnet = f"10.{213 + os.getpid() // 250 % 40}.{os.getpid() % 250}.1/24"
         made = drover.run(["ip", "link", "add", name, "type", "bridge"]) if shutil.which("ip") else None
         if made is None or made.status != 0:
             return None

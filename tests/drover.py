@@ -195,6 +195,8 @@ class Daemon:
     def close(self):
         """Ends everything; returns what was left behind, in words."""
         tasks = self.end_tasks() if self.process and self.process.poll() is None else []
+        if tasks:
+            self.leaks(tasks)  # what is not cleaned up yet would be left to the next start
         status = self.stop() if self.process else 0
         found = leftovers(self.folder, tasks)
         if status not in (0, -signal.SIGKILL):

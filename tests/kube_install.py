@@ -50,7 +50,7 @@ class Helm:
             file = pathlib.Path(self._folder.name) / "values.json"
             file.write_text(json.dumps(values))
             command += ["--values", file]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=PATIENCE,
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=2 * PATIENCE,
                               env={**os.environ, "HOME": self._folder.name})
         if check and done.returncode != 0:
             raise AssertionError(f"'helm {' '.join(map(str, words))}' ended with {done.returncode}: {done.stdout}{done.stderr}")

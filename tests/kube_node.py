@@ -76,7 +76,17 @@ class NodeTest(kube.ClusterTest):
     def run_gpu_pod(self, name, resources, *words, **more):
         """Waits until it runs; returns its lines."""
         self.run_pod(gpu_pod(name, resources, *words, **more))
-        return self.cluster.logs(name).splitlines()
+        return self.cluster.logs(name, lines=(words or SEES).count(",")).splitlines()
+
+    def run_gpu_pod_at_last(self, name, resources):
+        """Makes it again, as controllers do, as long as a kubelet rejects it that has just started and does not know its devices."""
+        while True:
+            self.make_pod(gpu_pod(name, resources))
+            pod = self.cluster.wait("pod", name, lambda pod: kube.pod_is_ready(pod) or (pod and pod["status"].get("phase") == "Failed"))
+            if kube.pod_is_ready(pod):
+                return self.cluster.logs(name).splitlines()
+            self.assertEqual(pod["status"].get("reason"), "UnexpectedAdmissionError", pod["status"])
+            self.cluster.delete("pod", name)
 
 
 def gpus_in(line):

@@ -127,9 +127,7 @@ class RealRegistry:
     def __init__(self, folder, private=False, authority=None, name="127.0.0.1", known_clients=False):
         self.folder, self.private, self.authority = pathlib.Path(folder), private, authority
         self.folder.mkdir()
-        self.port = free_port()
-        self.host = f"{name}:{self.port}"
-        settings = {"version": 0.1, "log": {"level": "error"}, "http": {"addr": f"127.0.0.1:{self.port}"},
+        settings = {"version": 0.1, "log": {"level": "error"}, "http": {},
                     "storage": {"filesystem": {"rootdirectory": str(self.folder / "storage")}}}
         if private:
             (self.folder / "htpasswd").write_text(HTPASSWD)
@@ -138,11 +136,25 @@ class RealRegistry:
             settings["http"]["tls"] = {"certificate": str(authority.folder / "server.crt"), "key": str(authority.folder / "server.key")}
             if known_clients:
                 settings["http"]["tls"]["clientcas"] = [str(authority.folder / "ca.crt")]
+        while not self.serves(settings):
+            pass
+        self.host = f"{name}:{self.port}"
+
+    def serves(self, settings):
+        """At a port that was free a moment ago; False when somebody else was faster."""
+        self.port = free_port()
+        settings["http"]["addr"] = f"127.0.0.1:{self.port}"
         (self.folder / "config.yml").write_text(json.dumps(settings))  # JSON is YAML
         with open(self.folder / "log", "wb") as log:
             self.process = subprocess.Popen([PROGRAM, "serve", str(self.folder / "config.yml")], stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL)
-        drover.wait_for(self.answers, "docker-registry to answer")
+        drover.wait_for(lambda: self.process.poll() is not None or self.answers(), "docker-registry to answer")
+        if self.process.poll() is None:
+            return True
+        said = (self.folder / "log").read_text(errors="replace")
+        if "address already in use" not in said:
+            raise AssertionError(f"docker-registry does not run: {said}")
+        return False
 
     def answers(self):
         with socket.socket() as probe:

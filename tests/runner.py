@@ -22,7 +22,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.cpu_count() or 1
 TESTS_AT_ONCE = JOBS + (JOBS + 1) // 2  # they wait about as long as they work
-PROGRAM_TIMEOUT = 600  # seconds for one unit-test program or one black-box module
+PROGRAM_TIMEOUT = 900  # seconds for one unit-test program or one black-box module
 SKIPPED = 77           # exit status by which a program says that it cannot run here
 
 SYMBOLIZER = "external_symbolizer_path=/usr/bin/llvm-symbolizer-19"

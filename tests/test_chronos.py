@@ -54,7 +54,7 @@ class ChronosTest(NamedImagesTest):
 
     def test_a_job_runs_at_its_time_and_leaves_its_output(self):
         self.define("soon", 'echo "$CHRONOS_JOB_NAME $CHRONOS_JOB_RUN_ATTEMPT $N"; env > variables',
-                    schedule=in_seconds(1, runs="1"), environmentVariables=[{"name": "N", "value": "7"}])
+                    schedule=in_seconds(3, runs="1"), environmentVariables=[{"name": "N", "value": "7"}])
         self.assertEqual(self.ask("GET", "/jobs/summary", status=200)["jobs"][0]["status"], "fresh")
         self.wait_for_success("soon")
         (record,) = self.runs("soon")

@@ -304,6 +304,7 @@ class CrashServicesTest(unittest.TestCase):
         self.assertEqual((killer.done, killer.wrong), (crashes, []), f"seed {SEED}")
         player.settle(SEED)
         state = player.end_state()
+        drover.wait_for(lambda: all(count > 0 for count, _ in player.started_often()), "what runs to have come so far")
         self.assertEqual(player.started_often(), [], f"seed {SEED}")
         self.assertTrue(daemon.grants_are_sound())
         tasks = [record["task"]["id"] for record in daemon.tasks()]

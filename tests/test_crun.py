@@ -57,8 +57,8 @@ class CrunTest(unittest.TestCase):
         self.assertIn("There is no command '/no/such/program' in the container", ran.err)
 
     def test_tasks_outlive_the_daemon_and_can_be_entered_and_stopped(self):
-        task = self.daemon.submit("append", "ran", "line", ",", "sleep", 1000, gpus=1)
-        self.daemon.wait_until_running(task)
+        task = self.daemon.submit("append", "ran", "line", ",", "say", "up", ",", "sleep", 1000, gpus=1)
+        self.daemon.wait_for_output(task, "up")
         self.daemon.kill()
         self.daemon.start()
         self.daemon.wait_until_running(task)

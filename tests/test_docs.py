@@ -95,10 +95,13 @@ class ImagesTest(ScriptTest):
         image = drover.make_probe_image(folder / "tool", self.daemon.probe)
         made = drover.run(["skopeo", "copy", "--quiet", "--insecure-policy", image, f"docker-archive:{folder}/tool.tar:tool:1"])
         self.assertEqual(made.status, 0, made)
-        ran = self.run_script("sh", "-e", "-c", f"cd {folder}\n{CODE.search(section)[1]}")
+        *commands, prune = CODE.search(section)[1].splitlines()
+        ran = self.run_script("sh", "-e", "-c", "\n".join([f"cd {folder}", *commands]))
         self.assertEqual(ran.status, 0, ran)
         self.assertRegex(ran.out, r"(?m)^team/tool:1\.0 +sha256:[0-9a-f]{12} .* everybody$")
         self.assertIn("hello from the image\n", ran.out)
+        drover.wait_for(lambda: not list((self.daemon.state / "tasks").glob("*/bundle")), "the container to be cleaned up")
+        ran = self.run_script("sh", "-e", "-c", prune)
         self.assertRegex(ran.out, r"(?m)^\d.* freed; blobs that nobody used: 3, layers: 1$")
 
 

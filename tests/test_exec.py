@@ -95,15 +95,13 @@ class ExecTest(drover.DaemonTest):
 
     def test_a_terminal_is_one_and_is_set_back(self):
         process, master, slave = self.start_in_terminal("/bin/sh", "-c", 'stty size; read line; echo "got $line"; '
-                                                        'read line; stty size; exit 5')
+                                                        'until stty size | grep "44 99"; do sleep 0.1; done; exit 5')
         before = termios.tcgetattr(slave)
         self.read_until(master, b"33 101")
         os.write(master, b"hello\r")
         self.read_until(master, b"got hello")
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 99, 0, 0))
         os.kill(process.pid, signal.SIGWINCH)
-        time.sleep(0.5)
-        os.write(master, b"\r")
         self.read_until(master, b"44 99")
         self.assertEqual(process.wait(drover.PATIENCE), 5)
         self.assertTrue(termios.tcgetattr(slave)[3] & termios.ECHO)

@@ -14,6 +14,8 @@ import zipfile
 
 import drover
 
+SLIPPED = f"drover-slipped-{os.getpid()}"
+
 
 class Handler(http.server.BaseHTTPRequestHandler):
     """Serves the dictionary of its server, and notes what was asked."""
@@ -103,8 +105,8 @@ class FetchTest(drover.DaemonTest):
             "/tree.zip": (zip_of({"in/side/file": b"from the zip\n"}), {}),
             "/slip.zip": (zip_of({"../../slipped": b"x"}), {}),
             "/slip.tgz": (tar_of({"../slipped": b"x"}), {}),
-            "/absolute.tgz": (tar_of({"/tmp/drover-slipped": b"x"}), {}),
-            "/through.tgz": (tar_of({"a": link, "link/drover-slipped": b"x"}), {}),
+            "/absolute.tgz": (tar_of({f"/tmp/{SLIPPED}": b"x"}), {}),
+            "/through.tgz": (tar_of({"a": link, f"link/{SLIPPED}": b"x"}), {}),
             "/device.tgz": (tar_of({"d": device}), {}),
         })
         cls.addClassCleanup(cls.server.shutdown)
@@ -146,7 +148,7 @@ class FetchTest(drover.DaemonTest):
         for name in ("slip.zip", "slip.tgz", "absolute.tgz", "through.tgz", "device.tgz"):
             with self.subTest(name):
                 task = self.assert_not_fetched([f"{self.base}/{name}"], f"{self.base}/{name}", "unpacked")
-                self.assertFalse(pathlib.Path("/tmp/drover-slipped").exists())
+                self.assertFalse(pathlib.Path(f"/tmp/{SLIPPED}").exists())
                 self.assertEqual(list(self.daemon.state.glob("**/slipped")), [])
                 self.assertEqual(list((self.daemon.state / "tasks" / task / "sandbox").glob("**/device")), [])
 
@@ -183,7 +185,7 @@ class FetchTest(drover.DaemonTest):
     def test_a_stop_does_not_wait_for_the_end(self):
         task = self.daemon.submit(command=["/bin/true"], fetch=[f"{self.base}/slow"])
         self.assertTrue(self.server.slow.wait(drover.PATIENCE))
-        self.assertIn("fetching slow", self.daemon.task(task)["reason"])
+        drover.wait_for(lambda: "fetching slow" in self.daemon.task(task)["reason"], "the task to say so")
         self.daemon.stop_task(task)
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "killed")
         self.server.release.set()

@@ -23,7 +23,7 @@ class HealthTest(drover.DaemonTest):
 
     def test_an_xid_takes_one_gpu_out_until_the_driver_asks_for_nothing(self):
         self.set_faults("3: {xid: [31, 119], recovery_action: reset}")
-        drover.wait_for(lambda: "reset" in self.unfit().get(3, ""), "GPU 3 to be unfit")
+        drover.wait_for(lambda: all(reason in self.unfit().get(3, "") for reason in ("reset", "XID 119")), "GPU 3 to be unfit")
         self.assertEqual(list(self.unfit()), [3])
         self.assertIn("XID 119: its system processor does not answer", self.unfit()[3])
         self.assertNotIn("XID 31", self.unfit()[3])

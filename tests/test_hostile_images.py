@@ -368,7 +368,7 @@ class HostileImagesTest(drover.DaemonTest):
         self.assertEqual(list((self.daemon.state / "images/pulled/partial").iterdir()), [])
 
     def check(self, image, task):
-        record = self.daemon.wait_until_final(task)
+        record = self.daemon.wait_until_final(task, timeout=300)  # among more than a hundred that unpack
         if image.words:
             self.assertEqual(record["state"], "failed", record)
             self.assertIsNone(record.get("exit_status"), record)

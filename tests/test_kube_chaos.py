@@ -5,12 +5,14 @@ DROVER_SEED plays one run again.
 """
 
 import collections
+import contextlib
 import json
 import os
 import random
 import time
 import unittest
 
+import drover
 import kube
 from kube.machine import wait_for
 from kube_node import GPU, gpu_pod
@@ -97,8 +99,15 @@ class ChaosTest(ClaimsTest):
             else:
                 continue
             done[what] += 1
-            time.sleep(self.random.uniform(1, 7))
+            self.wait_for_progress(unfinished)
+            time.sleep(self.random.uniform(0, 5))
         return done
+
+    def wait_for_progress(self, unfinished):
+        """Until a pod has begun or ended, as a slow machine needs it; or for a while."""
+        before = self.lines("log")
+        with contextlib.suppress(AssertionError):
+            drover.wait_for(lambda: self.lines("log") != before or not unfinished(), "progress", timeout=30, pause=0.5)
 
     def lines(self, name):
         path = self.folder / name
@@ -142,9 +151,9 @@ class ChaosTest(ClaimsTest):
     def assert_nothing_is_left(self, pods):
         self.cluster.delete("pod", *pods)
         wait_for(lambda: self.cluster.list("resourceclaims") == [], "claims to go with their pods")
-        wait_for(lambda: self.specifications() == [], lambda: f"no claim to stay prepared: {self.specifications()}")
         checkpoint = self.node.path("/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json")
-        self.assertEqual(json.loads(checkpoint.read_text())["claims"], [])
+        wait_for(lambda: self.specifications() == [] and json.loads(checkpoint.read_text())["claims"] == [],
+                 lambda: f"no claim to stay prepared: {self.specifications()}; {checkpoint.read_text()}")
         self.set_faults({})
         wait_for(lambda: self.allocatable() == 8 and not any(device.get("taints") for device in self.devices().values()),
                  lambda: f"all GPUs to be free: {self.devices()}; {self.agent.tail()}", timeout=240)

@@ -57,7 +57,15 @@ class ClaimsTest(NodeTest):
 
     @classmethod
     def taints_of(cls, device):
-        return {taint["key"]: taint for taint in cls.devices()[device].get("taints", ())}
+        """None while a kubelet that has just started has removed its node's slices."""
+        return {taint["key"]: taint for taint in cls.devices().get(device, {}).get("taints", ())}
+
+    @classmethod
+    def end_agent(cls):
+        """The kubelet takes its slices away after a while; until then they would be taken for those of the next one."""
+        super().end_agent()
+        for found in cls.cluster.list("resourceslices"):
+            cls.cluster.delete("resourceslice", found["metadata"]["name"])
 
     def make(self, thing):
         kind, name = thing["kind"].lower(), thing["metadata"]["name"]

@@ -23,7 +23,7 @@ class ClientTest(kube.ClusterTest):
         return process
 
     def assert_passes(self, process, count):
-        said, _ = process.communicate(timeout=200)
+        said, _ = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, said)
         self.assertIn(f"[  PASSED  ] {count} test", said)
 

@@ -43,8 +43,7 @@ class ClusterTest(kube.ClusterTest):
         node.kubelet.start()
         self.cluster.wait("node", node.name, kube.node_is_ready)
         self.run_pod(kube.pod("next", "sleep", 1000, node=node.name))
-        survivor = self.cluster.get("pod", "survivor")
-        self.assertTrue(kube.pod_is_ready(survivor))
+        survivor = self.cluster.wait_until_running("survivor")
         self.assertEqual(survivor["status"]["containerStatuses"][0]["restartCount"], 0)
         self.assertEqual(self.cluster.logs("survivor"), "once\n")
 
@@ -82,13 +81,14 @@ class ClusterTest(kube.ClusterTest):
         rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
         config = self.cluster.make_account("reader", rules)
         ask = ("--kubeconfig", config, "auth", "can-i", "list")
-        self.assertEqual(self.cluster.kubectl(*ask, "nodes", check=False).stdout, "yes\n")
+        drover.wait_for(lambda: self.cluster.kubectl(*ask, "nodes", check=False).stdout == "yes\n", "the rules to be known")
         self.assertEqual(self.cluster.kubectl(*ask, "secrets", check=False).stdout, "no\n")
 
     def test_the_failure_of_a_wait_says_what_is_known(self):
         self.make_pod(kube.pod("nowhere", "say", "hello", resources={"limits": {"example.com/gpu": 1}}))
+        drover.wait_for(lambda: [event for event in self.cluster.events("nowhere") if event["reason"] == "FailedScheduling"], "a reason")
         with self.assertRaises(AssertionError) as raised:
-            self.cluster.wait_until_running("nowhere", timeout=3)
+            self.cluster.wait_until_running("nowhere", timeout=0.1)
         self.assertIn("Insufficient example.com/gpu", str(raised.exception))
 
 

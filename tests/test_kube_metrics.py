@@ -26,6 +26,8 @@ SHARED = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": GP
 
 
 class MetricsTest(NodeTest):
+    answers = ("drover_source_up", "drover_gpu_answers")  # what is waited for before anything is looked at
+
     @classmethod
     def setUpClass(cls):
         require_parser()
@@ -39,8 +41,13 @@ class MetricsTest(NodeTest):
         return self.node.exec("python3", "-c", SCRAPE, f"http://{ADDRESS}{path}").stdout
 
     def scrape(self):
-        time.sleep(1.1)  # within a second all are told the same
-        return parse(self.read())
+        """Once everybody has answered in time who is asked for it."""
+        def answered():
+            time.sleep(1.1)  # within a second all are told the same
+            found = parse(self.read())
+            return found if all(value for name in self.answers for _, value in found[name]) else None
+
+        return wait_for(answered, lambda: f"an answer of everybody: {self.read()}")
 
     def of_gpu(self, series, name, minor):
         """The one series of that GPU."""
@@ -118,17 +125,24 @@ class WholeGpusTest(MetricsTest):
     def test_an_xid_shows_at_its_gpu(self):
         self.addCleanup(self.set_faults, {})
         self.set_faults({"2": {"xid": [79, 79], "recovery_action": "reset"}})
-        series = wait_for(lambda: (found := self.scrape()) and self.of_gpu(found, "drover_gpu_healthy", 2)[1] == 0 and found,
-                          "the GPU to be unhealthy")
+        wanted = [("nvidia2", "79", 2)]
+
+        def xids(found):
+            return [(labels["device"], labels["xid"], value) for labels, value in found.get("drover_gpu_xid_errors_total", ())]
+
+        series = wait_for(lambda: (found := self.scrape()) and xids(found) == wanted and found, lambda: f"{wanted}: {self.read()}")
+        self.assertEqual(self.of_gpu(series, "drover_gpu_healthy", 2)[1], 0)
         self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_XID_ERRORS", 2)[1], 79)
         self.assertEqual(self.of_gpu(series, "DCGM_FI_DEV_XID_ERRORS", 3)[1], 0)
         self.assertEqual(self.of_gpu(series, "drover_gpu_healthy", 3)[1], 1)
-        self.assertEqual([(labels["device"], labels["xid"], value) for labels, value in series["drover_gpu_xid_errors_total"]],
-                         [("nvidia2", "79", 2)])
         self.assertIn(("xid", "79", "true"),
                       [(labels["reason"], labels["number"], labels["takes_out"]) for labels, _ in series["drover_gpu_trouble"]])
         self.set_faults({"2": {"xid": [79, 79], "recovery_action": "none"}})  # it was reset
         self.wait_for_allocatable(8)
+
+
+class HangingGpuTest(MetricsTest):
+    answers = ("drover_source_up",)
 
     def test_a_gpu_that_hangs_holds_up_no_scrape(self):
         self.addCleanup(self.set_faults, {})
@@ -179,9 +193,8 @@ class CutGpusTest(MetricsTest, MigNodeTest):
     config = {"version": "v1", "flags": {"migStrategy": "mixed"}}
 
     def test_instances_are_told_with_those_who_have_them(self):
-        self.addCleanup(self.set_instances, [])
         self.addCleanup(self.set_faults, {})
-        self.set_instances([FIXED])
+        self.bring_fixed_instance()
         self.wait_for_allocatable(1, "nvidia.com/mig-2g.10gb")
         self.run_gpu_pod("limited", {"nvidia.com/mig-2g.10gb": 1})
         self.run_part("claimed", "3g.20gb", gpu=3)

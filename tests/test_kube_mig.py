@@ -57,6 +57,13 @@ class MigNodeTest(ClaimsTest):
         new.write_text(json.dumps({"2": {"enabled": True}, "3": {"enabled": True, "instances": instances}}))
         new.rename(self.state_file)
 
+    def bring_fixed_instance(self):
+        """Waits until it is offered: what others take its place for is chosen from what is offered then."""
+        self.addCleanup(self.set_instances, [])
+        self.set_instances([FIXED])
+        wait_for(lambda: "uuid" in self.devices().get("gpu-3-mig-2g10gb-14-0", {}).get("attributes", {}),
+                 lambda: f"a device with a UUID; {self.agent.tail()}")
+
     def parent(self, gpu):
         return next(device["attributes"]["parentUUID"]["string"] for name, device in self.devices().items()
                     if name.startswith(f"gpu-{gpu}-mig-"))
@@ -118,6 +125,7 @@ class MigTest(MigNodeTest):
         wait_for(lambda: self.instances(2) == [], lambda: f"no instance to stay: {self.instances(2)}; {self.agent.tail()}")
         wait_for(lambda: not self.cluster.list("pods"), lambda: f"the pod to end: {self.cluster.list('pods')}; {self.agent.tail()}")
         self.cluster.delete("resourceclaim", "survivor")
+        wait_for(lambda: not any(device.get("taints") for device in self.devices().values()), lambda: f"no taint: {self.devices()}")
         self.assertEqual(self.run_part("again", "2g.10gb"), before)
 
     def test_an_error_in_one_part_takes_out_that_part_only(self):
@@ -135,10 +143,7 @@ class MigTest(MigNodeTest):
         self.assertEqual(told("whole"), [])
 
     def test_an_instance_of_somebody_else_is_given_and_never_destroyed(self):
-        self.addCleanup(self.set_instances, [])
-        self.set_instances([FIXED])
-        wait_for(lambda: "uuid" in self.devices().get("gpu-3-mig-2g10gb-14-0", {}).get("attributes", {}),
-                 lambda: f"a device with a UUID; {self.agent.tail()}")
+        self.bring_fixed_instance()
         self.assertNotIn("gpu-3-mig-1g5gb-19-1", self.devices())
         self.assertIn("gpu-3-mig-1g5gb-19-2", self.devices())
         name = "gpu-3-mig-2g10gb-14-0"
@@ -157,8 +162,7 @@ class LimitsTest(MigNodeTest):
     resource = "nvidia.com/mig-2g.10gb"
 
     def test_a_part_that_was_there_is_given_by_a_limit_and_to_no_claim(self):
-        self.addCleanup(self.set_instances, [])
-        self.set_instances([FIXED])
+        self.bring_fixed_instance()
         self.wait_for_allocatable(1, self.resource)
         self.assertEqual(self.allocatable(), 2)
         claimed = self.run_part("claimed", "3g.20gb", gpu=3)
@@ -175,8 +179,7 @@ class LimitsTest(MigNodeTest):
         self.assertEqual(self.allocatable(self.resource), 1)  # what a claim made is no limit's
 
     def test_labels_tell_of_the_parts_that_limits_give(self):
-        self.addCleanup(self.set_instances, [])
-        self.set_instances([FIXED])
+        self.bring_fixed_instance()
         self.run_part("claimed", "3g.20gb", gpu=3)
         part = "nvidia.com/mig-2g.10gb"
         wait_for(lambda: f"{part}.count" in self.labels(), lambda: f"{self.labels()}; {self.agent.tail()}")

@@ -78,10 +78,10 @@ class WholeGpusTest(NodeTest):
         before = self.registrations()
         self.agent.start()
         wait_for(lambda: self.registrations() >= before + 2, self.agent.tail)
-        second = gpus_in(self.run_gpu_pod("after", {GPU: 4})[0])
+        second = gpus_in(self.run_gpu_pod_at_last("after", {GPU: 4})[0])
         self.assertEqual(len(first | second), 8)
-        survivor = self.cluster.get("pod", "before")
-        self.assertTrue(kube.pod_is_ready(survivor))
+        survivor = self.cluster.wait_until_running("before")
+        self.assertEqual(survivor["status"]["containerStatuses"][0]["restartCount"], 0)
 
     def test_an_upgrade_waits_for_the_old_one_to_end(self):
         second = self.node.run_inside(self.agent.command, name="upgrade")

@@ -36,7 +36,7 @@ class UnusualTest(ClaimsTest):
         self.node.path(DEVICE_CHECKPOINT).unlink()
         self.node.kubelet.start()
         wait_for(lambda: "the kubelet has lost its record of the devices of 'default/before'" in self.agent.read_log(), self.agent.tail)
-        after = gpus_in(self.run_gpu_pod("after", {GPU: 6})[0])
+        after = gpus_in(self.run_gpu_pod_at_last("after", {GPU: 6})[0])
         self.assertEqual(len(before | after), 8)
 
     def wait_until_told(self, pod):

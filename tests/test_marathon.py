@@ -215,9 +215,11 @@ class MarathonTest(drover.DaemonTest):
         self.deployed()
 
     def test_a_deletion_can_be_taken_back_while_its_last_instance_ends(self):
-        stubborn = {"args": None, "cmd": "trap '' TERM; while :; do sleep 1; done", "taskKillGracePeriodSeconds": 2}
+        stubborn = {"args": None, "cmd": "trap '' TERM; echo up; while :; do sleep 1; done", "taskKillGracePeriodSeconds": 10}
         self.create("/wanted", **stubborn)
         self.deployed()
+        (task,) = [record["task"]["id"] for record in self.daemon.tasks() if record["task"].get("origin", {}).get("name") == "/wanted"]
+        self.daemon.wait_for_output(task, "up")
         deleted = self.daemon.api("DELETE", "/v2/apps/wanted")["deploymentId"]
         self.daemon.api("DELETE", f"/v2/deployments/{deleted}")
         self.running("/wanted", 1)

@@ -294,7 +294,7 @@ class MesosTest(drover.DaemonTest):
 
     def test_who_makes_room_while_the_daemon_is_away_is_lost_too(self):
         framework = self.framework()
-        framework.launch(framework.offer(), "slow", "trap 'sleep 1; exit 0' TERM; touch $MESOS_SANDBOX/up; "
+        framework.launch(framework.offer(), "slow", "trap 'sleep 5; exit 0' TERM; touch $MESOS_SANDBOX/up; "
                          "while :; do sleep 0.1; done", gpus=1, kill_policy={"grace_period": {"nanoseconds": 60 * 10**9}})
         self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
         (slow,) = [one["task"]["id"] for one in self.daemon.tasks() if one["task"]["name"] == "slow"]

@@ -42,8 +42,8 @@ class MetricsTest(drover.DaemonTest):
         return int(pathlib.Path(drover.cgroups_of([task])[0], "cgroup.procs").read_text().split()[0])
 
     def test_a_task_and_its_process_are_told_to_its_owner_and_the_gpus_to_everybody(self):
-        task = self.daemon.submit("sleep", 60, gpus=1)
-        self.daemon.wait_until_running(task)
+        task = self.daemon.submit("say", "up", ",", "sleep", 60, gpus=1)
+        self.daemon.wait_for_output(task, "up")
         gpu = next(gpu for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"] if gpu["used_by"])
         pid = self.process_of(task)
         self.set_faults({gpu["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": pid, "memory_mib": 64}]}})

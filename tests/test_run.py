@@ -105,12 +105,16 @@ class RunTest(drover.DaemonTest):
         self.assertLess(time.monotonic() - began, 60)
 
     def test_logs_follow_while_the_task_runs(self):
-        ran = self.daemon.cli("run", "--detach", "--", self.daemon.probe, "say", "early", ",", "sleep", 2, ",", "say", "late")
+        ran = self.daemon.cli("run", "--detach", "--", "sh", "-c", "echo early; until [ -e go ]; do sleep 0.1; done; echo late")
         self.assertEqual(ran.status, 0, ran)
         task = ran.out.strip().splitlines()[-1]
         self.daemon.wait_for_output(task, "early")
         self.assertNotIn("late", self.daemon.cli("logs", task).out)
-        self.assertEqual(self.daemon.cli("logs", "-f", task).out, "early\nlate\n")
+        following = subprocess.Popen(self.daemon.cli_command("--socket", self.daemon.socket, "logs", "-f", task),
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(following.stdout.readline(), "early\n")
+        (self.daemon.state / "tasks" / task / "sandbox/go").touch()
+        self.assertEqual(following.communicate(timeout=drover.PATIENCE)[0], "late\n")
         self.assertEqual(self.daemon.cli("logs", task).out, "early\nlate\n")
 
     def test_a_long_output_arrives_whole_and_in_order(self):
@@ -137,9 +141,8 @@ class RunTest(drover.DaemonTest):
             self.daemon.cli_command("--socket", self.daemon.socket, "run", "--", self.daemon.probe, *words),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         new = drover.wait_for(lambda: {r["task"]["id"] for r in self.daemon.tasks()} - known, "the task to be accepted")
-        task = new.pop()
-        self.daemon.wait_for_output(task, "up")
-        return process, task
+        self.assertEqual(process.stdout.readline(), "up\n")  # the client follows, and knows what Ctrl-C is to do
+        return process, new.pop()
 
     def test_one_ctrl_c_asks_the_task_to_end(self):
         process, task = self.start_in_foreground("say", "up", ",", "sleep", 600)

@@ -58,8 +58,13 @@ class Client:
         found = self.list("events", namespace, **({"fieldSelector": f"involvedObject.name={name}"} if name else {}))
         return sorted(found, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
 
-    def logs(self, pod, *options, namespace=None):
-        return self.kubectl("logs", pod, "--namespace", namespace or self.namespace, *options).stdout
+    def logs(self, pod, *options, namespace=None, lines=1):
+        """Waits until it has written so many: Ready, it runs, and has perhaps said nothing yet."""
+        def read():
+            text = self.kubectl("logs", pod, "--namespace", namespace or self.namespace, *options).stdout
+            return text if text.count("\n") >= lines else None
+
+        return drover.wait_for(read, f"{pod} to write {lines} lines", PATIENCE)
 
     def exec(self, pod, *command, container=None, namespace=None, check=True):
         """Runs a command in a pod; returns the process."""

@@ -12,10 +12,13 @@ import subprocess
 import unittest
 
 import drover
-from drover import wait_for
 
-PATIENCE = 2 * drover.PATIENCE  # more takes part in everything than one daemon
+PATIENCE = 3 * drover.PATIENCE  # more takes part in everything than one daemon
 TAIL = 30                       # lines of a log that a failure shows
+
+
+def wait_for(condition, what, timeout=PATIENCE, pause=0.02):
+    return drover.wait_for(condition, what, timeout, pause)
 
 
 def tail(path, lines=TAIL):

@@ -265,13 +265,17 @@ Ending DockerSupervisor::ending() const {
            signal == SIGBUS)
     say_signal(ending, signal);
   const auto state = engine_.inspect(id_);
-  if (state && *state && (*state)->out_of_memory && ending.exit_status != 0) say_out_of_memory(ending);
+  // The engine notes it at the end, unless the news of it came a moment later.
+  const bool out_of_memory =
+      (state && *state && (*state)->out_of_memory && ending.exit_status != 0) ||
+      (signal == SIGKILL && engine_.happened("oom", id_, running_.started_at).value_or(false));
+  if (out_of_memory) say_out_of_memory(ending);
   const bool gone =
       removed_ || (state && (!*state || (*state)->status == "removing" || (*state)->status == "dead"));
   if (gone)
     ending.message = "its container was removed from the Docker Engine by somebody else";
   else if (!stop_requested_ && !ending.out_of_memory && signal > 0 &&
-           engine_.was_signalled(id_, running_.started_at).value_or(false))
+           engine_.happened("kill", id_, running_.started_at).value_or(false))
     ending.message += ", which somebody sent through the Docker Engine";
   return ending;
 }

@@ -240,14 +240,15 @@ Result<std::optional<PathStat>> Engine::stat(const std::string& id, const std::s
   return std::optional(std::move(found));
 }
 
-Result<bool> Engine::was_signalled(const std::string& id, TimePoint since) const {
+Result<bool> Engine::happened(std::string_view event, const std::string& id, TimePoint since) const {
   const auto seconds = [](TimePoint time) {
     const auto ms = time.time_since_epoch().count();
     return fmt::format("{}.{:03}000000", ms / 1000, ms % 1000);
   };
-  DROVER_TRY(const auto answer, ask("GET", fmt::format("/events?since={}&until={}&filters={}", seconds(since),
-                                                       seconds(wall_clock()),
-                                                       filters({{"container", {id}}, {"event", {"kill"}}}))));
+  DROVER_TRY(
+      const auto answer,
+      ask("GET", fmt::format("/events?since={}&until={}&filters={}", seconds(since), seconds(wall_clock()),
+                             filters({{"container", {id}}, {"event", {std::string(event)}}}))));
   DROVER_CHECK_OK(check(answer, "say what happened to the container"));
   return answer.body.find_first_not_of(" \r\n") != std::string::npos;
 }

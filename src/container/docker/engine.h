@@ -69,8 +69,9 @@ class Engine {
   Result<std::string> copy_out(const std::string& id, const std::string& path) const;
   /// What lies at a path of a container, running or not; nullopt for nothing. The last link is not followed.
   Result<std::optional<PathStat>> stat(const std::string& id, const std::string& path) const;
-  /// Whether somebody sent it a signal through the engine since then.
-  Result<bool> was_signalled(const std::string& id, TimePoint since) const;
+  /// Whether the engine has told of such an event of the container since then: "kill", somebody sent it a
+  /// signal through the engine; "oom", it had no memory left.
+  Result<bool> happened(std::string_view event, const std::string& id, TimePoint since) const;
 
   /// The output from now on, in frames (frames.h), over an upgraded connection. Its head has come.
   Result<Exchange> attach(const std::string& id) const;

@@ -114,7 +114,7 @@ TEST_F(LiveApi, OutlivesTheServer) {
                               }});
   ASSERT_TRUE(maps.wait_until_listed(20s));
   ASSERT_TRUE(api_->create(map_path(), map_of("ready")));
-  for (int i = 0; i < 6000 && !maps.find("default/after"); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 18000 && !maps.find("default/after"); ++i) std::this_thread::sleep_for(10ms);
   EXPECT_TRUE(maps.find("default/after"));
   EXPECT_TRUE(maps.find("default/ready"));
   const std::lock_guard lock(mutex);

@@ -11,6 +11,7 @@ namespace drover::kube {
 namespace {
 
 constexpr std::size_t kMostChanges = 256;  // that wait for the API server
+constexpr int kTries = 6;                  // to learn which pods are to be told
 
 std::string name_of(const gpu::Device& device) {
   return fmt::format("GPU {} ({})", device.index, device.uuid);
@@ -80,7 +81,14 @@ void NodeReport::keep_telling(const std::stop_token& stop) {
     const auto work = work_;
     work_.changes.clear();
     lock.unlock();
-    tell(work);
+    const auto told = tell_the_node(work);
+    int tries = told.empty() ? 0 : kTries;
+    while (tries > 0 && !tell_the_pods(work, told, --tries == 0)) {
+      lock.lock();
+      changed_.wait_for(lock, stop, options_.retry, [] { return false; });
+      lock.unlock();
+      if (stop.stop_requested()) return;
+    }
     lock.lock();
   }
 }
@@ -111,35 +119,43 @@ Status NodeReport::write_conditions(const Work& work) {
   return {};
 }
 
-void NodeReport::tell(const Work& work) {
-  if (!options_.events) return;
+std::vector<NodeReport::Told> NodeReport::tell_the_node(const Work& work) {
+  if (!options_.events) return {};
   if (!events_)
     events_ = std::make_unique<EventRecorder>(*work.api, EventSource{.host = options_.node},
                                               [warn = options_.warn](const Error& error) {
                                                 if (warn) warn(to_string(error));
                                               });
-  const auto containers = options_.containers();
-  const auto known = options_.pod_uids();
-  pods_trouble_.tell(!containers ? Failure(containers.error()) : !known ? Failure(known.error()) : Status());
-  const auto uids = known.value_or(std::map<PodName, std::string>{});
+  std::vector<Told> told;
   for (const auto& change : work.changes) {
     const auto& devices = work.state->inventory.devices;
     const auto device = std::ranges::find(devices, change.uuid, &gpu::Device::uuid);
     if (device == devices.end()) continue;
-    for (const auto& [text, for_pods, instance] : events_of(change, name_of(*device))) {
-      events_->record({.kind = "Node", .name = options_.node}, text);
-      if (!for_pods) continue;
-      for (const auto& pod : pods_with(change.uuid, instance, *work.state, {options_.driver, options_.node},
-                                       containers.value_or(std::vector<ContainerUse>{}))) {
-        const auto uid = uids.find(pod);
-        events_->record({.kind = "Pod",
-                         .name_space = pod.name_space,
-                         .name = pod.name,
-                         .uid = uid == uids.end() ? "" : uid->second},
-                        text);
-      }
+    for (auto& event : events_of(change, name_of(*device))) {
+      events_->record({.kind = "Node", .name = options_.node}, event.text);
+      if (event.for_pods) told.push_back({change.uuid, std::move(event)});
     }
   }
+  return told;
+}
+
+bool NodeReport::tell_the_pods(const Work& work, const std::vector<Told>& told, bool in_any_case) {
+  const auto containers = options_.containers();
+  const auto known = options_.pod_uids();
+  pods_trouble_.tell(!containers ? Failure(containers.error()) : !known ? Failure(known.error()) : Status());
+  if ((!containers || !known) && !in_any_case) return false;
+  const auto uids = known.value_or(std::map<PodName, std::string>{});
+  for (const auto& [uuid, event] : told)
+    for (const auto& pod : pods_with(uuid, event.instance, *work.state, {options_.driver, options_.node},
+                                     containers.value_or(std::vector<ContainerUse>{}))) {
+      const auto uid = uids.find(pod);
+      events_->record({.kind = "Pod",
+                       .name_space = pod.name_space,
+                       .name = pod.name,
+                       .uid = uid == uids.end() ? "" : uid->second},
+                      event.text);
+    }
+  return true;
 }
 
 }  // namespace drover::kube

@@ -70,13 +70,20 @@ class NodeReport {
     std::optional<NodeState> state;
     std::deque<gpu::HealthChange> changes;
   };
+  struct Told {
+    std::string uuid;  ///< the GPU's
+    GpuEvent event;
+  };
 
   void keep_written(const std::stop_token& stop);
   void keep_telling(const std::stop_token& stop);
   bool write(const Work& work);
   Status write_labels(const Work& work);
   Status write_conditions(const Work& work);
-  void tell(const Work& work);
+  /// What is to be told to pods too.
+  std::vector<Told> tell_the_node(const Work& work);
+  /// False when it is not known which pods; `in_any_case` it is told to those that are known.
+  bool tell_the_pods(const Work& work, const std::vector<Told>& told, bool in_any_case);
 
   const NodeReportOptions options_;
   std::mutex mutex_;

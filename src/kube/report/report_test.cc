@@ -213,6 +213,36 @@ TEST_F(NodeReportTest, TellsTheNodeAndThePodsThatHaveTheGpu) {
   EXPECT_EQ(told, (std::map<std::string, std::string>{{"Node", "a"}, {"Pod", "u-1"}}));
 }
 
+TEST_F(NodeReportTest, TellsThePodsWhenTheKubeletAnswers) {
+  auto wanted = options();
+  std::atomic<int> asked = 0;
+  wanted.containers = [&, answer = wanted.containers]() -> Result<std::vector<ContainerUse>> {
+    if (++asked < 3) return fail(ErrorKind::kTimeout, "what GPUs have are not written");
+    return answer();
+  };
+  NodeReport report(wanted);
+  report.changed(failed("GPU-1"));
+  report.update(two_gpus());
+  report.reach(api_);
+  EXPECT_TRUE(soon([&] { return events().size() == 2; }));
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(warnings_, 1);
+}
+
+TEST_F(NodeReportTest, TellsOnlyTheNodeWhenNobodyKnowsThePods) {
+  auto wanted = options();
+  std::atomic<int> asked = 0;
+  wanted.containers = [&]() -> Result<std::vector<ContainerUse>> {
+    ++asked;
+    return fail(ErrorKind::kTimeout, "what GPUs have are not written");
+  };
+  NodeReport report(wanted);
+  report.changed(failed("GPU-1"));
+  report.update(two_gpus());
+  report.reach(api_);
+  EXPECT_TRUE(soon([&] { return asked == 6 && events().size() == 1; }));
+}
+
 TEST_F(NodeReportTest, TriesAgainAndComplainsOnce) {
   const Error denied{ErrorKind::kPermissionDenied, "denied", "", ""};
   api_->fail_next({denied, denied, denied, denied});
