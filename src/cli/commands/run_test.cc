@@ -1,5 +1,6 @@
 // 'drover run': what reaches the daemon, what comes back, and how it exits.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/testing/cli_fixture.h"
 
 namespace drover::cli {
@@ -83,7 +85,7 @@ TEST_F(RunTest, RunHandsOnWhatWasAsked) {
 TEST_F(RunTest, RunSaysWhyItWaits) {
   server_.on_strand([this] { server_.daemon().start_state = control::TaskState::kQueued; });
   auto ending = end_next_task(0, control::TaskState::kFinished, "",
-                              [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
+                              [] { std::this_thread::sleep_for(std::chrono::seconds(1)); });
   const auto ran = ask({"run", "--gpus", "2", "--", "anything"});
   ending.join();
   EXPECT_EQ(ran.status, 0);
@@ -105,10 +107,10 @@ TEST_F(RunTest, RunThatCouldNotBeStartedIs125WithTheReason) {
 TEST_F(RunTest, RunGoesOnAfterTheDaemonWasRestarted) {
   auto ending = end_next_task(0, control::TaskState::kFinished, "", [this] {
     server_.append("task-1", "stdout", "before\n");
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     server_.stop();
     server_.append("task-1", "stdout", "meanwhile\n");
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     server_.start();
     server_.append("task-1", "stdout", "after\n");
   });
@@ -117,6 +119,14 @@ TEST_F(RunTest, RunGoesOnAfterTheDaemonWasRestarted) {
   EXPECT_EQ(ran.status, 0);
   EXPECT_EQ(ran.out, "before\nmeanwhile\nafter\n");
   EXPECT_THAT(ran.err, HasSubstr("the daemon does not answer; the task goes on"));
+}
+
+/// As a process does that takes them from a descriptor.
+bool blocks_interrupts(pid_t pid) {
+  const auto status = read_file(fmt::format("/proc/{}/status", pid)).value_or("");
+  const auto at = status.find("SigBlk:\t");
+  return at != std::string::npos &&
+         (std::stoull(status.substr(at + 8), nullptr, 16) >> (SIGINT - 1) & 1U) != 0;
 }
 
 TEST_F(RunTest, OneInterruptAsksAndTheSecondKills) {
@@ -129,7 +139,7 @@ TEST_F(RunTest, OneInterruptAsksAndTheSecondKills) {
   }
   const auto stops = [&] { return server_.on_strand([&] { return server_.daemon().stops; }); };
   wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  wait_for([&] { return blocks_interrupts(child); });
   ::kill(child, SIGINT);
   wait_for([&] { return stops().size() == 1; });
   ::kill(child, SIGINT);

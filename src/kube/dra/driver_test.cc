@@ -65,7 +65,7 @@ class LockedSlices : public FakeSlices {
 };
 
 bool soon(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 12000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return condition();
 }
 

@@ -175,7 +175,7 @@ class NodeReportTest : public ::testing::Test {
   }
 
   static bool soon(const std::function<bool()>& holds) {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 12000; ++i) {
       if (holds()) return true;
       std::this_thread::sleep_for(5ms);
     }
