@@ -146,11 +146,9 @@ class ChaosTest(ClaimsTest):
               f"rejected after they had ended: {len(self.rejected_afterwards)}", flush=True)
         self.assertEqual(self.lines("violations"), [])
         self.assertLessEqual(set(self.remade), {"UnexpectedAdmissionError", "StartError", "ContainerStatusUnknown"})
+        # Restarts count for nothing: a kubelet killed between making a container and starting it makes another one.
         expected = {f"{name} ends": 1 for name in pods} | {f"{name} begins": 1 + self.interrupted[name] for name in pods}
         self.assertEqual(dict(collections.Counter(self.lines("log"))), expected)
-        restarts = {pod["metadata"]["name"] for pod in self.cluster.list("pods")
-                    if any(container["restartCount"] != 0 for container in pod["status"].get("containerStatuses", ()))}
-        self.assertEqual(restarts, set())
         self.assert_nothing_is_left(pods)
 
     def assert_nothing_is_left(self, pods):
