@@ -1,15 +1,15 @@
-# drover_room(NAME [DEPENDS rooms...] [LIBRARIES targets...] [TEST_LIBRARIES targets...])
+# drover_room(NAME [BUSY] [DEPENDS rooms...] [LIBRARIES targets...] [TEST_LIBRARIES targets...])
 #
 # One room of the house: src/NAME/**/*.cc becomes the static library drover_NAME, its *_test.cc files and those
 # in folders named testing/ become the test program NAME_test, and every header is compiled alone by the target
-# all_verify_interface_header_sets.
+# lone_headers. A BUSY room computes for long in its tests: it is optimised also where others are not.
 add_library(drover_warnings INTERFACE)
 target_compile_options(drover_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<BOOL:${DROVER_WERROR}>:-Werror>)
 
 # Counts which code an input reaches, which guides the fuzzer.
 function(drover_watch_coverage target)
-  if(DROVER_FUZZ)
+  if(DROVER_COVERAGE)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
@@ -40,10 +40,28 @@ function(drover_compile_folders_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
+# Each header of a room, with nothing before it but the common headers: without those it would take thrice as long.
+add_custom_target(lone_headers)
+function(drover_compile_headers_alone library root)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${root} ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  if(NOT headers)
+    return()
+  endif()
+  foreach(header IN LISTS headers)
+    file(CONFIGURE OUTPUT alone/${header}.cc CONTENT "#include \"${header}\"\n")
+    list(APPEND lone ${CMAKE_CURRENT_BINARY_DIR}/alone/${header}.cc)
+  endforeach()
+  add_library(${library}_alone OBJECT EXCLUDE_FROM_ALL ${lone})
+  target_link_libraries(${library}_alone PRIVATE ${library} drover_warnings)
+  target_precompile_headers(${library}_alone REUSE_FROM drover_room_headers)
+  set_target_properties(${library}_alone PROPERTIES UNITY_BUILD OFF)
+  drover_watch_coverage(${library}_alone)
+  add_dependencies(lone_headers ${library}_alone)
+endfunction()
+
 function(drover_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "BUSY" "" "DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$|/testing/")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/testing/")
@@ -51,13 +69,16 @@ function(drover_room name)
 
   set(library drover_${name})
   add_library(${library} STATIC ${sources})
-  target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src FILES ${headers})
   target_include_directories(${library} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${library} PUBLIC ${ROOM_DEPENDS} ${ROOM_LIBRARIES} PRIVATE drover_warnings)
-  set_target_properties(${library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  target_precompile_headers(${library} REUSE_FROM drover_room_headers)
+  if(ROOM_BUSY AND DROVER_BUSY_OPTIONS)  # what is precompiled is so for other options
+    target_compile_options(${library} PRIVATE ${DROVER_BUSY_OPTIONS})
+  else()
+    target_precompile_headers(${library} REUSE_FROM drover_room_headers)
+  endif()
   drover_compile_folders_together(${library})
   drover_watch_coverage(${library})
+  drover_compile_headers_alone(${library} ${CMAKE_SOURCE_DIR}/src)
 
   if(BUILD_TESTING AND tests)
     drover_add_test(${name}_test SOURCES ${tests} LIBS ${library} ${ROOM_TEST_LIBRARIES})

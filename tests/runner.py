@@ -140,8 +140,8 @@ class Stage:
             status, output = run([sys.executable, "-B", "scripts/lint", "--only", check], PROGRAM_TIMEOUT)
             self.results.add(f"lint: {check}", "passed" if status == 0 else "failed", output)
         if headers:
-            status, output = run(["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target",
-                                  "all_verify_interface_header_sets"], 1200)
+            status, output = run(["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", "lone_headers"],
+                                 1200)
             self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
 
     def run_tests(self, programs=None, modules=None):

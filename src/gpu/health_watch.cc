@@ -129,6 +129,8 @@ struct HealthWatch::Watcher {
   void hear_errors() {
     if (events && registered == probe.handle()) return;
     events = EventSource::open(nvml, probe.handle());
+    // One that has just gone away is lost, and not one whose driver reports no errors.
+    if (!events && monitored != false && probe.poll(*nvml).answer != Answer::kAnswers) return;
     registered = probe.handle();
     const bool hears = events != nullptr;
     if (monitored != hears) shared->see(MonitoringSeen{uuid, hears});

@@ -13,7 +13,6 @@ namespace drover::gpu {
 namespace {
 
 constexpr std::size_t kLongestNeed = 1024;
-constexpr std::string_view kSigns = "<>=!";
 
 /// What the numbers of a version count up to when its last one is raised: "390" to 391, "5.2" to 5.3.
 std::optional<Version> after(std::string_view version) {

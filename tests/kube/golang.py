@@ -97,7 +97,7 @@ def build(programs, go, folder):
                 raise unittest.SkipTest(f"{name} cannot be fetched as a Go module: {last_lines(done.stdout, 3)}")
     with step(f"building {name}"):
         linked = " ".join(["-s -w", *(f"-X {variable}" for variable in programs.variables)])
-        done = call(BUILD_LIMIT, "build", "-ldflags", linked, "-o", f"{folder}/bin/", *programs.packages)
+        done = call(BUILD_LIMIT, "build", "-gcflags=all=-dwarf=false", "-ldflags", linked, "-o", f"{folder}/bin/", *programs.packages)
         if done.returncode != 0:
             raise RuntimeError(f"{name} does not build:\n{last_lines(done.stdout, 30)}")
 
