@@ -315,7 +315,7 @@ TEST_F(ServerTest, ASocketThatAKilledDaemonLeftToItsChildIsWaitedFor) {
   ASSERT_EQ(::bind(left.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(left.get(), 8), 0);
   std::thread child([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const UniqueFd tried(::accept(left.get(), nullptr, nullptr));
     left.reset();
   });
   boost::asio::io_context context;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
 #include "container/oci_fixture.h"
@@ -250,9 +251,11 @@ TEST_F(OciTest, AStateFolderThatContainersWouldCoverIsRefused) {
 }
 
 TEST_F(OciTest, LaunchIsIdempotent) {
-  const auto launch = launch_of("once", {"/bin/sh", "-c", "echo ran >> trace; sleep 0.3"});
+  const auto launch =
+      launch_of("once", {"/bin/sh", "-c", "echo ran >> trace; while [ ! -e go ]; do sleep 0.02; done"});
   ASSERT_TRUE(oci_->launch(launch));
   ASSERT_TRUE(oci_->launch(launch));
+  std::ofstream(oci_->sandbox(launch.task.id) + "/go") << "";
   ASSERT_TRUE(heard_.await_ending(launch.task.id));
   EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "ran\n");
 }

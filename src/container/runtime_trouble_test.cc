@@ -72,7 +72,7 @@ TEST_F(RuntimeTroubleTest, ARuntimeThatIsKilledIsToldOf) {
 
 TEST_F(RuntimeTroubleTest, ARuntimeThatHangsIsGivenUp) {
   open_with_runtime(runtime_with_switch("case \"$*\" in *' run '*) sleep 1000 ;; esac"),
-                    std::chrono::milliseconds(500));
+                    std::chrono::seconds(5));
   const auto launch = launch_of("hangs", {"/bin/true"});
   const auto launched = oci_->launch(launch);
   ASSERT_FALSE(launched);

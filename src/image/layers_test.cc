@@ -231,6 +231,7 @@ TEST_F(LayerStore, AKilledUnpackingIsSweptAwayAndDoneAnew) {
   const auto partial = scratch_ / "layers/." + hex + ".partial";
   while (!fs::exists(partial + "/tree/file100") && ::waitpid(child, nullptr, WNOHANG) == 0)
     std::this_thread::yield();
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);  // it holds its lock, and is not done before it is killed
   EXPECT_EQ(open()->is_ready(layer, {}), false);
   EXPECT_TRUE(fs::exists(partial)) << "what somebody works on must not be swept away";
   ::kill(child, SIGKILL);

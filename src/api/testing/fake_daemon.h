@@ -160,6 +160,7 @@ class FakeDaemon : public engine::Daemon {
   }
   Result<engine::ExplanationView> explain(const engine::Caller& caller,
                                           const std::string& id) const override {
+    ++explained;
     DROVER_TRY(auto record, task(caller, id));
     return engine::ExplanationView{std::move(record), {kWhyItWaits}, {"ask for 1 GPU"}, 3};
   }
@@ -266,6 +267,7 @@ class FakeDaemon : public engine::Daemon {
 
   static constexpr const char* kWhyItWaits = "2 GPUs are wanted, 0 of 2 are free";
   control::TaskState start_state = control::TaskState::kRunning;
+  mutable std::atomic<int> explained = 0;  ///< how often it was asked why a task waits
   bool stop_ends = true;
   std::vector<std::pair<std::string, bool>> stops;
   control::State state_ =

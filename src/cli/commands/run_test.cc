@@ -85,7 +85,7 @@ TEST_F(RunTest, RunHandsOnWhatWasAsked) {
 TEST_F(RunTest, RunSaysWhyItWaits) {
   server_.on_strand([this] { server_.daemon().start_state = control::TaskState::kQueued; });
   auto ending = end_next_task(0, control::TaskState::kFinished, "",
-                              [] { std::this_thread::sleep_for(std::chrono::seconds(1)); });
+                              [this] { wait_for([this] { return server_.daemon().explained > 0; }); });
   const auto ran = ask({"run", "--gpus", "2", "--", "anything"});
   ending.join();
   EXPECT_EQ(ran.status, 0);

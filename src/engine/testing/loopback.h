@@ -19,7 +19,7 @@ struct LoopbackListener {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(socket.get(), 64), 0);
+    EXPECT_EQ(::listen(socket.get(), SOMAXCONN), 0);
     ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port = ntohs(address.sin_port);
   }

@@ -18,8 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRegistrationPatience{5};
-constexpr std::chrono::seconds kFirstPause{1};
-constexpr std::chrono::seconds kLongestPause{10};
 // A kubelet that took the registration watches the devices at once.
 constexpr std::chrono::seconds kWatchPatience{10};
 constexpr std::size_t kShownOfName = 32;
@@ -45,9 +43,7 @@ struct PluginHost::Plugin {
   std::optional<SocketServer> server;
   FileIdentity registered;         ///< at which socket of the kubelet's
   Clock::time_point watched_last;  ///< or registered
-  Clock::time_point not_before;    ///< the next attempt
-  std::chrono::seconds pause = kFirstPause;
-  std::string complaint;  ///< that was told last
+  std::string complaint;           ///< that was told last
 };
 
 PluginHost::PluginHost(Pool& pool, PluginHostOptions options)
@@ -81,9 +77,7 @@ void PluginHost::look_at(Plugin& plugin) {
   if (plugin.service.is_watched()) plugin.watched_last = now;
   const bool is_served = plugin.server && plugin.server->is_there();
   const bool is_known = plugin.registered == kubelet && now - plugin.watched_last < kWatchPatience;
-  if (is_served && is_known) return;
-  const bool is_new = !(plugin.registered == kubelet);
-  if (kubelet == FileIdentity() || (now < plugin.not_before && !is_new)) return;
+  if (kubelet == FileIdentity() || (is_served && is_known)) return;
   if (!is_served) {
     plugin.server.reset();
     auto made = SocketServer::listen(options_.folder + "/" + plugin_socket_name(plugin.service.resource()),
@@ -96,12 +90,9 @@ void PluginHost::look_at(Plugin& plugin) {
   if (plugin.server && register_plugin(plugin)) {
     plugin.registered = kubelet;
     plugin.watched_last = now;
-    plugin.pause = kFirstPause;
     plugin.complaint.clear();
   } else {
     plugin.registered = {};
-    plugin.not_before = now + plugin.pause;
-    plugin.pause = std::min(2 * plugin.pause, kLongestPause);
   }
 }
 

@@ -197,8 +197,7 @@ TEST_F(NodeReportTest, WritesWhatIsSoAndMendsWhatSomebodyRemoved) {
   report.update(two_gpus());
   report.reach(api_);
   ASSERT_TRUE(soon([&] { return has_label("nvidia.com/gpu.count") && has_conditions(3); }));
-  ASSERT_TRUE(api_->remove({kNodes, "", "a"}));
-  ASSERT_TRUE(api_->create({kNodes}, {{"metadata", {{"name", "a"}}}, {"status", json::object()}}));
+  ASSERT_TRUE(api_->replace({kNodes, "", "a"}, {{"metadata", {{"name", "a"}}}, {"status", json::object()}}));
   EXPECT_TRUE(soon([&] { return has_label("nvidia.com/gpu.count") && has_conditions(3); }));
 }
 
