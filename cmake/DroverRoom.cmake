@@ -2,7 +2,7 @@
 #
 # One room of the house: src/NAME/**/*.cc becomes the static library drover_NAME, its *_test.cc files and those
 # in folders named testing/ become the test program NAME_test, and every header is compiled alone by the target
-# lone_headers. A BUSY room computes for long in its tests: it is optimised also where others are not.
+# lone_headers. A BUSY room computes for long in its tests: both are optimised also where others are not.
 add_library(drover_warnings INTERFACE)
 target_compile_options(drover_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<BOOL:${DROVER_WERROR}>:-Werror>)
@@ -81,7 +81,7 @@ function(drover_room name)
   drover_compile_headers_alone(${library} ${CMAKE_SOURCE_DIR}/src)
 
   if(BUILD_TESTING AND tests)
-    drover_add_test(${name}_test SOURCES ${tests} LIBS ${library} ${ROOM_TEST_LIBRARIES})
+    drover_add_test(${name}_test SOURCES ${tests} LIBS ${library} ${ROOM_TEST_LIBRARIES} BUSY ${ROOM_BUSY})
   endif()
 endfunction()
 
@@ -94,14 +94,18 @@ if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
     <rapidcheck.h> <rapidcheck/gtest.h>)
 endif()
 
-# drover_add_test(NAME SOURCES files... LIBS targets...): one GoogleTest program, run as one ctest test.
+# drover_add_test(NAME SOURCES files... LIBS targets... [BUSY bool]): one GoogleTest program, run as one ctest test.
 function(drover_add_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(TEST "" "BUSY" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE ${TEST_LIBS} drover_warnings ${RAPIDCHECK_LIBRARY} GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE ${DROVER_TEST_OPTIONS})
-  target_precompile_headers(${name} REUSE_FROM drover_test_headers)
+  if(TEST_BUSY)
+    target_compile_options(${name} PRIVATE ${DROVER_BUSY_OPTIONS})
+  else()
+    target_compile_options(${name} PRIVATE ${DROVER_TEST_OPTIONS})
+    target_precompile_headers(${name} REUSE_FROM drover_test_headers)
+  endif()
   drover_compile_folders_together(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
