@@ -108,8 +108,8 @@ def run(command, timeout, environment=None, folder=ROOT, progress=None):
 class Stage:
     """One build tree, and the tests that run in it."""
 
-    def __init__(self, preset, results, pattern, tests_at_once):
-        self.preset, self.results, self.pattern, self.tests_at_once = preset, results, pattern, tests_at_once
+    def __init__(self, preset, results, pattern):
+        self.preset, self.results, self.pattern = preset, results, pattern
         self.build_folder = ROOT / "build" / preset
         self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder)}
 
@@ -144,12 +144,13 @@ class Stage:
                                  1200)
             self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
 
-    def run_tests(self, programs=None, modules=None):
-        """Runs the unit-test programs and black-box modules named (None: all); those on clusters are run_clusters()'s."""
+    def run_tests(self, at_once, programs=None, modules=None):
+        """Runs the unit-test programs and black-box modules named (None: all), so many at once; those on clusters are
+        run_clusters()'s."""
         began = time.monotonic()
         jobs = [(self.run_module, module) for module in self.modules() if modules is None or module in modules]
         jobs += [(self.run_program, test) for test in self.programs() if programs is None or test["name"] in programs]
-        with concurrent.futures.ThreadPoolExecutor(self.tests_at_once) as pool:
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             for done in concurrent.futures.as_completed([pool.submit(job, argument) for job, argument in jobs]):
                 done.result()
         say(f"Ran the {self.preset} tests in {time.monotonic() - began:.0f} s")
@@ -299,30 +300,34 @@ def main():
         environment.update(build_kubernetes(results))
 
     def stage(preset, **settings):
-        made = Stage(preset, results, arguments.pattern, TESTS_AT_ONCE - (1 if kubernetes else 0))
+        made = Stage(preset, results, arguments.pattern)
         made.environment.update(environment, **settings)
         return made
 
     # Clusters wait more than they work, and longer than all else takes: the other builds and tests go on beside them.
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
         clusters = None
+
+        def at_once():
+            return TESTS_AT_ONCE - (1 if clusters and not clusters.done() else 0)
+
         if arguments.release or not chosen:
             release = stage("release", **({"DROVER_TEST_KILLS": "20"} if arguments.quick else {}))
             if release.build("all"):
                 if kubernetes:
                     clusters = beside.submit(release.run_clusters)
                 if not arguments.pattern:
-                    release.run_checks(headers=not arguments.quick)
-                release.run_tests(modules=QUICK_MODULES if arguments.quick else None)
+                    release.run_checks(headers=arguments.release)
+                release.run_tests(at_once(), modules=QUICK_MODULES if arguments.quick else None)
         if arguments.asan or not (chosen or arguments.quick):
             # Five days of each simulated life: the release build plays the whole year.
             asan = stage("asan", DROVER_TEST_KILLS="20", DROVER_SIMULATED_DAYS="5")
             if asan.build("all"):
-                asan.run_tests(modules={module for module in asan.modules() if not module.endswith("_bench")})
+                asan.run_tests(at_once(), modules={module for module in asan.modules() if not module.endswith("_bench")})
         if arguments.tsan or not (chosen or arguments.quick):
             tsan = stage("tsan", DROVER_TEST_KILLS="10")
             if tsan.build("drover", *sorted(THREADED_PROGRAMS)):
-                tsan.run_tests(programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
+                tsan.run_tests(at_once(), programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
         if clusters:
             clusters.result()
     if interrupted.is_set():
