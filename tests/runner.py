@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.cpu_count() or 1
 TESTS_AT_ONCE = JOBS + (JOBS + 1) // 2  # they wait about as long as they work
 PROGRAM_TIMEOUT = 900  # seconds for one unit-test program or one black-box module
+HEADERS_TIMEOUT = 3600  # seconds for what runs beside all the rest
 SKIPPED = 77           # exit status by which a program says that it cannot run here
 
 SYMBOLIZER = "external_symbolizer_path=/usr/bin/llvm-symbolizer-19"
@@ -35,9 +36,6 @@ SANITIZER_OPTIONS = {
 THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "kube_test", "store_test"}
 THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
 LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}
-# What these look at is the same in every build: documents, the simulator (which no sanitizer is built into), figures.
-RELEASE_MODULES = {"test_docs", "test_simulator", "test_control_bench", "test_images_bench", "test_online_bench",
-                   "test_openb_bench", "test_placement_bench"}
 KUBERNETES_MODULES = "test_kube"  # how their names begin
 KUBERNETES_TIMEOUT = 1800         # seconds for one of them
 KUBERNETES_BUILD_TIMEOUT = 1500   # seconds for building a cluster's programs, once
@@ -137,15 +135,18 @@ class Stage:
         say(f"Built {self.preset} in {time.monotonic() - began:.0f} s")
         return True
 
-    def run_checks(self, headers):
-        """What is not a program: formatting, layers and, which takes longer, headers that compile alone."""
+    def run_checks(self):
         for check in ("format", "layers", "headers"):
             status, output = run([sys.executable, "-B", "scripts/lint", "--only", check], PROGRAM_TIMEOUT)
             self.results.add(f"lint: {check}", "passed" if status == 0 else "failed", output)
-        if headers:
-            status, output = run(["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", "lone_headers"],
-                                 1200)
-            self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
+
+    def compile_headers(self):
+        """Each alone, in the time that tests wait: nobody waits for it but the end."""
+        began = time.monotonic()
+        status, output = run(["nice", "-n", "19", "cmake", "--build", str(self.build_folder), "--parallel", "1",
+                              "--target", "lone_headers"], HEADERS_TIMEOUT)
+        self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
+        say(f"Compiled headers alone in {time.monotonic() - began:.0f} s")
 
     def run_tests(self, at_once, programs=None, modules=None):
         """Runs the unit-test programs and black-box modules named (None: all), so many at once; those on clusters are
@@ -308,8 +309,8 @@ def main():
         return made
 
     # Clusters wait more than they work, and longer than all else takes: the other builds and tests go on beside them.
-    with concurrent.futures.ThreadPoolExecutor(1) as beside:
-        clusters = None
+    with concurrent.futures.ThreadPoolExecutor(2) as beside:
+        clusters = headers = None
 
         def at_once():
             return TESTS_AT_ONCE - (1 if clusters and not clusters.done() else 0)
@@ -320,19 +321,21 @@ def main():
                 if kubernetes:
                     clusters = beside.submit(release.run_clusters)
                 if not arguments.pattern:
-                    release.run_checks(headers=arguments.release)
+                    release.run_checks()
+                if not (arguments.pattern or arguments.quick):
+                    headers = beside.submit(release.compile_headers)
                 release.run_tests(at_once(), modules=QUICK_MODULES if arguments.quick else None)
         if arguments.asan or not (chosen or arguments.quick):
             # Five days of each simulated life: the release build plays the whole year.
             asan = stage("asan", DROVER_TEST_KILLS="20", DROVER_SIMULATED_DAYS="5")
             if asan.build("all"):
-                asan.run_tests(at_once(), modules=set(asan.modules()) - RELEASE_MODULES)
+                asan.run_tests(at_once(), modules={name for name in asan.modules() if not name.endswith("_bench")})
         if arguments.tsan or not (chosen or arguments.quick):
             tsan = stage("tsan", DROVER_TEST_KILLS="10")
             if tsan.build("drover", *sorted(THREADED_PROGRAMS)):
                 tsan.run_tests(at_once(), programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
-        if clusters:
-            clusters.result()
+        for done in filter(None, (clusters, headers)):
+            done.result()
     if interrupted.is_set():
         results.add("scripts/test", "failed", "it was interrupted")
     results.summary()
