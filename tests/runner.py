@@ -1,7 +1,7 @@
 """Builds Drover and runs its tests: scripts/test is the way to call it.
 
 A stage is one build tree and what runs in it. Unit-test programs are those that CMake knows (`ctest`); black-box tests are
-tests/test_*.py, which drive the real binary. Each test case counts once per stage.
+tests/test_*.py and tests/attack/test_*.py, which drive the real binary. Each test case counts once per stage.
 """
 
 import argparse
@@ -218,6 +218,7 @@ class Stage:
     def modules(self):
         """The longest first."""
         names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py") if not path.stem.startswith(KUBERNETES_MODULES))
+        names += sorted(f"attack.{path.stem}" for path in (ROOT / "tests/attack").glob("test_*.py"))
         return sorted(names, key=lambda name: name not in LONG_MODULES)
 
     def run_module(self, module):
