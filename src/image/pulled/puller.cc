@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "image/digest.h"
+#include "image/layout.h"
 #include "image/platform.h"
 #include "image/pulled/download.h"
 #include "image/registry/login.h"
