@@ -16,6 +16,7 @@
 #include "container/driver_check.h"
 #include "container/environment.h"
 #include "container/exec_mark.h"
+#include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/shim_watcher.h"
 #include "container/status_file.h"
