@@ -94,6 +94,8 @@ if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
     <rapidcheck.h> <rapidcheck/gtest.h>)
 endif()
 
+add_custom_target(unit_tests)
+
 # drover_add_test(NAME SOURCES files... LIBS targets... [BUSY bool]): one GoogleTest program, run as one ctest test.
 function(drover_add_test name)
   cmake_parse_arguments(TEST "" "BUSY" "SOURCES;LIBS" ${ARGN})
@@ -107,6 +109,7 @@ function(drover_add_test name)
     target_precompile_headers(${name} REUSE_FROM drover_test_headers)
   endif()
   drover_compile_folders_together(${name})
+  add_dependencies(unit_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()

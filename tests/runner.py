@@ -1,7 +1,8 @@
-"""Builds Drover and runs its tests: scripts/test is the way to call it.
+"""Builds Drover and runs its tests: scripts/test is the way to call it, and tiers.py says what runs in which build.
 
-A stage is one build tree and what runs in it. Unit-test programs are those that CMake knows (`ctest`); black-box tests are
-tests/test_*.py and tests/attack/test_*.py, which drive the real binary. Each test case counts once per stage.
+Unit-test programs are those that CMake knows (`ctest`); black-box tests are tests/test_*.py and tests/attack/test_*.py, which drive
+the real binary. Each test case counts once per build that it runs in. Builds follow each other, and the tests of one run while the
+next one is built: builds are nice, and tests wait about as long as they work.
 """
 
 import argparse
@@ -19,12 +20,16 @@ import threading
 import time
 import xml.etree.ElementTree
 
+import changed_headers
+import tiers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.cpu_count() or 1
-TESTS_AT_ONCE = JOBS + (JOBS + 1) // 2  # they wait about as long as they work
+TESTS_AT_ONCE = JOBS + (JOBS + 1) // 2
 PROGRAM_TIMEOUT = 900  # seconds for one unit-test program or one black-box module
-HEADERS_TIMEOUT = 3600  # seconds for what runs beside all the rest
+BUILD_TIMEOUT = 2 * 3600
 SKIPPED = 77           # exit status by which a program says that it cannot run here
+KUBERNETES_TIMEOUT = 1800  # seconds for one module on a cluster, and for building a cluster's programs, once
 
 SYMBOLIZER = "external_symbolizer_path=/usr/bin/llvm-symbolizer-19"
 SANITIZER_OPTIONS = {
@@ -32,16 +37,6 @@ SANITIZER_OPTIONS = {
     "UBSAN_OPTIONS": f"print_stacktrace=1:{SYMBOLIZER}",
     "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:{SYMBOLIZER}",
 }
-# Rooms whose code runs on several threads, and the black-box tests that make a daemon use them all.
-THREADED_PROGRAMS = {"api_test", "container_test", "engine_test", "gpu_test", "image_test", "kube_test", "store_test"}
-THREADED_MODULES = {"test_api", "test_crash", "test_queue"}
-LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}
-KUBERNETES_MODULES = "test_kube"  # how their names begin
-KUBERNETES_TIMEOUT = 1800         # seconds for one of them
-KUBERNETES_BUILD_TIMEOUT = 1500   # seconds for building a cluster's programs, once
-# Debian's gRPC is not built for the thread sanitizer, which takes what that does for races.
-UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "Driver*", "PluginHostTest.*", "SocketServer.*"]}
-QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 
 children = []  # processes that run() waits for
 interrupted = threading.Event()
@@ -86,85 +81,106 @@ def interrupt(*_):
             os.killpg(child.pid, signal.SIGINT)
 
 
-def run(command, timeout, environment=None, folder=ROOT, progress=None):
-    """Runs to the end; returns the exit status (None: took too long) and the output, without what it says on stderr when that
-    goes to `progress`. Ends what it started, by id."""
+def run(part, command, timeout, environment=None, folder=ROOT, stdout=None, stderr=None):
+    """Runs to the end; returns the exit status (None: took too long) and the output, without what goes to `stdout` or `stderr`. What
+    it takes counts for that part of the whole run. Ends what it started, by id."""
+    began = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=progress or output,
-                                 env={**os.environ, **(environment or {})}, start_new_session=True)
-        children.append(child)
-        try:
-            status = child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            if child.poll() is None:
+        child = subprocess.Popen([str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL, stdout=stdout or output,
+                                 stderr=stderr or output, env={**os.environ, **(environment or {})}, start_new_session=True)
+        late = threading.Event()
+
+        def end():
+            late.set()
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+
+        limit = threading.Timer(timeout, end)
+        children.append(child)
+        limit.start()
+        try:
+            _, status, used = os.wait4(child.pid, 0)
+        finally:
+            limit.cancel()
             children.remove(child)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        times.add(part, began, time.monotonic(), used.ru_utime + used.ru_stime)
         output.seek(0)
-        return status, output.read().decode(errors="replace")
+        return None if late.is_set() else child.returncode, output.read().decode(errors="replace")
+
+
+class Times:
+    """How long each part of the whole run took, and how much of the processors."""
+
+    def __init__(self):
+        self.began, self.parts, self.lock = time.monotonic(), {}, threading.Lock()
+
+    def add(self, part, began, ended, cpu):
+        with self.lock:
+            first, last, before = self.parts.get(part, (began, ended, 0))
+            self.parts[part] = min(first, began), max(last, ended), before + cpu
+
+    def summary(self):
+        def row(name, *minutes):
+            print(f"{name:32}" + "".join(f"{minute / 60:8.1f}" for minute in minutes))
+
+        print(f"{'minutes':32}{'from':>8}{'to':>8}{'wall':>8}{'CPU':>8}")
+        for part, (began, ended, cpu) in sorted(self.parts.items(), key=lambda item: item[1][0]):
+            row(part, began - self.began, ended - self.began, ended - began, cpu)
+        now = time.monotonic()
+        row("all", 0, now - self.began, now - self.began, sum(cpu for _, _, cpu in self.parts.values()))
+
+
+times = Times()
 
 
 class Stage:
-    """One build tree, and the tests that run in it."""
+    """A stage of tiers.py being built and run."""
 
-    def __init__(self, preset, results, pattern):
-        self.preset, self.results, self.pattern = preset, results, pattern
-        self.build_folder = ROOT / "build" / preset
-        self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder)}
+    def __init__(self, plan, results, pattern):
+        self.plan, self.preset, self.results, self.pattern = plan, plan.preset, results, pattern
+        self.build_folder = ROOT / "build" / plan.preset
+        self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder), **plan.environment}
 
     def name(self, test):
         return f"{self.preset}: {test}"
 
-    def build(self, *targets):
-        """Returns whether it built; a failed build is a failed test."""
+    def configure(self):
+        return self.make("build", "cmake", "--preset", self.preset, "--log-level=WARNING")
+
+    def build(self, *targets, part="build"):
+        return self.make(part, "cmake", "--build", self.build_folder, "--parallel", JOBS, "--target", *targets)
+
+    def make(self, part, *command):
+        """Returns whether that could be made; what could not is a failed test."""
         if interrupted.is_set():
             return False
-        began = time.monotonic()
-        say(f"Building {self.preset} …")
-        shown = None if sys.stdout.isatty() else subprocess.PIPE
-        for command in (["cmake", "--preset", self.preset, "--log-level=WARNING"],
-                        ["cmake", "--build", str(self.build_folder), "--parallel", str(JOBS), "--target", *targets]):
-            done = subprocess.run(["nice", *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=shown, stderr=subprocess.STDOUT,
-                                  text=True)
-            if done.returncode != 0:
-                wrong = [line for line in (done.stdout or "see above").splitlines() if not line.startswith("[")]
-                self.results.add(self.name("build"), "failed", "\n".join(wrong))
-                return False
-        say(f"Built {self.preset} in {time.monotonic() - began:.0f} s")
-        return True
+        shown = sys.stdout if sys.stdout.isatty() else None
+        status, output = run(f"{self.preset}: {part}", ["nice", *command], BUILD_TIMEOUT, stdout=shown, stderr=shown)
+        if status != 0:
+            wrong = [line for line in (output or "see above").splitlines() if not line.startswith("[")]
+            self.results.add(self.name(part), "failed", "\n".join(wrong))
+        return status == 0
 
-    def run_checks(self):
-        for check in ("format", "layers", "headers"):
-            status, output = run([sys.executable, "-B", "scripts/lint", "--only", check], PROGRAM_TIMEOUT)
-            self.results.add(f"lint: {check}", "passed" if status == 0 else "failed", output)
+    def compile_headers(self, every):
+        """Each alone: those that changed lately, or every one."""
+        targets = ["lone_headers"] if every else changed_headers.targets(self.build_folder)
+        if not targets or self.build(*targets, part="headers alone"):
+            self.results.add("headers compile alone", "passed")
 
-    def compile_headers(self):
-        """Each alone, in the time that tests wait: nobody waits for it but the end."""
-        began = time.monotonic()
-        status, output = run(["nice", "-n", "19", "cmake", "--build", str(self.build_folder), "--parallel", "1",
-                              "--target", "lone_headers"], HEADERS_TIMEOUT)
-        self.results.add("headers compile alone", "passed" if status == 0 else "failed", output)
-        say(f"Compiled headers alone in {time.monotonic() - began:.0f} s")
+    def jobs(self):
+        """A call for each black-box module and each unit-test program; those on clusters are run_clusters()'s."""
+        for module in self.modules():
+            if self.plan.modules(module):
+                yield self.run_module, module
+        for test in self.programs():
+            if self.plan.programs(test["name"]):
+                yield self.run_program, test
 
-    def run_tests(self, at_once, programs=None, modules=None):
-        """Runs the unit-test programs and black-box modules named (None: all), so many at once; those on clusters are
-        run_clusters()'s."""
-        began = time.monotonic()
-        jobs = [(self.run_module, module) for module in self.modules() if modules is None or module in modules]
-        jobs += [(self.run_program, test) for test in self.programs() if programs is None or test["name"] in programs]
-        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-            for done in concurrent.futures.as_completed([pool.submit(job, argument) for job, argument in jobs]):
-                done.result()
-        say(f"Ran the {self.preset} tests in {time.monotonic() - began:.0f} s")
-
-    def run_clusters(self):
+    def run_clusters(self, tests):
         """One after the other: each loads a machine as several others do."""
-        began = time.monotonic()
-        for path in sorted((ROOT / "tests").glob(f"{KUBERNETES_MODULES}*.py")):
-            self.run_module(path.stem)
-        say(f"Ran the {self.preset} tests on clusters in {time.monotonic() - began:.0f} s")
+        for test in tests:
+            self.run_module(test, part="clusters")
 
     def add_cases(self, whole, cases, began):
         """`whole` is the program or module that they belong to."""
@@ -179,7 +195,7 @@ class Stage:
 
     def left_out(self, program):
         """The part of a filter that leaves out what this build cannot judge."""
-        cases = UNTHREADED_CASES.get(program, []) if self.preset == "tsan" else []
+        cases = tiers.UNTHREADED_CASES.get(program, []) if self.preset == "tsan" else []
         return "-" + ":".join(cases) if cases else ""
 
     def programs(self):
@@ -199,7 +215,7 @@ class Stage:
             environment = {**self.environment, "GTEST_OUTPUT": f"xml:{report.name}"}
             environment["GTEST_FILTER"] = f"*{self.pattern or ''}*{self.left_out(test['name'])}"
             environment.update(item.split("=", 1) for item in properties.get("ENVIRONMENT", []))
-            status, output = run(test["command"], properties.get("TIMEOUT", PROGRAM_TIMEOUT), environment,
+            status, output = run(f"{self.preset}: unit tests", test["command"], properties.get("TIMEOUT", PROGRAM_TIMEOUT), environment,
                                  properties.get("WORKING_DIRECTORY", self.build_folder))
             cases = read_gtest_report(report.name)
         failed = any(outcome == "failed" for _, outcome, _ in cases)
@@ -217,18 +233,19 @@ class Stage:
 
     def modules(self):
         """The longest first."""
-        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py") if not path.stem.startswith(KUBERNETES_MODULES))
-        names += sorted(f"attack.{path.stem}" for path in (ROOT / "tests/attack").glob("test_*.py"))
-        return sorted(names, key=lambda name: name not in LONG_MODULES)
+        names = sorted(path.stem for path in (ROOT / "tests").glob("test_*.py") if not path.stem.startswith(tiers.CLUSTERS))
+        names += sorted(f"{tiers.ATTACKS}{path.stem}" for path in (ROOT / "tests/attack").glob("test_*.py"))
+        return sorted(names, key=lambda name: name not in tiers.LONG_MODULES)
 
-    def run_module(self, module):
+    def run_module(self, module, part="black-box tests"):
+        """A module, or one class of it."""
         if interrupted.is_set():
             return
         began = time.monotonic()
         with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
             command = [sys.executable, "-B", "tests/blackbox.py", module, report.name]
-            timeout = KUBERNETES_TIMEOUT if module.startswith(KUBERNETES_MODULES) else PROGRAM_TIMEOUT
-            status, output = run(command + ([self.pattern] if self.pattern else []), timeout, self.environment)
+            timeout = KUBERNETES_TIMEOUT if module.startswith(tiers.CLUSTERS) else PROGRAM_TIMEOUT
+            status, output = run(f"{self.preset}: {part}", command + ([self.pattern] if self.pattern else []), timeout, self.environment)
             cases = [json.loads(line) for line in report]
         self.add_cases(module, cases, began)
         if status is None:
@@ -237,10 +254,16 @@ class Stage:
             self.results.add(self.name(module), "failed", f"exit status {status}\n{output}")
 
 
+def run_checks(results):
+    for check in ("format", "layers", "headers"):
+        status, output = run("checks", [sys.executable, "-B", "scripts/lint", "--only", check], PROGRAM_TIMEOUT)
+        results.add(f"lint: {check}", "passed" if status == 0 else "failed", output)
+
+
 def fetch_vendor_driver():
     """The vendor's own files, for tests that hold ours against them; without them these tests are skipped."""
     folder = ROOT / "build/nvidia-driver"
-    status, output = run(["scripts/fetch-nvidia-driver", str(folder)], PROGRAM_TIMEOUT)
+    status, output = run("vendor's driver", ["scripts/fetch-nvidia-driver", str(folder)], PROGRAM_TIMEOUT)
     if status != 0:
         say(f"The vendor's driver files are not here: {' '.join(output.split())}")
         return {}
@@ -250,14 +273,15 @@ def fetch_vendor_driver():
 
 def build_kubernetes(results):
     """A cluster's programs, for tests on a real one; without them these tests are skipped. Returns their environment."""
-    status, output = run([sys.executable, "-B", "-m", "kube"], KUBERNETES_BUILD_TIMEOUT, folder=ROOT / "tests", progress=sys.stderr)
+    status, output = run("Kubernetes' programs", [sys.executable, "-B", "-m", "kube"], KUBERNETES_TIMEOUT, folder=ROOT / "tests",
+                         stderr=sys.stderr)
     if status == 0:
         return {}
     if status == SKIPPED:
         say(f"There is no Kubernetes here: {' '.join(output.split())}")
         return {"DROVER_KUBE_UNAVAILABLE": output.strip()}
     if status is None:
-        return {"DROVER_KUBE_UNAVAILABLE": f"it was not built within {KUBERNETES_BUILD_TIMEOUT} s: build it with 'python3 -B -m kube'"}
+        return {"DROVER_KUBE_UNAVAILABLE": f"it was not built within {KUBERNETES_TIMEOUT} s: build it with 'python3 -B -m kube'"}
     results.add("build of Kubernetes", "failed", output)
     return {"DROVER_KUBE_UNAVAILABLE": "it did not build"}
 
@@ -285,60 +309,60 @@ def read_gtest_report(path):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/test", description="Builds Drover and runs its tests.")
-    parser.add_argument("--quick", action="store_true", help="the release build, unit tests and the short black-box tests")
-    parser.add_argument("--release", action="store_true", help="only the release build and all its tests")
-    parser.add_argument("--asan", action="store_true", help="only the build with address and undefined-behaviour sanitizers")
-    parser.add_argument("--tsan", action="store_true", help="only the build with the thread sanitizer")
+    tier = parser.add_mutually_exclusive_group()
+    tier.add_argument("--quick", action="store_true", help="the short black-box tests of the release build, and the unit tests")
+    tier.add_argument("--all", action="store_true", help="every test under every sanitizer, and on every cluster")
+    parser.add_argument("--release", action="store_true", help="only what runs in the release build")
+    parser.add_argument("--asan", action="store_true", help="only what runs with address and undefined-behaviour sanitizers")
+    parser.add_argument("--tsan", action="store_true", help="only what runs with the thread sanitizer")
     parser.add_argument("--no-kubernetes", action="store_true", help="without the tests that need a Kubernetes cluster")
     parser.add_argument("-k", metavar="TEXT", dest="pattern", default="", help="only tests whose name contains TEXT")
     return parser.parse_args()
 
 
+def run_stages(arguments, results):
+    chosen = {preset for preset in ("release", "asan", "tsan") if getattr(arguments, preset)} or {"release", "asan", "tsan"}
+    plans = [plan for plan in (tiers.QUICK if arguments.quick else tiers.ALL if arguments.all else tiers.USUAL) if plan.preset in chosen]
+    kubernetes = "release" in chosen and not (arguments.quick or arguments.no_kubernetes) and "kube" in (arguments.pattern or "kube")
+    environment = {} if arguments.quick else fetch_vendor_driver()
+
+    with (concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE - kubernetes) as tests, concurrent.futures.ThreadPoolExecutor(2) as aside):
+        started = []
+        if kubernetes:  # only clusters need them: they are built beside the first build
+            built = aside.submit(build_kubernetes, results)
+        if not arguments.pattern:
+            started.append(tests.submit(run_checks, results))
+
+        def run_clusters(stage):
+            stage.environment.update(built.result())
+            stage.run_clusters(every_cluster_module() if arguments.all else tiers.CLUSTER_TESTS)
+
+        for plan in plans:
+            stage = Stage(plan, results, arguments.pattern)
+            stage.environment.update(environment)
+            say(f"Building {plan.preset} …")
+            if not (stage.configure() and stage.build(*plan.targets)):
+                continue
+            if plan.preset == "release" and kubernetes:
+                started.append(aside.submit(run_clusters, stage))
+            started += [tests.submit(call, argument) for call, argument in stage.jobs()]
+        if "release" in chosen and not (arguments.pattern or arguments.quick):
+            Stage(plans[0], results, "").compile_headers(every=arguments.all)
+        for done in concurrent.futures.as_completed(started):
+            done.result()
+
+
+def every_cluster_module():
+    return sorted(path.stem for path in (ROOT / "tests").glob(f"{tiers.CLUSTERS}*.py"))
+
+
 def main():
     arguments = parse_arguments()
-    chosen = arguments.release or arguments.asan or arguments.tsan
     results = Results()
-
-    environment = {} if arguments.quick else fetch_vendor_driver()
-    kubernetes = (arguments.release or not chosen) and not (arguments.quick or arguments.no_kubernetes)
-    if kubernetes and "kube" in (arguments.pattern or "kube"):
-        environment.update(build_kubernetes(results))
-
-    def stage(preset, **settings):
-        made = Stage(preset, results, arguments.pattern)
-        made.environment.update(environment, **settings)
-        return made
-
-    # Clusters wait more than they work, and longer than all else takes: the other builds and tests go on beside them.
-    with concurrent.futures.ThreadPoolExecutor(2) as beside:
-        clusters = headers = None
-
-        def at_once():
-            return TESTS_AT_ONCE - (1 if clusters and not clusters.done() else 0)
-
-        if arguments.release or not chosen:
-            release = stage("release", **({"DROVER_TEST_KILLS": "20"} if arguments.quick else {}))
-            if release.build("all"):
-                if kubernetes:
-                    clusters = beside.submit(release.run_clusters)
-                if not arguments.pattern:
-                    release.run_checks()
-                if not (arguments.pattern or arguments.quick):
-                    headers = beside.submit(release.compile_headers)
-                release.run_tests(at_once(), modules=QUICK_MODULES if arguments.quick else None)
-        if arguments.asan or not (chosen or arguments.quick):
-            # Five days of each simulated life: the release build plays the whole year.
-            asan = stage("asan", DROVER_TEST_KILLS="20", DROVER_SIMULATED_DAYS="5")
-            if asan.build("all"):
-                asan.run_tests(at_once(), modules={name for name in asan.modules() if not name.endswith("_bench")})
-        if arguments.tsan or not (chosen or arguments.quick):
-            tsan = stage("tsan", DROVER_TEST_KILLS="10")
-            if tsan.build("drover", *sorted(THREADED_PROGRAMS)):
-                tsan.run_tests(at_once(), programs=THREADED_PROGRAMS, modules=THREADED_MODULES)
-        for done in filter(None, (clusters, headers)):
-            done.result()
+    run_stages(arguments, results)
     if interrupted.is_set():
         results.add("scripts/test", "failed", "it was interrupted")
+    times.summary()
     results.summary()
     return 1 if results.failed or not results.passed else 0
 

@@ -1,0 +1,66 @@
+"""What scripts/test builds and runs, and in which build: CONTRIBUTING.md has it as a table.
+
+A unit-test program needs no optimised build: the sanitized one finds more with the same code. The program itself is tested as users
+have it; under a sanitizer go what a stranger's bytes reach and, with --all, everything.
+"""
+
+import dataclasses
+import typing
+
+# What must be optimised: it plays a year of a machine's life.
+LONG_PROGRAMS = ("control_test",)
+# Rooms whose code runs on several threads.
+THREADED_PROGRAMS = ("api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test")
+# Debian's gRPC is not built for the thread sanitizer, which takes what that does for races.
+UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "Driver*", "PluginHostTest.*", "SocketServer.*"]}
+
+ATTACKS = "attack."  # how the names of modules in tests/attack begin
+# Where the daemon's memory meets what others send, serve or break.
+HOSTILE_MODULES = {"test_absurd", "test_api", "test_bad_input", "test_chronos", "test_crash", "test_docker", "test_exec", "test_fetch",
+                   "test_hostile", "test_hostile_images", "test_marathon", "test_mesos", "test_registry"}
+QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
+LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}  # they begin first
+
+CLUSTERS = "test_kube"  # how the names of modules on clusters begin
+# Each road of a GPU into a pod once: a limit, a claim, and an installation by the chart.
+CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_plugin.WholeGpusTest",
+                 "test_kube_claims.WholeGpusTest")
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One build tree: what is built in it, and which unit-test programs and black-box modules run."""
+
+    preset: str
+    targets: tuple
+    programs: typing.Callable[[str], bool]
+    modules: typing.Callable[[str], bool]
+    environment: dict = dataclasses.field(default_factory=dict)
+
+
+def any_of(_):
+    return True
+
+
+def no_benchmark(module):
+    return not module.endswith("_bench")  # a sanitizer's times say nothing
+
+
+# Five days of each simulated life: the release build plays the whole year.
+ASAN_SETTINGS = {"DROVER_TEST_KILLS": "20", "DROVER_SIMULATED_DAYS": "5"}
+TSAN_SETTINGS = {"DROVER_TEST_KILLS": "10", "DROVER_SIMULATED_DAYS": "1"}
+
+QUICK = (
+    Stage("release", ("drover",), lambda program: False, QUICK_MODULES.__contains__, {"DROVER_TEST_KILLS": "20"}),
+    Stage("asan", ("unit_tests",), lambda program: not program.startswith("fuzz_"), lambda module: False, ASAN_SETTINGS),
+)
+USUAL = (
+    Stage("release", ("drover", "completions", "benchmarks", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, any_of),
+    Stage("asan", ("all",), any_of, lambda module: module in HOSTILE_MODULES or module.startswith(ATTACKS), ASAN_SETTINGS),
+    Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
+)
+ALL = (
+    Stage("release", ("all",), any_of, any_of),
+    Stage("asan", ("all",), any_of, no_benchmark, ASAN_SETTINGS),
+    Stage("tsan", ("all",), any_of, no_benchmark, TSAN_SETTINGS),
+)
