@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +59,89 @@ static void write_file(const char* path, const char* text, int flags) {
   dprintf(file, "%s\n", text);
   printf("ok\n");
   close(file);
+}
+
+// The first line of a file.
+static void read_line(const char* path) {
+  char line[4096] = "";
+  FILE* file = fopen(path, "re");
+  if (file == NULL || fgets(line, sizeof line, file) == NULL)
+    printf("%s\n", strerrorname_np(errno));
+  else
+    printf("%s%s", line, strchr(line, '\n') != NULL ? "" : "\n");
+  if (file != NULL) fclose(file);
+}
+
+static int is_no_dot(const struct dirent* entry) {
+  return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+// The names in a folder, on one line.
+static void list(const char* path) {
+  struct dirent** entries;
+  const int count = scandir(path, &entries, is_no_dot, alphasort);
+  if (count < 0) printf("%s", strerrorname_np(errno));
+  for (int i = 0; i < count; ++i) printf("%s%s", i > 0 ? " " : "", entries[i]->d_name);
+  printf("\n");
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+// Takes hold of the programs of all processes that come and go for some seconds, and tries to write to each that is not this one.
+static void seize(const char* seconds) {
+  enum { kMost = 64 };
+  int held[kMost], count = 0;
+  char paths[kMost][256];
+  struct stat own;
+  if (stat("/proc/self/exe", &own) != 0) return;
+  for (const double end = now() + strtod(seconds, NULL); now() < end;) {
+    struct dirent** entries;
+    const int found = scandir("/proc", &entries, NULL, NULL);
+    for (int i = 0; i < found; ++i) {
+      char link[300];
+      struct stat info;
+      snprintf(link, sizeof link, "/proc/%s/exe", entries[i]->d_name);
+      const int program = count < kMost && atoi(entries[i]->d_name) > 0 ? open(link, O_PATH | O_CLOEXEC) : -1;
+      const ssize_t length = program >= 0 ? readlink(link, paths[count], sizeof paths[count] - 1) : -1;
+      int known = program < 0 || fstat(program, &info) != 0 || (info.st_dev == own.st_dev && info.st_ino == own.st_ino);
+      for (int j = 0; j < count && !known; ++j) {
+        struct stat other;
+        known = fstat(held[j], &other) == 0 && other.st_dev == info.st_dev && other.st_ino == info.st_ino;
+      }
+      if (!known) {
+        paths[count][length > 0 ? length : 0] = '\0';
+        held[count++] = program;
+      } else if (program >= 0) {
+        close(program);
+      }
+      free(entries[i]);
+    }
+    if (found >= 0) free(entries);
+    for (int j = 0; j < count; ++j) {
+      char path[64];
+      snprintf(path, sizeof path, "/proc/self/fd/%d", held[j]);
+      const int written = open(path, O_WRONLY | O_CLOEXEC);
+      if (written >= 0 || errno != ETXTBSY) {
+        printf("seized %s %s\n", paths[j], answer(written));
+        close(held[j]);
+        held[j] = held[--count];
+        memcpy(paths[j], paths[count], sizeof paths[j]);
+        break;
+      }
+    }
+  }
+  for (int j = 0; j < count; ++j) printf("seized %s ETXTBSY\n", paths[j]);
+}
+
+// Types into the terminal that it has, as if its user had.
+static void inject(const char* text) {
+  int failed = 0;
+  for (const char* at = text; *at != '\0' && failed == 0; ++at) failed = ioctl(STDIN_FILENO, TIOCSTI, at);
+  printf("inject %s\n", answer(failed));
 }
 
 static void sleep_for(const char* seconds) {
@@ -109,6 +194,7 @@ static const struct Verb kVerbs[] = {
     {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
     {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
+    {"read", 1},     {"list", 1},  {"seize", 1}, {"inject", 1},
 };
 
 static void perform(const char* verb, char** words) {
@@ -130,6 +216,10 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "crash") == 0) crash();
   if (strcmp(verb, "serve") == 0) serve(words[0], words[1]);
   if (strcmp(verb, "exists") == 0) printf("%s\n", answer(access(words[0], F_OK)));
+  if (strcmp(verb, "read") == 0) read_line(words[0]);
+  if (strcmp(verb, "list") == 0) list(words[0]);
+  if (strcmp(verb, "seize") == 0) seize(words[0]);
+  if (strcmp(verb, "inject") == 0) inject(words[0]);
   if (strcmp(verb, "lock") == 0) printf("%s\n", answer(flock(atoi(words[0]), LOCK_EX | LOCK_NB)));
   fflush(stdout);
 }

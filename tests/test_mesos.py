@@ -93,18 +93,19 @@ class Stream:
 
 
 class Framework:
-    """A scheduler that speaks JSON."""
+    """A scheduler that speaks JSON. With `uid` it is that user's; further `info` is of its FrameworkInfo."""
 
-    def __init__(self, daemon, framework_id=None, failover=600.0):
+    def __init__(self, daemon, framework_id=None, failover=600.0, uid=None, **info):
         info = {"user": "root", "name": "test", "failover_timeout": failover,
-                "capabilities": [{"type": "GPU_RESOURCES"}, {"type": "TASK_KILLING_STATE"}]}
+                "capabilities": [{"type": "GPU_RESOURCES"}, {"type": "TASK_KILLING_STATE"}], **info}
         call = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
         if framework_id:
             info["id"] = call["framework_id"] = {"value": framework_id}
-        self.daemon = daemon
+        self.daemon, self.uid = daemon, uid
         self.offers = []
         self.failures = []
-        self.stream = Stream(daemon, json.dumps(call).encode(), b"application/json")
+        with drover.acting_as(uid):
+            self.stream = Stream(daemon, json.dumps(call).encode(), b"application/json")
         self.first = self.event()
         self.id = self.first["subscribed"]["framework_id"]["value"]
 
@@ -131,7 +132,7 @@ class Framework:
 
     def call(self, kind, **parts):
         body = {"type": kind, "framework_id": {"value": self.id}, **parts}
-        status, _, text = self.daemon.request("POST", "/api/v1/scheduler", body,
+        status, _, text = self.daemon.request("POST", "/api/v1/scheduler", body, uid=self.uid,
                                               headers={"Mesos-Stream-Id": self.stream.headers["mesos-stream-id"]})
         assert status == 202, (status, text)
 
@@ -148,7 +149,7 @@ class Framework:
                                     "filters": {"refuse_seconds": 0.0}})
 
     def read(self, path):
-        status, _, text = self.daemon.request("GET", f"/files/read?path={path}&offset=0")
+        status, _, text = self.daemon.request("GET", f"/files/read?path={path}&offset=0", uid=self.uid)
         assert status == 200, text
         return json.loads(text)["data"]
 

@@ -79,6 +79,16 @@ def people():
     return mallory, victim
 
 
+def cover_null(test):
+    """For the time of a test class, /dev/null is a node of its own: one that an attack may spoil. Call people() before."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-null-"))
+    test.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+    os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.stat("/dev/null").st_rdev)
+    (folder / "null").chmod(0o666)
+    _system_call("mount", str(folder / "null").encode(), b"/dev/null", None, MS_BIND, None)
+    test.addClassCleanup(_system_call, "umount", b"/dev/null")
+
+
 # What lies on the machine
 
 def make_folder(path, mode=0o755, uid=0):
@@ -110,15 +120,16 @@ def snapshot(*paths):
 
 # Images
 
-def make_image(output, probe, fill=None, folders=("dev", "etc", "proc", "sys", "tmp", "mnt"), **settings):
-    """An image of the probe (/probe) with these folders, and with what `fill(layer)` adds: see oci_layout.Layer."""
+def make_image(output, probe, fill=None, folders=("dev", "etc", "proc", "sys", "tmp", "mnt"), passwd="", **settings):
+    """An image of the probe (/probe) with these folders, these further lines of /etc/passwd, and with what `fill(layer)` adds: see
+    oci_layout.Layer."""
 
     def fill_all(layer):
         for folder in folders:
             layer.add_folder(folder, 0o1777 if folder == "tmp" else 0o755)
         layer.add_file("probe", probe.read_bytes(), 0o755)
-        if "etc" in folders:
-            layer.add_file("etc/passwd", b"root:x:0:0:root:/:/probe\n")
+        if "etc" in folders:  # as every image has it
+            layer.add_file("etc/passwd", f"root:x:0:0:root:/:/probe\n{passwd}".encode())
         if fill:
             fill(layer)
 
@@ -135,8 +146,9 @@ class AttackTest(drover.DaemonTest):
     def setUpClass(cls):
         cls.mallory, cls.victim = people()
         super().setUpClass()
-        cls.ground = make_folder(tempfile.mkdtemp(prefix="drover-ground-"))
-        cls.addClassCleanup(shutil.rmtree, cls.ground, ignore_errors=True)
+        cls.ground, cls.images = (make_folder(tempfile.mkdtemp(prefix=f"drover-{what}-")) for what in ("ground", "images"))
+        for folder in (cls.ground, cls.images):
+            cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
 
     # Tasks
 
@@ -167,7 +179,7 @@ class AttackTest(drover.DaemonTest):
 
     def image(self, name, fill=None, **settings):
         """A reference to an image that mallory made: see make_image()."""
-        return make_image(self.ground / name, self.daemon.probe, fill, **settings)
+        return make_image(self.images / name, self.daemon.probe, fill, **settings)
 
     # Verdicts
 
@@ -176,7 +188,9 @@ class AttackTest(drover.DaemonTest):
         """Nothing at these paths of the machine is made, changed or removed inside."""
         before = snapshot(*paths)
         yield
-        self.assertEqual(snapshot(*paths), before)
+        after = snapshot(*paths)
+        changed = {path: (before.get(path), after.get(path)) for path in {**before, **after} if before.get(path) != after.get(path)}
+        self.assertEqual(changed, {})
 
     def assert_refused(self, record, *words):
         """It never ran, and says why in one sentence."""
