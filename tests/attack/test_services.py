@@ -79,6 +79,11 @@ class ServiceTest(attack.AttackTest):
             "type": "MESOS", "portMappings": [{"containerPort": 8080, "hostPort": 443}]})
         self.assertEqual(status // 100, 4)
 
+    def test_a_priority_of_ones_own(self):
+        with self.assertRaises(drover.ApiError) as refused:
+            self.submit(self.mallory, ["/bin/true"], priority=1)
+        self.assertIn("priority", str(refused.exception))
+
     def test_the_machines_own_loopback_from_a_network_of_ones_own(self):
         class Private(http.server.BaseHTTPRequestHandler):
             asked = False

@@ -1,0 +1,99 @@
+"""Whether anything that mallory may read holds something of victim's: every route that the program has is asked."""
+
+import itertools
+import re
+import socket
+import urllib.parse
+
+import drover
+from attack import attack
+from test_mesos import Framework
+
+MARK = "zebra7f3a"
+ROUTE = re.compile(r'"GET", "(/[^"]*)"')
+# What never ends: events, and output that is followed.
+STREAMS = ("/v1/events", "/v2/events")
+
+
+class ListingsTest(attack.AttackTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        uid = cls.victim.uid
+        cls.task = cls.daemon.submit(command=["/bin/sh", "-c", f"echo {MARK} | tee note; exec sleep 600"], uid=uid, name=MARK, gpus=1,
+                                     labels={MARK: MARK}, env={MARK: MARK})
+        cls.daemon.wait_for_output(cls.task, MARK)
+        for path, body in (("/v2/apps", {"id": f"/{MARK}/app", "cmd": f"sleep 600 # {MARK}", "mem": 32, "cpus": 0.1}),
+                           ("/v1/scheduler/iso8601", {"name": MARK, "schedule": "R/2999-01-01T00:00:00Z/PT1H", "command": MARK}),
+                           ("/v1/scheduler/dependency", {"name": f"{MARK}b", "parents": [MARK], "command": MARK})):
+            status, _, answer = cls.daemon.request("POST", path, body, uid=uid)
+            assert status < 300, answer
+        cls.framework = Framework(cls.daemon, uid=uid, user="victim", name=MARK)
+        cls.addClassCleanup(cls.framework.stream.close)
+        cls.framework.launch(cls.framework.offer(), MARK, f"echo {MARK}; exec sleep 600")
+        while cls.framework.status()["state"] != "TASK_RUNNING":
+            pass
+        cls.ids = {cls.task, cls.framework.id, *(record["task"]["id"] for record in cls.daemon.tasks())}
+
+    def routes(self):
+        found = set()
+        for source in (drover.ROOT / "src/api").rglob("*.cc"):
+            if not source.name.endswith("_test.cc"):
+                found.update(ROUTE.findall(source.read_text()))
+        self.assertGreater(len(found), 60)
+        return sorted(found - set(STREAMS))
+
+    def targets(self, route):
+        """With victim's names in all places for one, and with queries that lead to more."""
+        places = re.findall(r"\{\w+(?:\.\.\.)?\}", route)
+        for names in itertools.product([self.task, f"{MARK}/app" if "apps" in route else MARK], repeat=len(places)):
+            target = route
+            for place, name in zip(places, names):
+                target = target.replace(place, urllib.parse.quote(name), 1)
+            yield target
+            for query in (f"path=/tasks/{self.task}", "path=stdout", "path=note", f"label={MARK}", "embed=apps.tasks", "all=true",
+                          f"id={MARK}", f"framework_id={self.framework.id}", f"cmd={MARK}"):
+                yield f"{target}?{query}"
+
+    def told(self, target, user):
+        """Status, and what of victim's is in the answer that is not in the question."""
+        status, headers, data = self.daemon.request("GET", target, uid=user.uid if user else None)
+        text = (str(headers) + data.decode(errors="replace")).replace("\\/", "/")
+        asked = urllib.parse.unquote(target)
+        return status, {word for word in (MARK, *self.ids) if word in text and word not in asked}
+
+    def test_what_is_listed(self):
+        seen_by_root = set()
+        for target in (target for route in self.routes() for target in self.targets(route)):
+            with self.subTest(target=target):
+                _, told = self.told(target, self.mallory)
+                self.assertEqual(told, set())
+            if "?" not in target:
+                seen_by_root |= self.told(target, None)[1]
+        self.assertTrue({MARK, self.task, self.framework.id} <= seen_by_root, "root sees what mallory does not")
+
+    def test_what_is_there_and_what_is_not_look_alike(self):
+        for path in ("/v1/tasks/{}", "/v1/tasks/{}/explain", "/v1/tasks/{}/logs", "/v1/tasks/{}/files/browse", "/v1/scheduler/job/stat/{}"):
+            name = MARK if "scheduler" in path else self.task
+            here, absent = (self.daemon.request("GET", path.format(which), uid=self.mallory.uid) for which in (name, "no-such-name"))
+            with self.subTest(path=path):
+                self.assertEqual((here[0], here[2].replace(name.encode(), b"X")), (absent[0], absent[2].replace(b"no-such-name", b"X")))
+
+    def test_streams(self):
+        for path in STREAMS:
+            with self.subTest(path=path), socket.socket(socket.AF_UNIX) as client:
+                with drover.acting_as(self.mallory.uid):
+                    client.connect(str(self.daemon.socket))
+                client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n".encode())
+                client.settimeout(2)
+                other = self.daemon.submit(command=["/bin/true"], uid=self.victim.uid, name=f"{MARK}-more")
+                self.daemon.wait_until_final(other)
+                heard = b""
+                try:
+                    while piece := client.recv(65536):
+                        heard += piece
+                except TimeoutError:
+                    pass  # all that there is has come
+                self.assertIn(b"HTTP/1.1 200", heard)
+                for word in (MARK, other, *self.ids):
+                    self.assertNotIn(word.encode(), heard)
