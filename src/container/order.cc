@@ -32,7 +32,8 @@ json encode_volumes(const std::vector<VolumePlan>& volumes) {
     list.push_back({{"host_path", volume.host_path},
                     {"destination", volume.destination},
                     {"sandbox_path", volume.sandbox_path},
-                    {"read_only", volume.read_only}});
+                    {"read_only", volume.read_only},
+                    {"kernel", volume.kernel}});
   return list;
 }
 
@@ -42,6 +43,7 @@ VolumePlan read_volume(Decoder decoder) {
   volume.destination = decoder.string("destination").value_or("");
   volume.sandbox_path = decoder.string("sandbox_path").value_or("");
   volume.read_only = decoder.boolean("read_only").value_or(true);
+  volume.kernel = decoder.boolean("kernel").value_or(false);
   decoder.finish();
   return volume;
 }

@@ -21,7 +21,7 @@ RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
   order.logs.files = *rc::gen::inRange(1, 100);
   if (*rc::gen::arbitrary<bool>()) order.network = NetworkPlan{{{31000, 80, false}, {31001, 53, true}}};
   if (*rc::gen::arbitrary<bool>()) {
-    order.volumes = {{*text, "/" + *text, *text, *rc::gen::arbitrary<bool>()}};
+    order.volumes = {{*text, "/" + *text, *text, *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>()}};
     order.volume_user.uid = order.uid;
     order.volume_user.groups = {1, 2};
     order.volume_user.name = *text;

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "container/task_folder.h"
+#include "container/volume_source.h"
 
 namespace drover::container {
 namespace {
@@ -106,6 +107,10 @@ Status mount_host_root(const RootPlan& plan, const std::string& task_folder, con
     return fail_errno("Failed to place the copy of the host's mounts", errno);
   // The runtime mounts its own over these; the host's need not even be there underneath.
   for (const char* replaced : {"/dev", "/proc", "/sys"}) ::umount2((target + replaced).c_str(), MNT_DETACH);
+  // Nor are the kernel's file systems the task's anywhere else: in the folder of a chroot, say.
+  DROVER_TRY(const auto kernels, kernel_mounts_in(target));
+  for (auto mount = kernels.rbegin(); mount != kernels.rend(); ++mount)
+    ::umount2(mount->place.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
   for (const auto& folder : plan.hidden) DROVER_CHECK_OK(hide(target, folder, task_folder + "/" + kSandbox));
   return {};
 }

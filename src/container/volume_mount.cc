@@ -14,6 +14,7 @@
 #include "base/acting_as.h"
 #include "container/fetch/tree.h"
 #include "container/task_folder.h"
+#include "container/volume_source.h"
 
 namespace drover::container {
 namespace {
@@ -126,6 +127,7 @@ Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
   for (std::size_t i = 0; i < volumes.size(); ++i) {
     DROVER_TRY(const auto opened, open_volume(volumes[i], user));
     DROVER_CHECK_OK(check_not_ours(volumes[i], opened.fd.get(), hidden));
+    if (!volumes[i].kernel) DROVER_CHECK_OK(check_source(volumes[i], opened.fd.get()));
     DROVER_CHECK_OK(make_place(volumes[i], opened.folder, imageless, sandbox));
     DROVER_CHECK_OK(mount_one(volumes[i], opened, std::to_string(i), places));
   }

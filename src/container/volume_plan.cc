@@ -44,7 +44,7 @@ Result<std::vector<VolumePlan>> plan_volumes(const Launch& launch, const image::
   std::vector<VolumePlan> plans;
   for (std::size_t i = 0; i < launch.task.volumes.size(); ++i) {
     const auto& volume = launch.task.volumes[i];
-    VolumePlan plan{volume.host_path, "", "", volume.read_only};
+    VolumePlan plan{volume.host_path, "", "", volume.read_only, launch.task.privileged};
     const bool absolute = volume.container_path.starts_with('/');
     plan.destination = plain_path(absolute ? volume.container_path : sandbox + "/" + volume.container_path);
     if (is_within(plan.destination, sandbox) && plan.destination != sandbox) {

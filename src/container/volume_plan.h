@@ -21,6 +21,7 @@ struct VolumePlan {
   std::string
       sandbox_path;  ///< the same below the sandbox, where the shim makes a place for it; "": elsewhere
   bool read_only = false;
+  bool kernel = false;  ///< of a privileged task: it may lie in a file system of the kernel, or hold one
 
   bool operator==(const VolumePlan&) const = default;
 };
