@@ -8,6 +8,7 @@
 
 #include "cdi/apply.h"
 #include "container/environment.h"
+#include "container/init.h"
 #include "container/limits.h"
 #include "container/seccomp.h"
 #include "driver/cdi.h"
@@ -32,13 +33,15 @@ json capabilities(const User& user) {
 Result<json> process(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
   DROVER_TRY(const auto directory, working_directory_of(launch.task, image, facts.sandbox));
+  // The runtime enters it as root, before it becomes the user: the task's folder is left to the init.
+  constexpr const char* kWherever = "/";
   json user = {{"uid", facts.user.uid}, {"gid", facts.user.gid}};
   if (!facts.user.groups.empty()) user["additionalGids"] = facts.user.groups;
   return json{{"terminal", false},
               {"user", std::move(user)},
-              {"args", arguments},
+              {"args", init_arguments(directory, arguments)},
               {"env", environment_of(launch, image, facts.user, facts.sandbox, facts.compat)},
-              {"cwd", directory},
+              {"cwd", kWherever},
               {"capabilities", capabilities(facts.user)},
               {"noNewPrivileges", true},
               {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
@@ -51,7 +54,7 @@ json mount(std::string destination, std::string type, std::string source, std::v
           {"options", std::move(options)}};
 }
 
-json system_mounts(const workload::Resources& resources) {
+json system_mounts(const workload::Resources& resources, const std::string& init) {
   std::vector<std::string> shared_memory = {"nosuid", "noexec", "nodev", "mode=1777"};
   // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
   if (resources.memory_bytes > 0) shared_memory.push_back(fmt::format("size={}", resources.memory_bytes));
@@ -62,29 +65,18 @@ json system_mounts(const workload::Resources& resources) {
              {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
        mount("/dev/shm", "tmpfs", "shm", std::move(shared_memory)),
        mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
+       mount(kInitInside, "bind", init, {"bind", "ro", "nosuid", "nodev"}),
        mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
        mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
 }
 
-/// After everything else: they may lie in the sandbox. And what a volume covers is not mounted into it, where
-/// the runtime would make places for it as root.
-void add_volumes(json& all, const BundleFacts& facts) {
-  for (std::size_t i = 0; i < facts.volumes.size(); ++i) {
-    const auto& volume = facts.volumes[i];
-    all.push_back(mount(volume.destination, "bind", fmt::format("{}/{}", facts.volume_folder, i),
-                        {"rbind", volume.read_only ? "ro" : "rw", "nosuid", "nodev"}));
-  }
-}
-
 json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
-  auto all = system_mounts(launch.task.resources);
+  auto all = system_mounts(launch.task.resources, facts.init);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
-  if (image == nullptr) return all;
-  if (facts.driver_volume)
+  if (image != nullptr && facts.driver_volume)
     all.push_back(mount(facts.driver_volume->destination, "bind", facts.driver_volume->source,
                         {"rbind", "ro", "nosuid", "nodev"}));
-  all.push_back(mount(kSandboxMount, "bind", facts.sandbox, {"bind", "rw"}));
   return all;
 }
 
@@ -169,7 +161,8 @@ Result<std::vector<std::string>> arguments_of(const workload::Task& task, const 
   return fail(ErrorKind::kInvalid, "The task has no command", "give it one", "/command");
 }
 
-Result<json> make_specification(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
+Result<Specification> make_specification(const Launch& launch, const image::Image* image,
+                                         const BundleFacts& facts) {
   DROVER_TRY(auto first_process, process(launch, image, facts));
   json config{{"ociVersion", "1.0.2"},
               {"process", std::move(first_process)},
@@ -180,8 +173,8 @@ Result<json> make_specification(const Launch& launch, const image::Image* image,
   DROVER_CHECK_OK(cdi::apply_edits(edits_of(launch, facts), config));
   for (const auto& [name, value] : own_environment(launch, image, facts.sandbox))
     cdi::set_environment(config, name + "=" + value);
-  add_volumes(config["mounts"], facts);
-  return config;
+  DROVER_TRY(auto binds, take_binds(config));
+  return Specification{config.dump(-1, ' ', false, json::error_handler_t::replace), std::move(binds)};
 }
 
 }  // namespace drover::container

@@ -3,15 +3,14 @@
 // From a launch to the OCI runtime specification (1.0.2) of its container. Pure: what the machine is like
 // comes in as facts. Thread safe.
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/users.h"
+#include "container/bind_plan.h"
 #include "container/containerizer.h"
-#include "container/volume_plan.h"
 #include "image/image.h"
 
 namespace drover::container {
@@ -20,14 +19,13 @@ namespace drover::container {
 struct BundleFacts {
   std::string root;                            ///< where the root file system will be mounted, absolute
   std::string sandbox;                         ///< on the host, absolute
+  std::string init;                            ///< on the host: see place_init()
   std::string cgroup;                          ///< "/drover/<id>"
   std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
   cdi::Edits driver_files;                     ///< when this container gets them (gets_driver_files)
   bool compat = true;                ///< the image's forward compatibility package comes before that
   User user;                         ///< whom the first process runs as, in the container's own terms
   std::vector<ReadOnlyMount> files;  ///< single files, shown read-only: /etc/resolv.conf …
-  std::vector<VolumePlan> volumes;   ///< their sources are at <volume_folder>/<number>
-  std::string volume_folder;
   std::string network;      ///< path of its network namespace; "": the machine's own
   std::string machine;      ///< as uname(2) names it
   bool cgroup_v2 = false;   ///< nothing but version 2: then the task sees only its own group
@@ -48,8 +46,14 @@ Result<std::string> working_directory_of(const workload::Task& task, const image
 /// entrypoint. kInvalid when there is nothing to run.
 Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image);
 
+/// A container, of which the runtime makes what only it can, in folders that nobody else has touched.
+struct Specification {
+  std::string configuration;    ///< of the OCI runtime: its config.json
+  std::vector<BindPlan> binds;  ///< mounted before it, in this order; then the sandbox, then volumes
+};
+
 /// `image` is null for an image-less task.
-Result<nlohmann::json> make_specification(const Launch& launch, const image::Image* image,
-                                          const BundleFacts& facts);
+Result<Specification> make_specification(const Launch& launch, const image::Image* image,
+                                         const BundleFacts& facts);
 
 }  // namespace drover::container

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "container/environment.h"
+#include "container/init.h"
 
 namespace drover::container {
 namespace {
@@ -14,6 +15,7 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Launch a_launch() {
   Launch launch;
@@ -62,12 +64,18 @@ json specification(const Launch& launch, const image::Image* image, const Bundle
   if (gets_driver_volume(launch, image)) complete.driver_volume = *launch.driver.volume();
   const auto made = make_specification(launch, image, complete);
   EXPECT_TRUE(made) << to_string(made.error());
-  return made.value_or(json());
+  return made ? json::parse(made->configuration) : json();
 }
 
-std::vector<std::string> destinations(const json& specification) {
+std::vector<BindPlan> binds(const Launch& launch, const image::Image* image) {
+  auto complete = facts();
+  if (gets_driver_volume(launch, image)) complete.driver_volume = *launch.driver.volume();
+  return make_specification(launch, image, complete)->binds;
+}
+
+std::vector<std::string> destinations(const std::vector<BindPlan>& binds) {
   std::vector<std::string> all;
-  for (const auto& mount : specification["mounts"]) all.push_back(mount["destination"]);
+  for (const auto& bind : binds) all.push_back(bind.destination);
   return all;
 }
 
@@ -104,21 +112,16 @@ TEST(Specification, WithoutGpusThereAreNoControlDevicesAndNoVolume) {
   const auto made = specification(launch, &image);
   EXPECT_EQ(made["linux"]["devices"], json::array());
   EXPECT_EQ(made["linux"]["resources"]["devices"].size(), 1U);
-  EXPECT_THAT(destinations(made), Not(Contains("/usr/local/nvidia")));
+  EXPECT_THAT(destinations(binds(launch, &image)), Not(Contains("/usr/local/nvidia")));
 }
 
 TEST(Specification, MountsTheDriverVolumeReadOnlyWhenTheImageAsks) {
   auto image = an_image();
-  const auto made = specification(with_gpus(), &image);
-  ASSERT_THAT(destinations(made), Contains("/usr/local/nvidia"));
-  for (const auto& mount : made["mounts"])
-    if (mount["destination"] == "/usr/local/nvidia") {
-      EXPECT_EQ(mount["source"], "/state/driver/nvidia_390.30");
-      EXPECT_THAT(mount["options"].get<std::vector<std::string>>(), Contains("ro"));
-    }
+  EXPECT_THAT(binds(with_gpus(), &image), Contains(BindPlan{"/state/driver/nvidia_390.30", "/usr/local/nvidia",
+                                                            {"rbind", "ro", "nosuid", "nodev"}}));
   image.config.labels.clear();
-  EXPECT_THAT(destinations(specification(with_gpus(), &image)), Not(Contains("/usr/local/nvidia")));
-  EXPECT_THAT(destinations(specification(with_gpus(), nullptr)), Not(Contains("/usr/local/nvidia")));
+  EXPECT_THAT(destinations(binds(with_gpus(), &image)), Not(Contains("/usr/local/nvidia")));
+  EXPECT_THAT(destinations(binds(with_gpus(), nullptr)), Not(Contains("/usr/local/nvidia")));
 }
 
 TEST(Specification, LimitsCpuAndMemory) {
@@ -167,11 +170,13 @@ TEST(Specification, KeepsAReadOnlyRootReadOnly) {
   EXPECT_EQ(specification(launch, nullptr)["root"]["readonly"], true);
 }
 
-TEST(Specification, RunsInTheSandboxUnlessSomebodySaysOtherwise) {
+TEST(Specification, TheRuntimeEntersNoFolderOfTheTasksChoice) {
   auto launch = a_launch();
   auto image = an_image();
   const auto directory = [&](const image::Image* used) {
-    return specification(launch, used)["process"]["cwd"];
+    const auto process = specification(launch, used)["process"];
+    EXPECT_EQ(process["cwd"], "/");
+    return folder_of(process["args"].get<std::vector<std::string>>()).value_or("none");
   };
   EXPECT_EQ(directory(nullptr), "/state/tasks/t/sandbox");
   EXPECT_EQ(directory(&image), "/mnt/mesos/sandbox");
@@ -180,6 +185,24 @@ TEST(Specification, RunsInTheSandboxUnlessSomebodySaysOtherwise) {
   launch.task.working_directory = "/work";
   EXPECT_EQ(directory(&image), "/work");
   launch.task.working_directory = "relative";
+  EXPECT_FALSE(make_specification(launch, &image, facts()));
+}
+
+TEST(Specification, TheRuntimeMountsOnlyInTheContainersOwnFolders) {
+  const auto image = an_image();
+  for (const auto& mount : specification(with_gpus(), &image)["mounts"])
+    EXPECT_THAT(mount["destination"], ::testing::AnyOf(StartsWith("/dev"), StartsWith("/proc"), StartsWith("/sys")));
+}
+
+TEST(Specification, RefusesWhatADeviceWantsMadeElsewhere) {
+  const auto image = an_image();
+  auto launch = with_gpus();
+  launch.gpu_devices.push_back({"/opt/nvidia9", 195, 9, 0666});
+  EXPECT_FALSE(make_specification(launch, &image, facts()));
+  launch.gpu_devices.back().path = "/dev/../opt/nvidia9";
+  EXPECT_FALSE(make_specification(launch, &image, facts()));
+  launch.gpu_devices.pop_back();
+  launch.devices.mounts = {{"tmpfs", "/scratch", "tmpfs", {}}};
   EXPECT_FALSE(make_specification(launch, &image, facts()));
 }
 

@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "container/containerizer.h"
 #include "container/exec_mark.h"
+#include "container/init.h"
 #include "container/runtime_failure.h"
 #include "container/task_folder.h"
 
@@ -50,7 +51,10 @@ Result<json> process_of(const Directory& task, const ExecRequest& request, const
   DROVER_TRY(const auto text, bundle.read("config.json"));
   DROVER_TRY(auto specification, parse_json(text, "The container's specification"));
   auto process = specification["process"];
-  process["args"] = request.command;
+  if (const auto folder = folder_of(process["args"].get<std::vector<std::string>>()))
+    process["args"] = direct_arguments(*folder, request.command);
+  else  // of a container that an earlier version started
+    process["args"] = request.command;
   process["terminal"] = request.tty;
   if (request.tty) process["consoleSize"] = {{"height", request.rows}, {"width", request.columns}};
   std::map<std::string, std::string> variables;

@@ -53,10 +53,10 @@ class ExecTest : public OciFixture {
 TEST_F(ExecTest, RunsInTheContainerAsTheTasksUser) {
   const auto id = start(65534);
   const auto ran = run_in(
-      id, {"/bin/sh", "-c", "id -u; echo $FROM_TASK $EXTRA; pwd; tr '\\0' ' ' </proc/1/cmdline; exit 7"});
+      id, {"/bin/sh", "-c", "id -u; echo $FROM_TASK $EXTRA; pwd; cat /proc/1/comm; exit 7"});
   ASSERT_TRUE(ran) << to_string(ran.error());
   EXPECT_EQ(ran->exit_status, 7);
-  EXPECT_EQ(ran->output, "65534\nyes more\n" + oci_->sandbox(id) + "\nsleep 600 ");
+  EXPECT_EQ(ran->output, "65534\nyes more\n" + oci_->sandbox(id) + "\ndrover-init\n");
   const auto complained = run_in(id, {"/bin/sh", "-c", "echo e >&2"});
   ASSERT_TRUE(complained) << to_string(complained.error());
   EXPECT_EQ(complained->output, "e\n");
@@ -65,8 +65,9 @@ TEST_F(ExecTest, RunsInTheContainerAsTheTasksUser) {
 TEST_F(ExecTest, TellsWhatCannotBeRun) {
   const auto id = start();
   const auto absent = run_in(id, {"/no/such/program"});
-  ASSERT_FALSE(absent);
-  EXPECT_EQ(exit_status_of(absent.error()), 127) << to_string(absent.error());
+  ASSERT_TRUE(absent) << to_string(absent.error());
+  EXPECT_EQ(absent->exit_status, 127);
+  EXPECT_EQ(absent->output, "drover: There is no command '/no/such/program' in the container\n");
   EXPECT_FALSE(run_in(id, {}));
   EXPECT_FALSE(run_in(id_of("nobody"), {"/bin/true"}));
 }

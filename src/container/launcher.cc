@@ -10,6 +10,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "container/bundle.h"
+#include "container/init.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
 #include "container/volume_plan.h"
@@ -44,6 +46,7 @@ Result<LauncherOptions> with_state(LauncherOptions options, const std::string& g
   options.fetch_caches = options.state + "/fetched";
   for (auto& place : options.hidden) place = real_path(place);
   options.hidden.insert(options.hidden.begin(), options.state);
+  DROVER_TRY(options.init, place_init(options.state));
   return options;
 }
 
@@ -93,6 +96,10 @@ Result<Order> Launcher::order_of(const Directory& folder, const Launch& launch, 
   order.grace = launch.task.grace;
   order.start_timeout = options_.start_timeout;
   order.root.hidden = options_.hidden;
+  DROVER_TRY(order.working_directory,
+             working_directory_of(launch.task, image, folder.path() + "/" + kSandbox));
+  DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
+  order.command = arguments.front();
   order.logs = options_.logs;
   DROVER_TRY(order.volumes, plan_volumes(launch, image, folder.path() + "/" + kSandbox));
   order.volume_user = with_groups(launch, user);

@@ -26,6 +26,7 @@ namespace drover::container {
 
 struct LauncherOptions {
   std::string state;       ///< the state folder, by its real path; set by with_state()
+  std::string init;        ///< the first process of containers; set by with_state()
   std::string executable;  ///< the drover program, for `drover shim` and `drover fetcher`
   /// Makes an image ready with the rights and credentials of `reader` (image::Store::prepare). For OCI
   /// runtimes.

@@ -188,9 +188,8 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   for (const char* name : {kUpper, kWork, kRoot})
     DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
   DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
-  DROVER_CHECK_OK(write_bundle(folder, launch, known, user, compat));
-
   DROVER_TRY(auto order, order_of(folder, launch, known, user));
+  DROVER_TRY(order.binds, write_bundle(folder, launch, known, user, compat));
   order.runtime = runtime;
   order.root.read_only = launch.task.read_only;
   if (image) order.root.layers = image->layers;
@@ -200,12 +199,14 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   return replace_file(folder, kOrderFile, encode(order));
 }
 
-Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
-                                 const User& user, bool compat) const {
+Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder, const Launch& launch,
+                                                        const image::Image* image, const User& user,
+                                                        bool compat) const {
   BundleFacts facts;
   facts.compat = compat;
   facts.root = folder.path() + "/" + kRoot;
   facts.sandbox = folder.path() + "/" + kSandbox;
+  facts.init = options_.init;
   facts.cgroup = options_.cgroup_parent + "/" + launch.task.id;
   facts.user = user;
   if (gets_driver_volume(launch, image)) {
@@ -215,18 +216,16 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
     DROVER_TRY(facts.driver_files, launch.driver.files());
   }
   DROVER_TRY(facts.files, network_files(folder, launch));
-  facts.volume_folder = folder.path() + "/" + kVolumes;
-  DROVER_TRY(facts.volumes, plan_volumes(launch, image, facts.sandbox));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
   facts.machine = machine();
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
   facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);
   facts.oom_score_adj = own_oom_score_adj();
-  DROVER_TRY(const auto specification, make_specification(launch, image, facts));
+  DROVER_TRY(auto specification, make_specification(launch, image, facts));
   DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0700));
-  return replace_file(bundle, "config.json",
-                      specification.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  DROVER_CHECK_OK(replace_file(bundle, "config.json", specification.configuration));
+  return std::move(specification.binds);
 }
 
 Status OciLauncher::clear(const Directory& folder, const std::string& task_id) const {

@@ -45,8 +45,9 @@ class OciLauncher final : public Launcher {
   std::vector<RuntimeReport> try_here() const;
   Status run_trial(const std::string& runtime) const;
   Status prepare_with(const std::string& runtime, const Directory& folder, const Launch& launch) const;
-  Status write_bundle(const Directory& folder, const Launch& launch, const image::Image* image,
-                      const User& user, bool compat) const;
+  /// Returns what the shim mounts.
+  Result<std::vector<BindPlan>> write_bundle(const Directory& folder, const Launch& launch,
+                                             const image::Image* image, const User& user, bool compat) const;
   Cgroup cgroup(const std::string& task_id) const;
 
   const std::string wanted_;  ///< runtime, as the user named it

@@ -153,7 +153,7 @@ TEST_F(OciTest, ATaskSeesNeitherTheStateNorOtherTasks) {
   EXPECT_EQ(
       output,
       state_ + ":\ntasks\n\n" + state_ + "/tasks:\n" + launch.task.id +
-          "\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n");
+          "\ndrover-init\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n");
 }
 
 TEST_F(OciTest, ATaskInheritsNothingButItsOutputs) {
@@ -180,7 +180,7 @@ TEST_F(OciTest, HidesTheFoldersAndFilesItIsToldTo) {
 
 TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
   auto launch = launch_of("gpu", {"/bin/sh", "-c",
-                                  "ls /dev/nvidia*; mknod own c 195 3; mknod other c 195 4;"
+                                  "ls /dev/nvidia*; cd /dev; mknod own c 195 3; mknod other c 195 4;"
                                   "for n in /dev/nvidia3 own other; do cat $n; done; exit 0"});
   launch.gpu_devices = {{"/dev/nvidia3", 195, 3, 0666}};
   launch.gpu_uuids = {"GPU-3"};
@@ -193,10 +193,16 @@ TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
   EXPECT_THAT(errors, HasSubstr("other: Operation not permitted"));
 }
 
+TEST_F(OciTest, ANodeInTheSandboxIsNone) {
+  const auto launch = launch_of("node", {"/bin/sh", "-c", "mknod here c 1 3; cat here"});
+  EXPECT_NE(run(launch).exit_status, 0);
+  EXPECT_THAT(sandbox_file(launch.task.id, "stderr"), HasSubstr("here: Permission denied"));
+}
+
 TEST_F(OciTest, WithoutGpusNotEvenTheControlDevicesCanBeOpened) {
   auto launch = launch_of(
       "nogpu", {"/bin/sh", "-c",
-                "mknod gpu c 195 0; mknod ctl c 195 255; cat gpu; cat ctl; echo $NVIDIA_VISIBLE_DEVICES"});
+                "cd /dev; mknod gpu c 195 0; mknod ctl c 195 255; cat gpu; cat ctl; echo $NVIDIA_VISIBLE_DEVICES"});
   launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
   launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   run(launch);

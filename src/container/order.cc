@@ -37,6 +37,22 @@ json encode_volumes(const std::vector<VolumePlan>& volumes) {
   return list;
 }
 
+json encode_binds(const std::vector<BindPlan>& binds) {
+  auto list = json::array();
+  for (const auto& bind : binds)
+    list.push_back({{"source", bind.source}, {"destination", bind.destination}, {"options", bind.options}});
+  return list;
+}
+
+BindPlan read_bind(Decoder decoder) {
+  BindPlan bind;
+  bind.source = decoder.string("source").value_or("");
+  bind.destination = decoder.string("destination").value_or("");
+  bind.options = decoder.string_list("options").value_or(bind.options);
+  decoder.finish();
+  return bind;
+}
+
 VolumePlan read_volume(Decoder decoder) {
   VolumePlan volume;
   volume.host_path = decoder.string("host_path").value_or("");
@@ -119,8 +135,11 @@ std::string encode(const Order& order) {
       {"start_timeout_ms", order.start_timeout.count()},
       {"root",
        {{"layers", order.root.layers}, {"read_only", order.root.read_only}, {"hidden", order.root.hidden}}},
+      {"working_directory", order.working_directory},
+      {"command", order.command},
       {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},
   };
+  if (!order.binds.empty()) value["binds"] = encode_binds(order.binds);
   if (!order.volumes.empty()) {
     value["volumes"] = encode_volumes(order.volumes);
     value["volume_user"] = encode_user(order.volume_user);
@@ -148,6 +167,9 @@ Result<Order> decode_order(std::string_view text) {
     order.start_timeout = std::chrono::milliseconds(*ms);
   if (auto root = decoder.object("root")) read_root(std::move(*root), order.root);
   if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), order.logs);
+  order.working_directory = decoder.string("working_directory").value_or("");
+  order.command = decoder.string("command").value_or("");
+  for (auto& bind : decoder.objects("binds")) order.binds.push_back(read_bind(std::move(bind)));
   for (auto& volume : decoder.objects("volumes")) order.volumes.push_back(read_volume(std::move(volume)));
   if (auto user = decoder.object("volume_user")) order.volume_user = read_user(std::move(*user));
   if (auto network = decoder.object("network")) order.network = read_network(std::move(*network));

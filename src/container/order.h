@@ -17,6 +17,7 @@
 #include "base/decode.h"
 #include "base/result.h"
 #include "base/users.h"
+#include "container/bind_plan.h"
 #include "container/network/network_plan.h"
 #include "container/volume_plan.h"
 
@@ -60,6 +61,9 @@ struct Order {
   std::chrono::milliseconds grace{10'000};          ///< between SIGTERM and SIGKILL
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start the container
   RootPlan root;
+  std::string working_directory;  ///< in the container
+  std::string command;            ///< its first word
+  std::vector<BindPlan> binds;
   LogLimits logs;
   std::vector<VolumePlan> volumes;
   User volume_user;                    ///< with whose rights they are opened: uid, gid and groups

@@ -17,6 +17,9 @@ RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
   order.grace = std::chrono::milliseconds(*rc::gen::inRange(0, 1'000'000));
   order.root.layers = *rc::gen::container<std::vector<std::string>>(text);
   order.root.read_only = *rc::gen::arbitrary<bool>();
+  order.working_directory = "/" + *text;
+  order.command = *text;
+  if (*rc::gen::arbitrary<bool>()) order.binds = {{*text, "/" + *text, {"rbind", *text}}};
   order.attempt = *rc::gen::inRange(0, 1000);
   order.logs.files = *rc::gen::inRange(1, 100);
   if (*rc::gen::arbitrary<bool>()) order.network = NetworkPlan{{{31000, 80, false}, {31001, 53, true}}};

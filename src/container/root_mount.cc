@@ -9,11 +9,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <map>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "container/environment.h"
+#include "container/mount_points.h"
 #include "container/task_folder.h"
+#include "container/volume_mount.h"
 #include "container/volume_source.h"
 
 namespace drover::container {
@@ -74,9 +80,15 @@ Status make_read_only(int tree) {
   return Failure(std::move(failure));
 }
 
+/// The sandbox, which holds what its user puts there.
+Result<UniqueFd> copy_of_sandbox(const std::string& task_folder) {
+  DROVER_TRY(const auto sandbox, Directory::open(task_folder + "/" + kSandbox));
+  return copy_of_mount(sandbox.fd(), false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
 /// An empty folder over the folder `place`, in which `sandbox` (when it lies below) is kept reachable; or
 /// nothing at all over the file `place`.
-Status hide(const std::string& root, const std::string& place, const std::string& sandbox) {
+Status hide(const std::string& root, const std::string& place, const std::string& task_folder) {
   const auto target = root + place;
   struct stat info{};
   if (::lstat(target.c_str(), &info) != 0) return {};
@@ -87,10 +99,11 @@ Status hide(const std::string& root, const std::string& place, const std::string
   if (::mount("tmpfs", target.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
               "mode=0755,size=64k,nr_inodes=64") != 0)
     return fail_errno(fmt::format("Failed to hide '{}' from the task", place), errno);
-  if (sandbox.starts_with(place + "/")) {
+  if (task_folder.starts_with(place + "/")) {
+    const auto sandbox = task_folder + "/" + kSandbox;
+    DROVER_TRY(const auto tree, copy_of_sandbox(task_folder));
     DROVER_TRY(const auto inside, Directory::create(root + sandbox));
-    if (::mount(sandbox.c_str(), inside.path().c_str(), nullptr, MS_BIND, nullptr) != 0)
-      return fail_errno(fmt::format("Failed to mount the sandbox '{}'", sandbox), errno);
+    DROVER_CHECK_OK(MountPoints::attach(tree.get(), inside.fd(), sandbox));
   }
   if (::mount(nullptr, target.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
               nullptr) != 0)
@@ -111,8 +124,47 @@ Status mount_host_root(const RootPlan& plan, const std::string& task_folder, con
   DROVER_TRY(const auto kernels, kernel_mounts_in(target));
   for (auto mount = kernels.rbegin(); mount != kernels.rend(); ++mount)
     ::umount2(mount->place.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
-  for (const auto& folder : plan.hidden) DROVER_CHECK_OK(hide(target, folder, task_folder + "/" + kSandbox));
+  for (const auto& folder : plan.hidden) DROVER_CHECK_OK(hide(target, folder, task_folder));
   return {};
+}
+
+std::uint64_t attributes_of(const BindPlan& bind) {
+  static const std::map<std::string_view, std::uint64_t> known = {{"ro", MOUNT_ATTR_RDONLY},
+                                                                  {"nosuid", MOUNT_ATTR_NOSUID},
+                                                                  {"nodev", MOUNT_ATTR_NODEV},
+                                                                  {"noexec", MOUNT_ATTR_NOEXEC}};
+  std::uint64_t all = 0;
+  for (const auto& option : bind.options)
+    if (const auto found = known.find(option); found != known.end()) all |= found->second;
+  return all;
+}
+
+Status mount_bind(const BindPlan& bind, const MountPoints& points) {
+  const UniqueFd source(::open(bind.source.c_str(), O_PATH | O_CLOEXEC));
+  struct stat info{};
+  if (!source.valid() || ::fstat(source.get(), &info) != 0)
+    return fail_errno(fmt::format("Failed to open '{}', which belongs into the container", bind.source), errno);
+  const bool recursive = std::ranges::find(bind.options, "rbind") != bind.options.end();
+  const auto tree = copy_of_mount(source.get(), recursive, attributes_of(bind));
+  if (!tree)
+    return fail(tree.error().kind, fmt::format("'{}' cannot be mounted: {}", bind.source, tree.error().message));
+  DROVER_TRY(const auto place,
+             points.own(bind.destination, S_ISDIR(info.st_mode) ? PlaceKind::kFolder : PlaceKind::kFile));
+  return MountPoints::attach(tree->get(), place.get(), bind.destination);
+}
+
+/// What a runtime would otherwise make as root, wherever the image's links lead.
+Status prepare_image_root(const Order& order, const MountPoints& points) {
+  for (const char* folder : {"dev", "proc", "sys"}) DROVER_CHECK_OK(points.make_real_folder(folder));
+  // As engines have it, one that is not in the image is made; what else is wrong with it the init says.
+  (void)points.own(order.working_directory, PlaceKind::kFolder);
+  return {};
+}
+
+Status mount_sandbox(const std::string& task_folder, const MountPoints& points) {
+  DROVER_TRY(const auto tree, copy_of_sandbox(task_folder));
+  DROVER_TRY(const auto place, points.own(kSandboxMount, PlaceKind::kFolder));
+  return MountPoints::attach(tree.get(), place.get(), kSandboxMount);
 }
 
 }  // namespace
@@ -125,10 +177,17 @@ Status enter_private_mounts() {
   return {};
 }
 
-Status mount_root(const RootPlan& plan, const std::string& task_folder) {
+Status mount_container(const Order& order, const std::string& task_folder) {
   const auto target = task_folder + "/" + kRoot;
-  return plan.layers.empty() ? mount_host_root(plan, task_folder, target)
-                             : mount_overlay(plan, task_folder, target);
+  const bool imageless = order.root.layers.empty();
+  DROVER_CHECK_OK(imageless ? mount_host_root(order.root, task_folder, target)
+                            : mount_overlay(order.root, task_folder, target));
+  DROVER_TRY(const auto points, MountPoints::open(target, imageless ? MountPoints::Root::kHost
+                                                                    : MountPoints::Root::kThrownAway));
+  if (!imageless) DROVER_CHECK_OK(prepare_image_root(order, points));
+  for (const auto& bind : order.binds) DROVER_CHECK_OK(mount_bind(bind, points));
+  if (!imageless) DROVER_CHECK_OK(mount_sandbox(task_folder, points));
+  return mount_volumes(order.volumes, order.volume_user, order.root.hidden, points, imageless);
 }
 
 }  // namespace drover::container

@@ -22,7 +22,6 @@
 #include "container/status_file.h"
 #include "container/supervisor.h"
 #include "container/task_folder.h"
-#include "container/volume_mount.h"
 
 namespace drover::container {
 namespace {
@@ -80,9 +79,7 @@ using Started = std::function<void(const Running&)>;
 Result<Supervised> supervise(const Order& order, const Directory& task, const Cgroup& cgroup,
                              const std::vector<Hierarchy>& hierarchies, const Started& started) {
   DROVER_CHECK_OK(enter_private_mounts());
-  DROVER_CHECK_OK(mount_root(order.root, task.path()));
-  DROVER_CHECK_OK(
-      mount_volumes(order.volumes, order.volume_user, order.root.hidden, order.root.layers.empty(), task));
+  DROVER_CHECK_OK(mount_container(order, task.path()));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
   DROVER_TRY(auto logs, open_logs(order, sandbox));
   std::optional<TaskNetwork> network;

@@ -36,6 +36,8 @@ std::vector<std::string> runtime_arguments(const Order& order, const std::string
           "json",
           "run",
           "--detach",
+          "--preserve-fds",
+          "1",  // kReportDescriptor
           "--pid-file",
           task + "/" + kPidFile,
           "--bundle",
@@ -45,12 +47,13 @@ std::vector<std::string> runtime_arguments(const Order& order, const std::string
 
 /// In the child, after fork: becomes the runtime. It dies with the shim, so that it cannot start anything
 /// after the daemon has cleared up behind a shim that was killed.
-[[noreturn]] void become_runtime(pid_t parent, const std::array<int, 3>& stdio, int lock,
+[[noreturn]] void become_runtime(pid_t parent, const std::array<int, kReportDescriptor + 1>& given, int lock,
                                  char* const* arguments, char* const* environment) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(EXIT_FAILURE);
   ::setpgid(0, 0);
-  for (int target = 0; target < 3; ++target) ::dup2(stdio.at(static_cast<std::size_t>(target)), target);
+  for (int target = 0; target <= kReportDescriptor; ++target)
+    ::dup2(given.at(static_cast<std::size_t>(target)), target);
   ::fcntl(lock, F_SETFD, 0);
   for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_DFL);
   sigset_t none;
@@ -93,7 +96,11 @@ sigset_t supervised_signals() {
 
 Supervisor::Supervisor(const Order& order, const Directory& task, const Cgroup& cgroup,
                        std::array<LogWriter, 2> logs)
-    : order_(order), task_(task), cgroup_(cgroup), logs_(std::move(logs)) {}
+    : order_(order),
+      task_(task),
+      cgroup_(cgroup),
+      logs_(std::move(logs)),
+      report_(order.working_directory, order.command) {}
 
 void Supervisor::depend_on(int process, std::string message) {
   needed_ = process;
@@ -113,15 +120,22 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
 }
 
 Status Supervisor::spawn_runtime() {
+  constexpr int kLowest = kReportDescriptor + 1;
   std::array<UniqueFd, 2> ends;
   for (std::size_t stream = 0; stream < pipes_.size(); ++stream) {
-    DROVER_TRY(auto pipe, make_pipe());
+    DROVER_TRY(auto pipe, make_pipe(kLowest));
     ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
     pipes_[stream] = std::move(pipe.read);
     ends[stream] = std::move(pipe.write);
   }
-  DROVER_TRY(const auto lock, lock_runtime(task_));
-  const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  DROVER_TRY(auto report, make_pipe(kLowest));
+  ::fcntl(report.read.get(), F_SETFL, O_NONBLOCK);
+  report_pipe_ = std::move(report.read);
+  DROVER_TRY(const auto locked, lock_runtime(task_));
+  DROVER_TRY(const auto lock, moved_up(locked.get(), kLowest));
+  // Empty. A runtime gives what it finds there to the task's user, and the host's /dev/null is not his.
+  DROVER_TRY(auto nothing, make_pipe(kLowest));
+  nothing.write.reset();
   auto arguments = runtime_arguments(order_, task_.path());
   std::vector<std::string> assignments;
   for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
@@ -131,7 +145,7 @@ Status Supervisor::spawn_runtime() {
   runtime_ = ::fork();
   if (runtime_ < 0) return fail_errno("Failed to create a process", errno);
   if (runtime_ == 0)
-    become_runtime(parent, {nothing.get(), ends[0].get(), ends[1].get()}, lock.get(),
+    become_runtime(parent, {nothing.read.get(), ends[0].get(), ends[1].get(), report.write.get()}, lock.get(),
                    argument_pointers.data(), environment_pointers.data());
   ::setpgid(runtime_, runtime_);  // here too: whichever comes first
   return {};
@@ -145,7 +159,6 @@ int Supervisor::poll_timeout() const {
   auto next = Clock::time_point::max();
   for (const auto& deadline : {start_deadline_, kill_deadline_, drain_deadline_})
     if (deadline) next = std::min(next, *deadline);
-  if (graceful_ && !wait_status_) next = std::min(next, Clock::now() + kStopPoll);
   if (next == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
@@ -154,9 +167,11 @@ int Supervisor::poll_timeout() const {
 void Supervisor::loop(const std::function<void(const Running&)>& started) {
   bool told = false;
   while (!finished()) {
-    std::array<pollfd, 4> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{pipes_[0].get(), POLLIN, 0},
-                                   pollfd{pipes_[1].get(), POLLIN, 0}, pollfd{needed_, POLLIN, 0}};
+    std::array<pollfd, 5> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{pipes_[0].get(), POLLIN, 0},
+                                   pollfd{pipes_[1].get(), POLLIN, 0}, pollfd{needed_, POLLIN, 0},
+                                   pollfd{report_pipe_.get(), POLLIN, 0}};
     if (::poll(polls.data(), polls.size(), poll_timeout()) < 0) continue;
+    if (polls[4].revents != 0) read_report();
     if (polls[0].revents != 0) read_signals();
     for (std::size_t stream = 0; stream < pipes_.size(); ++stream)
       if (polls[stream + 1].revents != 0) read_output(stream);
@@ -197,7 +212,6 @@ void Supervisor::reap() {
 
 void Supervisor::runtime_ended(int status) {
   runtime_ = 0;
-  start_deadline_.reset();
   if (start_failed_) return;
   const auto text = task_.read(kPidFile);
   if (text) std::from_chars(text->data(), text->data() + text->size(), init_);
@@ -206,13 +220,36 @@ void Supervisor::runtime_ended(int status) {
     give_up_start();
     return;
   }
+  if (stop_requested_ || deserted_) ::kill(init_, SIGKILL);
+  read_report();
+}
+
+/// The container runs when its command does, which the init tells.
+void Supervisor::read_report() {
+  std::array<char, 256> buffer;
+  ssize_t count = 0;
+  while ((count = ::read(report_pipe_.get(), buffer.data(), buffer.size())) > 0)
+    report_.append({buffer.data(), static_cast<std::size_t>(count)});
+  if (count == 0) report_pipe_.reset();
+  if (start_failed_ || running_ || init_ == 0) return;
+  if (report_.failure()) {
+    failure_ = report_.failure();
+    give_up_start();
+  } else if (report_.running()) {
+    began();
+  }
+}
+
+void Supervisor::began() {
+  start_deadline_.reset();
   running_ = Running{init_, wall_clock()};
   error_tail_.clear();
-  if (stop_requested_ || deserted_) ::kill(init_, SIGKILL);
+  if (stop_requested_) tell_to_stop();
 }
 
 void Supervisor::give_up_start() {
   start_failed_ = true;
+  start_deadline_.reset();
   if (const auto killed = cgroup_.kill_all(); !killed) failure_ = killed.error();
   drain_deadline_ = Clock::now() + kDrainTimeout;
 }
@@ -223,6 +260,9 @@ Error Supervisor::start_failure() const {
 }
 
 void Supervisor::container_ended(int status) {
+  read_report();
+  if (start_failed_) return;
+  if (!running_) began();  // it was ended before it could say so
   wait_status_ = status;
   kill_deadline_.reset();
   out_of_memory_ = cgroup_.out_of_memory_kills() > 0;
@@ -242,11 +282,16 @@ void Supervisor::stop(bool force) {
   }
   if (force) {
     ::kill(init_, SIGKILL);
-  } else if (!graceful_) {
+  } else if (!kill_deadline_) {
     kill_deadline_ = deadline_after(order_.grace);
-    graceful_.emplace(init_, cgroup_);
-    graceful_->begin();
+    // Before the init has begun, the runtime's own beginning would take the signal as its end.
+    if (running_) tell_to_stop();
   }
+}
+
+/// The init hands it to all processes of the container.
+void Supervisor::tell_to_stop() {
+  ::kill(init_, SIGTERM);
 }
 
 void Supervisor::desert() {
@@ -267,7 +312,7 @@ void Supervisor::check_deadlines() {
                                      : fmt::format("'{}' did not start the container within {}",
                                                    order_.runtime, format_duration(order_.start_timeout)),
                      stop_requested_ ? "" : "'drover doctor' tries the runtime", ""};
-    ::kill(-runtime_, SIGKILL);
+    if (runtime_ > 0) ::kill(-runtime_, SIGKILL);
     give_up_start();
   }
   if (passed(kill_deadline_)) {
@@ -276,7 +321,6 @@ void Supervisor::check_deadlines() {
   }
   if (passed(drain_deadline_))
     for (auto& pipe : pipes_) pipe.reset();
-  if (graceful_ && !wait_status_) graceful_->proceed();
 }
 
 void Supervisor::read_output(std::size_t stream) {
@@ -298,10 +342,12 @@ Ending Supervisor::ending() const {
   Ending ending;
   ending.stopped = stop_requested_;
   ending.finished_at = wall_clock();
-  if (WIFEXITED(*wait_status_)) {
-    ending.exit_status = WEXITSTATUS(*wait_status_);
+  if (WIFSIGNALED(*wait_status_)) {
+    say_signal(ending, WTERMSIG(*wait_status_));
+  } else if (report_.signal()) {
+    say_signal(ending, *report_.signal());
   } else {
-    say_signal(ending, graceful_ && graceful_->replaced_signal() ? SIGTERM : WTERMSIG(*wait_status_));
+    ending.exit_status = WEXITSTATUS(*wait_status_);
   }
   if (deserted_ && WIFSIGNALED(*wait_status_)) ending.message = needed_for_;
   if (out_of_memory_ && ending.exit_status != 0) say_out_of_memory(ending);

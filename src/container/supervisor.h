@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "container/cgroup.h"
 #include "container/containerizer.h"
-#include "container/graceful_stop.h"
+#include "container/init.h"
 #include "container/log_writer.h"
 #include "container/order.h"
 
@@ -63,12 +63,15 @@ class Supervisor {
   void read_signals();
   void reap();
   void runtime_ended(int status);
+  void began();
   void container_ended(int status);
   void stop(bool force);
+  void tell_to_stop();
   void desert();
   void give_up_start();
   void check_deadlines();
   void read_output(std::size_t stream);
+  void read_report();
   Error start_failure() const;
   Ending ending() const;
 
@@ -77,6 +80,8 @@ class Supervisor {
   const Cgroup& cgroup_;
   std::array<LogWriter, 2> logs_;
   std::array<UniqueFd, 2> pipes_;
+  UniqueFd report_pipe_;
+  InitReport report_;
   UniqueFd signals_;
   int needed_ = -1;         ///< pidfd of a process that the container depends on, while that one lives
   std::string needed_for_;  ///< what is said when it has ended
@@ -89,7 +94,6 @@ class Supervisor {
   std::optional<int> wait_status_;  ///< of the container's first process
   bool start_failed_ = false;
   std::optional<Error> failure_;  ///< other than what the runtime says of itself
-  std::optional<GracefulStop> graceful_;
   bool stop_requested_ = false;
   bool out_of_memory_ = false;
   std::optional<Clock::time_point> start_deadline_;

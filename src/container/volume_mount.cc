@@ -77,59 +77,66 @@ Status check_not_ours(const VolumePlan& volume, int fd, const std::vector<std::s
   return {};
 }
 
-/// The destination's place: in the sandbox it is made as the user's own; on the host it must be there.
-Status make_place(const VolumePlan& volume, bool folder, bool imageless, Tree& sandbox) {
-  if (volume.sandbox_path.empty()) {
-    struct stat info{};
-    const bool fits = ::stat(volume.destination.c_str(), &info) == 0 && S_ISDIR(info.st_mode) == folder;
-    if (!imageless || fits) return {};
-    return fail(ErrorKind::kInvalid,
-                fmt::format("Volume '{}' cannot be mounted at '{}': there is no {} on this machine",
-                            volume.host_path, volume.destination, folder ? "such folder" : "such file"),
-                "a task without an image mounts over what is there, or inside of its sandbox");
-  }
-  return folder ? sandbox.make_folder(volume.sandbox_path) : sandbox.make_empty(volume.sandbox_path);
+/// Opened with the user's rights, and mounted nowhere yet.
+struct Source {
+  UniqueFd tree;
+  PlaceKind kind = PlaceKind::kFolder;
+};
+
+Result<Source> open_source(const VolumePlan& volume, const User& user, const std::vector<std::string>& hidden) {
+  DROVER_TRY(const auto opened, open_volume(volume, user));
+  DROVER_CHECK_OK(check_not_ours(volume, opened.fd.get(), hidden));
+  if (!volume.kernel) DROVER_CHECK_OK(check_source(volume, opened.fd.get()));
+  auto tree = copy_of_mount(opened.fd.get(), true,
+                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (volume.read_only ? MOUNT_ATTR_RDONLY : 0U));
+  if (!tree)
+    return fail(tree.error().kind,
+                fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, tree.error().message));
+  return Source{std::move(*tree), opened.folder ? PlaceKind::kFolder : PlaceKind::kFile};
 }
 
-Status mount_one(const VolumePlan& volume, const Opened& opened, const std::string& name,
-                 const Directory& places) {
-  const UniqueFd tree(static_cast<int>(::open_tree(
-      opened.fd.get(), "",
-      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_RECURSIVE | AT_EMPTY_PATH))));
-  if (!tree.valid()) return cannot(volume, "its mounts cannot be copied", errno);
-  struct mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-  if (volume.read_only) attributes.attr_set |= MOUNT_ATTR_RDONLY;
-  attributes.propagation = MS_PRIVATE;
-  if (::mount_setattr(tree.get(), "", static_cast<unsigned>(AT_EMPTY_PATH | AT_RECURSIVE), &attributes,
-                      sizeof attributes) != 0)
-    return cannot(volume, "it cannot be restricted", errno);
-  if (opened.folder) {
+/// A place in a folder that is ours alone.
+Result<UniqueFd> make_place(const Directory& places, const std::string& name, bool folder) {
+  if (folder) {
     DROVER_CHECK_OK(places.make_subdirectory(name, 0700).map([](auto&&) {}));
   } else {
     DROVER_CHECK_OK(places.open_file(name, O_WRONLY | O_CREAT, 0600).map([](auto&&) {}));
   }
-  if (::move_mount(tree.get(), "", places.fd(), name.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
-    return cannot(volume, "it cannot be placed", errno);
-  return {};
+  return places.open_file(name, O_PATH);
 }
 
 }  // namespace
 
-Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
-                     const std::vector<std::string>& hidden, bool imageless, const Directory& task) {
+Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user, const std::vector<std::string>& hidden,
+                     const MountPoints& points, bool imageless) {
+  for (const auto& volume : volumes) {
+    DROVER_TRY(const auto source, open_source(volume, user, hidden));
+    const bool make = !imageless || !volume.sandbox_path.empty();
+    const auto mounted = points.users(volume.destination, source.kind, user, make).and_then([&](const UniqueFd& place) {
+      return MountPoints::attach(source.tree.get(), place.get(), volume.destination);
+    });
+    if (!mounted)
+      return fail(mounted.error().kind,
+                  fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, mounted.error().message),
+                  mounted.error().hint);
+  }
+  return {};
+}
+
+Status expose_volumes(const std::vector<VolumePlan>& volumes, const User& user, const std::vector<std::string>& hidden,
+                      const Directory& task) {
   if (volumes.empty()) return {};
-  DROVER_CHECK_OK(task.make_subdirectory(kVolumes, 0700).map([](auto&&) {}));
-  // Anew, by its path: a descriptor from before belongs to the mount namespace that was left.
-  DROVER_TRY(const auto places, Directory::open(fmt::format("{}/{}", task.path(), kVolumes)));
+  DROVER_TRY(const auto places, task.make_subdirectory(kVolumes, 0700));
   DROVER_TRY(const auto sandbox_folder, task.subdirectory(kSandbox));
   Tree sandbox(sandbox_folder.fd(), Tree::Owner{user.uid, user.gid});
   for (std::size_t i = 0; i < volumes.size(); ++i) {
-    DROVER_TRY(const auto opened, open_volume(volumes[i], user));
-    DROVER_CHECK_OK(check_not_ours(volumes[i], opened.fd.get(), hidden));
-    if (!volumes[i].kernel) DROVER_CHECK_OK(check_source(volumes[i], opened.fd.get()));
-    DROVER_CHECK_OK(make_place(volumes[i], opened.folder, imageless, sandbox));
-    DROVER_CHECK_OK(mount_one(volumes[i], opened, std::to_string(i), places));
+    const auto& volume = volumes[i];
+    DROVER_TRY(const auto source, open_source(volume, user, hidden));
+    const bool folder = source.kind == PlaceKind::kFolder;
+    if (!volume.sandbox_path.empty())
+      DROVER_CHECK_OK(folder ? sandbox.make_folder(volume.sandbox_path) : sandbox.make_empty(volume.sandbox_path));
+    DROVER_TRY(const auto place, make_place(places, std::to_string(i), folder));
+    DROVER_CHECK_OK(MountPoints::attach(source.tree.get(), place.get(), volume.destination));
   }
   return {};
 }

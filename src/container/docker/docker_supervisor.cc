@@ -66,7 +66,7 @@ Result<Ending> DockerSupervisor::run(const std::function<void(const Running&)>& 
 }
 
 Status DockerSupervisor::start() {
-  DROVER_CHECK_OK(mount_volumes(order_.volumes, order_.volume_user, order_.root.hidden, false, task_));
+  DROVER_CHECK_OK(expose_volumes(order_.volumes, order_.volume_user, order_.root.hidden, task_));
   DROVER_TRY(id_, engine_.create(container_name(order_.task_id), order_.docker->body));
   auto output = engine_.attach(id_);  // where podman makes all but the last step of a start
   if (!output) return Failure(explain_start(output.error()));

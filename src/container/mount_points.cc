@@ -1,0 +1,149 @@
+#include "container/mount_points.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+
+#include "base/acting_as.h"
+
+namespace drover::container {
+namespace {
+
+constexpr mode_t kFolderMode = 0755;
+constexpr mode_t kFileMode = 0644;
+
+/// A way to look at the tree: whose rights count, how far it goes, and whether what is missing may be made.
+struct Walk {
+  int root;
+  std::uint64_t resolve;
+  const User* user;  ///< null: our own rights
+  bool make;
+};
+
+/// -1, and errno says why.
+UniqueFd look_up(const Walk& walk, const std::string& path, std::uint64_t flags) {
+  open_how how{};
+  how.flags = flags | O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | walk.resolve;
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, walk.root, path.c_str(), &how, sizeof how)));
+}
+
+Failure cannot_mount_at(const std::string& destination, std::string_view why) {
+  return fail(ErrorKind::kInvalid, fmt::format("Nothing can be mounted at '{}': {}", destination, why),
+              "choose another place in the container, or make it first");
+}
+
+Failure cannot_mount_at(const std::string& destination, int error) {
+  auto failure = errno_error(fmt::format("Nothing can be mounted at '{}'", destination), error);
+  failure.hint = "choose another place in the container, or make it first";
+  return Failure(std::move(failure));
+}
+
+int make_entry(int folder, const std::string& name, PlaceKind kind) {
+  if (kind == PlaceKind::kFolder) return ::mkdirat(folder, name.c_str(), kFolderMode);
+  const UniqueFd file(
+      ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+  return file.valid() ? 0 : -1;
+}
+
+/// `path` without a '/' at its end. The error is errno's.
+tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem::path& path, PlaceKind kind) {
+  auto found = look_up(walk, path.string(), 0);
+  if (found.valid()) return found;
+  if (errno != ENOENT || !walk.make || !path.has_relative_path()) return tl::unexpected(errno);
+  const auto parent = find_or_make(walk, path.parent_path(), PlaceKind::kFolder);
+  if (!parent) return tl::unexpected(parent.error());
+  if (make_entry(parent->get(), path.filename().string(), kind) != 0) return tl::unexpected(errno);
+  found = look_up(walk, path.string(), O_NOFOLLOW);
+  if (!found.valid()) return tl::unexpected(errno);
+  return found;
+}
+
+/// `only_own`: no other file system than the root's own.
+Result<tl::expected<UniqueFd, int>> walk_as(int root, const User* user, bool only_own, bool make,
+                                            const std::string& path, PlaceKind kind) {
+  std::optional<ActingAs> acting;
+  if (user != nullptr) {
+    DROVER_TRY(auto started, ActingAs::start(*user));
+    acting.emplace(std::move(started));
+  }
+  const Walk walk{root, only_own ? static_cast<std::uint64_t>(RESOLVE_NO_XDEV) : 0, user, make};
+  return find_or_make(walk, path, kind);
+}
+
+Result<UniqueFd> checked(tl::expected<UniqueFd, int> place, const std::string& destination, PlaceKind kind) {
+  if (!place) return cannot_mount_at(destination, place.error());
+  struct stat info{};
+  if (::fstat(place->get(), &info) != 0) return cannot_mount_at(destination, errno);
+  if (S_ISDIR(info.st_mode) == (kind == PlaceKind::kFolder)) return std::move(*place);
+  return cannot_mount_at(destination, S_ISDIR(info.st_mode) ? "there is a folder, and it is no folder that is to be mounted"
+                                                            : "there is no folder");
+}
+
+}  // namespace
+
+Result<MountPoints> MountPoints::open(const std::string& root, Root kind) {
+  UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to open '{}'", root), errno);
+  return MountPoints(std::move(fd), kind);
+}
+
+Status MountPoints::make_real_folder(const std::string& name) const {
+  struct stat info{};
+  const bool there = ::fstatat(root_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && S_ISDIR(info.st_mode)) return {};
+  if ((there && ::unlinkat(root_.get(), name.c_str(), 0) != 0) ||
+      ::mkdirat(root_.get(), name.c_str(), kFolderMode) != 0)
+    return fail_errno(fmt::format("Failed to make the folder '/{}' of the container", name), errno);
+  return {};
+}
+
+Result<UniqueFd> MountPoints::own(const std::string& destination, PlaceKind kind) const {
+  const bool own_only = kind_ == Root::kThrownAway;
+  DROVER_TRY(auto place, walk_as(root_.get(), nullptr, own_only, own_only, destination, kind));
+  if (!place && place.error() == EXDEV) {  // in what is mounted there nothing is made for us
+    DROVER_TRY(place, walk_as(root_.get(), nullptr, false, false, destination, kind));
+  }
+  return checked(std::move(place), destination, kind);
+}
+
+Result<UniqueFd> MountPoints::users(const std::string& destination, PlaceKind kind, const User& user,
+                                    bool make) const {
+  tl::expected<UniqueFd, int> place = tl::unexpected(EXDEV);
+  if (kind_ == Root::kThrownAway) {
+    DROVER_TRY(place, walk_as(root_.get(), nullptr, true, true, destination, kind));
+  }
+  if (!place && place.error() == EXDEV) {
+    DROVER_TRY(place, walk_as(root_.get(), &user, false, make, destination, kind));
+  }
+  return checked(std::move(place), destination, kind);
+}
+
+Status MountPoints::attach(int tree, int place, const std::string& destination) {
+  if (::move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0) return {};
+  return cannot_mount_at(destination, errno);
+}
+
+Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, std::uint64_t cleared) {
+  const auto depth = recursive ? static_cast<unsigned>(AT_RECURSIVE) : 0U;
+  UniqueFd tree(static_cast<int>(::open_tree(
+      fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_EMPTY_PATH) | depth)));
+  if (!tree.valid()) return fail_errno("its mounts cannot be copied", errno);
+  mount_attr attributes{};
+  attributes.attr_set = set;
+  attributes.attr_clr = cleared;
+  attributes.propagation = MS_PRIVATE;
+  if (::mount_setattr(tree.get(), "", static_cast<unsigned>(AT_EMPTY_PATH) | depth, &attributes, sizeof attributes) != 0)
+    return fail_errno("it cannot be restricted", errno);
+  return tree;
+}
+
+}  // namespace drover::container
