@@ -91,7 +91,8 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-// Takes hold of the programs of all processes that come and go for some seconds, and tries to write to each that is not this one.
+// Takes hold of the programs of all processes that come and go for some seconds, and tries to write to each
+// that is not this one.
 static void seize(const char* seconds) {
   enum { kMost = 64 };
   int held[kMost], count = 0;
@@ -107,7 +108,8 @@ static void seize(const char* seconds) {
       snprintf(link, sizeof link, "/proc/%s/exe", entries[i]->d_name);
       const int program = count < kMost && atoi(entries[i]->d_name) > 0 ? open(link, O_PATH | O_CLOEXEC) : -1;
       const ssize_t length = program >= 0 ? readlink(link, paths[count], sizeof paths[count] - 1) : -1;
-      int known = program < 0 || fstat(program, &info) != 0 || (info.st_dev == own.st_dev && info.st_ino == own.st_ino);
+      int known = program < 0 || fstat(program, &info) != 0 ||
+                  (info.st_dev == own.st_dev && info.st_ino == own.st_ino);
       for (int j = 0; j < count && !known; ++j) {
         struct stat other;
         known = fstat(held[j], &other) == 0 && other.st_dev == info.st_dev && other.st_ino == info.st_ino;
@@ -194,7 +196,7 @@ static const struct Verb kVerbs[] = {
     {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
     {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
-    {"read", 1},     {"list", 1},  {"seize", 1}, {"inject", 1},
+    {"read", 1},     {"list", 1},   {"seize", 1}, {"inject", 1},
 };
 
 static void perform(const char* verb, char** words) {

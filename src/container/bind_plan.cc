@@ -25,8 +25,9 @@ std::vector<std::string> options_of(const json& mount) {
 
 bool is_bind(const json& mount) {
   const auto options = options_of(mount);
-  return mount.value("type", "") == "bind" ||
-         std::ranges::any_of(options, [](const auto& option) { return option == "bind" || option == "rbind"; });
+  return mount.value("type", "") == "bind" || std::ranges::any_of(options, [](const auto& option) {
+           return option == "bind" || option == "rbind";
+         });
 }
 
 Failure unsupported(std::string what) {
@@ -48,7 +49,8 @@ Result<std::vector<BindPlan>> take_binds(json& configuration) {
     } else if (is_bind(mount)) {
       binds.push_back({mount["source"], plain_path(destination), options_of(mount)});
     } else {
-      return unsupported(fmt::format("A device wants a mount of type '{}' at '{}'", mount.value("type", ""), destination));
+      return unsupported(
+          fmt::format("A device wants a mount of type '{}' at '{}'", mount.value("type", ""), destination));
     }
   }
   configuration["mounts"] = std::move(kept);

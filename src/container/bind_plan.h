@@ -1,7 +1,8 @@
 #pragma once
 
-// What is mounted into a container's root file system before the runtime sees it. A runtime makes missing places as root,
-// wherever a path leads by then; here each place is found and made by descriptor (mount_points.h). Values only.
+// What is mounted into a container's root file system before the runtime sees it. A runtime makes missing
+// places as root, wherever a path leads by then; here each place is found and made by descriptor
+// (mount_points.h). Values only.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,18 +12,20 @@
 
 namespace drover::container {
 
-/// A file or folder of the machine, named by somebody who may: Drover itself, or whoever installed a CDI specification.
+/// A file or folder of the machine, named by somebody who may: Drover itself, or whoever installed a CDI
+/// specification.
 struct BindPlan {
   std::string source;
-  std::string destination;           ///< absolute, in the container
-  std::vector<std::string> options;  ///< as in fstab: "rbind", "ro", "nosuid", "nodev", "noexec"; others say nothing here
+  std::string destination;  ///< absolute, in the container
+  std::vector<std::string>
+      options;  ///< as in fstab: "rbind", "ro", "nosuid", "nodev", "noexec"; others say nothing here
 
   bool operator==(const BindPlan&) const = default;
 };
 
-/// Takes the bind mounts out of the mounts of an OCI configuration; what is mounted in /dev stays, since that is the
-/// container's own. kUnsupported when a device asks for a mount of another kind, or for a node outside of /dev: only a
-/// runtime could make those.
+/// Takes the bind mounts out of the mounts of an OCI configuration; what is mounted in /dev stays, since that
+/// is the container's own. kUnsupported when a device asks for a mount of another kind, or for a node outside
+/// of /dev: only a runtime could make those.
 Result<std::vector<BindPlan>> take_binds(nlohmann::json& configuration);
 
 }  // namespace drover::container

@@ -26,12 +26,12 @@ struct BundleFacts {
   bool compat = true;                ///< the image's forward compatibility package comes before that
   User user;                         ///< whom the first process runs as, in the container's own terms
   std::vector<ReadOnlyMount> files;  ///< single files, shown read-only: /etc/resolv.conf …
-  std::string network;      ///< path of its network namespace; "": the machine's own
-  std::string machine;      ///< as uname(2) names it
-  bool cgroup_v2 = false;   ///< nothing but version 2: then the task sees only its own group
-  bool limit_swap = false;  ///< the kernel can
-  std::string cpuset;       ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
-  int oom_score_adj = 0;    ///< of the daemon; a task never gets a lower one than 0
+  std::string network;               ///< path of its network namespace; "": the machine's own
+  std::string machine;               ///< as uname(2) names it
+  bool cgroup_v2 = false;            ///< nothing but version 2: then the task sees only its own group
+  bool limit_swap = false;           ///< the kernel can
+  std::string cpuset;                ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
+  int oom_score_adj = 0;             ///< of the daemon; a task never gets a lower one than 0
 };
 
 /// How the container calls itself. Host names may be no longer than 63 characters; an id's head tells tasks

@@ -117,8 +117,9 @@ TEST(Specification, WithoutGpusThereAreNoControlDevicesAndNoVolume) {
 
 TEST(Specification, MountsTheDriverVolumeReadOnlyWhenTheImageAsks) {
   auto image = an_image();
-  EXPECT_THAT(binds(with_gpus(), &image), Contains(BindPlan{"/state/driver/nvidia_390.30", "/usr/local/nvidia",
-                                                            {"rbind", "ro", "nosuid", "nodev"}}));
+  EXPECT_THAT(binds(with_gpus(), &image),
+              Contains(BindPlan{
+                  "/state/driver/nvidia_390.30", "/usr/local/nvidia", {"rbind", "ro", "nosuid", "nodev"}}));
   image.config.labels.clear();
   EXPECT_THAT(destinations(binds(with_gpus(), &image)), Not(Contains("/usr/local/nvidia")));
   EXPECT_THAT(destinations(binds(with_gpus(), nullptr)), Not(Contains("/usr/local/nvidia")));
@@ -191,7 +192,8 @@ TEST(Specification, TheRuntimeEntersNoFolderOfTheTasksChoice) {
 TEST(Specification, TheRuntimeMountsOnlyInTheContainersOwnFolders) {
   const auto image = an_image();
   for (const auto& mount : specification(with_gpus(), &image)["mounts"])
-    EXPECT_THAT(mount["destination"], ::testing::AnyOf(StartsWith("/dev"), StartsWith("/proc"), StartsWith("/sys")));
+    EXPECT_THAT(mount["destination"],
+                ::testing::AnyOf(StartsWith("/dev"), StartsWith("/proc"), StartsWith("/sys")));
 }
 
 TEST(Specification, RefusesWhatADeviceWantsMadeElsewhere) {

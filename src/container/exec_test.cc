@@ -52,8 +52,8 @@ class ExecTest : public OciFixture {
 
 TEST_F(ExecTest, RunsInTheContainerAsTheTasksUser) {
   const auto id = start(65534);
-  const auto ran = run_in(
-      id, {"/bin/sh", "-c", "id -u; echo $FROM_TASK $EXTRA; pwd; cat /proc/1/comm; exit 7"});
+  const auto ran =
+      run_in(id, {"/bin/sh", "-c", "id -u; echo $FROM_TASK $EXTRA; pwd; cat /proc/1/comm; exit 7"});
   ASSERT_TRUE(ran) << to_string(ran.error());
   EXPECT_EQ(ran->exit_status, 7);
   EXPECT_EQ(ran->output, "65534\nyes more\n" + oci_->sandbox(id) + "\ndrover-init\n");

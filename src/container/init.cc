@@ -43,7 +43,8 @@ Error command_failure(const std::string& command, int error) {
 }  // namespace
 
 Result<std::string> place_init(const std::string& state) {
-  const std::string_view program(drover_init_begin, static_cast<std::size_t>(drover_init_end - drover_init_begin));
+  const std::string_view program(drover_init_begin,
+                                 static_cast<std::size_t>(drover_init_end - drover_init_begin));
   const auto path = state + "/" + kInitFile;
   if (const auto there = read_file(path); there && *there == program) return path;
   DROVER_CHECK_OK(Directory::create(state).map([](auto&&) {}));
@@ -55,11 +56,13 @@ std::vector<std::string> init_arguments(const std::string& folder, const std::ve
   return with_words({kInitInside, "--report", std::to_string(kReportDescriptor)}, folder, command);
 }
 
-std::vector<std::string> engine_init_arguments(const std::string& folder, const std::vector<std::string>& command) {
+std::vector<std::string> engine_init_arguments(const std::string& folder,
+                                               const std::vector<std::string>& command) {
   return with_words({kInitInside}, folder, command);
 }
 
-std::vector<std::string> direct_arguments(const std::string& folder, const std::vector<std::string>& command) {
+std::vector<std::string> direct_arguments(const std::string& folder,
+                                          const std::vector<std::string>& command) {
   return with_words({kInitInside, "--direct"}, folder, command);
 }
 

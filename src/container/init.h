@@ -1,7 +1,8 @@
 #pragma once
 
-// drover-init, the first process of every container (src/init): its arguments, and what it reports. It enters the
-// working folder with the task's rights, which a runtime does with root's. Thread safe but for InitReport.
+// drover-init, the first process of every container (src/init): its arguments, and what it reports. It enters
+// the working folder with the task's rights, which a runtime does with root's. Thread safe but for
+// InitReport.
 
 #include <optional>
 #include <string>
@@ -23,7 +24,8 @@ Result<std::string> place_init(const std::string& state);
 /// The argument vector of a container's first process.
 std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command);
 /// The same for an engine, which has no descriptor to give: it reports to standard error.
-std::vector<std::string> engine_init_arguments(const std::string& folder, const std::vector<std::string>& command);
+std::vector<std::string> engine_init_arguments(const std::string& folder,
+                                               const std::vector<std::string>& command);
 /// Of a further process in the container: the init becomes the command.
 std::vector<std::string> direct_arguments(const std::string& folder, const std::vector<std::string>& command);
 /// The working folder out of init_arguments(); nullopt for a container that an earlier version started.

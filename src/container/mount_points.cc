@@ -55,7 +55,8 @@ int make_entry(int folder, const std::string& name, PlaceKind kind) {
 }
 
 /// `path` without a '/' at its end. The error is errno's.
-tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem::path& path, PlaceKind kind) {
+tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem::path& path,
+                                         PlaceKind kind) {
   auto found = look_up(walk, path.string(), 0);
   if (found.valid()) return found;
   if (errno != ENOENT || !walk.make || !path.has_relative_path()) return tl::unexpected(errno);
@@ -84,8 +85,9 @@ Result<UniqueFd> checked(tl::expected<UniqueFd, int> place, const std::string& d
   struct stat info{};
   if (::fstat(place->get(), &info) != 0) return cannot_mount_at(destination, errno);
   if (S_ISDIR(info.st_mode) == (kind == PlaceKind::kFolder)) return std::move(*place);
-  return cannot_mount_at(destination, S_ISDIR(info.st_mode) ? "there is a folder, and it is no folder that is to be mounted"
-                                                            : "there is no folder");
+  return cannot_mount_at(destination, S_ISDIR(info.st_mode)
+                                          ? "there is a folder, and it is no folder that is to be mounted"
+                                          : "there is no folder");
 }
 
 }  // namespace
@@ -141,7 +143,8 @@ Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, std::u
   attributes.attr_set = set;
   attributes.attr_clr = cleared;
   attributes.propagation = MS_PRIVATE;
-  if (::mount_setattr(tree.get(), "", static_cast<unsigned>(AT_EMPTY_PATH) | depth, &attributes, sizeof attributes) != 0)
+  if (::mount_setattr(tree.get(), "", static_cast<unsigned>(AT_EMPTY_PATH) | depth, &attributes,
+                      sizeof attributes) != 0)
     return fail_errno("it cannot be restricted", errno);
   return tree;
 }

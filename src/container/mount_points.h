@@ -1,9 +1,9 @@
 #pragma once
 
-// Where things are mounted in a container's root file system: found by descriptor, below that root whatever links say, and
-// made where they are missing. Made as root only in the root's own file system, which vanishes with the container; in what is
-// mounted in it (the sandbox, a volume: the host's own files) with the rights of the task's user. Used in the shim's mount
-// namespace, before anything of the task runs. Not thread safe.
+// Where things are mounted in a container's root file system: found by descriptor, below that root whatever
+// links say, and made where they are missing. Made as root only in the root's own file system, which vanishes
+// with the container; in what is mounted in it (the sandbox, a volume: the host's own files) with the rights
+// of the task's user. Used in the shim's mount namespace, before anything of the task runs. Not thread safe.
 
 #include <cstdint>
 #include <string>
@@ -31,7 +31,8 @@ class MountPoints {
   Status make_real_folder(const std::string& name) const;
   /// For what Drover mounts itself.
   Result<UniqueFd> own(const std::string& destination, PlaceKind kind) const;
-  /// For what the user has mounted. On the host it is found with his rights; there, `make` lets it be made with them.
+  /// For what the user has mounted. On the host it is found with his rights; there, `make` lets it be made
+  /// with them.
   Result<UniqueFd> users(const std::string& destination, PlaceKind kind, const User& user, bool make) const;
 
   /// Mounts the detached tree there.
@@ -44,8 +45,8 @@ class MountPoints {
   Root kind_;
 };
 
-/// A copy of the mounts at an open file or folder, mounted nowhere yet, with the attributes of mount_setattr(2) set and
-/// cleared. An Error names errno alone.
+/// A copy of the mounts at an open file or folder, mounted nowhere yet, with the attributes of
+/// mount_setattr(2) set and cleared. An Error names errno alone.
 Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, std::uint64_t cleared = 0);
 
 }  // namespace drover::container

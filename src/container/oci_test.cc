@@ -150,10 +150,10 @@ TEST_F(OciTest, ATaskSeesNeitherTheStateNorOtherTasks) {
                  "ls -A " + state_ + " " + state_ + "/tasks; ls -A /dev | grep -vE '^(console|core)$'"});
   EXPECT_EQ(run(launch).exit_status, 0);
   const auto output = sandbox_file(launch.task.id, "stdout");
-  EXPECT_EQ(
-      output,
-      state_ + ":\ntasks\n\n" + state_ + "/tasks:\n" + launch.task.id +
-          "\ndrover-init\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n");
+  EXPECT_EQ(output, state_ + ":\ntasks\n\n" + state_ + "/tasks:\n" + launch.task.id +
+                        "\ndrover-"
+                        "init\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nur"
+                        "andom\nzero\n");
 }
 
 TEST_F(OciTest, ATaskInheritsNothingButItsOutputs) {
@@ -201,8 +201,9 @@ TEST_F(OciTest, ANodeInTheSandboxIsNone) {
 
 TEST_F(OciTest, WithoutGpusNotEvenTheControlDevicesCanBeOpened) {
   auto launch = launch_of(
-      "nogpu", {"/bin/sh", "-c",
-                "cd /dev; mknod gpu c 195 0; mknod ctl c 195 255; cat gpu; cat ctl; echo $NVIDIA_VISIBLE_DEVICES"});
+      "nogpu",
+      {"/bin/sh", "-c",
+       "cd /dev; mknod gpu c 195 0; mknod ctl c 195 255; cat gpu; cat ctl; echo $NVIDIA_VISIBLE_DEVICES"});
   launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
   launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   run(launch);

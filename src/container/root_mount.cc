@@ -143,11 +143,13 @@ Status mount_bind(const BindPlan& bind, const MountPoints& points) {
   const UniqueFd source(::open(bind.source.c_str(), O_PATH | O_CLOEXEC));
   struct stat info{};
   if (!source.valid() || ::fstat(source.get(), &info) != 0)
-    return fail_errno(fmt::format("Failed to open '{}', which belongs into the container", bind.source), errno);
+    return fail_errno(fmt::format("Failed to open '{}', which belongs into the container", bind.source),
+                      errno);
   const bool recursive = std::ranges::find(bind.options, "rbind") != bind.options.end();
   const auto tree = copy_of_mount(source.get(), recursive, attributes_of(bind));
   if (!tree)
-    return fail(tree.error().kind, fmt::format("'{}' cannot be mounted: {}", bind.source, tree.error().message));
+    return fail(tree.error().kind,
+                fmt::format("'{}' cannot be mounted: {}", bind.source, tree.error().message));
   DROVER_TRY(const auto place,
              points.own(bind.destination, S_ISDIR(info.st_mode) ? PlaceKind::kFolder : PlaceKind::kFile));
   return MountPoints::attach(tree->get(), place.get(), bind.destination);

@@ -15,11 +15,11 @@ namespace drover::container {
 /// with one thread.
 Status enter_private_mounts();
 
-/// Mounts at <task_folder>/root all of the container's files that are not the kernel's own. An image becomes an overlay whose
-/// writable layer is <task_folder>/upper, with the order's binds, the sandbox and the volumes in it. The host's root becomes a
-/// copy of all its mounts without /dev, /proc and /sys, with the hidden folders and files covered and <task_folder>/sandbox,
-/// writable, in its own place, and then the binds and the volumes. Nothing but the sandbox and the user's volumes is written
-/// to, and those with his rights.
+/// Mounts at <task_folder>/root all of the container's files that are not the kernel's own. An image becomes
+/// an overlay whose writable layer is <task_folder>/upper, with the order's binds, the sandbox and the
+/// volumes in it. The host's root becomes a copy of all its mounts without /dev, /proc and /sys, with the
+/// hidden folders and files covered and <task_folder>/sandbox, writable, in its own place, and then the binds
+/// and the volumes. Nothing but the sandbox and the user's volumes is written to, and those with his rights.
 Status mount_container(const Order& order, const std::string& task_folder);
 
 }  // namespace drover::container

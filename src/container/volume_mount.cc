@@ -83,12 +83,14 @@ struct Source {
   PlaceKind kind = PlaceKind::kFolder;
 };
 
-Result<Source> open_source(const VolumePlan& volume, const User& user, const std::vector<std::string>& hidden) {
+Result<Source> open_source(const VolumePlan& volume, const User& user,
+                           const std::vector<std::string>& hidden) {
   DROVER_TRY(const auto opened, open_volume(volume, user));
   DROVER_CHECK_OK(check_not_ours(volume, opened.fd.get(), hidden));
   if (!volume.kernel) DROVER_CHECK_OK(check_source(volume, opened.fd.get()));
-  auto tree = copy_of_mount(opened.fd.get(), true,
-                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (volume.read_only ? MOUNT_ATTR_RDONLY : 0U));
+  auto tree =
+      copy_of_mount(opened.fd.get(), true,
+                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (volume.read_only ? MOUNT_ATTR_RDONLY : 0U));
   if (!tree)
     return fail(tree.error().kind,
                 fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, tree.error().message));
@@ -107,14 +109,15 @@ Result<UniqueFd> make_place(const Directory& places, const std::string& name, bo
 
 }  // namespace
 
-Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user, const std::vector<std::string>& hidden,
-                     const MountPoints& points, bool imageless) {
+Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
+                     const std::vector<std::string>& hidden, const MountPoints& points, bool imageless) {
   for (const auto& volume : volumes) {
     DROVER_TRY(const auto source, open_source(volume, user, hidden));
     const bool make = !imageless || !volume.sandbox_path.empty();
-    const auto mounted = points.users(volume.destination, source.kind, user, make).and_then([&](const UniqueFd& place) {
-      return MountPoints::attach(source.tree.get(), place.get(), volume.destination);
-    });
+    const auto mounted =
+        points.users(volume.destination, source.kind, user, make).and_then([&](const UniqueFd& place) {
+          return MountPoints::attach(source.tree.get(), place.get(), volume.destination);
+        });
     if (!mounted)
       return fail(mounted.error().kind,
                   fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, mounted.error().message),
@@ -123,8 +126,8 @@ Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user, c
   return {};
 }
 
-Status expose_volumes(const std::vector<VolumePlan>& volumes, const User& user, const std::vector<std::string>& hidden,
-                      const Directory& task) {
+Status expose_volumes(const std::vector<VolumePlan>& volumes, const User& user,
+                      const std::vector<std::string>& hidden, const Directory& task) {
   if (volumes.empty()) return {};
   DROVER_TRY(const auto places, task.make_subdirectory(kVolumes, 0700));
   DROVER_TRY(const auto sandbox_folder, task.subdirectory(kSandbox));
@@ -134,7 +137,8 @@ Status expose_volumes(const std::vector<VolumePlan>& volumes, const User& user, 
     DROVER_TRY(const auto source, open_source(volume, user, hidden));
     const bool folder = source.kind == PlaceKind::kFolder;
     if (!volume.sandbox_path.empty())
-      DROVER_CHECK_OK(folder ? sandbox.make_folder(volume.sandbox_path) : sandbox.make_empty(volume.sandbox_path));
+      DROVER_CHECK_OK(folder ? sandbox.make_folder(volume.sandbox_path)
+                             : sandbox.make_empty(volume.sandbox_path));
     DROVER_TRY(const auto place, make_place(places, std::to_string(i), folder));
     DROVER_CHECK_OK(MountPoints::attach(source.tree.get(), place.get(), volume.destination));
   }

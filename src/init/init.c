@@ -1,11 +1,12 @@
-// `drover-init`: process 1 of every container. It does with the task's own rights what an OCI runtime would do as root (entering the
-// working folder), and what a program that was not made for it forgets: it hands signals on, reaps who lost his parent, and
-// ends as the command did.
+// `drover-init`: process 1 of every container. It does with the task's own rights what an OCI runtime would
+// do as root (entering the working folder), and what a program that was not made for it forgets: it hands
+// signals on, reaps who lost his parent, and ends as the command did.
 //
 //   drover-init [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]
 //
-// What goes wrong is one sentence on standard error and exit status 127 (not found) or 126. With --report it is a line of numbers
-// instead, for src/container/init.h; --direct becomes the command, which is what a further command in a container wants.
+// What goes wrong is one sentence on standard error and exit status 127 (not found) or 126. With --report it
+// is a line of numbers instead, for src/container/init.h; --direct becomes the command, which is what a
+// further command in a container wants.
 //
 // Static and without allocations: it starts in every image, and once for every task.
 
@@ -55,12 +56,13 @@ static _Noreturn void refuse_command(const char* command, int error) {
   else if (status_of(error) == 127)
     dprintf(STDERR_FILENO, "drover: There is no command '%s' in the container\n", command);
   else
-    dprintf(STDERR_FILENO, "drover: The command '%s' cannot be executed in the container: %s\n", command, strerror(error));
+    dprintf(STDERR_FILENO, "drover: The command '%s' cannot be executed in the container: %s\n", command,
+            strerror(error));
   _exit(status_of(error));
 }
 
-// Becomes the command. Returns why it could not, as a value of errno. As runtimes do it and not as execvp(3): what is no
-// program is not handed to a shell.
+// Becomes the command. Returns why it could not, as a value of errno. As runtimes do it and not as execvp(3):
+// what is no program is not handed to a shell.
 static int execute(char* const* command) {
   const char* name = command[0];
   if (strchr(name, '/') != NULL) {
@@ -74,7 +76,8 @@ static int execute(char* const* command) {
     const size_t length = strcspn(path, ":");
     char candidate[PATH_MAX];
     const char* folder = length > 0 ? path : ".";
-    const int size = snprintf(candidate, sizeof candidate, "%.*s/%s", length > 0 ? (int)length : 1, folder, name);
+    const int size =
+        snprintf(candidate, sizeof candidate, "%.*s/%s", length > 0 ? (int)length : 1, folder, name);
     if (size > 0 && (size_t)size < sizeof candidate) {
       execve(candidate, command, environ);
       if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return errno;
@@ -108,7 +111,8 @@ static pid_t start(char* const* command, const sigset_t* mask) {
   return child;
 }
 
-// As the machine's own shutdown does it: a script's children hear of it too, and a halted one is woken to hear it.
+// As the machine's own shutdown does it: a script's children hear of it too, and a halted one is woken to
+// hear it.
 static void ask_all_to_end(void) {
   kill(-1, SIGTERM);
   kill(-1, SIGCONT);
