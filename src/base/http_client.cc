@@ -80,6 +80,22 @@ struct Transfer {
   HttpAnswer answer{};
   std::uint64_t received = 0;
   std::optional<Error> failure{};
+  std::chrono::steady_clock::time_point window_began = std::chrono::steady_clock::now();
+  std::uint64_t received_before_window = 0;
+
+  /// Whether enough came in the time that is over now.
+  Status check_pace() {
+    const auto now = std::chrono::steady_clock::now();
+    const auto& limits = request.limits;
+    if (limits.least_in_window == 0 || now - window_began < limits.window) return {};
+    const auto came = received - received_before_window;
+    window_began = now;
+    received_before_window = received;
+    if (came >= limits.least_in_window) return {};
+    return fail(ErrorKind::kTimeout,
+                fmt::format("only {} came in {}", format_bytes(came), format_duration(limits.window)),
+                "the server must be faster");
+  }
 
   /// While the library goes on to where a redirect leads, the answers on the way are none of ours.
   bool is_on_the_way() const {
@@ -140,6 +156,10 @@ std::size_t hear_body(char* bytes, std::size_t size, std::size_t count, void* se
 
 int hear_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
   auto& transfer = *static_cast<Transfer*>(self);
+  if (auto pace = transfer.check_pace(); !pace) {
+    transfer.failure = pace.error();
+    return 1;
+  }
   if (!transfer.progress) return 0;
   const auto counted = [](curl_off_t bytes) {
     return static_cast<std::uint64_t>(std::max<curl_off_t>(bytes, 0));

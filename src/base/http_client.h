@@ -24,6 +24,8 @@ struct HttpLimits {
   std::chrono::seconds duration{6 * 3600};  ///< of the whole transfer
   std::chrono::seconds stall{60};           ///< without a byte, or slower than the next
   std::uint64_t slowest = 1;                ///< bytes a second
+  std::chrono::seconds window{300};
+  std::uint64_t least_in_window = 0;  ///< bytes that come in each such time: what drips is given up
 };
 
 /// Certificates and keys, as PEM.
@@ -33,6 +35,9 @@ struct HttpTrust {
   std::string key;
   bool alone = false;  ///< the authorities are the only ones believed, whatever the machine trusts
 };
+
+/// Of a server that is to deliver a file: 10 kB/s over five minutes.
+inline constexpr std::uint64_t kLeastInWindow = 3'000'000;
 
 struct HttpContent {
   std::string type;  ///< "application/json"

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,9 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,6 +23,7 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/spawn.h"
+#include "base/units.h"
 #include "container/fetch/source.h"
 
 namespace drover::container {
@@ -93,11 +98,31 @@ void hear(std::string_view line, const std::function<void(const std::string&)>& 
     last = fail(error_kind_from_name(text("kind")), text("message"), text("hint"));
 }
 
-std::optional<Status> listen(int words, const std::function<void(const std::string&)>& progress) {
+/// Whether there is something to be read before the time is over.
+bool readable(int fd, std::chrono::steady_clock::time_point until) {
+  while (true) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    constexpr decltype(left) kLongest = std::numeric_limits<int>::max();
+    pollfd waiting{fd, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<decltype(left)>(left, 0, kLongest)));
+    if (ready > 0) return true;
+    if (ready == 0 && left <= 0) return false;
+  }
+}
+
+/// What the fetcher said last; nothing when it died.
+std::optional<Status> listen(int words, const std::function<void(const std::string&)>& progress,
+                             std::chrono::seconds longest) {
+  const auto until = std::chrono::steady_clock::now() + longest;
   std::optional<Status> last;
   std::string text;
   std::array<char, 4096> buffer;
   while (true) {
+    if (!readable(words, until))
+      return fail(ErrorKind::kTimeout,
+                  fmt::format("The files of the task were not there after {}", format_duration(longest)),
+                  "fetch less, or from a faster server");
     const auto count = ::read(words, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0 || text.size() > kMaxLine) return last;
@@ -130,7 +155,7 @@ Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& file
   {
     const std::stop_callback end_it(
         stop, [&] { ::syscall(SYS_pidfd_send_signal, fetcher.child.process.get(), SIGKILL, nullptr, 0); });
-    last = listen(fetcher.words.get(), progress);
+    last = listen(fetcher.words.get(), progress, plan.limits.all);
     // It has said its last word, or cannot be understood any more.
     ::syscall(SYS_pidfd_send_signal, fetcher.child.process.get(), SIGKILL, nullptr, 0);
   }

@@ -99,26 +99,63 @@ TEST_F(FetchTest, AMistakeIsToldBeforeAnythingIsBrought) {
   EXPECT_TRUE(fs::is_empty(folder_ + "/sandbox"));
 }
 
+/// A server at the loopback address for one client.
+class OneClient {
+ public:
+  explicit OneClient(std::function<void(int)> serve)
+      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    thread_ = std::jthread([this, serve = std::move(serve)] {
+      const UniqueFd connection(::accept(listener_.get(), nullptr, nullptr));
+      serve(connection.get());
+    });
+  }
+  std::string uri() const {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/file";
+  }
+
+ private:
+  UniqueFd listener_;
+  std::jthread thread_;
+};
+
+/// Until the client has gone.
+void drip(int client) {
+  const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
+  ::send(client, head.data(), head.size(), MSG_NOSIGNAL);
+  while (::send(client, "x", 1, MSG_NOSIGNAL) == 1)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 TEST_F(FetchTest, EndsWhenAskedTo) {
   // Nobody answers at the far end: only the request to stop can end it in time.
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(::listen(listener, 1), 0);
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
   std::stop_source source;
-  std::jthread stopper([&] {
-    const UniqueFd connection(::accept(listener, nullptr, nullptr));  // it has come so far as to connect
-    source.request_stop();
-  });
-  const auto stopped =
-      fetch({{.uri = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/file"}}, ::geteuid(),
-            source.get_token());
-  stopper.join();
-  ::close(listener);
+  const OneClient server([&](int) { source.request_stop(); });
+  const auto stopped = fetch({{.uri = server.uri()}}, ::geteuid(), source.get_token());
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().kind, ErrorKind::kConflict) << to_string(stopped.error());
   EXPECT_TRUE(fs::is_empty(folder_ + "/sandbox") || !fs::exists(folder_ + "/sandbox/file"));
+}
+
+TEST_F(FetchTest, GivesUpWhatDrips) {
+  const OneClient server(drip);
+  plan_.limits.download.window = std::chrono::seconds(1);
+  const auto slow = fetch({{.uri = server.uri()}});
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().kind, ErrorKind::kTimeout);
+  EXPECT_NE(slow.error().message.find(" came in 1.0s"), std::string::npos) << slow.error().message;
+}
+
+TEST_F(FetchTest, EndsWhenItsTimeIsOverHoweverTheFilesCome) {
+  const OneClient server(drip);
+  plan_.limits.all = std::chrono::seconds(1);
+  const auto late = fetch({{.uri = server.uri()}});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::kTimeout);
+  EXPECT_EQ(late.error().message, "The files of the task were not there after 1.0s");
 }
 
 TEST(FetchOrder, SurvivesItsJson) {

@@ -177,6 +177,8 @@ std::string encode(const FetchOrder& order) {
                       {"download_bytes", limits.download.bytes},
                       {"download_seconds", limits.download.duration.count()},
                       {"stall_seconds", limits.download.stall.count()},
+                      {"window_seconds", limits.download.window.count()},
+                      {"window_bytes", limits.download.least_in_window},
                       {"extract_bytes", limits.extract.bytes},
                       {"extract_entries", limits.extract.entries},
                       {"extract_expansion", limits.extract.expansion},
@@ -200,6 +202,8 @@ Result<FetchOrder> decode_fetch_order(std::string_view text) {
   order.parent = static_cast<pid_t>(number("parent"));
   order.limits.download = {size("download_bytes"), std::chrono::seconds(number("download_seconds")),
                            std::chrono::seconds(number("stall_seconds"))};
+  order.limits.download.window = std::chrono::seconds(number("window_seconds"));
+  order.limits.download.least_in_window = size("window_bytes");
   order.limits.extract = {size("extract_bytes"), size("extract_entries"), size("extract_expansion"),
                           size("extract_free_bytes")};
   order.limits.cache_bytes = size("cache_bytes");

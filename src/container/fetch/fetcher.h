@@ -24,8 +24,9 @@ inline constexpr int kFetcherSandbox = 3;
 inline constexpr int kFetcherCache = 4;
 
 struct FetchLimits {
-  DownloadLimits download;
+  DownloadLimits download{.least_in_window = kLeastInWindow};
   ExtractLimits extract;
+  std::chrono::seconds all{6 * 3600};       ///< for all files of a task: it holds its GPUs meanwhile
   std::uint64_t cache_bytes = 20ULL << 30;  ///< for each user
 };
 

@@ -158,7 +158,9 @@ Status RegistrySession::blob(HttpClient& client, const Descriptor& blob, BlobSin
     return sink.offset == 0 ? std::vector<std::string>{}
                             : std::vector{fmt::format("Range: bytes={}-", sink.offset)};
   };
-  const HttpLimits limits{blob.size + sink.offset + 1, limits_.blob, limits_.stall, limits_.slowest};
+  const HttpLimits limits{
+      blob.size + sink.offset + 1, limits_.blob, limits_.stall, limits_.slowest, limits_.window,
+      limits_.least_in_window};
   bool ended_early = false;
   while (sink.offset < blob.size || blob.size == 0) {
     DROVER_TRY(const auto answer,

@@ -30,7 +30,9 @@ struct RegistryLimits {
   std::chrono::seconds longest_pause{30};      ///< also of what the registry asks for (Retry-After)
   std::chrono::seconds stall{30};              ///< without a byte, or with a blob slower than the next
   std::uint64_t slowest = 1024;                ///< bytes a second
-  std::chrono::seconds document{120};          ///< for a manifest or a token
+  std::chrono::seconds window{300};            ///< in each such time a blob grows by so many bytes:
+  std::uint64_t least_in_window = kLeastInWindow;
+  std::chrono::seconds document{120};  ///< for a manifest or a token
   std::chrono::seconds blob{6 * 3600};
 };
 
