@@ -43,12 +43,13 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/gpus", "--gpus"},
     {"/cpus", "--cpus"},
     {"/memory", "--mem"},
+    {"/pids", "--pids"},
     {"/gpu_model", "--gpu-model"},
     {"/gpu_ecc", "--gpu-ecc"},
     {"/gpu_share", "--gpu-share"},
@@ -181,6 +182,9 @@ Status add_sizes(const TaskFlags& flags, json& body) {
   }
   if (!flags.memory.empty()) {
     DROVER_TRY(body["memory"], of_flag(parse_bytes(flags.memory), "--mem"));
+  }
+  if (!flags.processes.empty()) {
+    DROVER_TRY(body["pids"], parse_whole(flags.processes, "--pids"));
   }
   const std::array<std::pair<const char*, const std::string*>, 2> durations = {
       {{"timeout", &flags.timeout}, {"grace", &flags.grace}}};
@@ -329,6 +333,7 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_attachment_flags(command, flags.attachments);
   add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
   add_text(command, "--mem", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
+  add_text(command, "--pids", flags.processes, "N", "Most processes and threads at once");
   add_text(command, "--image", flags.image, "REF",
            "A name as registries have it, oci:LAYOUT[:TAG], docker-archive:FILE, rootfs:FOLDER, "
            "variants:LIST or a path");

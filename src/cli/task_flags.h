@@ -24,7 +24,7 @@ struct TaskFlags {
   bool privileged = false;
   AttachmentFlags attachments;
 
-  std::string gpus, cpus, memory;
+  std::string gpus, cpus, memory, processes;
   std::string gpu_memory, gpu_compute_capability, gpu_ecc, gpu_driver, gpu_share, interconnect;
   std::vector<std::string> gpu_models;
   bool different_gpus = false;

@@ -99,7 +99,7 @@ json device_rules() {
 
 json resources(const Launch& launch, const BundleFacts& facts) {
   const auto& wanted = launch.task.resources;
-  json limits = {{"devices", device_rules()}, {"pids", {{"limit", kMaxProcesses}}}};
+  json limits = {{"devices", device_rules()}, {"pids", {{"limit", launch.processes}}}};
   if (wanted.milli_cpus > 0) {
     const auto cpu = cpu_limits(wanted.milli_cpus);
     limits["cpu"] = {{"shares", cpu.shares}, {"quota", cpu.quota_micros}, {"period", cpu.period_micros}};

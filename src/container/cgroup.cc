@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -167,6 +168,38 @@ void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string&
     std::filesystem::create_directories(folder, error);
     write_control_file(folder + "/cgroup.procs", std::to_string(::getpid()));
   }
+}
+
+std::uint64_t most_processes(std::uint64_t kernel_limit) {
+  return kernel_limit - kernel_limit / 8;
+}
+
+Result<std::uint64_t> kernel_process_limit() {
+  auto least = std::numeric_limits<std::uint64_t>::max();
+  for (const std::string file : {"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"}) {
+    DROVER_TRY(const auto text, read_file(file));
+    std::uint64_t number = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc())
+      return fail(ErrorKind::kCorrupt, fmt::format("'{}' has no number", file));
+    least = std::min(least, number);
+  }
+  return least;
+}
+
+Status limit_processes(const std::vector<Hierarchy>& hierarchies, const std::string& path,
+                       std::uint64_t most) {
+  const bool unified = cgroup_mode(hierarchies) == "v2";
+  for (const auto& hierarchy : hierarchies) {
+    if (!has_controller(hierarchy, "pids") && !unified) continue;
+    const auto folder = hierarchy.mount + path;
+    if (unified) write_control_file(hierarchy.mount + "/cgroup.subtree_control", "+pids");
+    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
+      return fail_errno(fmt::format("Failed to make '{}'", folder), errno);
+    if (!write_control_file(folder + "/pids.max", std::to_string(most)))
+      return fail_errno(fmt::format("Failed to limit the processes of '{}'", folder), errno);
+    return {};
+  }
+  return fail(ErrorKind::kUnsupported, "Processes are not counted here: there is no pids controller");
 }
 
 Cgroup::Cgroup(std::vector<Hierarchy> hierarchies, std::string path)

@@ -50,6 +50,15 @@ std::optional<std::string> group_of_container(std::string_view groups, std::stri
 /// effort; without it KillMode=process has the same effect.
 void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup);
 
+/// How many processes the groups of all containers may have together, so that the machine keeps some: all
+/// that the kernel can have but an eighth.
+std::uint64_t most_processes(std::uint64_t kernel_limit);
+/// What the kernel can have, by /proc/sys/kernel.
+Result<std::uint64_t> kernel_process_limit();
+/// Makes the group `path` where processes are counted, and limits it and all below.
+Status limit_processes(const std::vector<Hierarchy>& hierarchies, const std::string& path,
+                       std::uint64_t most);
+
 class Cgroup {
  public:
   /// `path` is the group's path from the root of every hierarchy: "/drover/<id>".

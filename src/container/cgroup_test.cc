@@ -51,6 +51,37 @@ TEST(UsableCpus, AreReadFromEitherVersion) {
   fs::remove_all(folder);
 }
 
+TEST(LimitProcesses, OfAllContainersLeavesTheMachineAnEighth) {
+  namespace fs = std::filesystem;
+  std::string folder = fs::temp_directory_path() / "drover-cgroup-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto content = [](const std::string& file) {
+    std::string line;
+    std::getline(std::ifstream(file) >> std::ws, line);
+    return line;
+  };
+  EXPECT_EQ(most_processes(32768), 28672U);
+  // The kernel makes the files of a group; here nobody does.
+  fs::create_directories(folder + "/drover");
+  std::ofstream(folder + "/drover/pids.max") << "max\n";
+  const Hierarchy memory{folder + "/none", {"memory"}, false};
+  ASSERT_TRUE(limit_processes({memory, {folder, {"pids"}, false}}, "/drover", 28672));
+  EXPECT_EQ(content(folder + "/drover/pids.max"), "28672");
+  std::ofstream(folder + "/cgroup.subtree_control");
+  ASSERT_TRUE(limit_processes({{folder, {}, true}}, "/drover", 100));
+  EXPECT_EQ(content(folder + "/drover/pids.max").substr(0, 3), "100");
+  EXPECT_EQ(content(folder + "/cgroup.subtree_control"), "+pids");
+  EXPECT_FALSE(limit_processes({memory}, "/drover", 100)) << "nobody counts processes";
+  EXPECT_FALSE(limit_processes({{folder, {"pids"}, false}}, "/lacking", 100)) << "no such file";
+  fs::remove_all(folder);
+}
+
+TEST(KernelProcessLimit, IsThatOfThisMachine) {
+  const auto limit = kernel_process_limit();
+  ASSERT_TRUE(limit) << limit.error().message;
+  EXPECT_GT(*limit, 0U);
+}
+
 TEST(CpusToPin, AreThoseThatExistUnlessThatIsAllOrNone) {
   using Cpus = std::vector<int>;
   EXPECT_EQ(cpus_to_pin({0, 1, 5}, {0, 1, 2, 3}), (Cpus{0, 1}));

@@ -64,6 +64,7 @@ struct Launch {
   std::vector<gpu::DeviceNode> gpu_devices;  ///< exactly those that the task owns; everything else is denied
   std::vector<std::string> gpu_uuids;        ///< in the same order; the environment's NVIDIA_VISIBLE_DEVICES
   std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole
+  int processes = 4096;                      ///< at most
   std::vector<int> cpus;                     ///< to be pinned to, ascending; empty: it floats
   std::vector<std::string> nics;             ///< near its GPUs
   std::optional<GangPlace> gang;

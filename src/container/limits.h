@@ -7,8 +7,6 @@
 
 namespace drover::container {
 
-inline constexpr int kMaxProcesses = 32768;
-
 struct CpuLimits {
   std::uint64_t shares = 0;
   std::uint64_t quota_micros = 0;

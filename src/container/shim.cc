@@ -53,9 +53,10 @@ Result<bool> mark_started(const Directory& task, int attempt) {
   return true;
 }
 
-/// All shims share one group, beside those of the containers.
+/// All shims share one group, outside of that of the containers: when those have all the processes that they
+/// may have, a shim can still stop its own.
 std::string shims_group(const Order& order) {
-  return std::filesystem::path(order.cgroup).parent_path().string() + "/shims";
+  return std::filesystem::path(order.cgroup).parent_path().string() + "-shims";
 }
 
 Result<std::array<LogWriter, 2>> open_logs(const Order& order, const Directory& sandbox) {

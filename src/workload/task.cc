@@ -120,6 +120,8 @@ void decode_common(Decoder& decoder, Task& task) {
   task.privileged = decoder.boolean("privileged").value_or(false);
   if (const auto chosen = decoder.choice("driver", kDriverSources))
     task.driver = static_cast<DriverSource>(*chosen);
+  if (const auto processes = decoder.integer("pids", 1, kMaxProcesses))
+    task.processes = static_cast<int>(*processes);
   task.labels = decoder.string_map("labels").value_or(std::map<std::string, std::string>{});
   task.queue = decoder.string("queue").value_or(kDefaultQueue);
   task.name_space = decoder.string("namespace").value_or("");
@@ -167,6 +169,16 @@ std::vector<Error> decode_member(const json& common, const json& member, std::si
   return mistakes;
 }
 
+/// Whether so many bytes of definitions are too many. Said before they are copied for each member.
+bool too_large(Decoder& gang, const std::string& field, std::uint64_t bytes) {
+  if (bytes <= kMaxGangBytes) return false;
+  gang.mistake(field,
+               fmt::format("the definitions of all members would have {} bytes, and {} are allowed", bytes,
+                           kMaxGangBytes),
+               "bring what is large as a file");
+  return true;
+}
+
 void decode_members(Decoder& gang, const json& body, GangRequest& request, std::vector<Error>& mistakes) {
   const auto* members = gang.value("members");
   if (!members->is_array() || members->empty() || members->size() > kMaxGang) {
@@ -175,6 +187,7 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
   }
   json common = body;
   common.erase("gang");
+  std::uint64_t bytes = 0;
   for (std::size_t rank = 0; rank < members->size(); ++rank) {
     const auto& member = (*members)[rank];
     if (mistakes.size() >= kMostMistakes) return;  // nobody reads more
@@ -184,6 +197,8 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
     else
       found = {{ErrorKind::kInvalid, fmt::format("expected an object, found {}", member.type_name()), "",
                 fmt::format("/gang/members/{}", rank)}};
+    if (found.empty()) bytes += definition_bytes(request.members.back().task);
+    if (too_large(gang, "members", bytes)) return;
     for (auto& mistake : found)  // what all members have in common is said once
       if (std::find(mistakes.begin(), mistakes.end(), mistake) == mistakes.end())
         mistakes.push_back(std::move(mistake));
@@ -212,7 +227,9 @@ Result<GangRequest> decode_gang(const json& body) {
     TaskRequest member;
     decode_request(decoder, member, found);
     mistakes.insert(mistakes.end(), found.begin(), found.end());
-    request.members.assign(static_cast<std::size_t>(size.value_or(1)), member);
+    const auto copies = static_cast<std::size_t>(size.value_or(1));
+    if (!too_large(gang, "size", copies * definition_bytes(member.task)))
+      request.members.assign(copies, member);
   }
   gang.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The gang"));

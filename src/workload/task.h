@@ -62,6 +62,9 @@ enum class ContainerType {
 /// The queue of those who name none.
 inline constexpr const char* kDefaultQueue = "default";
 
+/// As many process ids as a kernel ever has.
+inline constexpr int kMaxProcesses = 1 << 22;
+
 inline constexpr int kMinPriority = -1000;
 inline constexpr int kMaxPriority = 1000;
 
@@ -87,6 +90,7 @@ struct Task {
   ContainerType container_type = ContainerType::kAny;
   bool privileged = false;  ///< sees every device of the machine, not only its own GPUs
   DriverSource driver = DriverSource::kHost;
+  std::optional<int> processes;  ///< it has at most so many; none: as many as the daemon gives
   Resources resources{.milli_cpus = 1000, .memory_bytes = 1ULL << 30};
   std::string queue = kDefaultQueue;  ///< path: "research/vision"
   std::string name_space;             ///< "namespace" outside of C++; "" for none
@@ -121,7 +125,8 @@ struct GangRequest {
   Arrangement arrangement = Arrangement::kPack;
 };
 
-inline constexpr int kMaxGang = 1024;  ///< members
+inline constexpr int kMaxGang = 1024;                        ///< members
+inline constexpr std::uint64_t kMaxGangBytes = 16ULL << 20;  ///< of the definitions of all members
 
 /// The body of a submission (api: POST /v1/tasks). A gang has all the fields of a task for its members, and
 /// "gang": {"size": 4} or {"members": [{"gpus": 2}, …]} with what is different for each, and "arrangement":

@@ -133,6 +133,7 @@ void write(JsonWriter& writer, const Task& task) {
   if (task.origin != Origin()) write_origin(writer, task.origin);
   writer.field("owner", task.owner);
   writer.field("owner_name", task.owner_name);
+  if (task.processes) writer.field("pids", *task.processes);
   writer.field("priority", task.priority);
   if (task.privileged) writer.field("privileged", true);
   if (task.pull != PullPolicy::kMissing) writer.field("pull", name_of(task.pull));
@@ -143,6 +144,13 @@ void write(JsonWriter& writer, const Task& task) {
   if (!task.volumes.empty()) write_rare(writer, "volumes", task.volumes);
   writer.field("working_directory", task.working_directory);
   writer.end_object();
+}
+
+std::uint64_t definition_bytes(const Task& task) {
+  std::string text;
+  JsonWriter writer(text);
+  write(writer, task);
+  return text.size();
 }
 
 }  // namespace drover::workload

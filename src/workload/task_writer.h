@@ -14,6 +14,9 @@ namespace drover::workload {
 /// The only form in which a task is written; decode_task() reads it. Fields by name.
 void write(JsonWriter& writer, const Task& task);
 
+/// Bytes of the task as text: what limits on definitions count.
+std::uint64_t definition_bytes(const Task& task);
+
 /// "gpu_share", when it is not all of each GPU, and "gpus": the number of them.
 void write_gpu_count(JsonWriter& writer, const Resources& resources);
 

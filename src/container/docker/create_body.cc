@@ -53,7 +53,7 @@ void add_limits(const Launch& launch, const BodyFacts& facts, json& host) {
     host["CpuPeriod"] = cpu.period_micros;
   }
   if (!facts.cpuset.empty()) host["CpusetCpus"] = facts.cpuset;
-  host["PidsLimit"] = kMaxProcesses;
+  host["PidsLimit"] = launch.processes;
   // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
   host["ShmSize"] = wanted.memory_bytes > 0 ? wanted.memory_bytes : facts.shared_memory_bytes;
   if (wanted.memory_bytes == 0) return;
