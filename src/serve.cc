@@ -11,13 +11,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <filesystem>
+#include <limits>
 #include <random>
 
 #include "api/chronos/run_report.h"
 #include "api/credentials.h"
 #include "api/server.h"
+#include "base/fair_pool.h"
 #include "base/files.h"
 #include "base/units.h"
 #include "cdi/write.h"
@@ -44,7 +45,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kPoolThreads = 32;
+constexpr std::size_t kPoolThreads = 48;
+constexpr std::size_t kAtOnce = 16;  ///< of those, for one user
+constexpr std::size_t kSlowThreads = 64;
+constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 constexpr std::chrono::seconds kLookAtGpus{10};
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
 
@@ -88,10 +92,8 @@ class Service {
 
   ~Service() {
     if (engine_) engine_->abandon_launches();
-    for (auto* pool : {&slow_pool_, &pool_}) {
-      pool->stop();
-      pool->join();
-    }
+    slow_pool_.reset();
+    pool_.reset();
   }
 
   Status start(store::Journal journal, control::Journaled journaled) {
@@ -101,13 +103,15 @@ class Service {
     view.disk_bytes = hardware_.host().disk_bytes;
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
+    leave_processes_to_the_machine(hierarchies);
     log_inventory(seen_.inventory);
     DROVER_CHECK_OK(check_containerizers());
     refresh_cdi(seen_.inventory);
     auto state =
         control::restore(std::move(journaled), seen_, placement::node_policy(options_.placement).value());
     state.privileged_allowed = options_.allow_privileged;
-    checks_ = std::make_unique<engine::Checks>(context_, check_ports());
+    state.limits = options_.limits;
+    checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
     told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
@@ -143,11 +147,18 @@ class Service {
     return describe_node(name_, hardware_.host(), hardware_.look(), attributes_);
   }
 
+  /// None of it may be lost, so where there is not a single thread it is done here.
+  static void hand_over(FairPool& pool, uid_t user, engine::Work work) {
+    if (!pool.post(user, work)) work();
+  }
+
   engine::Ports ports(const std::vector<container::Hierarchy>& hierarchies) {
     engine::Ports ports;
     ports.post = [this](engine::Work work) { asio::post(context_, std::move(work)); };
-    ports.pool = [this](engine::Work work) { asio::post(pool_, std::move(work)); };
-    ports.slow_pool = [this](engine::Work work) { asio::post(slow_pool_, std::move(work)); };
+    ports.pool = [this](uid_t user, engine::Work work) { hand_over(*pool_, user, std::move(work)); };
+    ports.slow_pool = [this](uid_t user, engine::Work work) {
+      hand_over(*slow_pool_, user, std::move(work));
+    };
     ports.now = wall_clock;
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
@@ -172,6 +183,15 @@ class Service {
     return hardware_.cdi_specification(hardware_.look()).map([](const auto& specification) {
       return cdi::write_specification(specification);
     });
+  }
+
+  /// Without it tasks are limited each by itself.
+  static void leave_processes_to_the_machine(const std::vector<container::Hierarchy>& hierarchies) {
+    const auto limited = container::kernel_process_limit().and_then([&](std::uint64_t limit) {
+      return container::limit_processes(hierarchies, container::LauncherOptions{}.cgroup_parent,
+                                        container::most_processes(limit));
+    });
+    if (!limited) spdlog::warn("{}", to_string(limited.error()));
   }
 
   void refresh_cdi(const gpu::Inventory& inventory) {
@@ -305,6 +325,7 @@ class Service {
     api::ServerOptions options;
     options.socket_path = options_.socket;
     options.version = DROVER_VERSION;
+    options.answer_bytes = options_.limits.answer_bytes;
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
     options.images = &pulls_;
@@ -325,7 +346,7 @@ class Service {
   }
 
   void look_at_usage(std::function<void(metrics::MachineFacts)> done) {
-    asio::post(pool_, [this, inventory = engine_->inventory(), done = std::move(done)] {
+    hand_over(*pool_, 0, [this, inventory = engine_->inventory(), done = std::move(done)] {
       auto usage = usage_.sample(inventory.devices);
       asio::post(context_, [this, inventory, usage = std::move(usage), done] {
         done({name_, inventory, health_->health(), usage, {}, {}});
@@ -350,7 +371,7 @@ class Service {
     gpu_timer_.async_wait([this](const auto& error) {
       if (error) return;
       // A card that answers slowly must not hold up anyone.
-      asio::post(pool_, [this] {
+      hand_over(*pool_, 0, [this] {
         auto machine = std::make_shared<placement::Node>(look());
         refresh_cdi(machine->inventory);
         asio::post(context_, [this, machine] {
@@ -375,14 +396,15 @@ class Service {
   cli::ServeOptions options_;
   Hardware hardware_;
   image::Store images_;
-  engine::Images pulls_{images_};
+  engine::Images pulls_{images_, options_.limits.pulls};
   gpu::UsageSampler usage_{[this] { return hardware_.shared_nvml(); }};
   std::string name_ = host_name();
   std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
-  asio::thread_pool pool_{kPoolThreads};
-  asio::thread_pool slow_pool_{kPoolThreads};
+  std::unique_ptr<FairPool> pool_ = std::make_unique<FairPool>(FairPool::Limits{kPoolThreads, kAtOnce, kAll});
+  std::unique_ptr<FairPool> slow_pool_ =
+      std::make_unique<FairPool>(FairPool::Limits{kSlowThreads, options_.limits.slow_launches, kAll});
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;

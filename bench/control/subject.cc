@@ -71,7 +71,8 @@ Subject::~Subject() {
 void Subject::start() {
   engine::Ports ports;
   ports.post = [this](engine::Work work) { boost::asio::post(context_, std::move(work)); };
-  ports.pool = ports.slow_pool = ports.post;  // nothing here blocks
+  // Nothing here blocks.
+  ports.pool = ports.slow_pool = [post = ports.post](uid_t, engine::Work work) { post(std::move(work)); };
   ports.now = wall_clock;
   ports.wake_at = [](TimePoint) {};  // ticks come when the benchmark says so
   ports.new_id = [this] { return fmt::format("{:012x}", ++ids_); };

@@ -12,6 +12,7 @@
 #include "api/access.h"
 #include "api/router.h"
 #include "base/result.h"
+#include "base/user_limits.h"
 #include "engine/daemon.h"
 
 namespace boost::asio {
@@ -47,6 +48,7 @@ struct ServerOptions {
   /// Frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;
   Limits limits;
+  std::uint64_t answer_bytes = UserLimits{}.answer_bytes;  ///< AnswerShares, of each user but root
   engine::Images* images = nullptr;  ///< outlives the server; nullptr: the machine keeps none
   LookAtGpus look_at_gpus;           ///< empty: nobody is told of metrics
   bool marathon_strict =

@@ -15,12 +15,14 @@
 #include <boost/beast/http/write.hpp>
 
 #include "api/async.h"
+#include "base/units.h"
 #include "base/users.h"
 
 namespace drover::api {
 namespace {
 
 constexpr std::chrono::seconds kPatienceWithRefused{5};
+constexpr std::chrono::seconds kPatienceWithReaders{10};
 
 Response too_large(std::uint64_t limit) {
   return error_response({ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limit), "", ""},
@@ -173,15 +175,23 @@ asio::awaitable<bool> Session::serve_one() {
   if (!response) {
     auto request = to_request(message);
     if (request) {
-      request->caller = std::move(caller);
-      response = co_await route(shared_->routes, shared_->services, std::move(*request));
+      request->caller = caller;
+      const auto turn = caller ? co_await await_turn(*caller) : Status();
+      response = turn ? co_await route(shared_->routes, shared_->services, std::move(*request))
+                      : error_response(turn.error());
     } else {
       response = error_response(request.error());
     }
   }
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
-  co_await send(std::move(*response), message);
+  {
+    std::shared_ptr<void> on_its_way;
+    if (caller && !caller->is_root())
+      on_its_way =
+          shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
+    co_await send(std::move(*response), message);
+  }
   interruptible_ = true;
   co_return keep_alive && !stopping_;
 }
@@ -237,6 +247,25 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
   auto user = co_await on_pool(*shared_->services.pool, [name] { return find_user(*name); });
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
   co_return engine::Caller{std::move(*user)};
+}
+
+asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
+  if (caller.is_root()) co_return Status();
+  auto& answers = *shared_->answers;
+  const auto until = AnswerShares::Clock::now() + kPatienceWithReaders;
+  asio::steady_timer timer(stream_.get_executor());
+  while (true) {
+    const auto now = AnswerShares::Clock::now();
+    const auto wait = answers.wait(caller.user.uid, now);
+    if (wait <= wait.zero()) co_return Status();
+    if (now > until)
+      co_return fail(ErrorKind::kUnavailable,
+                     fmt::format("'{}' has too many answers, of which {} are not read", caller.user.name,
+                                 format_bytes(answers.unsent(caller.user.uid))),
+                     "read them, or close their connections; " + allow_more(&UserLimits::answer_bytes));
+    timer.expires_at(std::min(now + wait, until + wait));
+    co_await timer.async_wait(kAsTuple);
+  }
 }
 
 asio::awaitable<void> Session::send(Response response, const http::request<http::string_body>& request) {

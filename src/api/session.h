@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 
+#include "api/answer_shares.h"
 #include "api/router.h"
 #include "api/server.h"
 
@@ -34,6 +35,7 @@ struct Shared {
   std::vector<Credential> credentials;
   std::optional<User> anonymous;
   Limits limits;
+  std::unique_ptr<AnswerShares> answers;
 };
 
 class Session : public Duplex {
@@ -64,6 +66,8 @@ class Session : public Duplex {
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
   /// Who asks, or why he may not.
   asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::request_header<>& header);
+  /// Returns when the caller may have another answer, or why he may not.
+  asio::awaitable<Status> await_turn(const engine::Caller& caller);
   asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);

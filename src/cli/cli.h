@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/user_limits.h"
 #include "cdi/specification.h"
 
 namespace drover::cli {
@@ -39,6 +40,7 @@ struct ServeOptions {
   std::uint64_t keep_free = 64ULL << 20;  ///< bytes that images leave on the file system of `state`
   std::string placement = "pack";         ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
+  UserLimits limits;                                           ///< what one user may take up
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;

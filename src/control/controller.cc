@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/admission.h"
 #include "control/deadlines.h"
 #include "control/ending.h"
 #include "control/frameworks.h"
@@ -157,6 +158,7 @@ Status handle(Draft& draft, const event::Tick&) {
 }
 
 Status handle(Draft& draft, const event::ServicesChanged& event) {
+  DROVER_CHECK_OK(admit(draft, event));
   return change_services(draft, event);
 }
 
@@ -206,6 +208,13 @@ Status handle(Draft& draft, const event::UpdateAcknowledged& event) {
   return acknowledge_update(draft, event.framework, event.task_id, event.uuid);
 }
 
+/// Whether the last plan left it out because of those before it.
+bool is_behind(const State& state, const TaskRecord& record) {
+  const auto* first = record.task.gang ? state.find(member_id(record.task.gang->id, 0)) : &record;
+  return first != nullptr && state.standing &&
+         std::ranges::binary_search(state.standing->behind, first->sequence);
+}
+
 }  // namespace
 
 Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
@@ -220,11 +229,14 @@ Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
 
 std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& record) {
   std::vector<std::string> clauses;
+  const auto& job = job_id(record.task);
   if (state.standing)
-    if (const auto found = state.standing->reasons.find(job_id(record.task));
-        found != state.standing->reasons.end())
+    if (const auto found = state.standing->reasons.find(job); found != state.standing->reasons.end())
       clauses = placement::describe(found->second);
   if (!clauses.empty()) return clauses;
+  if (is_behind(state, record))
+    return {fmt::format("it stands behind {} others of '{}' in the queue '{}'", kPlannedOfUser,
+                        record.task.owner_name, record.task.queue)};
   // Its gang is being put back, member by member; or nothing has been planned yet.
   return {record.task.gang ? "it waits for the other members of its gang" : "it is about to start"};
 }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <string_view>
+#include <tuple>
 
 #include "base/ids.h"
 
@@ -28,15 +31,23 @@ TaskRecord& Draft::change(const std::string& id) {
 void Draft::add(TaskRecord record) {
   record.sequence = state_.next_sequence + added_++;
   outcome_.added = true;
+  if (!added_usages_) added_usages_ = state_.usages;
+  count(*added_usages_, nullptr, &record);
   const auto id = record.task.id;
   order_.push_back(id);
   changed_.emplace(id, std::move(record));
 }
 
+Usage Draft::usage(uid_t owner) const {
+  const auto found = usages().find(owner);
+  return found == usages().end() ? Usage{} : found->second;
+}
+
 void Draft::remove(const std::string& id) {
   if (!removed_.insert(id).second) return;
   outcome_.removed.push_back(id);
-  act(action::Forget{id});
+  const auto* record = find(id);
+  act(action::Forget{id, record == nullptr ? 0 : record->task.owner});
 }
 
 std::string Draft::unused_id() {
@@ -101,19 +112,36 @@ placement::Job Draft::job_of_waiting(const std::vector<const TaskRecord*>& membe
   return job;
 }
 
-std::vector<placement::Job> Draft::waiting() const {
-  std::vector<placement::Job> jobs;
-  jobs.reserve(state_.queue.size() + changed_.size());
-  const auto add = [&](const TaskRecord& record) {
-    const auto& gang = record.task.gang;
-    if (record.state != TaskState::kQueued || (gang && gang->rank != 0)) return;
-    const auto members = gang ? members_of(record.task, finder()) : std::vector{&record};
-    if (waits_whole(members)) jobs.push_back(job_of_waiting(members));
+Draft::Waiting Draft::waiting() const {
+  using Place = std::pair<std::uint64_t, const Queued*>;
+  std::map<std::tuple<uid_t, std::string_view, bool>, std::vector<Place>> lines;
+  const auto line_up = [&](std::uint64_t sequence, const Queued& job) {
+    if (job.rank == 0) lines[{job.owner, job.queue, job.gpus}].emplace_back(sequence, &job);
   };
-  for (const auto& [sequence, id] : state_.queue)
-    if (!changed_.contains(id)) add(state_.tasks.at(id));
-  for (const auto& [id, record] : changed_) add(record);
-  return jobs;
+  for (const auto& [sequence, job] : state_.queue)
+    if (!changed_.contains(job.id)) line_up(sequence, job);
+  std::deque<Queued> changed;
+  for (const auto& [id, record] : changed_)
+    if (record.state == TaskState::kQueued) line_up(record.sequence, changed.emplace_back(queued(record)));
+  Waiting waiting;
+  std::vector<Place> behind;
+  for (auto& [key, line] : lines) {
+    if (line.size() > kPlannedOfUser) {
+      const auto last = line.begin() + static_cast<std::ptrdiff_t>(kPlannedOfUser);
+      std::ranges::nth_element(
+          line, last, {}, [](const Place& place) { return std::pair(-place.second->priority, place.first); });
+      behind.insert(behind.end(), last, line.end());
+      line.erase(last, line.end());
+    }
+    for (const auto& [sequence, job] : line) {
+      const auto* record = find(job->id);
+      const auto members = record->task.gang ? members_of(record->task, finder()) : std::vector{record};
+      if (waits_whole(members)) waiting.jobs.push_back(job_of_waiting(members));
+    }
+  }
+  std::ranges::sort(behind, {}, &Place::first);
+  for (const auto& [sequence, job] : behind) waiting.behind.emplace_back(sequence, job->job);
+  return waiting;
 }
 
 std::vector<const TaskRecord*> Draft::active() const {

@@ -22,6 +22,10 @@ class Draft : public Tables<Overlay> {
   const placement::Rules& rules() const { return outcome_.rules ? *outcome_.rules : state_.rules; }
 
   bool privileged_allowed() const { return state_.privileged_allowed; }
+  const UserLimits& limits() const { return state_.limits; }
+  /// With the tasks that were added.
+  const Usages& usages() const { return added_usages_ ? *added_usages_ : state_.usages; }
+  Usage usage(uid_t owner) const;
 
   const TaskRecord* find(const std::string& id) const;
   Find finder() const {
@@ -64,7 +68,12 @@ class Draft : public Tables<Overlay> {
   placement::Job job_of_waiting(const std::vector<const TaskRecord*>& members) const;
 
   // The whole as the draft has it, in no order.
-  std::vector<placement::Job> waiting() const;
+  struct Waiting {
+    std::vector<placement::Job> jobs;
+    /// Those that are not planned (kPlannedOfUser), by order of acceptance: what their first task has of it.
+    std::vector<std::pair<std::uint64_t, std::string>> behind;
+  };
+  Waiting waiting() const;
   std::vector<placement::RunningJob> running() const;
   placement::Cluster cluster() const;
 
@@ -77,6 +86,7 @@ class Draft : public Tables<Overlay> {
   const State& state_;
   TimePoint now_;
   std::uint64_t added_ = 0;
+  std::optional<Usages> added_usages_;
   /// Tells of every task that came to another state since it was told of last.
   void tell_moves();
 

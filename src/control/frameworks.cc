@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/ids.h"
+#include "control/admission.h"
 #include "control/controller.h"
 #include "control/ending.h"
 #include "control/jobs.h"
@@ -128,6 +129,8 @@ Status subscribe_framework(Draft& draft, const std::string& id, FrameworkRecord 
     record.registered_at = known->registered_at;
     record.owner = known->owner;
     record.owner_name = known->owner_name;
+  } else {
+    DROVER_CHECK_OK(admit(draft, record));
   }
   draft.frameworks.put(id, std::move(record));
   draft.made(id);

@@ -65,8 +65,8 @@ void start_all(Draft& draft, placement::Plan& plan) {
 
 }  // namespace
 
-placement::Plan plan_of(const Draft& draft) {
-  auto jobs = draft.waiting();
+QueuePlan plan_of(const Draft& draft) {
+  auto [jobs, behind] = draft.waiting();
   if (jobs.empty()) return {};  // to look at everything that runs would be for nothing
   Holds holds(draft);
   std::map<std::string, placement::Reasons> held;
@@ -80,16 +80,21 @@ placement::Plan plan_of(const Draft& draft) {
   auto plan = placement::plan(cluster, draft.rules(), std::move(jobs), draft.running(), draft.now());
   for (const auto& [id, reasons] : held) plan.order.push_back(id);
   plan.waiting.merge(held);
-  return plan;
+  QueuePlan whole{std::move(plan), {}};
+  for (auto& [sequence, id] : behind) {
+    whole.order.push_back(std::move(id));
+    whole.behind.push_back(sequence);
+  }
+  return whole;
 }
 
-void carry_out(Draft& draft, placement::Plan plan) {
+void carry_out(Draft& draft, QueuePlan plan) {
   if (!plan.starts.empty()) start_all(draft, plan);
   for (const auto& preemption : plan.preemptions) {
     const auto winners = members_of_job(preemption.job, draft.finder());
     for (const auto& victim : preemption.victims) preempt(draft, victim, winners.front()->task);
   }
-  draft.set_standing({std::move(plan.waiting), std::move(plan.order)});
+  draft.set_standing({std::move(plan.waiting), std::move(plan.order), std::move(plan.behind)});
 }
 
 }  // namespace drover::control

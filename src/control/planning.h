@@ -7,10 +7,14 @@
 
 namespace drover::control {
 
+struct QueuePlan : placement::Plan {
+  std::vector<std::uint64_t> behind;  ///< Standing::behind
+};
+
 /// Jobs that are held back (holds.h) stand behind the others, with their reason.
-placement::Plan plan_of(const Draft& draft);
+QueuePlan plan_of(const Draft& draft);
 
 /// Starts what the plan starts, asks its victims to end, and keeps why the rest waits.
-void carry_out(Draft& draft, placement::Plan plan);
+void carry_out(Draft& draft, QueuePlan plan);
 
 }  // namespace drover::control

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/admission.h"
 #include "control/ending.h"
 #include "control/schedule_runs.h"
 #include "control/submission.h"
@@ -67,6 +68,7 @@ Status check(const Draft& draft, const workload::Schedule& schedule) {
       return fail(ErrorKind::kInvalid, fmt::format("Job '{}' would wait for itself", schedule.name),
                   "its parents may not wait for it", "/parents");
   }
+  DROVER_CHECK_OK(admit(draft, schedule));
   return admissible(draft, {schedule.task});
 }
 

@@ -21,7 +21,7 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record) {
   const auto& id = record.task.id;
   move(state.ended, id, end_of(before), end_of(&record));
   if (record.state == TaskState::kQueued)
-    state.queue[record.sequence] = id;
+    state.queue[record.sequence] = queued(record);
   else
     state.queue.erase(record.sequence);
   if (owns_resources(record.state))
@@ -30,6 +30,7 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record) {
     state.active.erase(id);
   if (record.task.origin.kind != workload::OriginKind::kPerson)
     state.by_origin[origin_of(record.task)].insert(id);
+  count(state.usages, before, &record);
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
 }
 
@@ -42,6 +43,7 @@ void forget(State& state, const std::string& id) {
     if (origin->second.empty()) state.by_origin.erase(origin);
   }
   move(state.ended, id, end_of(&found->second), std::nullopt);
+  count(state.usages, &found->second, nullptr);
   state.tasks.erase(found);
 }
 
@@ -51,6 +53,14 @@ std::optional<TimePoint> next_time_of(const Rows<ScheduleRecord>& schedules, con
 }
 
 }  // namespace
+
+Queued queued(const TaskRecord& record) {
+  const auto& task = record.task;
+  Queued place{task.id, job_id(task), task.owner, task.queue, task.priority};
+  place.gpus = !task.resources.gpus.empty();
+  if (task.gang) place.rank = task.gang->rank;
+  return place;
+}
 
 void apply(State& state, const Outcome& outcome) {
   if (outcome.node) state.cluster.set_node(*outcome.node);

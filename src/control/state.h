@@ -11,12 +11,14 @@
 #include <variant>
 #include <vector>
 
+#include "base/user_limits.h"
 #include "control/health.h"
 #include "control/image_fit.h"
 #include "control/jobs.h"
 #include "control/notice.h"
 #include "control/record.h"
 #include "control/table.h"
+#include "control/usage.h"
 #include "placement/schedule.h"
 
 namespace drover::control {
@@ -36,15 +38,35 @@ struct Clean {
 /// The task is forgotten: its sandbox can go.
 struct Forget {
   std::string id;
+  uid_t owner = 0;  ///< of the task that was
 };
 }  // namespace action
 
 using Action = std::variant<action::Launch, action::Stop, action::Clean, action::Forget>;
 
+/// A task that waits, as far as its place among others is concerned.
+struct Queued {
+  std::string id;
+  std::string job;  ///< job_id()
+  uid_t owner = 0;
+  std::string queue;
+  int priority = 0;
+  bool gpus = false;  ///< whether it wants any
+  int rank = 0;       ///< in its gang
+
+  bool operator==(const Queued&) const = default;
+};
+
+/// Of the jobs of one user in one queue so many are planned, with GPUs and without; more would take a time
+/// that all others wait for. They stand for those behind them.
+inline constexpr std::size_t kPlannedOfUser = 500;
+
 /// What the last plan said of those who wait. By job: a task, or a gang.
 struct Standing {
-  std::map<std::string, placement::Reasons> reasons;
-  std::vector<std::string> order;  ///< the jobs as they stand in the queue
+  std::map<std::string, placement::Reasons> reasons;  ///< of those that were planned
+  std::vector<std::string> order;                     ///< the jobs as they stand in the queue
+  /// Sequences of the first tasks of jobs that were not planned (kPlannedOfUser), ascending.
+  std::vector<std::uint64_t> behind;
 
   bool operator==(const Standing&) const = default;
 };
@@ -65,18 +87,20 @@ struct State : Tables<Rows> {
   placement::Cluster cluster;
   placement::Rules rules;
   bool privileged_allowed = false;          ///< what the administrator said when he started the daemon
+  UserLimits limits;                        ///< the same
   std::map<std::string, TaskRecord> tasks;  ///< by id
   std::uint64_t next_sequence = 1;
 
   // Kept by apply():
-  std::map<std::uint64_t, std::string> queue;             ///< ids of tasks that wait, by order of acceptance
+  std::map<std::uint64_t, Queued> queue;                  ///< tasks that wait, by order of acceptance
   std::set<std::string> active;                           ///< ids of tasks that own resources
   std::optional<Standing> standing;                       ///< absent until the first plan
   std::map<OriginName, std::set<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
   std::map<std::string, TaskHealth> health;               ///< by task; of those that are checked
   ImageFits images;                                       ///< at most kMostImages
   ByTime ended;                                           ///< ids of tasks, by when they came to their end
-  ByTime schedules_due;                                   ///< names of schedules, by next_time()
+  Usages usages;
+  ByTime schedules_due;  ///< names of schedules, by next_time()
 
   const placement::Node& machine() const { return *cluster.node(node); }
   /// Null when there is no such task.
@@ -103,6 +127,8 @@ struct Outcome : Tables<Changes> {
   std::string made;             ///< id of what the event made: a deployment; "" when nothing
   std::vector<Notice> notices;  ///< in the order of what happened
 };
+
+Queued queued(const TaskRecord& record);
 
 /// Makes the outcome the state. Only after the journal has it.
 void apply(State& state, const Outcome& outcome);

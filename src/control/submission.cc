@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "control/admission.h"
+
 namespace drover::control {
 namespace {
 
@@ -145,6 +147,8 @@ Status admissible(const Draft& draft, const std::vector<workload::Task>& tasks) 
 }
 
 Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
+  if (tasks.empty()) return fail(ErrorKind::kInvalid, "A gang has at least one member", "", "/members");
+  DROVER_CHECK_OK(admit(draft, tasks));
   std::vector<TaskRecord> records;
   std::vector<const TaskRecord*> members;
   for (const auto& task : tasks) {
@@ -155,7 +159,6 @@ Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
     record.submitted_at = draft.now();
     records.push_back(std::move(record));
   }
-  if (records.empty()) return fail(ErrorKind::kInvalid, "A gang has at least one member", "", "/members");
   for (const auto& record : records) members.push_back(&record);
   DROVER_CHECK_OK(check(draft, tasks, draft.job_of_waiting(members)));
   for (auto& record : records) draft.add(std::move(record));

@@ -19,6 +19,7 @@ void add_health_check(std::vector<CheckTarget>& targets, const control::TaskReco
                       const workload::HealthCheck& check, std::size_t index) {
   CheckTarget target;
   target.task_id = record.task.id;
+  target.owner = record.task.owner;
   target.started_at = record.started_at.value_or(TimePoint{});
   target.check = std::to_string(index);
   target.host = check.ipv6 ? "::1" : "127.0.0.1";
@@ -36,6 +37,7 @@ void add_targets(std::vector<CheckTarget>& targets, const control::State& state,
   if (health != state.health.end() && health->second.ready) return;
   CheckTarget target;
   target.task_id = record.task.id;
+  target.owner = record.task.owner;
   target.started_at = record.started_at.value_or(TimePoint{});
   target.check = kReadiness;
   target.host = "127.0.0.1";

@@ -1,5 +1,7 @@
 #include "engine/images.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,16 +16,22 @@ Images::~Images() {
   for (auto& one : running_) one->stop.request_stop();
 }
 
-Result<std::shared_ptr<Images::Work>> Images::start(Doing doing) {
+Result<std::shared_ptr<Images::Work>> Images::start(const User& user, Doing doing) {
   const std::lock_guard lock(mutex_);
   std::erase_if(running_, [](const auto& one) {
     const std::lock_guard own(one->news->mutex);
     return one->news->ended;
   });
+  const auto own = static_cast<std::size_t>(
+      std::ranges::count(running_, user.uid, [](const auto& one) { return one->user; }));
+  if (user.uid != 0 && own >= most_of_user_)
+    return fail(ErrorKind::kExhausted, fmt::format("'{}' pulls or loads {} images already", user.name, own),
+                "wait for one of them; " + allow_more(&UserLimits::pulls));
   if (running_.size() >= kMostAtOnce)
     return fail(ErrorKind::kExhausted, "Too many images are being pulled or loaded", "try again in a moment");
   auto work = std::make_shared<Work>();
   auto running = std::make_unique<Running>();
+  running->user = user.uid;
   running->news = work->news_;
   running->stop = work->stop_;
   running->thread =
@@ -43,7 +51,7 @@ Result<std::shared_ptr<Images::Work>> Images::start(Doing doing) {
 
 Result<std::shared_ptr<Images::Work>> Images::pull(const std::string& name, const User& user,
                                                    const gpu::MachineFacts& machine) {
-  return start([this, name, user, machine](const auto& listener, const auto& stop) {
+  return start(user, [this, name, user, machine](const auto& listener, const auto& stop) {
     return pull_whole(name, user, machine, listener, stop);
   });
 }
@@ -63,7 +71,7 @@ Result<NamedImage> Images::pull_whole(const std::string& name, const User& user,
 
 Result<std::shared_ptr<Images::Work>> Images::load(const std::string& reference, const std::string& name,
                                                    const User& user) {
-  return start([this, reference, name, user](const auto& listener, const auto& stop) {
+  return start(user, [this, reference, name, user](const auto& listener, const auto& stop) {
     return store_.load(reference, name, user, listener, stop);
   });
 }

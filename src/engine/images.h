@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/user_limits.h"
 #include "base/users.h"
 #include "engine/variants.h"
 #include "image/store.h"
@@ -27,7 +28,7 @@ using image::state_name;
 
 class Images {
  public:
-  static constexpr std::size_t kMostAtOnce = 16;
+  static constexpr std::size_t kMostAtOnce = 64;
 
   /// A pull or a load under way. Whoever lets go of it ends it.
   class Work {
@@ -55,12 +56,14 @@ class Images {
     std::stop_source stop_;
   };
 
-  explicit Images(image::Store& store) : store_(store) {}
+  /// Of one user but root, so many may be under way.
+  explicit Images(image::Store& store, std::size_t most_of_user = UserLimits{}.pulls)
+      : store_(store), most_of_user_(most_of_user) {}
   ~Images();
   Images(const Images&) = delete;
   Images& operator=(const Images&) = delete;
 
-  /// kExhausted when too many are under way.
+  /// kExhausted when too many are under way, of this user or in all.
   /// Of a name that stands for several images, also those that tasks on this machine take (variants.h).
   Result<std::shared_ptr<Work>> pull(const std::string& name, const User& user,
                                      const gpu::MachineFacts& machine);
@@ -74,16 +77,18 @@ class Images {
 
  private:
   struct Running {
+    uid_t user = 0;
     std::shared_ptr<Work::News> news;
     std::stop_source stop;
     std::jthread thread;
   };
   using Doing = std::function<Result<NamedImage>(const image::PullListener&, const std::stop_token&)>;
-  Result<std::shared_ptr<Work>> start(Doing doing);
+  Result<std::shared_ptr<Work>> start(const User& user, Doing doing);
   Result<NamedImage> pull_whole(const std::string& name, const User& user, const gpu::MachineFacts& machine,
                                 const image::PullListener& listener, const std::stop_token& stop);
 
   image::Store& store_;
+  const std::size_t most_of_user_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Running>> running_;
 };

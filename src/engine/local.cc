@@ -26,7 +26,8 @@ std::optional<container::GangPlace> place_of(const control::TaskRecord& record, 
   return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
 }
 
-container::Launch launch_of(const control::TaskRecord& record, const std::string& host) {
+container::Launch launch_of(const control::TaskRecord& record, const std::string& host,
+                            std::uint64_t processes) {
   container::Launch launch;
   launch.task = record.task;
   launch.task.environment = control::environment_of(record, host);
@@ -35,6 +36,8 @@ container::Launch launch_of(const control::TaskRecord& record, const std::string
   if (!record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
   launch.host_ports = record.ports;
+  launch.processes = record.task.processes.value_or(
+      static_cast<int>(std::min<std::uint64_t>(processes, workload::kMaxProcesses)));
   launch.cpus = record.cpus;
   launch.nics = record.nics;
   launch.gang = place_of(record, host);
@@ -220,7 +223,8 @@ void LocalEngine::perform(const control::action::Launch& action) {
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   in_order(
-      action.id, [this, record, machine, source] { return launch(record, machine, source.get_token()); },
+      action.id, record.task.owner,
+      [this, record, machine, source] { return launch(record, machine, source.get_token()); },
       [this, id = action.id, attempt = record.preemptions, source, image](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
@@ -238,7 +242,7 @@ void LocalEngine::abandon_launches() {
 Status LocalEngine::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                            const std::stop_token& stop) {
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
-  auto launch = launch_of(record, view_.name);
+  auto launch = launch_of(record, view_.name, state_.limits.processes);
   launch.stop = stop;
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
@@ -270,7 +274,9 @@ void LocalEngine::checked(const CheckResult& result) {
 void LocalEngine::run_command(const std::string& task_id, const std::vector<std::string>& command,
                               std::chrono::milliseconds timeout,
                               std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
-  ports_.pool([this, task_id, command, timeout, done = std::move(done)] {
+  const auto* record = state_.find(task_id);
+  const auto owner = record == nullptr ? 0 : record->task.owner;
+  ports_.pool(owner, [this, task_id, command, timeout, done = std::move(done)] {
     auto process = containerizer_->exec(task_id, {.command = command});
     if (!process) return done(Failure(process.error()));
     done(container::await_command(**process, timeout).map([](container::CommandOutcome outcome) {
@@ -284,10 +290,12 @@ void LocalEngine::perform(const control::action::Stop& action) {
   if (const auto launching = launching_.find(action.id); launching != launching_.end()) {
     launching->second.request_stop();
     // A launch that still waits for a thread among fetches that take hours gives up on another.
-    ports_.pool(chains_.at(action.id).front().step);
+    const auto& step = chains_.at(action.id).front();
+    ports_.pool(step.owner, step.step);
   }
   in_order(
-      action.id, [this, action] { return containerizer_->stop(action.id, action.force); },
+      action.id, state_.tasks.at(action.id).task.owner,
+      [this, action] { return containerizer_->stop(action.id, action.force); },
       [this, id = action.id](Status stopped) {
         if (!stopped) ports_.log(fmt::format("Failed to stop task '{}': {}", id, to_string(stopped.error())));
       });
@@ -296,7 +304,8 @@ void LocalEngine::perform(const control::action::Stop& action) {
 void LocalEngine::perform(const control::action::Clean& action) {
   if (!containerizer_) return;
   in_order(
-      action.id, [this, id = action.id] { return containerizer_->clean(id); },
+      action.id, state_.tasks.at(action.id).task.owner,
+      [this, id = action.id] { return containerizer_->clean(id); },
       [this, id = action.id](Status cleaned) {
         if (!cleaned)
           ports_.log(fmt::format("Failed to clean up after task '{}': {}", id, to_string(cleaned.error())));
@@ -306,7 +315,7 @@ void LocalEngine::perform(const control::action::Clean& action) {
 void LocalEngine::perform(const control::action::Forget& action) {
   if (!containerizer_) return;
   in_order(
-      action.id, [this, id = action.id] { return containerizer_->forget(id); },
+      action.id, action.owner, [this, id = action.id] { return containerizer_->forget(id); },
       [this, id = action.id](Status forgotten) {
         if (!forgotten)
           ports_.log(
@@ -317,7 +326,7 @@ void LocalEngine::perform(const control::action::Forget& action) {
 void LocalEngine::recover(const std::string& id) {
   auto found = std::make_shared<container::Found>(container::Found::kAlive);
   in_order(
-      id,
+      id, state_.tasks.at(id).task.owner,
       [this, id, found, attempt = state_.tasks.at(id).preemptions]() -> Status {
         DROVER_TRY(*found, containerizer_->recover(id, attempt));
         return {};
@@ -335,7 +344,7 @@ void LocalEngine::recover(const std::string& id) {
       });
 }
 
-void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
+void LocalEngine::in_order(const std::string& id, uid_t owner, std::function<Status()> work,
                            std::function<void(Status)> then, Pace pace) {
   auto& chain = chains_[id];
   const auto begun = std::make_shared<std::atomic_flag>();
@@ -352,7 +361,7 @@ void LocalEngine::in_order(const std::string& id, std::function<Status()> work,
         rest.front().send();
     });
   };
-  chain.push_back({std::move(step), pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
+  chain.push_back({std::move(step), owner, pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
   if (chain.size() == 1) chain.front().send();
 }
 
@@ -376,7 +385,7 @@ void LocalEngine::remove(const Caller& caller, const std::string& id, std::funct
 }
 
 void LocalEngine::cdi(std::function<void(Result<std::string>)> done) {
-  ports_.pool([this, done = std::move(done)] {
+  ports_.pool(0, [this, done = std::move(done)] {
     auto answer = std::make_shared<Result<std::string>>(ports_.cdi_specification());
     ports_.post([done, answer] { done(std::move(*answer)); });
   });

@@ -29,9 +29,11 @@ using Work = std::function<void()>;
 
 /// Where the world comes in.
 struct Ports {
-  std::function<void(Work)> post;       ///< runs it on the control strand; callable from any thread
-  std::function<void(Work)> pool;       ///< runs it on a thread that may block
-  std::function<void(Work)> slow_pool;  ///< the same for what may take hours, and holds up only its like
+  std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
+  /// Runs it on a thread that may block; of one user only so much at once (base/fair_pool.h).
+  std::function<void(uid_t, Work)> pool;
+  /// The same for what may take hours, and holds up only its like.
+  std::function<void(uid_t, Work)> slow_pool;
   std::function<TimePoint()> now;
   std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then
   std::function<std::string()> new_id;     ///< random; a clash is noticed
@@ -148,8 +150,8 @@ class LocalEngine final : public Daemon {
   /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
   /// answer.
   enum class Pace { kUsual, kSlow };
-  void in_order(const std::string& id, std::function<Status()> work, std::function<void(Status)> then,
-                Pace pace = Pace::kUsual);
+  void in_order(const std::string& id, uid_t owner, std::function<Status()> work,
+                std::function<void(Status)> then, Pace pace = Pace::kUsual);
   /// `machine` is as it was when this was decided, with the task's GPUs.
   Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                 const std::stop_token& stop);
@@ -189,8 +191,9 @@ class LocalEngine final : public Daemon {
   /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.
   struct Step {
     Work step;
-    const std::function<void(Work)>* threads;
-    void send() const { (*threads)(step); }
+    uid_t owner;
+    const std::function<void(uid_t, Work)>* threads;
+    void send() const { (*threads)(owner, step); }
   };
   std::map<std::string, std::deque<Step>> chains_;
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet

@@ -30,7 +30,8 @@ void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
     return;
   }
   const auto machine = variant_facts(state_.machine());
-  ports_.pool([this, images = std::move(images), machine, done = std::move(done)] {
+  const auto user = images.begin()->second.uid;
+  ports_.pool(user, [this, images = std::move(images), machine, done = std::move(done)] {
     auto found = std::make_shared<Found>();
     for (const auto& [name, reader] : images)
       (*found)[name] = fit_of(name.second, machine, [&](const std::string& reference) {
@@ -52,7 +53,7 @@ void LocalEngine::add(ImagesToSee& images, const workload::Task& task) {
 
 LocalEngine::ImagesToSee LocalEngine::images_of_work() const {
   ImagesToSee images;
-  for (const auto& [sequence, id] : state_.queue) add(images, state_.tasks.at(id).task);
+  for (const auto& [sequence, queued] : state_.queue) add(images, state_.tasks.at(queued.id).task);
   for (const auto& [id, record] : state_.services) add(images, record.target.task);
   for (const auto& [name, record] : state_.schedules) add(images, record.schedule.task);
   for (const auto& [name, fit] : state_.images) images.emplace(name, user_of(name.first, name.first));

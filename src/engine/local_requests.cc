@@ -88,20 +88,21 @@ void LocalEngine::submit_gang(const Caller& caller, workload::GangRequest reques
 void LocalEngine::image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                                  std::function<void(Result<VariantsView>)> done) {
   const auto& pool = may_be_pulled(image) ? ports_.slow_pool : ports_.pool;
-  pool([this, user = caller.user, image, profile, own = facts_of(state_.machine()), done = std::move(done)] {
-    const auto look = [&]() -> Result<VariantsView> {
-      auto machine = own;
-      if (!profile.empty()) {
-        DROVER_TRY(machine, ports_.profile_facts(profile));
-      }
-      image::LookOptions wish{.ask_registries = true};
-      wish.stop = looking_.get_token();
-      DROVER_TRY(auto variants, ports_.image_variants(image, user, wish));
-      return explain_variants(std::move(variants), std::move(machine), profile);
-    };
-    auto answer = std::make_shared<Result<VariantsView>>(look());
-    ports_.post([done, answer] { done(std::move(*answer)); });
-  });
+  pool(caller.user.uid,
+       [this, user = caller.user, image, profile, own = facts_of(state_.machine()), done = std::move(done)] {
+         const auto look = [&]() -> Result<VariantsView> {
+           auto machine = own;
+           if (!profile.empty()) {
+             DROVER_TRY(machine, ports_.profile_facts(profile));
+           }
+           image::LookOptions wish{.ask_registries = true};
+           wish.stop = looking_.get_token();
+           DROVER_TRY(auto variants, ports_.image_variants(image, user, wish));
+           return explain_variants(std::move(variants), std::move(machine), profile);
+         };
+         auto answer = std::make_shared<Result<VariantsView>>(look());
+         ports_.post([done, answer] { done(std::move(*answer)); });
+       });
 }
 
 void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest request,
@@ -113,7 +114,8 @@ void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest 
     return done(fail(ErrorKind::kConflict,
                      fmt::format("The task '{}' is {}", id, control::to_string(record.state)),
                      "commands run in tasks that run"));
-  ports_.pool([this, full_id = record.task.id, request = std::move(request), done = std::move(done)] {
+  ports_.pool(caller.user.uid, [this, full_id = record.task.id, request = std::move(request),
+                                done = std::move(done)] {
     auto started = containerizer_->exec(full_id, request);
     auto answer = std::make_shared<Result<std::shared_ptr<ExecProcess>>>(
         started ? Result<std::shared_ptr<ExecProcess>>(std::move(*started)) : Failure(started.error()));

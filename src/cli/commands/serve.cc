@@ -21,6 +21,12 @@ void take_attributes(const std::vector<std::string>& words, ServeOptions& option
   }
 }
 
+void take_limits(const std::vector<std::string>& words, ServeOptions& options) {
+  for (const auto& word : words)
+    if (const auto set = set_limit(options.limits, word); !set)
+      throw CLI::ValidationError("--limit", to_string(set.error()));
+}
+
 void add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& help) {
   const auto take = [name, &bytes](const std::string& text) {
     const auto parsed = parse_bytes(text);
@@ -111,6 +117,11 @@ void add_serve(CLI::App& app, Context& context) {
       ->add_option_function<std::vector<std::string>>(
           "--attribute", [options](const auto& words) { take_attributes(words, *options); },
           "Something that work may ask for; may be repeated")
+      ->type_name("NAME=VALUE");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--limit", [options](const auto& words) { take_limits(words, *options); },
+          "What one user may take up, by the names of docs/limits.md; may be repeated")
       ->type_name("NAME=VALUE");
   command->add_flag("--marathon-strict", options->marathon_strict,
                     "Refuse what Marathon itself refuses: GPUs in containers of type DOCKER");

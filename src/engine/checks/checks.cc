@@ -11,10 +11,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <deque>
 #include <map>
 #include <utility>
 
+#include "engine/checks/gate.h"
 #include "engine/checks/probe.h"
 
 namespace drover::engine {
@@ -25,44 +25,13 @@ using std::chrono::milliseconds;
 
 constexpr auto kAnswer = asio::as_tuple(asio::use_awaitable);
 /// At once, so that many servers that hang cannot take all descriptors.
-constexpr int kMostProbes = 256;
+constexpr Gate::Most kMostProbes{256, 64};
 /// At once: each holds a thread of the pool.
-constexpr int kMostCommands = 8;
+constexpr std::size_t kMostCommands = 16;
 /// No service may keep the places of others for longer.
 constexpr milliseconds kLongest = std::chrono::minutes(1);
 constexpr milliseconds kShortestInterval{100};
 constexpr std::size_t kMaxWhy = 300;
-
-/// Lets so many in, the others in the order in which they came.
-class Gate {
- public:
-  explicit Gate(int most) : most_(most) {}
-
-  asio::awaitable<void> enter() {
-    if (inside_ < most_) {
-      ++inside_;
-      co_return;
-    }
-    const auto waiting = std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor,
-                                                              asio::steady_timer::time_point::max());
-    queue_.push_back(waiting);
-    (void)co_await waiting->async_wait(kAnswer);
-  }
-  /// Whoever comes in next takes the place that becomes free.
-  void leave() {
-    if (queue_.empty()) {
-      --inside_;
-      return;
-    }
-    queue_.front()->cancel();
-    queue_.pop_front();
-  }
-
- private:
-  int most_;
-  int inside_ = 0;
-  std::deque<std::shared_ptr<asio::steady_timer>> queue_;
-};
 
 milliseconds interval_of(const CheckTarget& target) {
   return std::max(std::visit([](const auto& check) { return check.interval; }, target.what),
@@ -133,7 +102,8 @@ ProbeRequest request_of(const CheckTarget& target, const workload::ReadinessChec
 
 class Checks::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& context, CheckPorts ports) : context_(context), ports_(std::move(ports)) {}
+  Impl(asio::io_context& context, CheckPorts ports, std::size_t commands_of_user)
+      : context_(context), ports_(std::move(ports)), commands_({kMostCommands, commands_of_user}) {}
 
   void set(const std::string& task_id, std::vector<CheckTarget> targets) {
     std::map<Key, CheckTarget> wanted;
@@ -190,11 +160,11 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
       (void)co_await entry->timer.async_wait(kAnswer);
       if (!entry->active) co_return;
       auto& gate = is_command(entry->target) ? self->commands_ : self->probes_;
-      co_await gate.enter();
+      co_await gate.enter(entry->target.owner);
       const auto began = std::chrono::steady_clock::now();
       std::optional<CheckResult> result;
       if (entry->active) result = co_await self->look(entry->target);
-      gate.leave();
+      gate.leave(entry->target.owner);
       if (entry->active && result) self->ports_.result(*result);
       next = std::max(began + interval_of(entry->target), std::chrono::steady_clock::now());
     }
@@ -232,12 +202,12 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& context_;
   CheckPorts ports_;
   Gate probes_{kMostProbes};
-  Gate commands_{kMostCommands};
+  Gate commands_;
   std::map<Key, std::shared_ptr<Entry>> entries_;
 };
 
-Checks::Checks(asio::io_context& context, CheckPorts ports)
-    : impl_(std::make_shared<Impl>(context, std::move(ports))) {}
+Checks::Checks(asio::io_context& context, CheckPorts ports, std::size_t commands_of_user)
+    : impl_(std::make_shared<Impl>(context, std::move(ports), commands_of_user)) {}
 
 Checks::~Checks() {
   impl_->end();

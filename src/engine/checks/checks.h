@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "base/user_limits.h"
 #include "workload/service.h"
 
 namespace boost::asio {
@@ -25,6 +26,7 @@ namespace drover::engine {
 
 struct CheckTarget {
   std::string task_id;
+  uid_t owner = 0;                 ///< of the task
   std::string check;               ///< which one of the task's, in the words of who asks: unique for the task
   std::string host = "127.0.0.1";  ///< an address
   int port = 0;                    ///< of the machine; not used by commands
@@ -68,7 +70,9 @@ struct CheckPorts {
 /// certificates are not verified: what is asked is whether it answers.
 class Checks {
  public:
-  Checks(boost::asio::io_context& context, CheckPorts ports);
+  /// Of one user so many commands run at once; those of others find room beside them.
+  Checks(boost::asio::io_context& context, CheckPorts ports,
+         std::size_t commands_of_user = UserLimits{}.command_checks);
   ~Checks();
   Checks(const Checks&) = delete;
   Checks& operator=(const Checks&) = delete;

@@ -100,7 +100,7 @@ class LocalEngineTest : public ::testing::Test {
     ASSERT_TRUE(journaled) << to_string(journaled.error());
     Ports ports;
     ports.post = [this](Work work) { work_.push_back(std::move(work)); };
-    ports.pool = ports.slow_pool = ports.post;
+    ports.pool = ports.slow_pool = [this](uid_t, Work work) { work_.push_back(std::move(work)); };
     ports.now = [this] { return now_; };
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };

@@ -1,0 +1,47 @@
+#include "api/answer_shares.h"
+
+#include <algorithm>
+
+namespace drover::api {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{100};
+
+}  // namespace
+
+void AnswerShares::age(Share& share, Clock::time_point now) const {
+  const std::chrono::duration<double> passed = now - share.at;
+  share.recent = std::max(0.0, share.recent - passed.count() * static_cast<double>(share_));
+  share.at = now;
+}
+
+AnswerShares::Clock::duration AnswerShares::wait(uid_t user, Clock::time_point now) {
+  const auto found = shares_.find(user);
+  if (found == shares_.end()) return {};
+  auto& share = found->second;
+  age(share, now);
+  if (share.unsent > share_) return kLookAgain;
+  const auto over = share.recent - static_cast<double>(share_);
+  if (over > 0) {
+    const std::chrono::duration<double> rest(over / static_cast<double>(share_));
+    return std::chrono::ceil<Clock::duration>(rest);
+  }
+  if (share.unsent == 0 && share.recent == 0) shares_.erase(found);
+  return {};
+}
+
+std::shared_ptr<void> AnswerShares::begin(uid_t user, std::uint64_t bytes, Clock::time_point now) {
+  if (bytes == 0) return nullptr;
+  auto& share = shares_[user];
+  age(share, now);
+  share.unsent += bytes;
+  share.recent += static_cast<double>(bytes);
+  return {nullptr, [this, user, bytes](void*) { shares_.at(user).unsent -= bytes; }};
+}
+
+std::uint64_t AnswerShares::unsent(uid_t user) const {
+  const auto found = shares_.find(user);
+  return found == shares_.end() ? 0 : found->second.unsent;
+}
+
+}  // namespace drover::api

@@ -1,0 +1,35 @@
+#pragma once
+
+// What each user has in the state: how many tasks wait, and how large the definitions are. Pure.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+
+#include "control/record.h"
+
+namespace drover::control {
+
+/// Of tasks but the instances of services, which are counted with their service.
+struct Usage {
+  std::uint64_t waiting = 0;      ///< tasks
+  std::uint64_t live_bytes = 0;   ///< of tasks that have not ended
+  std::uint64_t ended_bytes = 0;  ///< of those that have, and are remembered
+
+  bool operator==(const Usage&) const = default;
+};
+
+/// By owner; nobody who has nothing.
+using Usages = std::map<uid_t, Usage>;
+
+/// Takes note that a task has become another; null: there was none, or there is none any more.
+void count(Usages& usages, const TaskRecord* before, const TaskRecord* after);
+
+/// What a task's record takes up besides its definition, about.
+inline constexpr std::uint64_t kRecordBytes = 1024;
+
+/// Bytes of a record with this definition, about.
+std::uint64_t stored_bytes(const workload::Task& task);
+
+}  // namespace drover::control
