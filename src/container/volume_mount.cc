@@ -78,12 +78,12 @@ Status check_not_ours(const VolumePlan& volume, int fd, const std::vector<std::s
 }
 
 /// Opened with the user's rights, and mounted nowhere yet.
-struct Source {
+struct VolumeTree {
   UniqueFd tree;
   PlaceKind kind = PlaceKind::kFolder;
 };
 
-Result<Source> open_source(const VolumePlan& volume, const User& user,
+Result<VolumeTree> open_source(const VolumePlan& volume, const User& user,
                            const std::vector<std::string>& hidden) {
   DROVER_TRY(const auto opened, open_volume(volume, user));
   DROVER_CHECK_OK(check_not_ours(volume, opened.fd.get(), hidden));
@@ -94,7 +94,7 @@ Result<Source> open_source(const VolumePlan& volume, const User& user,
   if (!tree)
     return fail(tree.error().kind,
                 fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, tree.error().message));
-  return Source{std::move(*tree), opened.folder ? PlaceKind::kFolder : PlaceKind::kFile};
+  return VolumeTree{std::move(*tree), opened.folder ? PlaceKind::kFolder : PlaceKind::kFile};
 }
 
 /// A place in a folder that is ours alone.
