@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -20,6 +21,7 @@
 #include "api/server.h"
 #include "base/fair_pool.h"
 #include "base/files.h"
+#include "base/trusted_path.h"
 #include "base/units.h"
 #include "cdi/write.h"
 #include "cdi_file.h"
@@ -437,7 +439,9 @@ Status run_service(const cli::ServeOptions& options) {
     return fail(ErrorKind::kPermissionDenied,
                 "'drover serve' makes containers and device nodes, which only root may do",
                 "start it with sudo, or as a service");
+  ::umask(022);  // users go through the state folder, and nobody else writes there, whoever starts the daemon
   DROVER_TRY(const auto folder, Directory::create(options.state, 0711));
+  DROVER_CHECK_OK(check_trusted(options.state));
   // The journal first: it is locked, so nothing below is shared with another daemon.
   const auto path = options.state + "/state.db";
   DROVER_TRY(auto journal, store::Journal::open(path));

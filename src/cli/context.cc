@@ -7,16 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/printable.h"
 
 namespace drover::cli {
 
 void tell(std::string_view text) {
-  write_all(STDERR_FILENO, fmt::format("drover: {}\n", text), "standard error");
+  write_all(STDERR_FILENO, fmt::format("drover: {}\n", printable_lines(text)), "standard error");
 }
 
 void tell_error(const Error& error) {
   tell(error.path.empty() ? error.message : error.path + ": " + error.message);
-  if (!error.hint.empty()) write_all(STDERR_FILENO, "        " + error.hint + "\n", "standard error");
+  if (!error.hint.empty())
+    write_all(STDERR_FILENO, "        " + printable_lines(error.hint) + "\n", "standard error");
 }
 
 void print(std::string_view text) {
@@ -24,7 +26,7 @@ void print(std::string_view text) {
 }
 
 void print_json(const nlohmann::json& value) {
-  print(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print(printable_json(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
 }
 
 bool colours(int fd) {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
-#include "cli/table.h"
+#include "cli/printable.h"
 
 namespace drover::cli {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/printable.h"
+
 namespace drover::cli {
 namespace {
 
@@ -15,10 +17,6 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-void make_printable(std::string& text) {
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-}
-
 }  // namespace
 
 Table::Table(std::vector<std::string> header) {
@@ -26,7 +24,7 @@ Table::Table(std::vector<std::string> header) {
 }
 
 void Table::add(std::vector<std::string> row) {
-  for (auto& cell : row) make_printable(cell);
+  for (auto& cell : row) cell = printable(cell);
   rows_.push_back(std::move(row));
 }
 
@@ -53,12 +51,6 @@ std::string Table::render() const {
     text += '\n';
   }
   return text;
-}
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  make_printable(result);
-  return result;
 }
 
 }  // namespace drover::cli

@@ -3,7 +3,6 @@
 // Columns of text for people. Pure.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace drover::cli {
@@ -12,7 +11,7 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header);
 
-  /// Has as many cells as the header. Control characters become '?': a name cannot play tricks on a terminal.
+  /// Has as many cells as the header. They are made printable(): a name cannot play tricks on a terminal.
   void add(std::vector<std::string> row);
   /// Two spaces between columns, none at the end of a line. Columns of numbers are aligned to the right.
   std::string render() const;
@@ -20,8 +19,5 @@ class Table {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
-
-/// `text` without control characters.
-std::string printable(std::string_view text);
 
 }  // namespace drover::cli

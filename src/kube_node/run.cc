@@ -7,6 +7,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "base/complaint.h"
 #include "base/files.h"
 #include "base/repeat.h"
+#include "base/trusted_path.h"
 #include "base/units.h"
 #include "cdi_file.h"
 #include "hardware.h"
@@ -364,7 +366,9 @@ Status run_node(cli::KubeNodeOptions options) {
   gpu::HealthWatchOptions health;
   DROVER_TRY(health.policy,
              gpu::XidPolicy::parse(options.disable_health_checks, options.enable_health_checks));
+  ::umask(022);  // nobody else writes to sockets and specifications, whoever starts the program
   DROVER_TRY(const auto state, Directory::create(options.state, 0711));
+  DROVER_CHECK_OK(check_trusted(options.state));  // container runtimes run a program that lies there
   DROVER_CHECK_OK(Directory::create(options.cdi_folder));
   HardwareOptions hardware_options{options.state, options.simulate, options.driver_root, {}};
   hardware_options.volume = false;  // the driver may come later

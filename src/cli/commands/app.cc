@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/printable.h"
 #include "cli/services/api.h"
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"

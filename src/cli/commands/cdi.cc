@@ -8,6 +8,7 @@
 #include "cdi/registry.h"
 #include "cdi/write.h"
 #include "cli/commands/commands.h"
+#include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/words.h"
 

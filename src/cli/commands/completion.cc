@@ -1,6 +1,9 @@
 #include "cli/completion.h"
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "cli/commands/commands.h"
 #include "cli/services/api.h"
@@ -22,20 +25,29 @@ struct IdsOptions {
   std::string what;
 };
 
+/// Shells expand what completions offer, and take what begins with '-' for an option: nobody's name may be
+/// such.
+bool is_plain(std::string_view id) {
+  return !id.empty() && id.front() != '-' && std::ranges::all_of(id, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '/' || c == '.' || c == '-' || c == '_';
+  });
+}
+
 /// For completion scripts: what there is, a line each.
 Result<int> list_ids(Context& context, const IdsOptions& options) {
   const auto client = context.client();
   std::string text;
+  const auto add = [&](const std::string& id) { text += is_plain(id) ? id + "\n" : ""; };
   if (options.what == "APP") {
     DROVER_TRY(const auto apps, list_apps(client));
-    for (const auto& app : apps) text += app.value("id", "") + "\n";
+    for (const auto& app : apps) add(app.value("id", ""));
   } else if (options.what == "JOB") {
     DROVER_TRY(const auto jobs, list_jobs(client));
-    for (const auto& job : jobs) text += job.value("name", "") + "\n";
+    for (const auto& job : jobs) add(job.value("name", ""));
   } else {
     DROVER_TRY(const auto listing, client.get("/v1/tasks?summary=true"));
     for (const auto& record : listing.value("tasks", nlohmann::json::array()))
-      text += record.value(nlohmann::json::json_pointer("/task/id"), "") + "\n";
+      add(record.value(nlohmann::json::json_pointer("/task/id"), ""));
   }
   print(text);
   return 0;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
-#include "cli/table.h"
+#include "cli/printable.h"
 
 namespace drover::cli {
 namespace {

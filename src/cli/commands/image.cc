@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/event_stream.h"
+#include "cli/printable.h"
 #include "cli/pull_view.h"
 #include "cli/table.h"
 #include "cli/task_flags.h"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
+#include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/task_flags.h"
 

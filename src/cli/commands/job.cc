@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/printable.h"
 #include "cli/services/api.h"
 #include "cli/services/jobs.h"
 #include "cli/table.h"

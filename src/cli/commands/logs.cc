@@ -8,7 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/event_stream.h"
 #include "cli/follow.h"
-#include "cli/table.h"
+#include "cli/printable.h"
 
 namespace drover::cli {
 namespace {
@@ -65,7 +65,7 @@ Result<int> logs(Context& context, const LogsOptions& options) {
 
 void print_event(const json& event, bool as_json) {
   if (as_json) {
-    print(event.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    print(printable_json(event.dump(-1, ' ', false, json::error_handler_t::replace)) + "\n");
     return;
   }
   const auto task = event.value("task", json());

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/words.h"
 

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/context.h"
+#include "cli/printable.h"
 
 namespace drover::cli {
 namespace {
@@ -46,7 +47,7 @@ int tell_findings(const std::vector<Finding>& findings) {
   std::string text;
   for (const auto& finding : findings) text += render(finding);
   text += fmt::format("{} mistake{}\n", findings.size(), findings.size() == 1 ? "" : "s");
-  write_all(STDERR_FILENO, text, "standard error");
+  write_all(STDERR_FILENO, printable_lines(text), "standard error");
   return error_kind_info(ErrorKind::kInvalid).exit_status;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/shorten.h"
 #include "chronos/job.h"
-#include "cli/table.h"
+#include "cli/printable.h"
 #include "marathon/app.h"
 #include "marathon/group.h"
 

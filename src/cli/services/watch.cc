@@ -12,6 +12,7 @@
 
 #include "cli/context.h"
 #include "cli/interrupts.h"
+#include "cli/printable.h"
 #include "cli/services/api.h"
 #include "cli/table.h"
 
