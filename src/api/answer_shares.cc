@@ -5,7 +5,7 @@
 namespace drover::api {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::milliseconds kUntilRead{100};
 
 }  // namespace
 
@@ -20,7 +20,7 @@ AnswerShares::Clock::duration AnswerShares::wait(uid_t user, Clock::time_point n
   if (found == shares_.end()) return {};
   auto& share = found->second;
   age(share, now);
-  if (share.unsent > share_) return kLookAgain;
+  if (share.unsent > share_) return kUntilRead;
   const auto over = share.recent - static_cast<double>(share_);
   if (over > 0) {
     const std::chrono::duration<double> rest(over / static_cast<double>(share_));

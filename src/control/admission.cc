@@ -44,7 +44,7 @@ void forget_ended(Draft& draft, uid_t owner, std::uint64_t bytes) {
   }
 }
 
-void make_room(Draft& draft, uid_t owner, std::uint64_t own, std::uint64_t ended) {
+void make_room_for_definitions(Draft& draft, uid_t owner, std::uint64_t own, std::uint64_t ended) {
   const auto limit = draft.limits().stored_bytes;
   const auto room = limit - std::min(limit, own);
   if (ended > room) forget_ended(draft, owner, ended - room + limit / kRoomPart);
@@ -124,7 +124,7 @@ Status admit(Draft& draft, const std::vector<workload::Task>& tasks) {
                             limits.waiting_tasks),
                 "wait until some have started, or stop some; " + allow_more(&UserLimits::waiting_tasks));
   DROVER_CHECK_OK(check_bytes(draft, owner.owner_name, usage.live_bytes, bytes));
-  make_room(draft, owner.owner, usage.live_bytes + bytes, usage.ended_bytes);
+  make_room_for_definitions(draft, owner.owner, usage.live_bytes + bytes, usage.ended_bytes);
   return {};
 }
 
