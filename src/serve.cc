@@ -439,7 +439,7 @@ Status run_service(const cli::ServeOptions& options) {
     return fail(ErrorKind::kPermissionDenied,
                 "'drover serve' makes containers and device nodes, which only root may do",
                 "start it with sudo, or as a service");
-  ::umask(022);  // users go through the state folder, and nobody else writes there, whoever starts the daemon
+  ::umask(077);  // whoever starts it: what others may read has a mode of its own
   DROVER_TRY(const auto folder, Directory::create(options.state, 0711));
   DROVER_CHECK_OK(check_trusted(options.state));
   // The journal first: it is locked, so nothing below is shared with another daemon.

@@ -117,7 +117,8 @@ Result<Directory> Directory::open(const std::string& path) {
 Result<Directory> Directory::create(const std::string& path, mode_t mode) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const auto part = path.substr(0, end);
-    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST)
+    const bool made = ::mkdir(part.c_str(), mode) == 0;
+    if (made ? ::chmod(part.c_str(), mode) != 0 : errno != EEXIST)
       return fail_errno(fmt::format("Failed to create folder '{}'", part), errno);
     if (end == std::string::npos) return open(path);
   }
@@ -129,9 +130,13 @@ Result<Directory> Directory::subdirectory(const std::string& name, Links links) 
 }
 
 Result<Directory> Directory::make_subdirectory(const std::string& name, mode_t mode) const {
-  if (::mkdirat(fd_.get(), name.c_str(), mode) != 0 && errno != EEXIST)
+  const bool made = ::mkdirat(fd_.get(), name.c_str(), mode) == 0;
+  if (!made && errno != EEXIST)
     return fail_errno(fmt::format("Failed to create folder '{}/{}'", path_, name), errno);
-  return subdirectory(name);
+  DROVER_TRY(auto folder, subdirectory(name));
+  if (made && ::fchmod(folder.fd(), mode) != 0)
+    return fail_errno(fmt::format("Failed to set the mode of folder '{}/{}'", path_, name), errno);
+  return folder;
 }
 
 Result<UniqueFd> Directory::open_file(const std::string& name, int flags, mode_t mode, Links links) const {

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 namespace drover {
 namespace {
@@ -30,6 +32,27 @@ TEST_F(FilesTest, WritesWholeFilesAndLeavesNoTemporary) {
   EXPECT_EQ(*directory->read("file"), "two");
   EXPECT_EQ(*directory->list(), std::vector<std::string>{"file"});
   EXPECT_EQ(fs::status(folder_ / "a/b/file").permissions(), fs::perms(0640));
+}
+
+TEST_F(FilesTest, WhatIsMadeHasItsModeWhateverTheUmaskIs) {
+  const auto before = ::umask(077);
+  const auto made = Directory::create(folder_ / "a/b", 0755);
+  const auto below = made->make_subdirectory("c", 0711);
+  const auto written = made->write("file", "text", 0644);
+  ::umask(before);
+  ASSERT_TRUE(below && written);
+  for (const auto& [path, mode] :
+       std::map<std::string, unsigned>{{"a", 0755}, {"a/b", 0755}, {"a/b/c", 0711}, {"a/b/file", 0644}})
+    EXPECT_EQ(fs::status(folder_ / path).permissions(), fs::perms(mode)) << path;
+}
+
+TEST_F(FilesTest, FoldersThatWereThereKeepTheirMode) {
+  fs::create_directory(folder_ / "kept");
+  fs::permissions(folder_ / "kept", fs::perms(0700));
+  const auto directory = Directory::create(folder_, 0755);
+  ASSERT_TRUE(directory && directory->make_subdirectory("kept", 0755) &&
+              Directory::create(folder_ / "kept", 0755));
+  EXPECT_EQ(fs::status(folder_ / "kept").permissions(), fs::perms(0700));
 }
 
 TEST_F(FilesTest, NothingLeadsOut) {

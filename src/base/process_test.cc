@@ -1,6 +1,7 @@
 #include "base/process.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace drover {
 namespace {
@@ -22,6 +23,15 @@ TEST(RunCommand, PassesInputAndCollectsBothOutputs) {
   EXPECT_EQ(done->exit_status, 3);
   EXPECT_EQ(done->output, cat.input);
   EXPECT_EQ(done->errors, "oops\n");
+}
+
+TEST(RunCommand, ChildrenHaveTheUsualUmaskAndOursStays) {
+  const auto before = ::umask(077);
+  const auto done = run_command(command({"sh", "-c", "umask"}));
+  const auto ours = ::umask(before);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->output, "0022\n");
+  EXPECT_EQ(ours, 077u);
 }
 
 TEST(RunCommand, DropsOutputOverTheLimitAndGoesOn) {

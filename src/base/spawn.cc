@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -17,6 +19,22 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   result.push_back(nullptr);
   return result;
 }
+
+// For what a container's runtime makes, which is for the container's user. A thread's umask is that of all
+// threads, until it has left them.
+class UsualUmask {
+ public:
+  UsualUmask() : alone_(::unshare(CLONE_FS) == 0), before_(alone_ ? ::umask(022) : 0) {}
+  ~UsualUmask() {
+    if (alone_) ::umask(before_);
+  }
+  UsualUmask(const UsualUmask&) = delete;
+  UsualUmask& operator=(const UsualUmask&) = delete;
+
+ private:
+  bool alone_;
+  mode_t before_;
+};
 
 Result<Spawned> watched(pid_t pid, const std::string& program) {
   Spawned child{pid, UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
@@ -85,6 +103,7 @@ Result<Spawned> spawn(const Child& child, const ChildDescriptors& descriptors) {
   ::posix_spawnattr_setflags(&attributes,
                              static_cast<short>(session | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   pid_t pid = 0;
+  const UsualUmask umask;
   const int error = ::posix_spawn(&pid, child.program.c_str(), &descriptors.actions(), &attributes,
                                   pointers(child.arguments).data(), pointers(assignments).data());
   ::posix_spawnattr_destroy(&attributes);

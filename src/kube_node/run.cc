@@ -366,7 +366,7 @@ Status run_node(cli::KubeNodeOptions options) {
   gpu::HealthWatchOptions health;
   DROVER_TRY(health.policy,
              gpu::XidPolicy::parse(options.disable_health_checks, options.enable_health_checks));
-  ::umask(022);  // nobody else writes to sockets and specifications, whoever starts the program
+  ::umask(077);  // whoever starts it: what others may read has a mode of its own
   DROVER_TRY(const auto state, Directory::create(options.state, 0711));
   DROVER_CHECK_OK(check_trusted(options.state));  // container runtimes run a program that lies there
   DROVER_CHECK_OK(Directory::create(options.cdi_folder));
