@@ -56,6 +56,17 @@ if(DROVER_STATIC_libhwloc.a)
   set_target_properties(PkgConfig::hwloc PROPERTIES INTERFACE_LINK_LIBRARIES "${DROVER_STATIC_libhwloc.a};udev;m")
 endif()
 
+# Asio and Beast are headers alone if one lets them: here they are compiled once, and not again wherever they are included.
+foreach(part asio/impl/src asio/ssl/impl/src beast/src)
+  string(MAKE_C_IDENTIFIER ${part} name)
+  file(CONFIGURE OUTPUT asio/${name}.cc CONTENT "#include <boost/${part}.hpp>\n")
+  list(APPEND drover_asio_sources ${CMAKE_CURRENT_BINARY_DIR}/asio/${name}.cc)
+endforeach()
+add_library(drover_asio STATIC ${drover_asio_sources})
+target_compile_definitions(drover_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION)
+target_link_libraries(drover_asio PUBLIC Boost::headers OpenSSL::SSL Threads::Threads)
+set_target_properties(drover_asio PROPERTIES UNITY_BUILD OFF)
+
 find_library(DROVER_RE2 NAMES libre2.a re2 REQUIRED)
 # gRPC speaks with the kubelet, over unix sockets: without TLS. Its own package names shared libraries, and not all that
 # the static ones need.
