@@ -84,7 +84,7 @@ struct VolumeTree {
 };
 
 Result<VolumeTree> open_source(const VolumePlan& volume, const User& user,
-                           const std::vector<std::string>& hidden) {
+                               const std::vector<std::string>& hidden) {
   DROVER_TRY(const auto opened, open_volume(volume, user));
   DROVER_CHECK_OK(check_not_ours(volume, opened.fd.get(), hidden));
   if (!volume.kernel) DROVER_CHECK_OK(check_source(volume, opened.fd.get()));
