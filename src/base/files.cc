@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,8 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+
+#include "base/remove_tree.h"
 
 namespace drover {
 namespace {
@@ -45,46 +48,6 @@ Result<std::vector<std::string>> entries(UniqueFd fd, const std::string& path) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-constexpr int kOpenLevels = 32;
-
-/// What is being removed. Whoever owns the tree chooses how deep it is, so only some levels are held open:
-/// what lies deeper is moved up into the tree's root and has its turn there.
-struct Removal {
-  int root = -1;
-  dev_t device = 0;
-  std::uint64_t moved = 0;
-};
-
-Status remove_below(int parent, const std::string& name, const std::string& shown, int level,
-                    Removal& removal) {
-  if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM && errno != EBUSY)
-    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
-  UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!directory.valid()) return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
-  struct stat info{};
-  ::fstat(directory.get(), &info);
-  if (info.st_dev != removal.device)
-    return fail(ErrorKind::kConflict, fmt::format("Failed to remove '{}': something is mounted there", shown),
-                "unmount it first");
-  if (level == kOpenLevels) {
-    int moved = -1;
-    do {  // names that the tree's owner has taken are passed by
-      const auto place = fmt::format(".drover-removed-{}", removal.moved++);
-      moved = ::renameat2(parent, name.c_str(), removal.root, place.c_str(), RENAME_NOREPLACE);
-    } while (moved != 0 && errno == EEXIST);
-    if (moved == 0) return {};
-    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
-  }
-  UniqueFd listing(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0));
-  DROVER_TRY(const auto names, entries(std::move(listing), shown));
-  for (const auto& child : names)
-    DROVER_CHECK_OK(remove_below(directory.get(), child, shown + "/" + child, level + 1, removal));
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
-    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
-  return {};
 }
 
 Status replace(int directory, const std::string& name, std::string_view content, mode_t mode,
@@ -166,27 +129,7 @@ Result<std::vector<std::string>> Directory::list() const {
 }
 
 Status Directory::remove_tree(const std::string& name) const {
-  const auto shown = path_ + "/" + name;
-  struct stat info{};
-  if (::fstatat(fd_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno == ENOENT) return {};
-    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
-  }
-  const auto place = info.st_dev;
-  if (::fstat(fd_.get(), &info) != 0) return fail_errno(fmt::format("Failed to look at '{}'", path_), errno);
-  UniqueFd root(::openat(fd_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  Removal removal{root.get(), info.st_dev, 0};
-  if (!root.valid() || place != info.st_dev) return remove_below(fd_.get(), name, shown, 0, removal);
-  while (true) {
-    UniqueFd listing(::openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    DROVER_TRY(const auto names, entries(std::move(listing), shown));
-    if (names.empty()) break;
-    for (const auto& child : names)
-      DROVER_CHECK_OK(remove_below(root.get(), child, shown + "/" + child, 0, removal));
-  }
-  if (::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
-    return fail_errno(fmt::format("Failed to remove '{}'", shown), errno);
-  return {};
+  return drover::remove_tree(*this, name, {});
 }
 
 Status Directory::sync() const {

@@ -7,7 +7,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
+#include <thread>
+
+#include "base/acting_as.h"
+#include "base/remove_tree.h"
 
 namespace drover {
 namespace {
@@ -76,6 +81,36 @@ TEST_F(FilesTest, RefusesFilesOverTheLimit) {
   std::ofstream(folder_ / "large") << std::string(1000, 'x');
   EXPECT_EQ(read_file(folder_ / "large", 999).error().kind, ErrorKind::kExhausted);
   EXPECT_EQ(read_file(folder_ / "large", 1000)->size(), 1000u);
+}
+
+TEST_F(FilesTest, RemovesATreeIntoWhichItsOwnerGoesOnToWrite) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as somebody else";
+  fs::create_directories(folder_ / "tree/inner");
+  const User owner{60601, 60601, {}, "owner", "/"};
+  const auto tree = *Directory::open(folder_ / "tree");
+  const auto inner = *Directory::open(folder_ / "tree/inner");
+  for (const int fd : {tree.fd(), inner.fd()}) ASSERT_EQ(::fchown(fd, owner.uid, owner.gid), 0);
+  std::promise<void> writing;
+  std::jthread writer([&](const std::stop_token& stop) {
+    const auto acting = ActingAs::start(owner);
+    for (int number = 0; !stop.stop_requested(); ++number) {
+      for (const int fd : {tree.fd(), inner.fd()})
+        UniqueFd(::openat(fd, std::to_string(number).c_str(), O_CREAT | O_WRONLY, 0644));
+      if (number == 100) writing.set_value();
+    }
+  });
+  writing.get_future().wait();
+  const auto removed = Directory::open(folder_)->remove_tree("tree");
+  EXPECT_TRUE(removed) << to_string(removed.error());
+  EXPECT_FALSE(fs::exists(folder_ / "tree"));
+}
+
+TEST_F(FilesTest, ARemovalThatIsStoppedBreaksOff) {
+  fs::create_directories(folder_ / "tree/inner");
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(remove_tree(*Directory::open(folder_), "tree", stop.get_token()).error().kind, ErrorKind::kConflict);
+  EXPECT_TRUE(fs::exists(folder_ / "tree"));
 }
 
 TEST_F(FilesTest, RemovesATreeWithoutFollowingLinks) {
