@@ -7,13 +7,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "base/fair_pool.h"
 #include "base/result.h"
 
 namespace drover::api {
@@ -22,27 +22,34 @@ namespace drover::api {
 /// throw.
 inline constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-/// Runs `function` on the pool; the coroutine goes on where it was. A cancelled coroutine still waits for it:
+/// Runs `function`, which returns a Result, on the pool, as work of `key`; the coroutine goes on where it was.
+/// kUnavailable when too much of that key waits already. A cancelled coroutine still waits for it:
 /// cancellation must not reach into the other thread.
 template <typename Function, typename T = std::invoke_result_t<Function>>
-boost::asio::awaitable<T> on_pool(boost::asio::thread_pool& pool, Function function) {
-  auto initiate = [&pool, function = std::move(function)](auto handler) mutable {
+boost::asio::awaitable<T> on_pool(FairPool& pool, FairPool::Key key, Function function) {
+  auto initiate = [&pool, key, function = std::move(function)](auto handler) mutable {
     auto executor = boost::asio::get_associated_executor(handler);
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    const auto answer = [shared, executor](std::exception_ptr failure, T value) {
+      boost::asio::post(executor, [shared, failure, value = std::move(value)]() mutable {
+        (*shared)(failure, std::move(value));
+      });
+    };
     auto work = boost::asio::make_work_guard(executor);
-    boost::asio::post(pool, [shared = std::move(shared), work = std::move(work), executor,
-                             function = std::move(function)]() mutable {
+    const auto own = std::make_shared<Function>(std::move(function));
+    const bool taken = pool.post(key, [answer, own, work = std::move(work)] {
       std::exception_ptr failure;
       T value{};
       try {
-        value = function();
+        value = (*own)();
       } catch (...) {
         failure = std::current_exception();
       }
-      boost::asio::post(executor, [shared = std::move(shared), failure, value = std::move(value)]() mutable {
-        (*shared)(failure, std::move(value));
-      });
+      answer(failure, std::move(value));
     });
+    if (!taken)
+      answer(nullptr, fail(ErrorKind::kUnavailable, "Too many requests of yours wait for a disk already",
+                           "let some finish, and try again"));
   };
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,
                                                  void(std::exception_ptr, T)>(std::move(initiate),

@@ -22,11 +22,11 @@ std::string safe_file_name(const std::string& path) {
   return name;
 }
 
-asio::awaitable<void> send_file(asio::thread_pool& pool, std::shared_ptr<const SandboxFile> file,
+asio::awaitable<void> send_file(FairPool& pool, uid_t caller, std::shared_ptr<const SandboxFile> file,
                                 BodyWriter& writer) {
   for (std::uint64_t offset = 0; offset < file->size;) {
     const auto length = std::min<std::uint64_t>(kPiece, file->size - offset);
-    auto piece = co_await on_pool(pool, [=] { return file->read(offset, length); });
+    auto piece = co_await on_pool(pool, caller, [=] { return file->read(offset, length); });
     if (!piece || piece->size() < length) throw std::runtime_error("the file changed while it was sent");
     offset += length;
     co_await writer.write(std::move(*piece));
@@ -35,14 +35,14 @@ asio::awaitable<void> send_file(asio::thread_pool& pool, std::shared_ptr<const S
 
 }  // namespace
 
-Response download_response(asio::thread_pool& pool, SandboxFile opened, const std::string& path) {
+Response download_response(FairPool& pool, uid_t caller, SandboxFile opened, const std::string& path) {
   const auto file = std::make_shared<const SandboxFile>(std::move(opened));
   Response response;
   response.content_type = "application/octet-stream";
   response.headers.emplace_back("Content-Disposition",
                                 fmt::format("attachment; filename=\"{}\"", safe_file_name(path)));
   response.stream_length = file->size;
-  response.stream = [&pool, file](BodyWriter& writer) { return send_file(pool, file, writer); };
+  response.stream = [&pool, caller, file](BodyWriter& writer) { return send_file(pool, caller, file, writer); };
   return response;
 }
 

@@ -2,16 +2,16 @@
 
 // A file of a sandbox as the whole answer to a request.
 
-#include <boost/asio/thread_pool.hpp>
 #include <string>
 
 #include "api/http.h"
 #include "api/sandbox.h"
+#include "base/fair_pool.h"
 
 namespace drover::api {
 
 /// To be kept under the last part of `path`. Sends exactly `file.size` bytes, or fails: a file that shrinks
 /// meanwhile cannot be sent whole. The pool outlives the response.
-Response download_response(asio::thread_pool& pool, SandboxFile file, const std::string& path);
+Response download_response(FairPool& pool, uid_t caller, SandboxFile file, const std::string& path);
 
 }  // namespace drover::api

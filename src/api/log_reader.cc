@@ -17,11 +17,13 @@ struct Tail {
   std::int64_t missing = 0;
 };
 
-Result<Tail> find_tail(const SandboxFile& file, std::int64_t lines) {
+/// Reads `most` bytes, and no more: if they hold fewer lines, these are all.
+Result<Tail> find_tail(const SandboxFile& file, std::int64_t lines, std::uint64_t most) {
   std::uint64_t end = file.size;
+  const std::uint64_t begin = end - std::min(end, most);
   bool at_end = true;
-  while (end > 0) {
-    const auto length = std::min<std::uint64_t>(end, kLogPiece);
+  while (end > begin) {
+    const auto length = std::min<std::uint64_t>(end - begin, kLogPiece);
     DROVER_TRY(const auto piece, file.read(end - length, length));
     for (std::size_t i = piece.size(); i-- > 0;) {
       const bool last_byte = std::exchange(at_end, false);  // the break that ends the last line starts none
@@ -30,13 +32,14 @@ Result<Tail> find_tail(const SandboxFile& file, std::int64_t lines) {
     }
     end -= length;
   }
+  if (begin > 0) return Tail{begin, 0};
   return Tail{0, file.size == 0 ? lines : lines - 1};
 }
 
 }  // namespace
 
-LogReader::LogReader(std::string folder, std::string name, uid_t reader)
-    : folder_(std::move(folder)), name_(std::move(name)), reader_(reader) {}
+LogReader::LogReader(std::string folder, std::string name, User reader)
+    : folder_(std::move(folder)), name_(std::move(name)), reader_(std::move(reader)) {}
 
 std::vector<SandboxFile> LogReader::generations() const {
   std::vector<SandboxFile> files;
@@ -67,12 +70,14 @@ void LogReader::seek(LogPosition position) {
 }
 
 Status LogReader::seek_tail(std::int64_t lines) {
+  std::uint64_t most = kMostTail;
   for (auto& file : generations()) {
-    const auto tail = lines == 0 ? Result<Tail>(Tail{file.size, 0}) : find_tail(file, lines);
+    const auto tail = lines == 0 ? Result<Tail>(Tail{file.size, 0}) : find_tail(file, lines, most);
     if (!tail) return Failure(tail.error());
+    most -= file.size - tail->offset;
     position_ = {file.inode, tail->offset};
     file_ = std::move(file);
-    if (tail->missing == 0) break;
+    if (tail->missing == 0 || most == 0) break;
     lines = tail->missing;
   }
   return {};
@@ -114,7 +119,7 @@ Result<std::string> LogReader::read() {
   }
 }
 
-std::uint64_t LogReader::pending() const {
+Result<std::uint64_t> LogReader::pending() const {
   const auto files = generations();
   const auto index = find_position(files);
   std::uint64_t bytes = 0;

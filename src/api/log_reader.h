@@ -5,8 +5,6 @@
 // Nothing is lost or read twice unless a file is dropped before it was read. Blocks; used by one thread at a
 // time.
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,16 +27,18 @@ struct LogPosition {
 class LogReader {
  public:
   /// Begins at the oldest byte that is still there. `name` is "stdout" or "stderr".
-  LogReader(std::string folder, std::string name, uid_t reader);
+  LogReader(std::string folder, std::string name, User reader);
 
   /// Goes on from a position that an earlier reader had reached; from the oldest byte when that is gone.
   void seek(LogPosition position);
-  /// Goes to the last `lines` lines.
+  /// Goes to the last `lines` lines, or to as many of them as lie within kMostTail bytes: the task may have made
+  /// the files as large as it likes.
   Status seek_tail(std::int64_t lines);
+  static constexpr std::uint64_t kMostTail = 64ULL << 20;
   /// The next piece; "" when there is nothing more now.
   Result<std::string> read();
   /// How many bytes there are to read now.
-  std::uint64_t pending() const;
+  Result<std::uint64_t> pending() const;
 
   LogPosition position() const { return position_; }
   const std::string& name() const { return name_; }
@@ -56,7 +56,7 @@ class LogReader {
 
   std::string folder_;
   std::string name_;
-  uid_t reader_;
+  User reader_;
   LogPosition position_;
   std::optional<SandboxFile> file_;
 };

@@ -23,7 +23,7 @@ class LogReaderTest : public ::testing::Test {
       ::rename(name(number - 1).c_str(), name(number).c_str());
     append("");
   }
-  LogReader reader() { return {folder_.path(), "stdout", ::geteuid()}; }
+  LogReader reader() { return {folder_.path(), "stdout", user_of(::geteuid(), ::getegid()).value()}; }
   static std::string read_all(LogReader& reader) {
     std::string all;
     for (auto piece = reader.read().value(); !piece.empty(); piece = reader.read().value()) all += piece;
@@ -60,9 +60,9 @@ TEST_F(LogReaderTest, BeginsWithTheOldestFile) {
   rotate();
   append("c");
   auto logs = reader();
-  EXPECT_EQ(logs.pending(), 3u);
+  EXPECT_EQ(logs.pending().value(), 3u);
   EXPECT_EQ(read_all(logs), "abc");
-  EXPECT_EQ(logs.pending(), 0u);
+  EXPECT_EQ(logs.pending().value(), 0u);
 }
 
 TEST_F(LogReaderTest, AnotherReaderGoesOnFromAPosition) {
@@ -74,7 +74,7 @@ TEST_F(LogReaderTest, AnotherReaderGoesOnFromAPosition) {
   append(" the rotation");
   auto second = reader();
   second.seek(first.position());
-  EXPECT_EQ(second.pending(), 24u);
+  EXPECT_EQ(second.pending().value(), 24u);
   EXPECT_EQ(read_all(second), ", and after the rotation");
 }
 
@@ -99,6 +99,28 @@ TEST_F(LogReaderTest, TailCountsLinesAcrossFiles) {
   EXPECT_EQ(tail(2), "4\n5");
   EXPECT_EQ(tail(3), "3\n4\n5");
   EXPECT_EQ(tail(99), "1\n2\n3\n4\n5");
+}
+
+TEST_F(LogReaderTest, TheTailOfAFileWithoutLinesIsWhatMayBeReadOfIt) {
+  append("first\n");
+  ASSERT_EQ(::truncate((folder_.path() + "/stdout").c_str(), 10LL << 40), 0);  // with nothing in it
+  append("\nlast");
+  auto logs = reader();
+  ASSERT_TRUE(logs.seek_tail(1));
+  EXPECT_EQ(logs.read().value(), "last");
+  ASSERT_TRUE(logs.seek_tail(2));
+  EXPECT_EQ(logs.pending().value(), LogReader::kMostTail);
+}
+
+TEST_F(LogReaderTest, TheTailOfManyFilesWithoutLinesIsNoLonger) {
+  for (int i = 0; i < 3; ++i) {
+    append("line\n");
+    ASSERT_EQ(::truncate((folder_.path() + "/stdout").c_str(), LogReader::kMostTail / 2), 0);
+    rotate();
+  }
+  auto logs = reader();
+  ASSERT_TRUE(logs.seek_tail(99));
+  EXPECT_EQ(logs.pending().value(), LogReader::kMostTail);
 }
 
 TEST_F(LogReaderTest, ALinkInTheWayIsNotFollowedOut) {

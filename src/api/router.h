@@ -3,7 +3,6 @@
 // The table of routes and the way through it. One table is the whole truth: docs/openapi.yaml is held against
 // it by a test. Used on the control strand only.
 
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <span>
 #include <string>
@@ -23,6 +22,7 @@ namespace drover::api {
 namespace marathon_v2 {
 struct Parts;
 }
+struct Workers;
 namespace mesos {
 class Master;
 }
@@ -33,7 +33,7 @@ using LookAtGpus = std::function<void(std::function<void(metrics::MachineFacts)>
 /// What handlers work with. Outlives every request.
 struct Services {
   engine::Daemon* daemon = nullptr;
-  asio::thread_pool* pool = nullptr;  ///< for everything that waits for a disk
+  Workers* workers = nullptr;  ///< for everything that may block
   std::string version;
   std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it
   marathon_v2::Parts* marathon = nullptr;

@@ -1,16 +1,26 @@
 #include "api/sandbox.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+
+#include "base/acting_as.h"
 
 namespace drover::api {
 namespace {
 
 constexpr std::size_t kMaxEntries = 10'000;
+constexpr int kResolutionTries = 100;
+
+using DirectoryStream = std::unique_ptr<DIR, decltype([](DIR* stream) { ::closedir(stream); })>;
 
 /// Paths are relative to the sandbox, also when they begin with a slash.
 std::string relative(const std::string& path) {
@@ -18,20 +28,18 @@ std::string relative(const std::string& path) {
   return start == std::string::npos ? "." : path.substr(start);
 }
 
-/// An error of openat2 in words that do not tell where the sandbox lies.
-Error resolution_error(const Error& error, const std::string& path) {
-  if (error.kind == ErrorKind::kInvalid)
-    return {ErrorKind::kInvalid, fmt::format("'{}' is not a path inside the sandbox", path),
-            "give a path relative to the sandbox, without a link or '..' that leads out of it", "?path"};
-  return {ErrorKind::kNotFound, fmt::format("There is no '{}' in the sandbox", path), "", "?path"};
-}
-
-Result<UniqueFd> resolve(const Directory& directory, const std::string& path, int flags) {
-  if (path.find('\0') != std::string::npos)
-    return fail(ErrorKind::kInvalid, "A path contains a zero byte", "", "?path");
-  auto fd = directory.open_file(relative(path), flags, 0, Links::kFollowInside);
-  if (!fd) return Failure(resolution_error(fd.error(), path));
-  return std::move(*fd);
+/// Why a path could not be opened, in words that do not tell where the sandbox lies.
+Failure refusal(int error, const std::string& path, const User& reader) {
+  const auto kind = errno_error("", error).kind;
+  if (kind == ErrorKind::kPermissionDenied)
+    return fail(kind, fmt::format("User '{}' may not read '{}' in the sandbox", reader.name, path),
+                "files of a sandbox are read with the rights of their task's user", "?path");
+  if (kind == ErrorKind::kInvalid)
+    return fail(kind, fmt::format("'{}' is not a path inside the sandbox", path),
+                "give a path relative to the sandbox, without a link or '..' that leads out of it", "?path");
+  if (kind == ErrorKind::kNotFound)
+    return fail(kind, fmt::format("There is no '{}' in the sandbox", path), "", "?path");
+  return fail_errno(fmt::format("Failed to open '{}' in the sandbox", path), error);
 }
 
 std::string kind_of(mode_t mode) {
@@ -69,41 +77,83 @@ Result<std::string> SandboxFile::read(std::uint64_t offset, std::size_t length) 
   return content;
 }
 
-Result<Sandbox> Sandbox::open(const std::string& folder, uid_t reader) {
+Result<Sandbox> Sandbox::open(const std::string& folder, User reader) {
   auto directory = Directory::open(folder);
   if (!directory) return fail(ErrorKind::kNotFound, "The task has no sandbox yet", "it has not started");
-  return Sandbox(std::move(*directory), reader);
+  struct stat info{};
+  if (::fstat(directory->fd(), &info) != 0) return fail_errno("Failed to look at the sandbox", errno);
+  if (reader.uid == 0 && info.st_uid != 0)
+    reader = {info.st_uid, info.st_gid, {}, std::to_string(info.st_uid), "/"};
+  return Sandbox(std::move(*directory), std::move(reader));
+}
+
+Result<UniqueFd> Sandbox::find(const std::string& path) const {
+  if (path.find('\0') != std::string::npos)
+    return fail(ErrorKind::kInvalid, "A path contains a zero byte", "", "?path");
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  const auto name = relative(path);
+  int fd = -1;
+  int error = 0;
+  {
+    DROVER_TRY(const auto acting, ActingAs::start(reader_));
+    // EAGAIN: something was renamed while a '..' was followed.
+    for (int tries = 0; fd < 0 && tries < kResolutionTries && (tries == 0 || error == EAGAIN); ++tries) {
+      fd = static_cast<int>(::syscall(SYS_openat2, directory_.fd(), name.c_str(), &how, sizeof how));
+      error = errno;
+    }
+  }
+  if (fd < 0) return refusal(error, path, reader_);
+  return UniqueFd(fd);
+}
+
+/// Through the descriptor: gets the very file that was looked at.
+Result<UniqueFd> Sandbox::reopen(const UniqueFd& found, const std::string& path, int flags) const {
+  int fd = -1;
+  int error = 0;
+  {
+    DROVER_TRY(const auto acting, ActingAs::start(reader_));
+    fd = ::open(descriptor_path(found.get()).c_str(), flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    error = errno;
+  }
+  if (fd < 0) return refusal(error, path, reader_);
+  return UniqueFd(fd);
 }
 
 Result<std::vector<FileInfo>> Sandbox::browse(const std::string& path) const {
-  DROVER_TRY(auto fd, resolve(directory_, path, O_PATH));
+  DROVER_TRY(const auto found, find(path));
   struct stat info{};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISDIR(info.st_mode))
+  if (::fstat(found.get(), &info) != 0 || !S_ISDIR(info.st_mode))
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a folder", path), "read it instead", "?path");
-  DROVER_TRY(const auto folder, Directory::open(descriptor_path(fd.get())));
-  DROVER_TRY(auto names, folder.list());
-  if (names.size() > kMaxEntries) names.resize(kMaxEntries);
+  DROVER_TRY(auto fd, reopen(found, path, O_DIRECTORY));
+  const DirectoryStream stream(::fdopendir(fd.get()));
+  if (!stream) return fail_errno(fmt::format("Failed to list '{}'", path), errno);
+  const int folder = fd.release();
   std::vector<FileInfo> files;
-  for (const auto& name : names)
-    if (::fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
-      files.push_back(describe(name, info));
+  {
+    DROVER_TRY(const auto acting, ActingAs::start(reader_));
+    while (const dirent* entry = files.size() < kMaxEntries ? ::readdir(stream.get()) : nullptr) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != ".." && ::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+        files.push_back(describe(name, info));
+    }
+  }
+  std::ranges::sort(files, {}, &FileInfo::name);
   return files;
 }
 
 Result<SandboxFile> Sandbox::file(const std::string& path) const {
-  DROVER_TRY(const auto found, resolve(directory_, path, O_PATH));
+  DROVER_TRY(const auto found, find(path));
   struct stat info{};
   if (::fstat(found.get(), &info) != 0) return fail_errno(fmt::format("Failed to look at '{}'", path), errno);
   if (!S_ISREG(info.st_mode))
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a regular file", path),
                 S_ISDIR(info.st_mode) ? "browse it instead" : "", "?path");
-  if (info.st_nlink > 1 && info.st_uid != reader_ && reader_ != 0)
-    return fail(ErrorKind::kNotFound, fmt::format("There is no '{}' in the sandbox", path), "", "?path");
-  // Reopening through the descriptor gets the very file that was just looked at.
-  SandboxFile file{UniqueFd(::open(descriptor_path(found.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
-                   static_cast<std::uint64_t>(info.st_size), info.st_ino};
-  if (!file.fd.valid()) return fail_errno(fmt::format("Failed to open '{}'", path), errno);
-  return file;
+  if (info.st_nlink > 1 && info.st_uid != reader_.uid && reader_.uid != 0)
+    return refusal(ENOENT, path, reader_);
+  DROVER_TRY(auto fd, reopen(found, path, 0));
+  return SandboxFile{std::move(fd), static_cast<std::uint64_t>(info.st_size), info.st_ino};
 }
 
 std::size_t complete_utf8(std::string_view text) {

@@ -1,8 +1,9 @@
 #pragma once
 
 // A task's sandbox as its owner may look at it (M13). The tree belongs to a tenant who may change it at any
-// moment: every path is resolved beneath the sandbox, and only regular files are ever opened for reading (a
-// FIFO would block us, a device could do anything). Blocks; one object is used by one thread at a time.
+// moment, and may have put anything there: every path is resolved beneath the sandbox and within its mount, with
+// the reader's rights (base/acting_as.h), and only regular files are ever opened for reading (a FIFO would block
+// us, a device could do anything). Blocks; one object is used by one thread at a time.
 
 #include <sys/types.h>
 
@@ -15,6 +16,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "base/users.h"
 
 namespace drover::api {
 
@@ -28,7 +30,7 @@ struct FileInfo {
   TimePoint modified_at{};
 };
 
-/// A regular file, open for reading.
+/// A regular file that the reader may read, open for reading.
 struct SandboxFile {
   UniqueFd fd;
   std::uint64_t size = 0;   ///< when it was opened
@@ -40,19 +42,27 @@ struct SandboxFile {
 
 class Sandbox {
  public:
-  /// `reader`: whose eyes we read with. A hard link to somebody else's file is not shown.
-  static Result<Sandbox> open(const std::string& folder, uid_t reader);
+  /// `reader`: by whose rights everything is opened. For root they are those of the sandbox's owner: root
+  /// wants to see what the task sees, and not to be led elsewhere by it.
+  static Result<Sandbox> open(const std::string& folder, User reader);
 
-  /// What is in the folder `path` ("" or "/" is the sandbox itself), by name; at most 10,000 entries.
+  /// What is in the folder `path` ("" or "/" is the sandbox itself), by name; of more than 10,000 entries
+  /// those that the file system has first.
   Result<std::vector<FileInfo>> browse(const std::string& path) const;
-  /// Fails with kNotFound when there is nothing, and with kInvalid when it is no regular file.
+  /// Fails with kNotFound when there is nothing, or only a hard link to somebody else's file; with kInvalid
+  /// when it is no regular file, and with kPermissionDenied when the reader may not read it.
   Result<SandboxFile> file(const std::string& path) const;
 
  private:
-  Sandbox(Directory directory, uid_t reader) : directory_(std::move(directory)), reader_(reader) {}
+  Sandbox(Directory directory, User reader) : directory_(std::move(directory)), reader_(std::move(reader)) {}
+
+  /// Only names it (O_PATH): nothing is opened, and nothing happens.
+  Result<UniqueFd> find(const std::string& path) const;
+  /// Opens what find() has found.
+  Result<UniqueFd> reopen(const UniqueFd& found, const std::string& path, int flags) const;
 
   Directory directory_;
-  uid_t reader_;
+  User reader_;
 };
 
 /// Where a piece of text must end so that it does not cut a UTF-8 character in two; `text.size()` when there

@@ -1,10 +1,16 @@
 #include "api/sandbox.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "api/testing/fake_daemon.h"
 
@@ -18,7 +24,7 @@ class SandboxTest : public ::testing::Test {
     std::ofstream(box_ + "/sub/answer") << "forty-two";
     std::ofstream(folder_.path() + "/secret") << "not yours";
   }
-  Sandbox sandbox() { return Sandbox::open(box_, ::geteuid()).value(); }
+  Sandbox sandbox() { return Sandbox::open(box_, user_of(::geteuid(), ::getegid()).value()).value(); }
   ErrorKind refused(const std::string& path) {
     const auto file = sandbox().file(path);
     EXPECT_FALSE(file) << path;
@@ -81,9 +87,81 @@ TEST_F(SandboxTest, OnlyRegularFilesAreOpened) {
 TEST_F(SandboxTest, AHardLinkToSomebodyElsesFileIsNotShown) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   ASSERT_EQ(::link((folder_.path() + "/secret").c_str(), (box_ + "/mine").c_str()), 0);
-  EXPECT_EQ(Sandbox::open(box_, 1000).value().file("mine").error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(Sandbox::open(box_, {1000, 1000, {}, "1000", "/"}).value().file("mine").error().kind, ErrorKind::kNotFound);
   ASSERT_EQ(::chown((box_ + "/mine").c_str(), 1000, 1000), 0);
-  EXPECT_TRUE(Sandbox::open(box_, 1000).value().file("mine"));
+  EXPECT_TRUE(Sandbox::open(box_, {1000, 1000, {}, "1000", "/"}).value().file("mine"));
+}
+
+/// A sandbox of another user than root, in which files of several lie.
+class OthersSandboxTest : public SandboxTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as others";
+    SandboxTest::SetUp();
+    give(box_, kOwner.uid, 0700);
+  }
+  static void give(const std::string& path, uid_t uid, mode_t mode) {
+    ASSERT_EQ(::chown(path.c_str(), uid, uid), 0);
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+  }
+  void put(const std::string& name, uid_t uid, mode_t mode) {
+    std::ofstream(box_ + "/" + name) << "content";
+    give(box_ + "/" + name, uid, mode);
+  }
+  Result<SandboxFile> read_as(const User& reader, const std::string& name) {
+    return Sandbox::open(box_, reader).value().file(name);
+  }
+
+  const User kOwner{60601, 60601, {}, "owner", "/"};
+  const User kRoot{0, 0, {}, "root", "/root"};
+};
+
+TEST_F(OthersSandboxTest, FilesAreOpenedWithTheRightsOfTheOwnerWhoeverAsks) {
+  put("own", kOwner.uid, 0600);
+  put("roots", 0, 0600);
+  put("others", 60602, 0640);
+  put("log-of-roots", 0, 0644);
+  for (const auto& reader : {kOwner, kRoot}) {
+    EXPECT_TRUE(read_as(reader, "own"));
+    EXPECT_TRUE(read_as(reader, "log-of-roots"));
+    for (const auto* name : {"roots", "others"})
+      EXPECT_EQ(read_as(reader, name).error().kind, ErrorKind::kPermissionDenied) << name;
+  }
+}
+
+TEST_F(OthersSandboxTest, AFolderOfAnotherIsNotPassedThrough) {
+  std::filesystem::create_directories(box_ + "/closed/inner");
+  put("closed/inner/file", 60602, 0644);
+  give(box_ + "/closed", 60602, 0700);
+  for (const auto& reader : {kOwner, kRoot}) {
+    EXPECT_EQ(read_as(reader, "closed/inner/file").error().kind, ErrorKind::kPermissionDenied);
+    EXPECT_EQ(Sandbox::open(box_, reader).value().browse("closed").error().kind, ErrorKind::kPermissionDenied);
+  }
+}
+
+TEST_F(OthersSandboxTest, AnybodyElseReadsNothing) {
+  put("own", kOwner.uid, 0644);
+  EXPECT_FALSE(read_as({60602, 60602, {}, "another", "/"}, "own"));
+}
+
+TEST_F(OthersSandboxTest, AMountIsNotEntered) {
+  std::filesystem::create_directories(box_ + "/mounted");
+  std::filesystem::create_directories(folder_.path() + "/open");
+  std::ofstream(folder_.path() + "/open/file") << "content";
+  const auto place = box_ + "/mounted";
+  if (::mount((folder_.path() + "/open").c_str(), place.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    GTEST_SKIP() << "needs a mount";
+  for (const auto& reader : {kOwner, kRoot})
+    EXPECT_EQ(read_as(reader, "mounted/file").error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(::umount2(place.c_str(), MNT_DETACH), 0);
+}
+
+TEST_F(SandboxTest, OfAFolderThatIsTooLargeSomeAreShown) {
+  std::filesystem::create_directory(box_ + "/many");
+  for (int i = 0; i < 10'050; ++i) std::ofstream(fmt::format("{}/many/{}", box_, i));
+  const auto files = sandbox().browse("many").value();
+  EXPECT_EQ(files.size(), 10'000u);
+  EXPECT_TRUE(std::ranges::is_sorted(files, {}, &FileInfo::name));
 }
 
 TEST(Utf8, KnowsWhatIsText) {

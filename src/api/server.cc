@@ -23,8 +23,8 @@
 #include "api/mesos/master.h"
 #include "api/routes.h"
 #include "api/session.h"
+#include "api/workers.h"
 #include "base/files.h"
-#include "base/users.h"
 
 namespace drover::api {
 namespace {
@@ -32,7 +32,6 @@ namespace {
 using asio::ip::tcp;
 using asio::local::stream_protocol;
 
-constexpr std::size_t kDiskThreads = 2;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kSocketsOfTheDead{1000};
@@ -111,7 +110,7 @@ std::optional<ucred> peer_of(const stream_protocol::socket& socket) {
 
 struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   Parts(asio::io_context& io, ServerOptions chosen)
-      : context(io), options(std::move(chosen)), unix_acceptor(io), tcp_acceptor(io), pool(kDiskThreads) {}
+      : context(io), options(std::move(chosen)), unix_acceptor(io), tcp_acceptor(io), workers(io) {}
 
   /// Whether one more connection of this peer is welcome; counts it if so.
   bool enter(const Peer& peer) {
@@ -140,7 +139,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   stream_protocol::acceptor unix_acceptor;
   tcp::acceptor tcp_acceptor;
   std::optional<marathon_v2::Parts> marathon;
-  asio::thread_pool pool;
+  Workers workers;
   std::shared_ptr<const Shared> shared;
   std::unique_ptr<mesos::Master> mesos;
   std::set<Session*> sessions;
@@ -192,18 +191,24 @@ asio::awaitable<void> Server::Parts::serve(Session::Socket socket, Peer peer,
   const bool welcome = enter(peer);
   try {
     std::optional<engine::Caller> caller;
-    if (credentials && welcome)
-      caller =
-          engine::Caller{co_await on_pool(pool, [=] { return user_of(credentials->uid, credentials->gid); })};
+    Error refusal{ErrorKind::kUnavailable, "Too many connections are open",
+                  "close some, or try again in a moment", ""};
+    if (credentials && welcome) {
+      auto user = co_await workers.users.of_peer(credentials->uid, credentials->gid);
+      if (user)
+        caller = engine::Caller{std::move(*user)};
+      else
+        refusal = std::move(user).error();
+    }
+    const bool known = caller || !credentials;
     Session session(std::move(socket), shared, std::move(caller));
-    if (welcome) {
+    if (welcome && known) {
       sessions.insert(&session);
       const std::unique_ptr<Session, std::function<void(Session*)>> registered(
           &session, [self](Session* ended) { self->sessions.erase(ended); });
       co_await session.run();
     } else {
-      co_await session.refuse({ErrorKind::kUnavailable, "Too many connections are open",
-                               "close some, or try again in a moment", ""});
+      co_await session.refuse(std::move(refusal));
     }
   } catch (const std::exception&) {
     // The client went away, or took too long: there is nobody left to tell.
@@ -217,7 +222,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   const auto& chosen = parts->options;
   auto shared = std::make_shared<Shared>();
   parts->marathon.emplace(daemon).strict = chosen.marathon_strict;
-  shared->services = {&daemon, &parts->pool, chosen.version, "", &*parts->marathon};
+  shared->services = {&daemon, &parts->workers, chosen.version, "", &*parts->marathon};
   shared->services.images = chosen.images;
   shared->services.look_at_gpus = chosen.look_at_gpus;
   shared->routes = all_routes();

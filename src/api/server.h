@@ -2,7 +2,7 @@
 
 // The HTTP server of the daemon: on a unix socket, where the kernel says who calls, and if asked for on TCP,
 // where every request shows a secret. Runs on the io_context it is given, which one thread runs (the control
-// strand); only disk reads go to a small pool of its own. Not thread safe.
+// strand); what may block is done on threads of its own (workers.h). Not thread safe.
 
 #include <chrono>
 #include <memory>

@@ -15,8 +15,8 @@
 #include <boost/beast/http/write.hpp>
 
 #include "api/async.h"
+#include "api/workers.h"
 #include "base/units.h"
-#include "base/users.h"
 
 namespace drover::api {
 namespace {
@@ -244,7 +244,8 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
   if (!name)
     co_return fail(ErrorKind::kUnauthenticated, "The token or password is wrong",
                    "the daemon's credentials file has the right one");
-  auto user = co_await on_pool(*shared_->services.pool, [name] { return find_user(*name); });
+  constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
+  auto user = co_await shared_->services.workers->users.named(*name, kNotKnownYet);
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
   co_return engine::Caller{std::move(*user)};
 }

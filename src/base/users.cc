@@ -2,36 +2,67 @@
 
 #include <fmt/format.h>
 #include <grp.h>
-#include <pwd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <optional>
+
+#include "base/passwd.h"
 
 namespace drover {
 namespace {
 
+constexpr std::size_t kFirstBuffer = 16 << 10;
+constexpr std::size_t kMostBuffer = 16 << 20;
+
 User from_passwd(const passwd& entry) {
   User user{entry.pw_uid, entry.pw_gid, {}, entry.pw_name, entry.pw_dir};
   int count = 64;
-  user.groups.resize(static_cast<std::size_t>(count));
-  if (::getgrouplist(entry.pw_name, entry.pw_gid, user.groups.data(), &count) < 0) {
-    user.groups.resize(static_cast<std::size_t>(count));
-    ::getgrouplist(entry.pw_name, entry.pw_gid, user.groups.data(), &count);
-  }
-  user.groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+  do user.groups.resize(static_cast<std::size_t>(count));
+  while (::getgrouplist(entry.pw_name, entry.pw_gid, user.groups.data(), &count) < 0 &&
+         count > static_cast<int>(user.groups.size()));
+  user.groups.resize(std::min(user.groups.size(), static_cast<std::size_t>(std::max(count, 0))));
   std::erase(user.groups, entry.pw_gid);
   std::sort(user.groups.begin(), user.groups.end());
   return user;
 }
 
+Result<std::optional<User>> look_up(const AskPasswd& ask, const std::string& who) {
+  std::optional<User> user;
+  const auto found = ask_passwd(ask, [&](const passwd& entry) { user = from_passwd(entry); });
+  if (!found) return Failure(context(found.error(), fmt::format("Failed to look up user '{}'", who)));
+  return user;
+}
+
 }  // namespace
 
+Result<bool> ask_passwd(const AskPasswd& ask, const std::function<void(const passwd&)>& use) {
+  for (std::vector<char> buffer(kFirstBuffer);; buffer.resize(2 * buffer.size())) {
+    passwd entry{};
+    passwd* found = nullptr;
+    const int error = ask(&entry, buffer.data(), buffer.size(), &found);
+    if (error == EINTR || (error == ERANGE && buffer.size() < kMostBuffer)) continue;
+    if (found != nullptr && error == 0) {
+      use(*found);
+      return true;
+    }
+    // Services say in three ways that they do not know somebody (getpwnam(3)).
+    if (error == 0 || error == ENOENT || error == ESRCH) return false;
+    auto failure = errno_error("the machine's user database does not answer", error);
+    failure.kind = ErrorKind::kUnavailable;
+    failure.hint = "'getent passwd' asks it, too: look after the services in /etc/nsswitch.conf";
+    return Failure(std::move(failure));
+  }
+}
+
 Result<User> find_user(const std::string& name_or_uid) {
-  std::vector<char> buffer(65536);
-  passwd entry{};
-  passwd* found = nullptr;
-  ::getpwnam_r(name_or_uid.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) return from_passwd(*found);
+  DROVER_TRY(auto known, look_up(
+                             [&](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+                               return ::getpwnam_r(name_or_uid.c_str(), entry, buffer, size, found);
+                             },
+                             name_or_uid));
+  if (known) return std::move(*known);
   uid_t uid = 0;
   const auto* end = name_or_uid.data() + name_or_uid.size();
   const auto [stop, error] = std::from_chars(name_or_uid.data(), end, uid);
@@ -40,13 +71,13 @@ Result<User> find_user(const std::string& name_or_uid) {
               "name a user that 'getent passwd' lists, or give a uid");
 }
 
-User user_of(uid_t uid, gid_t fallback_gid) {
-  std::vector<char> buffer(65536);
-  passwd entry{};
-  passwd* found = nullptr;
-  ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) return from_passwd(*found);
-  return User{uid, fallback_gid, {}, std::to_string(uid), "/"};
+Result<User> user_of(uid_t uid, gid_t fallback_gid) {
+  DROVER_TRY(auto known, look_up(
+                             [uid](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+                               return ::getpwuid_r(uid, entry, buffer, size, found);
+                             },
+                             std::to_string(uid)));
+  return known ? std::move(*known) : User{uid, fallback_gid, {}, std::to_string(uid), "/"};
 }
 
 }  // namespace drover

@@ -1,7 +1,8 @@
 #pragma once
 
-// Users of this machine: whom a task runs as. Looks into the system's own user database (NSS); blocks. Thread
-// safe.
+// Users of this machine: whom a task runs as. Looks into the system's own user database (NSS); blocks, for as
+// long as a name service on the network likes. A database that cannot be asked is an error, and not a user
+// without a name. Thread safe.
 
 #include <sys/types.h>
 
@@ -22,9 +23,10 @@ struct User {
   bool operator==(const User&) const = default;
 };
 
-/// A name or a decimal uid.
+/// A name or a decimal uid. kNotFound when there is none; kUnavailable when the database cannot say.
 Result<User> find_user(const std::string& name_or_uid);
-/// A uid is always a user, also one that no database knows (then: no groups, home "/").
-User user_of(uid_t uid, gid_t fallback_gid);
+/// A uid is always a user, also one that no database knows (then: no groups, home "/"). kUnavailable when the
+/// database cannot say.
+Result<User> user_of(uid_t uid, gid_t fallback_gid);
 
 }  // namespace drover

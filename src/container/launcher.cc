@@ -68,8 +68,9 @@ Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::st
   return Failure(word.error());
 }
 
-User Launcher::reader_of(const workload::Task& task) {
-  return task.owner == task.user.uid ? task.user : user_of(task.owner, task.owner);
+Result<User> Launcher::reader_of(const workload::Task& task) {
+  if (task.owner == task.user.uid) return task.user;
+  return user_of(task.owner, task.owner);
 }
 
 Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, const User& user) const {

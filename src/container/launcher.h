@@ -79,7 +79,7 @@ class Launcher {
 
  protected:
   /// Whom the caller's files are read as.
-  static User reader_of(const workload::Task& task);
+  static Result<User> reader_of(const workload::Task& task);
   /// The sandbox, with the files that were asked for: those once in a task's life, since a later attempt goes
   /// on with the sandbox as it is. As on the host, the user's groups count, which a container with an image
   /// does not have.

@@ -30,7 +30,7 @@ namespace {
 constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
 constexpr auto kTrialTimeout = std::chrono::seconds(20);
 constexpr const char* kTrials = "trials";
-constexpr mode_t kTrialMode = 0711;
+constexpr mode_t kTrialMode = 0700;
 
 std::string machine() {
   utsname name{};
@@ -170,7 +170,7 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   std::optional<image::Image> image;
   bool compat = true;
   if (launch.task.image) {
-    const auto reader = reader_of(launch.task);
+    DROVER_TRY(const auto reader, reader_of(launch.task));
     DROVER_TRY(image, options_.prepare_image(
                           *launch.task.image, reader,
                           {launch.task.pull, launch.progress, launch.stop, variant_chooser(launch)}));

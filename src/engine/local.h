@@ -134,7 +134,8 @@ class LocalEngine final : public Daemon {
 
   // What is known of images: local_images.cc.
   /// With who reads each.
-  using ImagesToSee = std::map<control::ImageName, User>;
+  /// With the user by whose rights each is looked at; nullopt: its owner, who is looked up first.
+  using ImagesToSee = std::map<control::ImageName, std::optional<User>>;
   void look_at(ImagesToSee images, std::function<void()> done = {});
   static void add(ImagesToSee& images, const workload::Task& task);
   /// Of all work that may be started, and all that is known.

@@ -34,9 +34,13 @@ void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
   ports_.pool(user, [this, images = std::move(images), machine, done = std::move(done)] {
     auto found = std::make_shared<Found>();
     for (const auto& [name, reader] : images)
-      (*found)[name] = fit_of(name.second, machine, [&](const std::string& reference) {
-        return ports_.image_variants(reference, reader, {});
-      });
+      (*found)[name] = fit_of(
+          name.second, machine,
+          [&](const std::string& reference) -> Result<std::vector<ImageVariant>> {
+            auto user = reader ? Result<User>(*reader) : user_of(name.first, name.first);
+            if (!user) return Failure(std::move(user).error());
+            return ports_.image_variants(reference, *user, {});
+          });
     ports_.post([this, images, machine, done, found] {
       if (variant_facts(state_.machine()) != machine) return look_at(images, done);
       std::erase_if(*found, [&](const auto& one) { return is_known(state_.images, one.first, one.second); });
@@ -48,7 +52,7 @@ void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
 
 void LocalEngine::add(ImagesToSee& images, const workload::Task& task) {
   if (const auto name = control::image_name(task))
-    images.emplace(*name, task.owner == task.user.uid ? task.user : user_of(task.owner, task.owner));
+    images.emplace(*name, task.owner == task.user.uid ? std::optional(task.user) : std::nullopt);
 }
 
 LocalEngine::ImagesToSee LocalEngine::images_of_work() const {
@@ -56,7 +60,7 @@ LocalEngine::ImagesToSee LocalEngine::images_of_work() const {
   for (const auto& [sequence, queued] : state_.queue) add(images, state_.tasks.at(queued.id).task);
   for (const auto& [id, record] : state_.services) add(images, record.target.task);
   for (const auto& [name, record] : state_.schedules) add(images, record.schedule.task);
-  for (const auto& [name, fit] : state_.images) images.emplace(name, user_of(name.first, name.first));
+  for (const auto& [name, fit] : state_.images) images.emplace(name, std::nullopt);
   return images;
 }
 

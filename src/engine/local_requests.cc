@@ -28,7 +28,7 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
     return Failure(std::move(error));
   }
   if (!request.user) return task;
-  auto found = find_user(*request.user);
+  auto found = request.found_user ? std::move(*request.found_user) : find_user(*request.user);
   if (!found) {
     found.error().path = "/user";
     return Failure(std::move(found.error()));

@@ -123,7 +123,7 @@ void write(const std::string& path, std::string_view content) {
 }
 
 User this_user() {
-  return user_of(::geteuid(), ::getegid());
+  return user_of(::geteuid(), ::getegid()).value();
 }
 
 LayoutBuilder::LayoutBuilder(std::string folder) : folder_(std::move(folder)) {

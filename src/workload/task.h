@@ -116,6 +116,7 @@ struct Task {
 struct TaskRequest {
   Task task;
   std::optional<std::string> user;
+  std::optional<User> found_user;  ///< who that is, once he was looked up
 };
 Result<TaskRequest> decode_task_request(const nlohmann::json& body);
 

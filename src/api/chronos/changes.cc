@@ -5,6 +5,7 @@
 #include "api/async.h"
 #include "api/chronos/handlers.h"
 #include "api/known_images.h"
+#include "api/workers.h"
 #include "base/decode.h"
 #include "chronos/job.h"
 
@@ -64,7 +65,7 @@ AnswerLater define(const Services& services, const Request& request, wire::JobKi
   DROVER_CO_TRY(auto job, wire::decode_job(request.body, kind, &attributes, services.daemon->now()));
   Result<User> user;
   if (!job.run_as_user.empty())
-    user = co_await on_pool(*services.pool, [name = job.run_as_user] { return find_user(name); });
+    user = co_await services.workers->users.named(job.run_as_user, request.caller->user.uid);
   DROVER_CO_CHECK_OK(complete(services, request, job, std::move(user)));
   if (const auto& image = job.schedule.task.image)
     co_await look_at_images(*services.daemon, *request.caller, {*image});

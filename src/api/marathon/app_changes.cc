@@ -74,7 +74,7 @@ asio::awaitable<tl::expected<Deployed, Response>> put(const Services& services, 
   std::vector<std::optional<std::string>> names;
   for (const auto& app : apps) names.push_back(app.user);
   const auto before = versions_of(World(services, *request.caller), apps);
-  const auto users = co_await find_users(services, std::move(names));
+  const auto users = co_await find_users(services, request.caller->user.uid, std::move(names));
   const World world(services, *request.caller);
   if (versions_of(world, apps) != before)
     co_return tl::unexpected(refuse(services, 409, "The app was changed meanwhile: try again"));

@@ -8,6 +8,7 @@
 #include "api/async.h"
 #include "api/marathon/answers.h"
 #include "api/marathon/parts.h"
+#include "api/workers.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -20,13 +21,13 @@ marathon::Options options_for(const Services& services) {
   return options;
 }
 
-asio::awaitable<Users> find_users(const Services& services, std::vector<std::optional<std::string>> names) {
+asio::awaitable<Users> find_users(const Services& services, uid_t asker,
+                                   std::vector<std::optional<std::string>> names) {
   Users users;
   for (auto& name : names)
     if (name && !users.contains(*name)) {
-      auto found = co_await on_pool(
-          *services.pool, [name = *name] { return std::make_shared<Result<User>>(find_user(name)); });
-      users.emplace(*name, std::move(*found));
+      auto found = co_await services.workers->users.named(*name, asker);
+      users.emplace(*name, std::move(found));
     }
   co_return users;
 }

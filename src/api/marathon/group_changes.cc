@@ -94,7 +94,7 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
   std::vector<std::optional<std::string>> names;
   for (const auto& app : wanted->apps) names.push_back(app.user);
   const auto before = versions_in(World(services, *request.caller), id);
-  const auto users = co_await find_users(services, std::move(names));
+  const auto users = co_await find_users(services, request.caller->user.uid, std::move(names));
 
   const World world(services, *request.caller);
   if (versions_in(world, id) != before)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
@@ -12,6 +13,7 @@
 #include "api/mesos/operator.h"
 #include "api/mesos/views.h"
 #include "api/sandbox.h"
+#include "api/workers.h"
 #include "base/users.h"
 
 namespace drover::api::mesos {
@@ -60,13 +62,27 @@ std::string mode_text(const FileInfo& file) {
   return text;
 }
 
-json view_file(const FileInfo& file, const std::string& folder) {
+/// Names of users, each looked up once. A number where the machine's user database has none, or does not say.
+class Names {
+ public:
+  const std::string& of(uid_t uid, gid_t gid) {
+    auto& name = names_[uid];
+    if (!name.empty()) return name;
+    const auto user = user_of(uid, gid);
+    return name = user ? user->name : std::to_string(uid);
+  }
+
+ private:
+  std::map<uid_t, std::string> names_;
+};
+
+json view_file(const FileInfo& file, const std::string& folder, Names& names) {
   return {{"path", folder + "/" + file.name},
           {"size", file.size},
           {"nlink", file.kind == "directory" ? 2 : 1},
           {"mode", mode_text(file)},
           {"mtime", static_cast<double>(file.modified_at.time_since_epoch().count() / 1000)},
-          {"uid", user_of(file.uid, file.gid).name},
+          {"uid", names.of(file.uid, file.gid)},
           {"gid", std::to_string(file.gid)}};
 }
 
@@ -80,7 +96,7 @@ std::optional<std::int64_t> number_of(const Request& request, const std::string&
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-Result<SandboxFile> open_file(const Place& place, uid_t reader) {
+Result<SandboxFile> open_file(const Place& place, const User& reader) {
   DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
   return sandbox.file(place.inside);
 }
@@ -102,15 +118,16 @@ Result<Response> get_sandboxes(const Services& services, const Request& request)
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request) {
   const auto place = find_place(services, request);
   if (!place) co_return place.error();
-  const auto look = [place = *place, uid = request.caller->user.uid]() -> Result<std::string> {
-    DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, uid));
+  const auto look = [place = *place, reader = request.caller->user]() -> Result<std::string> {
+    DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
     DROVER_TRY(const auto files, sandbox.browse(place.inside));
+    Names names;
     json listed = json::array();
     const auto folder = place.inside.empty() ? place.prefix : place.prefix + "/" + place.inside;
-    for (const auto& file : files) listed.push_back(view_file(file, folder));
+    for (const auto& file : files) listed.push_back(view_file(file, folder, names));
     return listed.dump(-1, ' ', false, json::error_handler_t::replace);
   };
-  auto text = co_await on_pool(*services.pool, look);
+  auto text = co_await on_pool(services.workers->files, request.caller->user.uid, look);
   if (!text) co_return refusal(text.error());
   Response response;
   response.body = std::move(*text);
@@ -125,9 +142,9 @@ asio::awaitable<Result<Response>> read(const Services& services, const Request& 
   if (!offset) co_return text_response(400, "Failed to parse offset.\n");
   if (!length) co_return text_response(400, "Failed to parse length.\n");
   if (*offset < -1) co_return text_response(400, fmt::format("Negative offset provided: {}.\n", *offset));
-  const auto look = [place = *place, uid = request.caller->user.uid, offset = *offset,
+  const auto look = [place = *place, reader = request.caller->user, offset = *offset,
                      length = *length]() -> Result<std::string> {
-    DROVER_TRY(const auto file, open_file(place, uid));
+    DROVER_TRY(const auto file, open_file(place, reader));
     std::string data;
     if (offset >= 0 && length != 0) {
       const auto wanted = length < 0 ? kPage : std::min<std::size_t>(static_cast<std::size_t>(length), kPage);
@@ -138,7 +155,7 @@ asio::awaitable<Result<Response>> read(const Services& services, const Request& 
                         {"offset", offset < 0 ? static_cast<std::int64_t>(file.size) : offset}};
     return value.dump(-1, ' ', false, json::error_handler_t::replace);
   };
-  auto text = co_await on_pool(*services.pool, look);
+  auto text = co_await on_pool(services.workers->files, request.caller->user.uid, look);
   if (!text) co_return refusal(text.error());
   Response response;
   response.body = std::move(*text);
@@ -148,10 +165,11 @@ asio::awaitable<Result<Response>> read(const Services& services, const Request& 
 asio::awaitable<Result<Response>> download(const Services& services, const Request& request) {
   const auto place = find_place(services, request);
   if (!place) co_return place.error();
-  auto opened = co_await on_pool(
-      *services.pool, [place = *place, uid = request.caller->user.uid] { return open_file(place, uid); });
+  const auto& reader = request.caller->user;
+  auto opened = co_await on_pool(services.workers->files, reader.uid,
+                                 [place = *place, reader] { return open_file(place, reader); });
   if (!opened) co_return refusal(opened.error());
-  co_return download_response(*services.pool, std::move(*opened), place->inside);
+  co_return download_response(services.workers->files, reader.uid, std::move(*opened), place->inside);
 }
 
 }  // namespace drover::api::mesos

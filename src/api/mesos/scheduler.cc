@@ -3,6 +3,7 @@
 #include "api/async.h"
 #include "api/mesos/call.h"
 #include "api/mesos/master.h"
+#include "api/workers.h"
 
 namespace drover::api::mesos {
 
@@ -20,13 +21,10 @@ asio::awaitable<Result<Response>> call_scheduler(const Services& services, const
   }
   // Who the users of tasks are is asked of the system, which may take its time.
   Users users;
-  if (const auto names = master.users_of(*request.caller, *call); !names.empty())
-    users = co_await on_pool(*services.pool, [names] {
-      Users found;
-      for (const auto& name : names)
-        if (auto user = find_user(name)) found.emplace(name, std::move(*user));
-      return found;
-    });
+  for (const auto& name : master.users_of(*request.caller, *call)) {
+    auto user = co_await services.workers->users.named(name, request.caller->user.uid);
+    if (user) users.emplace(name, std::move(*user));
+  }
   co_return master.call(*request.caller, *call, header == request.headers.end() ? "" : header->second, users);
 }
 

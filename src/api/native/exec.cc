@@ -16,6 +16,7 @@
 
 #include "api/async.h"
 #include "api/native/handlers.h"
+#include "api/workers.h"
 #include "base/decode.h"
 
 namespace drover::api {
@@ -28,6 +29,7 @@ constexpr const char* kProtocol = "drover-exec";
 constexpr std::size_t kHead = 5;
 constexpr std::uint32_t kMaxFrame = 1 << 20;
 constexpr int kMaxSide = 10'000;
+constexpr std::size_t kMostEnding = 64;
 
 // Of the client: 0 and 1; of the server: 1 to 3.
 enum class Channel : char { kInput = 0, kResize = 1, kOutput = 1, kErrors = 2, kEnd = 3 };
@@ -179,11 +181,12 @@ class Exchange {
 };
 
 /// Ending what runs takes a moment, and is not for this thread, whoever lets go of it last.
-std::shared_ptr<engine::ExecProcess> ended_on(asio::thread_pool& pool,
+std::shared_ptr<engine::ExecProcess> ended_on(FairPool& pool, uid_t caller,
                                               std::shared_ptr<engine::ExecProcess> process) {
   auto* const raw = process.get();
-  return {raw, [&pool, last = std::move(process)](auto*) mutable {
-            asio::post(pool, [ended = std::move(last)] {});
+  return {raw, [&pool, caller, last = std::move(process)](auto*) mutable {
+            // Without a thread for it, it ends here: it must end.
+            (void)pool.post(caller, [ended = std::move(last)] {});
           }};
 }
 
@@ -199,6 +202,10 @@ asio::awaitable<Result<Response>> exec_in_task(const Services& services, const R
   if (upgrade == request.headers.end() || upgrade->second != kProtocol)
     co_return fail(ErrorKind::kInvalid, "A command is run over an upgraded connection",
                    fmt::format("send 'Connection: Upgrade' and 'Upgrade: {}'", kProtocol));
+  if (services.workers->endings.load(request.caller->user.uid) >= kMostEnding)
+    co_return fail(ErrorKind::kUnavailable,
+                   fmt::format("{} commands of yours have been left and are still being ended", kMostEnding),
+                   "try again in a moment");
   DROVER_CO_TRY(const auto body, parse_json(request.body, "The command"));
   DROVER_CO_TRY(auto wanted, decode_request(body));
   const auto start = [&](std::function<void(Result<std::shared_ptr<engine::ExecProcess>>)> done) {
@@ -209,7 +216,7 @@ asio::awaitable<Result<Response>> exec_in_task(const Services& services, const R
   response.status = 101;
   response.content_type = "";
   response.headers = {{"Connection", "Upgrade"}, {"Upgrade", kProtocol}};
-  response.upgrade = [process = ended_on(*services.pool, std::move(process))](Duplex& client) {
+  response.upgrade = [process = ended_on(services.workers->endings, request.caller->user.uid, std::move(process))](Duplex& client) {
     return carry(process, client);
   };
   co_return response;

@@ -5,6 +5,7 @@
 #include "api/native/handlers.h"
 #include "api/native/views.h"
 #include "api/sandbox.h"
+#include "api/workers.h"
 
 namespace drover::api {
 
@@ -16,29 +17,28 @@ constexpr std::int64_t kDefaultLength = 64 * 1024;
 constexpr std::int64_t kMaxLength = 512 * 1024;
 constexpr std::int64_t kMaxOffset = std::int64_t{1} << 62;
 
-struct Page {
-  std::string bytes;
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-};
-
 /// offset -1 asks for the size alone, as Mesos' /files/read does.
-Result<Page> read_page(const SandboxFile& file, std::int64_t offset, std::int64_t length) {
-  if (offset < 0) return Page{"", file.size, file.size};
-  const auto from = static_cast<std::uint64_t>(offset);
-  DROVER_TRY(auto bytes, file.read(from, static_cast<std::size_t>(length)));
-  if (const auto whole = complete_utf8(bytes); whole > 0) bytes.resize(whole);
-  return Page{std::move(bytes), from, file.size};
+Result<Response> read_page(const SandboxFile& file, std::int64_t offset, std::int64_t length) {
+  std::string bytes;
+  if (offset >= 0) {
+    DROVER_TRY(bytes, file.read(static_cast<std::uint64_t>(offset), static_cast<std::size_t>(length)));
+    if (const auto whole = complete_utf8(bytes); whole > 0) bytes.resize(whole);
+  }
+  auto value = view_bytes(bytes);
+  value["offset"] = offset < 0 ? file.size : static_cast<std::uint64_t>(offset);
+  value["length"] = bytes.size();
+  value["size"] = file.size;
+  return json_response(value);
 }
 
 asio::awaitable<Result<SandboxFile>> open_file(const Services& services, const Request& request,
                                                std::string path) {
   DROVER_CO_TRY(auto folder, services.daemon->sandbox(*request.caller, request.parameters.at("id")));
-  const auto open = [folder, path, uid = request.caller->user.uid]() -> Result<SandboxFile> {
-    DROVER_TRY(const auto sandbox, Sandbox::open(folder, uid));
+  const auto open = [folder, path, reader = request.caller->user]() -> Result<SandboxFile> {
+    DROVER_TRY(const auto sandbox, Sandbox::open(folder, reader));
     return sandbox.file(path);
   };
-  co_return co_await on_pool(*services.pool, open);
+  co_return co_await on_pool(services.workers->files, request.caller->user.uid, open);
 }
 
 }  // namespace
@@ -48,14 +48,15 @@ asio::awaitable<Result<Response>> browse_files(const Services& services, const R
   const auto path = query.text("path");
   DROVER_CO_CHECK_OK(query.finish());
   DROVER_CO_TRY(auto folder, services.daemon->sandbox(*request.caller, request.parameters.at("id")));
-  const auto browse = [folder, path, uid = request.caller->user.uid]() -> Result<std::vector<FileInfo>> {
-    DROVER_TRY(const auto sandbox, Sandbox::open(folder, uid));
-    return sandbox.browse(path);
+  // The text of a large folder is large, too: it is made beside the strand.
+  const auto browse = [folder, path, reader = request.caller->user]() -> Result<Response> {
+    DROVER_TRY(const auto sandbox, Sandbox::open(folder, reader));
+    DROVER_TRY(const auto found, sandbox.browse(path));
+    json files = json::array();
+    for (const auto& file : found) files.push_back(view(file));
+    return json_response({{"path", path}, {"files", std::move(files)}});
   };
-  DROVER_CO_TRY(const auto found, co_await on_pool(*services.pool, browse));
-  json files = json::array();
-  for (const auto& file : found) files.push_back(view(file));
-  co_return json_response({{"path", path}, {"files", std::move(files)}});
+  co_return co_await on_pool(services.workers->files, request.caller->user.uid, browse);
 }
 
 asio::awaitable<Result<Response>> read_sandbox_file(const Services& services, const Request& request) {
@@ -66,12 +67,7 @@ asio::awaitable<Result<Response>> read_sandbox_file(const Services& services, co
   DROVER_CO_CHECK_OK(query.finish());
   DROVER_CO_TRY(auto file, co_await open_file(services, request, path));
   auto read = [file = std::move(file), offset, length] { return read_page(file, offset, length); };
-  DROVER_CO_TRY(const auto page, co_await on_pool(*services.pool, std::move(read)));
-  auto value = view_bytes(page.bytes);
-  value["offset"] = page.offset;
-  value["length"] = page.bytes.size();
-  value["size"] = page.size;
-  co_return json_response(value);
+  co_return co_await on_pool(services.workers->files, request.caller->user.uid, std::move(read));
 }
 
 asio::awaitable<Result<Response>> download_file(const Services& services, const Request& request) {
@@ -79,7 +75,7 @@ asio::awaitable<Result<Response>> download_file(const Services& services, const 
   const auto path = query.text("path");
   DROVER_CO_CHECK_OK(query.finish());
   DROVER_CO_TRY(auto opened, co_await open_file(services, request, path));
-  co_return download_response(*services.pool, std::move(opened), path);
+  co_return download_response(services.workers->files, request.caller->user.uid, std::move(opened), path);
 }
 
 }  // namespace drover::api

@@ -12,6 +12,7 @@
 #include "api/native/handlers.h"
 #include "api/native/views.h"
 #include "api/sse.h"
+#include "api/workers.h"
 #include "base/decode.h"
 
 namespace drover::api {
@@ -84,7 +85,9 @@ asio::awaitable<Result<Response>> list_images(const Services& services, const Re
   DROVER_CO_CHECK_OK(Query(request).finish());
   DROVER_CO_TRY(auto* images, images_of(services));
   const auto uid = request.caller->user.uid;
-  const auto found = co_await on_pool(*services.pool, [=] { return images->list(uid); });
+  using Images = std::vector<engine::NamedImage>;
+  DROVER_CO_TRY(const auto found, co_await on_pool(services.workers->files, uid,
+                                                   [=]() -> Result<Images> { return images->list(uid); }));
   json list = json::array();
   for (const auto& image : found) list.push_back(view(image));
   co_return json_response({{"images", std::move(list)}});
@@ -96,7 +99,7 @@ asio::awaitable<Result<Response>> inspect_image(const Services& services, const 
   const auto look = [images, name = request.parameters.at("name"), uid = request.caller->user.uid] {
     return images->inspect(name, uid);
   };
-  DROVER_CO_TRY(const auto found, co_await on_pool(*services.pool, look));
+  DROVER_CO_TRY(const auto found, co_await on_pool(services.workers->files, request.caller->user.uid, look));
   co_return json_response(view(found));
 }
 
@@ -106,7 +109,7 @@ asio::awaitable<Result<Response>> remove_image(const Services& services, const R
   const auto remove = [images, name = request.parameters.at("name"), uid = request.caller->user.uid] {
     return images->remove(name, uid);
   };
-  DROVER_CO_TRY(const auto removed, co_await on_pool(*services.pool, remove));
+  DROVER_CO_TRY(const auto removed, co_await on_pool(services.workers->removals, request.caller->user.uid, remove));
   co_return json_response(view(removed));
 }
 
@@ -137,7 +140,7 @@ asio::awaitable<Result<Response>> prune_images(const Services& services, const R
     if (!mistakes.empty()) co_return Failure(join_mistakes(mistakes, "The request"));
   }
   const auto prune = [images, names, uid = request.caller->user.uid] { return images->prune(uid, names); };
-  DROVER_CO_TRY(const auto pruned, co_await on_pool(*services.pool, prune));
+  DROVER_CO_TRY(const auto pruned, co_await on_pool(services.workers->removals, request.caller->user.uid, prune));
   co_return json_response(
       {{"names", pruned.names}, {"blobs", pruned.blobs}, {"layers", pruned.layers}, {"bytes", pruned.bytes}});
 }

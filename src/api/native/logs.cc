@@ -13,6 +13,7 @@
 #include "api/native/views.h"
 #include "api/sse.h"
 #include "api/wakeup.h"
+#include "api/workers.h"
 #include "control/record.h"
 
 namespace drover::api {
@@ -66,15 +67,16 @@ Result<News> read_news(Readers& readers) {
   return news;
 }
 
-asio::awaitable<void> send_news(asio::thread_pool& pool, std::shared_ptr<Readers> readers, BodyWriter& writer,
-                                bool& sent) {
-  for (bool more = true; more;) {
-    auto news = co_await on_pool(pool, [readers] { return read_news(*readers); });
+/// Whether there was any.
+asio::awaitable<bool> send_news(FairPool& pool, uid_t caller, std::shared_ptr<Readers> readers,
+                                BodyWriter& writer) {
+  for (bool sent = false;; sent = true) {
+    auto news = co_await on_pool(pool, caller, [readers] { return read_news(*readers); });
+    // The caller has too many followers: this one has its turn at the next look.
+    if (!news && news.error().kind == ErrorKind::kUnavailable) co_return sent;
     if (!news) throw std::runtime_error(to_string(news.error()));
-    more = news->more;
-    if (!more) continue;
+    if (!news->more) co_return sent;
     co_await writer.write(std::move(news->text));
-    sent = true;
   }
 }
 
@@ -93,7 +95,7 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
       co_await writer.write(sse_event("state", "", control::text_of(*record)));
       sent = true;
     }
-    co_await send_news(*services.pool, readers, writer, sent);
+    if (co_await send_news(services.workers->files, caller.user.uid, readers, writer)) sent = true;
     if (ended) {
       if (record) co_await writer.write(sse_event("end", "", control::text_of(*record)));
       co_return;
@@ -109,15 +111,16 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
 }
 
 /// Everything that is there when the request comes, and no more.
-asio::awaitable<void> send_output(asio::thread_pool& pool, std::shared_ptr<LogReader> reader,
+asio::awaitable<void> send_output(FairPool& pool, uid_t caller, std::shared_ptr<LogReader> reader,
                                   BodyWriter& writer) {
-  auto pending = co_await on_pool(pool, [reader] { return reader->pending(); });
-  while (pending > 0) {
-    auto piece = co_await on_pool(pool, [reader] { return reader->read(); });
+  auto pending = co_await on_pool(pool, caller, [reader] { return reader->pending(); });
+  if (!pending) throw std::runtime_error(to_string(pending.error()));
+  while (*pending > 0) {
+    auto piece = co_await on_pool(pool, caller, [reader] { return reader->read(); });
     if (!piece) throw std::runtime_error(to_string(piece.error()));
     if (piece->empty()) co_return;
-    if (piece->size() > pending) piece->resize(pending);
-    pending -= piece->size();
+    if (piece->size() > *pending) piece->resize(*pending);
+    *pending -= piece->size();
     co_await writer.write(std::move(*piece));
   }
 }
@@ -132,11 +135,13 @@ Response live_response(const Services& services, const engine::Caller& caller, c
   return response;
 }
 
-Response raw_response(const Services& services, LogReader reader) {
+Response raw_response(const Services& services, uid_t caller, LogReader reader) {
   Response response;
   response.content_type = "text/plain; charset=utf-8";
-  response.stream = [&pool = *services.pool, shared = std::make_shared<LogReader>(std::move(reader))](
-                        BodyWriter& writer) { return send_output(pool, shared, writer); };
+  response.stream = [&pool = services.workers->files, caller,
+                     shared = std::make_shared<LogReader>(std::move(reader))](BodyWriter& writer) {
+    return send_output(pool, caller, shared, writer);
+  };
   return response;
 }
 
@@ -162,7 +167,7 @@ asio::awaitable<Result<Response>> get_logs(const Services& services, const Reque
   DROVER_CO_TRY(const auto folder, daemon.sandbox(*request.caller, record.task.id));
 
   const auto readers = std::make_shared<Readers>();
-  for (const auto& name : names) readers->emplace_back(folder, name, request.caller->user.uid);
+  for (const auto& name : names) readers->emplace_back(folder, name, request.caller->user);
   if (!request.last_event_id.empty()) {
     seek_positions(*readers, request.last_event_id);
   } else if (tail != kAllLines) {
@@ -170,10 +175,10 @@ asio::awaitable<Result<Response>> get_logs(const Services& services, const Reque
       for (auto& reader : *readers) DROVER_CHECK_OK(reader.seek_tail(tail));
       return {};
     };
-    DROVER_CO_CHECK_OK(co_await on_pool(*services.pool, seek));
+    DROVER_CO_CHECK_OK(co_await on_pool(services.workers->files, request.caller->user.uid, seek));
   }
   if (follow) co_return live_response(services, *request.caller, record.task.id, readers);
-  co_return raw_response(services, std::move(readers->front()));
+  co_return raw_response(services, request.caller->user.uid, std::move(readers->front()));
 }
 
 }  // namespace drover::api

@@ -5,6 +5,7 @@
 
 #include "api/async.h"
 #include "api/native/handlers.h"
+#include "api/workers.h"
 #include "metrics/gpu_metrics.h"
 #include "metrics/processes.h"
 
@@ -55,7 +56,7 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   auto machine = co_await callback_result<metrics::MachineFacts>(services.look_at_gpus);
   const auto owners = owners_for(*request.caller, *services.daemon);
   const bool all = request.caller->is_root();
-  const auto write = [&] {
+  const auto write = [&]() -> Result<std::string> {
     machine.holders = owners.by_gpu;
     machine.processes = metrics::read_processes("/proc", machine.usage, owner_by_cgroup(owners.by_task));
     if (!all) leave_out_what_is_nobodys(machine);
@@ -63,7 +64,7 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   };
   Response response;
   response.content_type = metrics::kContentType;
-  response.body = co_await on_pool(*services.pool, write);
+  DROVER_CO_TRY(response.body, co_await on_pool(services.workers->files, request.caller->user.uid, write));
   co_return response;
 }
 

@@ -1,11 +1,14 @@
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "api/async.h"
 #include "api/known_images.h"
 #include "api/native/handlers.h"
 #include "api/native/request_paths.h"
 #include "api/native/views.h"
+#include "api/workers.h"
 #include "base/decode.h"
 #include "control/record.h"
 
@@ -31,16 +34,34 @@ Result<bool> decode_force(const std::string& body) {
   return force;
 }
 
-std::vector<std::string> images_of(const workload::Submission& submission) {
+std::span<workload::TaskRequest> requests_of(workload::Submission& submission) {
+  if (auto* gang = std::get_if<workload::GangRequest>(&submission)) return gang->members;
+  return {&std::get<workload::TaskRequest>(submission), 1};
+}
+
+std::vector<std::string> images_of(workload::Submission& submission) {
   std::vector<std::string> images;
-  const auto add = [&](const workload::TaskRequest& request) {
+  for (const auto& request : requests_of(submission))
     if (request.task.image) images.push_back(*request.task.image);
-  };
-  if (const auto* gang = std::get_if<workload::GangRequest>(&submission))
-    std::ranges::for_each(gang->members, add);
-  else
-    add(std::get<workload::TaskRequest>(submission));
   return images;
+}
+
+/// Looks up whom the requests name as their users. The database is asked elsewhere: the strand is everybody's.
+asio::awaitable<Status> find_users(const Services& services, const engine::Caller& caller,
+                                   workload::Submission& submission) {
+  const bool gang = std::holds_alternative<workload::GangRequest>(submission);
+  int rank = 0;
+  for (auto& request : requests_of(submission)) {
+    const auto place = gang ? fmt::format("/members/{}/user", rank++) : "/user";
+    if (!request.user) continue;
+    auto found = co_await services.workers->users.named(*request.user, caller.user.uid);
+    if (!found) {
+      found.error().path = place;
+      co_return Failure(std::move(found).error());
+    }
+    request.found_user = std::move(*found);
+  }
+  co_return Status();
 }
 
 }  // namespace
@@ -85,6 +106,8 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
   // Where it would go does not depend on what it runs.
   if (body.is_object() && !body.contains("command") && !body.contains("image")) body["command"] = {"true"};
   DROVER_CO_TRY(auto submission, workload::decode_submission(body));
+  if (auto found = co_await find_users(services, *request.caller, submission); !found)
+    co_return Failure(in_fields(found.error(), body));
   co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
   workload::GangRequest gang;
   if (auto* several = std::get_if<workload::GangRequest>(&submission))
@@ -126,6 +149,8 @@ asio::awaitable<Result<Response>> submit_task(const Services& services, const Re
   DROVER_CO_CHECK_OK(Query(request).finish());
   DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
   DROVER_CO_TRY(auto submission, workload::decode_submission(body));
+  if (auto found = co_await find_users(services, *request.caller, submission); !found)
+    co_return Failure(in_fields(found.error(), body));
   co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
   auto* gang = std::get_if<workload::GangRequest>(&submission);
   auto response = gang != nullptr

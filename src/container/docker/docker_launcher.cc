@@ -93,7 +93,7 @@ std::map<std::string, std::string> DockerLauncher::labels_of(const std::string& 
 Result<std::string> DockerLauncher::chosen_image(const Launch& launch) const {
   auto reference = *launch.task.image;
   if (!options_.image_variants) return reference;
-  const auto reader = reader_of(launch.task);
+  DROVER_TRY(const auto reader, reader_of(launch.task));
   image::LookOptions look{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
   look.registries_only = true;
   look.stop = launch.stop;
@@ -127,7 +127,8 @@ Result<ImageFacts> DockerLauncher::image_of(const Engine& engine, const Launch& 
     return fail(ErrorKind::kNotFound,
                 fmt::format("The Docker Engine does not have the image '{}'", reference),
                 "bring it there with 'docker pull', or let the task pull it", "/image");
-  DROVER_CHECK_OK(pull(engine, reference, launch, reader_of(launch.task)));
+  DROVER_TRY(const auto reader, reader_of(launch.task));
+  DROVER_CHECK_OK(pull(engine, reference, launch, reader));
   DROVER_TRY(present, engine.inspect_image(reference));
   if (present) return std::move(*present);
   return fail(ErrorKind::kUnavailable,

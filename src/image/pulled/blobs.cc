@@ -59,7 +59,7 @@ void Blobs::note(const std::string& name) const {
 }
 
 Result<std::unique_ptr<FolderFiles>> Blobs::files() const {
-  return FolderFiles::open_folder(Reader(user_of(::geteuid(), ::getegid())), layout_.path());
+  return FolderFiles::open_folder(Reader({.uid = ::geteuid(), .gid = ::getegid()}), layout_.path());
 }
 
 Status Blobs::add(const std::string& digest, std::string_view text) const {
