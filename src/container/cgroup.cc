@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <limits>
@@ -60,7 +61,22 @@ std::uint64_t counter(const std::string& file, std::string_view key) {
   return 0;
 }
 
+std::vector<std::string> groups_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (entry.is_directory(error)) names.push_back(entry.path().filename().string());
+  return names;
+}
+
+void remove_group(const std::string& folder) {
+  if (::rmdir(folder.c_str()) == 0 || errno == ENOENT) return;
+  for (const auto& name : groups_in(folder)) remove_group(folder + "/" + name);
+  ::rmdir(folder.c_str());
+}
+
 void read_processes(const std::string& folder, std::set<pid_t>& into) {
+  for (const auto& name : groups_in(folder)) read_processes(folder + "/" + name, into);
   const auto text = read_file(folder + "/cgroup.procs");
   if (!text) return;
   for (const auto line : words_of(*text, '\n')) {
@@ -248,8 +264,31 @@ std::uint64_t Cgroup::out_of_memory_kills() const {
   return kills;
 }
 
+std::vector<std::string> Cgroup::children() const {
+  std::set<std::string> names;
+  for (const auto& hierarchy : hierarchies_)
+    for (auto& name : groups_in(folder(hierarchy))) names.insert(std::move(name));
+  return {names.begin(), names.end()};
+}
+
+Status Cgroup::create() const {
+  for (const auto& hierarchy : hierarchies_) {
+    const auto made = folder(hierarchy);
+    const auto parent = made.substr(0, made.rfind('/'));
+    if (::mkdir(made.c_str(), 0755) != 0) {
+      if (errno == EEXIST || errno == ENOENT) continue;
+      return fail_errno(fmt::format("Failed to create the control group '{}'", made), errno);
+    }
+    // In version 1 this one is born without any, and would take nobody in.
+    if (!has_controller(hierarchy, "cpuset")) continue;
+    for (const char* file : {"/cpuset.cpus", "/cpuset.mems"})
+      if (const auto text = read_file(parent + file)) write_control_file(made + file, *text);
+  }
+  return {};
+}
+
 void Cgroup::remove() const {
-  for (const auto& hierarchy : hierarchies_) ::rmdir(folder(hierarchy).c_str());
+  for (const auto& hierarchy : hierarchies_) remove_group(folder(hierarchy));
 }
 
 }  // namespace drover::container

@@ -64,8 +64,14 @@ class Cgroup {
   /// `path` is the group's path from the root of every hierarchy: "/drover/<id>".
   Cgroup(std::vector<Hierarchy> hierarchies, std::string path);
 
-  /// Ids of all processes in it, ascending.
+  /// Ids of all processes in it and in the groups inside of it, ascending.
   std::vector<pid_t> processes() const;
+  /// The group of this name inside of this one, whether it is there or not.
+  Cgroup child(const std::string& name) const { return {hierarchies_, path_ + "/" + name}; }
+  /// The names of the groups inside of this one, sorted.
+  std::vector<std::string> children() const;
+  /// Makes it in every hierarchy in which the group that it lies in is there. Its limits are that group's.
+  Status create() const;
   /// To every process but `except` (0: to all). A process id that is used again meanwhile is not hit.
   void signal_all(int signal, pid_t except = 0) const;
   static constexpr std::chrono::seconds kKillTimeout{10};
@@ -73,7 +79,7 @@ class Cgroup {
   Status kill_all(std::chrono::milliseconds timeout = kKillTimeout) const;
   /// How many processes the kernel has killed in it for want of memory.
   std::uint64_t out_of_memory_kills() const;
-  /// Removes the empty group from every hierarchy. Absent is fine.
+  /// Removes the empty group, and those inside of it, from every hierarchy. Absent is fine.
   void remove() const;
 
  private:

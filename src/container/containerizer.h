@@ -90,6 +90,8 @@ struct Running {
 struct Watcher {
   std::function<void(const std::string& task_id, Running)> started;
   std::function<void(const std::string& task_id, Ending)> ended;
+  /// What went wrong after everybody had been answered; may be empty.
+  std::function<void(const std::string& line)> log;
 };
 
 /// What became of a task that was launched before the daemon went away.
@@ -115,8 +117,8 @@ class Containerizer {
   /// Removes what a task that ended left outside its sandbox (mounts, cgroup, bundle, upper layer).
   /// Idempotent.
   virtual Status clean(const std::string& task_id) = 0;
-  /// Removes the sandbox too; ends the task first if it still runs (then without a word to the Watcher).
-  /// Idempotent.
+  /// Removes the sandbox too; ends the task first if it still runs (then without a word to the Watcher). The
+  /// sandbox is gone at once, the space that it took comes back a little later. Idempotent.
   virtual Status forget(const std::string& task_id) = 0;
   /// Starts a command in the container of a task that runs. May be called while other calls for the task are
   /// made. kConflict when it does not run.

@@ -131,6 +131,7 @@ class ExecStarter {
     DROVER_TRY(auto folder, Directory::open(task.path()));
     // A daemon before this one may have had this process id.
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
+    DROVER_CHECK_OK(cgroup.child(exec_group(id)).create());
     DROVER_TRY(const auto process, process_of(task, request, id));
     DROVER_CHECK_OK(
         replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
@@ -144,6 +145,8 @@ class ExecStarter {
                                             "--log-format",
                                             "json",
                                             "exec",
+                                            "--cgroup",
+                                            exec_group(id),
                                             "--process",
                                             task.path() + "/" + order_file(id),
                                             "--pid-file",
@@ -193,6 +196,7 @@ Joined::~Joined() {
   if (runtime_process_.pid > 0) {
     kill();
     if (!wait_status_) (void)::waitpid(runtime_process_.pid, nullptr, 0);
+    cgroup_.child(exec_group(id_)).remove();
   }
   for (const auto& name : {order_file(id_), pid_file(id_), log_file(id_)}) (void)task_.remove_tree(name);
 }

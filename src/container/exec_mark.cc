@@ -17,6 +17,12 @@ namespace {
 
 constexpr auto kKillPatience = std::chrono::seconds(5);
 constexpr auto kEndPoll = std::chrono::milliseconds(5);
+constexpr const char* kGroupPrefix = "exec-";
+
+void end_group(const Cgroup& group) {
+  (void)group.kill_all(kKillPatience);
+  group.remove();
+}
 
 /// Whether a process was started with this assignment in its environment.
 bool has_variable(pid_t pid, const std::string& assignment, bool prefix) {
@@ -51,11 +57,18 @@ std::string next_exec_id() {
   return fmt::format("{}-{}", ::getpid(), ++counter);
 }
 
+std::string exec_group(const std::string& id) {
+  return kGroupPrefix + id;
+}
+
 void kill_exec(const Cgroup& cgroup, const std::string& id) {
+  end_group(cgroup.child(exec_group(id)));
   kill_marked(cgroup, fmt::format("{}={}", kExecMarker, id), false);
 }
 
 void end_forgotten_execs(const Cgroup& cgroup) {
+  for (const auto& name : cgroup.children())
+    if (name.starts_with(kGroupPrefix)) end_group(cgroup.child(name));
   kill_marked(cgroup, fmt::format("{}=", kExecMarker), true);
 }
 

@@ -1,7 +1,9 @@
 #include "container/shim_containerizer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,10 +20,29 @@ namespace drover::container {
 namespace {
 
 constexpr const char* kTasks = "tasks";
-constexpr mode_t kTaskMode = 0711;
+constexpr const char* kRemoved = "removed";
+constexpr mode_t kStateMode = 0711;
+constexpr mode_t kTaskMode = 0700;  // whoever came in could move files into a sandbox, or hold on to it
 constexpr auto kForgetTimeout = std::chrono::seconds(40);
 constexpr auto kTakenTimeout = std::chrono::seconds(20);
 constexpr int kLaunchAttempts = 5;
+
+Status close_to_others(const Directory& tasks) {
+  DROVER_TRY(const auto names, tasks.list());
+  const auto close = [](const Directory& folder) -> Status {
+    if (::fchmod(folder.fd(), kTaskMode) == 0) return {};
+    return fail_errno(fmt::format("Failed to close '{}' to others", folder.path()), errno);
+  };
+  DROVER_CHECK_OK(close(tasks));
+  for (const auto& name : names)
+    if (const auto folder = tasks.subdirectory(name)) DROVER_CHECK_OK(close(*folder));
+  return {};
+}
+
+uid_t owner_of(const Directory& task) {
+  struct stat info{};
+  return ::fstatat(task.fd(), kSandbox, &info, AT_SYMLINK_NOFOLLOW) == 0 ? info.st_uid : 0;
+}
 
 Ending lost_ending(std::string message) {
   Ending lost;
@@ -42,14 +63,16 @@ ShimContainerizer::~ShimContainerizer() = default;
 Result<std::unique_ptr<ShimContainerizer>> ShimContainerizer::create(const std::string& state,
                                                                      std::unique_ptr<Launcher> launcher,
                                                                      Watcher watcher) {
-  DROVER_TRY(const auto folder, Directory::create(state, kTaskMode));
+  DROVER_TRY(const auto folder, Directory::create(state, kStateMode));
   // Mounts see no symbolic links: their paths are made from this one.
   std::error_code error;
   const auto real = std::filesystem::canonical(state, error);
   if (error) return fail_errno(fmt::format("Failed to look at '{}'", state), error.value());
   DROVER_TRY(auto tasks, Directory::create(real.string() + "/" + kTasks, kTaskMode));
+  DROVER_CHECK_OK(close_to_others(tasks));
   std::unique_ptr<ShimContainerizer> made(
       new ShimContainerizer(std::move(tasks), std::move(launcher), std::move(watcher)));
+  DROVER_TRY(made->remover_, Remover::start(real.string() + "/" + kRemoved, made->watcher_.log));
   DROVER_TRY(made->shims_,
              ShimWatcher::start({[raw = made.get()](const auto& id) { return raw->report_started(id); },
                                  [raw = made.get()](const auto& id) { return raw->shim_ended(id); }}));
@@ -143,7 +166,7 @@ Result<Found> ShimContainerizer::find(const Directory& folder, const std::string
     return fail(ErrorKind::kUnavailable, fmt::format("A shim of task '{}' comes and goes", task_id),
                 "try again");
   if (!folder.exists(started_file(attempt))) {
-    DROVER_CHECK_OK(launcher_->clear(folder, task_id));
+    DROVER_CHECK_OK(clear(folder, task_id));
     return Found::kNever;
   }
   report_started(task_id);
@@ -173,6 +196,11 @@ bool ShimContainerizer::shim_ended(const std::string& task_id) {
   return true;
 }
 
+Status ShimContainerizer::clear(const Directory& folder, const std::string& task_id) const {
+  DROVER_CHECK_OK(remover_->remove(folder, kUpper, owner_of(folder)));
+  return launcher_->clear(folder, task_id);
+}
+
 /// The shim is gone: what it wrote last is the ending, or else there is none to be known, and what it left
 /// is ended here.
 Status ShimContainerizer::conclude(const Directory& folder, const std::string& task_id) {
@@ -181,7 +209,7 @@ Status ShimContainerizer::conclude(const Directory& folder, const std::string& t
     watcher_.ended(task_id, *(*status)->ending);
     return {};
   }
-  DROVER_CHECK_OK(launcher_->clear(folder, task_id));
+  DROVER_CHECK_OK(clear(folder, task_id));
   const auto lost =
       lost_ending(status ? "its shim died, or the machine went down: nobody can say how it ended"
                          : to_string(status.error()));
@@ -204,7 +232,7 @@ Status ShimContainerizer::clean(const std::string& task_id) {
   DROVER_TRY(const auto lock, try_lock(folder));
   if (!lock.held())
     return fail(ErrorKind::kConflict, fmt::format("Task '{}' still runs", task_id), "stop it first");
-  return launcher_->clear(folder, task_id);
+  return clear(folder, task_id);
 }
 
 Status ShimContainerizer::forget(const std::string& task_id) {
@@ -220,7 +248,7 @@ Status ShimContainerizer::forget(const std::string& task_id) {
     DROVER_CHECK_OK(await_process(shim.get(), kForgetTimeout));
   }
   DROVER_CHECK_OK(clean(task_id));
-  return tasks_.remove_tree(task_id);
+  return remover_->remove(tasks_, task_id, owner_of(folder));
 }
 
 }  // namespace drover::container

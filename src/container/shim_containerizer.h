@@ -11,13 +11,15 @@
 #include "base/files.h"
 #include "container/containerizer.h"
 #include "container/launcher.h"
+#include "container/remover.h"
 #include "container/shim_watcher.h"
 
 namespace drover::container {
 
 class ShimContainerizer final : public Containerizer {
  public:
-  /// Tasks live in <state>/tasks.
+  /// Tasks live in <state>/tasks, and what they leave is removed in <state>/removed. Folders that an older
+  /// version has left open to others are closed.
   static Result<std::unique_ptr<ShimContainerizer>> create(const std::string& state,
                                                            std::unique_ptr<Launcher> launcher,
                                                            Watcher watcher);
@@ -39,6 +41,8 @@ class ShimContainerizer final : public Containerizer {
   Result<bool> try_launch(const Directory& folder, const Launch& launch);
   Result<Found> find(const Directory& folder, const std::string& task_id, int attempt);
   Result<bool> attach(const Directory& folder, const std::string& task_id);
+  /// Launcher::clear() of which the slow part goes on behind our back.
+  Status clear(const Directory& folder, const std::string& task_id) const;
   Status conclude(const Directory& folder, const std::string& task_id);
   bool report_started(const std::string& task_id);
   bool shim_ended(const std::string& task_id);
@@ -46,6 +50,7 @@ class ShimContainerizer final : public Containerizer {
   Directory tasks_;
   std::unique_ptr<Launcher> launcher_;
   Watcher watcher_;
+  std::unique_ptr<Remover> remover_;
   std::unique_ptr<ShimWatcher> shims_;
 };
 

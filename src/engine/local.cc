@@ -61,7 +61,8 @@ container::Watcher LocalEngine::watcher() {
           },
           [this](const std::string& id, workload::Ending ending) {
             ports_.post([this, id, ending] { happened(control::event::Ended{id, ending}); });
-          }};
+          },
+          [this](const std::string& line) { ports_.post([this, line] { ports_.log(line); }); }};
 }
 
 void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
