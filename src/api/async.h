@@ -22,8 +22,8 @@ namespace drover::api {
 /// throw.
 inline constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-/// Runs `function`, which returns a Result, on the pool, as work of `key`; the coroutine goes on where it was.
-/// kUnavailable when too much of that key waits already. A cancelled coroutine still waits for it:
+/// Runs `function`, which returns a Result, on the pool, as work of `key`; the coroutine goes on where it
+/// was. kUnavailable when too much of that key waits already. A cancelled coroutine still waits for it:
 /// cancellation must not reach into the other thread.
 template <typename Function, typename T = std::invoke_result_t<Function>>
 boost::asio::awaitable<T> on_pool(FairPool& pool, FairPool::Key key, Function function) {

@@ -42,7 +42,9 @@ Response download_response(FairPool& pool, uid_t caller, SandboxFile opened, con
   response.headers.emplace_back("Content-Disposition",
                                 fmt::format("attachment; filename=\"{}\"", safe_file_name(path)));
   response.stream_length = file->size;
-  response.stream = [&pool, caller, file](BodyWriter& writer) { return send_file(pool, caller, file, writer); };
+  response.stream = [&pool, caller, file](BodyWriter& writer) {
+    return send_file(pool, caller, file, writer);
+  };
   return response;
 }
 

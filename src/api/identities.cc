@@ -19,8 +19,7 @@ constexpr FairPool::Limits kLookups{.threads = 32, .at_once = 2, .waiting = 64};
 using Clock = std::chrono::steady_clock;
 
 Failure no_answer(const std::string& who) {
-  return fail(ErrorKind::kUnavailable,
-              fmt::format("The machine's user database does not say who {} is", who),
+  return fail(ErrorKind::kUnavailable, fmt::format("The machine's user database does not say who {} is", who),
               "'getent passwd' asks it, too: look after the services in /etc/nsswitch.conf");
 }
 

@@ -61,7 +61,8 @@ TEST_F(IdentitiesTest, AnOldAnswerIsAskedForAgain) {
 
 TEST_F(IdentitiesTest, ManyWhoWantTheSameAskOnce) {
   Identities identities(context_, options());
-  for (const auto& answer : ask(identities, std::vector<uid_t>(50, 1001))) EXPECT_EQ(answer.value(), user(1001));
+  for (const auto& answer : ask(identities, std::vector<uid_t>(50, 1001)))
+    EXPECT_EQ(answer.value(), user(1001));
   EXPECT_EQ(asked_, 1);
 }
 

@@ -31,8 +31,8 @@ class LogReader {
 
   /// Goes on from a position that an earlier reader had reached; from the oldest byte when that is gone.
   void seek(LogPosition position);
-  /// Goes to the last `lines` lines, or to as many of them as lie within kMostTail bytes: the task may have made
-  /// the files as large as it likes.
+  /// Goes to the last `lines` lines, or to as many of them as lie within kMostTail bytes: the task may have
+  /// made the files as large as it likes.
   Status seek_tail(std::int64_t lines);
   static constexpr std::uint64_t kMostTail = 64ULL << 20;
   /// The next piece; "" when there is nothing more now.

@@ -87,7 +87,8 @@ TEST_F(SandboxTest, OnlyRegularFilesAreOpened) {
 TEST_F(SandboxTest, AHardLinkToSomebodyElsesFileIsNotShown) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   ASSERT_EQ(::link((folder_.path() + "/secret").c_str(), (box_ + "/mine").c_str()), 0);
-  EXPECT_EQ(Sandbox::open(box_, {1000, 1000, {}, "1000", "/"}).value().file("mine").error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(Sandbox::open(box_, {1000, 1000, {}, "1000", "/"}).value().file("mine").error().kind,
+            ErrorKind::kNotFound);
   ASSERT_EQ(::chown((box_ + "/mine").c_str(), 1000, 1000), 0);
   EXPECT_TRUE(Sandbox::open(box_, {1000, 1000, {}, "1000", "/"}).value().file("mine"));
 }
@@ -135,7 +136,8 @@ TEST_F(OthersSandboxTest, AFolderOfAnotherIsNotPassedThrough) {
   give(box_ + "/closed", 60602, 0700);
   for (const auto& reader : {kOwner, kRoot}) {
     EXPECT_EQ(read_as(reader, "closed/inner/file").error().kind, ErrorKind::kPermissionDenied);
-    EXPECT_EQ(Sandbox::open(box_, reader).value().browse("closed").error().kind, ErrorKind::kPermissionDenied);
+    EXPECT_EQ(Sandbox::open(box_, reader).value().browse("closed").error().kind,
+              ErrorKind::kPermissionDenied);
   }
 }
 

@@ -109,7 +109,8 @@ TEST_F(FilesTest, ARemovalThatIsStoppedBreaksOff) {
   fs::create_directories(folder_ / "tree/inner");
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(remove_tree(*Directory::open(folder_), "tree", stop.get_token()).error().kind, ErrorKind::kConflict);
+  EXPECT_EQ(remove_tree(*Directory::open(folder_), "tree", stop.get_token()).error().kind,
+            ErrorKind::kConflict);
   EXPECT_TRUE(fs::exists(folder_ / "tree"));
 }
 

@@ -94,8 +94,7 @@ Status remove_tree(const Directory& parent, const std::string& name, const std::
   const auto place = info.st_dev;
   if (::fstat(parent.fd(), &info) != 0)
     return fail_errno(fmt::format("Failed to look at '{}'", parent.path()), errno);
-  const UniqueFd root(
-      ::openat(parent.fd(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd root(::openat(parent.fd(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   Removal removal{root.get(), info.st_dev, stop};
   if (!root.valid() || place != info.st_dev) return remove_below(parent.fd(), name, shown, 0, removal);
   if (::fstat(root.get(), &info) == 0) take_over(root.get(), info);

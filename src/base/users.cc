@@ -72,11 +72,10 @@ Result<User> find_user(const std::string& name_or_uid) {
 }
 
 Result<User> user_of(uid_t uid, gid_t fallback_gid) {
-  DROVER_TRY(auto known, look_up(
-                             [uid](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-                               return ::getpwuid_r(uid, entry, buffer, size, found);
-                             },
-                             std::to_string(uid)));
+  DROVER_TRY(auto known,
+             look_up([uid](passwd* entry, char* buffer, std::size_t size,
+                           passwd** found) { return ::getpwuid_r(uid, entry, buffer, size, found); },
+                     std::to_string(uid)));
   return known ? std::move(*known) : User{uid, fallback_gid, {}, std::to_string(uid), "/"};
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 // Commands that joined a container are known by a control group of their own inside of the container's, which
-// nothing that they start can leave: so they can be ended without the rest of the container. Where there is no
-// such group, as with a Docker Engine, they are known by a variable of their environment, which what they start
-// inherits unless it clears it. Thread safe.
+// nothing that they start can leave: so they can be ended without the rest of the container. Where there is
+// no such group, as with a Docker Engine, they are known by a variable of their environment, which what they
+// start inherits unless it clears it. Thread safe.
 
 #include <string>
 

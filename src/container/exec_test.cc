@@ -74,7 +74,9 @@ TEST_F(ExecTest, TellsWhatCannotBeRun) {
 
 TEST_F(ExecTest, IsKilledWithItsChildrenAtTheTimeout) {
   const auto id = start();
-  const auto late = run_in(id, {"/bin/sh", "-c", "(sleep 4242 & setsid sleep 4242 & env -i setsid sleep 4242 &) ; sleep 4242"}, 1s);
+  const auto late = run_in(
+      id, {"/bin/sh", "-c", "(sleep 4242 & setsid sleep 4242 & env -i setsid sleep 4242 &) ; sleep 4242"},
+      1s);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, ErrorKind::kTimeout);
   const auto left = run_in(id, {"/bin/sh", "-c",

@@ -20,8 +20,8 @@ namespace drover::container {
 
 class Remover {
  public:
-  /// `folder` is made; what it holds is removed. It lies on the file system of what is to be removed. `log` is
-  /// told, from any thread, what could not be removed.
+  /// `folder` is made; what it holds is removed. It lies on the file system of what is to be removed. `log`
+  /// is told, from any thread, what could not be removed.
   static Result<std::unique_ptr<Remover>> start(const std::string& folder,
                                                 std::function<void(const std::string&)> log);
   /// Breaks off.

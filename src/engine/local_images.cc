@@ -30,17 +30,16 @@ void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
     return;
   }
   const auto machine = variant_facts(state_.machine());
-  const auto user = images.begin()->second.uid;
-  ports_.pool(user, [this, images = std::move(images), machine, done = std::move(done)] {
+  const auto asker = images.begin()->first.first;
+  ports_.pool(asker, [this, images = std::move(images), machine, done = std::move(done)] {
     auto found = std::make_shared<Found>();
     for (const auto& [name, reader] : images)
-      (*found)[name] = fit_of(
-          name.second, machine,
-          [&](const std::string& reference) -> Result<std::vector<ImageVariant>> {
-            auto user = reader ? Result<User>(*reader) : user_of(name.first, name.first);
-            if (!user) return Failure(std::move(user).error());
-            return ports_.image_variants(reference, *user, {});
-          });
+      (*found)[name] = fit_of(name.second, machine,
+                              [&](const std::string& reference) -> Result<std::vector<ImageVariant>> {
+                                auto user = reader ? Result<User>(*reader) : user_of(name.first, name.first);
+                                if (!user) return Failure(std::move(user).error());
+                                return ports_.image_variants(reference, *user, {});
+                              });
     ports_.post([this, images, machine, done, found] {
       if (variant_facts(state_.machine()) != machine) return look_at(images, done);
       std::erase_if(*found, [&](const auto& one) { return is_known(state_.images, one.first, one.second); });

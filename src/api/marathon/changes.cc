@@ -22,7 +22,7 @@ marathon::Options options_for(const Services& services) {
 }
 
 asio::awaitable<Users> find_users(const Services& services, uid_t asker,
-                                   std::vector<std::optional<std::string>> names) {
+                                  std::vector<std::optional<std::string>> names) {
   Users users;
   for (auto& name : names)
     if (name && !users.contains(*name)) {

@@ -22,7 +22,7 @@ marathon::Options options_for(const Services& services);
 /// Whom an app names to run as, looked up; none when it names nobody. Blocks in between.
 using Users = std::map<std::string, Result<User>>;
 asio::awaitable<Users> find_users(const Services& services, uid_t asker,
-                                   std::vector<std::optional<std::string>> names);
+                                  std::vector<std::optional<std::string>> names);
 
 /// By group: absolute paths that it depends on.
 using GroupDependencies = std::map<std::string, std::vector<std::string>>;

@@ -216,9 +216,9 @@ asio::awaitable<Result<Response>> exec_in_task(const Services& services, const R
   response.status = 101;
   response.content_type = "";
   response.headers = {{"Connection", "Upgrade"}, {"Upgrade", kProtocol}};
-  response.upgrade = [process = ended_on(services.workers->endings, request.caller->user.uid, std::move(process))](Duplex& client) {
-    return carry(process, client);
-  };
+  response.upgrade = [process =
+                          ended_on(services.workers->endings, request.caller->user.uid, std::move(process))](
+                         Duplex& client) { return carry(process, client); };
   co_return response;
 }
 

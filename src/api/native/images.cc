@@ -109,7 +109,8 @@ asio::awaitable<Result<Response>> remove_image(const Services& services, const R
   const auto remove = [images, name = request.parameters.at("name"), uid = request.caller->user.uid] {
     return images->remove(name, uid);
   };
-  DROVER_CO_TRY(const auto removed, co_await on_pool(services.workers->removals, request.caller->user.uid, remove));
+  DROVER_CO_TRY(const auto removed,
+                co_await on_pool(services.workers->removals, request.caller->user.uid, remove));
   co_return json_response(view(removed));
 }
 
@@ -140,7 +141,8 @@ asio::awaitable<Result<Response>> prune_images(const Services& services, const R
     if (!mistakes.empty()) co_return Failure(join_mistakes(mistakes, "The request"));
   }
   const auto prune = [images, names, uid = request.caller->user.uid] { return images->prune(uid, names); };
-  DROVER_CO_TRY(const auto pruned, co_await on_pool(services.workers->removals, request.caller->user.uid, prune));
+  DROVER_CO_TRY(const auto pruned,
+                co_await on_pool(services.workers->removals, request.caller->user.uid, prune));
   co_return json_response(
       {{"names", pruned.names}, {"blobs", pruned.blobs}, {"layers", pruned.layers}, {"bytes", pruned.bytes}});
 }

@@ -46,7 +46,8 @@ std::vector<std::string> images_of(workload::Submission& submission) {
   return images;
 }
 
-/// Looks up whom the requests name as their users. The database is asked elsewhere: the strand is everybody's.
+/// Looks up whom the requests name as their users. The database is asked elsewhere: the strand is
+/// everybody's.
 asio::awaitable<Status> find_users(const Services& services, const engine::Caller& caller,
                                    workload::Submission& submission) {
   const bool gang = std::holds_alternative<workload::GangRequest>(submission);
