@@ -29,6 +29,7 @@ std::string kernel_says(const std::string& path) {
 Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
+  DROVER_TRY(hardware.allowed_, cdi::Allowed::parse(options.allowed_devices));
   hardware.program_ = options.hook_program;
   if (hardware.program_.empty()) {
     DROVER_TRY(hardware.program_, executable_path());
@@ -159,12 +160,18 @@ Result<cdi::Edits> Hardware::devices_of(const workload::Task& task) const {
     if (name.kind == driver::kCdiKind)
       return fail(ErrorKind::kPermissionDenied,
                   fmt::format("'{}' is a GPU, and is not given as a device", text), kWayOut);
+    if (task.owner != 0) DROVER_CHECK_OK(allowed_.check(name, task.user));
     names.push_back(std::move(name));
   }
   DROVER_TRY(auto edits, cdi::Registry::read(options_.cdi_folders).edits_of(names));
   DROVER_CHECK_OK(cdi::complete_device_nodes(edits));
   const auto shown = fmt::format("{}", fmt::join(task.devices, "', '"));
-  if (const auto node = driver::gpu_node_in(edits, gpu::nvidia_device_nodes(device_folder_)); !node.empty())
+  const auto nodes_of_gpus = [this] {
+    auto nodes = gpu::nvidia_device_nodes(device_folder_);
+    for (auto& node : gpu::nvidia_screen_nodes()) nodes.push_back(std::move(node));
+    return nodes;
+  };
+  if (const auto node = driver::gpu_node_in(edits, nodes_of_gpus()); !node.empty())
     return fail(ErrorKind::kPermissionDenied, fmt::format("'{}' brings a GPU along: '{}'", shown, node),
                 kWayOut);
   if (!task.image && (!edits.mounts.empty() || !edits.hooks.empty()))

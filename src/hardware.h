@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cdi/allowed.h"
 #include "cdi/specification.h"
 #include "container/containerizer.h"
 #include "driver/host_files.h"
@@ -28,7 +29,8 @@ struct HardwareOptions {
   std::vector<std::string> cdi_folders;  ///< where other vendors' specifications are
   bool volume = true;            ///< make a driver volume of that root at once, so that a wrong one is told
   std::string host_driver_root;  ///< the driver root's path on the host, where this process sees another one
-  std::string hook_program;      ///< what CDI specifications name, on the host; "" for this program
+  std::vector<std::string> allowed_devices;  ///< what of them who may have: cdi/allowed.h
+  std::string hook_program;  ///< what CDI specifications name, on the host; "" for this program
 };
 
 class Hardware {
@@ -53,9 +55,9 @@ class Hardware {
   /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the
   /// answer.
   Result<container::DriverSupply> driver_supply() const;
-  /// What the CDI devices of other vendors do that a task names. kPermissionDenied for one that brings GPUs
-  /// along, which only the placement gives; kInvalid for one that brings files to a task without an image,
-  /// which would change the machine's own.
+  /// What the CDI devices of other vendors do that a task names. kPermissionDenied for one that the
+  /// owner of the task may not have, and for one that brings GPUs along, which only the placement gives;
+  /// kInvalid for one that brings files to a task without an image, which would change the machine's own.
   Result<cdi::Edits> devices_of(const workload::Task& task) const;
   /// The CDI specification of these GPUs (M3).
   Result<cdi::Specification> cdi_specification(gpu::Inventory inventory) const;
@@ -75,6 +77,7 @@ class Hardware {
   };
 
   HardwareOptions options_;
+  cdi::Allowed allowed_;
   std::optional<gpu::Simulation> simulation_;
   std::unique_ptr<Loaded> loaded_ = std::make_unique<Loaded>();
   gpu::HostFacts host_;

@@ -447,7 +447,11 @@ Status run_service(const cli::ServeOptions& options) {
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
   DROVER_TRY(auto hardware,
-             Hardware::open({options.state, options.simulate, options.driver_root, options.cdi_folders}));
+             Hardware::open({.state = options.state,
+                                           .simulate = options.simulate,
+                                           .driver_root = options.driver_root,
+                                           .cdi_folders = options.cdi_folders,
+                                           .allowed_devices = options.allow_devices}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
   Service service(options, std::move(hardware), std::move(images));
   DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));

@@ -32,6 +32,7 @@ struct ServeOptions {
   std::vector<std::string> containerizers = {"oci"};  ///< in the order in which they are tried
   std::string docker_socket = "/var/run/docker.sock";
   bool allow_privileged = false;
+  std::vector<std::string> allow_devices;  ///< [WHO,...:]KIND[=NAME], of other vendors' CDI devices
   std::string images = "/srv/images";  ///< where images lie under the names that registries give them
   std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS
   std::vector<std::string> registry_certificates = {"/etc/docker/certs.d", "/etc/containers/certs.d"};

@@ -5,7 +5,10 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
+
+#include "base/files.h"
 
 namespace drover::gpu {
 namespace {
@@ -55,6 +58,22 @@ std::vector<DeviceNode> nvidia_device_nodes(const std::string& folder) {
     if (!entry.path().filename().string().starts_with("nvidia")) continue;
     if (!entry.is_directory(ignored)) add(entry);
     for (const auto& inner : std::filesystem::directory_iterator(entry.path(), ignored)) add(inner);
+  }
+  return nodes;
+}
+
+std::vector<DeviceNode> nvidia_screen_nodes(const std::string& drm) {
+  std::vector<DeviceNode> nodes;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(drm, ignored)) {
+    const auto folder = entry.path().string();
+    if (!read_file(folder + "/device/vendor").value_or("").starts_with("0x10de")) continue;
+    const auto numbers = read_file(folder + "/dev").value_or("");  // "226:128"
+    DeviceNode node{"/dev/dri/" + entry.path().filename().string()};
+    const auto* const end = numbers.data() + numbers.size();
+    const auto major = std::from_chars(numbers.data(), end, node.major);
+    if (major.ec != std::errc() || major.ptr == end) continue;
+    if (std::from_chars(major.ptr + 1, end, node.minor).ec == std::errc()) nodes.push_back(std::move(node));
   }
   return nodes;
 }

@@ -21,4 +21,8 @@ Result<std::vector<DeviceNode>> control_device_nodes(const std::string& folder);
 /// All of NVIDIA's character devices that are there, also those of its folders such as nvidia-caps.
 std::vector<DeviceNode> nvidia_device_nodes(const std::string& folder);
 
+/// The nodes by which NVIDIA's cards draw, those of /dev/dri, as the kernel tells of them below
+/// /sys/class/drm.
+std::vector<DeviceNode> nvidia_screen_nodes(const std::string& drm = "/sys/class/drm");
+
 }  // namespace drover::gpu

@@ -50,5 +50,15 @@ TEST_F(DeviceFilesTest, WhatIsMissingOrNoDeviceIsAnError) {
   EXPECT_EQ(control_device_nodes(empty.root()).error().kind, ErrorKind::kNotFound);
 }
 
+TEST_F(DeviceFilesTest, ScreensOfNvidiaAreKnownByTheirCards) {
+  tree_.file("drm/renderD128/device/vendor", "0x10de\n").file("drm/renderD128/dev", "226:128\n");
+  tree_.file("drm/renderD129/device/vendor", "0x8086\n").file("drm/renderD129/dev", "226:129\n");
+  tree_.file("drm/card0-DP-1/device/vendor", "0x10de\n");
+  tree_.file("drm/version", "drm 1.1.0 20060810\n");
+  EXPECT_THAT(nvidia_screen_nodes(tree_.root() + "/drm"),
+              ElementsAre(DeviceNode{"/dev/dri/renderD128", 226, 128}));
+  EXPECT_THAT(nvidia_screen_nodes(tree_.root() + "/nothing"), ElementsAre());
+}
+
 }  // namespace
 }  // namespace drover::gpu

@@ -85,6 +85,11 @@ void add_serve(CLI::App& app, Context& context) {
   command->add_flag("--allow-privileged", options->allow_privileged,
                     "Let tasks be privileged, which see all GPUs; for containers of a Docker Engine");
   command
+      ->add_option("--allow-device", options->allow_devices,
+                   "Who may have which devices of other vendors: users, @groups, or everybody when there is "
+                   "nothing before the ':'; may be repeated, and otherwise only root has any")
+      ->type_name("[WHO,...:]KIND[=NAME]");
+  command
       ->add_option("--images", options->images,
                    "Where images lie under their names: see 'drover run --image'")
       ->type_name("DIR")
