@@ -41,6 +41,7 @@
 #include "image/store.h"
 #include "node.h"
 #include "store/journal.h"
+#include "strangers.h"
 
 namespace drover {
 namespace {
@@ -165,6 +166,10 @@ class Service {
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    if (options_.gpu_strangers == "wait")
+      ports.strangers = [this](const auto& devices, const auto& tasks) {
+        return strangers_on(devices, tasks, {hardware_, processes_, options_.gpu_monitors});
+      };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
     ports.listening = container::listening_ports;
@@ -400,6 +405,9 @@ class Service {
   image::Store images_;
   engine::Images pulls_{images_, options_.limits.pulls};
   gpu::UsageSampler usage_{[this] { return hardware_.shared_nvml(); }};
+  /// Apart: what one GPU that is about to be given does must be of now.
+  gpu::UsageSampler processes_{[this] { return hardware_.shared_nvml(); },
+                               {.fresh = std::chrono::milliseconds(0)}};
   std::string name_ = host_name();
   std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
@@ -446,12 +454,11 @@ Status run_service(const cli::ServeOptions& options) {
   const auto path = options.state + "/state.db";
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
-  DROVER_TRY(auto hardware,
-             Hardware::open({.state = options.state,
-                                           .simulate = options.simulate,
-                                           .driver_root = options.driver_root,
-                                           .cdi_folders = options.cdi_folders,
-                                           .allowed_devices = options.allow_devices}));
+  DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
+                                            .simulate = options.simulate,
+                                            .driver_root = options.driver_root,
+                                            .cdi_folders = options.cdi_folders,
+                                            .allowed_devices = options.allow_devices}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
   Service service(options, std::move(hardware), std::move(images));
   DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));

@@ -8,14 +8,17 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,15 +191,80 @@ static void serve(const char* port, const char* text) {
   }
 }
 
+// A message with room for one descriptor, between tasks that share a network.
+struct Parcel {
+  char word;
+  struct iovec content;
+  _Alignas(struct cmsghdr) char extra[CMSG_SPACE(sizeof(int))];
+  struct msghdr message;
+};
+
+static void pack(struct Parcel* parcel) {
+  memset(parcel, 0, sizeof *parcel);
+  parcel->content = (struct iovec){&parcel->word, 1};
+  parcel->message = (struct msghdr){.msg_iov = &parcel->content,
+                                    .msg_iovlen = 1,
+                                    .msg_control = parcel->extra,
+                                    .msg_controllen = sizeof parcel->extra};
+}
+
+static socklen_t abstract_name(const char* name, struct sockaddr_un* address) {
+  memset(address, 0, sizeof *address);
+  address->sun_family = AF_UNIX;
+  strncpy(address->sun_path + 1, name, sizeof address->sun_path - 2);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+}
+
+// Opens a device and hands it to whoever receives at this name, once somebody does.
+static void lend(const char* device, const char* name) {
+  struct sockaddr_un address;
+  const socklen_t size = abstract_name(name, &address);
+  const int sender = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  const int opened = open(device, O_RDWR | O_CLOEXEC);
+  if (opened < 0) {
+    printf("%s\n", answer(opened));
+    return;
+  }
+  while (connect(sender, (struct sockaddr*)&address, size) < 0) sleep_for("0.02");
+  struct Parcel parcel;
+  pack(&parcel);
+  struct cmsghdr* const header = CMSG_FIRSTHDR(&parcel.message);
+  *header = (struct cmsghdr){CMSG_LEN(sizeof opened), SOL_SOCKET, SCM_RIGHTS};
+  memcpy(CMSG_DATA(header), &opened, sizeof opened);
+  const int sent = (int)sendmsg(sender, &parcel.message, 0);
+  if (sent == 1) (void)!read(sender, &parcel.word, 1);  // until it has arrived
+  printf("%s\n", answer(sent));
+}
+
+// Receives what is lent at this name, and keeps it.
+static void borrow(const char* name) {
+  struct sockaddr_un address;
+  const socklen_t size = abstract_name(name, &address);
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  if (bind(listener, (struct sockaddr*)&address, size) != 0 || listen(listener, 1) != 0) exit(3);
+  const int lender = accept(listener, NULL, NULL);
+  struct Parcel parcel;
+  pack(&parcel);
+  const int received = (int)recvmsg(lender, &parcel.message, 0);
+  (void)!write(lender, "x", 1);
+  printf("%s\n", answer(received));
+}
+
+// Calls itself otherwise.
+static void rename_to(const char* name) {
+  printf("%s\n", answer(prctl(PR_SET_NAME, name)));
+}
+
 struct Verb {
   const char* name;
   int arguments;
 };
 static const struct Verb kVerbs[] = {
-    {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
-    {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
-    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
-    {"read", 1},     {"list", 1},   {"seize", 1}, {"inject", 1},
+    {"devices", 0}, {"open", 1},     {"mknod", 3},    {"write", 2},  {"append", 2},
+    {"sleep", 1},   {"allocate", 1}, {"ignore", 0},   {"exit", 1},   {"id", 0},
+    {"env", 1},     {"say", 1},      {"complain", 1}, {"pwd", 0},    {"crash", 0},
+    {"exists", 1},  {"serve", 2},    {"lock", 1},     {"read", 1},   {"list", 1},
+    {"seize", 1},   {"inject", 1},   {"lend", 2},     {"borrow", 1}, {"rename", 1},
 };
 
 static void perform(const char* verb, char** words) {
@@ -223,6 +291,9 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "seize") == 0) seize(words[0]);
   if (strcmp(verb, "inject") == 0) inject(words[0]);
   if (strcmp(verb, "lock") == 0) printf("%s\n", answer(flock(atoi(words[0]), LOCK_EX | LOCK_NB)));
+  if (strcmp(verb, "lend") == 0) lend(words[0], words[1]);
+  if (strcmp(verb, "borrow") == 0) borrow(words[0]);
+  if (strcmp(verb, "rename") == 0) rename_to(words[0]);
   fflush(stdout);
 }
 

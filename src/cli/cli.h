@@ -33,7 +33,9 @@ struct ServeOptions {
   std::string docker_socket = "/var/run/docker.sock";
   bool allow_privileged = false;
   std::vector<std::string> allow_devices;  ///< [WHO,...:]KIND[=NAME], of other vendors' CDI devices
-  std::string images = "/srv/images";  ///< where images lie under the names that registries give them
+  std::string gpu_strangers = "wait";      ///< a GPU that somebody else has open: "wait" or "ignore"
+  std::vector<std::string> gpu_monitors;   ///< programs that may have any GPU open
+  std::string images = "/srv/images";      ///< where images lie under the names that registries give them
   std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS
   std::vector<std::string> registry_certificates = {"/etc/docker/certs.d", "/etc/containers/certs.d"};
   std::uint64_t max_image_size = 256ULL << 30;  ///< bytes of one image, unpacked

@@ -70,6 +70,11 @@ Status handle(Draft& draft, const event::LaunchFailed& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::PutBack& event) {
+  if (find_active(draft, event.id, event.attempt) != nullptr) put_back(draft, event.id, event.error);
+  return {};
+}
+
 Status handle(Draft& draft, const event::NeverStarted& event) {
   if (find_active(draft, event.id) != nullptr) never_started(draft, event.id);
   return {};

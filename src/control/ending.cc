@@ -37,7 +37,6 @@ std::string cause_of(const TaskRecord& member, const std::string& reason) {
 void requeue(Draft& draft, TaskRecord& record) {
   record.state = TaskState::kQueued;
   record.preempted = false;
-  ++record.preemptions;
   record.gpus.clear();
   record.cpus.clear();
   record.nics.clear();
@@ -57,7 +56,9 @@ void end_preempted(Draft& draft, TaskRecord& record, TimePoint at) {
 }
 
 void make_room(Draft& draft, TaskRecord& record, TimePoint at) {
-  restarts_after_preemption(record.task) ? requeue(draft, record) : end_preempted(draft, record, at);
+  if (!restarts_after_preemption(record.task)) return end_preempted(draft, record, at);
+  ++record.preemptions;
+  requeue(draft, record);
 }
 
 /// Whether this end is that of a preempted task. One that came to its end by itself before it was asked has
@@ -117,6 +118,23 @@ void launch_failed(Draft& draft, const std::string& id, const Error& error) {
     return end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
   const auto state = record.stop_requested ? TaskState::kKilled : TaskState::kFailed;
   end(draft, id, state, to_string(error), draft.now());
+}
+
+void put_back(Draft& draft, const std::string& id, const Error& error) {
+  const auto& found = *draft.find(id);
+  const bool ends = found.started_at || found.stop_requested || found.timed_out || !found.gang_reason.empty();
+  if (ends || found.preempted || !restarts_after_preemption(found.task))
+    return launch_failed(draft, id, error);
+  const auto reason = "put back with its gang: " + error.message;
+  for (const auto* member : members_of(found.task, draft.finder())) {
+    if (member->task.id == id || !owns_resources(member->state) || member->preempted) continue;
+    auto& other = draft.change(member->task.id);
+    other.preempted = true;
+    other.state = TaskState::kStopping;
+    other.reason = reason;
+    draft.act(action::Stop{other.task.id, false});
+  }
+  requeue(draft, draft.change(id));
 }
 
 void never_started(Draft& draft, const std::string& id) {

@@ -15,6 +15,8 @@ void end(Draft& draft, const std::string& id, TaskState state, std::string reaso
 /// A container ended: the task ends by it, or waits again when it was preempted and may start afresh.
 void container_ended(Draft& draft, const std::string& id, const workload::Ending& ending);
 void launch_failed(Draft& draft, const std::string& id, const Error& error);
+/// Nothing of it ran, and it waits again; a gang as a whole.
+void put_back(Draft& draft, const std::string& id, const Error& error);
 /// A restart found that it never came to start.
 void never_started(Draft& draft, const std::string& id);
 

@@ -47,6 +47,13 @@ struct LaunchFailed {
   Error error;
   std::optional<int> attempt = std::nullopt;
 };
+/// Its launch was given up before anything of it ran, since one of its GPUs cannot be given now: it waits
+/// again, and so does its gang. One that does not start again by itself has failed.
+struct PutBack {
+  std::string id;
+  Error error;
+  std::optional<int> attempt = std::nullopt;
+};
 /// After a restart: the engine found that the task had never been started.
 struct NeverStarted {
   std::string id;
@@ -155,12 +162,12 @@ struct ScheduleProgressed {
 
 using Event =
     std::variant<event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed,
-                 event::NeverStarted, event::StillAlive, event::RemoveRequested, event::NodeChanged,
-                 event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
-                 event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
-                 event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
-                 event::FrameworkLaunched, event::UpdateAcknowledged, event::ScheduleDefined,
-                 event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled,
-                 event::ScheduleMarked, event::ScheduleProgressed>;
+                 event::PutBack, event::NeverStarted, event::StillAlive, event::RemoveRequested,
+                 event::NodeChanged, event::RulesChanged, event::Tick, event::ServicesChanged,
+                 event::InstancesKilled, event::DeploymentCancelled, event::DelayReset, event::ImagesKnown,
+                 event::Checked, event::FrameworkSubscribed, event::FrameworkDisconnected,
+                 event::FrameworkTornDown, event::FrameworkLaunched, event::UpdateAcknowledged,
+                 event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested,
+                 event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -82,6 +82,22 @@ TEST(Gang, AFailedLaunchEndsIt) {
   EXPECT_EQ(machine.record("g-0").reason, "stopped because of rank 1 of its gang: no such image");
 }
 
+TEST(Gang, AMemberThatIsPutBackTakesAllBack) {
+  Machine machine(2);
+  ASSERT_TRUE(machine.submit(gang("g", 2, 1)));
+  auto node = node_with(2);
+  node.inventory.devices[1].unfit = "process 7 (job) has it open";
+  ASSERT_TRUE(machine.on(event::NodeChanged{node}));
+  ASSERT_TRUE(machine.on(event::PutBack{"g-1", Error{ErrorKind::kUnavailable, "GPU-1 is in use"}}));
+  EXPECT_THAT(machine.asked<action::Stop>(), ElementsAre("g-0"));
+  EXPECT_EQ(machine.at("g-1"), TaskState::kQueued);
+  ASSERT_TRUE(machine.on(event::Ended{"g-0", exited(143, true)}));
+  EXPECT_EQ(machine.at("g-0"), TaskState::kQueued) << "together, or not at all";
+  EXPECT_EQ(machine.record("g-0").reason, "put back with its gang: GPU-1 is in use");
+  ASSERT_TRUE(machine.on(event::NodeChanged{node_with(2)}));
+  EXPECT_THAT(machine.asked<action::Launch>(), UnorderedElementsAre("g-0", "g-1"));
+}
+
 TEST(Gang, StoppingOneOrNamingItStopsAll) {
   for (const char* named : {"g-1", "g"}) {
     Machine machine(2);

@@ -130,6 +130,8 @@ Event random_event(const State& state, int fresh) {
     case 9:
       return event::StopRequested{any_id(), *rc::gen::arbitrary<bool>()};
     case 10:
+      if (*rc::gen::arbitrary<bool>())
+        return event::PutBack{running_id(), Error{ErrorKind::kUnavailable, "no"}};
       return event::LaunchFailed{running_id(), Error{ErrorKind::kInternal, "no"}};
     case 11:
       return random_rules();

@@ -51,16 +51,21 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
       journal_(std::move(journal)),
       state_(std::move(state)),
       view_(std::move(view)),
+      told_machine_(state_.machine()),
       feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())) {}
 
 container::Watcher LocalEngine::watcher() {
   return {[this](const std::string& id, container::Running running) {
             ports_.post([this, id, running] {
+              first_processes_[id] = running.pid;
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
             });
           },
           [this](const std::string& id, workload::Ending ending) {
-            ports_.post([this, id, ending] { happened(control::event::Ended{id, ending}); });
+            ports_.post([this, id, ending] {
+              first_processes_.erase(id);
+              happened(control::event::Ended{id, ending});
+            });
           },
           [this](const std::string& line) { ports_.post([this, line] { ports_.log(line); }); }};
 }
@@ -93,12 +98,23 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer,
 void LocalEngine::tick() {
   for (const auto& id : std::exchange(unfound_, {})) recover(id);
   happened(control::event::Tick{});
+  if (!strangers_.empty()) look_for_strangers();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
   look_at_ports();
+  machine.inventory = gpu::recognise(std::move(machine.inventory), state_.machine().inventory);
+  told_machine_ = std::move(machine);
+  offer_machine();
+  look_for_strangers();
+}
+
+void LocalEngine::offer_machine() {
   const auto& before = state_.machine();
-  machine.inventory = gpu::recognise(std::move(machine.inventory), before.inventory);
+  auto machine = told_machine_;
+  for (auto& device : machine.inventory.devices)
+    if (const auto found = strangers_.find(device.uuid); device.unfit.empty() && found != strangers_.end())
+      device.unfit = found->second;
   machine.strange_ports = before.strange_ports;
   if (machine == before) return;
   for (const auto& device : machine.inventory.devices) {
@@ -223,12 +239,17 @@ void LocalEngine::perform(const control::action::Launch& action) {
   add(image, record.task);
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
+  const auto in_use = std::make_shared<std::optional<Error>>();
   in_order(
       action.id, record.task.owner,
-      [this, record, machine, source] { return launch(record, machine, source.get_token()); },
-      [this, id = action.id, attempt = record.preemptions, source, image](Status launched) {
+      [this, record, machine, source, in_use, tasks = processes_of_tasks()]() -> Status {
+        *in_use = refuse_for_strangers(machine.devices, tasks);
+        return *in_use ? Status() : launch(record, machine, source.get_token());
+      },
+      [this, id = action.id, attempt = record.preemptions, source, image, in_use](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
+        if (*in_use) happened(control::event::PutBack{id, **in_use, attempt});
         if (!launched) happened(control::event::LaunchFailed{id, launched.error(), attempt});
         look_at(image);  // it may have come, or have changed, since it was looked at
       },

@@ -27,6 +27,13 @@ namespace drover::engine {
 
 using Work = std::function<void()>;
 
+/// A task that may have processes now.
+struct TaskProcesses {
+  std::string id;
+  pid_t first = 0;             ///< of its container; 0: not known
+  std::set<std::string> gpus;  ///< UUIDs of those that it has, or a share of
+};
+
 /// Where the world comes in.
 struct Ports {
   std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
@@ -38,6 +45,11 @@ struct Ports {
   std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then
   std::function<std::string()> new_id;     ///< random; a clash is noticed
   std::function<void(const std::string&)> log;
+  /// Why these GPUs must not be given on, by UUID: somebody else than who has them has them open. Called on
+  /// the pool; looks at every process of the machine. May be empty: then nobody is looked for.
+  std::function<std::map<std::string, std::string>(const std::vector<gpu::Device>&,
+                                                   const std::vector<TaskProcesses>&)>
+      strangers;
   /// Device nodes of these GPUs, in their order. Called on the pool.
   std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
   /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
@@ -127,6 +139,17 @@ class LocalEngine final : public Daemon {
   void retry_unsaved();
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
+
+  // Who has GPUs open that are not his: local_strangers.cc.
+  std::vector<TaskProcesses> processes_of_tasks() const;
+  /// Of all GPUs, unless that was done lately or is being done.
+  void look_for_strangers();
+  void strangers_found(std::map<std::string, std::string> found);
+  /// None when each may be given now. Called on the pool.
+  std::optional<Error> refuse_for_strangers(const std::vector<gpu::Device>& devices,
+                                            const std::vector<TaskProcesses>& tasks);
+  /// What the machine has, as it was told last, without what nobody is to be given.
+  void offer_machine();
   void publish(const control::TaskRecord& record);
   static bool may_take_hours(const workload::Task& task);
   static bool may_be_pulled(const std::string& image);
@@ -187,6 +210,11 @@ class LocalEngine final : public Daemon {
   std::unique_ptr<container::Containerizer> containerizer_;
   std::deque<control::Event> unsaved_;
   TimePoint ports_seen_{};
+  placement::Node told_machine_;                  ///< by set_machine(); strangers make GPUs of it unfit
+  std::map<std::string, std::string> strangers_;  ///< why a GPU is not given, by UUID
+  bool looking_for_strangers_ = false;
+  TimePoint look_for_strangers_at_{};             ///< not before
+  std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.

@@ -90,6 +90,16 @@ void add_serve(CLI::App& app, Context& context) {
                    "nothing before the ':'; may be repeated, and otherwise only root has any")
       ->type_name("[WHO,...:]KIND[=NAME]");
   command
+      ->add_option("--gpu-strangers", options->gpu_strangers,
+                   "What to do about a GPU that somebody has open who was not given it: wait or ignore")
+      ->check(CLI::IsMember({"wait", "ignore"}))
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command
+      ->add_option("--gpu-monitor", options->gpu_monitors,
+                   "A program that may have any GPU open, whoever runs it; may be repeated")
+      ->type_name("NAME");
+  command
       ->add_option("--images", options->images,
                    "Where images lie under their names: see 'drover run --image'")
       ->type_name("DIR")

@@ -24,6 +24,8 @@ struct World {
   std::vector<std::string> stopped, cleaned, forgotten;
   std::vector<container::Launch> asked;
   std::optional<Error> launch_error;
+  std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
+  std::vector<std::size_t> looks;                ///< for strangers: at how many GPUs
 };
 
 class FakeContainerizer final : public container::Containerizer {
@@ -111,6 +113,14 @@ class LocalEngineTest : public ::testing::Test {
         nodes.push_back(
             {"/dev/nvidia" + std::to_string(*device.minor), 195, static_cast<unsigned>(*device.minor)});
       return nodes;
+    };
+    ports.strangers = [this](const std::vector<gpu::Device>& devices, const std::vector<TaskProcesses>&) {
+      world_.looks.push_back(devices.size());
+      std::map<std::string, std::string> found;
+      for (const auto& device : devices)
+        if (const auto one = world_.strangers.find(device.uuid); one != world_.strangers.end())
+          found.insert(*one);
+      return found;
     };
     ports.usable_cpus = {0, 1, 2, 3};
     ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };

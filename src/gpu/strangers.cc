@@ -1,0 +1,217 @@
+#include "gpu/strangers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/kcmp.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+
+#include "base/files.h"
+
+namespace drover::gpu {
+namespace {
+
+constexpr std::size_t kMostText = 1 << 20;     // of a file of a process
+constexpr std::size_t kMostMaps = 64UL << 20;  // of the list of its mappings
+constexpr std::size_t kMostName = 15;          // the kernel keeps no more of a program's name
+constexpr uid_t kFirstPerson = 1000;           // accounts below are the system's
+
+std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  while (const auto* entry = entries ? ::readdir(entries.get()) : nullptr)
+    if (const std::string_view name(static_cast<const char*>(entry->d_name)); !name.starts_with('.'))
+      names.emplace_back(name);
+  return names;
+}
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text, int base = 10) {
+  Number number{};
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(number)
+                                                                         : std::nullopt;
+}
+
+/// The device behind a link of /proc; 0 when it is none. A file server that does not answer holds up nobody.
+dev_t device_behind(const std::string& link) {
+  struct statx info{};
+  if (::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &info) != 0 ||
+      !S_ISCHR(info.stx_mode))
+    return 0;
+  return ::makedev(info.stx_rdev_major, info.stx_rdev_minor);
+}
+
+/// The rest of the line that begins with this word in a file of a process; "" when there is none.
+std::string_view line_after(std::string_view text, std::string_view word) {
+  auto begin = text.starts_with(word) ? 0 : text.find(fmt::format("\n{}", word));
+  if (begin == std::string_view::npos) return {};
+  if (text[begin] == '\n') ++begin;
+  text.remove_prefix(begin + word.size());
+  text = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
+}
+
+/// Everybody may have a descriptor of everything's name alone (O_PATH): that opens no device.
+bool is_only_a_name(const std::string& thread, const std::string& descriptor) {
+  const auto text = read_file(fmt::format("{}/fdinfo/{}", thread, descriptor), kMostText).value_or("");
+  const auto flags = parse_number<unsigned>(line_after(text, "flags:"), 8);
+  return flags && (*flags & O_PATH) != 0;
+}
+
+/// Of one look at all processes.
+class OpenerSearch {
+ public:
+  explicit OpenerSearch(const std::set<dev_t>& devices) : devices_(devices) {}
+
+  void look_at(const std::string& folder, std::uint32_t pid) {
+    for (const auto& name : entries_of(folder + "/task")) {
+      const auto thread = parse_number<std::uint32_t>(name);
+      // Threads mostly share their descriptors; but each can have its own, and the first can have ended.
+      if (thread && (*thread == pid || !shares_files(pid, *thread)))
+        look_at_files(folder + "/task/" + name, pid);
+    }
+    look_at_mappings(folder, pid);
+  }
+
+  std::map<dev_t, std::set<std::uint32_t>> found;
+
+ private:
+  static bool shares_files(std::uint32_t pid, std::uint32_t thread) {
+    return ::syscall(SYS_kcmp, pid, thread, KCMP_FILES, 0, 0) == 0;
+  }
+
+  void look_at_files(const std::string& thread, std::uint32_t pid) {
+    for (const auto& descriptor : entries_of(thread + "/fd")) {
+      const auto device = device_behind(fmt::format("{}/fd/{}", thread, descriptor));
+      if (devices_.contains(device) && !is_only_a_name(thread, descriptor)) found[device].insert(pid);
+    }
+  }
+
+  void look_at_mappings(const std::string& folder, std::uint32_t pid) {
+    const auto maps = read_file(folder + "/maps", kMostMaps).value_or("");
+    for (std::string_view rest = maps; !rest.empty();) {
+      const auto line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      if (const auto device = mapped(folder, line); devices_.contains(device)) found[device].insert(pid);
+    }
+  }
+
+  /// "7f12-7f34 rw-s 00000000 00:05 123 /dev/nvidia0": only the file's own number is there, so each file is
+  /// asked once.
+  dev_t mapped(const std::string& folder, std::string_view line) {
+    const auto range = line.substr(0, line.find(' '));
+    for (int fields = 0; fields < 3; ++fields) line.remove_prefix(std::min(line.find(' ') + 1, line.size()));
+    const auto file = line.substr(0, line.find(' ', line.find(' ') + 1));
+    if (file.empty() || file.ends_with(" 0")) return 0;
+    const auto [known, is_new] = files_.try_emplace(std::string(file), 0);
+    if (!is_new) return known->second;
+    const auto begin = parse_number<std::uint64_t>(range.substr(0, range.find('-')), 16).value_or(0);
+    const auto end = parse_number<std::uint64_t>(range.substr(range.find('-') + 1), 16).value_or(0);
+    return known->second = device_behind(fmt::format("{}/map_files/{:x}-{:x}", folder, begin, end));
+  }
+
+  const std::set<dev_t>& devices_;
+  std::map<std::string, dev_t> files_;  ///< the device of each file that is mapped, by "00:05 123"
+};
+
+struct Process {
+  std::string name;
+  uid_t user = 0;
+  std::string task;
+};
+
+/// None for one that is gone.
+std::optional<Process> read_process(const std::string& folder, const TaskOf& task_of) {
+  const auto cgroups = read_file(folder + "/cgroup", kMostText);
+  const auto status = read_file(folder + "/status", kMostText);
+  auto name = read_file(folder + "/comm", kMostText);
+  if (!cgroups || !status || !name) return std::nullopt;
+  while (name->ends_with('\n')) name->pop_back();
+  for (auto& character : *name)
+    if (character < ' ' || character > '~') character = '?';
+  // Not whom the folder belongs to: that is root for every process that cannot be traced.
+  const auto user = line_after(*status, "Uid:");
+  return Process{std::move(*name),
+                 parse_number<uid_t>(user.substr(0, user.find('\t'))).value_or(kFirstPerson),
+                 task_of(*cgroups)};
+}
+
+bool is_excused(const Process& process, const StrangerPolicy& policy) {
+  const auto is_named = [&](const std::string& program) {
+    return process.name == program.substr(0, kMostName);
+  };
+  return process.task.empty() &&
+         (std::ranges::any_of(policy.excused, is_named) ||
+          (process.user < kFirstPerson && std::ranges::any_of(system_programs(), is_named)));
+}
+
+}  // namespace
+
+const std::set<std::string>& system_programs() {
+  static const std::set<std::string> programs{"Xorg",
+                                              "Xwayland",
+                                              "dcgm-exporter",
+                                              "drover",
+                                              "dcgmi",
+                                              "gnome-shell",
+                                              "nv-fabricmanager",
+                                              "nv-hostengine",
+                                              "nvidia-device-plugin",
+                                              "nvidia-imex",
+                                              "nvidia-modprobe",
+                                              "nvidia-persistenced",
+                                              "nvidia-powerd",
+                                              "nvidia-smi",
+                                              "nvidia-settings",
+                                              "nvidia_gpu_exporter",
+                                              "nvtop",
+                                              "telegraf"};
+  return programs;
+}
+
+std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc,
+                                                      const std::set<dev_t>& devices) {
+  OpenerSearch search(devices);
+  if (devices.empty()) return {};
+  for (const auto& name : entries_of(proc))
+    if (const auto pid = parse_number<std::uint32_t>(name))
+      search.look_at(fmt::format("{}/{}", proc, name), *pid);
+  return std::move(search.found);
+}
+
+std::map<std::string, std::string> find_strangers(const std::vector<GuardedGpu>& gpus,
+                                                  const StrangerPolicy& policy, const TaskOf& task_of,
+                                                  const std::string& proc) {
+  std::set<dev_t> devices;
+  for (const auto& gpu : gpus)
+    if (gpu.device != 0) devices.insert(gpu.device);
+  const auto openers = find_openers(proc, devices);
+  std::map<std::string, std::string> strangers;
+  for (const auto& gpu : gpus) {
+    auto pids = gpu.computing;
+    if (const auto found = openers.find(gpu.device); found != openers.end())
+      pids.insert(found->second.begin(), found->second.end());
+    for (const auto pid : pids) {
+      if (pid == static_cast<std::uint32_t>(::getpid())) continue;
+      const auto process = read_process(fmt::format("{}/{}", proc, pid), task_of);
+      if (!process || gpu.tasks.contains(process->task) || is_excused(*process, policy)) continue;
+      strangers[gpu.uuid] =
+          fmt::format("process {} ({}) has it open, and is {}", pid, process->name,
+                      process->task.empty() ? "no task's" : "of a task that does not have it");
+      break;
+    }
+  }
+  return strangers;
+}
+
+}  // namespace drover::gpu
