@@ -43,14 +43,16 @@ class ImageCommandTest(test_registry.ScriptedRegistryTest):
         (mine,) = [each for each in progress["layers"] if each["digest"] == layer]
         size = len(self.images.blobs[layer])
         self.assertEqual(mine, {"digest": layer, "bytes": size, "done": size, "state": "done"})
-        self.assertEqual((done["name"], done["everybody"]), (name, True))
+        self.assertEqual((done["name"], done["everybody"]), (name, False))
 
     def test_what_is_here_is_listed_and_shown(self):
         name, layer = self.new_image()
         self.assertEqual(self.image("pull", name).status, 0)
-        self.assertIn(name, self.listed(uid=drover.NOBODY))
-        self.assertRegex(self.image("ls").out, rf"(?m)^{name} +sha256:[0-9a-f]{{12}} .* everybody$")
-        shown = json.loads(self.image("inspect", name, uid=drover.NOBODY).out)
+        self.assertIn(name, self.listed())
+        self.assertNotIn(name, self.listed(uid=drover.NOBODY))
+        self.assertRegex(self.image("ls").out, rf"(?m)^{name} +sha256:[0-9a-f]{{12}} ")
+        self.assertNotRegex(self.image("ls").out, rf"(?m)^{name} .* everybody$")
+        shown = json.loads(self.image("inspect", name).out)
         self.assertEqual(shown["config"]["command"], test_registry.SAY)
         self.assertEqual(shown["layers"][1]["digest"], layer)
         self.assert_one_sentence(self.image("inspect", "no/such:image"), "There is no image 'no/such:image'")
@@ -75,7 +77,8 @@ class ImageCommandTest(test_registry.ScriptedRegistryTest):
                 self.assert_one_sentence(self.run_image(name, "--pull", "never"), "not on this machine")
                 self.assertEqual(self.image("load", reference, name).status, 0)
                 self.assert_says_hello(self.run_image(name, "--pull", "never"))
-        self.assertEqual(self.daemon.api("GET", "/v1/images/loaded:oci")["digest"], image["digest"])
+                self.assertRegex(self.image("ls").out, rf"(?m)^{name} +sha256:[0-9a-f]{{12}} .* everybody$")
+        self.assertEqual(self.daemon.api("GET", "/v1/images/loaded:oci", uid=drover.NOBODY)["digest"], image["digest"])
         secret = self.daemon.folder / "secret.tar"
         shutil.copy(archive, secret)
         secret.chmod(0o600)
@@ -83,8 +86,9 @@ class ImageCommandTest(test_registry.ScriptedRegistryTest):
         self.assert_one_sentence(denied, "Permission denied")
 
     def test_names_are_removed_by_those_who_pulled_them(self):
-        name, _ = self.new_image()
-        self.assertEqual(self.image("pull", name).status, 0)
+        layout = self.images.write_layout(self.daemon.folder / "removed", {"one": self.images.image([self.base], Cmd=test_registry.SAY)})
+        name = "loaded:removed"
+        self.assertEqual(self.image("load", f"oci:{layout}:one", name).status, 0)
         self.assert_one_sentence(self.image("rm", name, uid=drover.NOBODY), "only root removes it")
         self.assertEqual(self.image("rm", name).status, 0)
         self.assertNotIn(name, self.listed())

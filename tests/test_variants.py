@@ -205,8 +205,8 @@ class RegistryVariantsTest(drover.DaemonTest):
         self.assertRegex(never.err, "variant 'ampere': it is not on this machine, and was not to be pulled")
         self.assertEqual(self.run_on("A100", name).out, "ampere\n")
         self.assertEqual(self.brought(name), {"volta", "ampere"})
-        for uid in (0, drover.NOBODY):
-            self.assertEqual(self.run_on("A100", name, "--pull", "never", uid=uid).out, "ampere\n")
+        self.assertEqual(self.run_on("A100", name, "--pull", "never").out, "ampere\n")
+        self.assertEqual(self.run_on("A100", name, uid=drover.NOBODY).out, "ampere\n")
         self.assertEqual(self.daemon.cli("image", "prune").status, 0)
         self.assertEqual(self.run_on("V100", name, "--pull", "never").out, "volta\n", "the index is kept")
 
@@ -247,7 +247,7 @@ class RegistryVariantsTest(drover.DaemonTest):
             self.registry.push(self.images[name], f"listed/{name}:1")
         reference = make_list(self.daemon.folder, {name: f"{self.registry.host}/listed/{name}:1" for name in TWO}, TWO)
         self.assertEqual(self.run_on("A100", reference).out, "ampere\n")
-        self.assertEqual(self.run_on("A100", reference, "--pull", "never", uid=drover.NOBODY).out, "ampere\n")
+        self.assertEqual(self.run_on("A100", reference, uid=drover.NOBODY).out, "ampere\n")
         self.assertIn("was not to be pulled", self.run_on("V100", reference, "--pull", "never").err)
 
     def test_an_index_is_not_loaded_as_one_image(self):

@@ -4,8 +4,9 @@
 // that other tools find them too (`skopeo inspect oci:…/pulled:NAME`). It is replaced whole, durably.
 //
 // A name means an image for everybody, or for some users only: what took credentials is for those who showed
-// the registry theirs. One name may mean different images to different users; their own goes first. Nobody
-// else's counts, not even for root: names must not be handed to him. Thread safe.
+// the registry theirs, and what came without TLS, where anybody could have answered, for who pulled it. One
+// name may mean different images to different users; their own goes first. Nobody else's counts, not even for
+// root: names must not be handed to him. Thread safe.
 
 #include <sys/types.h>
 

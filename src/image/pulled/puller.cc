@@ -111,7 +111,8 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
   const auto& descriptor = document.descriptor;
   const auto lease = leases_.take({descriptor.digest});
   DROVER_TRY(const auto turn, locks_.lock(descriptor.digest, stop));
-  const bool everybody = !session.used_login();
+  // A name without a proof of who answers is worth no more than the word of whoever pulls it.
+  const bool everybody = !session.used_login() && session.origin().secure;
   if (auto known = known_image(session, descriptor, user.uid); known && !is_index(descriptor.media_type)) {
     known->name = name;
     known->everybody = everybody;
