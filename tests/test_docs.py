@@ -42,6 +42,14 @@ class DocumentTest(unittest.TestCase):
                 with self.subTest(document=relative(document), script=script):
                     self.assertTrue((drover.ROOT / script).exists())
 
+    def test_tests_that_are_named_exist(self):
+        named = {(document, *found) for document in DOCUMENTS
+                 for found in re.findall(r"`((?:attack\.)?test_\w+)\.(test_\w+)`", document.read_text())}
+        self.assertTrue(named)
+        for document, module, test in sorted(named):
+            with self.subTest(document=relative(document), test=f"{module}.{test}"):
+                self.assertIn(f"def {test}(self", (drover.ROOT / "tests" / f"{module.replace('.', '/')}.py").read_text())
+
     def commands_in(self, document):
         """(words before the task's own command) of each `drover …` in the document's shell blocks."""
         for block in CODE.findall(document.read_text()):
