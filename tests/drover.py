@@ -318,6 +318,20 @@ class Daemon:
             wait_for(lambda: not left(), "all to be cleaned up")
         return left()
 
+    def opened_by(self, task_id, *numbers):
+        """How opening a device ends for a process in the cgroups of this task that runs, for each (major, minor): that is what its
+        device cgroup says and nothing else, since the process is otherwise the machine's. In a container nobody makes nodes."""
+        groups = cgroups_of([task_id])
+        if not groups:
+            raise AssertionError(f"task {task_id} has no cgroup")
+        with tempfile.TemporaryDirectory(prefix="drover-nodes-") as folder:
+            words = [["mknod", f"{folder}/{major}.{minor}", str(major), str(minor)] for major, minor in numbers]
+            script = 'for group in $0; do echo $$ > "$group/cgroup.procs" || exit 99; done; exec "$@"'
+            ran = run(["sh", "-c", script, " ".join(groups), self.probe, *sum(([*verb, ","] for verb in words), [])])
+        if ran.status != 0:
+            raise AssertionError(f"no process came into the groups of {task_id}: {ran}")
+        return ran.out.split("\n")[:-1]
+
     def held_gpus(self):
         """UUID -> id of the task that has it."""
         gpus = self.api("GET", "/v1/gpus")["gpus"]

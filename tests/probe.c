@@ -149,6 +149,14 @@ static void inject(const char* text) {
   printf("inject %s\n", answer(failed));
 }
 
+static void show_file(const char* path) {
+  char buffer[4096];
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) printf("%s\n", strerrorname_np(errno));
+  for (ssize_t size = 0; file >= 0 && (size = read(file, buffer, sizeof buffer)) > 0;)
+    fwrite(buffer, 1, (size_t)size, stdout);
+}
+
 static void sleep_for(const char* seconds) {
   const double wanted = strtod(seconds, NULL);
   struct timespec left = {(time_t)wanted, (long)((wanted - (double)(time_t)wanted) * 1e9)};
@@ -260,11 +268,11 @@ struct Verb {
   int arguments;
 };
 static const struct Verb kVerbs[] = {
-    {"devices", 0}, {"open", 1},     {"mknod", 3},    {"write", 2},  {"append", 2},
-    {"sleep", 1},   {"allocate", 1}, {"ignore", 0},   {"exit", 1},   {"id", 0},
-    {"env", 1},     {"say", 1},      {"complain", 1}, {"pwd", 0},    {"crash", 0},
-    {"exists", 1},  {"serve", 2},    {"lock", 1},     {"read", 1},   {"list", 1},
-    {"seize", 1},   {"inject", 1},   {"lend", 2},     {"borrow", 1}, {"rename", 1},
+    {"devices", 0},  {"open", 1},   {"mknod", 3}, {"write", 2},  {"append", 2}, {"sleep", 1},
+    {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
+    {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
+    {"read", 1},     {"list", 1},   {"seize", 1}, {"inject", 1}, {"lend", 2},   {"borrow", 1},
+    {"rename", 1},   {"show", 1},
 };
 
 static void perform(const char* verb, char** words) {
@@ -290,6 +298,7 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "list") == 0) list(words[0]);
   if (strcmp(verb, "seize") == 0) seize(words[0]);
   if (strcmp(verb, "inject") == 0) inject(words[0]);
+  if (strcmp(verb, "show") == 0) show_file(words[0]);
   if (strcmp(verb, "lock") == 0) printf("%s\n", answer(flock(atoi(words[0]), LOCK_EX | LOCK_NB)));
   if (strcmp(verb, "lend") == 0) lend(words[0], words[1]);
   if (strcmp(verb, "borrow") == 0) borrow(words[0]);

@@ -23,6 +23,10 @@ class Table:
     def submit(self, *words, **fields):
         return self.daemon.submit(command=["/probe", *(str(word) for word in words)], image=self.image, **fields)
 
+    def made(self, answer):
+        """How making and opening a node ends for root in a container when the device cgroup would answer this."""
+        return answer if self.makes_nodes else "mknod EPERM"
+
     def test_output_and_exit_status_are_those_of_the_task(self):
         ran = self.run_probe([], "say", "to stdout", ",", "complain", "to stderr", ",", "exit", 42)
         self.assertEqual((ran.status, ran.out), (42, "to stdout\n"), ran)
@@ -100,13 +104,14 @@ class Table:
         self.assertEqual(len(lines[0].split()), 2 + len(CONTROL), ran)
         for minor in range(8):
             found, made = lines[1 + 2 * minor:3 + 2 * minor]
-            self.assertEqual((found, made), (ALLOWED, ALLOWED) if minor in seen else ("ENOENT", DENIED), f"minor {minor}")
+            self.assertEqual((found, made), (ALLOWED, self.made(ALLOWED)) if minor in seen else ("ENOENT", self.made(DENIED)),
+                             f"minor {minor}")
 
     def test_an_image_that_asks_for_all_gpus_gets_those_that_were_given(self):
         image = self.make_image("greedy", environment=["NVIDIA_VISIBLE_DEVICES=all"])
         words = ["env", "NVIDIA_VISIBLE_DEVICES", ",", "devices", ",", "mknod", "/tmp/made", 195, 0]
         for options in ([], ["--env", "NVIDIA_VISIBLE_DEVICES=all"]):
-            self.assertEqual(self.run_probe(options, *words, image=image).out, f"void\n\n{DENIED}\n")
+            self.assertEqual(self.run_probe(options, *words, image=image).out, f"void\n\n{self.made(DENIED)}\n")
         ran = self.run_probe(["--gpus", "1", "--env", "NVIDIA_VISIBLE_DEVICES=all"], *words, image=image)
         known = [gpu["uuid"] for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]]
         self.assertIn(ran.out.splitlines()[0], known)
@@ -159,7 +164,7 @@ class Table:
         held, other = self.daemon.cli("exec", *join, "devices").out.split(), "mknod /tmp/made 195"
         gpu = int(next(name for name in held if name not in CONTROL).removeprefix("nvidia"))
         ran = self.daemon.cli("exec", *join, *other.split(), gpu, ",", *other.split(), (gpu + 1) % 8)
-        self.assertEqual(ran.out.split(), [ALLOWED, DENIED], ran)
+        self.assertEqual(ran.out.splitlines(), [self.made(ALLOWED), self.made(DENIED)], ran)
         ran = self.daemon.cli("exec", task, "--", "/no/such/program")
         self.assertIn("There is no command '/no/such/program' in the container", ran.err)
         self.daemon.stop_task(task, force=True)
@@ -206,7 +211,7 @@ class Table:
 
 
 class OciTest(Table, drover.DaemonTest):
-    kind, has_bridge = "oci", True
+    kind, has_bridge, makes_nodes = "oci", True, False
 
     @classmethod
     def setUpClass(cls):
@@ -219,7 +224,7 @@ class OciTest(Table, drover.DaemonTest):
 
 
 class DockerTest(Table, drover.DaemonTest):
-    kind = "docker"
+    kind, makes_nodes = "docker", True  # the engine's own default
 
     @classmethod
     def setUpClass(cls):

@@ -30,52 +30,53 @@ class IsolationTest(drover.DaemonTest):
         super().setUpClass()
         cls.image = drover.make_probe_image(cls.daemon.folder / "image", cls.daemon.probe)
 
-    def look(self, options, uid=None, image=None):
-        """Minors that the task sees, and what opening each of the machine's 8 GPUs gives it: by the node that it finds, and
-        by one that it makes itself."""
-        node = "/tmp/made" if image else "made"
+    def look(self, gpus, uid=None, image=None):
+        """Minors that a task sees, its other devices, and how opening each of the machine's 8 GPUs ends: by the node that it finds,
+        by one that it makes itself, and by one that was made for it, which only the device cgroup stands before."""
         words = ["devices"]
         for minor in range(8):
-            words += [",", "open", f"/dev/nvidia{minor}", ",", "mknod", node, MAJOR, minor]
-        ran = self.daemon.run_probe(options, *words, uid=uid, image=image)
-        self.assertEqual(ran.status, 0, ran)
-        lines = ran.out.splitlines()
-        seen, others = split_devices(lines[0])
-        return seen, others, dict(enumerate(lines[1::2])), dict(enumerate(lines[2::2]))
+            words += [",", "open", f"/dev/nvidia{minor}", ",", "mknod", "/tmp/made" if image else "made", MAJOR, minor]
+        program = "/probe" if image else str(self.daemon.probe)
+        task = self.daemon.submit(command=[program, *map(str, words), ",", "say", "end", ",", "sleep", "600"], uid=uid, image=image,
+                                  gpus=gpus)
+        self.addCleanup(self.end, task)
+        self.daemon.wait_for_output(task, "end")
+        lines = self.daemon.output(task).splitlines()
+        given = self.daemon.opened_by(task, *((MAJOR, minor) for minor in range(8)))
+        self.end(task)
+        return *split_devices(lines[0]), lines[1:-1:2], lines[2:-1:2], given
+
+    def end(self, task):
+        if self.daemon.task(task)["state"] not in drover.FINAL_STATES:
+            self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
 
     def check_two_gpus(self, **how):
-        seen, others, found, made = self.look(["--gpus", "2"], **how)
+        seen, others, found, made, given = self.look(2, **how)
         self.assertEqual(len(seen), 2)
         self.assertEqual(others, CONTROL)
-        for minor in range(8):
-            self.assertEqual(found[minor], ALLOWED if minor in seen else "ENOENT", f"minor {minor}")
-        return seen, made
-
-    def check_made_nodes(self, seen, made):
-        for minor in range(8):
-            self.assertEqual(made[minor], ALLOWED if minor in seen else DENIED, f"minor {minor}")
+        self.assertEqual(found, [ALLOWED if minor in seen else "ENOENT" for minor in range(8)])
+        self.assertEqual(made, ["mknod EPERM"] * 8)
+        self.assertEqual(given, [ALLOWED if minor in seen else DENIED for minor in range(8)])
 
     def test_root_in_an_image_sees_and_opens_only_its_two_gpus(self):
-        self.check_made_nodes(*self.check_two_gpus(image=self.image))
+        self.check_two_gpus(image=self.image)
 
     def test_root_without_an_image_sees_and_opens_only_its_two_gpus(self):
-        self.check_made_nodes(*self.check_two_gpus())
+        self.check_two_gpus()
 
     def test_another_user_in_an_image_sees_and_opens_only_his_two_gpus(self):
-        _, made = self.check_two_gpus(uid=drover.NOBODY, image=self.image)
-        self.assertEqual(set(made.values()), {"mknod EPERM"})
+        self.check_two_gpus(uid=drover.NOBODY, image=self.image)
 
     def test_another_user_without_an_image_sees_and_opens_only_his_two_gpus(self):
-        _, made = self.check_two_gpus(uid=drover.NOBODY)
-        self.assertEqual(set(made.values()), {"mknod EPERM"})
+        self.check_two_gpus(uid=drover.NOBODY)
 
     def test_without_gpus_none_is_seen_and_none_can_be_opened(self):
         for image in (None, self.image):
             with self.subTest(image=bool(image)):
-                seen, others, found, made = self.look([], image=image)
+                seen, others, found, made, given = self.look(0, image=image)
                 self.assertEqual((seen, others), (set(), set()))
-                self.assertEqual(set(found.values()), {"ENOENT"})
-                self.assertEqual(set(made.values()), {DENIED})
+                self.assertEqual((found, made, given), (["ENOENT"] * 8, ["mknod EPERM"] * 8, [DENIED] * 8))
 
     def test_control_devices_come_only_with_gpus(self):
         paths = [f"/dev/{name}" for name in sorted(CONTROL)]
@@ -111,9 +112,12 @@ class IsolationTest(drover.DaemonTest):
         self.assertEqual(ran.out.split(), ["ok"] * 3, ran)
 
     def test_disks_and_kernel_memory_cannot_be_opened(self):
-        """8:0 is the first SCSI disk, 1:1 is the machine's memory."""
-        ran = self.daemon.run_probe([], "mknod", "/tmp/memory", 1, 1, image=self.image)
-        self.assertEqual(ran.out.split(), [DENIED], ran)
+        """1:1 is the machine's memory, 1:11 is what the kernel says, 10:229 is FUSE, 10:232 are virtual machines."""
+        task = self.daemon.submit(command=["/probe", "sleep", "600"], image=self.image)
+        self.addCleanup(self.end, task)
+        self.daemon.wait_until_running(task)
+        numbers = ((1, 1), (1, 11), (10, 229), (10, 232))
+        self.assertEqual(self.daemon.opened_by(task, *numbers, (1, 3)), [DENIED] * len(numbers) + ["ok"])
 
 
 if __name__ == "__main__":

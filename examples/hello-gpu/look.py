@@ -1,8 +1,7 @@
 """Says which GPUs a task has, and proves that it can open no others.
 
-For every GPU number of the machine it makes a device node of its own, as a program that breaks out of its limits might,
-and tries to open it. The kernel answers "Operation not permitted" for each GPU that Drover did not give to the task.
-Making device nodes takes root; everybody else is refused even that.
+It opens each GPU of the machine that it has a device node for. For every other it makes a node of its own, as a program that breaks
+out of its limits might, and the kernel answers "Operation not permitted", to root too.
 """
 
 import argparse
@@ -19,12 +18,14 @@ def names(pattern):
 
 
 def try_to_open(minor):
-    """What the kernel says when the task makes a node for the GPU and opens it."""
-    node = f"gpu-{minor}-{os.getpid()}"
-    try:
-        os.mknod(node, 0o20600, os.makedev(NVIDIA_MAJOR, minor))
-    except PermissionError:
-        return "denied: it may not even make the node"
+    """What the kernel says when the task opens the GPU, by a node that it makes if it has none."""
+    given = node = f"/dev/nvidia{minor}"
+    if not os.path.exists(given):
+        node = f"gpu-{minor}-{os.getpid()}"
+        try:
+            os.mknod(node, 0o20600, os.makedev(NVIDIA_MAJOR, minor))
+        except PermissionError:
+            return "denied: it may not even make the node"
     try:
         os.close(os.open(node, os.O_RDWR))
         return "opened"
@@ -33,7 +34,8 @@ def try_to_open(minor):
             return "allowed (no driver behind it: the GPU is simulated)"
         return f"denied: {error.strerror}" if error.errno == errno.EPERM else error.strerror
     finally:
-        os.unlink(node)
+        if node != given:
+            os.unlink(node)
 
 
 def main():

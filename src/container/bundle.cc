@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cdi/apply.h"
+#include "container/capabilities.h"
 #include "container/environment.h"
+#include "container/hidden_paths.h"
 #include "container/init.h"
 #include "container/limits.h"
 #include "container/seccomp.h"
@@ -18,15 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Docker's default set: what root in a container has.
-json root_capabilities() {
-  return {"CAP_AUDIT_WRITE", "CAP_CHOWN",   "CAP_DAC_OVERRIDE",     "CAP_FOWNER",    "CAP_FSETID",
-          "CAP_KILL",        "CAP_MKNOD",   "CAP_NET_BIND_SERVICE", "CAP_NET_RAW",   "CAP_SETFCAP",
-          "CAP_SETGID",      "CAP_SETPCAP", "CAP_SETUID",           "CAP_SYS_CHROOT"};
-}
-
 json capabilities(const User& user) {
-  const json held = user.uid == 0 ? root_capabilities() : json::array();
+  const json held = capabilities_of(user);
   return {{"bounding", held}, {"effective", held}, {"permitted", held}};
 }
 
@@ -37,14 +32,17 @@ Result<json> process(const Launch& launch, const image::Image* image, const Bund
   constexpr const char* kWherever = "/";
   json user = {{"uid", facts.user.uid}, {"gid", facts.user.gid}};
   if (!facts.user.groups.empty()) user["additionalGids"] = facts.user.groups;
-  return json{{"terminal", false},
-              {"user", std::move(user)},
-              {"args", init_arguments(directory, arguments)},
-              {"env", environment_of(launch, image, facts.user, facts.sandbox, facts.compat)},
-              {"cwd", kWherever},
-              {"capabilities", capabilities(facts.user)},
-              {"noNewPrivileges", true},
-              {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
+  json process = {{"terminal", false},
+                  {"user", std::move(user)},
+                  {"args", init_arguments(directory, arguments)},
+                  {"env", environment_of(launch, image, facts.user, facts.sandbox, facts.compat)},
+                  {"cwd", kWherever},
+                  {"capabilities", capabilities(facts.user)},
+                  {"noNewPrivileges", true},
+                  {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
+  if (!facts.apparmor_profile.empty()) process["apparmorProfile"] = facts.apparmor_profile;
+  if (facts.selinux) process["selinuxLabel"] = facts.selinux->process;
+  return process;
 }
 
 json mount(std::string destination, std::string type, std::string source, std::vector<std::string> options) {
@@ -121,15 +119,15 @@ json namespaces(const BundleFacts& facts) {
 }
 
 json linux_part(const Launch& launch, const BundleFacts& facts) {
-  return {{"namespaces", namespaces(facts)},
-          {"devices", json::array()},
-          {"resources", resources(launch, facts)},
-          {"cgroupsPath", facts.cgroup},
-          {"seccomp", seccomp_profile(facts.machine)},
-          {"maskedPaths",
-           {"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/scsi",
-            "/proc/sched_debug", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware"}},
-          {"readonlyPaths", {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}}};
+  json part = {{"namespaces", namespaces(facts)},
+               {"devices", json::array()},
+               {"resources", resources(launch, facts)},
+               {"cgroupsPath", facts.cgroup},
+               {"seccomp", seccomp_profile(facts.machine, capabilities_of(facts.user))},
+               {"maskedPaths", masked_paths(facts.thermal_folders)},
+               {"readonlyPaths", read_only_paths()}};
+  if (facts.selinux) part["mountLabel"] = facts.selinux->files;
+  return part;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/users.h"
 #include "container/bind_plan.h"
 #include "container/containerizer.h"
+#include "container/security_modules.h"
 #include "image/image.h"
 
 namespace drover::container {
@@ -23,15 +24,18 @@ struct BundleFacts {
   std::string cgroup;                          ///< "/drover/<id>"
   std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
   cdi::Edits driver_files;                     ///< when this container gets them (gets_driver_files)
-  bool compat = true;                ///< the image's forward compatibility package comes before that
-  User user;                         ///< whom the first process runs as, in the container's own terms
-  std::vector<ReadOnlyMount> files;  ///< single files, shown read-only: /etc/resolv.conf …
-  std::string network;               ///< path of its network namespace; "": the machine's own
-  std::string machine;               ///< as uname(2) names it
-  bool cgroup_v2 = false;            ///< nothing but version 2: then the task sees only its own group
-  bool limit_swap = false;           ///< the kernel can
-  std::string cpuset;                ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
-  int oom_score_adj = 0;             ///< of the daemon; a task never gets a lower one than 0
+  bool compat = true;                        ///< the image's forward compatibility package comes before that
+  User user;                                 ///< whom the first process runs as, in the container's own terms
+  std::vector<ReadOnlyMount> files;          ///< single files, shown read-only: /etc/resolv.conf …
+  std::string apparmor_profile;              ///< that is loaded; "": none
+  std::optional<SelinuxLabels> selinux;      ///< of a container with an image
+  std::string network;                       ///< path of its network namespace; "": the machine's own
+  std::string machine;                       ///< as uname(2) names it
+  bool cgroup_v2 = false;                    ///< nothing but version 2: then the task sees only its own group
+  bool limit_swap = false;                   ///< the kernel can
+  std::string cpuset;                        ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
+  std::vector<std::string> thermal_folders;  ///< see hidden_paths.h
+  int oom_score_adj = 0;                     ///< of the daemon; a task never gets a lower one than 0
 };
 
 /// How the container calls itself. Host names may be no longer than 63 characters; an id's head tells tasks

@@ -143,8 +143,31 @@ TEST(Specification, OnlyRootHasCapabilitiesAndNobodyGetsNewOnes) {
   as_root.user = User{0, 0, {}, "root", "/root"};
   process = specification(a_launch(), nullptr, as_root)["process"];
   const auto effective = process["capabilities"]["effective"].get<std::vector<std::string>>();
-  EXPECT_THAT(effective, Contains("CAP_MKNOD"));
-  EXPECT_THAT(effective, Not(Contains("CAP_SYS_ADMIN")));
+  EXPECT_THAT(effective, Contains("CAP_CHOWN"));
+  EXPECT_EQ(process["capabilities"]["bounding"], process["capabilities"]["effective"]);
+}
+
+TEST(Specification, NamesWhatTheSecurityModulesOfTheKernelEnforce) {
+  const auto none = specification(a_launch(), nullptr);
+  EXPECT_FALSE(none["process"].contains("apparmorProfile"));
+  EXPECT_FALSE(none["process"].contains("selinuxLabel"));
+  EXPECT_FALSE(none["linux"].contains("mountLabel"));
+  auto modules = facts();
+  modules.apparmor_profile = "drover-default";
+  modules.selinux =
+      SelinuxLabels{"system_u:system_r:container_t:s0:c1,c2", "system_u:object_r:container_file_t:s0:c1,c2"};
+  const auto made = specification(a_launch(), nullptr, modules);
+  EXPECT_EQ(made["process"]["apparmorProfile"], "drover-default");
+  EXPECT_EQ(made["process"]["selinuxLabel"], modules.selinux->process);
+  EXPECT_EQ(made["linux"]["mountLabel"], modules.selinux->files);
+}
+
+TEST(Specification, HidesAndClosesWhatTheKernelTells) {
+  auto hot = facts();
+  hot.thermal_folders = {"/sys/devices/system/cpu/cpu0/thermal_throttle"};
+  const auto part = specification(a_launch(), nullptr, hot)["linux"];
+  EXPECT_THAT(part["maskedPaths"].get<std::vector<std::string>>(), Contains(hot.thermal_folders.front()));
+  EXPECT_THAT(part["readonlyPaths"].get<std::vector<std::string>>(), Contains("/proc/sys"));
 }
 
 TEST(Specification, NeverLowersTheOomScore) {

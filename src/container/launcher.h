@@ -36,6 +36,7 @@ struct LauncherOptions {
   /// For engines, which bring images themselves and know nothing of variants; may be empty.
   image::VariantLookup image_variants;
   std::vector<std::string> hidden;  ///< folders and files that tasks must not see
+  bool selinux = false;             ///< label containers with an image where SELinux enforces
   LogLimits logs;
   std::string fetch_caches;  ///< where users' caches of fetched files are; "": none
   FetchLimits fetching;

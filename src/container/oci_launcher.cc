@@ -16,6 +16,7 @@
 #include "container/driver_check.h"
 #include "container/environment.h"
 #include "container/exec_mark.h"
+#include "container/hidden_paths.h"
 #include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/shim_watcher.h"
@@ -193,10 +194,20 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   order.runtime = runtime;
   order.root.read_only = launch.task.read_only;
   if (image) order.root.layers = image->layers;
+  if (is_labelled(find_security_modules(), known)) {
+    order.root.label = selinux_labels(launch.task.id).files;
+    DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
+    DROVER_CHECK_OK(label_folder(sandbox, order.root.label));
+  }
   if (is_bridged(launch)) {
     DROVER_TRY(order.network, plan_of(launch.task.network, launch.host_ports));
   }
   return replace_file(folder, kOrderFile, encode(order));
+}
+
+/// The files of the machine, which a task without an image has, carry labels for its own users.
+bool OciLauncher::is_labelled(const SecurityModules& modules, const image::Image* image) const {
+  return options_.selinux && modules.selinux_enforcing && image != nullptr;
 }
 
 Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder, const Launch& launch,
@@ -221,6 +232,10 @@ Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder,
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
   facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);
+  const auto modules = find_security_modules();
+  if (modules.apparmor == SecurityModules::AppArmor::kReady) facts.apparmor_profile = kAppArmorProfile;
+  if (is_labelled(modules, image)) facts.selinux = selinux_labels(launch.task.id);
+  facts.thermal_folders = thermal_folders();
   facts.oom_score_adj = own_oom_score_adj();
   DROVER_TRY(auto specification, make_specification(launch, image, facts));
   DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0700));

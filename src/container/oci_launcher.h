@@ -11,6 +11,7 @@
 #include "container/cgroup.h"
 #include "container/launcher.h"
 #include "container/runtime.h"
+#include "container/security_modules.h"
 
 namespace drover::container {
 
@@ -48,6 +49,7 @@ class OciLauncher final : public Launcher {
   /// Returns what the shim mounts.
   Result<std::vector<BindPlan>> write_bundle(const Directory& folder, const Launch& launch,
                                              const image::Image* image, const User& user, bool compat) const;
+  bool is_labelled(const SecurityModules& modules, const image::Image* image) const;
   Cgroup cgroup(const std::string& task_id) const;
 
   const std::string wanted_;  ///< runtime, as the user named it

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -178,10 +182,31 @@ TEST_F(OciTest, HidesTheFoldersAndFilesItIsToldTo) {
   std::filesystem::remove(secret + ".txt");
 }
 
+/// Device nodes 195:N that lie on the machine, where a task without an image finds them.
+class NodesOnTheMachine {
+ public:
+  explicit NodesOnTheMachine(const std::vector<unsigned>& minors) {
+    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
+    ::chmod(folder_.c_str(), 0755);
+    for (const auto minor : minors)
+      EXPECT_EQ(::mknod(path(minor).c_str(), S_IFCHR | 0666, ::makedev(195, minor)), 0);
+  }
+  ~NodesOnTheMachine() { std::filesystem::remove_all(folder_); }
+  NodesOnTheMachine(const NodesOnTheMachine&) = delete;
+  NodesOnTheMachine& operator=(const NodesOnTheMachine&) = delete;
+  std::string path(unsigned minor) const { return folder_ + "/" + std::to_string(minor); }
+
+ private:
+  std::string folder_ = std::filesystem::temp_directory_path() / "drover-nodes-XXXXXX";
+};
+
 TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
+  const NodesOnTheMachine nodes({3, 4});
+  const auto own = nodes.path(3), other = nodes.path(4);
   auto launch = launch_of("gpu", {"/bin/sh", "-c",
-                                  "ls /dev/nvidia*; cd /dev; mknod own c 195 3; mknod other c 195 4;"
-                                  "for n in /dev/nvidia3 own other; do cat $n; done; exit 0"});
+                                  "ls /dev/nvidia*; mknod mine c 195 3;"
+                                  "for n in /dev/nvidia3 " +
+                                      own + " " + other + "; do cat $n; done; exit 0"});
   launch.gpu_devices = {{"/dev/nvidia3", 195, 3, 0666}};
   launch.gpu_uuids = {"GPU-3"};
   launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
@@ -189,8 +214,9 @@ TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
   EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "/dev/nvidia3\n/dev/nvidiactl\n");
   const auto errors = sandbox_file(launch.task.id, "stderr");
   EXPECT_THAT(errors, HasSubstr("/dev/nvidia3: No such device or address"));
-  EXPECT_THAT(errors, HasSubstr("own: No such device or address"));
-  EXPECT_THAT(errors, HasSubstr("other: Operation not permitted"));
+  EXPECT_THAT(errors, HasSubstr("mknod: mine: Operation not permitted"));
+  EXPECT_THAT(errors, HasSubstr(own + ": No such device or address"));
+  EXPECT_THAT(errors, HasSubstr(other + ": Operation not permitted"));
 }
 
 TEST_F(OciTest, ANodeInTheSandboxIsNone) {
@@ -200,17 +226,17 @@ TEST_F(OciTest, ANodeInTheSandboxIsNone) {
 }
 
 TEST_F(OciTest, WithoutGpusNotEvenTheControlDevicesCanBeOpened) {
+  const NodesOnTheMachine nodes({0, 255});
   auto launch = launch_of(
       "nogpu",
-      {"/bin/sh", "-c",
-       "cd /dev; mknod gpu c 195 0; mknod ctl c 195 255; cat gpu; cat ctl; echo $NVIDIA_VISIBLE_DEVICES"});
+      {"/bin/sh", "-c", "cat " + nodes.path(0) + " " + nodes.path(255) + "; echo $NVIDIA_VISIBLE_DEVICES"});
   launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
   launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   run(launch);
   EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "void\n");
   const auto errors = sandbox_file(launch.task.id, "stderr");
-  EXPECT_THAT(errors, HasSubstr("gpu: Operation not permitted"));
-  EXPECT_THAT(errors, HasSubstr("ctl: Operation not permitted"));
+  EXPECT_THAT(errors, HasSubstr(nodes.path(0) + ": Operation not permitted"));
+  EXPECT_THAT(errors, HasSubstr(nodes.path(255) + ": Operation not permitted"));
 }
 
 TEST_F(OciTest, IsPinnedToItsCpus) {

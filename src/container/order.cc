@@ -15,6 +15,7 @@ constexpr auto kMaxInteger = std::numeric_limits<std::int64_t>::max();
 void read_root(Decoder decoder, RootPlan& root) {
   root.layers = decoder.string_list("layers").value_or(root.layers);
   root.read_only = decoder.boolean("read_only").value_or(root.read_only);
+  root.label = decoder.string("label").value_or("");
   root.hidden = decoder.string_list("hidden").value_or(root.hidden);
   decoder.finish();
 }
@@ -134,7 +135,10 @@ std::string encode(const Order& order) {
       {"grace_ms", order.grace.count()},
       {"start_timeout_ms", order.start_timeout.count()},
       {"root",
-       {{"layers", order.root.layers}, {"read_only", order.root.read_only}, {"hidden", order.root.hidden}}},
+       {{"layers", order.root.layers},
+        {"read_only", order.root.read_only},
+        {"hidden", order.root.hidden},
+        {"label", order.root.label}}},
       {"working_directory", order.working_directory},
       {"command", order.command},
       {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},

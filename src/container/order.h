@@ -28,6 +28,7 @@ struct RootPlan {
   std::vector<std::string> layers;  ///< absolute, lowest first; empty: a private copy of the host's mounts
   bool read_only = false;
   std::vector<std::string> hidden;  ///< host root only: folders and files that are covered
+  std::string label;                ///< image only: SELinux label of all its files; "": their own
 
   bool operator==(const RootPlan&) const = default;
 };

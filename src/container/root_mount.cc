@@ -57,9 +57,10 @@ Status mount_overlay(const RootPlan& plan, const std::string& task_folder, const
     layers.push_back(std::move(opened));
     lower += (lower.empty() ? "" : ":") + descriptor_path(layers.back().get());
   }
-  const auto options =
+  auto options =
       fmt::format("lowerdir={},upperdir={},workdir={},redirect_dir=nofollow,metacopy=off,index=off", lower,
                   descriptor_path(upper.fd()), descriptor_path(work.fd()));
+  if (!plan.label.empty()) options += fmt::format(",context=\"{}\"", plan.label);
   if (options.size() > kMaxOptions)
     return fail(ErrorKind::kUnsupported,
                 fmt::format("The image has {} layers, too many to mount", plan.layers.size()),

@@ -12,7 +12,9 @@
 #include <cerrno>
 
 #include "base/acting_as.h"
+#include "base/files.h"
 #include "container/fetch/tree.h"
+#include "container/mount_table.h"
 #include "container/task_folder.h"
 #include "container/volume_source.h"
 
@@ -68,8 +70,9 @@ Status check_not_ours(const VolumePlan& volume, int fd, const std::vector<std::s
   const auto size = ::readlink(descriptor_path(fd).c_str(), buffer.data(), buffer.size() - 1);
   if (size < 0) return cannot(volume, "its real path cannot be found", errno);
   const std::string real(buffer.data(), static_cast<std::size_t>(size));
+  DROVER_TRY(const auto mounts, read_file("/proc/self/mountinfo").map(parse_mount_table));
   for (const auto& place : hidden)
-    if (is_within(real, place) || is_within(place, real))
+    if (shows(mounts, real, place))
       return fail(ErrorKind::kPermissionDenied,
                   fmt::format("Volume '{}' cannot be mounted: Drover keeps its own files in '{}'",
                               volume.host_path, place),

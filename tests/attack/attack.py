@@ -29,7 +29,7 @@ import drover
 import oci_layout
 
 CLONE_NEWNS = 0x20000
-MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
 # How opening a device that has no driver here ends: what the device cgroup allows finds nobody, what it denies is not permitted.
 ALLOWED, DENIED = "ENXIO", "EPERM"
 NOTES = "what victim wrote for nobody else\n"
@@ -105,6 +105,12 @@ def make_file(path, content="", mode=0o644, uid=0):
     os.chown(path, uid, uid)
     path.chmod(mode)
     return path
+
+
+def mount_folder(test, source, place):
+    """Shows a folder of the machine in a second place until the test ends."""
+    _system_call("mount", str(source).encode(), str(place).encode(), None, MS_BIND, None)
+    test.addCleanup(_system_call, "umount2", str(place).encode(), MNT_DETACH)
 
 
 def snapshot(*paths):

@@ -87,8 +87,12 @@ Result<json> host_config(const Launch& launch, const BodyFacts& facts, json& bod
                   {{"max-size", std::to_string(facts.logs.file_bytes)},
                    {"max-file", std::to_string(facts.logs.files)}}}}}};
   if (launch.task.privileged) host["Privileged"] = true;
-  // What root keeps is Docker's default set.
-  if (facts.user.uid != 0) host["CapDrop"] = {"ALL"};
+  // What root keeps is Docker's default set; on the machine's own network he does not listen to others.
+  const bool listens = launch.task.network.mode == workload::NetworkMode::kHost && !launch.task.privileged;
+  if (facts.user.uid != 0)
+    host["CapDrop"] = {"ALL"};
+  else if (listens)
+    host["CapDrop"] = {"NET_RAW"};
   for (const auto group : facts.user.groups) host["GroupAdd"].push_back(std::to_string(group));
   add_limits(launch, facts, host);
   DROVER_CHECK_OK(add_network(launch, body, host));

@@ -1,0 +1,172 @@
+#include "container/seccomp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "container/capabilities.h"
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+using Values = std::vector<std::uint64_t>;
+
+const std::vector<const char*> kAllMachines = {"x86_64", "aarch64", "riscv64", "ppc64le", "s390x", "unknown"};
+constexpr int kAllowed = 0;
+
+bool holds(const json& condition, const Values& arguments) {
+  const auto actual = arguments.at(condition["index"].get<std::size_t>());
+  const auto value = condition["value"].get<std::uint64_t>();
+  const auto comparison = condition["op"].get<std::string>();
+  if (comparison == "SCMP_CMP_EQ") return actual == value;
+  if (comparison == "SCMP_CMP_GT") return actual > value;
+  EXPECT_EQ(comparison, "SCMP_CMP_MASKED_EQ");
+  return (actual & value) == condition["valueTwo"].get<std::uint64_t>();
+}
+
+bool applies(const json& rule, const std::string& call, const Values& arguments) {
+  const auto names = rule["names"].get<std::vector<std::string>>();
+  if (std::ranges::find(names, call) == names.end()) return false;
+  for (const auto& condition : rule.value("args", json::array()))
+    if (!holds(condition, arguments)) return false;
+  return true;
+}
+
+/// What the kernel would answer: kAllowed or an errno. Rules that contradict each other are a failure.
+int answer(const json& profile, const std::string& call, Values arguments = {}) {
+  arguments.resize(6);
+  std::set<int> answers;
+  for (const auto& rule : profile["syscalls"])
+    if (applies(rule, call, arguments))
+      answers.insert(rule["action"] == "SCMP_ACT_ALLOW" ? kAllowed : rule["errnoRet"].get<int>());
+  EXPECT_LE(answers.size(), 1U) << call;
+  return answers.empty() ? profile["defaultErrnoRet"].get<int>() : *answers.begin();
+}
+
+json profile_of(const char* machine, uid_t uid = 1000) {
+  return seccomp_profile(machine, capabilities_of(User{uid, uid, {}, "", ""}));
+}
+
+TEST(Seccomp, DeniesWhatItDoesNotKnow) {
+  for (const auto* machine : kAllMachines) {
+    const auto profile = profile_of(machine);
+    EXPECT_EQ(profile["defaultAction"], "SCMP_ACT_ERRNO");
+    for (const char* call : {"a_call_of_tomorrow", "open_tree_attr", "listns", "clone3"})
+      EXPECT_EQ(answer(profile, call), ENOSYS) << machine << " " << call;
+  }
+}
+
+TEST(Seccomp, AllowsWhatEveryProgramDoes) {
+  for (const auto* machine : kAllMachines)
+    for (const char* call :
+         {"read", "openat", "mmap", "execve", "futex", "rt_sigaction", "exit_group", "waitid", "sendmsg",
+          "clock_gettime", "prctl", "memfd_create", "ioctl", "sched_setaffinity"})
+      EXPECT_EQ(answer(profile_of(machine), call), kAllowed) << machine << " " << call;
+}
+
+TEST(Seccomp, DeniesWhatIsNotForContainersAlsoToRoot) {
+  for (const auto* machine : kAllMachines)
+    for (const char* call : {"mount", "unshare", "setns", "bpf", "keyctl", "io_uring_setup", "userfaultfd",
+                             "perf_event_open", "open_by_handle_at", "fanotify_init", "kcmp", "move_pages",
+                             "sethostname", "syslog", "init_module", "vmsplice"})
+      EXPECT_EQ(answer(profile_of(machine, 0), call), EPERM) << machine << " " << call;
+}
+
+TEST(Seccomp, NamesACallInOneRuleUnlessItsArgumentsDecide) {
+  for (const auto* machine : kAllMachines) {
+    std::map<std::string, int> rules;
+    for (const auto& rule : profile_of(machine)["syscalls"])
+      if (!rule.contains("args"))
+        for (const auto& name : rule["names"]) ++rules[name.get<std::string>()];
+    for (const auto& [name, count] : rules) EXPECT_EQ(count, 1) << machine << " " << name;
+  }
+}
+
+TEST(Seccomp, OnlyTheMachinesOwnInterfaceIsOpen) {
+  for (const auto* machine : kAllMachines) EXPECT_FALSE(profile_of(machine).contains("architectures"));
+  EXPECT_EQ(answer(profile_of("x86_64"), "arch_prctl"), kAllowed);
+  EXPECT_EQ(answer(profile_of("aarch64"), "arch_prctl"), ENOSYS);
+}
+
+TEST(Seccomp, WhoMayNotChangeTheRootIsToldSo) {
+  EXPECT_EQ(answer(profile_of("x86_64", 0), "chroot"), kAllowed);
+  EXPECT_EQ(answer(profile_of("x86_64", 1000), "chroot"), EPERM);
+}
+
+TEST(Seccomp, CloneMakesNoNamespaces) {
+  const auto flags_at = [](const char* machine, std::uint64_t flags) {
+    return std::string_view(machine) == "s390x" ? Values{0, flags} : Values{flags, 0};
+  };
+  for (const auto* machine : kAllMachines) {
+    const auto profile = profile_of(machine, 0);
+    const auto clone = [&](std::uint64_t flags) {
+      return answer(profile, "clone", flags_at(machine, flags));
+    };
+    EXPECT_EQ(clone(SIGCHLD), kAllowed) << machine;
+    EXPECT_EQ(clone(CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_SETTLS), kAllowed) << machine;
+    for (const auto flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
+                            CLONE_NEWPID, CLONE_NEWNET})
+      EXPECT_EQ(clone(static_cast<unsigned>(flag) | SIGCHLD), EPERM) << machine << " " << flag;
+    EXPECT_EQ(clone(CLONE_NEWUSER | CLONE_NEWNS | CLONE_VM), EPERM) << machine;
+  }
+}
+
+TEST(Seccomp, SocketsAreOfFewFamilies) {
+  const auto profile = profile_of("x86_64", 0);
+  const auto socket = [&](std::uint64_t family, std::uint64_t protocol = 0) {
+    return answer(profile, "socket", {family, SOCK_DGRAM, protocol});
+  };
+  for (std::uint64_t family = 0; family < 64; ++family) {
+    const bool open = family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
+    EXPECT_EQ(socket(family), open ? kAllowed : EAFNOSUPPORT) << family;
+  }
+  EXPECT_EQ(answer(profile, "socketpair", {AF_UNIX}), kAllowed);
+  EXPECT_EQ(answer(profile, "socketpair", {AF_TIPC}), ENOSYS);
+}
+
+TEST(Seccomp, BitsThatTheKernelDoesNotReadOpenNothing) {
+  constexpr std::uint64_t kHigh = 1ULL << 32;
+  const auto profile = profile_of("x86_64", 0);
+  for (const std::uint64_t family : {AF_VSOCK, AF_ALG, AF_PACKET})
+    EXPECT_NE(answer(profile, "socket", {kHigh | family}), kAllowed) << family;
+  EXPECT_NE(answer(profile, "socket", {AF_NETLINK, SOCK_RAW, kHigh | 9}), kAllowed);
+  EXPECT_NE(answer(profile, "clone", {kHigh | CLONE_NEWUSER}), kAllowed);
+  EXPECT_NE(answer(profile, "personality", {kHigh | 0x0040000}), kAllowed);
+}
+
+TEST(Seccomp, NetlinkIsForNetworksDevicesAndRdma) {
+  const auto profile = profile_of("x86_64");
+  const auto netlink = [&](std::uint64_t protocol) {
+    return answer(profile, "socket", {AF_NETLINK, SOCK_RAW, protocol});
+  };
+  for (const std::uint64_t protocol : {0, 4, 15, 16, 20}) EXPECT_EQ(netlink(protocol), kAllowed) << protocol;
+  EXPECT_EQ(netlink(9), EPROTONOSUPPORT);
+  for (const std::uint64_t protocol : {6, 12, 21}) EXPECT_EQ(netlink(protocol), ENOSYS) << protocol;
+}
+
+TEST(Seccomp, PersonalityIsLinux) {
+  const auto profile = profile_of("x86_64");
+  for (const std::uint64_t value : {0x0U, 0x8U, 0x20000U, 0x20008U, 0xffffffffU})
+    EXPECT_EQ(answer(profile, "personality", {value}), kAllowed) << value;
+  for (const std::uint64_t value : {0x0040000U, 0x0400000U, 0x1U})
+    EXPECT_EQ(answer(profile, "personality", {value}), ENOSYS) << value;
+}
+
+TEST(Capabilities, RootHasThoseThatEverybodyGivesAndOthersNone) {
+  const auto root = capabilities_of(User{0, 0, {}, "root", "/root"});
+  EXPECT_TRUE(std::ranges::is_sorted(root));
+  EXPECT_THAT(root, ::testing::Contains("CAP_CHOWN"));
+  for (const char* withheld :
+       {"CAP_MKNOD", "CAP_NET_RAW", "CAP_AUDIT_WRITE", "CAP_SYS_ADMIN", "CAP_NET_ADMIN"})
+    EXPECT_THAT(root, ::testing::Not(::testing::Contains(withheld)));
+  EXPECT_TRUE(capabilities_of(User{1, 0, {}, "daemon", "/"}).empty());
+}
+
+}  // namespace
+}  // namespace drover::container

@@ -1,0 +1,95 @@
+"""The secrets of TCP: who could hear or guess them, and whom they let in."""
+
+import http.client
+import pathlib
+import re
+import shutil
+import tempfile
+import unittest
+
+from attack import attack
+import drover
+
+AF_PACKET, RAW, ALL_PROTOCOLS = 17, 3, 0x0300
+
+
+class SecretsTest(attack.AttackTest):
+    arguments = ("--listen", "127.0.0.1:0")
+    profile = "k40m"
+
+    def ask(self, secret):
+        port = int(re.search(r"http://127\.0\.0\.1:(\d+)", self.daemon.read_log()).group(1))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=drover.PATIENCE)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/tasks", headers={"Authorization": f"Bearer {secret}"})
+        return connection.getresponse().status
+
+    def test_root_in_an_image_listens_to_loopback(self):
+        """He has the machine's network, and root there could hear every secret."""
+        _, output, _ = self.attempt(None, ["/usr/bin/python3", "-c",
+                                           f"import socket\ntry:\n  socket.socket({AF_PACKET}, {RAW}, {ALL_PROTOCOLS})\n  print('hears')\n"
+                                           "except OSError as error:\n  print(error.errno)"])
+        self.assertIn(output.strip(), ("1", "97"))
+        _, output, _ = self.attempt(None, ["/probe", "show", "/proc/self/status"], image=self.image("status"))
+        self.assertEqual(int(re.search(r"CapEff:\s*(\S+)", output).group(1), 16) >> 13 & 1, 0)
+
+    def test_secrets_that_are_guessed_are_told_with_their_address(self):
+        self.assertEqual([self.ask("0" * 31 + str(digit)) for digit in range(3)], [401] * 3)
+        told = re.findall(r"A wrong secret came from (\S+)", self.daemon.read_log())
+        self.assertEqual(told, ["127.0.0.1"], "once a minute, however many there are")
+        self.assertNotIn("0" * 31, self.daemon.read_log())
+
+    def test_daemons_that_nobody_should_start(self):
+        attempts = {"Everybody on this machine would be root": ("--listen", "127.0.0.1:0", "--anonymous", "root"),
+                    "is not a loopback address": ("--listen", "0.0.0.0:0"),
+                    "on a loopback address only": ("--listen", "0.0.0.0:0", "--insecure-listen", "--anonymous", "nobody"),
+                    "the daemon does not listen there": ("--insecure-listen",)}
+        for why, arguments in attempts.items():
+            with self.subTest(arguments):
+                folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
+                self.addCleanup(shutil.rmtree, folder)
+                ran = drover.run([drover.BINARY, "serve", "--state", folder / "state", "--socket", folder / "run/socket", "--simulate",
+                                  "k40m", *arguments])
+                self.assertNotEqual(ran.status, 0)
+                self.assertIn(why, ran.err)
+
+
+class OpenTest(attack.AttackTest):
+    arguments = ("--listen", "0.0.0.0:0", "--insecure-listen")
+    profile = "k40m"
+
+    def test_who_says_so_listens_everywhere(self):
+        self.assertRegex(self.daemon.read_log(), r"Serving on http://0\.0\.0\.0:\d+")
+
+
+class SocketTest(attack.AttackTest):
+    """A task without an image does not meet the daemon's socket, also after a restart, wherever that is."""
+
+    profile = "k40m"
+
+    def test_the_socket_of_a_daemon_that_was_started_again(self):
+        self.assertNotEqual(self.daemon.socket.parent, pathlib.Path("/run/drover"))
+        task = self.submit(self.mallory, ["/bin/sleep", "600"])
+        self.daemon.wait_until_running(task)
+        look = ["exec", task, "--", "/bin/sh", "-c", f"test -S {self.daemon.socket} && echo there || echo hidden"]
+        self.assertEqual(self.cli(self.mallory, *look).out, "hidden\n")
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertEqual(self.cli(self.mallory, *look).out, "hidden\n")
+        self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
+
+    def test_the_state_folder_under_another_name_as_a_volume(self):
+        """A bind mount of the administrator's, of the folder itself, of one in it and of one around it."""
+        for source, wanted in ((self.daemon.state, ""), (self.daemon.state / "tasks", ""), (self.daemon.folder, "state"),
+                               (self.daemon.state, "..")):
+            place = attack.make_folder(self.ground / "places" / f"{source.name}{len(wanted)}")
+            attack.mount_folder(self, source, place)
+            volume = place.parent if wanted == ".." else place / wanted
+            with self.subTest(source=source, volume=volume):
+                record, _, _ = self.attempt(None, ["/bin/true"], volumes=[{"container_path": "v", "host_path": str(volume)}])
+                self.assert_refused(record, "Drover keeps its own files")
+
+
+if __name__ == "__main__":
+    unittest.main()
