@@ -17,6 +17,7 @@
 #include "container/cgroup.h"
 #include "container/docker/engine.h"
 #include "container/oci_launcher.h"
+#include "container/security_modules.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "gpu/device_files.h"
@@ -66,6 +67,27 @@ Check check_overlay() {
     return {"overlayfs", State::kFound, "in the kernel", ""};
   return {"overlayfs", State::kWarning, "the kernel has not loaded it",
           "load it for image tasks: modprobe overlay"};
+}
+
+/// Neither is needed: the kernel's filter and namespaces come first.
+std::vector<Check> check_security_modules() {
+  using AppArmor = container::SecurityModules::AppArmor;
+  const auto modules = container::find_security_modules();
+  std::vector<Check> checks;
+  if (modules.apparmor == AppArmor::kReady)
+    checks.push_back(
+        {"AppArmor", State::kFound, fmt::format("profile '{}'", container::kAppArmorProfile), ""});
+  if (modules.apparmor == AppArmor::kProfileMissing)
+    checks.push_back(
+        {"AppArmor", State::kWarning,
+         fmt::format("containers run without a profile: '{}' is not loaded", container::kAppArmorProfile),
+         fmt::format("apparmor_parser --replace /etc/apparmor.d/{}", container::kAppArmorProfile)});
+  if (modules.selinux_enforcing)
+    checks.push_back(
+        {"SELinux", State::kFound, "it enforces; 'drover serve --selinux' labels containers", ""});
+  if (checks.empty())
+    checks.push_back({"security modules", State::kFound, "neither AppArmor nor SELinux is in force", ""});
+  return checks;
 }
 
 Check check_way_out() {
@@ -231,6 +253,7 @@ std::vector<Check> examine_machine() {
   for (auto& check : check_runtimes()) checks.push_back(std::move(check));
   checks.push_back(check_docker());
   for (auto& check : check_container_runtime()) checks.push_back(std::move(check));
+  for (auto& check : check_security_modules()) checks.push_back(std::move(check));
   checks.push_back(check_way_out());
   checks.push_back(check_kernel_driver());
   check_gpus(checks);

@@ -12,7 +12,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <filesystem>
 #include <limits>
 #include <random>
 
@@ -28,6 +27,7 @@
 #include "container/cgroup.h"
 #include "container/composing.h"
 #include "container/docker/docker_launcher.h"
+#include "container/hidden_paths.h"
 #include "container/layers_in_use.h"
 #include "container/network/listening_ports.h"
 #include "container/oci_launcher.h"
@@ -242,11 +242,8 @@ class Service {
       return images_.prepare(reference, reader, wish);
     };
     options.image_variants = variant_lookup();
-    // The daemon's own folder is covered whole: a socket that a restarted daemon makes there stays out of
-    // sight too.
-    const auto folder = std::filesystem::path(options_.socket).parent_path();
-    const auto own = std::filesystem::path(cli::kDefaultSocket).parent_path();
-    options.hidden = {folder == own ? folder.string() : options_.socket};
+    options.selinux = options_.selinux;
+    options.hidden = {container::place_to_hide(options_.socket)};
     return options;
   }
 
@@ -305,6 +302,9 @@ class Service {
     if (options_.anonymous.empty()) return {};
     auto user = find_user(options_.anonymous);
     if (!user) return Failure(context(user.error(), "--anonymous"));
+    if (user->uid == 0)
+      return fail(ErrorKind::kInvalid, "Everybody on this machine would be root",
+                  "choose another user, or show root's secret", "--anonymous");
     spdlog::warn("Whoever reaches '{}' without a secret acts as '{}'", options_.listen, options_.anonymous);
     options.anonymous = std::move(*user);
     return {};
@@ -319,6 +319,7 @@ class Service {
       return {};
     }
     for (const auto& [flag, given] : {std::pair("--anonymous", !options_.anonymous.empty()),
+                                      std::pair("--insecure-listen", options_.insecure_listen),
                                       std::pair("--host-name", !options_.host_names.empty())})
       if (given)
         return fail(ErrorKind::kInvalid,
@@ -336,9 +337,12 @@ class Service {
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
     options.images = &pulls_;
+    if (options_.network == "bridge") options.default_network = workload::NetworkMode::kBridge;
+    options.log = [](const std::string& line) { spdlog::warn("{}", line); };
     options.look_at_gpus = [this](auto done) { look_at_usage(std::move(done)); };
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
+      options.insecure_listen = options_.insecure_listen;
       options.host_names = options_.host_names;
       const auto path = options_.state + "/credentials";
       DROVER_TRY(options.credentials, api::open_credentials(path));
@@ -347,6 +351,10 @@ class Service {
     }
     DROVER_TRY(server_, api::Server::start(context_, *engine_, std::move(options)));
     spdlog::info("Serving on '{}'", options_.socket);
+    if (container::place_to_hide(options_.socket) == options_.socket)
+      spdlog::warn(
+          "The socket is not alone in its folder: tasks without an image that run see it after a restart; "
+          "give it a folder of its own");
     if (const auto address = server_->tcp_address())
       spdlog::info("Serving on http://{}", http::to_string(*address));
     return {};

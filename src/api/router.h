@@ -40,6 +40,7 @@ struct Services {
   mesos::Master* mesos = nullptr;
   engine::Images* images = nullptr;
   LookAtGpus look_at_gpus;
+  workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 
 using Handler = asio::awaitable<Result<Response>> (*)(const Services&, const Request&);

@@ -201,7 +201,8 @@ asio::awaitable<void> Server::Parts::serve(Session::Socket socket, Peer peer,
         refusal = std::move(user).error();
     }
     const bool known = caller || !credentials;
-    Session session(std::move(socket), shared, std::move(caller));
+    const auto* const address = std::get_if<asio::ip::address>(&peer);
+    Session session(std::move(socket), shared, std::move(caller), address ? address->to_string() : "");
     if (welcome && known) {
       sessions.insert(&session);
       const std::unique_ptr<Session, std::function<void(Session*)>> registered(
@@ -225,11 +226,13 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->services = {&daemon, &parts->workers, chosen.version, "", &*parts->marathon};
   shared->services.images = chosen.images;
   shared->services.look_at_gpus = chosen.look_at_gpus;
+  shared->services.default_network = chosen.default_network;
   shared->routes = all_routes();
   shared->credentials = chosen.credentials;
   shared->anonymous = chosen.anonymous;
   shared->limits = chosen.limits;
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
+  shared->log = chosen.log;
   boost::system::error_code error;
   shared->machine = asio::ip::host_name(error);
   shared->names = chosen.host_names;
@@ -239,7 +242,15 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
       return fail(ErrorKind::kInvalid, "Failed to listen on TCP: nobody has a secret to come in with");
     DROVER_TRY(parts->tcp_acceptor,
                once_free([&] { return drover::http::listen_tcp(context, *chosen.listen); }));
-    if (chosen.anonymous && !parts->tcp_acceptor.local_endpoint().address().is_loopback())
+    const bool loopback = parts->tcp_acceptor.local_endpoint().address().is_loopback();
+    if (!loopback && !chosen.insecure_listen && !chosen.anonymous)
+      return fail(
+          ErrorKind::kInvalid,
+          fmt::format("'{}' is not a loopback address, and secrets would go over the network without TLS",
+                      to_string(*chosen.listen)),
+          "put a TLS proxy in front of 127.0.0.1, or add --insecure-listen where the network is yours",
+          "--listen");
+    if (chosen.anonymous && !loopback)
       return fail(
           ErrorKind::kInvalid,
           fmt::format("Those who show no secret are let in on a loopback address only, and '{}' is none",

@@ -5,6 +5,7 @@
 // strand); what may block is done on threads of its own (workers.h). Not thread safe.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,23 +35,28 @@ struct Limits {
   std::size_t connections = 4096;
   std::size_t connections_per_peer = 2048;  ///< of one uid, or of one address over TCP; root is exempt
   std::size_t connections_for_root = 64;    ///< of all, these are kept for root
+  /// Before the answer to a wrong secret: with the connections of an address, the limit of its guesses.
+  std::chrono::milliseconds wrong_secret_pause{1000};
 };
 
 struct ServerOptions {
   std::string socket_path;  ///< its folder is made, 0755; the socket is 0666
   std::optional<ListenAddress> listen;
+  bool insecure_listen = false;  ///< also on an address that is not loopback: secrets go there as they are
   std::vector<std::string> host_names;  ///< that `Host` may have besides the machine's own
   std::vector<Credential> credentials;  ///< of TCP
   /// Whom requests over TCP act for that show no secret, as clients of systems do that knew none. Everybody
   /// on this machine may then be this user: only with a loopback address.
   std::optional<User> anonymous;
   std::string version;
+  std::function<void(const std::string&)> log;  ///< a line about who tries to come in; empty: nobody is told
   /// Frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;
   Limits limits;
   std::uint64_t answer_bytes = UserLimits{}.answer_bytes;  ///< AnswerShares, of each user but root
   engine::Images* images = nullptr;  ///< outlives the server; nullptr: the machine keeps none
-  LookAtGpus look_at_gpus;           ///< empty: nobody is told of metrics
+  workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
+  LookAtGpus look_at_gpus;                                               ///< empty: nobody is told of metrics
   bool marathon_strict =
       false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "api/server.h"
@@ -116,6 +117,24 @@ TEST_F(TcpTest, TheSecretOpens) {
   EXPECT_EQ(status_of(ask("/v1/gpus",
                           "Authorization: Basic cm9vdDowMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZg==\r\n")),
             200);
+}
+
+TEST_F(TcpTest, AWrongSecretWaitsForItsAnswerAndIsToldWhileARightOneDoesNot) {
+  auto slow = options();
+  slow.limits.wrong_secret_pause = std::chrono::hours(1);
+  std::promise<std::string> told;
+  slow.log = [&](const std::string& line) { told.set_value(line); };
+  ServerFixture server(slow);
+  const auto send = [&](const std::string& authorization) {
+    auto connection = RawConnection::to_loopback(server.server().tcp_address()->port);
+    connection.send("GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + authorization +
+                    "\r\n");
+    return connection;
+  };
+  const auto wrong = send("Authorization: Bearer " + kSecret + "0\r\n");
+  EXPECT_EQ(told.get_future().get(), "A wrong secret came from 127.0.0.1");
+  EXPECT_EQ(status_of(send(kAuthorization).receive()), 200);
+  EXPECT_FALSE(wrong.has_answer());
 }
 
 TEST_F(TcpTest, AStrangersBodyIsNotRead) {

@@ -105,8 +105,12 @@ asio::awaitable<boost::system::error_code> within(
 
 }  // namespace
 
-Session::Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer)
-    : stream_(std::move(socket)), shared_(std::move(shared)), peer_(std::move(peer)) {}
+Session::Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer,
+                 std::string address)
+    : stream_(std::move(socket)),
+      shared_(std::move(shared)),
+      peer_(std::move(peer)),
+      address_(std::move(address)) {}
 
 asio::awaitable<void> Session::run() {
   while (!stopping_ && co_await serve_one()) {
@@ -241,9 +245,7 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
   if (authorization.empty())
     co_return shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt;
   const auto name = authenticate(shared_->credentials, authorization);
-  if (!name)
-    co_return fail(ErrorKind::kUnauthenticated, "The token or password is wrong",
-                   "the daemon's credentials file has the right one");
+  if (!name) co_return Failure(co_await refuse_secret());
   constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
   auto user = co_await shared_->services.workers->users.named(*name, kNotKnownYet);
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
@@ -267,6 +269,17 @@ asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
     timer.expires_at(std::min(now + wait, until + wait));
     co_await timer.async_wait(kAsTuple);
   }
+}
+
+/// Later, so that nobody guesses fast. Those who know a secret do not wait, wherever they come from: on
+/// loopback all users of the machine have one address.
+asio::awaitable<Error> Session::refuse_secret() {
+  const auto line = shared_->wrong_secrets->note(address_, std::chrono::steady_clock::now());
+  if (line && shared_->log) shared_->log(*line);
+  asio::steady_timer timer(stream_.get_executor(), shared_->limits.wrong_secret_pause);
+  co_await timer.async_wait(asio::use_awaitable);
+  co_return Error{ErrorKind::kUnauthenticated, "The token or password is wrong",
+                  "the daemon's credentials file has the right one", ""};
 }
 
 asio::awaitable<void> Session::send(Response response, const http::request<http::string_body>& request) {

@@ -19,6 +19,7 @@
 #include "api/answer_shares.h"
 #include "api/router.h"
 #include "api/server.h"
+#include "api/wrong_secrets.h"
 
 namespace drover::api {
 
@@ -36,14 +37,17 @@ struct Shared {
   std::optional<User> anonymous;
   Limits limits;
   std::unique_ptr<AnswerShares> answers;
+  std::function<void(const std::string&)> log;
+  std::unique_ptr<WrongSecrets> wrong_secrets = std::make_unique<WrongSecrets>();
 };
 
 class Session : public Duplex {
  public:
   using Socket = asio::generic::stream_protocol::socket;
 
-  /// `peer`: who is at the other end of a unix socket; none for TCP.
-  Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer);
+  /// `peer`: who is at the other end of a unix socket; none for TCP, where `address` says from where.
+  Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer,
+          std::string address = "");
 
   /// Serves until the connection ends.
   asio::awaitable<void> run();
@@ -68,6 +72,7 @@ class Session : public Duplex {
   asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::request_header<>& header);
   /// Returns when the caller may have another answer, or why he may not.
   asio::awaitable<Status> await_turn(const engine::Caller& caller);
+  asio::awaitable<Error> refuse_secret();
   asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);
@@ -79,6 +84,7 @@ class Session : public Duplex {
   beast::flat_buffer buffer_;
   std::shared_ptr<const Shared> shared_;
   std::optional<engine::Caller> peer_;
+  std::string address_;
   bool chunked_ = false;
   bool upgraded_ = false;
   bool interruptible_ = true;

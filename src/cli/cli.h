@@ -22,6 +22,7 @@ struct ServeOptions {
   std::string state = "/var/lib/drover";
   std::string socket = kDefaultSocket;
   std::string listen;                   ///< HOST:PORT
+  bool insecure_listen = false;         ///< also where secrets go over a network, without TLS
   std::string anonymous;                ///< who those are that show no secret on TCP; "": nobody
   std::vector<std::string> host_names;  ///< that the daemon goes by on TCP besides the machine's own
   std::string simulate;                 ///< profile: a name or a file
@@ -32,6 +33,8 @@ struct ServeOptions {
   std::vector<std::string> containerizers = {"oci"};  ///< in the order in which they are tried
   std::string docker_socket = "/var/run/docker.sock";
   bool allow_privileged = false;
+  bool selinux = false;                    ///< label containers where SELinux enforces
+  std::string network = "host";            ///< of tasks that name none: "host" or "bridge"
   std::vector<std::string> allow_devices;  ///< [WHO,...:]KIND[=NAME], of other vendors' CDI devices
   std::string gpu_strangers = "wait";      ///< a GPU that somebody else has open: "wait" or "ignore"
   std::vector<std::string> gpu_monitors;   ///< programs that may have any GPU open

@@ -34,6 +34,15 @@ Result<bool> decode_force(const std::string& body) {
   return force;
 }
 
+/// What a task gets that names no network. The members of a gang reach each other over the machine's.
+void name_network(const Services& services, json& body) {
+  if (services.default_network == workload::NetworkMode::kHost || !body.is_object() || body.contains("gang"))
+    return;
+  auto& network = body["network"];
+  if (network.is_null()) network = json::object();
+  if (network.is_object() && !network.contains("mode")) network["mode"] = "bridge";
+}
+
 std::span<workload::TaskRequest> requests_of(workload::Submission& submission) {
   if (auto* gang = std::get_if<workload::GangRequest>(&submission)) return gang->members;
   return {&std::get<workload::TaskRequest>(submission), 1};
@@ -148,7 +157,8 @@ asio::awaitable<Result<Response>> submit_several(engine::Daemon& daemon, const R
 
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
-  DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
+  DROVER_CO_TRY(auto body, parse_json(request.body, "The body"));
+  name_network(services, body);
   DROVER_CO_TRY(auto submission, workload::decode_submission(body));
   if (auto found = co_await find_users(services, *request.caller, submission); !found)
     co_return Failure(in_fields(found.error(), body));

@@ -60,6 +60,11 @@ class RawConnection {
     const auto count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
     return count <= 0 ? "" : std::string(buffer.data(), static_cast<std::size_t>(count));
   }
+  /// Whether something is there by now.
+  bool has_answer() const {
+    char byte = 0;
+    return ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  }
   void close() { fd_.reset(); }
 
  private:

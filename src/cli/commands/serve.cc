@@ -49,6 +49,8 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_option("--listen", options->listen, "Also serve on TCP; each request shows a secret")
       ->type_name("HOST:PORT");
+  command->add_flag("--insecure-listen", options->insecure_listen,
+                    "Let --listen name an address that is not loopback, where secrets go without TLS");
   command
       ->add_option("--anonymous", options->anonymous,
                    "On TCP, take those who show no secret for this user; only on a loopback address")
@@ -81,6 +83,14 @@ void add_serve(CLI::App& app, Context& context) {
       ->default_str("oci");
   command->add_option("--docker-socket", options->docker_socket, "Where the Docker Engine answers")
       ->type_name("PATH")
+      ->capture_default_str();
+  command->add_flag("--selinux", options->selinux,
+                    "Where SELinux enforces, run containers with an image as container_t");
+  command
+      ->add_option("--network", options->network,
+                   "Network of tasks that name none: host, the machine's, or bridge, one of their own")
+      ->check(CLI::IsMember({"host", "bridge"}))
+      ->type_name("MODE")
       ->capture_default_str();
   command->add_flag("--allow-privileged", options->allow_privileged,
                     "Let tasks be privileged, which see all GPUs; for containers of a Docker Engine");

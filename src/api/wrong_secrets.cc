@@ -1,0 +1,27 @@
+#include "api/wrong_secrets.h"
+
+#include <fmt/format.h>
+
+namespace drover::api {
+namespace {
+
+constexpr std::chrono::minutes kBetweenLines{1};
+constexpr std::size_t kMostAddresses = 1024;
+
+}  // namespace
+
+std::optional<std::string> WrongSecrets::note(const std::string& address, Time now) {
+  const auto is_over = [now](const auto& entry) { return now - entry.second.told >= kBetweenLines; };
+  const auto known = tries_.find(address);
+  if (known != tries_.end() && !is_over(*known)) {
+    ++known->second.untold;
+    return std::nullopt;
+  }
+  const auto untold = known == tries_.end() ? 0 : known->second.untold;
+  std::erase_if(tries_, is_over);
+  if (tries_.size() < kMostAddresses) tries_[address] = {now, 0};
+  if (untold == 0) return fmt::format("A wrong secret came from {}", address);
+  return fmt::format("A wrong secret came from {}, and {} before it that were not told", address, untold);
+}
+
+}  // namespace drover::api
