@@ -1,12 +1,15 @@
 #include "doctor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
@@ -17,6 +20,7 @@
 #include "container/cgroup.h"
 #include "container/docker/engine.h"
 #include "container/oci_launcher.h"
+#include "container/runtime_flaws.h"
 #include "container/security_modules.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
@@ -24,6 +28,7 @@
 #include "gpu/discovery.h"
 #include "gpu/simulation.h"
 #include "hardware.h"
+#include "image/tar.h"
 #include "kube/kubelet/container_runtime.h"
 
 namespace drover {
@@ -98,6 +103,31 @@ Check check_way_out() {
           "install the package slirp4netns"};
 }
 
+/// What the machine's distribution says of its changes to a package; "" when the program, by its path or the
+/// end of that, is not of that package.
+std::string changelog_of(const std::string& package, const std::string& program) {
+  constexpr std::uint64_t kLongest = 16ULL << 20;
+  const auto files = read_file(fmt::format("/var/lib/dpkg/info/{}.list", package));
+  if (!files || files->find(program + "\n") == std::string::npos) return "";
+  const auto path = fmt::format("/usr/share/doc/{}/changelog.Debian.gz", package);
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info{};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return "";
+  image::FileStream stream(std::move(file), path, static_cast<std::uint64_t>(info.st_size));
+  image::DecompressedStream plain(stream);
+  return image::read_whole(plain, "the changelog", kLongest).value_or("");
+}
+
+/// A line for each thing that a version is known for: as a remark where Drover does not meet it.
+void add_flaws(std::vector<Check>& checks, const std::string& program, const std::string& version,
+               const std::string& changelog) {
+  for (const auto& flaw : container::known_flaws(program, version, changelog))
+    checks.push_back({fmt::format("{} {}", program, flaw.id), flaw.avoided ? State::kFound : State::kWarning,
+                      fmt::format("version {} is known for it, unless your distribution has mended it: {}",
+                                  version, flaw.what),
+                      flaw.avoided ? "" : fmt::format("update {} to {} or newer", program, flaw.mended_in)});
+}
+
 std::vector<Check> check_runtimes() {
   if (::geteuid() != 0)
     return {{"OCI runtime", State::kWarning, "it can be tried only by root", "run 'drover doctor' as root"}};
@@ -120,11 +150,12 @@ std::vector<Check> check_runtimes() {
       checks.push_back({name, State::kFound, fmt::format("{}, and it ran a container", report.version), ""});
     else
       checks.push_back(from_error(name, any_works ? State::kWarning : State::kMissing, *report.refused));
+    if (report.works())
+      add_flaws(checks, report.name, report.version, changelog_of(report.name, report.path));
   }
   return checks;
 }
 
-/// Only worth a remark: an OCI runtime does without.
 /// Only where there is a kubelet.
 std::vector<Check> check_container_runtime() {
   const cli::KubeNodeOptions defaults;
@@ -141,19 +172,30 @@ std::vector<Check> check_container_runtime() {
        runtime->advice}};
 }
 
-Check check_docker() {
+/// Only worth a remark: an OCI runtime does without.
+std::vector<Check> check_docker() {
   const auto socket = cli::ServeOptions().docker_socket;
   const auto engine = container::docker::Engine::find(socket);
   const auto version = engine ? engine->version() : Failure(engine.error());
   if (!version)
-    return {"Docker Engine", State::kWarning, version.error().message,
-            "only 'drover serve --containerizers docker' needs one"};
+    return {{"Docker Engine", State::kWarning, version.error().message,
+             "only 'drover serve --containerizers docker' needs one"}};
   const auto found =
       fmt::format("{} {}, API {}, at '{}'", version->name, version->version, engine->api_version(), socket);
   const auto lacking = engine->shortcomings();
-  if (!lacking || lacking->empty()) return {"Docker Engine", State::kFound, found, ""};
-  return {"Docker Engine", State::kWarning, fmt::format("{}: {}", found, fmt::join(*lacking, ", ")),
-          "mount the cgroup controllers that it lacks, and start it again"};
+  std::vector<Check> checks;
+  if (!lacking || lacking->empty())
+    checks.push_back({"Docker Engine", State::kFound, found, ""});
+  else
+    checks.push_back({"Docker Engine", State::kWarning,
+                      fmt::format("{}: {}", found, fmt::join(*lacking, ", ")),
+                      "mount the cgroup controllers that it lacks, and start it again"});
+  if (version->name == "Docker Engine")
+    add_flaws(checks, "docker", version->version, changelog_of("docker.io", "/dockerd"));
+  for (const std::string runtime : {"runc", "crun"})
+    if (const auto part = version->components.find(runtime); part != version->components.end())
+      add_flaws(checks, runtime, part->second, changelog_of(runtime, "/" + runtime));
+  return checks;
 }
 
 Check check_kernel_driver() {
@@ -251,7 +293,9 @@ Check check_disk() {
 std::vector<Check> examine_machine() {
   std::vector<Check> checks = {check_kernel(), check_root(), check_cgroups(), check_overlay()};
   for (auto& check : check_runtimes()) checks.push_back(std::move(check));
-  checks.push_back(check_docker());
+  for (auto& check : check_docker())
+    if (std::ranges::find(checks, check.name, &Check::name) == checks.end())
+      checks.push_back(std::move(check));
   for (auto& check : check_container_runtime()) checks.push_back(std::move(check));
   for (auto& check : check_security_modules()) checks.push_back(std::move(check));
   checks.push_back(check_way_out());

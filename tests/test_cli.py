@@ -1,6 +1,7 @@
 """What the command line offers to people and to scripts, besides running tasks."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -78,6 +79,24 @@ class CliTest(drover.DaemonTest):
             self.assertIn(check["state"], ("found", "warning", "missing"))
             if check["state"] == "missing":
                 self.assertTrue(check["mend"], check)
+
+    def test_doctor_says_what_a_runtime_s_version_is_known_for(self):
+        runc = shutil.which("runc")
+        if not runc:
+            self.skipTest("runc is not installed")
+        folder = self.daemon.folder / "old"
+        folder.mkdir()
+        (folder / "runc").write_text(f'#!/bin/sh\n[ "$1" != --version ] || exec echo "runc version 1.0.0-rc5+dev"\nexec {runc} "$@"\n')
+        (folder / "runc").chmod(0o755)
+        answer = json.loads(self.daemon.cli("doctor", "--json", env={"PATH": f"{folder}:{os.environ['PATH']}"}).out)
+        checks = {check["name"]: check for check in answer["checks"]}
+        if "ran a container" not in checks["OCI runtime runc"]["found"]:
+            self.skipTest("runc does not work here")
+        met, avoided = checks["runc CVE-2019-5736"], checks["runc CVE-2024-45310"]
+        self.assertEqual((met["state"], avoided["state"]), ("warning", "found"))
+        self.assertIn("update runc to 1.0.0-rc7 or newer", met["mend"])
+        for check in (met, avoided):
+            self.assertIn("1.0.0-rc5 is known for it, unless your distribution has mended it", check["found"])
 
     def test_tasks_go_by_name_and_by_the_beginning_of_their_id(self):
         task = self.daemon.submit("say", "here", name="unmistakable")

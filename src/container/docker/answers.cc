@@ -64,6 +64,10 @@ Result<Version> parse_version(std::string_view text) {
   if (components.is_array() && !components.empty())
     if (const auto name = text_of(field(components.front(), "Name")); name != "" && name != "Engine")
       version.name = shortened(name, 100);
+  if (components.is_array())
+    for (const auto& component : components)
+      version.components[text_of(field(component, "Name"))] =
+          shortened(text_of(field(component, "Version")), 100);
   version.version = shortened(text_of(field(value, "Version")), 100);
   version.newest_api = text_of(field(value, "ApiVersion"));
   version.oldest_api = text_of(field(value, "MinAPIVersion"));
@@ -84,6 +88,8 @@ Result<ImageFacts> parse_image(std::string_view text) {
   facts.config.working_directory = text_of(field(config, "WorkingDir"));
   if (const auto& labels = field(config, "Labels"); labels.is_object())
     for (const auto& [name, label] : labels.items()) facts.config.labels[name] = text_of(label);
+  if (const auto& volumes = field(config, "Volumes"); volumes.is_object())
+    for (const auto& [place, nothing] : volumes.items()) facts.volumes.push_back(place);
   facts.config.architecture = text_of(field(value, "Architecture"));
   return facts;
 }
@@ -98,6 +104,7 @@ Result<ContainerState> parse_container(std::string_view text) {
   container.out_of_memory = is_true(field(state, "OOMKilled"));
   container.exit_code = exit_code_of(field(state, "ExitCode"));
   container.pid = static_cast<int>(std::clamp<std::int64_t>(number_of(field(state, "Pid")), 0, 1 << 30));
+  container.entrypoint = texts_of(field(field(value, "Config"), "Entrypoint"));
   container.error = shortened(text_of(field(state, "Error")));
   return container;
 }

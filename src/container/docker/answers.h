@@ -3,6 +3,7 @@
 // What a Docker Engine answers, understood. Fields that nobody asked for are passed over: engines of other
 // versions have more, or fewer. Pure; thread safe.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,11 +19,13 @@ struct Version {
   std::string version;  ///< "20.10.24"
   std::string newest_api;
   std::string oldest_api;
+  std::map<std::string, std::string> components;  ///< versions of its parts by their names: "runc"
 };
 
 struct ImageFacts {
   std::string id;
   image::Config config;
+  std::vector<std::string> volumes;  ///< places that each container of it has a new volume at
 };
 
 struct ContainerState {
@@ -33,6 +36,7 @@ struct ContainerState {
   int exit_code = 0;
   int pid = 0;        ///< on the engine's machine; 0 when it does not run
   std::string error;  ///< why it could not be started; "" mostly
+  std::vector<std::string> entrypoint;
 };
 
 struct ExecState {

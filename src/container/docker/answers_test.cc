@@ -20,7 +20,7 @@ TEST(DockerAnswers, AnImageIsReadAsTheEngineDescribesIt) {
   const auto facts =
       parse_image(R"({"Id": "sha256:1f", "Architecture": "amd64", "GraphDriver": {}, "Config": {
       "User": "app", "Env": ["PATH=/bin", "A=b=c", "odd"], "Cmd": ["run"], "Entrypoint": null,
-      "WorkingDir": "/srv", "Labels": {"com.nvidia.volumes.needed": "nvidia_driver"}}})")
+      "WorkingDir": "/srv", "Volumes": {"/data": {}, "/var/lib/x": {}}, "Labels": {"com.nvidia.volumes.needed": "nvidia_driver"}}})")
           .value();
   EXPECT_EQ(facts.id, "sha256:1f");
   EXPECT_EQ(facts.config.user, "app");
@@ -28,6 +28,7 @@ TEST(DockerAnswers, AnImageIsReadAsTheEngineDescribesIt) {
   EXPECT_THAT(facts.config.command, ElementsAre("run"));
   EXPECT_THAT(facts.config.entrypoint, IsEmpty());
   EXPECT_EQ(facts.config.working_directory, "/srv");
+  EXPECT_THAT(facts.volumes, ElementsAre("/data", "/var/lib/x"));
   EXPECT_THAT(facts.config.labels, ElementsAre(Pair("com.nvidia.volumes.needed", "nvidia_driver")));
 }
 
@@ -41,6 +42,19 @@ TEST(DockerAnswers, WhatAnotherVersionLeavesOutIsNoMistake) {
   EXPECT_THAT(parse_shortcomings("{}").value(), IsEmpty());
   EXPECT_THAT(parse_shortcomings(R"({"MemoryLimit": false, "PidsLimit": true})").value(),
               ElementsAre("it cannot limit memory"));
+}
+
+TEST(DockerAnswers, TheEntrypointOfAContainerIsTold) {
+  const auto container = parse_container(R"({"Config": {"Entrypoint": ["/dev/drover-init", "/w"]}})").value();
+  EXPECT_THAT(container.entrypoint, ElementsAre("/dev/drover-init", "/w"));
+}
+
+TEST(DockerAnswers, VersionsOfPartsAreTold) {
+  const auto version = parse_version(R"({"Version": "20.10.24", "Components": [
+      {"Name": "Engine", "Version": "20.10.24"}, {"Name": "runc", "Version": "1.1.5+ds1"}, 3]})")
+                           .value();
+  EXPECT_EQ(version.name, "Docker Engine");
+  EXPECT_EQ(version.components.at("runc"), "1.1.5+ds1");
 }
 
 TEST(DockerAnswers, WhatCannotBeReliedOnIsAnError) {
