@@ -74,7 +74,7 @@ def _add_json(blobs, media_type, value):
 
 
 def write(output, fill, *, command=(), entrypoint=(), environment=(), labels=None, user="", working_directory="",
-          tag="latest", recipe=""):
+          volumes=(), tag="latest", recipe=""):
     """Makes the layout `output`. `fill(layer)` writes the layer's content.
 
     `environment` is a list of "NAME=value"; `recipe` names what the image is made from (see made_from()).
@@ -91,7 +91,8 @@ def write(output, fill, *, command=(), entrypoint=(), environment=(), labels=Non
         (partial / "layer").rename(blobs / digest.removeprefix("sha256:"))
 
         settings = {"Cmd": list(command), "Entrypoint": list(entrypoint), "Env": list(environment),
-                    "Labels": labels or {}, "User": user, "WorkingDir": working_directory}
+                    "Labels": labels or {}, "User": user, "WorkingDir": working_directory,
+                    "Volumes": {place: {} for place in volumes}}
         config = _add_json(blobs, "config.v1+json", {
             "architecture": GO_ARCHITECTURES.get(platform.machine(), platform.machine()), "os": "linux",
             "config": {name: value for name, value in settings.items() if value},

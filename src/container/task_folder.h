@@ -15,9 +15,7 @@
 //   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
-//   volumes/      where volumes are mounted for the runtime, seen only in the shim's own mount namespace; for
-//   a
-//                 Docker Engine on the machine, but only until the container has them
+//   volumes/      where the sandbox and volumes are mounted for a Docker Engine, until the container has them
 //   runtime/      the OCI runtime's own state
 //   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
 //   runtime.log   what the OCI runtime had to say
@@ -50,6 +48,7 @@ inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kDevices = "devices";
 inline constexpr const char* kSandbox = "sandbox";
+inline constexpr const char* kVolumes = "volumes";
 
 /// The marker of an attempt, counted from 0.
 std::string started_file(int attempt);

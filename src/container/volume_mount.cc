@@ -13,9 +13,7 @@
 
 #include "base/acting_as.h"
 #include "base/files.h"
-#include "container/fetch/tree.h"
 #include "container/mount_table.h"
-#include "container/task_folder.h"
 #include "container/volume_source.h"
 
 namespace drover::container {
@@ -80,14 +78,10 @@ Status check_not_ours(const VolumePlan& volume, int fd, const std::vector<std::s
   return {};
 }
 
-/// Opened with the user's rights, and mounted nowhere yet.
-struct VolumeTree {
-  UniqueFd tree;
-  PlaceKind kind = PlaceKind::kFolder;
-};
+}  // namespace
 
-Result<VolumeTree> open_source(const VolumePlan& volume, const User& user,
-                               const std::vector<std::string>& hidden) {
+Result<VolumeTree> open_volume_tree(const VolumePlan& volume, const User& user,
+                                    const std::vector<std::string>& hidden) {
   DROVER_TRY(const auto opened, open_volume(volume, user));
   DROVER_CHECK_OK(check_not_ours(volume, opened.fd.get(), hidden));
   if (!volume.kernel) DROVER_CHECK_OK(check_source(volume, opened.fd.get()));
@@ -100,22 +94,10 @@ Result<VolumeTree> open_source(const VolumePlan& volume, const User& user,
   return VolumeTree{std::move(*tree), opened.folder ? PlaceKind::kFolder : PlaceKind::kFile};
 }
 
-/// A place in a folder that is ours alone.
-Result<UniqueFd> make_place(const Directory& places, const std::string& name, bool folder) {
-  if (folder) {
-    DROVER_CHECK_OK(places.make_subdirectory(name, 0700).map([](auto&&) {}));
-  } else {
-    DROVER_CHECK_OK(places.open_file(name, O_WRONLY | O_CREAT, 0600).map([](auto&&) {}));
-  }
-  return places.open_file(name, O_PATH);
-}
-
-}  // namespace
-
 Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
                      const std::vector<std::string>& hidden, const MountPoints& points, bool imageless) {
   for (const auto& volume : volumes) {
-    DROVER_TRY(const auto source, open_source(volume, user, hidden));
+    DROVER_TRY(const auto source, open_volume_tree(volume, user, hidden));
     const bool make = !imageless || !volume.sandbox_path.empty();
     const auto mounted =
         points.users(volume.destination, source.kind, user, make).and_then([&](const UniqueFd& place) {
@@ -127,32 +109,6 @@ Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
                   mounted.error().hint);
   }
   return {};
-}
-
-Status expose_volumes(const std::vector<VolumePlan>& volumes, const User& user,
-                      const std::vector<std::string>& hidden, const Directory& task) {
-  if (volumes.empty()) return {};
-  DROVER_TRY(const auto places, task.make_subdirectory(kVolumes, 0700));
-  DROVER_TRY(const auto sandbox_folder, task.subdirectory(kSandbox));
-  Tree sandbox(sandbox_folder.fd(), Tree::Owner{user.uid, user.gid});
-  for (std::size_t i = 0; i < volumes.size(); ++i) {
-    const auto& volume = volumes[i];
-    DROVER_TRY(const auto source, open_source(volume, user, hidden));
-    const bool folder = source.kind == PlaceKind::kFolder;
-    if (!volume.sandbox_path.empty())
-      DROVER_CHECK_OK(folder ? sandbox.make_folder(volume.sandbox_path)
-                             : sandbox.make_empty(volume.sandbox_path));
-    DROVER_TRY(const auto place, make_place(places, std::to_string(i), folder));
-    DROVER_CHECK_OK(MountPoints::attach(source.tree.get(), place.get(), volume.destination));
-  }
-  return {};
-}
-
-void unmount_volumes(const Directory& task) {
-  const auto places = task.subdirectory(kVolumes);
-  if (!places) return;
-  for (const auto& name : places->list().value_or(std::vector<std::string>{}))
-    ::umount2(fmt::format("{}/{}", places->path(), name).c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
 }  // namespace drover::container

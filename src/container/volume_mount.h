@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "base/users.h"
 #include "container/mount_points.h"
@@ -15,20 +15,18 @@
 
 namespace drover::container {
 
-/// The folder in a task's folder where an engine finds volume n at "<n>".
-inline constexpr const char* kVolumes = "volumes";
+/// What is to be mounted: opened with the user's rights, and mounted nowhere yet.
+struct VolumeTree {
+  UniqueFd tree;
+  PlaceKind kind = PlaceKind::kFolder;
+};
+/// `hidden` are the folders of the daemon itself: nothing in them, and nothing that holds them, is given out.
+Result<VolumeTree> open_volume_tree(const VolumePlan& volume, const User& user,
+                                    const std::vector<std::string>& hidden);
 
-/// In the container's root file system, where `points` finds their places. `hidden` are the folders of the
-/// daemon itself: nothing in them, and nothing that holds them, is given out. `imageless`: a place outside of
-/// the sandbox must be there already, since the root is the host's.
+/// In the container's root file system, where `points` finds their places. `imageless`: a place
+/// outside of the sandbox must be there already, since the root is the host's.
 Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
                      const std::vector<std::string>& hidden, const MountPoints& points, bool imageless);
-
-/// For an engine: in the task's folder.
-Status expose_volumes(const std::vector<VolumePlan>& volumes, const User& user,
-                      const std::vector<std::string>& hidden, const Directory& task);
-
-/// What was mounted in the task's folder, where others than the shim could see it. Idempotent.
-void unmount_volumes(const Directory& task);
 
 }  // namespace drover::container

@@ -221,6 +221,7 @@ class ThroughDocker:
 
     @classmethod
     def setUpClass(cls):
+        people()  # first: the engine must see what the daemon mounts
         cls.engine = docker_engine.Engine()
         cls.addClassCleanup(cls.engine.close)
         cls.arguments = (*cls.arguments, "--containerizers", "oci,docker", "--docker-socket", cls.engine.socket)

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "container/bundle.h"
+#include "container/docker/engine_mounts.h"
 #include "container/environment.h"
+#include "container/init.h"
 #include "container/limits.h"
 #include "container/network/network_plan.h"
 
@@ -14,6 +16,9 @@ namespace drover::container::docker {
 namespace {
 
 using nlohmann::json;
+
+/// The init and the working folder, which docker_exec reads again.
+constexpr int kEntrypointWords = 2;
 
 json bind_mount(const std::string& source, const std::string& target, bool read_only) {
   return {{"Type", "bind"},
@@ -27,10 +32,12 @@ json mounts_of(const BodyFacts& facts) {
   auto all = json::array();
   if (facts.driver_volume)
     all.push_back(bind_mount(facts.driver_volume->source, facts.driver_volume->destination, true));
-  all.push_back(bind_mount(facts.sandbox, kSandboxMount, false));
+  all.push_back(bind_mount(facts.init, kInitInside, true));
+  all.push_back(bind_mount(fmt::format("{}/{}", facts.volume_folder, kSandboxSource), kSandboxMount, false));
   for (std::size_t i = 0; i < facts.volumes.size(); ++i)
-    all.push_back(bind_mount(fmt::format("{}/{}", facts.volume_folder, i), facts.volumes[i].destination,
-                             facts.volumes[i].read_only));
+    if (!inner_place(facts.volumes, i))
+      all.push_back(bind_mount(fmt::format("{}/{}", facts.volume_folder, i), facts.volumes[i].destination,
+                               facts.volumes[i].read_only));
   return all;
 }
 
@@ -111,12 +118,13 @@ std::vector<gpu::DeviceNode> device_nodes_of(const Launch& launch) {
 Result<json> make_create_body(const Launch& launch, const image::Image& image, const BodyFacts& facts) {
   DROVER_TRY(const auto arguments, arguments_of(launch.task, &image));
   DROVER_TRY(const auto directory, working_directory_of(launch.task, &image, facts.sandbox));
+  const auto command = engine_init_arguments(directory, arguments);
   json body = {{"Image", facts.image_id},
                // Both given: then none is the image's.
-               {"Entrypoint", {arguments.front()}},
-               {"Cmd", std::vector(arguments.begin() + 1, arguments.end())},
+               {"Entrypoint", std::vector(command.begin(), command.begin() + kEntrypointWords)},
+               {"Cmd", std::vector(command.begin() + kEntrypointWords, command.end())},
                {"Env", environment_of(launch, &image, facts.user, facts.sandbox, facts.compat)},
-               {"WorkingDir", directory},
+               {"WorkingDir", facts.entered},
                {"User", fmt::format("{}:{}", facts.user.uid, facts.user.gid)},
                {"Hostname", hostname_of(launch.task.id)},
                {"AttachStdin", false},

@@ -28,12 +28,14 @@ struct BodyFacts {
   std::string image_id;       ///< what was looked at is what is started, whatever the name means by then
   std::string state;          ///< the daemon's state folder
   std::string sandbox;        ///< on the host, absolute
+  std::string init;           ///< on the host: see place_init()
+  std::string entered = "/";  ///< by the engine, as root: nothing that a user could lead elsewhere
   std::string device_folder;  ///< where node n of device_nodes_of() lies as "<n>"
   std::optional<ReadOnlyMount> driver_volume;
-  bool compat = true;               ///< check_driver
-  User user;                        ///< in the container's own terms
-  std::vector<VolumePlan> volumes;  ///< their sources are at <volume_folder>/<number>
-  std::string volume_folder;
+  bool compat = true;  ///< check_driver
+  User user;           ///< in the container's own terms
+  std::vector<VolumePlan> volumes;
+  std::string volume_folder;              ///< where expose_volumes() mounts them, and the sandbox
   std::string cpuset;                     ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
   bool limit_swap = false;                ///< the kernel can
   int oom_score_adj = 0;                  ///< of the daemon; a task never gets a lower one than 0

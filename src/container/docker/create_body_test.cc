@@ -35,6 +35,7 @@ BodyFacts facts_of_test() {
   facts.image_id = "sha256:1f";
   facts.state = "/state";
   facts.sandbox = "/state/tasks/t/sandbox";
+  facts.init = "/state/drover-init";
   facts.device_folder = "/state/tasks/t/devices";
   facts.volume_folder = "/state/tasks/t/volumes";
   facts.user = User{1000, 100, {}, "ann", "/home/ann"};
@@ -50,14 +51,24 @@ TEST(DockerCreateBody, RunsTheImageSCommandBehindItsEntrypoint) {
   auto launch = launch_of_root();
   auto body = body_of(launch, facts_of_test());
   EXPECT_EQ(body["Image"], "sha256:1f") << "the one that was looked at, whatever the name means by then";
-  EXPECT_EQ(body["Entrypoint"], json::array({"/entry"}));
-  EXPECT_EQ(body["Cmd"], json::array({"serve"}));
+  EXPECT_EQ(body["Entrypoint"], json::array({"/dev/drover-init", "/mnt/mesos/sandbox"}));
+  EXPECT_EQ(body["Cmd"], json::array({"/entry", "serve"}));
   launch.task.command = {"train", "-x"};
-  EXPECT_EQ(body_of(launch, facts_of_test())["Cmd"], json::array({"train", "-x"}));
+  EXPECT_EQ(body_of(launch, facts_of_test())["Cmd"], json::array({"/entry", "train", "-x"}));
   launch.task.bypass_entrypoint = true;
   body = body_of(launch, facts_of_test());
-  EXPECT_EQ(body["Entrypoint"], json::array({"train"}));
-  EXPECT_EQ(body["Cmd"], json::array({"-x"}));
+  EXPECT_EQ(body["Cmd"], json::array({"train", "-x"}));
+}
+
+TEST(DockerCreateBody, AWorkingFolderIsLeftToTheInit) {
+  auto launch = launch_of_root();
+  launch.task.working_directory = "/v/closed";
+  auto body = body_of(launch, facts_of_test());
+  EXPECT_EQ(body["Entrypoint"], json::array({"/dev/drover-init", "/v/closed"}));
+  EXPECT_EQ(body["WorkingDir"], "/");
+  auto facts = facts_of_test();
+  facts.entered = "/app";
+  EXPECT_EQ(body_of(launch, facts)["WorkingDir"], "/app");
 }
 
 TEST(DockerCreateBody, OnlyTheTasksOwnDevicesAreGiven) {
@@ -132,15 +143,19 @@ TEST(DockerCreateBody, LimitsAreThoseOfTheTask) {
 TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
   auto facts = facts_of_test();
   facts.driver_volume = ReadOnlyMount{"/state/driver/nvidia_1", "/usr/local/nvidia"};
-  facts.volumes = {{"/srv/data", "/data", "", true}};
+  facts.volumes = {{"/srv/data", "/data", "", true},
+                   {"/srv/in", "/data/in", "", false},
+                   {"/srv/out", "/mnt/mesos/sandbox/out", "out", false}};
   std::vector<std::string> shown;
   const auto body = body_of(launch_of_root(), facts);
   for (const auto& mount : body["HostConfig"]["Mounts"])
     shown.push_back(mount["Source"].get<std::string>() + " " + mount["Target"].get<std::string>() +
                     (mount["ReadOnly"].get<bool>() ? " ro" : " rw"));
   EXPECT_THAT(shown, ElementsAre("/state/driver/nvidia_1 /usr/local/nvidia ro",
-                                 "/state/tasks/t/sandbox /mnt/mesos/sandbox rw",
-                                 "/state/tasks/t/volumes/0 /data ro"));
+                                 "/state/drover-init /dev/drover-init ro",
+                                 "/state/tasks/t/volumes/sandbox /mnt/mesos/sandbox rw",
+                                 "/state/tasks/t/volumes/0 /data ro"))
+      << "what lies in those is mounted there before";
 }
 
 TEST(DockerCreateBody, PortsOfABridgeLeadInside) {

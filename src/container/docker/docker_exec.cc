@@ -16,6 +16,7 @@
 #include "base/spawn.h"
 #include "container/docker/frames.h"
 #include "container/exec_mark.h"
+#include "container/init.h"
 #include "container/runtime_failure.h"
 
 namespace drover::container::docker {
@@ -29,14 +30,27 @@ constexpr auto kExitPoll = std::chrono::milliseconds(10);
 /// In place of output, when the command could not be started.
 constexpr std::string_view kRuntimeWord = "OCI runtime exec failed";
 
-json exec_body(const ExecRequest& request, const std::string& id) {
+/// The init enters the container's working folder as the user, which the engine would do as root.
+std::vector<std::string> exec_words(const ExecRequest& request, const ContainerState& container) {
+  const auto& entrypoint = container.entrypoint;
+  if (entrypoint.size() < 2 || entrypoint.front() != kInitInside)
+    return request.command;  // of an earlier version
+  return direct_arguments(entrypoint[1], request.command);
+}
+
+json exec_body(const ExecRequest& request, const ContainerState& container, const std::string& id) {
   auto environment = request.environment;
   if (request.tty) environment.try_emplace("TERM", "xterm");
   environment[kExecMarker] = id;
   auto assignments = json::array();
   for (const auto& [name, value] : environment) assignments.push_back(name + "=" + value);
-  return {{"AttachStdin", true}, {"AttachStdout", true},   {"AttachStderr", true},
-          {"Tty", request.tty},  {"Cmd", request.command}, {"Env", std::move(assignments)}};
+  return {{"AttachStdin", true},
+          {"AttachStdout", true},
+          {"AttachStderr", true},
+          {"Tty", request.tty},
+          {"Cmd", exec_words(request, container)},
+          {"Env", std::move(assignments)},
+          {"WorkingDir", "/"}};
 }
 
 Result<Pipe> nonblocking_pipe() {
@@ -227,7 +241,7 @@ class DockerExec final : public ExecProcess {
 
 }  // namespace
 
-Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, const std::string& container,
+Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, const ContainerState& container,
                                                        std::optional<Cgroup> cgroup,
                                                        const ExecRequest& request) {
   if (request.command.empty() || request.command.front().empty())
@@ -235,7 +249,8 @@ Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, con
   const auto mark = next_exec_id();
   DROVER_TRY(const auto exec,
              engine.create_exec(
-                 container, exec_body(request, mark).dump(-1, ' ', false, json::error_handler_t::replace)));
+                 container.id,
+                 exec_body(request, container, mark).dump(-1, ' ', false, json::error_handler_t::replace)));
   DROVER_TRY(auto stream, engine.start_exec(exec, request.tty));
   auto made =
       std::make_unique<DockerExec>(engine, exec, mark, std::move(cgroup), request.tty, std::move(stream));

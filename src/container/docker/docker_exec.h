@@ -17,7 +17,7 @@ namespace drover::container::docker {
 
 /// `cgroup` is the container's where its processes are this machine's: without it a command that is let go
 /// of is not ended but only left alone, since the engine knows no other way.
-Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, const std::string& container,
+Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, const ContainerState& container,
                                                        std::optional<Cgroup> cgroup,
                                                        const ExecRequest& request);
 

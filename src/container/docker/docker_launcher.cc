@@ -12,6 +12,8 @@
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
 #include "container/docker/docker_supervisor.h"
+#include "container/docker/engine_mounts.h"
+#include "container/docker/engine_volumes.h"
 #include "container/docker/image_look.h"
 #include "container/docker/registry_auth.h"
 #include "container/driver_check.h"
@@ -20,7 +22,6 @@
 #include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/task_folder.h"
-#include "container/volume_mount.h"
 #include "gpu/kernel.h"
 #include "image/registry/login.h"
 #include "image/registry/name.h"
@@ -148,6 +149,8 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   BodyFacts facts;
   facts.image_id = image.digest;
   facts.compat = found.compat;
+  facts.init = options_.init;
+  facts.entered = found.entered;
   facts.state = options_.state;
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.device_folder = folder.path() + "/" + kDevices;
@@ -166,8 +169,9 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-Result<DockerLauncher::Findings> DockerLauncher::look_into(const Engine& engine, const Launch& launch,
-                                                           const image::Image& image) const {
+Result<DockerLauncher::Findings> DockerLauncher::look_into(
+    const Engine& engine, const Launch& launch, const image::Image& image,
+    const std::vector<std::string>& image_volumes) const {
   const auto& task_id = launch.task.id;
   ImageLook look(engine, image.digest, container_name(task_id) + "-look", labels_of(task_id),
                  seen_of(image.digest));
@@ -178,6 +182,19 @@ Result<DockerLauncher::Findings> DockerLauncher::look_into(const Engine& engine,
   DROVER_TRY(const auto passwd, look.read("/etc/passwd"));
   DROVER_TRY(const auto group, look.read("/etc/group"));
   DROVER_TRY(found.user, user_in_image(launch.task, image.config.user, passwd, group));
+  WantedMounts wanted{{}, image_volumes, std::nullopt, image.reference};
+  DROVER_TRY(wanted.volumes, plan_volumes(launch, &image, ""));
+  if (gets_driver_volume(launch, &image)) {
+    DROVER_TRY(const auto driver, launch.driver.volume());
+    wanted.driver_volume = driver.destination;
+  }
+  const auto walk = [&](const std::string& path) { return look.walk(path); };
+  DROVER_TRY(const auto mounts, MountCheck::make(wanted, walk));
+  found.entered = "/";
+  const auto& own = image.config.working_directory;
+  if (!launch.task.working_directory.empty() || !own.starts_with('/')) return found;
+  DROVER_TRY(const auto path, look.walk(own));
+  if (mounts.stays_in_image(path)) found.entered = own;
   return found;
 }
 
@@ -192,7 +209,7 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
   const image::Image image{*launch.task.image, found.id, found.config, {}};
-  DROVER_TRY(const auto seen, look_into(engine, launch, image));
+  DROVER_TRY(const auto seen, look_into(engine, launch, image, found.volumes));
   const auto& user = seen.user;
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
@@ -236,7 +253,7 @@ Result<std::unique_ptr<ExecProcess>> DockerLauncher::exec(const Directory&, cons
   if (!container || !container->running)
     return fail(ErrorKind::kConflict, fmt::format("Task '{}' does not run", task_id),
                 "'drover ps' shows what does");
-  return start_docker_exec(engine, container->id, cgroup_of(*container), request);
+  return start_docker_exec(engine, *container, cgroup_of(*container), request);
 }
 
 void DockerLauncher::end_forgotten_execs(const Directory&, const std::string& task_id) const {

@@ -39,15 +39,17 @@ class DockerLauncher final : public Launcher {
  private:
   /// What a look into the image tells.
   struct Findings {
-    User user;           ///< whom the task runs as
-    bool compat = true;  ///< check_driver
+    User user;            ///< whom the task runs as
+    bool compat = true;   ///< check_driver
+    std::string entered;  ///< by the engine, which makes it if the image lacks it
   };
 
   DockerLauncher(DockerOptions options, std::vector<Hierarchy> hierarchies);
 
   Result<std::string> chosen_image(const Launch& launch) const;
   Result<ImageFacts> image_of(const Engine& engine, const Launch& launch) const;
-  Result<Findings> look_into(const Engine& engine, const Launch& launch, const image::Image& image) const;
+  Result<Findings> look_into(const Engine& engine, const Launch& launch, const image::Image& image,
+                             const std::vector<std::string>& image_volumes) const;
   Result<std::string> body_of(const Directory& folder, const Launch& launch, const image::Image& image,
                               const Findings& found) const;
   std::shared_ptr<SeenOfImage> seen_of(const std::string& image_id) const;

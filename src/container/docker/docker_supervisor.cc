@@ -10,15 +10,16 @@
 #include <cerrno>
 
 #include "base/units.h"
+#include "container/docker/engine_volumes.h"
 #include "container/runtime_failure.h"
 #include "container/supervisor.h"
-#include "container/volume_mount.h"
 
 namespace drover::container::docker {
 namespace {
 
 constexpr auto kFirstRetry = std::chrono::milliseconds(10);
 constexpr auto kRetry = std::chrono::milliseconds(500);
+constexpr auto kListenPoll = std::chrono::milliseconds(20);
 
 std::chrono::nanoseconds clock_of_logs() {
   return std::chrono::system_clock::now().time_since_epoch();
@@ -32,6 +33,16 @@ Error explain_start(const Error& error) {
   if (other.kind == ErrorKind::kNotFound || other.kind == ErrorKind::kPermissionDenied)
     other.kind = ErrorKind::kUnavailable;
   return about_command ? explained : other;
+}
+
+/// What this process mounts is seen by processes of its own mount namespace, and of those that it shares
+/// mounts with.
+Error explain_create(const Error& error) {
+  if (error.message.find("bind source path does not exist") == std::string::npos) return error;
+  return {ErrorKind::kUnavailable, "The Docker Engine does not see what Drover has mounted for the task",
+          "let the engine and 'drover serve' run in one mount namespace, or share the state folder between "
+          "theirs",
+          ""};
 }
 
 }  // namespace
@@ -59,6 +70,7 @@ Result<Ending> DockerSupervisor::run(const std::function<void(const Running&)>& 
     loop();
   }
   const auto how = begun ? ending() : Ending{};
+  if (!begun || !init_errors_.failure(how.exit_status)) logs_[1].append(init_errors_.rest());
   // What the engine cannot remove now is removed when the task is cleared up.
   if (!id_.empty()) (void)engine_.remove(id_);
   if (!begun) return Failure(begun.error());
@@ -67,7 +79,9 @@ Result<Ending> DockerSupervisor::run(const std::function<void(const Running&)>& 
 
 Status DockerSupervisor::start() {
   DROVER_CHECK_OK(expose_volumes(order_.volumes, order_.volume_user, order_.root.hidden, task_));
-  DROVER_TRY(id_, engine_.create(container_name(order_.task_id), order_.docker->body));
+  auto created = engine_.create(container_name(order_.task_id), order_.docker->body);
+  if (!created) return Failure(explain_create(created.error()));
+  id_ = std::move(*created);
   auto output = engine_.attach(id_);  // where podman makes all but the last step of a start
   if (!output) return Failure(explain_start(output.error()));
   output_ = std::move(*output);
@@ -108,7 +122,7 @@ int DockerSupervisor::poll_timeout() const {
   auto next = Clock::time_point::max();
   for (const auto& deadline : {kill_deadline_, drain_deadline_, retry_at_})
     if (deadline) next = std::min(next, *deadline);
-  if (graceful_ && !exit_code_) next = std::min(next, Clock::now() + kStopPoll);
+  if (kill_deadline_ && !asked_to_end_) next = std::min(next, Clock::now() + kListenPoll);
   if (next == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
@@ -123,10 +137,7 @@ void DockerSupervisor::loop() {
     if (polls[0].revents != 0) read_signals();
     if (polls[1].revents != 0) read_output();
     if (polls[2].revents != 0) read_wait();
-    proceed_to_stop();
-    const auto now = Clock::now();
-    if (retry_at_ && now >= *retry_at_) reconnect();
-    if (drain_deadline_ && now >= *drain_deadline_) output_.reset();
+    check_deadlines();
   }
 }
 
@@ -142,12 +153,7 @@ void DockerSupervisor::stop(bool force) {
   if (force) return kill();
   if (!first) return;
   kill_deadline_ = deadline_after(order_.grace);
-  if (cgroup_) {
-    graceful_.emplace(running_.pid, *cgroup_);
-    graceful_->begin();
-  } else {
-    (void)engine_.kill(id_, "SIGTERM");
-  }
+  ask_to_end();
 }
 
 void DockerSupervisor::kill() {
@@ -155,13 +161,25 @@ void DockerSupervisor::kill() {
   if (!engine_.kill(id_, "SIGKILL") && cgroup_) (void)cgroup_->kill_all();
 }
 
-void DockerSupervisor::proceed_to_stop() {
-  if (exit_code_) return;
-  if (kill_deadline_ && Clock::now() >= *kill_deadline_) kill();
-  if (!graceful_) return;
-  // Its process id may be another's once it has ended.
-  pollfd ended{first_process_.get(), POLLIN, 0};
-  if (::poll(&ended, 1, 0) == 0) graceful_->proceed();
+/// The init hands it to all processes of the container. Before it has any, the runtime's own beginning would
+/// take the signal as its end, or the kernel would keep it from a first process.
+void DockerSupervisor::ask_to_end() {
+  if (asked_to_end_ || exit_code_) return;
+  if (cgroup_) {
+    if (cgroup_->processes().size() < 2) return;
+    ::syscall(SYS_pidfd_send_signal, first_process_.get(), SIGTERM, nullptr, 0);
+  } else {
+    (void)engine_.kill(id_, "SIGTERM");
+  }
+  asked_to_end_ = true;
+}
+
+void DockerSupervisor::check_deadlines() {
+  const auto now = Clock::now();
+  if (kill_deadline_) ask_to_end();
+  if (kill_deadline_ && now >= *kill_deadline_) kill();
+  if (retry_at_ && now >= *retry_at_) reconnect();
+  if (drain_deadline_ && now >= *drain_deadline_) output_.reset();
 }
 
 void DockerSupervisor::keep(std::size_t stream, std::string_view bytes) {
@@ -172,7 +190,7 @@ void DockerSupervisor::keep(std::size_t stream, std::string_view bytes) {
   const auto line_end = bytes.rfind('\n');
   open_line_[stream] =
       line_end == std::string_view::npos ? open_line_[stream] + bytes.size() : bytes.size() - line_end - 1;
-  logs_[stream].append(bytes);
+  logs_[stream].append(init_errors_.pass(stream, bytes));
 }
 
 void DockerSupervisor::read_output() {
@@ -258,11 +276,12 @@ Ending DockerSupervisor::ending() const {
   ending.lost = !lost_why_.empty();
   ending.message = lost_why_;
   if (ending.lost) return ending;
+  if (const auto failure = init_errors_.failure(ending.exit_status)) {
+    ending.message = to_string(*failure);
+    return ending;
+  }
   const int signal = *exit_code_ - 128;
-  if (graceful_ && graceful_->replaced_signal())
-    say_signal(ending, SIGTERM);
-  else if (signal == SIGKILL || signal == SIGTERM || signal == SIGSEGV || signal == SIGABRT ||
-           signal == SIGBUS)
+  if (signal == SIGKILL || signal == SIGTERM || signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS)
     say_signal(ending, signal);
   const auto state = engine_.inspect(id_);
   // The engine notes it at the end, unless the news of it came a moment later.

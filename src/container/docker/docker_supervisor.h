@@ -20,7 +20,7 @@
 #include "container/containerizer.h"
 #include "container/docker/engine.h"
 #include "container/docker/frames.h"
-#include "container/graceful_stop.h"
+#include "container/docker/init_errors.h"
 #include "container/log_writer.h"
 #include "container/order.h"
 
@@ -52,7 +52,8 @@ class DockerSupervisor {
   void read_signals();
   void stop(bool force);
   void kill();
-  void proceed_to_stop();
+  void ask_to_end();
+  void check_deadlines();
   void read_output();
   void keep(std::size_t stream, std::string_view bytes);
   void read_wait();
@@ -72,6 +73,7 @@ class DockerSupervisor {
 
   std::optional<Exchange> output_, wait_;
   FrameReader frames_;
+  InitErrors init_errors_;
   std::chrono::nanoseconds heard_at_{};  ///< when output came last, by the clock that the engine's logs have
   std::array<std::size_t, 2> open_line_{};    ///< bytes of each output's last line, which is not complete
   std::array<std::size_t, 2> known_again_{};  ///< bytes that will come once more after a reconnection
@@ -79,9 +81,9 @@ class DockerSupervisor {
   Running running_;
   UniqueFd first_process_;        ///< pidfd, where the engine runs on this machine
   std::optional<Cgroup> cgroup_;  ///< the same
-  std::optional<GracefulStop> graceful_;
   std::optional<int> exit_code_;
   bool stop_requested_ = false;
+  bool asked_to_end_ = false;
   bool removed_ = false;     ///< by somebody else
   bool complained_ = false;  ///< of an engine that does not answer
   std::string lost_why_;     ///< nobody can say how it ended

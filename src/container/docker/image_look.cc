@@ -96,6 +96,32 @@ Result<std::optional<PathStat>> ImageLook::stat(const std::string& path) {
   return seen_->stats[path] = found;
 }
 
+Result<std::string> ImageLook::target_of_link(const std::string& path) {
+  const std::lock_guard lock(seen_->mutex);
+  if (const auto known = seen_->links.find(path); known != seen_->links.end()) return known->second;
+  DROVER_TRY(const auto id, container());
+  DROVER_TRY(const auto archive, engine_.copy_out(id, path));
+  TextStream stream(archive);
+  image::TarReader reader(stream);
+  DROVER_TRY(const auto entry, reader.next());
+  if (!entry || entry->type != image::TarEntry::Type::kSymlink || entry->link_target.empty())
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("The Docker Engine does not say where the link '{}' of the image leads", path),
+                "choose a path without links");
+  if (seen_->links.size() >= kMostStats) seen_->links.clear();
+  return seen_->links[path] = entry->link_target;
+}
+
+Result<ImagePath> ImageLook::walk(const std::string& path) {
+  return follow(path, [this](const std::string& step) -> Result<std::optional<ImageEntry>> {
+    DROVER_TRY(const auto found, stat(step));
+    if (!found) return std::nullopt;
+    if (found->kind != PathStat::Kind::kLink) return ImageEntry{};
+    DROVER_TRY(auto target, target_of_link(step));
+    return ImageEntry{std::move(target)};
+  });
+}
+
 Result<std::vector<image::MergedEntry>> ImageLook::list(const std::string& folder,
                                                         const std::function<bool(std::string_view)>& wanted) {
   using Kind = image::MergedEntry::Kind;

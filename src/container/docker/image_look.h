@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "container/docker/engine.h"
+#include "container/docker/image_path.h"
 #include "image/merged.h"
 
 namespace drover::container::docker {
@@ -24,6 +25,7 @@ struct SeenOfImage {
   std::mutex mutex;
   std::map<std::string, std::string> files;
   std::map<std::string, std::optional<PathStat>> stats;
+  std::map<std::string, std::string> links;  ///< their targets, as they were written
 };
 
 class ImageLook {
@@ -42,9 +44,13 @@ class ImageLook {
   /// it follows ("libcuda.so.1"), and folders with the usual names.
   Result<std::vector<image::MergedEntry>> list(const std::string& folder,
                                                const std::function<bool(std::string_view)>& wanted);
+  /// Where a path leads. The container has no volumes: an engine that is asked about one which has makes
+  /// their places.
+  Result<ImagePath> walk(const std::string& path);
 
  private:
   Result<std::optional<PathStat>> stat(const std::string& path);
+  Result<std::string> target_of_link(const std::string& path);
   /// The id of the container.
   Result<std::string> container();
 
