@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   cli::Hooks hooks;
   hooks.version = DROVER_VERSION;
   hooks.serve = serve;
+  hooks.restore = restore;
   hooks.kube_node = run_kube_node;
   hooks.kube_withdraw = run_kube_withdraw;
   hooks.doctor = examine_machine;

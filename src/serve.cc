@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -20,6 +21,7 @@
 #include "api/server.h"
 #include "base/fair_pool.h"
 #include "base/files.h"
+#include "base/steady_timeline.h"
 #include "base/trusted_path.h"
 #include "base/units.h"
 #include "cdi/write.h"
@@ -41,6 +43,7 @@
 #include "image/store.h"
 #include "node.h"
 #include "store/journal.h"
+#include "store/state_folder.h"
 #include "strangers.h"
 
 namespace drover {
@@ -70,13 +73,21 @@ std::string random_id() {
   return fmt::format("{:08x}{:04x}", random(), random() & 0xffff);
 }
 
+/// For everybody; none when no file can be made any more, however small.
+std::uint64_t free_space(const std::string& folder) {
+  struct statvfs space{};
+  if (::statvfs(folder.c_str(), &space) != 0) return UINT64_MAX;
+  const bool no_files = space.f_files > 0 && space.f_favail == 0;
+  return no_files ? 0 : std::uint64_t{space.f_bavail} * space.f_frsize;
+}
+
 Result<control::Journaled> read_journal(store::Journal& journal, const std::string& path) {
   DROVER_TRY(const auto entries, journal.load());
   auto journaled = control::decode_journal(entries);
   if (journaled) return journaled;
   return fail(ErrorKind::kCorrupt,
               fmt::format("The state file '{}' is damaged: {}", path, journaled.error().message),
-              "restore it from a backup, or move it aside to start with no tasks");
+              store::kDamagedHint);
 }
 
 /// One running daemon: the parts, and the threads that carry them.
@@ -122,9 +133,9 @@ class Service {
     DROVER_TRY(auto launcher, make_launcher());
     DROVER_TRY(auto containerizer,
                container::ShimContainerizer::create(options_.state, std::move(launcher), engine_->watcher()));
-    engine_->start(std::move(containerizer), runtime_);
+    DROVER_CHECK_OK(engine_->start(std::move(containerizer), runtime_));
     spdlog::info("This node offers {}", engine_->node().resources);
-    wake_at(wall_clock() + kHouseKeeping);
+    wake_at(timeline_.now() + kHouseKeeping);
     health_ = std::make_unique<gpu::HealthWatch>(
         [this] { return hardware_.shared_nvml(); }, seen_.inventory.devices, gpu::HealthWatchOptions{},
         [this](const gpu::HealthChange&) { asio::post(context_, [this] { offer_what_is_fit(); }); });
@@ -163,6 +174,8 @@ class Service {
       hand_over(*slow_pool_, user, std::move(work));
     };
     ports.now = wall_clock;
+    ports.steady = [this] { return timeline_.now(); };
+    ports.free_space = [this] { return free_space(options_.state); };
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
@@ -372,12 +385,12 @@ class Service {
   void wake_at(TimePoint at) {
     if (at >= alarm_at_) return;
     alarm_at_ = at;
-    alarm_.expires_after(at - wall_clock());
+    alarm_.expires_after(at - timeline_.now());
     alarm_.async_wait([this](const auto& error) {
       if (error) return;
       alarm_at_ = TimePoint::max();
       engine_->tick();
-      wake_at(wall_clock() + kHouseKeeping);
+      wake_at(timeline_.now() + kHouseKeeping);
     });
   }
 
@@ -416,6 +429,7 @@ class Service {
   /// Apart: what one GPU that is about to be given does must be of now.
   gpu::UsageSampler processes_{[this] { return hardware_.shared_nvml(); },
                                {.fresh = std::chrono::milliseconds(0)}};
+  SteadyTimeline timeline_ = SteadyTimeline::resume(options_.state + "/timeline");
   std::string name_ = host_name();
   std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
@@ -459,9 +473,11 @@ Status run_service(const cli::ServeOptions& options) {
   DROVER_TRY(const auto folder, Directory::create(options.state, 0711));
   DROVER_CHECK_OK(check_trusted(options.state));
   // The journal first: it is locked, so nothing below is shared with another daemon.
-  const auto path = options.state + "/state.db";
+  const auto path = store::journal_file(options.state);
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
+  DROVER_TRY(const auto news, store::join(journal, options.state));
+  for (const auto& sentence : news) spdlog::warn("{}", sentence);
   DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
                                             .simulate = options.simulate,
                                             .driver_root = options.driver_root,
@@ -475,6 +491,12 @@ Status run_service(const cli::ServeOptions& options) {
 }
 
 }  // namespace
+
+Result<std::string> restore(const std::string& state, const std::string& backup, bool force) {
+  if (::geteuid() == 0) return store::restore(state, backup, force);
+  return fail(ErrorKind::kPermissionDenied, "Only root may put a backup in the place of the journal",
+              "run it with sudo");
+}
 
 Status serve(const cli::ServeOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("drover"));

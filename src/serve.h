@@ -9,4 +9,7 @@ namespace drover {
 
 Status serve(const cli::ServeOptions& options);
 
+/// Makes a backup the journal of a state folder: store::restore(), for root.
+Result<std::string> restore(const std::string& state, const std::string& backup, bool force);
+
 }  // namespace drover

@@ -43,6 +43,10 @@ class Containers final : public container::Containerizer {
   Status clean(const std::string&) override { return {}; }
   Status forget(const std::string&) override { return {}; }
   std::vector<std::string> known() const override { return {}; }
+  Result<container::FolderView> examine(const std::string&) const override { return container::FolderView{}; }
+  Status end(const std::string&) override { return {}; }
+  Result<std::string> quarantine(const std::string& id) override { return "/nowhere/" + id; }
+  Quarantine quarantined() const override { return {}; }
   std::string sandbox(const std::string& id) const override { return "/nowhere/" + id; }
 
  private:
@@ -89,7 +93,8 @@ void Subject::start() {
   engine_ = std::make_unique<engine::LocalEngine>(std::move(ports),
                                                   must(store::Journal::open(folder_ / "state.db")),
                                                   control::restore({}, std::move(machine)), std::move(view));
-  engine_->start(std::make_unique<Containers>(engine_->watcher()), "none");
+  if (const auto started = engine_->start(std::make_unique<Containers>(engine_->watcher()), "none"); !started)
+    throw std::runtime_error(to_string(started.error()));
 
   api::ServerOptions options;
   options.socket_path = socket();

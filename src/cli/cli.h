@@ -86,6 +86,9 @@ struct Hooks {
   std::string version;
   /// Runs until it is told to stop.
   std::function<Status(const ServeOptions&)> serve;
+  /// Makes a backup the journal of a state folder. The result names the one that was there before; "" for
+  /// none.
+  std::function<Result<std::string>(const std::string& state, const std::string& backup, bool force)> restore;
   /// Runs until it is told to stop.
   std::function<Status(const KubeNodeOptions&)> kube_node;
   /// From how many Nodes of a cluster Drover's labels and conditions were taken.

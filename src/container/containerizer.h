@@ -72,6 +72,8 @@ struct Launch {
   DriverSupply driver;
   cdi::Edits devices;         ///< of the other vendors' CDI devices that the task asked for
   gpu::MachineFacts machine;  ///< what the image must fit (image_choice.h, driver_check.h)
+  /// The journal's text about the task, kept in its folder: a journal that lost it can take it up again.
+  std::string record;
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
   /// Ends preparations that may take long (fetching files): launch() fails then.
@@ -101,6 +103,12 @@ enum class Found {
   kEnded,  ///< it ended meanwhile; the Watcher hears of it
 };
 
+/// What the folder of a task says by itself, without the journal.
+struct FolderView {
+  bool alive = false;  ///< its shim lives
+  std::string record;  ///< Launch::record of the last attempt; "" when it is not there
+};
+
 class Containerizer {
  public:
   virtual ~Containerizer() = default;
@@ -123,8 +131,20 @@ class Containerizer {
   /// Starts a command in the container of a task that runs. May be called while other calls for the task are
   /// made. kConflict when it does not run.
   virtual Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request);
-  /// Ids of all tasks that have a folder, sorted.
+  /// Ids of all tasks that have a folder, sorted; but for those in quarantine.
   virtual std::vector<std::string> known() const = 0;
+  virtual Result<FolderView> examine(const std::string& task_id) const = 0;
+  /// Ends a task that still runs, without a word to the Watcher, and does what clean() does. Idempotent.
+  virtual Status end(const std::string& task_id) = 0;
+  /// Takes the folder of a task that does not run out of the way, with all that the task wrote, and returns
+  /// where it is now; closed to all but root.
+  virtual Result<std::string> quarantine(const std::string& task_id) = 0;
+  /// How many folders are in quarantine, and where.
+  struct Quarantine {
+    std::string folder;
+    std::vector<std::string> names;  ///< sorted
+  };
+  virtual Quarantine quarantined() const = 0;
   /// The folder with stdout, stderr and the task's own files (M13).
   virtual std::string sandbox(const std::string& task_id) const = 0;
 };

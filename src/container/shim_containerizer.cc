@@ -21,6 +21,8 @@ namespace {
 
 constexpr const char* kTasks = "tasks";
 constexpr const char* kRemoved = "removed";
+constexpr const char* kQuarantine = ".quarantine";  // no task's id begins so
+constexpr mode_t kQuarantineMode = 0700;
 constexpr mode_t kStateMode = 0711;
 constexpr mode_t kTaskMode = 0700;  // whoever came in could move files into a sandbox, or hold on to it
 constexpr auto kForgetTimeout = std::chrono::seconds(40);
@@ -89,7 +91,43 @@ std::string ShimContainerizer::sandbox(const std::string& task_id) const {
 }
 
 std::vector<std::string> ShimContainerizer::known() const {
-  return tasks_.list().value_or(std::vector<std::string>{});
+  auto names = tasks_.list().value_or(std::vector<std::string>{});
+  std::erase_if(names, [](const auto& name) { return !check_task_id(name); });
+  return names;
+}
+
+Result<FolderView> ShimContainerizer::examine(const std::string& task_id) const {
+  DROVER_TRY(const auto folder, open_task(task_id));
+  DROVER_TRY(const auto lock, try_lock(folder));
+  FolderView view{!lock.held(), ""};
+  auto record = folder.read(kRecordFile);
+  if (!record && record.error().kind != ErrorKind::kNotFound) return Failure(record.error());
+  if (record) view.record = std::move(*record);
+  return view;
+}
+
+Result<std::string> ShimContainerizer::quarantine(const std::string& task_id) {
+  DROVER_CHECK_OK(check_task_id(task_id));
+  DROVER_TRY(const auto closed, tasks_.make_subdirectory(kQuarantine, kQuarantineMode));
+  if (::fchmod(closed.fd(), kQuarantineMode) != 0)
+    return fail_errno(fmt::format("Failed to close '{}'", closed.path()), errno);
+  auto name = task_id;
+  for (int number = 1; ::renameat2(tasks_.fd(), task_id.c_str(), closed.fd(), name.c_str(), RENAME_NOREPLACE);
+       ++number) {
+    if (errno != EEXIST)
+      return fail_errno(fmt::format("Failed to move '{}/{}' to '{}'", tasks_.path(), task_id, closed.path()),
+                        errno);
+    name = fmt::format("{}.{}", task_id, number);
+  }
+  DROVER_CHECK_OK(closed.sync());
+  DROVER_CHECK_OK(tasks_.sync());
+  return closed.path() + "/" + name;
+}
+
+Containerizer::Quarantine ShimContainerizer::quarantined() const {
+  const auto closed = tasks_.subdirectory(kQuarantine);
+  return {fmt::format("{}/{}", tasks_.path(), kQuarantine),
+          closed ? closed->list().value_or(std::vector<std::string>{}) : std::vector<std::string>{}};
 }
 
 Status ShimContainerizer::launch(const Launch& launch) {
@@ -123,6 +161,8 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
       lock.release();
       return started_before();
     }
+    // Before there is an order, without which nothing runs.
+    DROVER_CHECK_OK(replace_file(folder, kRecordFile, launch.record));
     if (auto prepared = launcher_->prepare(folder, launch); !prepared) {
       (void)launcher_->clear(folder, task_id);
       return Failure(prepared.error());
@@ -239,6 +279,14 @@ Status ShimContainerizer::forget(const std::string& task_id) {
   DROVER_CHECK_OK(check_task_id(task_id));
   if (!tasks_.exists(task_id)) return {};
   DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
+  DROVER_CHECK_OK(end(task_id));
+  return remover_->remove(tasks_, task_id, owner_of(folder));
+}
+
+Status ShimContainerizer::end(const std::string& task_id) {
+  DROVER_CHECK_OK(check_task_id(task_id));
+  if (!tasks_.exists(task_id)) return {};
+  DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
   auto shim = shims_->forget(task_id);
   if (!shim.valid()) {
     DROVER_TRY(shim, lock_holder(folder));
@@ -247,8 +295,7 @@ Status ShimContainerizer::forget(const std::string& task_id) {
     ::syscall(SYS_pidfd_send_signal, shim.get(), SIGUSR1, nullptr, 0);
     DROVER_CHECK_OK(await_process(shim.get(), kForgetTimeout));
   }
-  DROVER_CHECK_OK(clean(task_id));
-  return remover_->remove(tasks_, task_id, owner_of(folder));
+  return clean(task_id);
 }
 
 }  // namespace drover::container

@@ -32,6 +32,10 @@ class ShimContainerizer final : public Containerizer {
   Status forget(const std::string& task_id) override;
   Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request) override;
   std::vector<std::string> known() const override;
+  Result<FolderView> examine(const std::string& task_id) const override;
+  Status end(const std::string& task_id) override;
+  Result<std::string> quarantine(const std::string& task_id) override;
+  Quarantine quarantined() const override;
   std::string sandbox(const std::string& task_id) const override;
 
  private:

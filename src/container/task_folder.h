@@ -5,6 +5,8 @@
 //
 //   launch.json   the shim's order; removed under the lock when a task turns out never to have started
 //   containerizer which one the task was given to: "oci", "docker"; absent: "oci"
+//   record.json   what the journal had of the task at its last start: a journal that does not know the task
+//                 takes it up again from here
 //   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
@@ -33,6 +35,7 @@ namespace drover::container {
 
 inline constexpr const char* kContainerizerFile = "containerizer";
 inline constexpr const char* kOrderFile = "launch.json";
+inline constexpr const char* kRecordFile = "record.json";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kPidFile = "pid";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "control/admission.h"
+#include "control/adoption.h"
 #include "control/deadlines.h"
 #include "control/ending.h"
 #include "control/frameworks.h"
@@ -55,6 +56,8 @@ Status handle(Draft& draft, const event::Started& event) {
   if (found == nullptr || found->started_at) return {};
   auto& record = draft.change(event.id);
   record.started_at = event.at;
+  // It may be told late.
+  record.steady_started_at = draft.steady() - std::max(draft.now() - event.at, TimePoint::duration::zero());
   record.containerizer = event.containerizer;
   if (record.state == TaskState::kStarting) record.state = TaskState::kRunning;
   return {};
@@ -83,6 +86,11 @@ Status handle(Draft& draft, const event::NeverStarted& event) {
 Status handle(Draft& draft, const event::StillAlive& event) {
   const auto* found = draft.find(event.id);
   if (found != nullptr && found->state == TaskState::kStopping) draft.act(action::Stop{event.id, false});
+  return {};
+}
+
+Status handle(Draft& draft, const event::Adopted& event) {
+  for (const auto& record : event.records) adopt(draft, record);
   return {};
 }
 
@@ -148,14 +156,14 @@ Status handle(Draft& draft, const event::Tick&) {
   fire_schedules(draft);
   for (const auto& id : draft.base().active) {
     const auto deadline = deadline_of(*draft.find(id));
-    if (!deadline || *deadline > draft.now()) continue;
+    if (!deadline || *deadline > draft.steady()) continue;
     auto& record = draft.change(id);
     record.timed_out = true;
     record.state = TaskState::kStopping;
     draft.act(action::Stop{id, false});
   }
   for (const auto& [at, id] : draft.base().ended) {
-    if (at + kKeepEnded >= draft.now()) break;
+    if (at + kKeepEnded >= draft.steady()) break;
     draft.remove(id);
   }
   expire_frameworks(draft);
@@ -222,7 +230,7 @@ bool is_behind(const State& state, const TaskRecord& record) {
 
 }  // namespace
 
-Result<Outcome> decide(const State& state, const Event& event, TimePoint now) {
+Result<Outcome> decide(const State& state, const Event& event, Moment now) {
   Draft draft(state, now);
   DROVER_CHECK_OK(std::visit([&](const auto& specific) { return handle(draft, specific); }, event));
   follow_runs(draft);
@@ -246,11 +254,14 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
   return {record.task.gang ? "it waits for the other members of its gang" : "it is about to start"};
 }
 
-std::optional<TimePoint> next_deadline(const State& state) {
+std::optional<TimePoint> next_deadline(const State& state, Moment now) {
   auto next = next_attempt(state);
   if (const auto deadline = next_framework_deadline(state); deadline && (!next || *deadline < *next))
     next = deadline;
-  if (const auto due = next_due(state); due && (!next || *due < *next)) next = due;
+  if (auto due = next_due(state)) {
+    *due += now.steady - now.wall;
+    next = std::min(next.value_or(*due), *due);
+  }
   for (const auto& id : state.active)
     if (const auto deadline = deadline_of(state.tasks.at(id)); deadline && (!next || *deadline < *next))
       next = deadline;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/moment.h"
 #include "control/event.h"
 #include "control/state.h"
 
@@ -20,13 +21,13 @@ namespace drover::control {
 
 /// An Error refuses the event whole: nothing changes. Events about tasks that are over or unknown change
 /// nothing, so duplicates are harmless; only requests of people get an error for them.
-Result<Outcome> decide(const State& state, const Event& event, TimePoint now);
+Result<Outcome> decide(const State& state, const Event& event, Moment now);
 
 /// Why a queued task waits: one clause each, never none.
 std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& record);
 
-/// When the next Tick is due: a task's time is up, or a service may try again.
-std::optional<TimePoint> next_deadline(const State& state);
+/// When the next Tick is due, by the clock that nobody sets: a task's time is up, or a service may try again.
+std::optional<TimePoint> next_deadline(const State& state, Moment now = TimePoint{});
 
 /// Ended tasks and their sandboxes are kept this long, then forgotten (Mesos' gc_delay).
 inline constexpr std::chrono::hours kKeepEnded{7 * 24};

@@ -116,6 +116,40 @@ TEST(Controller, StopsATaskWhoseTimeIsUp) {
   EXPECT_EQ(machine.state.tasks.at("a").reason, "stopped because its time of 5.0s was up");
 }
 
+// Somebody sets the clock, and time limits go on as they were.
+TEST(Controller, TimeIsNotUpBecauseTheClockWasSet) {
+  for (const auto set : {-48h, 2h, 24h * 365}) {
+    Machine machine(0);
+    auto limited = task("a", 0);
+    limited.timeout = 1h;
+    ASSERT_TRUE(machine.submit(limited));
+    ASSERT_TRUE(machine.submit(task("b", 0)));
+    ASSERT_TRUE(machine.on(event::Started{"a", kNow}));
+    ASSERT_TRUE(machine.on(event::Ended{"b", exited(0)}));
+    const auto after = [&](auto time) { return Moment(kNow + time + set, kNow + time); };
+    ASSERT_TRUE(machine.on(event::Tick{}, after(1min)));
+    EXPECT_EQ(machine.at("a"), TaskState::kRunning);
+    EXPECT_TRUE(machine.state.tasks.contains("b")) << "nor is what ended forgotten earlier";
+    EXPECT_EQ(next_deadline(machine.state, after(1min)), kNow + 1h);
+    machine.restart();
+    ASSERT_TRUE(machine.on(event::Tick{}, after(59min)));
+    EXPECT_EQ(machine.at("a"), TaskState::kRunning);
+    ASSERT_TRUE(machine.on(event::Tick{}, after(60min)));
+    EXPECT_EQ(machine.at("a"), TaskState::kStopping);
+    ASSERT_TRUE(machine.on(event::Tick{}, after(kKeepEnded + 1min)));
+    EXPECT_FALSE(machine.state.tasks.contains("b"));
+  }
+}
+
+TEST(Controller, ATaskThatIsToldLateHasItsTimeFromItsStart) {
+  Machine machine(0);
+  auto limited = task("a", 0);
+  limited.timeout = 1h;
+  ASSERT_TRUE(machine.submit(limited));
+  ASSERT_TRUE(machine.on(event::Started{"a", kNow}, Moment(kNow + 20min, kNow + 25min)));
+  EXPECT_EQ(next_deadline(machine.state), kNow + 65min);
+}
+
 TEST(Controller, SaysHowATaskEnded) {
   const auto reason_after = [](workload::Ending ending) {
     Machine machine(0);

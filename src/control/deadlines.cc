@@ -3,11 +3,12 @@
 namespace drover::control {
 
 std::optional<TimePoint> deadline_of(const TaskRecord& record) {
-  if (!record.task.timeout || !record.started_at || record.state != TaskState::kRunning) return std::nullopt;
-  return *record.started_at + *record.task.timeout;
+  const auto start = steady_start(record);
+  if (!record.task.timeout || !start || record.state != TaskState::kRunning) return std::nullopt;
+  return *start + *record.task.timeout;
 }
 
-std::optional<TimePoint> next_deadline(const Outcome& outcome) {
+std::optional<TimePoint> next_deadline(const Outcome& outcome, Moment now) {
   std::optional<TimePoint> next;
   const auto add = [&](std::optional<TimePoint> at) {
     if (at && (!next || *at < *next)) next = at;
@@ -18,7 +19,7 @@ std::optional<TimePoint> next_deadline(const Outcome& outcome) {
   for (const auto& [id, record] : outcome.frameworks)
     if (record) add(record->remove_at);
   for (const auto& [name, record] : outcome.schedules)
-    if (record) add(next_time(*record));
+    if (const auto due = record ? next_time(*record) : std::nullopt) add(*due + (now.steady - now.wall));
   return next;
 }
 

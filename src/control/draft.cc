@@ -11,7 +11,7 @@
 
 namespace drover::control {
 
-Draft::Draft(const State& state, TimePoint now) : state_(state), now_(now) {
+Draft::Draft(const State& state, Moment now) : state_(state), now_(now) {
   each_table([](const char*, auto& overlay,
                 const auto& rows) { overlay = std::remove_reference_t<decltype(overlay)>(rows); },
              static_cast<Tables<Overlay>&>(*this), static_cast<const Tables<Rows>&>(state));
@@ -51,7 +51,7 @@ void Draft::remove(const std::string& id) {
 }
 
 std::string Draft::unused_id() {
-  auto seed = static_cast<std::uint64_t>(now_.time_since_epoch().count());
+  auto seed = static_cast<std::uint64_t>(now().time_since_epoch().count());
   for (auto number = state_.next_sequence + added_;; ++number)
     if (auto id = fmt::format("{:012x}", mix(seed, number) >> 16); find(id) == nullptr) return id;
 }
@@ -156,7 +156,7 @@ std::vector<const TaskRecord*> Draft::active() const {
 std::vector<placement::RunningJob> Draft::running() const {
   std::vector<placement::RunningJob> jobs;
   for (const auto* record : active())
-    if (auto job = running_job(*record, machine(), finder(), now_)) jobs.push_back(std::move(*job));
+    if (auto job = running_job(*record, machine(), finder(), now())) jobs.push_back(std::move(*job));
   return jobs;
 }
 
@@ -202,10 +202,17 @@ void Draft::tell(Notice notice) {
 
 Outcome Draft::finish() && {
   tell_moves();
+  for (auto& [id, record] : changed_)
+    if (is_final(record.state) && !record.steady_finished_at) record.steady_finished_at = steady();
   for (auto& [id, record] : changed_) outcome_.changed.push_back(std::move(record));
   each_table([](const char*, auto& changes, auto& overlay) { changes = std::move(overlay).take(); },
              static_cast<Tables<Changes>&>(outcome_), static_cast<Tables<Overlay>&>(*this));
   return std::move(outcome_);
+}
+
+std::optional<TimePoint> started_by_wall(const Draft& draft, const TaskRecord& record) {
+  const auto start = steady_start(record);
+  return start ? std::optional(*start + (draft.now() - draft.steady())) : std::nullopt;
 }
 
 }  // namespace drover::control

@@ -8,16 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "base/moment.h"
 #include "control/state.h"
 
 namespace drover::control {
 
 class Draft : public Tables<Overlay> {
  public:
-  Draft(const State& state, TimePoint now);
+  Draft(const State& state, Moment now);
 
   const State& base() const { return state_; }
-  TimePoint now() const { return now_; }
+  TimePoint now() const { return now_.wall; }
+  /// For durations.
+  TimePoint steady() const { return now_.steady; }
   const placement::Node& machine() const { return outcome_.node ? *outcome_.node : state_.machine(); }
   const placement::Rules& rules() const { return outcome_.rules ? *outcome_.rules : state_.rules; }
 
@@ -84,7 +87,7 @@ class Draft : public Tables<Overlay> {
 
  private:
   const State& state_;
-  TimePoint now_;
+  Moment now_;
   std::uint64_t added_ = 0;
   std::optional<Usages> added_usages_;
   /// Tells of every task that came to another state since it was told of last.
@@ -97,5 +100,8 @@ class Draft : public Tables<Overlay> {
   std::optional<ImageFits> images_;  ///< when they are not those of the state any more
   Outcome outcome_;
 };
+
+/// When the task started, if the system's clock had never been set since.
+std::optional<TimePoint> started_by_wall(const Draft& draft, const TaskRecord& record);
 
 }  // namespace drover::control

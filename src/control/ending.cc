@@ -43,6 +43,7 @@ void requeue(Draft& draft, TaskRecord& record) {
   record.ports.clear();
   record.gang_port = 0;
   record.started_at.reset();
+  record.steady_started_at.reset();
   record.exit_status.reset();
   draft.act(action::Clean{record.task.id});
 }

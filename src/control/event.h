@@ -12,6 +12,7 @@
 #include "control/framework_record.h"
 #include "control/health.h"
 #include "control/image_fit.h"
+#include "control/record.h"
 #include "control/service_record.h"
 #include "placement/node.h"
 #include "placement/queues.h"
@@ -61,6 +62,11 @@ struct NeverStarted {
 /// After a restart: the task is alive (or its end is about to be told).
 struct StillAlive {
   std::string id;
+};
+/// After a restart: tasks that run, of which the journal does not know, or not where. Each as it was when it
+/// was started.
+struct Adopted {
+  std::vector<TaskRecord> records;
 };
 struct RemoveRequested {
   std::string id;
@@ -160,14 +166,13 @@ struct ScheduleProgressed {
 };
 }  // namespace event
 
-using Event =
-    std::variant<event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed,
-                 event::PutBack, event::NeverStarted, event::StillAlive, event::RemoveRequested,
-                 event::NodeChanged, event::RulesChanged, event::Tick, event::ServicesChanged,
-                 event::InstancesKilled, event::DeploymentCancelled, event::DelayReset, event::ImagesKnown,
-                 event::Checked, event::FrameworkSubscribed, event::FrameworkDisconnected,
-                 event::FrameworkTornDown, event::FrameworkLaunched, event::UpdateAcknowledged,
-                 event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested,
-                 event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
+using Event = std::variant<
+    event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed, event::PutBack,
+    event::NeverStarted, event::StillAlive, event::Adopted, event::RemoveRequested, event::NodeChanged,
+    event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
+    event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
+    event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
+    event::FrameworkLaunched, event::UpdateAcknowledged, event::ScheduleDefined, event::ScheduleRemoved,
+    event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -28,7 +28,7 @@ struct FrameworkRecord {
   TimePoint registered_at{};
   TimePoint reregistered_at{};
   std::optional<TimePoint> disconnected_at;  ///< none: it is there
-  std::optional<TimePoint> remove_at;        ///< when it is removed unless it comes back
+  std::optional<TimePoint> remove_at;        ///< when it is removed unless it comes back; Moment::steady
   /// Its tasks were stopped; the row stays for a while, so that its id is not used again.
   std::optional<TimePoint> removed_at;
 

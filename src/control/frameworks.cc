@@ -144,7 +144,7 @@ Status disconnect_framework(Draft& draft, const std::string& id, std::chrono::mi
   if (wait.count() == 0) return remove_framework(draft, id);
   auto& record = draft.frameworks.change(id);
   if (!record.disconnected_at) record.disconnected_at = draft.now();
-  record.remove_at = draft.now() + wait;
+  record.remove_at = draft.steady() + wait;
   return {};
 }
 
@@ -228,7 +228,7 @@ void take_framework_check(Draft& draft, const CheckResult& result) {
   auto health = known == nullptr ? TaskHealth{} : *known;
   health.checks.resize(1);
   const auto before = health.checks[0];
-  const auto found = after(before, result, check, record->started_at);
+  const auto found = after(before, result, check, started_by_wall(draft, *record));
   health.checks[0] = found;
   draft.set_health(result.task, std::move(health));
   const bool counts = found.alive || found.consecutive_failures > 0;
@@ -252,7 +252,7 @@ void expire_frameworks(Draft& draft) {
   std::vector<std::string> late;
   std::vector<std::string> old;
   draft.frameworks.each([&](const std::string& id, const FrameworkRecord& record) {
-    if (record.remove_at && *record.remove_at <= draft.now()) late.push_back(id);
+    if (record.remove_at && *record.remove_at <= draft.steady()) late.push_back(id);
     if (record.removed_at && *record.removed_at + kKeepEnded < draft.now()) old.push_back(id);
   });
   for (const auto& id : late) (void)remove_framework(draft, id);

@@ -150,7 +150,7 @@ void balance(Draft& draft, const std::string& service, const ServiceRecord* reco
   const auto ends = turn_of(draft, *record, before);
   end_some(draft, *record, before.old, ends.end_old, "a new version of its service takes over");
   end_some(draft, *record, before.current, ends.end_current, "its service has fewer instances now");
-  if (record->not_before <= draft.now()) {
+  if (record->not_before <= draft.steady()) {
     // Those that only waited are gone at once, and nothing more will be heard of them.
     const auto starts = turn_of(draft, *record, look_at(draft, *record)).start;
     for (std::size_t i = 0; i < starts; ++i) start_instance(draft, record->applied);
@@ -187,12 +187,12 @@ void note_failures(Draft& draft) {
     if (draft.services.find(origin.name) == nullptr) continue;
     auto& record = draft.services.change(origin.name);
     const auto& policy = record.applied.backoff;
-    const bool settled = task.started_at && *task.finished_at - *task.started_at >= kSettled;
+    const bool settled = task.started_at && draft.steady() - *steady_start(task) >= kSettled;
     const auto grown =
         std::chrono::milliseconds(std::llround(static_cast<double>(record.backoff.count()) * policy.factor));
     // The first delay is what was asked for, even when it is longer than the longest.
     record.backoff = settled ? policy.initial : std::max(policy.initial, std::min(grown, policy.longest));
-    record.not_before = draft.now() + record.backoff;
+    record.not_before = draft.steady() + record.backoff;
     record.last_failure = ServiceFailure{origin.task_id, task.state,
                                          task.reason.empty() ? "it ended, with exit status 0" : task.reason,
                                          *task.finished_at, origin.version};
@@ -217,7 +217,7 @@ void take_check(Draft& draft, const CheckResult& result) {
   if (index >= health.checks.size()) return;
   const auto before = alive(known, *service);
   const auto& check = service->health_checks[index];
-  const auto found = after(health.checks[index], result, check, task->started_at);
+  const auto found = after(health.checks[index], result, check, started_by_wall(draft, *task));
   if (!result.passed) draft.tell(notice::CheckFailed{result.task, service->id, result.check});
   health.checks[index] = found;
   draft.set_health(result.task, health);

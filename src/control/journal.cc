@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kRulesKey = "/rules";
 constexpr std::string_view kSequenceKey = "/sequence";
+constexpr std::string_view kForgotten = "/forgotten:";
 
 std::string text_of(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -50,6 +51,8 @@ Status read_entry(Journaled& journaled, const std::string& key, const nlohmann::
   } else if (key == kSequenceKey) {
     DROVER_TRY(const auto number, from_stored<std::uint64_t>(value, "It"));
     journaled.next_sequence = std::max(journaled.next_sequence, number);
+  } else if (key.starts_with(kForgotten)) {
+    journaled.forgotten.insert(key.substr(kForgotten.size()));
   } else if (key.starts_with('/')) {
     DROVER_TRY(const auto known, read_row(journaled, key, value));
     if (!known) return fail(ErrorKind::kCorrupt, "A newer Drover wrote it");
@@ -75,6 +78,10 @@ Result<Journaled> decode_journal(const std::map<std::string, std::string>& entri
   return journaled;
 }
 
+std::string forgotten_key(const std::string& id) {
+  return fmt::format("{}{}", kForgotten, id);
+}
+
 JournalChanges changes_of(const Outcome& outcome) {
   JournalChanges changes;
   std::uint64_t newest = 0;
@@ -85,6 +92,7 @@ JournalChanges changes_of(const Outcome& outcome) {
   if (outcome.added) changes.put.emplace_back(kSequenceKey, text_of(newest + 1));
   if (outcome.rules) changes.put.emplace_back(kRulesKey, text_of(encode(*outcome.rules)));
   changes.removed = outcome.removed;
+  for (const auto& id : outcome.removed) changes.put.emplace_back(forgotten_key(id), "true");
   each_table(
       [&](const char* table, const auto& rows) {
         for (const auto& [id, record] : rows)

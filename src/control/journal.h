@@ -20,5 +20,7 @@ struct JournalChanges {
   std::vector<std::string> removed;                      ///< keys
 };
 JournalChanges changes_of(const Outcome& outcome);
+/// Where it is written that a task was removed: until its folder is gone.
+std::string forgotten_key(const std::string& id);
 
 }  // namespace drover::control

@@ -129,6 +129,8 @@ void write(JsonWriter& writer, const TaskRecord& record) {
   writer.field("sequence", record.sequence);
   write_time(writer, "started_at", record.started_at);
   writer.field("state", to_string(record.state));
+  write_time(writer, "steady_finished_at", record.steady_finished_at);
+  write_time(writer, "steady_started_at", record.steady_started_at);
   write_text(writer, "stop_reason", record.stop_reason);
   writer.field("stop_requested", record.stop_requested);
   writer.field("submitted_at", format_time(record.submitted_at));
@@ -180,6 +182,8 @@ Result<TaskRecord> decode_record(const json& value) {
   record.submitted_at = decode_time(decoder, "submitted_at").value_or(TimePoint{});
   record.started_at = decode_time(decoder, "started_at");
   record.finished_at = decode_time(decoder, "finished_at");
+  record.steady_started_at = decode_time(decoder, "steady_started_at");
+  record.steady_finished_at = decode_time(decoder, "steady_finished_at");
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored task record"));
   return record;
 }

@@ -67,9 +67,20 @@ struct TaskRecord {
   TimePoint submitted_at{};
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> finished_at;
+  // The same two by the clock that nobody sets (Moment::steady): for what is due after some time.
+  std::optional<TimePoint> steady_started_at;
+  std::optional<TimePoint> steady_finished_at;
 
   bool operator==(const TaskRecord&) const = default;
 };
+
+/// By the clock that nobody sets; records of older daemons do not have it.
+inline std::optional<TimePoint> steady_start(const TaskRecord& record) {
+  return record.steady_started_at ? record.steady_started_at : record.started_at;
+}
+inline std::optional<TimePoint> steady_end(const TaskRecord& record) {
+  return record.steady_finished_at ? record.steady_finished_at : record.finished_at;
+}
 
 /// Whether it waits again once it has made room for others. A framework is told instead that its task has
 /// ended, as Mesos tells it, and launches another one.

@@ -126,7 +126,7 @@ class History {
     for (const auto& [name, record] : state.schedules)
       if (const auto next = next_time(record)) due.emplace(*next, name);
     for (const auto& [id, task] : state.tasks)
-      if (is_final(task.state)) ended.emplace(*task.finished_at, id);
+      if (is_final(task.state)) ended.emplace(*steady_end(task), id);
     RC_ASSERT(state.schedules_due == due);
     RC_ASSERT(state.ended == ended);
     for (const auto& [name, record] : state.schedules) {

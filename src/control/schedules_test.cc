@@ -23,6 +23,9 @@ TEST(Schedules, RunAtTheirTimes) {
   Scheduler scheduler;
   ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", minutely(kNow + 30s))));
   EXPECT_EQ(next_deadline(scheduler.machine.state), kNow + 30s);
+  const Moment set_ahead(kNow + 20s, kNow);
+  EXPECT_EQ(next_deadline(scheduler.machine.state, set_ahead), kNow + 10s)
+      << "dates follow the clock that is set";
   scheduler.go(29s);
   EXPECT_TRUE(scheduler.tasks("j").empty());
   scheduler.go(1s);

@@ -32,7 +32,7 @@ struct ServiceRecord {
   workload::Service applied;
   std::vector<workload::Service> versions;  ///< earlier targets, the newest first; at most kMostVersions
   std::chrono::milliseconds backoff{0};     ///< the last delay; 0 when the last attempt went well
-  TimePoint not_before{};                   ///< of the next start; the epoch: nothing is waited for
+  TimePoint not_before{};  ///< of the next start, Moment::steady; the epoch: nothing is waited for
   std::optional<ServiceFailure> last_failure;
 
   bool operator==(const ServiceRecord&) const = default;

@@ -84,6 +84,22 @@ TEST(Services, WhatFailsIsTriedAgainEverLater) {
   EXPECT_THAT(machine.instances("/web"), SizeIs(1));
 }
 
+TEST(Services, TheClockThatIsSetNeitherShortensNorLengthensADelay) {
+  for (const auto set : {-24h, 24h}) {
+    Services machine(0);
+    auto web = service("/web", 1);
+    web.backoff = {10s, 2.0, 1min};
+    ASSERT_TRUE(machine.put(web));
+    machine.obey();
+    machine.fails(machine.instances("/web").front()->task.id, 3);
+    const auto at = machine.now;
+    ASSERT_TRUE(machine.on(event::Tick{}, Moment(at + 9s + set, at + 9s)));
+    EXPECT_THAT(machine.instances("/web"), IsEmpty());
+    ASSERT_TRUE(machine.on(event::Tick{}, Moment(at + 10s + set, at + 10s)));
+    EXPECT_THAT(machine.instances("/web"), SizeIs(1));
+  }
+}
+
 TEST(Services, OnlyTheLastEndedInstancesAreKept) {
   Services machine(0);
   ASSERT_TRUE(machine.put(service("/web", 1)));

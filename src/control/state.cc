@@ -7,7 +7,7 @@ namespace {
 
 /// When the task came to its end; none as long as it has not.
 std::optional<TimePoint> end_of(const TaskRecord* record) {
-  return record != nullptr && is_final(record->state) ? record->finished_at : std::nullopt;
+  return record != nullptr && is_final(record->state) ? steady_end(*record) : std::nullopt;
 }
 
 void move(ByTime& index, const std::string& id, std::optional<TimePoint> from, std::optional<TimePoint> to) {
@@ -102,6 +102,7 @@ State restore(Journaled journaled, placement::Node node, placement::NodePolicy p
   for (const auto& [name, record] : state.schedules)
     move(state.schedules_due, name, std::nullopt, next_time(record));
   state.next_sequence = journaled.next_sequence;
+  state.forgotten = std::move(journaled.forgotten);
   state.node = node.name;
   state.cluster = placement::Cluster(policy);
   Outcome outcome;

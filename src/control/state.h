@@ -90,6 +90,8 @@ struct State : Tables<Rows> {
   UserLimits limits;                        ///< the same
   std::map<std::string, TaskRecord> tasks;  ///< by id
   std::uint64_t next_sequence = 1;
+  std::set<std::string>
+      forgotten;  ///< ids of tasks that were removed, as restore() found them: see Journaled
 
   // Kept by apply():
   std::map<std::uint64_t, Queued> queue;                  ///< tasks that wait, by order of acceptance
@@ -98,7 +100,7 @@ struct State : Tables<Rows> {
   std::map<OriginName, std::set<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
   std::map<std::string, TaskHealth> health;               ///< by task; of those that are checked
   ImageFits images;                                       ///< at most kMostImages
-  ByTime ended;                                           ///< ids of tasks, by when they came to their end
+  ByTime ended;                                           ///< ids of tasks, by steady_end()
   Usages usages;
   ByTime schedules_due;  ///< names of schedules, by next_time()
 
@@ -136,6 +138,9 @@ void apply(State& state, const Outcome& outcome);
 /// What the journal holds.
 struct Journaled : Tables<Rows> {
   std::vector<TaskRecord> records;  ///< in any order
+  /// Ids of tasks that were removed, whose folders may still be there. A folder of a task that is neither
+  /// here nor among the records is one that the journal lost.
+  std::set<std::string> forgotten;
   placement::Rules rules;
   std::uint64_t next_sequence = 1;
 };

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "base/users.h"
@@ -162,7 +163,14 @@ class Daemon {
   virtual void remove_quota(const Caller& caller, const placement::Subject& subject,
                             std::function<void(Status)> done) = 0;
 
+  /// A copy of the journal, as it is when the copy is complete, in a file without a name. Root only.
+  virtual void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
+    (void)caller;
+    done(fail(ErrorKind::kUnsupported, "This daemon keeps no journal"));
+  }
   virtual NodeView node() const = 0;
+  /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
+  virtual std::vector<Error> problems() const { return {}; }
   virtual gpu::Inventory inventory() const = 0;
   /// The CDI specification of the GPUs that are fit, as JSON text (M3).
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
@@ -199,6 +207,8 @@ class Daemon {
   // see and change: access.h.
   virtual const control::State& state() const = 0;
   virtual TimePoint now() const = 0;
+  /// By the clock that nobody sets: Moment::steady.
+  virtual TimePoint steady() const { return now(); }
   /// Decides, journals, and then it counts. The answer is the id of what the event made, "" when it made
   /// nothing that has one. On an Error nothing has changed.
   virtual Result<std::string> change(const control::Event& event) = 0;

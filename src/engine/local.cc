@@ -7,6 +7,7 @@
 
 #include "control/deadlines.h"
 #include "control/environment.h"
+#include "control/jobs.h"
 #include "control/journal.h"
 #include "engine/image_fits.h"
 #include "gpu/recognise.h"
@@ -16,6 +17,9 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kTidy{30};
+/// What is left is kept for what ends tasks.
+constexpr std::uint64_t kRoomForNewWork = 1 << 20;
 constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
 
 /// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
@@ -30,6 +34,7 @@ container::Launch launch_of(const control::TaskRecord& record, const std::string
                             std::uint64_t processes) {
   container::Launch launch;
   launch.task = record.task;
+  launch.record = control::text_of(record);
   launch.task.environment = control::environment_of(record, host);
   launch.attempt = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
@@ -42,6 +47,16 @@ container::Launch launch_of(const control::TaskRecord& record, const std::string
   launch.nics = record.nics;
   launch.gang = place_of(record, host);
   return launch;
+}
+
+/// Whether it asks for something that was not there before.
+bool makes_work(const control::Event& event) {
+  namespace e = control::event;
+  const auto* services = std::get_if<e::ServicesChanged>(&event);
+  return std::holds_alternative<e::Submitted>(event) || std::holds_alternative<e::FrameworkLaunched>(event) ||
+         std::holds_alternative<e::ScheduleDefined>(event) ||
+         std::holds_alternative<e::ScheduleRunRequested>(event) ||
+         (services != nullptr && !services->put.empty());
 }
 
 }  // namespace
@@ -70,16 +85,15 @@ container::Watcher LocalEngine::watcher() {
           [this](const std::string& line) { ports_.post([this, line] { ports_.log(line); }); }};
 }
 
-void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
+Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
   containerizer_ = std::move(containerizer);
   view_.runtime = std::move(runtime);
-  // What has a folder but no record was forgotten, or its journal was moved away. It must not live on unseen,
-  // and its GPUs are nobody else's before it has ended: so this is waited for.
-  for (const auto& id : containerizer_->known())
-    if (!state_.tasks.contains(id))
-      if (const auto ended = containerizer_->forget(id); !ended)
-        ports_.log(fmt::format("Failed to end task '{}', which the journal does not know: {}", id,
-                               to_string(ended.error())));
+  // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
+  DROVER_TRY(auto found, look_for_strays());
+  const auto images = images_of_work();
+  hold(images);
+  if (!found.empty())
+    DROVER_CHECK_OK(process(control::event::Adopted{std::move(found)}).map([](const auto&) {}));
   for (const auto& [id, record] : state_.tasks) {
     if (control::owns_resources(record.state))
       recover(id);
@@ -88,15 +102,19 @@ void LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer,
   }
   if (ports_.check)
     for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
-  const auto images = images_of_work();
-  hold(images);
   // One by one: a file system that does not answer holds up its own images alone.
   for (const auto& image : images) look_at({image});
   tick();
+  return {};
 }
 
 void LocalEngine::tick() {
   for (const auto& id : std::exchange(unfound_, {})) recover(id);
+  if (steady() >= tidy_at_) {
+    tidy_at_ = steady() + kTidy;
+    if (const auto tidied = journal_.tidy(); !tidied && !disk_is_full())
+      ports_.log(to_string(tidied.error()));
+  }
   happened(control::event::Tick{});
   if (!strangers_.empty()) look_for_strangers();
 }
@@ -136,8 +154,8 @@ void LocalEngine::offer_machine() {
 }
 
 void LocalEngine::look_at_ports() {
-  const auto now = ports_.now();
-  if (!ports_.listening || (now >= ports_seen_ && now < ports_seen_ + kLookAtPorts)) return;
+  const auto now = steady();
+  if (!ports_.listening || now < ports_seen_ + kLookAtPorts) return;
   ports_seen_ = now;
   auto strange = ports_.listening();
   for (const auto& id : state_.active) {
@@ -152,14 +170,34 @@ void LocalEngine::look_at_ports() {
   (void)process(control::event::NodeChanged{std::move(machine)});
 }
 
+bool LocalEngine::disk_is_full() const {
+  return ports_.free_space && ports_.free_space() < kRoomForNewWork;
+}
+
+Error LocalEngine::full_disk() const {
+  return {ErrorKind::kExhausted,
+          fmt::format("The disk of the state folder is full: {} are free", format_bytes(ports_.free_space())),
+          "stop what fills it, or remove ended tasks: drover rm", ""};
+}
+
+Status LocalEngine::has_room_for(const control::Event& event) const {
+  if (!makes_work(event) || !disk_is_full()) return {};
+  return Failure(full_disk());
+}
+
 Result<std::string> LocalEngine::process(const control::Event& event) {
+  DROVER_CHECK_OK(has_room_for(event));
   // Checks are many, and start nothing that needs a port.
   if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
-  DROVER_TRY(auto outcome, control::decide(state_, event, ports_.now()));
+  const Moment now(ports_.now(), steady());
+  DROVER_TRY(auto outcome, control::decide(state_, event, now));
   auto [put, removed] = control::changes_of(outcome);
   // What is not kept, findings about health for instance, costs no write.
-  if (!put.empty() || !removed.empty())
+  if (!put.empty() || !removed.empty()) {
+    for (const auto& id : gone_) removed.push_back(control::forgotten_key(id));
     DROVER_CHECK_OK(journal_.commit({std::move(put), std::move(removed)}));
+    gone_.clear();
+  }
   control::apply(state_, outcome);
   for (const auto& notice : outcome.notices) {
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
@@ -170,7 +208,8 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
   if (ports_.check)
     for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
   const bool is_tick = std::holds_alternative<control::event::Tick>(event);
-  if (const auto deadline = is_tick ? control::next_deadline(state_) : control::next_deadline(outcome))
+  if (const auto deadline =
+          is_tick ? control::next_deadline(state_, now) : control::next_deadline(outcome, now))
     ports_.wake_at(*deadline);
   return outcome.made;
 }
@@ -187,11 +226,11 @@ void LocalEngine::retry_unsaved() {
     const bool is_tick = std::holds_alternative<control::event::Tick>(unsaved_.front());
     const bool passes = is_tick || std::holds_alternative<control::event::Checked>(unsaved_.front());
     auto done = process(unsaved_.front());
-    if (!done && is_tick) ports_.wake_at(ports_.now() + kRetry);  // nothing else tells of what it found due
+    if (!done && is_tick) ports_.wake_at(steady() + kRetry);  // nothing else tells of what it found due
     if (!done && !passes) {
       ports_.log(
           fmt::format("Failed to record what happened, and will try again: {}", to_string(done.error())));
-      ports_.wake_at(ports_.now() + kRetry);
+      ports_.wake_at(steady() + kRetry);
       return;
     }
     unsaved_.pop_front();
@@ -339,9 +378,10 @@ void LocalEngine::perform(const control::action::Forget& action) {
   in_order(
       action.id, action.owner, [this, id = action.id] { return containerizer_->forget(id); },
       [this, id = action.id](Status forgotten) {
-        if (!forgotten)
-          ports_.log(
-              fmt::format("Failed to remove the sandbox of task '{}': {}", id, to_string(forgotten.error())));
+        if (forgotten) return gone_.push_back(id);
+        ports_.log(
+            fmt::format("Failed to remove the sandbox of task '{}', and will try again at the next start: {}",
+                        id, to_string(forgotten.error())));
       });
 }
 
@@ -358,7 +398,7 @@ void LocalEngine::recover(const std::string& id) {
           // Its GPUs stay its own: better a GPU idle than one given twice.
           ports_.log(fmt::format("Failed to find task '{}' again: {}", id, to_string(recovered.error())));
           unfound_.insert(id);
-          ports_.wake_at(ports_.now() + kRetry);
+          ports_.wake_at(steady() + kRetry);
           return;
         }
         if (*found == container::Found::kNever) happened(control::event::NeverStarted{id});
@@ -395,8 +435,14 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const auto full_id = task.id;
   const bool whole_gang = task.gang && id != full_id;
   const auto named = whole_gang ? task.gang->id : full_id;
-  if (auto stopped = process(control::event::StopRequested{named, force}); !stopped)
-    return done(Failure(stopped.error()));
+  const control::event::StopRequested wish{named, force};
+  if (auto stopped = process(wish); !stopped) {
+    if (stopped.error().kind != ErrorKind::kExhausted) return done(Failure(stopped.error()));
+    // It may be this one that fills the disk: it is ended first, and the journal hears of it when it can.
+    for (const auto* record : control::members_of(task, state_.finder()))
+      if (control::owns_resources(record->state)) perform(control::action::Stop{record->task.id, force});
+    happened(wish);
+  }
   done(shown(state_.tasks.at(full_id)));
 }
 

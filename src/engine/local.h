@@ -42,7 +42,9 @@ struct Ports {
   /// The same for what may take hours, and holds up only its like.
   std::function<void(uid_t, Work)> slow_pool;
   std::function<TimePoint()> now;
-  std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then
+  /// Goes on whatever becomes of `now` (base/steady_timeline.h). May be empty: then `now` does.
+  std::function<TimePoint()> steady;
+  std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then, by `steady`
   std::function<std::string()> new_id;     ///< random; a clash is noticed
   std::function<void(const std::string&)> log;
   /// Why these GPUs must not be given on, by UUID: somebody else than who has them has them open. Called on
@@ -66,6 +68,11 @@ struct Ports {
   std::vector<int> usable_cpus;
   /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
   std::function<std::set<int>()> listening;
+  /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
+  /// room.
+  std::function<std::uint64_t()> free_space;
+  /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
+  std::function<std::vector<Error>()> problems;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.
   std::function<void(const std::string& task_id, std::vector<CheckTarget>)> check;
 };
@@ -77,9 +84,9 @@ class LocalEngine final : public Daemon {
 
   /// For the Containerizer's constructor: what it sees becomes events on the strand.
   container::Watcher watcher();
-  /// Starts work: ends containers that no record knows (blocks until they have), finds the tasks of an
-  /// earlier life again, then launches what waits. `runtime` is shown to people: "runc 1.1.5".
-  void start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
+  /// Starts work: finds the tasks of an earlier life again, also those that no record knows (blocks for
+  /// these: local_strays.cc), then launches what waits. `runtime` is shown to people: "runc 1.1.5".
+  Status start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   void tick();
   /// Ends preparations that may take long, so that the pool can be joined: before the daemon goes. The tasks
   /// are launched again at the next start.
@@ -114,7 +121,9 @@ class LocalEngine final : public Daemon {
   void set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) override;
   void remove_quota(const Caller& caller, const placement::Subject& subject,
                     std::function<void(Status)> done) override;
+  void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
   NodeView node() const override;
+  std::vector<Error> problems() const override;
   gpu::Inventory inventory() const override;
   void cdi(std::function<void(Result<std::string>)> done) override;
   void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
@@ -126,6 +135,7 @@ class LocalEngine final : public Daemon {
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return ports_.now(); }
+  TimePoint steady() const override { return ports_.steady ? ports_.steady() : ports_.now(); }
   Result<std::string> change(const control::Event& event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
     return notices_.add(std::move(listener));
@@ -134,6 +144,10 @@ class LocalEngine final : public Daemon {
  private:
   /// Decide, journal, apply, act: change().
   Result<std::string> process(const control::Event& event);
+  bool disk_is_full() const;
+  Error full_disk() const;
+  /// An error when the disk has no room for what an event makes.
+  Status has_room_for(const control::Event& event) const;
   /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
   void happened(control::Event event);
   void retry_unsaved();
@@ -154,6 +168,17 @@ class LocalEngine final : public Daemon {
   static bool may_take_hours(const workload::Task& task);
   static bool may_be_pulled(const std::string& image);
   void prepares(const std::string& id, const std::string& step);
+
+  void copy_on(const std::shared_ptr<store::Copy>& copy,
+               std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
+
+  // Folders that the journal does not know: local_strays.cc. Nothing that a task wrote is removed because the
+  // journal is silent about it.
+  /// Takes those of tasks that ended out of the way; returns the tasks that run.
+  Result<std::vector<control::TaskRecord>> look_for_strays();
+  /// The task when it runs, and the journal does not know it, or not where.
+  Result<std::optional<control::TaskRecord>> look_for_stray(const std::string& id);
+  Status put_into_quarantine(const std::string& id, bool runs);
 
   // What is known of images: local_images.cc.
   /// With who reads each.
@@ -209,12 +234,14 @@ class LocalEngine final : public Daemon {
   NodeView view_;
   std::unique_ptr<container::Containerizer> containerizer_;
   std::deque<control::Event> unsaved_;
+  std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
   placement::Node told_machine_;                  ///< by set_machine(); strangers make GPUs of it unfit
   std::map<std::string, std::string> strangers_;  ///< why a GPU is not given, by UUID
   bool looking_for_strangers_ = false;
   TimePoint look_for_strangers_at_{};             ///< not before
   std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
+  TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.

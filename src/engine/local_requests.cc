@@ -105,6 +105,26 @@ void LocalEngine::image_variants(const Caller& caller, const std::string& image,
        });
 }
 
+void LocalEngine::backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
+  if (!caller.is_root())
+    return done(
+        fail(ErrorKind::kPermissionDenied, "Only root may have a backup: it holds everybody's tasks"));
+  auto copy = journal_.copy();
+  if (!copy) return done(Failure(copy.error()));
+  copy_on(std::make_shared<store::Copy>(std::move(*copy)), std::move(done));
+}
+
+/// A piece at a time: others have their turn on the strand between them.
+void LocalEngine::copy_on(const std::shared_ptr<store::Copy>& copy,
+                          std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
+  const auto complete = copy->step();
+  if (!complete) return done(Failure(complete.error()));
+  if (!*complete) return ports_.post([this, copy, done = std::move(done)] { copy_on(copy, done); });
+  auto file = copy->take();
+  if (!file) return done(Failure(file.error()));
+  done(std::make_shared<UniqueFd>(std::move(*file)));
+}
+
 void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest request,
                        std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) {
   const auto found = find_one(caller, id);

@@ -28,7 +28,7 @@ std::vector<TaskProcesses> LocalEngine::processes_of_tasks() const {
 }
 
 void LocalEngine::look_for_strangers() {
-  const auto now = ports_.now();
+  const auto now = steady();
   if (!ports_.strangers || looking_for_strangers_) return;
   if (now < look_for_strangers_at_) {
     if (!strangers_.empty()) ports_.wake_at(look_for_strangers_at_);
@@ -40,10 +40,10 @@ void LocalEngine::look_for_strangers() {
     auto found = ports_.strangers(devices, tasks);
     ports_.post([this, found = std::move(found), now]() mutable {
       looking_for_strangers_ = false;
-      const auto taken = std::max<std::chrono::milliseconds>(ports_.now() - now, {});
+      const auto taken = std::max<std::chrono::milliseconds>(steady() - now, {});
       strangers_found(std::move(found));
       const auto rest = strangers_.empty() ? kUsually : kWhileThereAreSome;
-      look_for_strangers_at_ = ports_.now() + std::max<std::chrono::milliseconds>(rest, kPartOfTime * taken);
+      look_for_strangers_at_ = steady() + std::max<std::chrono::milliseconds>(rest, kPartOfTime * taken);
       if (!strangers_.empty()) ports_.wake_at(look_for_strangers_at_);
     });
   });
@@ -67,7 +67,7 @@ std::optional<Error> LocalEngine::refuse_for_strangers(const std::vector<gpu::De
     auto all = strangers_;
     all.merge(found);
     strangers_found(std::move(all));
-    look_for_strangers_at_ = ports_.now() + kWhileThereAreSome;
+    look_for_strangers_at_ = steady() + kWhileThereAreSome;
     ports_.wake_at(look_for_strangers_at_);
   });
   return Error{ErrorKind::kUnavailable, std::move(message), "", ""};

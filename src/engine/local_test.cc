@@ -39,13 +39,6 @@ TEST_F(LocalEngineTest, ARestartFindsRunningTasksAndDoublesNone) {
   EXPECT_EQ(world_.cleaned, std::vector<std::string>{id});
 }
 
-TEST_F(LocalEngineTest, WhatTheJournalDoesNotKnowIsEnded) {
-  world_.alive.insert("stray");
-  begin();
-  EXPECT_TRUE(world_.alive.empty());
-  EXPECT_EQ(world_.forgotten, std::vector<std::string>{"stray"});
-}
-
 TEST_F(LocalEngineTest, AFailedLaunchTellsWhyAndGivesTheGpusBack) {
   begin();
   world_.launch_error = Error{ErrorKind::kInvalid, "The image '/x' is not an image", "look", ""};

@@ -3,6 +3,10 @@
 // The journal: what survives a crash, in one SQLite file (write-ahead log, synchronous=FULL: a commit that
 // returned is on the disk). It keeps text by key and does not know what the text means. One process at a
 // time: the file is locked exclusively. Not thread safe: the control strand owns it.
+//
+// Some MiB of the disk are taken ahead for what will be written, in the journal's own files, so that nobody
+// who fills the disk can take them: what ends tasks can be written then, too. File systems that copy on write
+// do not keep such promises.
 
 #include <map>
 #include <memory>
@@ -11,10 +15,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/copy.h"
 
 struct sqlite3;
 
 namespace drover::store {
+
+/// What to do about a journal that cannot be read.
+inline constexpr const char* kDamagedHint =
+    "put a backup in its place with 'drover restore FILE'; without one, move it aside: tasks that run are "
+    "taken "
+    "up again";
 
 struct Changes {
   std::vector<std::pair<std::string, std::string>> put;  ///< key, text; replaces what was there
@@ -26,10 +37,21 @@ class Journal {
   /// Creates the file (0600) when it is absent. kCorrupt when the file is damaged or not ours, kConflict when
   /// another daemon holds it.
   static Result<Journal> open(const std::string& path);
+  /// The same for a file that must be there and be a journal already; `shown` names it in messages.
+  static Result<Journal> open_existing(const std::string& path, const std::string& shown);
 
   Result<std::map<std::string, std::string>> load();
   /// All or nothing, and durable. kExhausted when the disk is full: then nothing has changed.
   Status commit(const Changes& changes);
+  /// Moves the log into the file itself, so that a copy of the file alone has what was committed, and takes
+  /// what it can of the room ahead. To be called now and then. Nothing is lost when it fails.
+  Status tidy();
+
+  /// What is known about the journal itself; "" when it was not set.
+  Result<std::string> note(const std::string& name) const;
+  Status set_note(const std::string& name, const std::string& text);
+
+  Result<Copy> copy() const { return Copy::begin(database_.get(), path_ + ".copy"); }
 
  private:
   struct Closer {
@@ -37,12 +59,18 @@ class Journal {
   };
   using Database = std::unique_ptr<sqlite3, Closer>;
 
-  Journal(Database database, std::string path) : database_(std::move(database)), path_(std::move(path)) {}
+  Journal(Database database, std::string path, std::string shown)
+      : database_(std::move(database)), path_(std::move(path)), shown_(std::move(shown)) {}
+  enum class Begin { kNew, kExisting };
+  static Result<Journal> open_database(const std::string& path, const std::string& shown, Begin begin);
   Status execute(const char* sql);
   Error error(const char* what) const;
+  void reserve_log() const;
 
   Database database_;
   std::string path_;
+  std::string shown_;
+  bool tidy_ = false;  ///< nothing was committed since the last time
 };
 
 }  // namespace drover::store

@@ -56,7 +56,7 @@ TEST_F(JournalTest, RefusesDamagedAndForeignFiles) {
   const auto garbage = Journal::open(file());
   ASSERT_FALSE(garbage);
   EXPECT_EQ(garbage.error().kind, ErrorKind::kCorrupt);
-  EXPECT_EQ(garbage.error().hint, "restore it from a backup, or move it aside to start with no tasks");
+  EXPECT_EQ(garbage.error().hint, kDamagedHint);
   EXPECT_EQ(std::filesystem::file_size(file()), 8192u) << "a damaged file is left as it is";
 }
 
@@ -90,6 +90,71 @@ TEST_F(JournalTest, AFullDiskChangesNothing) {
     EXPECT_EQ(full.error().kind, ErrorKind::kExhausted) << to_string(full.error());
     EXPECT_EQ(*journal->load(), (std::map<std::string, std::string>{{"kept", "yes"}}));
     EXPECT_TRUE(journal->commit({{{"after", "works"}}, {}}));
+  }
+  ::umount(folder_.c_str());
+}
+
+TEST_F(JournalTest, ACopyOfTheFileAloneHasWhatWasTidied) {
+  auto journal = Journal::open(file());
+  ASSERT_TRUE(journal);
+  for (const char* key : {"a", "b"}) {
+    ASSERT_TRUE(journal->commit({{{key, "1"}}, {}}));
+    ASSERT_TRUE(journal->tidy());
+  }
+  const auto copy = folder_ / "copy";
+  std::filesystem::copy_file(file(), copy);
+  EXPECT_EQ(*Journal::open(copy)->load(), (std::map<std::string, std::string>{{"a", "1"}, {"b", "1"}}));
+}
+
+TEST_F(JournalTest, IsCopiedWhileItIsWritten) {
+  auto journal = Journal::open(file());
+  ASSERT_TRUE(journal);
+  Changes changes;
+  for (int i = 0; i < 100; ++i) changes.put.emplace_back("key" + std::to_string(i), std::string(60'000, 'v'));
+  ASSERT_TRUE(journal->commit(changes));
+  auto copy = journal->copy();
+  ASSERT_TRUE(copy) << to_string(copy.error());
+  int steps = 0;
+  for (auto complete = copy->step(); !*complete; complete = copy->step()) {
+    ASSERT_TRUE(complete);
+    ASSERT_TRUE(journal->commit({{{"step", std::to_string(++steps)}}, {"key" + std::to_string(steps)}}));
+  }
+  EXPECT_GT(steps, 2);
+  const auto taken = copy->take();
+  ASSERT_TRUE(taken);
+  const auto kept = folder_ / "kept";
+  std::filesystem::copy_file("/proc/self/fd/" + std::to_string(taken->get()), kept);
+  EXPECT_EQ(*Journal::open(kept)->load(), *journal->load());
+  {
+    auto abandoned = journal->copy();
+  }
+  {
+    auto other = std::move(*copy);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_EQ(entry.path().filename().string().find(".copy"), std::string::npos) << entry.path();
+}
+
+// Whoever fills the disk cannot take the room that was taken ahead.
+TEST_F(JournalTest, WritesOnOnAFullDisk) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";
+  if (::mount("drover", folder_.c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "tmpfs cannot be mounted here";
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal) << to_string(journal.error());
+    Changes tasks;
+    for (int i = 0; i < 50; ++i) tasks.put.emplace_back("task" + std::to_string(i), std::string(4000, 'r'));
+    ASSERT_TRUE(journal->commit(tasks));
+    ASSERT_TRUE(journal->tidy());
+    std::ofstream filler(folder_ / "filler");
+    while (filler << std::string(4096, 'x') << std::flush) {
+    }
+    for (int i = 0; i < 50; ++i) {
+      const auto ended = journal->commit({{{"task" + std::to_string(i), std::string(4000, 'e')}}, {}});
+      ASSERT_TRUE(ended) << i << ": " << to_string(ended.error());
+      (void)journal->tidy();
+    }
   }
   ::umount(folder_.c_str());
 }

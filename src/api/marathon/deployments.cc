@@ -130,11 +130,11 @@ std::optional<std::string> queued(const World& world, const ServiceRecord& recor
   const auto waiting = world.waiting(record.target.id);
   const auto& applied = record.applied.id.empty() ? record.target : record.applied;
   const auto there = static_cast<int>(world.instances(record.target.id).size() + waiting.size());
-  const bool delayed = record.not_before > world.now() && there < applied.instances;
+  const bool delayed = record.not_before > world.steady() && there < applied.instances;
   const auto count = static_cast<int>(waiting.size()) + (delayed ? applied.instances - there : 0);
   if (count == 0) return std::nullopt;
   const auto left =
-      delayed ? std::chrono::ceil<std::chrono::seconds>(record.not_before - world.now()).count() : 0;
+      delayed ? std::chrono::ceil<std::chrono::seconds>(record.not_before - world.steady()).count() : 0;
   auto summary = offers_summary(world, waiting);
   if (delayed)
     summary["reasons"].push_back("its instances fail: the next one is started in " + std::to_string(left) +

@@ -20,6 +20,7 @@ World::World(const Services& services, const engine::Caller& caller, Scope scope
       caller_(&caller),
       host_(state_->node),
       now_(services.daemon->now()),
+      steady_(services.daemon->steady()),
       scope_(scope) {
   for (const auto& [id, deployment] : state_->deployments)
     for (const auto& [service, ignored] : deployment.before) deployments_[service].push_back(id);

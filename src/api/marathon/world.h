@@ -36,6 +36,7 @@ class World {
   const engine::Caller& caller() const { return *caller_; }
   const std::string& host() const { return host_; }
   TimePoint now() const { return now_; }
+  TimePoint steady() const { return steady_; }
   /// Of the machine, as the Mesos API names it.
   std::string agent() const;
 
@@ -84,6 +85,7 @@ class World {
   const engine::Caller* caller_;
   std::string host_;
   TimePoint now_;
+  TimePoint steady_;
   std::map<std::string, std::vector<std::string>> deployments_;  ///< by service
   Scope scope_;
   struct Live {

@@ -14,6 +14,7 @@ Result<Response> list_nodes(const Services& services, const Request& request);
 Result<Response> list_gpus(const Services& services, const Request& request);
 Result<Response> get_topology(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> get_metrics(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> get_backup(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> get_cdi(const Services& services, const Request& request);
 
 // tasks.cc

@@ -1,8 +1,13 @@
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
+#include "api/download.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
+#include "api/workers.h"
 #include "base/decode.h"
 
 namespace drover::api {
@@ -18,6 +23,7 @@ Result<Response> get_health(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
   const auto inventory = services.daemon->inventory();
   auto problems = inventory.problems;
+  for (auto& problem : services.daemon->problems()) problems.push_back(std::move(problem));
   for (const auto& device : inventory.devices)
     if (!device.unfit.empty())
       problems.push_back({ErrorKind::kUnavailable,
@@ -45,6 +51,18 @@ Result<Response> list_gpus(const Services& services, const Request& request) {
 Result<Response> get_topology(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
   return json_response(view_topology(services.daemon->inventory()));
+}
+
+asio::awaitable<Result<Response>> get_backup(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  using Answer = Result<std::shared_ptr<UniqueFd>>;
+  const auto start = [&](auto done) { services.daemon->backup(*request.caller, std::move(done)); };
+  DROVER_CO_TRY(const auto copy, co_await callback_result<Answer>(start));
+  struct stat info{};
+  if (::fstat(copy->get(), &info) != 0) co_return fail_errno("Failed to look at the copy", errno);
+  SandboxFile file{std::move(*copy), static_cast<std::uint64_t>(info.st_size), info.st_ino};
+  co_return download_response(services.workers->files, request.caller->user.uid, std::move(file),
+                              "drover.backup");
 }
 
 asio::awaitable<Result<Response>> get_cdi(const Services& services, const Request& request) {

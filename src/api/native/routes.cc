@@ -16,6 +16,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/gpus", at_once<list_gpus>},
     Route{"GET", "/v1/topology", at_once<get_topology>},
     Route{"GET", "/v1/cdi", get_cdi},
+    Route{"GET", "/v1/backup", get_backup},
     Route{"GET", "/v1/metrics", get_metrics},
     Route{"GET", "/v1/events", at_once<get_events>},
     Route{"GET", "/v1/queues", at_once<list_queues>},

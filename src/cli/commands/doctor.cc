@@ -48,6 +48,16 @@ Check check_daemon(const Context& context) {
           fmt::format("this program is version {}: restart the daemon", context.hooks->version)};
 }
 
+std::vector<Check> what_ails_the_daemon(const Context& context) {
+  std::vector<Check> checks;
+  const auto health = context.client().get("/health");
+  if (!health) return checks;
+  for (const auto& problem : health->value("problems", json::array()))
+    checks.push_back(
+        {"daemon", Check::State::kWarning, problem.value("message", ""), problem.value("hint", "")});
+  return checks;
+}
+
 void print_check(const Check& check, std::size_t name_width, bool coloured) {
   const auto state = fmt::format("{:<7}", name_of(check.state));
   const auto painted = coloured ? fmt::format("{}{}\033[0m", colour_of(check.state), state) : state;
@@ -59,6 +69,7 @@ void print_check(const Check& check, std::size_t name_width, bool coloured) {
 Result<int> doctor(Context& context, const ShowOptions& options) {
   auto checks = context.hooks->doctor();
   checks.push_back(check_daemon(context));
+  for (auto& check : what_ails_the_daemon(context)) checks.push_back(std::move(check));
   const bool well = std::none_of(checks.begin(), checks.end(),
                                  [](const Check& check) { return check.state == Check::State::kMissing; });
   if (options.json) {

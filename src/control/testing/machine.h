@@ -76,7 +76,7 @@ struct Machine {
 
   explicit Machine(int gpus) : state(restore({}, node_with(gpus))) {}
 
-  Status on(const Event& event, TimePoint now = kNow) {
+  Status on(const Event& event, Moment now = kNow) {
     auto outcome = decide(state, event, now);
     if (!outcome) return Failure(outcome.error());
     actions = outcome->actions;

@@ -21,9 +21,13 @@ struct World {
   std::map<std::string, int> launches;
   std::map<std::string, int> attempts;  ///< the last that was launched
   std::set<std::string> alive;
+  std::set<std::string> ended;  ///< their folders are still there
+  std::set<std::string> quarantined;
+  std::set<std::string> endless;               ///< cannot be ended
+  std::map<std::string, std::string> records;  ///< Launch::record, by task
   std::vector<std::string> stopped, cleaned, forgotten;
   std::vector<container::Launch> asked;
-  std::optional<Error> launch_error;
+  std::optional<Error> launch_error, forget_error;
   std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
   std::vector<std::size_t> looks;                ///< for strangers: at how many GPUs
 };
@@ -37,6 +41,7 @@ class FakeContainerizer final : public container::Containerizer {
     world_.attempts[launch.task.id] = launch.attempt;
     world_.alive.insert(launch.task.id);
     world_.asked.push_back(launch);
+    world_.records[launch.task.id] = launch.record;
     return {};
   }
   Status stop(const std::string& id, bool) override {
@@ -52,11 +57,35 @@ class FakeContainerizer final : public container::Containerizer {
     return {};
   }
   Status forget(const std::string& id) override {
+    if (world_.forget_error) return Failure(*world_.forget_error);
     world_.forgotten.push_back(id);
     world_.alive.erase(id);
+    world_.ended.erase(id);
     return {};
   }
-  std::vector<std::string> known() const override { return {world_.alive.begin(), world_.alive.end()}; }
+  std::vector<std::string> known() const override {
+    std::set<std::string> ids = world_.ended;
+    ids.insert(world_.alive.begin(), world_.alive.end());
+    return {ids.begin(), ids.end()};
+  }
+  Result<container::FolderView> examine(const std::string& id) const override {
+    const auto record = world_.records.find(id);
+    return container::FolderView{world_.alive.contains(id),
+                                 record == world_.records.end() ? "" : record->second};
+  }
+  Status end(const std::string& id) override {
+    if (world_.endless.contains(id)) return fail(ErrorKind::kTimeout, "It does not end");
+    if (world_.alive.erase(id) > 0) world_.ended.insert(id);
+    return {};
+  }
+  Result<std::string> quarantine(const std::string& id) override {
+    world_.ended.erase(id);
+    world_.quarantined.insert(id);
+    return "/quarantine/" + id;
+  }
+  Quarantine quarantined() const override {
+    return {"/quarantine", {world_.quarantined.begin(), world_.quarantined.end()}};
+  }
   std::string sandbox(const std::string& id) const override { return "/sandbox/" + id; }
 
  private:
@@ -104,6 +133,7 @@ class LocalEngineTest : public ::testing::Test {
     ports.post = [this](Work work) { work_.push_back(std::move(work)); };
     ports.pool = ports.slow_pool = [this](uid_t, Work work) { work_.push_back(std::move(work)); };
     ports.now = [this] { return now_; };
+    ports.free_space = [this] { return free_; };
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
@@ -128,8 +158,13 @@ class LocalEngineTest : public ::testing::Test {
     view.name = "here";
     engine_ = std::make_unique<LocalEngine>(
         ports, std::move(*journal), control::restore(std::move(*journaled), node(gpus)), std::move(view));
-    engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
+    started_ = engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
     run();
+  }
+  /// What an administrator does who takes the journal away, or puts an older one back.
+  void lose_journal() {
+    engine_.reset();
+    for (const char* name : {"state.db", "state.db-wal"}) std::filesystem::remove(folder_ / name);
   }
   void run() {
     while (!work_.empty()) {
@@ -155,6 +190,7 @@ class LocalEngineTest : public ::testing::Test {
     ending.stopped = std::find(world_.stopped.begin(), world_.stopped.end(), id) != world_.stopped.end();
     ending.finished_at = now_;
     world_.alive.erase(id);
+    world_.ended.insert(id);
     engine_->watcher().ended(id, ending);
     run();
   }
@@ -194,6 +230,8 @@ class LocalEngineTest : public ::testing::Test {
   std::filesystem::path folder_;
   TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
   std::optional<TimePoint> wake_at_;
+  Status started_;  ///< how the last begin() went
+  std::uint64_t free_ = 1 << 30;
   int ids_ = 0;
   std::deque<Work> work_;
   std::vector<std::string> log_;

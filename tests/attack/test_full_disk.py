@@ -1,0 +1,145 @@
+"""One user fills the disk of the state folder: his task can still be stopped, and the others' go on."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+import drover
+
+OTHER = 65533
+
+
+class FullDiskTest(unittest.TestCase):
+    size = "24m"
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root: a small file system is mounted")
+        self.daemon = drover.Daemon("k40m")
+        self.addCleanup(self.close)
+        self.daemon.state.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size},mode=711", "tmpfs", self.daemon.state], check=True)
+        self.daemon.start()
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            (self.daemon.state / "filler").unlink()
+        try:
+            if self.daemon.process.poll() is None:
+                self.daemon.end_tasks()
+                self.daemon.stop()
+        finally:
+            for pid in drover.processes_of(self.daemon.folder):
+                os.kill(pid, signal.SIGKILL)
+            subprocess.run(["umount", "--lazy", self.daemon.state], check=False)
+        self.assertEqual(self.daemon.close(), [])
+
+    def running(self, uid, *words):
+        task = self.daemon.submit("say", "begun", ",", *words, "sleep", 600, uid=uid, gpus=1)
+        self.daemon.wait_for_output(task, "begun")
+        return task
+
+    def hog(self):
+        """A task that takes every block as soon as it is free, until it is ended."""
+        script = 'while :; do dd if=/dev/zero of=hog.$((n = n + 1)) bs=4k 2>/dev/null; done'
+        task = self.daemon.submit(command=["/bin/sh", "-c", script], uid=drover.NOBODY)
+        drover.wait_for(self.is_full, "the disk to be full")
+        return task
+
+    def is_full(self):
+        space = os.statvfs(self.daemon.state)
+        return space.f_bavail * space.f_frsize < 64 * 1024
+
+    def fill(self):
+        with contextlib.suppress(OSError), open(self.daemon.state / "filler", "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        self.assertTrue(self.is_full())
+
+    def problems(self):
+        return [problem["message"] for problem in self.daemon.api("GET", "/health")["problems"]]
+
+    def test_the_task_that_fills_the_disk_is_stopped(self):
+        for stopper in (None, drover.NOBODY):
+            with self.subTest(by=stopper):
+                others = self.running(OTHER)
+                hog = self.hog()
+                self.assertTrue(any("full" in problem for problem in self.problems()), self.problems())
+                doctor = self.daemon.cli("doctor")
+                self.assertRegex(doctor.out, "disk of the state folder is full")
+                self.daemon.stop_task(hog, force=True, uid=stopper)
+                self.assertEqual(self.daemon.wait_until_final(hog)["state"], "killed")
+                self.assertEqual(self.daemon.task(others)["state"], "running")
+                self.daemon.api("DELETE", f"/v1/tasks/{hog}", uid=drover.NOBODY)
+                drover.wait_for(lambda: not self.is_full(), "the disk to be empty")
+                drover.wait_for(lambda: not self.problems(), "all to be well")
+                self.assertEqual(self.daemon.run_probe([], "say", "hello").out, "hello\n")
+                self.daemon.stop_task(others, force=True)
+                self.assertEqual(self.daemon.wait_until_final(others)["state"], "killed")
+
+    def test_every_task_is_stopped_and_removed_on_a_full_disk(self):
+        tasks = [self.daemon.submit("sleep", 600, uid=uid) for uid in (drover.NOBODY, OTHER) for _ in range(12)]
+        for task in tasks:
+            self.daemon.wait_until_running(task)
+        self.fill()
+        for task in tasks:
+            self.daemon.stop_task(task)
+        for task in tasks:
+            self.assertEqual(self.daemon.wait_until_final(task)["state"], "killed")
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual({self.daemon.task(task)["state"] for task in tasks}, {"killed"}, "the journal has it")
+        for task in tasks:
+            self.daemon.api("DELETE", f"/v1/tasks/{task}")
+        self.assertEqual(self.daemon.tasks(), [])
+
+    def test_new_work_is_refused_and_accepted_work_kept(self):
+        runs = self.running(OTHER)
+        gpus = len(self.daemon.api("GET", "/v1/gpus")["gpus"])
+        waits = self.daemon.submit("say", "my turn", gpus=gpus, uid=OTHER)
+        self.fill()
+        for _ in range(300):
+            with self.assertRaises(drover.ApiError) as refused:
+                self.daemon.submit("say", "hello", uid=drover.NOBODY, environment={"FILLER": "x" * 50_000})
+            self.assertEqual(refused.exception.status, 507)
+            self.assertIn("full", refused.exception.message)
+        self.assertEqual(self.daemon.task(runs)["state"], "running")
+        self.assertEqual(self.daemon.task(waits)["state"], "queued")
+        self.daemon.kill()
+        (self.daemon.state / "filler").unlink()
+        self.daemon.start()
+        self.daemon.stop_task(runs, force=True)
+        self.assertEqual(self.daemon.wait_until_final(waits)["state"], "finished")
+
+    def test_the_journal_is_lost_on_a_full_disk(self):
+        """What ended is moved where there is room for it and stays where it is otherwise; nothing is removed."""
+        ran = self.daemon.submit("write", "result", "precious")
+        self.daemon.wait_until_final(ran)
+        self.daemon.stop()
+        for path in self.daemon.state.glob("state.db*"):
+            path.unlink()
+        self.fill()
+        self.daemon.start(wait=False)
+        with contextlib.suppress(AssertionError):
+            drover.wait_for(self.daemon.answers, "the daemon to answer, or to end")
+        found = list(pathlib.Path(self.daemon.state).glob("tasks/**/result")) + list(
+            pathlib.Path(self.daemon.state).glob("tasks/.quarantine/**/result"))
+        self.assertEqual({path.read_text().strip() for path in found}, {"precious"})
+        (self.daemon.state / "filler").unlink()
+        if self.daemon.process.poll() is not None:
+            self.daemon.start()
+
+    def test_a_backup_needs_room_and_says_so(self):
+        self.fill()
+        ran = self.daemon.cli("backup", self.daemon.folder / "backup")
+        self.assertNotEqual(ran.status, 0)
+        self.assertRegex(ran.err, "(?i)space|full")
+        self.assertFalse((self.daemon.folder / "backup").exists())
+        self.assertEqual(list(self.daemon.state.glob("state.db.copy.*")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
