@@ -10,15 +10,27 @@
 #include "cli/printable.h"
 
 namespace drover::cli {
+namespace {
+
+/// Further lines of a message are indented. What is not came out of somebody's text, to look like a message
+/// of its own.
+std::string as_message(std::string_view text) {
+  auto message = printable_lines(text);
+  for (auto at = message.find('\n'); at != std::string::npos; at = message.find('\n', at + 1))
+    if (at + 1 == message.size() || message[at + 1] != ' ') message[at] = '?';
+  return message;
+}
+
+}  // namespace
 
 void tell(std::string_view text) {
-  write_all(STDERR_FILENO, fmt::format("drover: {}\n", printable_lines(text)), "standard error");
+  write_all(STDERR_FILENO, fmt::format("drover: {}\n", as_message(text)), "standard error");
 }
 
 void tell_error(const Error& error) {
   tell(error.path.empty() ? error.message : error.path + ": " + error.message);
   if (!error.hint.empty())
-    write_all(STDERR_FILENO, "        " + printable_lines(error.hint) + "\n", "standard error");
+    write_all(STDERR_FILENO, "        " + as_message(error.hint) + "\n", "standard error");
 }
 
 void print(std::string_view text) {

@@ -201,7 +201,7 @@ class AttackTest(drover.DaemonTest):
     def assert_refused(self, record, *words):
         """It never ran, and says why in one sentence."""
         self.assertEqual(record["state"], "failed", record)
-        self.assertIsNone(record.get("exit_status"), record)
+        self.assertIn(record.get("exit_status"), (None, 126, 127), record)  # an engine has a status for it
         self.assertTrue(record["reason"])
         self.assertNotIn("\n", record["reason"])
         for word in words:

@@ -31,8 +31,10 @@ class MachineTest(attack.AttackTest):
         self.daemon.wait_until_final(task)
 
     def processes(self):
-        """Those of Drover itself: the daemon and its shims."""
-        return [self.daemon.process.pid, *self.daemon.shims()]
+        """Those of Drover itself: the daemon and its shims, and not what runs in containers as its user."""
+        shims = [pid for pid in self.daemon.shims() if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"drover shim")]
+        self.assertTrue(shims)
+        return [self.daemon.process.pid, *shims]
 
     def test_what_proc_tells_of_drovers_processes(self):
         self.start(self.victim, env={"TOKEN": SECRET})
@@ -80,7 +82,10 @@ class MachineTest(attack.AttackTest):
         self.attempt(self.victim, ["/probe", "say", "in"], image=self.image("modes"))
         found = []
         for path in [self.daemon.state, *self.daemon.state.rglob("*")]:
-            info = path.lstat()
+            try:
+                info = path.lstat()
+            except FileNotFoundError:
+                continue  # of a task that has just ended
             if stat.S_ISLNK(info.st_mode) or "sim" in path.parts or "layers" in path.parts:
                 continue  # simulated nodes are for all; what is in a layer has the image's modes, below a closed folder
             if info.st_mode & 0o022 or info.st_mode & 0o7000:
@@ -185,7 +190,7 @@ class StateFolderTest(attack.AttackTest):
     def test_a_state_folder_of_mallory(self):
         said = self.serve(attack.make_folder(self.mallory.home / "state", 0o777, self.mallory.uid))
         self.assertIsNotNone(said, "it served")
-        self.assertIn(str(self.mallory.home / "state"), said)
+        self.assertIn(str(self.mallory.home), said)
 
     def test_a_state_folder_below_one_of_mallory(self):
         attack.make_folder(self.mallory.home / "below", 0o755, self.mallory.uid)
