@@ -32,7 +32,7 @@ class MachineTest(attack.AttackTest):
 
     def processes(self):
         """Those of Drover itself: the daemon and its shims, and not what runs in containers as its user."""
-        shims = [pid for pid in self.daemon.shims() if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"drover shim")]
+        shims = [pid for pid in self.daemon.shims() if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"drover\0shim")]
         self.assertTrue(shims)
         return [self.daemon.process.pid, *shims]
 
