@@ -44,12 +44,13 @@ class NamesTest(attack.AttackTest):
         self.assertNotEqual(ran.status, 0)
         self.assertNotIn("mallory was here", ran.out)
 
-    def test_root_is_shown_the_name_among_those_that_are_here(self):
+    def test_the_name_is_everybody_s_among_those_that_are_here(self):
+        """Root sees all names, and whose they are; victim sees none of mallory's."""
         name = self.serve("mallory was here")
         self.assertEqual(self.cli(self.mallory, "image", "pull", name).status, 0)
-        for user, seen in ((self.mallory, True), (self.victim, False), (None, False)):
-            listed = [image["name"] for image in self.daemon.api("GET", "/v1/images", uid=user.uid if user else None)["images"]]
-            self.assertEqual(name in listed, seen, user)
+        for user, seen in ((self.mallory, [False]), (self.victim, []), (None, [False])):
+            images = self.daemon.api("GET", "/v1/images", uid=user.uid if user else None)["images"]
+            self.assertEqual([image["everybody"] for image in images if image["name"] == name], seen, user)
 
     def test_mallory_takes_the_name_that_root_pulled(self):
         name = self.serve("what root wanted")
