@@ -144,7 +144,7 @@ TEST(Admission, OnlySoManyJobsOfAUserArePlannedAndTheOthersMoveUp) {
   ASSERT_TRUE(machine.on(event::StopRequested{id(0)}));
   EXPECT_EQ(machine.reasons(id(kPlannedOfUser)).front(), "1 GPU is wanted and 0 of 1 are free");
   ASSERT_TRUE(machine.on(event::Ended{"holder", exited(0)}));
-  EXPECT_EQ(machine.at(id(1)), TaskState::kStarting);
+  EXPECT_EQ(machine.at("v"), TaskState::kStarting) << "mallory has something already";
 }
 
 workload::Service mallorys_service(const std::string& id, int instances, std::size_t bytes = 0) {
@@ -167,7 +167,7 @@ TEST(Admission, EveryInstanceOfAServiceCounts) {
   ASSERT_TRUE(machine.put(mallorys_service("/one", 20, 1000)));
   EXPECT_FALSE(machine.put(mallorys_service("/two", 20, 3000))) << "both together";
   ASSERT_TRUE(machine.put(mallorys_service("/one", 5, 1000), true)) << "fewer in the place of more";
-  auto victims = testing::service("/victims", 90);
+  auto victims = testing::service("/victims", 50);
   victims.task.owner = kVictim;
   EXPECT_TRUE(machine.put(victims));
 }
