@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace drover::cli {
@@ -24,13 +23,14 @@ Trick trick_at(std::string_view text) {
   const auto byte = [&](std::size_t at) {
     return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
   };
+  const auto continues = [&](std::size_t at) { return (byte(at) & 0xC0U) == 0x80; };
   const unsigned first = byte(0);
   if (first < 0x20 || first == 0x7F) return {1, first};
-  if ((first & 0xE0U) == 0xC0) {
+  if ((first & 0xE0U) == 0xC0 && continues(1)) {
     const auto code = (first & 0x1FU) << 6U | (byte(1) & 0x3FU);
     if ((code >= 0x80 && code < 0xA0) || turns_order(code)) return {2, code};
   }
-  if ((first & 0xF0U) == 0xE0) {
+  if ((first & 0xF0U) == 0xE0 && continues(1) && continues(2)) {
     const auto code = (first & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
     if (turns_order(code)) return {3, code};
   }
@@ -47,7 +47,7 @@ std::string replace_tricks(std::string_view text, Replacement replacement) {
       result += replacement(trick.code);
     else
       result += text.front();
-    text.remove_prefix(trick.bytes > 0 ? std::min(trick.bytes, text.size()) : 1);
+    text.remove_prefix(trick.bytes > 0 ? trick.bytes : 1);
   }
   return result;
 }
