@@ -283,8 +283,20 @@ class DaemonWithHomes(drover.Daemon):
         users.write_text("\n".join(lines) + "\n")
         hosts = self.folder / "hosts"
         hosts.write_text(pathlib.Path("/etc/hosts").read_text() + f"127.0.0.1 {HOST}\n")
-        script = 'mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/hosts && shift && exec "$@"'
-        return ["unshare", "--mount", "sh", "-c", script, str(users), str(hosts), *super().command()]
+        # The daemon's folder alone stays what both see: an engine takes what is mounted there.
+        script = ('mount --make-private / && mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/hosts && '
+                  'shift && exec "$@"')
+        return ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", script, str(users), str(hosts), *super().command()]
+
+    def start(self, wait=True):
+        drover.run(["mount", "--bind", self.folder, self.folder])
+        drover.run(["mount", "--make-shared", self.folder])
+        return super().start(wait)
+
+    def stop(self):
+        status = super().stop()
+        drover.run(["umount", "--lazy", self.folder])
+        return status
 
     def log_in(self, user, host, **secret):
         """As `docker login` of this user ("root" or "nobody") would."""

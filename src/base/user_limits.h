@@ -15,7 +15,7 @@ namespace drover {
 
 struct UserLimits {
   std::uint64_t waiting_tasks = 10'000;
-  std::uint64_t definition_bytes = 256 << 10;  ///< of one task, a root user's too
+  std::uint64_t definition_bytes = 512 << 10;  ///< of one task, a root user's too
   /// Of the definitions of tasks that have not ended; of services, for each instance; and of jobs.
   std::uint64_t stored_bytes = 64 << 20;
   std::uint64_t frameworks = 100;

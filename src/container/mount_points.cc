@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <optional>
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
+constexpr int kMostLinks = 40;  // as the kernel has it
 
 /// A way to look at the tree: whose rights count, how far it goes, and whether what is missing may be made.
 struct Walk {
@@ -54,15 +57,32 @@ int make_entry(int folder, const std::string& name, PlaceKind kind) {
   return file.valid() ? 0 : -1;
 }
 
-/// `path` without a '/' at its end. The error is errno's.
-tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem::path& path,
-                                         PlaceKind kind) {
+/// Where the link `name` leads that nothing is behind; "" when it is no link.
+std::filesystem::path behind_link(int folder, const std::filesystem::path& path) {
+  std::array<char, PATH_MAX> target{};
+  const auto size = ::readlinkat(folder, path.filename().c_str(), target.data(), target.size());
+  if (size <= 0) return {};
+  std::string text(target.data(), static_cast<std::size_t>(size));
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return path.parent_path() / text;
+}
+
+/// `path` without a '/' at its end; `links` is how many that lead to nothing may be on the way. The error is
+/// errno's.
+tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem::path& path, PlaceKind kind,
+                                         int links = kMostLinks) {
   auto found = look_up(walk, path.string(), 0);
   if (found.valid()) return found;
   if (errno != ENOENT || !walk.make || !path.has_relative_path()) return tl::unexpected(errno);
-  const auto parent = find_or_make(walk, path.parent_path(), PlaceKind::kFolder);
+  const auto parent = find_or_make(walk, path.parent_path(), PlaceKind::kFolder, links);
   if (!parent) return tl::unexpected(parent.error());
-  if (make_entry(parent->get(), path.filename().string(), kind) != 0) return tl::unexpected(errno);
+  if (make_entry(parent->get(), path.filename().string(), kind) != 0) {
+    const int error = errno;
+    const auto behind = error == EEXIST ? behind_link(parent->get(), path) : std::filesystem::path();
+    if (behind.empty()) return tl::unexpected(error);
+    if (links == 0) return tl::unexpected(ELOOP);
+    return find_or_make(walk, behind, kind, links - 1);
+  }
   found = look_up(walk, path.string(), O_NOFOLLOW);
   if (!found.valid()) return tl::unexpected(errno);
   return found;

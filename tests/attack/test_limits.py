@@ -88,11 +88,11 @@ class FairTest(attack.AttackTest):
 
 class DefinitionsTest(FairTest):
     def test_a_task_with_a_huge_environment(self):
-        self.refused(self.mallory, "POST", "/v1/tasks", self.task(env={"A": "x" * 900_000}), "262144 are allowed")
+        self.refused(self.mallory, "POST", "/v1/tasks", self.task(env={"A": "x" * 900_000}), "524288 are allowed")
 
     def test_a_task_with_many_labels(self):
         labels = {f"label{number:06}": "x" * 10 for number in range(20_000)}
-        self.refused(self.mallory, "POST", "/v1/tasks", self.task(labels=labels), "262144 are allowed")
+        self.refused(self.mallory, "POST", "/v1/tasks", self.task(labels=labels), "524288 are allowed")
 
     def test_a_task_with_many_constraints(self):
         constraints = {f"name{number:06}": ["x"] for number in range(20_000)}
@@ -121,8 +121,8 @@ class DefinitionsTest(FairTest):
 
     def test_a_job_with_a_huge_environment(self):
         job = {"name": "mallory", "command": "true", "schedule": "R/2030-01-01T00:00:00Z/P1D",
-               "environmentVariables": [{"name": "A", "value": "x" * 300_000}]}
-        self.refused(self.mallory, "POST", "/v1/scheduler/iso8601", job, "262144 are allowed")
+               "environmentVariables": [{"name": "A", "value": "x" * 600_000}]}
+        self.refused(self.mallory, "POST", "/v1/scheduler/iso8601", job, "524288 are allowed")
 
 
 class SmallLimitsTest(FairTest):
