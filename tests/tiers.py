@@ -43,7 +43,7 @@ def any_of(_):
 
 
 def no_benchmark(module):
-    return not module.endswith("_bench")  # a sanitizer's times say nothing
+    return not module.endswith("_bench")  # beside a compiler, or in a sanitizer, times say little
 
 
 # Five days of each simulated life: the release build plays the whole year.
@@ -55,7 +55,7 @@ QUICK = (
     Stage("asan", ("unit_tests",), lambda program: not program.startswith("fuzz_"), lambda module: False, ASAN_SETTINGS),
 )
 USUAL = (
-    Stage("release", ("drover", "completions", "benchmarks", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, any_of),
+    Stage("release", ("drover", "completions", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark),
     Stage("asan", ("all",), any_of, lambda module: module in HOSTILE_MODULES or module.startswith(ATTACKS), ASAN_SETTINGS),
     Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
 )
