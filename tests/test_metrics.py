@@ -38,8 +38,8 @@ class MetricsTest(drover.DaemonTest):
         return found if busy and "drover_process_gpu_memory_bytes" in found else None
 
     def process_of(self, task):
-        """Its first process, as the kernel counts them outside."""
-        return int(pathlib.Path(drover.cgroups_of([task])[0], "cgroup.procs").read_text().split()[0])
+        """Its own first process, after the init, as the kernel counts them outside."""
+        return int(pathlib.Path(drover.cgroups_of([task])[0], "cgroup.procs").read_text().split()[1])
 
     def test_a_task_and_its_process_are_told_to_its_owner_and_the_gpus_to_everybody(self):
         task = self.daemon.submit("say", "up", ",", "sleep", 60, gpus=1)

@@ -23,7 +23,7 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
   task.user = caller.user;
   if (const auto devices = devices_of(task); !devices) {
     auto error = devices.error();
-    error.kind = ErrorKind::kInvalid;
+    if (error.kind != ErrorKind::kPermissionDenied) error.kind = ErrorKind::kInvalid;
     error.path = "/devices";
     return Failure(std::move(error));
   }

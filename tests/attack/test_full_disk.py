@@ -103,7 +103,7 @@ class FullDiskTest(unittest.TestCase):
         self.fill()
         for _ in range(300):
             with self.assertRaises(drover.ApiError) as refused:
-                self.daemon.submit("say", "hello", uid=drover.NOBODY, environment={"FILLER": "x" * 50_000})
+                self.daemon.submit("say", "hello", uid=drover.NOBODY, env={"FILLER": "x" * 50_000})
             self.assertEqual(refused.exception.status, 507)
             self.assertIn("full", refused.exception.message)
         self.assertEqual(self.daemon.task(runs)["state"], "running")

@@ -371,7 +371,7 @@ class BackupTest(OwnDaemonTest):
         """A backup is whole or absent, and the next start removes what was left in the state folder."""
         self.daemon.start()
         for number in range(40):
-            self.daemon.submit("sleep", 0, environment={"FILLER": "x" * 100_000}, labels={"number": str(number)})
+            self.daemon.submit("sleep", 0, env={"FILLER": "x" * 100_000}, labels={"number": str(number)})
         whole = 0
         for number in range(8):
             process = subprocess.Popen(self.daemon.cli_command("backup", self.file),
