@@ -314,6 +314,15 @@ asio::awaitable<void> Session::send(Response response, const http::request<http:
     co_await http::async_write(stream_, serializer, asio::use_awaitable);
 }
 
+/// The operator || waits for the one that succeeds: after a failure of the answer, for the client to hang up.
+asio::awaitable<void> Session::stream_of(Response& response, std::exception_ptr& failure) {
+  try {
+    co_await response.stream(*this);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+}
+
 asio::awaitable<void> Session::send_stream(Response& response, http::response<http::empty_body> head,
                                            bool head_only) {
   using namespace asio::experimental::awaitable_operators;
@@ -322,9 +331,11 @@ asio::awaitable<void> Session::send_stream(Response& response, http::response<ht
   if (head_only) co_return;
   if (stopping_) throw boost::system::system_error(asio::error::operation_aborted);
   interruptible_ = true;
-  const auto ended = co_await (response.stream(*this) || wait_for_hangup());
+  std::exception_ptr failure;
+  const auto ended = co_await (stream_of(response, failure) || wait_for_hangup());
   interruptible_ = false;
   if (ended.index() != 0) throw boost::system::system_error(asio::error::connection_reset);
+  if (failure) std::rethrow_exception(failure);
   stream_.expires_after(shared_->limits.write_time);
   if (chunked_) co_await asio::async_write(stream_, http::make_chunk_last(), asio::use_awaitable);
 }

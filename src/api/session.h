@@ -11,6 +11,7 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,6 +75,7 @@ class Session : public Duplex {
   asio::awaitable<Status> await_turn(const engine::Caller& caller);
   asio::awaitable<Error> refuse_secret();
   asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
+  asio::awaitable<void> stream_of(Response& response, std::exception_ptr& failure);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);
   asio::awaitable<void> leave_http(Response& response, http::response<http::empty_body> head);

@@ -154,4 +154,6 @@ class PrivilegedTest(attack.ThroughDocker, attack.AttackTest):
             with self.subTest(privileged=privileged):
                 record, output, _ = self.attempt(None, ["/probe", "exists", "/v/version"], image=self.image("reader"),
                                                  volumes=[volume], **({"privileged": True} if privileged else {}))
+                if "unable to apply caps" in record["reason"]:
+                    self.skipTest("this machine's root may not give every capability to a container")
                 self.assertEqual(output, "ok\n" if privileged else "", record)
