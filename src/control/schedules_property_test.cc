@@ -131,7 +131,8 @@ class History {
     RC_ASSERT(state.ended == ended);
     for (const auto& [name, record] : state.schedules) {
       RC_ASSERT(record.schedule.parents.empty() != record.schedule.repetition.empty());
-      RC_ASSERT(!record.due || *record.due > scheduler_.now);
+      // In parentheses: RapidCheck takes an || apart, and looks at both of its sides.
+      RC_ASSERT((!record.due || *record.due > scheduler_.now));
       RC_ASSERT(record.schedule.parents.empty() || !record.due);
       for (const auto& parent : record.schedule.parents) RC_ASSERT(state.schedules.contains(parent));
       for (const auto& parent : record.succeeded) RC_ASSERT(record.schedule.parents.contains(parent));

@@ -254,8 +254,8 @@ class ScheduleHistory {
 
   void check_limits() const {
     const auto within = [](const Held& held, const Limits& limit) {
-      RC_ASSERT(!limit.gpu_milli || held.gpu_milli <= *limit.gpu_milli);
-      RC_ASSERT(!limit.milli_cpus || held.milli_cpus <= *limit.milli_cpus);
+      RC_ASSERT((!limit.gpu_milli || held.gpu_milli <= *limit.gpu_milli));
+      RC_ASSERT((!limit.milli_cpus || held.milli_cpus <= *limit.milli_cpus));
     };
     for (const auto& [path, rule] : work_.rules.queues)
       within(held([&, &at = path](const Job& job) { return (job.queue + "/").starts_with(at + "/"); }),

@@ -52,7 +52,7 @@ RC_GTEST_PROP(SourceProperty, InnerPathsStayInside, (const std::vector<std::stri
   for (const auto& part : parts) path += part + *rc::gen::element<std::string>("/", "/../", "//", "/./");
   const auto inner = inner_path(path);
   if (!inner) return;
-  RC_ASSERT(!inner->empty() && inner->front() != '/' && inner->back() != '/');
+  RC_ASSERT((!inner->empty() && inner->front() != '/' && inner->back() != '/'));
   RC_ASSERT(("/" + *inner + "/").find("/../") == std::string::npos);
   RC_ASSERT(inner->find("//") == std::string::npos);
 }
