@@ -221,7 +221,7 @@ RC_GTEST_PROP(LabelValueProperty, CanStandInALabel, (const std::string& text)) {
   const auto value = label_value(text);
   const auto is_plain = [](unsigned char c) { return c < 0x80 && std::isalnum(c) != 0; };
   RC_ASSERT(value.size() <= 63U);
-  RC_ASSERT(value.empty() || (is_plain(value.front()) && is_plain(value.back())));
+  RC_ASSERT((value.empty() || (is_plain(value.front()) && is_plain(value.back()))));
   RC_ASSERT(std::ranges::all_of(
       value, [&](unsigned char c) { return is_plain(c) || c == '-' || c == '_' || c == '.'; }));
   RC_ASSERT(label_value(value) == value);
