@@ -33,9 +33,10 @@ KUBERNETES_TIMEOUT = 1800  # seconds for one module on a cluster, and for buildi
 
 SYMBOLIZER = "external_symbolizer_path=/usr/bin/llvm-symbolizer-19"
 SANITIZER_OPTIONS = {
-    "ASAN_OPTIONS": f"detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:{SYMBOLIZER}",
-    "UBSAN_OPTIONS": f"print_stacktrace=1:{SYMBOLIZER}",
-    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:{SYMBOLIZER}",
+    "release": {},
+    "asan": {"ASAN_OPTIONS": f"detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:{SYMBOLIZER}",
+             "UBSAN_OPTIONS": f"print_stacktrace=1:{SYMBOLIZER}"},
+    "tsan": {"TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:{SYMBOLIZER}"},
 }
 
 children = []  # processes that run() waits for
@@ -140,7 +141,7 @@ class Stage:
     def __init__(self, plan, results, pattern):
         self.plan, self.preset, self.results, self.pattern = plan, plan.preset, results, pattern
         self.build_folder = ROOT / "build" / plan.preset
-        self.environment = {**SANITIZER_OPTIONS, "DROVER_BUILD": str(self.build_folder), **plan.environment}
+        self.environment = {**SANITIZER_OPTIONS[plan.preset], "DROVER_BUILD": str(self.build_folder), **plan.environment}
 
     def name(self, test):
         return f"{self.preset}: {test}"

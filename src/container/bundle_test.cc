@@ -214,7 +214,8 @@ TEST(Specification, TheRuntimeEntersNoFolderOfTheTasksChoice) {
 
 TEST(Specification, TheRuntimeMountsOnlyInTheContainersOwnFolders) {
   const auto image = an_image();
-  for (const auto& mount : specification(with_gpus(), &image)["mounts"])
+  const auto made = specification(with_gpus(), &image);
+  for (const auto& mount : made["mounts"])
     EXPECT_THAT(mount["destination"],
                 ::testing::AnyOf(StartsWith("/dev"), StartsWith("/proc"), StartsWith("/sys")));
 }

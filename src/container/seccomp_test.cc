@@ -81,7 +81,8 @@ TEST(Seccomp, DeniesWhatIsNotForContainersAlsoToRoot) {
 TEST(Seccomp, NamesACallInOneRuleUnlessItsArgumentsDecide) {
   for (const auto* machine : kAllMachines) {
     std::map<std::string, int> rules;
-    for (const auto& rule : profile_of(machine)["syscalls"])
+    const auto profile = profile_of(machine);
+    for (const auto& rule : profile["syscalls"])
       if (!rule.contains("args"))
         for (const auto& name : rule["names"]) ++rules[name.get<std::string>()];
     for (const auto& [name, count] : rules) EXPECT_EQ(count, 1) << machine << " " << name;

@@ -127,6 +127,8 @@ Result<Journal> Journal::open_database(const std::string& path, const std::strin
   Journal journal(Database(raw), path, shown);
   if (code != SQLITE_OK) return Failure(journal.error("Failed to open the state file"));
   sqlite3_extended_result_codes(raw, 1);
+  // What turns out to be damaged is left as it was found, with its log.
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // The lock is taken before anything is read or written, and is the process's until it ends.
   DROVER_CHECK_OK(journal.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT;"));
   const auto id = pragma(raw, "PRAGMA application_id");
@@ -163,6 +165,7 @@ Result<Journal> Journal::open_database(const std::string& path, const std::strin
   if (!check || sqlite3_step(check.get()) != SQLITE_ROW || column(check, 0) != "ok")
     return fail(ErrorKind::kCorrupt, fmt::format("The state file '{}' is damaged", shown),
                 hint_for(ErrorKind::kCorrupt));
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
   return journal;
 }
 

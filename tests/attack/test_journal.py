@@ -297,6 +297,8 @@ class ForeignJournalTest(OwnDaemonTest):
 
 
 class BackupTest(OwnDaemonTest):
+    profile = "minsky"
+
     def setUp(self):
         super().setUp()
         self.file = self.daemon.folder / "backup"
