@@ -4,7 +4,6 @@
 
 #include <array>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -108,6 +107,7 @@ asio::awaitable<boost::system::error_code> within(
 Session::Session(Socket socket, std::shared_ptr<const Shared> shared, std::optional<engine::Caller> peer,
                  std::string address)
     : stream_(std::move(socket)),
+      pause_(stream_.get_executor()),
       shared_(std::move(shared)),
       peer_(std::move(peer)),
       address_(std::move(address)) {}
@@ -130,6 +130,7 @@ asio::awaitable<void> Session::refuse(Error error) {
 
 void Session::stop() {
   stopping_ = true;
+  pause_.cancel();
   if (interruptible_) stream_.close();
 }
 
@@ -256,18 +257,16 @@ asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
   if (caller.is_root()) co_return Status();
   auto& answers = *shared_->answers;
   const auto until = AnswerShares::Clock::now() + kPatienceWithReaders;
-  asio::steady_timer timer(stream_.get_executor());
   while (true) {
     const auto now = AnswerShares::Clock::now();
     const auto wait = answers.wait(caller.user.uid, now);
-    if (wait <= wait.zero()) co_return Status();
+    if (wait <= wait.zero() || stopping_) co_return Status();
     if (now > until)
       co_return fail(ErrorKind::kUnavailable,
                      fmt::format("'{}' has too many answers, of which {} are not read", caller.user.name,
                                  format_bytes(answers.unsent(caller.user.uid))),
                      "read them, or close their connections; " + allow_more(&UserLimits::answer_bytes));
-    timer.expires_at(std::min(now + wait, until + wait));
-    co_await timer.async_wait(kAsTuple);
+    co_await pause_until(std::min(now + wait, until + wait));
   }
 }
 
@@ -276,10 +275,15 @@ asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
 asio::awaitable<Error> Session::refuse_secret() {
   const auto line = shared_->wrong_secrets->note(address_, std::chrono::steady_clock::now());
   if (line && shared_->log) shared_->log(*line);
-  asio::steady_timer timer(stream_.get_executor(), shared_->limits.wrong_secret_pause);
-  co_await timer.async_wait(asio::use_awaitable);
+  co_await pause_until(std::chrono::steady_clock::now() + shared_->limits.wrong_secret_pause);
   co_return Error{ErrorKind::kUnauthenticated, "The token or password is wrong",
                   "the daemon's credentials file has the right one", ""};
+}
+
+asio::awaitable<void> Session::pause_until(std::chrono::steady_clock::time_point then) {
+  if (stopping_) co_return;
+  pause_.expires_at(then);
+  co_await pause_.async_wait(kAsTuple);
 }
 
 asio::awaitable<void> Session::send(Response response, const http::request<http::string_body>& request) {

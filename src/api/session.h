@@ -4,6 +4,7 @@
 // closes it. Used on the control strand only.
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -11,6 +12,7 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -74,6 +76,8 @@ class Session : public Duplex {
   /// Returns when the caller may have another answer, or why he may not.
   asio::awaitable<Status> await_turn(const engine::Caller& caller);
   asio::awaitable<Error> refuse_secret();
+  /// At most until the session is stopped.
+  asio::awaitable<void> pause_until(std::chrono::steady_clock::time_point then);
   asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
   asio::awaitable<void> stream_of(Response& response, std::exception_ptr& failure);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
@@ -83,6 +87,7 @@ class Session : public Duplex {
   asio::awaitable<void> discard_rest();
 
   beast::basic_stream<asio::generic::stream_protocol> stream_;
+  asio::steady_timer pause_;
   beast::flat_buffer buffer_;
   std::shared_ptr<const Shared> shared_;
   std::optional<engine::Caller> peer_;

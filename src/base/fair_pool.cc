@@ -14,27 +14,29 @@ FairPool::~FairPool() {
   for (auto& thread : threads_) thread.join();
 }
 
-bool FairPool::has_thread() {
-  if (turns_.size() < idle_ || threads_.size() >= limits_.threads) return true;
+bool FairPool::start_thread() {
   try {
     threads_.emplace_back([this] { run(); });
   } catch (const std::system_error&) {
-    return !threads_.empty();  // those that there are will come to it
+    return false;  // those that there are will come to it
   }
+  ++idle_;
   return true;
 }
 
 void FairPool::line_up(Key key, Share& share) {
-  if (share.in_turn || share.waiting.empty() || share.running >= limits_.at_once) return;
+  if (stopping_ || share.in_turn || share.waiting.empty() || share.running >= limits_.at_once) return;
   share.in_turn = true;
   turns_.push_back(key);
+  if (turns_.size() > idle_ && threads_.size() < limits_.threads) start_thread();
   ready_.notify_one();
 }
 
 bool FairPool::post(Key key, Work work) {
   const std::lock_guard lock(mutex_);
   auto& share = shares_[key];
-  const bool welcome = !stopping_ && share.waiting.size() < limits_.waiting && has_thread();
+  const bool welcome =
+      !stopping_ && share.waiting.size() < limits_.waiting && (!threads_.empty() || start_thread());
   if (welcome) {
     share.waiting.push_back(std::move(work));
     line_up(key, share);
@@ -53,7 +55,6 @@ std::size_t FairPool::load(Key key) const {
 void FairPool::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    ++idle_;
     ready_.wait(lock, [this] { return stopping_ || !turns_.empty(); });
     --idle_;
     if (stopping_) return;
@@ -69,6 +70,7 @@ void FairPool::run() {
     work();
     work = nullptr;  // what it holds may block, too
     lock.lock();
+    ++idle_;
     --share.running;
     line_up(key, share);
     if (share.running == 0 && share.waiting.empty()) shares_.erase(key);

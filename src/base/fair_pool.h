@@ -50,14 +50,15 @@ class FairPool {
   void run();
   /// Lines the key up for its next turn if it may have one. With the mutex held.
   void line_up(Key key, Share& share);
-  bool has_thread();
+  /// One more, which is idle at first. False: the machine has none. With the mutex held.
+  bool start_thread();
 
   const Limits limits_;
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::map<Key, Share> shares_;  ///< of keys that have work waiting or running
   std::deque<Key> turns_;
-  std::size_t idle_ = 0;  ///< threads that wait for a turn
+  std::size_t idle_ = 0;  ///< threads that wait for a turn, or will as soon as they begin
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

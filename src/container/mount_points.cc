@@ -22,12 +22,15 @@ namespace {
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
 constexpr int kMostLinks = 40;  // as the kernel has it
+// Which files a walk below the root meets: any, or only those of the root's own file system.
+constexpr std::uint64_t kAnyFiles = RESOLVE_IN_ROOT;
+constexpr std::uint64_t kOwnFiles = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV;
 
 /// A way to look at the tree: whose rights count, how far it goes, and whether what is missing may be made.
 struct Walk {
   int root;
-  std::uint64_t resolve;
-  const User* user;  ///< null: our own rights
+  std::uint64_t resolve;  ///< of openat2(2)
+  const User* user;       ///< null: our own rights
   bool make;
 };
 
@@ -35,8 +38,9 @@ struct Walk {
 UniqueFd look_up(const Walk& walk, const std::string& path, std::uint64_t flags) {
   open_how how{};
   how.flags = flags | O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | walk.resolve;
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, walk.root, path.c_str(), &how, sizeof how)));
+  how.resolve = RESOLVE_NO_MAGICLINKS | walk.resolve;
+  const auto* from_root = path.empty() ? "." : path.c_str();
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, walk.root, from_root, &how, sizeof how)));
 }
 
 Failure cannot_mount_at(const std::string& destination, std::string_view why) {
@@ -88,16 +92,14 @@ tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem
   return found;
 }
 
-/// `only_own`: no other file system than the root's own.
-Result<tl::expected<UniqueFd, int>> walk_as(int root, const User* user, bool only_own, bool make,
+Result<tl::expected<UniqueFd, int>> walk_as(int root, const User* user, std::uint64_t resolve, bool make,
                                             const std::string& path, PlaceKind kind) {
   std::optional<ActingAs> acting;
   if (user != nullptr) {
     DROVER_TRY(auto started, ActingAs::start(*user));
     acting.emplace(std::move(started));
   }
-  const Walk walk{root, only_own ? static_cast<std::uint64_t>(RESOLVE_NO_XDEV) : 0, user, make};
-  return find_or_make(walk, path, kind);
+  return find_or_make({root, resolve, user, make}, path, kind);
 }
 
 Result<UniqueFd> checked(tl::expected<UniqueFd, int> place, const std::string& destination, PlaceKind kind) {
@@ -129,10 +131,11 @@ Status MountPoints::make_real_folder(const std::string& name) const {
 }
 
 Result<UniqueFd> MountPoints::own(const std::string& destination, PlaceKind kind) const {
-  const bool own_only = kind_ == Root::kThrownAway;
-  DROVER_TRY(auto place, walk_as(root_.get(), nullptr, own_only, own_only, destination, kind));
+  const bool ours = kind_ == Root::kThrownAway;
+  DROVER_TRY(auto place,
+             walk_as(root_.get(), nullptr, ours ? kOwnFiles : kAnyFiles, ours, destination, kind));
   if (!place && place.error() == EXDEV) {  // in what is mounted there nothing is made for us
-    DROVER_TRY(place, walk_as(root_.get(), nullptr, false, false, destination, kind));
+    DROVER_TRY(place, walk_as(root_.get(), nullptr, kAnyFiles, false, destination, kind));
   }
   return checked(std::move(place), destination, kind);
 }
@@ -140,11 +143,18 @@ Result<UniqueFd> MountPoints::own(const std::string& destination, PlaceKind kind
 Result<UniqueFd> MountPoints::users(const std::string& destination, PlaceKind kind, const User& user,
                                     bool make) const {
   tl::expected<UniqueFd, int> place = tl::unexpected(EXDEV);
+  if (kind_ == Root::kVolume) {
+    const auto inside = std::filesystem::path(destination).relative_path().string();
+    DROVER_TRY(place, walk_as(root_.get(), &user, RESOLVE_BENEATH, make, inside, kind));
+    if (!place && place.error() == EXDEV)
+      return cannot_mount_at(destination, "a symbolic link leads out of what is mounted around it");
+    return checked(std::move(place), destination, kind);
+  }
   if (kind_ == Root::kThrownAway) {
-    DROVER_TRY(place, walk_as(root_.get(), nullptr, true, true, destination, kind));
+    DROVER_TRY(place, walk_as(root_.get(), nullptr, kOwnFiles, true, destination, kind));
   }
   if (!place && place.error() == EXDEV) {
-    DROVER_TRY(place, walk_as(root_.get(), &user, false, make, destination, kind));
+    DROVER_TRY(place, walk_as(root_.get(), &user, kAnyFiles, make, destination, kind));
   }
   return checked(std::move(place), destination, kind);
 }

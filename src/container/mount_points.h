@@ -22,6 +22,7 @@ class MountPoints {
   enum class Root {
     kThrownAway,  ///< anything: it is the writable layer of an image
     kHost,        ///< nothing
+    kVolume,      ///< nothing, and no link leads out: it is only a part of what the container sees
   };
 
   /// `root` is where the root file system is mounted, by a trusted path.

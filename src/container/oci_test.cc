@@ -220,9 +220,17 @@ TEST_F(OciTest, OpensExactlyTheGpusThatItOwns) {
 }
 
 TEST_F(OciTest, ANodeInTheSandboxIsNone) {
-  const auto launch = launch_of("node", {"/bin/sh", "-c", "mknod here c 1 3; cat here"});
-  EXPECT_NE(run(launch).exit_status, 0);
-  EXPECT_THAT(sandbox_file(launch.task.id, "stderr"), HasSubstr("here: Permission denied"));
+  const auto launch = launch_of(
+      "node", {"/bin/sh", "-c", "mknod here c 1 3; while ! [ -e put ]; do sleep 0.05; done; cat put"});
+  ASSERT_TRUE(oci_->launch(launch));
+  const auto node = oci_->sandbox(launch.task.id) + "/put";
+  ASSERT_EQ(::mknod(node.c_str(), S_IFCHR | 0666, ::makedev(1, 3)), 0);
+  const auto ending = heard_.await_ending(launch.task.id);
+  ASSERT_TRUE(ending);
+  EXPECT_NE(ending->exit_status, 0);
+  const auto errors = sandbox_file(launch.task.id, "stderr");
+  EXPECT_THAT(errors, HasSubstr("here: Operation not permitted"));
+  EXPECT_THAT(errors, HasSubstr("put: Permission denied"));
 }
 
 TEST_F(OciTest, WithoutGpusNotEvenTheControlDevicesCanBeOpened) {

@@ -113,7 +113,7 @@ TEST_F(LocalEngineTest, WakesWhenATasksTimeIsUp) {
 }
 
 TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
-  if (::geteuid() != 0 || ::mount("drover", folder_.c_str(), "tmpfs", 0, "size=192k") != 0)
+  if (::geteuid() != 0 || ::mount("drover", folder_.c_str(), "tmpfs", 0, "size=8m") != 0)
     GTEST_SKIP() << "a small file system cannot be mounted here";
   begin();
   const auto id = submit(1)->task.id;
@@ -126,8 +126,11 @@ TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
     }
     std::fclose(file);
   }
+  workload::TaskRequest large;
+  large.task.command = {"sleep", std::string(100'000, '0')};
   Result<control::TaskRecord> refused = submit(0);
-  for (int i = 0; refused && i < 100; ++i) refused = submit(0);  // what the log file had room for
+  for (int i = 0; refused && i < 100; ++i)  // what the log file had room for
+    engine_->submit({}, large, [&](auto result) { refused = std::move(result); });
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kExhausted) << to_string(refused.error());
   end(id, 0);
