@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -71,14 +70,6 @@ void allow_many_files() {
 std::string random_id() {
   std::random_device random;
   return fmt::format("{:08x}{:04x}", random(), random() & 0xffff);
-}
-
-/// For everybody; none when no file can be made any more, however small.
-std::uint64_t free_space(const std::string& folder) {
-  struct statvfs space{};
-  if (::statvfs(folder.c_str(), &space) != 0) return UINT64_MAX;
-  const bool no_files = space.f_files > 0 && space.f_favail == 0;
-  return no_files ? 0 : std::uint64_t{space.f_bavail} * space.f_frsize;
 }
 
 Result<control::Journaled> read_journal(store::Journal& journal, const std::string& path) {

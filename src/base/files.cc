@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -176,6 +177,13 @@ Status write_file(const std::string& path, std::string_view content, mode_t mode
 
 std::string descriptor_path(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
+}
+
+std::uint64_t free_space(const std::string& folder) {
+  struct statvfs space{};
+  if (::statvfs(folder.c_str(), &space) != 0) return UINT64_MAX;
+  const bool no_files = space.f_files > 0 && space.f_favail == 0;
+  return no_files ? 0 : std::uint64_t{space.f_bavail} * space.f_frsize;
 }
 
 Result<std::string> executable_path() {

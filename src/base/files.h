@@ -65,6 +65,9 @@ Status write_all(int fd, std::string_view content, const std::string& name);
 Status write_file(const std::string& path, std::string_view content, mode_t mode = 0644);
 /// "/proc/self/fd/N": for programs that take a path where we hold a descriptor.
 std::string descriptor_path(int fd);
+/// What everybody together may still write to the file system of a trusted path, in bytes: none when no file
+/// can be made any more, however small; UINT64_MAX when it does not tell.
+std::uint64_t free_space(const std::string& folder);
 /// The running program's own file, and the directory that it lies in.
 Result<std::string> executable_path();
 Result<std::string> executable_directory();

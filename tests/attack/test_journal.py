@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import stat
@@ -52,7 +53,7 @@ class OwnDaemonTest(unittest.TestCase):
         return aside
 
     def process_of(self, task):
-        return [pid for pid in drover.processes_of(self.daemon.probe) if task in open(f"/proc/{pid}/cgroup").read()]
+        return [pid for pid in drover.processes_of(self.daemon.probe) if task in pathlib.Path(f"/proc/{pid}/cgroup").read_text()]
 
     def assert_goes_on(self, task, processes):
         self.assertTrue(processes)

@@ -27,8 +27,8 @@ Status attach_new(const Directory& places, const std::string& name, int tree, Pl
 
 Status attach_inside(const Directory& places, const InnerPlace& where, int tree, PlaceKind kind,
                      const User& user) {
-  DROVER_TRY(const auto points,
-             MountPoints::open(fmt::format("{}/{}", places.path(), where.source), MountPoints::Root::kVolume));
+  DROVER_TRY(const auto points, MountPoints::open(fmt::format("{}/{}", places.path(), where.source),
+                                                  MountPoints::Root::kVolume));
   DROVER_TRY(const auto place, points.users("/" + where.path, kind, user, true));
   return MountPoints::attach(tree, place.get(), where.path);
 }
