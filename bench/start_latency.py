@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long it takes from asking for a task to its first instruction, side by side with the bare runtime and with Docker.
 
-    bench/start_latency.py [--rounds 40] [--seed 1]
+    bench/start_latency.py [--rounds 40] [--seed 1] [--before BINARY]
 
 Every way runs the same static program on the same root file system. The ways take turns in a shuffled order, so that what
 else the machine does hits all of them alike: compare the ratios, not the milliseconds of two runs. Needs root, a release
@@ -105,8 +105,8 @@ class Docker:
 
 
 class DroverCommand:
-    def __init__(self, daemon, image, gpus):
-        self.name = "`drover run`" + (f" with {gpus} GPU" if gpus else "")
+    def __init__(self, daemon, image, gpus, note=""):
+        self.name = "`drover run`" + (f" with {gpus} GPU" if gpus else "") + note
         self._command = daemon.cli_command("--socket", daemon.socket, "run", "--image", image, "--gpus", gpus, "--mem", "64M",
                                            "--", "/first")
 
@@ -118,9 +118,8 @@ class DroverCommand:
 
 
 class DroverRequest:
-    name = "Drover's API"
-
-    def __init__(self, daemon, image):
+    def __init__(self, daemon, image, note=""):
+        self.name = "Drover's API" + note
         self._daemon, self._image = daemon, image
 
     def measure(self):
@@ -178,6 +177,13 @@ def print_tables(times, memory, rounds, skipped):
     print("\n".join([f"\n{rounds} rounds of each way.", *skipped]))
 
 
+def start_daemon(stack, *binary):
+    daemon = drover.Daemon("dgx-a100", (), None, *binary)
+    stack.callback(daemon.close)
+    daemon.start()
+    return daemon
+
+
 def make_root(folder):
     root = folder / "root"
     for name in ("dev", "proc", "sys", "tmp", "etc"):
@@ -211,6 +217,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1, help="of the order in which the ways take turns")
+    parser.add_argument("--before", type=pathlib.Path, metavar="BINARY", help="another build of Drover, measured beside it")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("start_latency: needs root, as container runtimes do")
@@ -220,13 +227,14 @@ def main():
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drover-bench-")))
         folder.chmod(0o755)
         root = make_root(folder)
-        daemon = drover.Daemon("dgx-a100")
-        stack.callback(daemon.close)
-        daemon.start()
+        daemon = start_daemon(stack)
         memory = measure_memory(daemon)
         image = make_image(folder, root)
         ways = [BareRuntime(folder, root), DroverRequest(daemon, image), DroverCommand(daemon, image, 0),
                 DroverCommand(daemon, image, 1)]
+        if arguments.before:
+            before = start_daemon(stack, arguments.before)
+            ways += [DroverRequest(before, image, " of before"), DroverCommand(before, image, 0, " of before")]
         try:
             ways.append(Docker(folder, root))
         except RuntimeError as error:

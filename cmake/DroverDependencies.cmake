@@ -23,6 +23,7 @@ find_package(CURL 7.85 REQUIRED)
 find_path(LIBYAML_INCLUDE_DIR yaml.h REQUIRED)
 find_library(LIBYAML_STATIC_LIBRARY libyaml.a REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+find_library(DROVER_SECCOMP NAMES libseccomp.a seccomp REQUIRED)
 
 # The program starts once for every task, as its shim. As shared libraries these bring in two dozen more (libarchive
 # alone: libxml2 and ICU), and binding them takes longer than all that Drover itself does to start a task.

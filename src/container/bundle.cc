@@ -12,7 +12,6 @@
 #include "container/hidden_paths.h"
 #include "container/init.h"
 #include "container/limits.h"
-#include "container/seccomp.h"
 #include "driver/cdi.h"
 
 namespace drover::container {
@@ -52,7 +51,7 @@ json mount(std::string destination, std::string type, std::string source, std::v
           {"options", std::move(options)}};
 }
 
-json system_mounts(const workload::Resources& resources, const std::string& init) {
+json system_mounts(const workload::Resources& resources, const BundleFacts& facts) {
   std::vector<std::string> shared_memory = {"nosuid", "noexec", "nodev", "mode=1777"};
   // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
   if (resources.memory_bytes > 0) shared_memory.push_back(fmt::format("size={}", resources.memory_bytes));
@@ -63,13 +62,14 @@ json system_mounts(const workload::Resources& resources, const std::string& init
              {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
        mount("/dev/shm", "tmpfs", "shm", std::move(shared_memory)),
        mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
-       mount(kInitInside, "bind", init, {"bind", "ro", "nosuid", "nodev"}),
+       mount(kInitInside, "bind", facts.init, {"bind", "ro", "nosuid", "nodev"}),
+       mount(kFilterInside, "bind", facts.filter, {"bind", "ro", "nosuid", "nodev", "noexec"}),
        mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
        mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
 }
 
 json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
-  auto all = system_mounts(launch.task.resources, facts.init);
+  auto all = system_mounts(launch.task.resources, facts);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
   if (image != nullptr && facts.driver_volume)
@@ -123,7 +123,6 @@ json linux_part(const Launch& launch, const BundleFacts& facts) {
                {"devices", json::array()},
                {"resources", resources(launch, facts)},
                {"cgroupsPath", facts.cgroup},
-               {"seccomp", seccomp_profile(facts.machine, capabilities_of(facts.user))},
                {"maskedPaths", masked_paths(facts.thermal_folders)},
                {"readonlyPaths", read_only_paths()}};
   if (facts.selinux) part["mountLabel"] = facts.selinux->files;

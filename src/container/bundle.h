@@ -21,6 +21,7 @@ struct BundleFacts {
   std::string root;                            ///< where the root file system will be mounted, absolute
   std::string sandbox;                         ///< on the host, absolute
   std::string init;                            ///< on the host: see place_init()
+  std::string filter;                          ///< on the host: see place_filters()
   std::string cgroup;                          ///< "/drover/<id>"
   std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
   cdi::Edits driver_files;                     ///< when this container gets them (gets_driver_files)
@@ -30,7 +31,6 @@ struct BundleFacts {
   std::string apparmor_profile;              ///< that is loaded; "": none
   std::optional<SelinuxLabels> selinux;      ///< of a container with an image
   std::string network;                       ///< path of its network namespace; "": the machine's own
-  std::string machine;                       ///< as uname(2) names it
   bool cgroup_v2 = false;                    ///< nothing but version 2: then the task sees only its own group
   bool limit_swap = false;                   ///< the kernel can
   std::string cpuset;                        ///< CPUs that it is pinned to: "0-3,8"; "" when it floats

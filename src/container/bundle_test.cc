@@ -54,7 +54,8 @@ BundleFacts facts() {
   facts.cgroup = "/drover/t";
   facts.user = a_launch().task.user;
   facts.files = {{"/etc/resolv.conf", "/etc/resolv.conf"}};
-  facts.machine = "x86_64";
+  facts.init = "/state/drover-init";
+  facts.filter = "/state/seccomp-users";
   facts.limit_swap = true;
   return facts;
 }
@@ -200,7 +201,9 @@ TEST(Specification, TheRuntimeEntersNoFolderOfTheTasksChoice) {
   const auto directory = [&](const image::Image* used) {
     const auto process = specification(launch, used)["process"];
     EXPECT_EQ(process["cwd"], "/");
-    return folder_of(process["args"].get<std::vector<std::string>>()).value_or("none");
+    const auto of_another =
+        direct_arguments(process["args"].get<std::vector<std::string>>(), {"look"}).value();
+    return of_another.at(of_another.size() - 2);
   };
   EXPECT_EQ(directory(nullptr), "/state/tasks/t/sandbox");
   EXPECT_EQ(directory(&image), "/mnt/mesos/sandbox");

@@ -51,8 +51,9 @@ Result<json> process_of(const Directory& task, const ExecRequest& request, const
   DROVER_TRY(const auto text, bundle.read("config.json"));
   DROVER_TRY(auto specification, parse_json(text, "The container's specification"));
   auto process = specification["process"];
-  if (const auto folder = folder_of(process["args"].get<std::vector<std::string>>())) {
-    process["args"] = direct_arguments(*folder, request.command);
+  const auto first = process["args"].get<std::vector<std::string>>();
+  if (const auto arguments = direct_arguments(first, request.command)) {
+    process["args"] = *arguments;
   } else {  // of a container that an earlier version started, whose folder only the runtime could enter, as
             // root
     process["args"] = request.command;

@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char* kInitFile = "drover-init";
 constexpr mode_t kInitMode = 0755;
+constexpr const char* kFilter = "--filter";
+constexpr const char* kReport = "--report";
 constexpr std::size_t kLongestReport = 64;
 
 std::vector<std::string> with_words(std::vector<std::string> words, const std::string& folder,
@@ -23,6 +25,12 @@ std::vector<std::string> with_words(std::vector<std::string> words, const std::s
   words.push_back(folder);
   words.insert(words.end(), command.begin(), command.end());
   return words;
+}
+
+Error filter_failure(int error) {
+  return {ErrorKind::kInternal,
+          fmt::format("The system calls of the task cannot be limited: {}", ::strerror(error)),
+          "the kernel must have seccomp filters (CONFIG_SECCOMP_FILTER)", ""};
 }
 
 Error folder_failure(const std::string& folder, int error) {
@@ -53,7 +61,8 @@ Result<std::string> place_init(const std::string& state) {
 }
 
 std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command) {
-  return with_words({kInitInside, "--report", std::to_string(kReportDescriptor)}, folder, command);
+  return with_words({kInitInside, kFilter, kFilterInside, kReport, std::to_string(kReportDescriptor)}, folder,
+                    command);
 }
 
 std::vector<std::string> engine_init_arguments(const std::string& folder,
@@ -61,15 +70,16 @@ std::vector<std::string> engine_init_arguments(const std::string& folder,
   return with_words({kInitInside}, folder, command);
 }
 
-std::vector<std::string> direct_arguments(const std::string& folder,
-                                          const std::vector<std::string>& command) {
-  return with_words({kInitInside, "--direct"}, folder, command);
-}
-
-std::optional<std::string> folder_of(const std::vector<std::string>& init_arguments) {
-  constexpr std::size_t kFolder = 3;
-  if (init_arguments.size() <= kFolder || init_arguments.front() != kInitInside) return std::nullopt;
-  return init_arguments[kFolder];
+std::optional<std::vector<std::string>> direct_arguments(const std::vector<std::string>& first,
+                                                         const std::vector<std::string>& command) {
+  if (first.empty() || first.front() != kInitInside) return std::nullopt;
+  std::vector<std::string> words = {kInitInside};
+  std::size_t next = 1;
+  for (; next + 2 < first.size() && (first[next] == kFilter || first[next] == kReport); next += 2)
+    if (first[next] == kFilter) words.insert(words.end(), {kFilter, first[next + 1]});
+  if (next >= first.size()) return std::nullopt;
+  words.emplace_back("--direct");
+  return with_words(std::move(words), first[next], command);
 }
 
 void InitReport::append(std::string_view text) {
@@ -90,6 +100,7 @@ void InitReport::take(std::string_view line) {
   if (word == DROVER_INIT_RUNNING) running_ = true;
   if (word == DROVER_INIT_SIGNAL && number > 0 && number < NSIG) signal_ = number;
   if (running_) return;  // what is said of the start afterwards is the task's own invention
+  if (word == DROVER_INIT_FILTER) failure_ = filter_failure(number);
   if (word == DROVER_INIT_FOLDER) failure_ = folder_failure(folder_, number);
   if (word == DROVER_INIT_COMMAND) failure_ = command_failure(command_, number);
 }

@@ -15,6 +15,8 @@ namespace drover::container {
 
 /// Where it is in every container: in the container's own /dev, into which no image and no volume reaches.
 inline constexpr const char* kInitInside = "/dev/drover-init";
+/// Where the filter of system calls is in a container of an OCI runtime: see seccomp_filter.h.
+inline constexpr const char* kFilterInside = "/dev/drover-seccomp";
 /// The descriptor that it reports to: the first after the standard streams.
 inline constexpr int kReportDescriptor = 3;
 
@@ -26,10 +28,11 @@ std::vector<std::string> init_arguments(const std::string& folder, const std::ve
 /// The same for an engine, which has no descriptor to give: it reports to standard error.
 std::vector<std::string> engine_init_arguments(const std::string& folder,
                                                const std::vector<std::string>& command);
-/// Of a further process in the container: the init becomes the command.
-std::vector<std::string> direct_arguments(const std::string& folder, const std::vector<std::string>& command);
-/// The working folder out of init_arguments(); nullopt for a container that an earlier version started.
-std::optional<std::string> folder_of(const std::vector<std::string>& init_arguments);
+/// Of a further process in the container whose first process has these: the init becomes the command, with
+/// the same filter and working folder. nullopt for a container that an earlier version started without an
+/// init.
+std::optional<std::vector<std::string>> direct_arguments(const std::vector<std::string>& first,
+                                                         const std::vector<std::string>& command);
 
 /// What an init has said so far. Its container can write what it likes: nothing but numbers is taken from it.
 class InitReport {

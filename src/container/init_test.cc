@@ -10,12 +10,20 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Optional;
 
 TEST(InitArguments, TheFolderIsFoundAgain) {
   const auto words = init_arguments("/work", {"run", "me"});
-  EXPECT_THAT(words, ElementsAre(kInitInside, "--report", "3", "/work", "run", "me"));
-  EXPECT_EQ(folder_of(words), "/work");
-  EXPECT_EQ(folder_of({"sh", "-c", "true", "x", "y"}), std::nullopt);
+  EXPECT_THAT(words,
+              ElementsAre(kInitInside, "--filter", kFilterInside, "--report", "3", "/work", "run", "me"));
+  EXPECT_THAT(direct_arguments(words, {"look"}),
+              Optional(ElementsAre(kInitInside, "--filter", kFilterInside, "--direct", "/work", "look")));
+  EXPECT_THAT(direct_arguments({kInitInside, "--report", "3", "/work", "run"}, {"look"}),
+              Optional(ElementsAre(kInitInside, "--direct", "/work", "look")))
+      << "of the version before";
+  EXPECT_THAT(direct_arguments(engine_init_arguments("/work", {"run"}), {"look"}),
+              Optional(ElementsAre(kInitInside, "--direct", "/work", "look")));
+  EXPECT_EQ(direct_arguments({"sh", "-c", "true", "x", "y"}, {"look"}), std::nullopt);
 }
 
 TEST(InitReportTest, TellsOfTheStartAndOfTheSignal) {

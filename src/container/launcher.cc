@@ -47,6 +47,7 @@ Result<LauncherOptions> with_state(LauncherOptions options, const std::string& g
   for (auto& place : options.hidden) place = real_path(place);
   options.hidden.insert(options.hidden.begin(), options.state);
   DROVER_TRY(options.init, place_init(options.state));
+  DROVER_TRY(options.filters, place_filters(options.state));
   return options;
 }
 

@@ -18,6 +18,7 @@
 #include "container/exec.h"
 #include "container/fetch/fetch.h"
 #include "container/order.h"
+#include "container/seccomp_filter.h"
 #include "container/shim_process.h"
 #include "image/image.h"
 #include "image/store.h"
@@ -27,6 +28,7 @@ namespace drover::container {
 struct LauncherOptions {
   std::string state;       ///< the state folder, by its real path; set by with_state()
   std::string init;        ///< the first process of containers; set by with_state()
+  FilterFiles filters;     ///< for OCI runtimes; set by with_state()
   std::string executable;  ///< the drover program, for `drover shim` and `drover fetcher`
   /// Makes an image ready with the rights and credentials of `reader` (image::Store::prepare). For OCI
   /// runtimes.

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,12 +31,6 @@ constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
 constexpr auto kTrialTimeout = std::chrono::seconds(20);
 constexpr const char* kTrials = "trials";
 constexpr mode_t kTrialMode = 0700;
-
-std::string machine() {
-  utsname name{};
-  ::uname(&name);
-  return static_cast<const char*>(name.machine);
-}
 
 constexpr const char* kEtcHosts = "/etc/hosts";
 constexpr const char* kEtcResolver = "/etc/resolv.conf";
@@ -218,6 +211,7 @@ Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder,
   facts.root = folder.path() + "/" + kRoot;
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.init = options_.init;
+  facts.filter = user.uid == 0 ? options_.filters.roots : options_.filters.users;
   facts.cgroup = options_.cgroup_parent + "/" + launch.task.id;
   facts.user = user;
   if (gets_driver_volume(launch, image)) {
@@ -228,7 +222,6 @@ Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder,
   }
   DROVER_TRY(facts.files, network_files(folder, launch));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
-  facts.machine = machine();
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
   facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);

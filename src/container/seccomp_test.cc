@@ -2,14 +2,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "container/capabilities.h"
+#include "container/seccomp_filter.h"
 
 namespace drover::container {
 namespace {
@@ -157,6 +164,105 @@ TEST(Seccomp, PersonalityIsLinux) {
     EXPECT_EQ(answer(profile, "personality", {value}), kAllowed) << value;
   for (const std::uint64_t value : {0x0040000U, 0x0400000U, 0x1U})
     EXPECT_EQ(answer(profile, "personality", {value}), ENOSYS) << value;
+}
+
+/// What the kernel makes of a program of a filter.
+std::uint32_t run(const std::string& bytes, const seccomp_data& call) {
+  std::vector<sock_filter> program(bytes.size() / sizeof(sock_filter));
+  std::memcpy(program.data(), bytes.data(), bytes.size());
+  std::uint32_t a = 0;
+  for (std::size_t at = 0; at < program.size(); ++at) {
+    const auto [code, yes, no, k] = program[at];
+    const auto jump = [&](bool holds) { at += holds ? yes : no; };
+    switch (code) {
+      case BPF_LD | BPF_W | BPF_ABS:
+        std::memcpy(&a, reinterpret_cast<const char*>(&call) + k, sizeof a);
+        break;
+      case BPF_ALU | BPF_AND | BPF_K:
+        a &= k;
+        break;
+      case BPF_JMP | BPF_JA:
+        at += k;
+        break;
+      case BPF_JMP | BPF_JEQ | BPF_K:
+        jump(a == k);
+        break;
+      case BPF_JMP | BPF_JGT | BPF_K:
+        jump(a > k);
+        break;
+      case BPF_JMP | BPF_JGE | BPF_K:
+        jump(a >= k);
+        break;
+      case BPF_RET | BPF_K:
+        return k;
+      default:
+        ADD_FAILURE() << "an instruction that is not known: " << code;
+        return 0;
+    }
+  }
+  ADD_FAILURE() << "it has no end";
+  return 0;
+}
+
+std::uint32_t kernels(int answer) {
+  return answer == kAllowed ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(answer);
+}
+
+TEST(SeccompFilter, AnswersAsTheListSays) {
+  constexpr auto kHigh = std::uint64_t{1} << 40;
+  const std::vector<Values> kArguments = {{0, 0, 0},
+                                          {1, 1, 0},
+                                          {AF_NETLINK, 0, 9},
+                                          {AF_NETLINK, 0, 15},
+                                          {AF_NETLINK, 0, 12},
+                                          {AF_INET6, 0, 0},
+                                          {AF_PACKET, 0, 0},
+                                          {AF_VSOCK, 0, 0},
+                                          {0x20008, 0, 0},
+                                          {0xffffffff, 0, 0},
+                                          {0x40000, 0, 0},
+                                          {CLONE_NEWUSER, 0},
+                                          {CLONE_NEWNS, 0},
+                                          {kHigh | CLONE_NEWUSER, 0},
+                                          {CLONE_VM | SIGCHLD, 0}};
+  const std::map<std::string, std::uint32_t> machines = {{"x86_64", AUDIT_ARCH_X86_64},
+                                                         {"aarch64", AUDIT_ARCH_AARCH64}};
+  for (const auto& [machine, architecture] : machines)
+    for (const uid_t uid : {0, 1000}) {
+      const auto profile = profile_of(machine.c_str(), uid);
+      const auto program = compile_filter(profile, machine);
+      ASSERT_TRUE(program) << to_string(program.error());
+      int compared = 0;
+      for (const auto& rule : profile["syscalls"])
+        for (const auto& name : rule["names"]) {
+          const auto call = name.get<std::string>();
+          const int number = seccomp_syscall_resolve_name_arch(architecture, call.c_str());
+          if (number < 0) continue;
+          const bool decided = !rule.contains("args");
+          for (auto arguments : decided ? std::vector<Values>{{}} : kArguments) {
+            arguments.resize(6);
+            seccomp_data data{number, architecture, 0, {}};
+            std::ranges::copy(arguments, std::begin(data.args));
+            EXPECT_EQ(run(*program, data), kernels(answer(profile, call, arguments)))
+                << machine << " " << uid << " " << call << " " << ::testing::PrintToString(arguments);
+            ++compared;
+          }
+        }
+      EXPECT_GT(compared, 300);
+      EXPECT_EQ(run(*program, {9999, architecture, 0, {}}), kernels(ENOSYS)) << "a call of tomorrow";
+    }
+}
+
+TEST(SeccompFilter, EndsWhoUsesAnotherInterface) {
+  const auto program = compile_filter(profile_of("x86_64"), "x86_64").value();
+  const int getpid = seccomp_syscall_resolve_name_arch(AUDIT_ARCH_X86_64, "getpid");
+  EXPECT_EQ(run(program, {getpid, AUDIT_ARCH_X86_64, 0, {}}), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(run(program, {getpid, AUDIT_ARCH_I386, 0, {}}), SECCOMP_RET_KILL_PROCESS);
+  EXPECT_EQ(run(program, {getpid | 0x40000000, AUDIT_ARCH_X86_64, 0, {}}), SECCOMP_RET_KILL_PROCESS) << "x32";
+}
+
+TEST(SeccompFilter, IsNotMadeForAMachineThatNobodyKnows) {
+  EXPECT_EQ(compile_filter(profile_of("unknown"), "unknown").error().kind, ErrorKind::kUnsupported);
 }
 
 TEST(Capabilities, RootHasThoseThatEverybodyGivesAndOthersNone) {

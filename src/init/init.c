@@ -2,11 +2,12 @@
 // do as root (entering the working folder), and what a program that was not made for it forgets: it hands
 // signals on, reaps who lost his parent, and ends as the command did.
 //
-//   drover-init [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]
+//   drover-init [--filter FILE] [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]
 //
-// What goes wrong is one sentence on standard error and exit status 127 (not found) or 126. With --report it
-// is a line of numbers instead, for src/container/init.h; --direct becomes the command, which is what a
-// further command in a container wants.
+// --filter names the program of a filter of system calls (an array of sock_filter) that holds for it and for
+// all that it starts. What goes wrong is one sentence on standard error and exit status 127 (not found) or
+// 126. With --report it is a line of numbers instead, for src/container/init.h; --direct becomes the command,
+// which is what a further command in a container wants.
 //
 // Static and without allocations: it starts in every image, and once for every task.
 
@@ -14,11 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +43,15 @@ static void report(const char* format, ...) {
 
 static int status_of(int error) {
   return error == ENOENT || error == ENOTDIR ? 127 : 126;
+}
+
+static _Noreturn void refuse_filter(int error) {
+  if (report_fd >= 0)
+    report(DROVER_INIT_FILTER " %d\n", error);
+  else
+    dprintf(STDERR_FILENO, "drover: The system calls of the command cannot be limited: %s\n",
+            strerror(error));
+  _exit(126);
 }
 
 static _Noreturn void refuse_folder(const char* folder) {
@@ -87,6 +100,17 @@ static int execute(char* const* command) {
     if (path[length] == '\0') return reason;
     path += length + 1;
   }
+}
+
+// Whoever set no_new_privs may do it, and nobody takes it back.
+static void limit_system_calls(const char* file) {
+  static struct sock_filter program[BPF_MAXINSNS];
+  const int fd = open(file, O_RDONLY | O_CLOEXEC);
+  const ssize_t size = fd < 0 ? -1 : read(fd, program, sizeof program);
+  if (size < 0) refuse_filter(errno);
+  close(fd);
+  const struct sock_fprog whole = {(unsigned short)((size_t)size / sizeof *program), program};
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) != 0) refuse_filter(errno);
 }
 
 // The runtime's standard input is an empty pipe: a node of the host's is nothing that a container may own.
@@ -140,9 +164,12 @@ static int tend(pid_t command, const sigset_t* all) {
 int main(int count, char** words) {
   int next = 1;
   int direct = 0;
+  const char* filter = NULL;
   for (; next < count && strncmp(words[next], "--", 2) == 0; ++next) {
     if (strcmp(words[next], "--direct") == 0) {
       direct = 1;
+    } else if (strcmp(words[next], "--filter") == 0 && next + 1 < count) {
+      filter = words[++next];
     } else if (strcmp(words[next], "--report") == 0 && next + 1 < count) {
       report_fd = atoi(words[++next]);
       fcntl(report_fd, F_SETFD, FD_CLOEXEC);
@@ -151,9 +178,11 @@ int main(int count, char** words) {
     }
   }
   if (count - next < 2) {
-    dprintf(STDERR_FILENO, "usage: drover-init [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]\n");
+    dprintf(STDERR_FILENO,
+            "usage: drover-init [--filter FILE] [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]\n");
     return 2;
   }
+  if (filter != NULL) limit_system_calls(filter);
   const char* folder = words[next];
   char* const* command = words + next + 1;
   if (chdir(folder) != 0) refuse_folder(folder);

@@ -107,6 +107,27 @@ class CallsTest(ContainerTest):
         self.assert_all([("native", PTRACE, 16, pid, 0, 0), ("peek", pid)], ["ESRCH"] * 2)
 
 
+    def test_a_further_command_in_a_container_has_the_same_list(self):
+        task = self.submit(self.mallory, ["/probe", "say", "up", ",", "sleep", "600"], image=self.with_calls)
+        self.daemon.wait_for_output(task, "up")
+        status = self.cli(self.mallory, "exec", task, "--", "/probe", "show", "/proc/self/status").out
+        self.assertRegex(status, r"NoNewPrivs:\s*1\nSeccomp:\s*2\n")
+        self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
+
+    def test_root_of_a_container_keeps_its_list_and_its_init(self):
+        """What a further command in the container begins with cannot be exchanged before it comes."""
+        words = "for file in /dev/drover-init /dev/drover-seccomp; do echo x >> $file; rm -f $file; mv $file /tmp/gone; " \
+                "umount $file; ln -sf /bin/true $file; done; echo up; exec sleep 600"
+        task = self.submit(None, ["/bin/sh", "-c", words])
+        self.daemon.wait_for_output(task, "up")
+        seen = self.cli(None, "exec", task, "--", "/bin/sh", "-c", "grep Seccomp: /proc/self/status; mount -t tmpfs x /mnt")
+        self.assertIn("Seccomp:\t2\n", seen.out)
+        self.assertNotEqual(seen.status, 0)
+        self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
+
+
 class CapabilitiesTest(ContainerTest):
     withheld = {"CAP_NET_RAW": 13, "CAP_MKNOD": 27, "CAP_AUDIT_WRITE": 29, "CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12,
                 "CAP_SYS_PTRACE": 19, "CAP_DAC_READ_SEARCH": 2, "CAP_SYS_MODULE": 16, "CAP_SYS_RAWIO": 17, "CAP_BPF": 39}

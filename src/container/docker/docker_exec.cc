@@ -32,10 +32,8 @@ constexpr std::string_view kRuntimeWord = "OCI runtime exec failed";
 
 /// The init enters the container's working folder as the user, which the engine would do as root.
 std::vector<std::string> exec_words(const ExecRequest& request, const ContainerState& container) {
-  const auto& entrypoint = container.entrypoint;
-  if (entrypoint.size() < 2 || entrypoint.front() != kInitInside)
-    return request.command;  // of an earlier version
-  return direct_arguments(entrypoint[1], request.command);
+  return direct_arguments(container.entrypoint, request.command)
+      .value_or(request.command);  // of an earlier version
 }
 
 json exec_body(const ExecRequest& request, const ContainerState& container, const std::string& id) {
