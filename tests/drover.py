@@ -298,6 +298,12 @@ class Daemon:
     def stop_task(self, task_id, force=False, uid=None):
         return self.api("POST", f"/v1/tasks/{task_id}/stop", {"force": force}, uid=uid)
 
+    def end_task(self, task_id):
+        """Whether it runs or has ended by itself in the meantime."""
+        with contextlib.suppress(ApiError):
+            self.stop_task(task_id, force=True)
+        return self.wait_until_final(task_id)
+
     def grants_are_sound(self):
         """No part of a GPU is with two tasks: seen through the records, the only place where ownership is kept."""
         held = collections.Counter()

@@ -206,7 +206,7 @@ class BadMachineTest(unittest.TestCase):
     def test_a_full_disk(self):
         """The task is refused or fails with the reason, the daemon lives, and works again when there is room."""
         self.daemon.state.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", self.daemon.state], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", self.daemon.state], check=True)
         self.addCleanup(subprocess.run, ["umount", "--lazy", self.daemon.state], check=False)
         self.daemon.start()
         ballast = self.daemon.state / "ballast"

@@ -76,6 +76,8 @@ struct Launch {
   std::string record;
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
+  /// Asked when all is ready and before anything of the task runs: why it must not. May be empty.
+  std::function<Status()> may_start;
   /// Ends preparations that may take long (fetching files): launch() fails then.
   std::stop_token stop;
 };

@@ -163,9 +163,11 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
     }
     // Before there is an order, without which nothing runs.
     DROVER_CHECK_OK(replace_file(folder, kRecordFile, launch.record));
-    if (auto prepared = launcher_->prepare(folder, launch); !prepared) {
+    auto ready = launcher_->prepare(folder, launch);
+    if (ready && launch.may_start) ready = launch.may_start();
+    if (!ready) {
       (void)launcher_->clear(folder, task_id);
-      return Failure(prepared.error());
+      return Failure(ready.error());
     }
     lock.release();
   }

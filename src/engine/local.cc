@@ -279,17 +279,22 @@ void LocalEngine::perform(const control::action::Launch& action) {
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   const auto in_use = std::make_shared<std::optional<Error>>();
+  const auto none_else = look_before_start(machine.devices);
   in_order(
       action.id, record.task.owner,
-      [this, record, machine, source, in_use, tasks = processes_of_tasks()]() -> Status {
-        *in_use = refuse_for_strangers(machine.devices, tasks);
-        return *in_use ? Status() : launch(record, machine, source.get_token());
+      [this, record, machine, source, in_use, none_else] {
+        return launch(record, machine, source.get_token(), [in_use, none_else]() -> Status {
+          *in_use = none_else();
+          return *in_use ? Status(Failure(**in_use)) : Status();
+        });
       },
       [this, id = action.id, attempt = record.preemptions, source, image, in_use](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
-        if (*in_use) happened(control::event::PutBack{id, **in_use, attempt});
-        if (!launched) happened(control::event::LaunchFailed{id, launched.error(), attempt});
+        if (*in_use)
+          happened(control::event::PutBack{id, **in_use, attempt});
+        else if (!launched)
+          happened(control::event::LaunchFailed{id, launched.error(), attempt});
         look_at(image);  // it may have come, or have changed, since it was looked at
       },
       may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
@@ -301,10 +306,11 @@ void LocalEngine::abandon_launches() {
 }
 
 Status LocalEngine::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
-                           const std::stop_token& stop) {
+                           const std::stop_token& stop, std::function<Status()> may_start) {
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
   auto launch = launch_of(record, view_.name, state_.limits.processes);
   launch.stop = stop;
+  launch.may_start = std::move(may_start);
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };

@@ -159,7 +159,9 @@ class LocalEngine final : public Daemon {
   /// Of all GPUs, unless that was done lately or is being done.
   void look_for_strangers();
   void strangers_found(std::map<std::string, std::string> found);
-  /// None when each may be given now. Called on the pool.
+  /// Looks on the pool while a start is prepared. Told on the pool, when it is ready: why the GPUs may not be
+  /// given now.
+  std::function<std::optional<Error>()> look_before_start(const std::vector<gpu::Device>& devices);
   std::optional<Error> refuse_for_strangers(const std::vector<gpu::Device>& devices,
                                             const std::vector<TaskProcesses>& tasks);
   /// What the machine has, as it was told last, without what nobody is to be given.
@@ -203,7 +205,7 @@ class LocalEngine final : public Daemon {
                 std::function<void(Status)> then, Pace pace = Pace::kUsual);
   /// `machine` is as it was when this was decided, with the task's GPUs.
   Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
-                const std::stop_token& stop);
+                const std::stop_token& stop, std::function<Status()> may_start);
 
   /// The task of a request, with user and owner.
   Result<cdi::Edits> devices_of(const workload::Task& task) const;

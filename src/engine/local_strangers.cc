@@ -2,16 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <future>
+
 #include "engine/local.h"
 
 namespace drover::engine {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// Looking at all processes costs: a machine with nothing strange is looked at rarely, besides each GPU that
 /// is to be given, and a look takes no more than this part of the time.
 constexpr std::chrono::seconds kUsually{30};
 constexpr std::chrono::seconds kWhileThereAreSome{1};
 constexpr int kPartOfTime = 20;
+/// A task is started on the strength of a look that began no longer ago.
+constexpr std::chrono::seconds kFresh{1};
 
 }  // namespace
 
@@ -55,9 +61,23 @@ void LocalEngine::strangers_found(std::map<std::string, std::string> found) {
   offer_machine();
 }
 
+std::function<std::optional<Error>()> LocalEngine::look_before_start(
+    const std::vector<gpu::Device>& devices) {
+  if (!ports_.strangers || devices.empty()) return [] { return std::nullopt; };
+  const auto began = Clock::now();
+  const auto look = [this, devices, tasks = processes_of_tasks()] {
+    return refuse_for_strangers(devices, tasks);
+  };
+  // Whoever comes first does it: a thread that is free by now, or the one that cannot go on without it.
+  const auto first = std::async(std::launch::deferred, look).share();
+  ports_.pool(0, [first] { first.wait(); });
+  return [began, look, first] {
+    return Clock::now() < began + kFresh ? first.get() : look();  // an image may have taken hours to come
+  };
+}
+
 std::optional<Error> LocalEngine::refuse_for_strangers(const std::vector<gpu::Device>& devices,
                                                        const std::vector<TaskProcesses>& tasks) {
-  if (!ports_.strangers || devices.empty()) return std::nullopt;
   auto found = ports_.strangers(devices, tasks);
   if (found.empty()) return std::nullopt;
   const auto& [uuid, why] = *found.begin();

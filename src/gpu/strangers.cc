@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <memory>
 #include <optional>
 
+#include "base/fd.h"
 #include "base/files.h"
 
 namespace drover::gpu {
@@ -24,14 +26,28 @@ constexpr std::size_t kMostMaps = 64UL << 20;  // of the list of its mappings
 constexpr std::size_t kMostName = 15;          // the kernel keeps no more of a program's name
 constexpr uid_t kFirstPerson = 1000;           // accounts below are the system's
 
-std::vector<std::string> entries_of(const std::string& folder) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
-  while (const auto* entry = entries ? ::readdir(entries.get()) : nullptr)
-    if (const std::string_view name(static_cast<const char*>(entry->d_name)); !name.starts_with('.'))
-      names.emplace_back(name);
-  return names;
-}
+/// A folder of /proc. What lies in it is named from there: to follow a whole path through /proc for each of a
+/// process's many descriptors takes several times as long.
+class Folder {
+ public:
+  Folder(int parent, const std::string& name)
+      : entries_(open(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), &::closedir) {}
+
+  /// -1 when it is gone, or not for us to see.
+  int fd() const { return entries_ ? ::dirfd(entries_.get()) : -1; }
+  /// The next that is named by a number.
+  std::optional<std::string> next() {
+    while (const auto* entry = entries_ ? ::readdir(entries_.get()) : nullptr)
+      if (const auto* name = static_cast<const char*>(entry->d_name); *name >= '0' && *name <= '9')
+        return name;
+    return std::nullopt;
+  }
+
+ private:
+  static DIR* open(int fd) { return fd < 0 ? nullptr : ::fdopendir(fd); }
+
+  std::unique_ptr<DIR, int (*)(DIR*)> entries_;
+};
 
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10) {
@@ -41,13 +57,13 @@ std::optional<Number> parse_number(std::string_view text, int base = 10) {
                                                                          : std::nullopt;
 }
 
-/// The device behind a link of /proc; 0 when it is none. A file server that does not answer holds up nobody.
-dev_t device_behind(const std::string& link) {
+/// The device behind a link of /proc; 0 when it is none, nullopt when we may not know. A file server that
+/// does not answer holds up nobody.
+std::optional<dev_t> device_behind(int folder, const std::string& link) {
   struct statx info{};
-  if (::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &info) != 0 ||
-      !S_ISCHR(info.stx_mode))
-    return 0;
-  return ::makedev(info.stx_rdev_major, info.stx_rdev_minor);
+  if (::statx(folder, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &info) != 0)
+    return errno == EACCES || errno == EPERM ? std::nullopt : std::optional<dev_t>(0);
+  return S_ISCHR(info.stx_mode) ? ::makedev(info.stx_rdev_major, info.stx_rdev_minor) : 0;
 }
 
 /// The rest of the line that begins with this word in a file of a process; "" when there is none.
@@ -62,8 +78,9 @@ std::string_view line_after(std::string_view text, std::string_view word) {
 }
 
 /// Everybody may have a descriptor of everything's name alone (O_PATH): that opens no device.
-bool is_only_a_name(const std::string& thread, const std::string& descriptor) {
-  const auto text = read_file(fmt::format("{}/fdinfo/{}", thread, descriptor), kMostText).value_or("");
+bool is_only_a_name(int thread, const std::string& descriptor) {
+  const UniqueFd file(::openat(thread, ("fdinfo/" + descriptor).c_str(), O_RDONLY | O_CLOEXEC));
+  const auto text = read_all(file.get(), descriptor, kMostText).value_or("");
   const auto flags = parse_number<unsigned>(line_after(text, "flags:"), 8);
   return flags && (*flags & O_PATH) != 0;
 }
@@ -73,14 +90,17 @@ class OpenerSearch {
  public:
   explicit OpenerSearch(const std::set<dev_t>& devices) : devices_(devices) {}
 
-  void look_at(const std::string& folder, std::uint32_t pid) {
-    for (const auto& name : entries_of(folder + "/task")) {
-      const auto thread = parse_number<std::uint32_t>(name);
+  void look_at(int process, std::uint32_t pid) {
+    Folder threads(process, "task");
+    while (const auto name = threads.next()) {
+      const auto thread = parse_number<std::uint32_t>(*name);
       // Threads mostly share their descriptors; but each can have its own, and the first can have ended.
-      if (thread && (*thread == pid || !shares_files(pid, *thread)))
-        look_at_files(folder + "/task/" + name, pid);
+      if (thread && (*thread == pid || !shares_files(pid, *thread))) {
+        const UniqueFd folder(::openat(threads.fd(), name->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        look_at_files(folder.get(), pid);
+      }
     }
-    look_at_mappings(folder, pid);
+    look_at_mappings(process, pid);
   }
 
   std::map<dev_t, std::set<std::uint32_t>> found;
@@ -90,25 +110,28 @@ class OpenerSearch {
     return ::syscall(SYS_kcmp, pid, thread, KCMP_FILES, 0, 0) == 0;
   }
 
-  void look_at_files(const std::string& thread, std::uint32_t pid) {
-    for (const auto& descriptor : entries_of(thread + "/fd")) {
-      const auto device = device_behind(fmt::format("{}/fd/{}", thread, descriptor));
-      if (devices_.contains(device) && !is_only_a_name(thread, descriptor)) found[device].insert(pid);
+  void look_at_files(int thread, std::uint32_t pid) {
+    Folder files(thread, "fd");
+    while (const auto descriptor = files.next()) {
+      const auto device = device_behind(files.fd(), *descriptor);
+      if (!device) return;  // a process that keeps one from us keeps all
+      if (devices_.contains(*device) && !is_only_a_name(thread, *descriptor)) found[*device].insert(pid);
     }
   }
 
-  void look_at_mappings(const std::string& folder, std::uint32_t pid) {
-    const auto maps = read_file(folder + "/maps", kMostMaps).value_or("");
+  void look_at_mappings(int process, std::uint32_t pid) {
+    const UniqueFd file(::openat(process, "maps", O_RDONLY | O_CLOEXEC));
+    const auto maps = file.valid() ? read_all(file.get(), "maps", kMostMaps).value_or("") : std::string();
     for (std::string_view rest = maps; !rest.empty();) {
       const auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      if (const auto device = mapped(folder, line); devices_.contains(device)) found[device].insert(pid);
+      if (const auto device = mapped(process, line); devices_.contains(device)) found[device].insert(pid);
     }
   }
 
   /// "7f12-7f34 rw-s 00000000 00:05 123 /dev/nvidia0": only the file's own number is there, so each file is
   /// asked once.
-  dev_t mapped(const std::string& folder, std::string_view line) {
+  dev_t mapped(int process, std::string_view line) {
     const auto range = line.substr(0, line.find(' '));
     for (int fields = 0; fields < 3; ++fields) line.remove_prefix(std::min(line.find(' ') + 1, line.size()));
     const auto file = line.substr(0, line.find(' ', line.find(' ') + 1));
@@ -117,7 +140,7 @@ class OpenerSearch {
     if (!is_new) return known->second;
     const auto begin = parse_number<std::uint64_t>(range.substr(0, range.find('-')), 16).value_or(0);
     const auto end = parse_number<std::uint64_t>(range.substr(range.find('-') + 1), 16).value_or(0);
-    return known->second = device_behind(fmt::format("{}/map_files/{:x}-{:x}", folder, begin, end));
+    return known->second = device_behind(process, fmt::format("map_files/{:x}-{:x}", begin, end)).value_or(0);
   }
 
   const std::set<dev_t>& devices_;
@@ -183,9 +206,12 @@ std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc,
                                                       const std::set<dev_t>& devices) {
   OpenerSearch search(devices);
   if (devices.empty()) return {};
-  for (const auto& name : entries_of(proc))
-    if (const auto pid = parse_number<std::uint32_t>(name))
-      search.look_at(fmt::format("{}/{}", proc, name), *pid);
+  Folder processes(AT_FDCWD, proc);
+  while (const auto name = processes.next()) {
+    const UniqueFd process(::openat(processes.fd(), name->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const auto pid = parse_number<std::uint32_t>(*name);
+    if (pid && process.valid()) search.look_at(process.get(), *pid);
+  }
   return std::move(search.found);
 }
 

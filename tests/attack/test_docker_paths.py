@@ -112,8 +112,7 @@ class DockerPathsTest(attack.ThroughDocker, attack.AttackTest):
     def start(self, **fields):
         task = self.submit(self.mallory, ["/probe", "say", "up", ",", "sleep", 600], **fields)
         drover.wait_for(lambda: "up" in self.daemon.output(task), "the task to run")
-        self.addCleanup(self.daemon.wait_until_final, task)
-        self.addCleanup(self.daemon.stop_task, task, force=True)
+        self.addCleanup(self.daemon.end_task, task)
         return task
 
     def test_a_command_joins_in_a_folder_that_became_a_link_to_a_closed_one(self):

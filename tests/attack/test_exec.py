@@ -14,14 +14,9 @@ class ExecTest(attack.AttackTest):
         """A task that says "up" and waits; returns its id."""
         fields.setdefault("image", self.image("exec"))
         task = self.submit(user, ["/probe", "say", "up", ",", *words, "sleep", "600"], **fields)
-        self.addCleanup(self.end, task)
+        self.addCleanup(self.daemon.end_task, task)
         self.daemon.wait_for_output(task, "up")
         return task
-
-    def end(self, task):
-        if self.daemon.task(task)["state"] not in drover.FINAL_STATES:
-            self.daemon.stop_task(task, force=True)
-        self.daemon.wait_until_final(task)
 
     def exec(self, user, task, *command, options=()):
         return self.cli(user, "exec", *options, task, "--", *command)
@@ -100,7 +95,7 @@ class ExecTest(attack.AttackTest):
     def test_programs_of_the_machine_are_not_reached_through_processes_that_come_and_go(self):
         """root in a container takes hold of whatever joins it, and writes to its program as soon as that has ended."""
         task = self.submit(None, ["/probe", "say", "up", ",", "seize", "4", ",", "say", "done"], image=self.image("seize"))
-        self.addCleanup(self.end, task)
+        self.addCleanup(self.daemon.end_task, task)
         self.daemon.wait_for_output(task, "up")
         while "done" not in self.daemon.output(task):
             self.exec(None, task, "/probe", "say", "joined")

@@ -254,8 +254,12 @@ while True:
 
 class RemovalTest(SandboxTest):
     def test_a_sandbox_into_which_its_user_goes_on_to_write_is_removed(self):
-        pid = next(pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if command_of(pid) == "sleep 100000" and
-                   self.daemon.folder.name in os.readlink(f"/proc/{pid}/cwd"))
+        def sleeper():
+            pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+            return next((pid for pid in pids if command_of(pid) == "sleep 100000" and
+                         self.daemon.folder.name in os.readlink(f"/proc/{pid}/cwd")), None)
+
+        pid = drover.wait_for(sleeper, "the task's command")
         writer = subprocess.Popen(["/usr/bin/python3", "-c", WRITER, str(pid)], stdout=subprocess.PIPE, **self.mallory.identity())
         try:
             self.assertEqual(writer.stdout.readline(), b"writing\n")

@@ -20,15 +20,10 @@ SECRET = "sesame-7f3a"
 class MachineTest(attack.AttackTest):
     def start(self, user, script="", **fields):
         task = self.submit(user, ["/bin/sh", "-c", f"{script}\necho up; exec sleep 600"], **fields)
-        self.addCleanup(self.end, task)
+        self.addCleanup(self.daemon.end_task, task)
         self.daemon.wait_for_output(task, "up")
         self.daemon.wait_until_running(task)
         return task
-
-    def end(self, task):
-        if self.daemon.task(task)["state"] not in drover.FINAL_STATES:
-            self.daemon.stop_task(task, force=True)
-        self.daemon.wait_until_final(task)
 
     def processes(self):
         """Those of Drover itself: the daemon and its shims, and not what runs in containers as its user."""
@@ -139,7 +134,7 @@ class MachineTest(attack.AttackTest):
     def test_output_that_is_a_pipe_without_a_reader(self):
         """Whoever reads logs must not wait for one."""
         task = self.submit(self.mallory, ["/bin/sh", "-c", "rm stdout; mkfifo stdout pipe; ln -s /dev/zero zero; touch up; exec sleep 600"])
-        self.addCleanup(self.end, task)
+        self.addCleanup(self.daemon.end_task, task)
         drover.wait_for(lambda: self.daemon.request("GET", f"/v1/tasks/{task}/files/read?path=up")[0] == 200, "the pipes")
         for path in ("logs?stream=stdout", "logs?tail=5", "files/read?path=pipe", "files/download?path=pipe", "files/read?path=zero",
                      "files/read?path=stdout"):

@@ -58,13 +58,6 @@ class StrangersTest(attack.AttackTest):
         process.stdin.close()
         process.stdout.close()
 
-    def stop_at_end(self, task):
-        def stop():
-            if self.daemon.task(task)["state"] not in drover.FINAL_STATES:
-                self.daemon.stop_task(task, force=True)
-
-        self.addCleanup(stop)
-
     def hear(self, process, word):
         self.assertEqual(process.stdout.readline().strip(), word)
 
@@ -72,7 +65,7 @@ class StrangersTest(attack.AttackTest):
         """Wants all GPUs."""
         task = self.submit(caller or self.victim, ["/probe", "open", "/dev/nvidia0", ",", "sleep", 1000], image=self.image("job"),
                            gpus=self.count)
-        self.stop_at_end(task)
+        self.addCleanup(self.daemon.end_task, task)
         return task
 
     def assert_waits(self, task, *words):
@@ -106,7 +99,7 @@ class StrangersTest(attack.AttackTest):
         name = f"drover-{uuid.uuid4().hex}"
         keeper = self.submit(self.mallory, ["/probe", "rename", "keeper", ",", "borrow", name, ",", "sleep", 1000],
                              image=self.image("keeper"), network={"mode": "host"})
-        self.stop_at_end(keeper)
+        self.addCleanup(self.daemon.end_task, keeper)
         self.daemon.wait_until_running(keeper)
         self.lend(name)
         job = self.job()
@@ -120,7 +113,7 @@ class StrangersTest(attack.AttackTest):
         name = f"drover-{uuid.uuid4().hex}"
         keeper = self.submit(None, ["/probe", "rename", "nvidia-persiste", ",", "borrow", name, ",", "sleep", 1000],
                              image=self.image("monitor"), network={"mode": "host"})
-        self.stop_at_end(keeper)
+        self.addCleanup(self.daemon.end_task, keeper)
         self.daemon.wait_until_running(keeper)
         self.lend(name)
         job = self.job()
@@ -176,7 +169,7 @@ class StrangersTest(attack.AttackTest):
 
     def test_who_has_the_gpu_may_have_it_open_as_often_as_it_likes(self):
         task = self.submit(self.victim, ["/probe", "lend", "/dev/nvidia0", "drover-nobody-listens"], image=self.image("own"), gpus=self.count)
-        self.stop_at_end(task)
+        self.addCleanup(self.daemon.end_task, task)
         self.daemon.wait_until_running(task)
         self.assertEqual(self.gpu()["unfit"], "")
 

@@ -37,6 +37,7 @@ class FakeContainerizer final : public container::Containerizer {
   explicit FakeContainerizer(World& world) : world_(world) {}
   Status launch(const container::Launch& launch) override {
     if (world_.launch_error) return Failure(*world_.launch_error);
+    if (launch.may_start) DROVER_CHECK_OK(launch.may_start());
     ++world_.launches[launch.task.id];
     world_.attempts[launch.task.id] = launch.attempt;
     world_.alive.insert(launch.task.id);
