@@ -51,6 +51,11 @@ def run(command, **options):
     return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
+def is_sanitized():
+    """A sanitizer keeps what was freed, and wants to be loaded first."""
+    return any(name.endswith("SAN_OPTIONS") for name in os.environ)
+
+
 def wait_for(condition, what, timeout=PATIENCE, pause=0.02):
     """Asks until the condition holds; returns what it gave. `what` is a text, or a function that gives one after a failure."""
     end = time.monotonic() + timeout

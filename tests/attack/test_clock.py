@@ -37,7 +37,7 @@ class ClockTest(unittest.TestCase):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root: containers, devices and mounts are made for real")
-        if any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")):
+        if drover.is_sanitized():
             self.skipTest("a sanitizer wants to be loaded first")
         self.daemon = drover.Daemon("k40m")
         self.addCleanup(lambda: self.assertEqual(self.daemon.close(), []))

@@ -231,7 +231,8 @@ class RestartTest(FairTest):
         self.daemon.start()
         self.victim_is_served()
         self.assertEqual(len(self.daemon.tasks(uid=self.mallory.uid)), accepted)
-        self.assertLess(self.peak(), 512)
+        if not drover.is_sanitized():
+            self.assertLess(self.peak(), 512)
         self.daemon.stop_task(holder, force=True)
 
 
