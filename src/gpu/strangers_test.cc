@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // A device with a driver that nobody else has open: it plays the GPU.
-constexpr const char* kDevice = "/dev/full";
+constexpr const char* kDevice = "/dev/random";
 constexpr const char* kUuid = "GPU-1";
 
 dev_t number_of_device(const char* path) {
