@@ -234,7 +234,7 @@ def main():
                 DroverCommand(daemon, image, 1)]
         if arguments.before:
             before = start_daemon(stack, arguments.before)
-            ways += [DroverRequest(before, image, " of before"), DroverCommand(before, image, 0, " of before")]
+            ways += [DroverRequest(before, image, " of before"), *(DroverCommand(before, image, gpus, " of before") for gpus in (0, 1))]
         try:
             ways.append(Docker(folder, root))
         except RuntimeError as error:

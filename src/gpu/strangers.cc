@@ -57,6 +57,12 @@ std::optional<Number> parse_number(std::string_view text, int base = 10) {
                                                                          : std::nullopt;
 }
 
+/// What a file of a process says; "" when it is gone.
+std::string text_of(int process, const std::string& name, std::size_t most = kMostText) {
+  const UniqueFd file(::openat(process, name.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.valid() ? read_all(file.get(), name, most).value_or("") : "";
+}
+
 /// The device behind a link of /proc; 0 when it is none, nullopt when we may not know. A file server that
 /// does not answer holds up nobody.
 std::optional<dev_t> device_behind(int folder, const std::string& link) {
@@ -79,8 +85,7 @@ std::string_view line_after(std::string_view text, std::string_view word) {
 
 /// Everybody may have a descriptor of everything's name alone (O_PATH): that opens no device.
 bool is_only_a_name(int thread, const std::string& descriptor) {
-  const UniqueFd file(::openat(thread, ("fdinfo/" + descriptor).c_str(), O_RDONLY | O_CLOEXEC));
-  const auto text = read_all(file.get(), descriptor, kMostText).value_or("");
+  const auto text = text_of(thread, "fdinfo/" + descriptor);
   const auto flags = parse_number<unsigned>(line_after(text, "flags:"), 8);
   return flags && (*flags & O_PATH) != 0;
 }
@@ -88,7 +93,8 @@ bool is_only_a_name(int thread, const std::string& descriptor) {
 /// Of one look at all processes.
 class OpenerSearch {
  public:
-  explicit OpenerSearch(const std::set<dev_t>& devices) : devices_(devices) {}
+  OpenerSearch(const std::set<dev_t>& devices, const TaskOf& task_of)
+      : devices_(devices), task_of_(task_of) {}
 
   void look_at(int process, std::uint32_t pid) {
     Folder threads(process, "task");
@@ -100,7 +106,7 @@ class OpenerSearch {
         look_at_files(folder.get(), pid);
       }
     }
-    look_at_mappings(process, pid);
+    if (!task_of_(text_of(process, "cgroup")).empty()) look_at_mappings(process, pid);
   }
 
   std::map<dev_t, std::set<std::uint32_t>> found;
@@ -120,8 +126,7 @@ class OpenerSearch {
   }
 
   void look_at_mappings(int process, std::uint32_t pid) {
-    const UniqueFd file(::openat(process, "maps", O_RDONLY | O_CLOEXEC));
-    const auto maps = file.valid() ? read_all(file.get(), "maps", kMostMaps).value_or("") : std::string();
+    const auto maps = text_of(process, "maps", kMostMaps);
     for (std::string_view rest = maps; !rest.empty();) {
       const auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -144,6 +149,7 @@ class OpenerSearch {
   }
 
   const std::set<dev_t>& devices_;
+  const TaskOf& task_of_;
   std::map<std::string, dev_t> files_;  ///< the device of each file that is mapped, by "00:05 123"
 };
 
@@ -202,9 +208,9 @@ const std::set<std::string>& system_programs() {
   return programs;
 }
 
-std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc,
-                                                      const std::set<dev_t>& devices) {
-  OpenerSearch search(devices);
+std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc, const std::set<dev_t>& devices,
+                                                      const TaskOf& task_of) {
+  OpenerSearch search(devices, task_of);
   if (devices.empty()) return {};
   Folder processes(AT_FDCWD, proc);
   while (const auto name = processes.next()) {
@@ -221,7 +227,7 @@ std::map<std::string, std::string> find_strangers(const std::vector<GuardedGpu>&
   std::set<dev_t> devices;
   for (const auto& gpu : gpus)
     if (gpu.device != 0) devices.insert(gpu.device);
-  const auto openers = find_openers(proc, devices);
+  const auto openers = find_openers(proc, devices, task_of);
   std::map<std::string, std::string> strangers;
   for (const auto& gpu : gpus) {
     auto pids = gpu.computing;

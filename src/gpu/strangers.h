@@ -4,9 +4,11 @@
 // was handed the open device by another. A driver goes on serving whoever has its device open, so such a GPU
 // is given to nobody until it is closed.
 //
-// A process is seen when it has the device open or mapped, under whatever name, and when the driver says that
-// it computes there. A descriptor that is under way in a socket belongs to no process; it is seen as soon as
-// it is received. Blocks for as long as it takes to look at all processes; thread safe.
+// A process is seen when it has the device open, under whatever name, or, being a task's, mapped, and when
+// the driver says that it computes there. Whoever is no task's can open the device whenever he likes: he has
+// no use for closing what he has mapped, and to read what everybody has mapped takes long. A descriptor that
+// is under way in a socket belongs to no process; it is seen as soon as it is received. Blocks for as long as
+// it takes to look at all processes; thread safe.
 
 #include <sys/types.h>
 
@@ -41,9 +43,10 @@ struct StrangerPolicy {
 /// user id below 1000) runs them.
 const std::set<std::string>& system_programs();
 
-/// The processes that have one of these character devices open or mapped, by number of the device.
-std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc,
-                                                      const std::set<dev_t>& devices);
+/// The processes that have one of these character devices open or, being a task's, mapped, by number of the
+/// device.
+std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc, const std::set<dev_t>& devices,
+                                                      const TaskOf& task_of);
 
 /// Why each of them must not be given on, by UUID: "process 123 (python3) has it open, and is no task's". A
 /// process of a task is never excused. `proc` is a folder that is mounted as /proc.

@@ -34,9 +34,10 @@ dev_t number_of_device(const char* path) {
   return info.st_rdev;
 }
 
-std::set<std::uint32_t> openers_of(const char* path) {
+/// `task`: whose all processes are.
+std::set<std::uint32_t> openers_of(const char* path, const std::string& task = "") {
   const auto device = number_of_device(path);
-  return find_openers("/proc", {device})[device];
+  return find_openers("/proc", {device}, [&](std::string_view) { return task; })[device];
 }
 
 std::uint32_t own_pid() {
@@ -100,15 +101,16 @@ TEST(Openers, AreNotThoseWhoOnlyNameIt) {
   EXPECT_THAT(openers_of(kDevice), Not(Contains(own_pid())));
 }
 
-TEST(Openers, AreThoseWhoHaveItMapped) {
+TEST(Openers, AreThoseWhoseTaskHasItMapped) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root sees what others have mapped";
   UniqueFd fd(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   void* const mapping = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   ASSERT_NE(mapping, MAP_FAILED);
   fd.reset();
-  EXPECT_THAT(openers_of("/dev/zero"), Contains(own_pid()));
+  EXPECT_THAT(openers_of("/dev/zero", "t"), Contains(own_pid()));
+  EXPECT_THAT(openers_of("/dev/zero"), Not(Contains(own_pid()))) << "no task's: it could open it again";
   ::munmap(mapping, 4096);
-  EXPECT_THAT(openers_of("/dev/zero"), Not(Contains(own_pid())));
+  EXPECT_THAT(openers_of("/dev/zero", "t"), Not(Contains(own_pid())));
 }
 
 TEST(Openers, AreThoseWhoseThreadHidesItFromTheOthers) {
