@@ -179,16 +179,23 @@ class ManyTasksTest(drover.DaemonTest):
 
     def settled(self, before):
         """What there is once nothing changes any more."""
+        def as_before():
+            found = Machine(self.daemon)
+            return found if found.counted() == before.counted() and not self.being_removed() else None
+
         with contextlib.suppress(AssertionError):
-            drover.wait_for(lambda: Machine(self.daemon).counted() == before.counted(), "the machine to be as it was")
+            return drover.wait_for(as_before, "the machine to be as it was")
         return Machine(self.daemon)
+
+    def being_removed(self):
+        return list((self.daemon.state / "removed").iterdir())
 
     def at_rest(self):
         """The machine, twice the same."""
         def same_again():
             found = Machine(self.daemon)
             time.sleep(0.3)
-            return found if Machine(self.daemon).counted() == found.counted() else None
+            return found if Machine(self.daemon).counted() == found.counted() and not self.being_removed() else None
 
         return drover.wait_for(same_again, "nothing to change any more")
 
