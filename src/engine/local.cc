@@ -353,7 +353,8 @@ void LocalEngine::run_command(const std::string& task_id, const std::vector<std:
 }
 
 void LocalEngine::perform(const control::action::Stop& action) {
-  if (!containerizer_) return;
+  const auto record = state_.tasks.find(action.id);
+  if (!containerizer_ || record == state_.tasks.end()) return;
   if (const auto launching = launching_.find(action.id); launching != launching_.end()) {
     launching->second.request_stop();
     // A launch that still waits for a thread among fetches that take hours gives up on another.
@@ -361,7 +362,7 @@ void LocalEngine::perform(const control::action::Stop& action) {
     ports_.pool(step.owner, step.step);
   }
   in_order(
-      action.id, state_.tasks.at(action.id).task.owner,
+      action.id, record->second.task.owner,
       [this, action] { return containerizer_->stop(action.id, action.force); },
       [this, id = action.id](Status stopped) {
         if (!stopped) ports_.log(fmt::format("Failed to stop task '{}': {}", id, to_string(stopped.error())));
@@ -369,10 +370,11 @@ void LocalEngine::perform(const control::action::Stop& action) {
 }
 
 void LocalEngine::perform(const control::action::Clean& action) {
-  if (!containerizer_) return;
+  const auto record = state_.tasks.find(action.id);
+  // The same event may have it forgotten, which cleans up too.
+  if (!containerizer_ || record == state_.tasks.end()) return;
   in_order(
-      action.id, state_.tasks.at(action.id).task.owner,
-      [this, id = action.id] { return containerizer_->clean(id); },
+      action.id, record->second.task.owner, [this, id = action.id] { return containerizer_->clean(id); },
       [this, id = action.id](Status cleaned) {
         if (!cleaned)
           ports_.log(fmt::format("Failed to clean up after task '{}': {}", id, to_string(cleaned.error())));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include "control/instances.h"
 #include "engine/testing/local_fixture.h"
 
 namespace drover::engine {
@@ -110,6 +111,23 @@ TEST_F(LocalEngineTest, WakesWhenATasksTimeIsUp) {
   engine_->tick();
   run();
   EXPECT_EQ(world_.stopped, std::vector<std::string>{id});
+}
+
+TEST_F(LocalEngineTest, WhatEndsAndIsForgottenAtOnceIsCleanedUp) {
+  begin(0);
+  workload::Service service;
+  service.id = "/web";
+  service.instances = 30;
+  service.task.name = "web";
+  service.task.command = {"sleep", "60"};
+  service.task.resources.gpus = {{1, {}}};
+  ASSERT_TRUE(engine_->change(control::event::ServicesChanged{.put = {service}}));
+  run();
+  ASSERT_EQ(engine_->tasks({}).size(), 30U) << "all wait";
+  ASSERT_TRUE(engine_->change(control::event::ServicesChanged{.removed = {"/web"}, .force = true}));
+  run();
+  EXPECT_EQ(engine_->tasks({}).size(), control::kKeptInstances);
+  EXPECT_EQ(world_.forgotten.size(), 30 - control::kKeptInstances);
 }
 
 TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
