@@ -374,7 +374,7 @@ class Service {
   }
 
   void wake_at(TimePoint wanted) {
-    // A deadline may lie a thousand years away, where a timer's nanoseconds do not reach.
+    // It may lie a thousand years away, where a timer's nanoseconds do not reach.
     const auto at = std::min(wanted, timeline_.now() + kHouseKeeping);
     if (at >= alarm_at_) return;
     alarm_at_ = at;

@@ -7,6 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
 #include "cli/context.h"
@@ -110,9 +111,14 @@ int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
   } catch (const CLI::ParseError& error) {
     tell_error(usage_error(app, error));
     return error_kind_info(ErrorKind::kInvalid).exit_status;
-  } catch (const std::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     tell_error({ErrorKind::kInternal, fmt::format("The daemon's answer makes no sense: {}", error.what()),
                 "is it of another version? 'drover doctor' tells", ""});
+    return error_kind_info(ErrorKind::kInternal).exit_status;
+  } catch (const std::exception& error) {
+    tell_error({ErrorKind::kInternal,
+                fmt::format("Drover has come upon a mistake of its own: {}", error.what()),
+                "please report it, with what was done and what 'drover doctor' says", ""});
     return error_kind_info(ErrorKind::kInternal).exit_status;
   }
   return context.exit_status;
