@@ -154,10 +154,10 @@ TEST_F(OciTest, ATaskSeesNeitherTheStateNorOtherTasks) {
                  "ls -A " + state_ + " " + state_ + "/tasks; ls -A /dev | grep -vE '^(console|core)$'"});
   EXPECT_EQ(run(launch).exit_status, 0);
   const auto output = sandbox_file(launch.task.id, "stdout");
-  EXPECT_EQ(output, state_ + ":\ntasks\n\n" + state_ + "/tasks:\n" + launch.task.id +
-                        "\ndrover-"
-                        "init\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nur"
-                        "andom\nzero\n");
+  const std::string devices =
+      "drover-init\ndrover-seccomp\nfd\nfull\nmqueue\nnull\nptmx\npts\n"
+      "random\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n";
+  EXPECT_EQ(output, state_ + ":\ntasks\n\n" + state_ + "/tasks:\n" + launch.task.id + "\n" + devices);
 }
 
 TEST_F(OciTest, ATaskInheritsNothingButItsOutputs) {
