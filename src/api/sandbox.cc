@@ -3,9 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +11,12 @@
 #include <memory>
 
 #include "base/acting_as.h"
+#include "base/open_path.h"
 
 namespace drover::api {
 namespace {
 
 constexpr std::size_t kMaxEntries = 10'000;
-constexpr int kResolutionTries = 100;
 
 using DirectoryStream = std::unique_ptr<DIR, decltype([](DIR* stream) { ::closedir(stream); })>;
 
@@ -90,22 +88,16 @@ Result<Sandbox> Sandbox::open(const std::string& folder, User reader) {
 Result<UniqueFd> Sandbox::find(const std::string& path) const {
   if (path.find('\0') != std::string::npos)
     return fail(ErrorKind::kInvalid, "A path contains a zero byte", "", "?path");
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  const auto name = relative(path);
-  int fd = -1;
+  UniqueFd fd;
   int error = 0;
   {
     DROVER_TRY(const auto acting, ActingAs::start(reader_));
-    // EAGAIN: something was renamed while a '..' was followed.
-    for (int tries = 0; fd < 0 && tries < kResolutionTries && (tries == 0 || error == EAGAIN); ++tries) {
-      fd = static_cast<int>(::syscall(SYS_openat2, directory_.fd(), name.c_str(), &how, sizeof how));
-      error = errno;
-    }
+    fd = open_path(directory_.fd(), relative(path), O_PATH,
+                   RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+    error = errno;
   }
-  if (fd < 0) return refusal(error, path, reader_);
-  return UniqueFd(fd);
+  if (!fd.valid()) return refusal(error, path, reader_);
+  return fd;
 }
 
 /// Through the descriptor: gets the very file that was looked at.

@@ -3,9 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,19 +14,11 @@
 #include <memory>
 #include <random>
 
+#include "base/open_path.h"
 #include "base/remove_tree.h"
 
 namespace drover {
 namespace {
-
-int open_beneath(int directory, const char* name, int flags, mode_t mode, Links links) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  how.mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  if (links == Links::kRefuse) how.resolve |= RESOLVE_NO_SYMLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
-}
 
 std::string temporary_name(std::string_view name) {
   std::random_device random;
@@ -104,7 +94,8 @@ Result<Directory> Directory::make_subdirectory(const std::string& name, mode_t m
 }
 
 Result<UniqueFd> Directory::open_file(const std::string& name, int flags, mode_t mode, Links links) const {
-  UniqueFd fd(open_beneath(fd_.get(), name.c_str(), flags, mode, links));
+  const std::uint64_t resolve = links == Links::kRefuse ? RESOLVE_NO_SYMLINKS : RESOLVE_NO_MAGICLINKS;
+  auto fd = open_path(fd_.get(), name, flags, RESOLVE_BENEATH | resolve, mode);
   if (!fd.valid()) return fail_errno(fmt::format("Failed to open '{}/{}'", path_, name), errno);
   return fd;
 }

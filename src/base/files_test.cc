@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/acting_as.h"
+#include "base/open_path.h"
 #include "base/remove_tree.h"
 
 namespace drover {
@@ -49,6 +50,21 @@ TEST_F(FilesTest, WhatIsMadeHasItsModeWhateverTheUmaskIs) {
   for (const auto& [path, mode] :
        std::map<std::string, unsigned>{{"a", 0755}, {"a/b", 0755}, {"a/b/c", 0711}, {"a/b/file", 0644}})
     EXPECT_EQ(fs::status(folder_ / path).permissions(), fs::perms(mode)) << path;
+}
+
+/// The kernel ends such a walk (EAGAIN) when anything, anywhere, is renamed meanwhile.
+TEST_F(FilesTest, AWalkThatMayNotLeaveItsFolderOutlastsRenamesElsewhere) {
+  fs::create_directories(folder_ / "root/a/b");
+  const auto root = *Directory::open(folder_ / "root");
+  std::jthread renames([&](const std::stop_token& stop) {
+    const auto one = folder_ / "one";
+    const auto other = folder_ / "other";
+    std::ofstream(one).put('x');
+    for (; !stop.stop_requested(); fs::rename(other, one)) fs::rename(one, other);
+  });
+  for (int walks = 0; walks < 5000; ++walks)
+    ASSERT_TRUE(open_path(root.fd(), "a/b/../../a/b/../../a/b", O_PATH, RESOLVE_IN_ROOT).valid())
+        << ::strerror(errno);
 }
 
 TEST_F(FilesTest, FoldersThatWereThereKeepTheirMode) {

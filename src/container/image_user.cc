@@ -2,18 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/open_path.h"
 #include "container/environment.h"
 
 namespace drover::container {
@@ -74,14 +74,14 @@ Failure unknown(std::string_view kind, std::string_view name) {
 /// it too, and would wait at a fifo.
 Result<std::optional<std::string>> read_layer_file(const std::string& layer, const std::string& path) {
   const UniqueFd root(::open(layer.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   struct stat info{};
   if (::fstatat(root.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(info.st_mode))
     return "";  // overlayfs marks a removed file by a device
-  const UniqueFd file(static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
-  if (!file.valid() || ::fstat(file.get(), &info) != 0) return std::nullopt;
+  const auto file =
+      open_path(root.get(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) return std::nullopt;
+  if (!file.valid() || ::fstat(file.get(), &info) != 0)
+    return fail_errno(fmt::format("Failed to read '/{}' of the image", path), errno);
   if (!S_ISREG(info.st_mode))
     return fail(ErrorKind::kInvalid, fmt::format("'/{}' of the image is no regular file", path),
                 "rebuild the image");

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +13,7 @@
 #include <optional>
 
 #include "base/acting_as.h"
+#include "base/open_path.h"
 
 namespace drover::container {
 namespace {
@@ -35,12 +34,9 @@ struct Walk {
 };
 
 /// -1, and errno says why.
-UniqueFd look_up(const Walk& walk, const std::string& path, std::uint64_t flags) {
-  open_how how{};
-  how.flags = flags | O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_MAGICLINKS | walk.resolve;
-  const auto* from_root = path.empty() ? "." : path.c_str();
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, walk.root, from_root, &how, sizeof how)));
+UniqueFd look_up(const Walk& walk, const std::string& path, int flags) {
+  return open_path(walk.root, path.empty() ? "." : path, flags | O_PATH,
+                   RESOLVE_NO_MAGICLINKS | walk.resolve);
 }
 
 Failure cannot_mount_at(const std::string& destination, std::string_view why) {

@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/open_path.h"
 #include "container/environment.h"
 #include "container/mount_points.h"
 #include "container/task_folder.h"
@@ -38,10 +37,7 @@ Status overlay_failure(int error, const std::string& task_folder) {
 /// The paths of layers have no symbolic links: one that does now was put there since, by somebody who would
 /// like to have another folder mounted.
 Result<UniqueFd> open_layer(const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  UniqueFd layer(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  auto layer = open_path(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
   if (!layer.valid()) return fail_errno(fmt::format("Failed to open layer '{}'", path), errno);
   return layer;
 }

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +11,7 @@
 
 #include "base/acting_as.h"
 #include "base/files.h"
+#include "base/open_path.h"
 #include "container/mount_table.h"
 #include "container/volume_source.h"
 
@@ -29,24 +28,17 @@ Failure cannot(const VolumePlan& volume, std::string_view why, int error) {
   return Failure(std::move(failure));
 }
 
-UniqueFd open_path(const std::string& path, std::uint64_t flags) {
-  open_how how{};
-  how.flags = flags | O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_MAGICLINKS;
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-}
-
 /// Of a folder the user must be allowed to search it, not only to see that it is there.
 Result<Opened> open_volume(const VolumePlan& volume, const User& user) {
   Opened opened;
   int error = 0;
   {
     DROVER_TRY(const auto acting, ActingAs::start(user));
-    opened.fd = open_path(volume.host_path + "/.", O_DIRECTORY);
+    opened.fd = open_path(AT_FDCWD, volume.host_path + "/.", O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
     opened.folder = opened.fd.valid();
     error = errno;
     if (!opened.folder && error == ENOTDIR) {
-      opened.fd = open_path(volume.host_path, 0);
+      opened.fd = open_path(AT_FDCWD, volume.host_path, O_PATH, RESOLVE_NO_MAGICLINKS);
       error = errno;
     }
   }

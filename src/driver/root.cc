@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <cerrno>
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/open_path.h"
 
 namespace drover::driver {
 namespace {
@@ -24,11 +23,7 @@ Result<std::string> real_path(int fd) {
 }  // namespace
 
 UniqueFd open_in_root(int root, const std::string& path, int flags, mode_t mode, std::uint64_t resolve) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  how.mode = mode;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve;
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+  return open_path(root, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve, mode);
 }
 
 Result<Root> Root::open(const std::string& path) {

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include <array>
@@ -14,6 +12,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/open_path.h"
 #include "image/entry_path.h"
 #include "image/text.h"
 
@@ -30,11 +29,8 @@ Failure io_failure(const std::string& path) {
 }
 
 UniqueFd open_folder_below(int root, const std::string& path, std::uint64_t more_resolve) {
-  open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | more_resolve;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, root, path.empty() ? "." : path.c_str(), &how, sizeof how)));
+  return open_path(root, path.empty() ? "." : path, O_RDONLY | O_DIRECTORY,
+                   RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | more_resolve);
 }
 
 std::optional<struct stat> look(int parent, const std::string& name) {

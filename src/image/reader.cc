@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #include <cerrno>
 
 #include "base/acting_as.h"
 #include "base/files.h"
+#include "base/open_path.h"
 #include "image/text.h"
 
 namespace drover::image {
@@ -25,19 +24,15 @@ std::string identity_of(int fd, const struct stat& info) {
 
 }  // namespace
 
-Result<UniqueFd> Reader::open(int folder, const std::string& path, std::uint64_t flags,
-                              std::string_view what) const {
-  int fd = -1;
+Result<UniqueFd> Reader::open(int folder, const std::string& path, int flags, std::string_view what) const {
+  UniqueFd fd;
   int error = 0;
   {
     DROVER_TRY(const auto acting, ActingAs::start(user_));
-    open_how how{};
-    how.flags = flags | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_MAGICLINKS;
-    fd = static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
+    fd = open_path(folder, path, flags, RESOLVE_NO_MAGICLINKS);
     error = errno;
   }
-  if (fd >= 0) return UniqueFd(fd);
+  if (fd.valid()) return fd;
   auto failure = errno_error(fmt::format("Failed to open {} '{}'", what, printable(path)), error);
   if (failure.kind == ErrorKind::kPermissionDenied)
     failure.hint = fmt::format("images are read with the rights of their user: let '{}' read it", user_.name);

@@ -38,8 +38,7 @@ class Reader {
   Result<bool> is_folder(const std::string& path) const;
 
  private:
-  Result<UniqueFd> open(int folder, const std::string& path, std::uint64_t flags,
-                        std::string_view what) const;
+  Result<UniqueFd> open(int folder, const std::string& path, int flags, std::string_view what) const;
   User user_;
 };
 

@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +15,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "base/open_path.h"
 #include "base/units.h"
 #include "container/fetch/cache.h"
 #include "container/fetch/source.h"
@@ -51,10 +50,8 @@ Status become(const User& user, pid_t parent) {
 }
 
 Result<UniqueFd> open_local(const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;  // a pipe must not hold us up
-  how.resolve = RESOLVE_NO_MAGICLINKS;
-  UniqueFd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  // O_NONBLOCK: a pipe must not hold us up.
+  auto file = open_path(AT_FDCWD, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, RESOLVE_NO_MAGICLINKS);
   if (!file.valid()) return fail_errno("it cannot be read", errno);
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return fail_errno("it cannot be read", errno);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "base/open_path.h"
 #include "driver/root.h"
 
 namespace drover::driver {
