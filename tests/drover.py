@@ -286,8 +286,9 @@ class Daemon:
         return wait_for(running, f"task {task_id} to run")
 
     def wait_for_output(self, task_id, text):
-        """Waits until the task has written the text to stdout: then it has come that far."""
-        return wait_for(lambda: text in self.output(task_id), f"task {task_id} to write '{text}'")
+        """Waits until the task has written the text to stdout, and the daemon knows that it has started: it may hear of it later."""
+        wait_for(lambda: text in self.output(task_id), f"task {task_id} to write '{text}'")
+        return wait_for(lambda: self.task(task_id)["state"] not in ("queued", "starting"), f"task {task_id} to have started")
 
     def output(self, task_id, stream="stdout", uid=None):
         status, _, data = self.request("GET", f"/v1/tasks/{task_id}/logs?stream={stream}", uid=uid)

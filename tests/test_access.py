@@ -19,7 +19,6 @@ class OwnTasksTest(drover.DaemonTest):
     def setUp(self):
         self.task = self.daemon.submit("say", "secret", ",", "sleep", 600, uid=drover.NOBODY, gpus=1)
         self.daemon.wait_for_output(self.task, "secret")
-        self.daemon.wait_until_running(self.task)
         self.addCleanup(self.daemon.end_tasks)
 
     def test_another_user_can_neither_see_nor_read_nor_stop_a_task(self):

@@ -203,7 +203,7 @@ class Table:
 
     def test_a_task_whose_shim_is_killed_is_lost_and_ended(self):
         task = self.submit("say", "up", ",", "sleep", 600, gpus=1)
-        self.daemon.wait_until_running(task)  # what it says may be heard before its shim knows that it runs
+        self.daemon.wait_for_output(task, "up")
         os.kill(self.shim_of(task), signal.SIGKILL)
         record = self.daemon.wait_until_final(task)
         self.assertEqual(record["state"], "lost", record)

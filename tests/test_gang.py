@@ -67,7 +67,6 @@ class GangTest(drover.DaemonTest):
         members = self.submit_gang("say", "up", ",", "sleep", 600, members=2, gpus=1)
         for member in members:
             self.daemon.wait_for_output(member, "up")
-            self.daemon.wait_until_running(member)
         before = [self.daemon.task(member) for member in members]
         self.daemon.kill()
         self.daemon.start()

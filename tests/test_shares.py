@@ -71,7 +71,6 @@ class PreemptionTest(drover.DaemonTest):
         low = self.daemon.submit("env", "DROVER_PREEMPTIONS", ",", "append", "ran", "line", ",", "say", "up", ",", "sleep",
                                  600, gpus=2)
         self.daemon.wait_for_output(low, "up")
-        self.daemon.wait_until_running(low)
         high = self.daemon.submit("sleep", 0.5, gpus=1, priority=10)
         self.assertEqual(self.daemon.wait_until_final(high)["state"], "finished")
         drover.wait_for(lambda: self.daemon.output(low).count("up") == 2, "the task to start afresh")

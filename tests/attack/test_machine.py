@@ -22,7 +22,6 @@ class MachineTest(attack.AttackTest):
         task = self.submit(user, ["/bin/sh", "-c", f"{script}\necho up; exec sleep 600"], **fields)
         self.addCleanup(self.daemon.end_task, task)
         self.daemon.wait_for_output(task, "up")
-        self.daemon.wait_until_running(task)
         return task
 
     def processes(self):
