@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "api/server.h"
 #include "base/fair_pool.h"
 #include "base/files.h"
+#include "base/process.h"
 #include "base/steady_timeline.h"
 #include "base/trusted_path.h"
 #include "base/units.h"
@@ -44,6 +44,7 @@
 #include "store/journal.h"
 #include "store/state_folder.h"
 #include "strangers.h"
+#include "task_space.h"
 
 namespace drover {
 namespace {
@@ -53,19 +54,10 @@ namespace asio = boost::asio;
 constexpr std::size_t kPoolThreads = 48;
 constexpr std::size_t kAtOnce = 16;  ///< of those, for one user
 constexpr std::size_t kSlowThreads = 64;
+constexpr std::uint64_t kUsersPart = 4;  ///< of the disk: what one user's tasks may take up
 constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 constexpr std::chrono::seconds kLookAtGpus{10};
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
-
-/// Each follower of a live answer holds a descriptor, and a shell allows 1024. The limit is the one of the
-/// packaged unit; tasks inherit it there too.
-void allow_many_files() {
-  constexpr rlim_t kOpenFiles = 65536;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kOpenFiles) return;
-  limit.rlim_cur = std::min(limit.rlim_max, kOpenFiles);
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 std::string random_id() {
   std::random_device random;
@@ -116,6 +108,7 @@ class Service {
         control::restore(std::move(journaled), seen_, placement::node_policy(options_.placement).value());
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
+    if (state.limits.sandbox_bytes == 0) state.limits.sandbox_bytes = disk_size(options_.state) / kUsersPart;
     checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
@@ -174,6 +167,7 @@ class Service {
       ports.strangers = [this](const auto& devices, const auto& tasks) {
         return strangers_on(devices, tasks, {hardware_, processes_, options_.gpu_monitors});
       };
+    ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_.driver_supply(); };
     ports.listening = container::listening_ports;

@@ -64,6 +64,13 @@ static void write_file(const char* path, const char* text, int flags) {
   close(file);
 }
 
+// So many bytes of the disk.
+static void fill(const char* path, const char* bytes) {
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  printf("%s\n", file >= 0 && posix_fallocate(file, 0, atoll(bytes)) == 0 ? "ok" : "failed");
+  close(file);
+}
+
 // The first line of a file.
 static void read_line(const char* path) {
   char line[4096] = "";
@@ -272,7 +279,7 @@ static const struct Verb kVerbs[] = {
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
     {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
     {"read", 1},     {"list", 1},   {"seize", 1}, {"inject", 1}, {"lend", 2},   {"borrow", 1},
-    {"rename", 1},   {"show", 1},
+    {"rename", 1},   {"show", 1},   {"fill", 2},
 };
 
 static void perform(const char* verb, char** words) {
@@ -282,6 +289,7 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "mknod") == 0) make_and_open(words[0], words[1], words[2]);
   if (strcmp(verb, "write") == 0) write_file(words[0], words[1], O_TRUNC);
   if (strcmp(verb, "append") == 0) write_file(words[0], words[1], O_APPEND);
+  if (strcmp(verb, "fill") == 0) fill(words[0], words[1]);
   if (strcmp(verb, "sleep") == 0) sleep_for(words[0]);
   if (strcmp(verb, "allocate") == 0) allocate(words[0]);
   if (strcmp(verb, "ignore") == 0) signal(SIGTERM, SIG_IGN);

@@ -177,6 +177,11 @@ std::uint64_t free_space(const std::string& folder) {
   return no_files ? 0 : std::uint64_t{space.f_bavail} * space.f_frsize;
 }
 
+std::uint64_t disk_size(const std::string& folder) {
+  struct statvfs space{};
+  return ::statvfs(folder.c_str(), &space) == 0 ? std::uint64_t{space.f_blocks} * space.f_frsize : 0;
+}
+
 Result<std::string> executable_path() {
   std::error_code error;
   auto path = std::filesystem::read_symlink("/proc/self/exe", error);

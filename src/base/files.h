@@ -68,6 +68,8 @@ std::string descriptor_path(int fd);
 /// What everybody together may still write to the file system of a trusted path, in bytes: none when no file
 /// can be made any more, however small; UINT64_MAX when it does not tell.
 std::uint64_t free_space(const std::string& folder);
+/// The size of that file system in bytes; 0 when it does not tell.
+std::uint64_t disk_size(const std::string& folder);
 /// The running program's own file, and the directory that it lies in.
 Result<std::string> executable_path();
 Result<std::string> executable_directory();

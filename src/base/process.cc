@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -92,6 +94,14 @@ std::map<std::string, std::string> minimal_environment() {
   for (const char* name : {"PATH", "HOME"})
     if (const char* value = std::getenv(name)) environment[name] = value;
   return environment;
+}
+
+void allow_many_files() {
+  constexpr rlim_t kOpenFiles = 65536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kOpenFiles) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kOpenFiles);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Result<std::string> find_program(const std::string& name) {

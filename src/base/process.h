@@ -33,6 +33,10 @@ Result<Completed> run_command(const Command& command);
 /// PATH, HOME and LANG=C.UTF-8 of this process: what a well-behaved tool needs.
 std::map<std::string, std::string> minimal_environment();
 
+/// As many open files as the packaged unit allows, where that may be: a shell allows 1024, and each follower
+/// of a live answer holds one.
+void allow_many_files();
+
 /// The full path of a program in PATH (or of a path with a slash), if it can be run.
 Result<std::string> find_program(const std::string& name);
 

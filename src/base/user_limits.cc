@@ -23,6 +23,8 @@ constexpr std::array kUserLimits = {
               "health checks by command of one user at once"},
     UserLimit{"answer-size", &UserLimits::answer_bytes, true,
               "answers to one user that are not read yet, and a second"},
+    UserLimit{"sandbox-size", &UserLimits::sandbox_bytes, true,
+              "what all tasks of one user keep on the disk"},
     UserLimit{"processes", &UserLimits::processes, false, "processes of a task that does not say"},
 };
 
@@ -63,6 +65,7 @@ Status set_limit(UserLimits& limits, std::string_view setting) {
 
 std::string show(const UserLimit& limit, const UserLimits& limits) {
   const auto value = limits.*limit.value;
+  if (value == 0) return "a quarter of the disk";
   return limit.bytes ? format_bytes(value) : std::to_string(value);
 }
 

@@ -68,6 +68,14 @@ Status handle(Draft& draft, const event::Ended& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::Overdrawn& event) {
+  if (find_active(draft, event.id) == nullptr) return {};
+  auto& record = draft.change(event.id);
+  if (record.unhealthy.empty()) record.unhealthy = event.why;
+  stop(draft, event.id, true);
+  return {};
+}
+
 Status handle(Draft& draft, const event::LaunchFailed& event) {
   if (find_active(draft, event.id, event.attempt) != nullptr) launch_failed(draft, event.id, event.error);
   return {};

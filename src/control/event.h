@@ -30,6 +30,11 @@ struct StopRequested {
   std::string id;  ///< of a task or of a gang
   bool force = false;
 };
+/// A task is ended because of what it takes up of the disk.
+struct Overdrawn {
+  std::string id;
+  std::string why;  ///< "…": goes on after "killed because"
+};
 /// News of a container say which attempt at the task they are of, where that is known: what is told late or
 /// twice must not be taken for news of a later one.
 struct Started {
@@ -167,10 +172,10 @@ struct ScheduleProgressed {
 }  // namespace event
 
 using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Started, event::Ended, event::LaunchFailed, event::PutBack,
-    event::NeverStarted, event::StillAlive, event::Adopted, event::RemoveRequested, event::NodeChanged,
-    event::RulesChanged, event::Tick, event::ServicesChanged, event::InstancesKilled,
-    event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
+    event::Submitted, event::StopRequested, event::Overdrawn, event::Started, event::Ended,
+    event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
+    event::RemoveRequested, event::NodeChanged, event::RulesChanged, event::Tick, event::ServicesChanged,
+    event::InstancesKilled, event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
     event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
     event::FrameworkLaunched, event::UpdateAcknowledged, event::ScheduleDefined, event::ScheduleRemoved,
     event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;

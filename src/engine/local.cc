@@ -74,6 +74,7 @@ container::Watcher LocalEngine::watcher() {
             ports_.post([this, id, running] {
               first_processes_[id] = running.pid;
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
+              look_at_space();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
@@ -117,6 +118,7 @@ void LocalEngine::tick() {
   }
   happened(control::event::Tick{});
   if (!strangers_.empty()) look_for_strangers();
+  look_at_space();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {

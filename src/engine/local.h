@@ -52,6 +52,9 @@ struct Ports {
   std::function<std::map<std::string, std::string>(const std::vector<gpu::Device>&,
                                                    const std::vector<TaskProcesses>&)>
       strangers;
+  /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are
+  /// left out. Called on the pool. May be empty: then nobody asks.
+  std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;
   /// Device nodes of these GPUs, in their order. Called on the pool.
   std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
   /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
@@ -164,6 +167,10 @@ class LocalEngine final : public Daemon {
   std::function<std::optional<Error>()> look_before_start(const std::vector<gpu::Device>& devices);
   std::optional<Error> refuse_for_strangers(const std::vector<gpu::Device>& devices,
                                             const std::vector<TaskProcesses>& tasks);
+  // What users' tasks take up on the disk: local_space.cc.
+  void look_at_space();
+  void look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks);
+  void space_found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began);
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
@@ -241,6 +248,17 @@ class LocalEngine final : public Daemon {
   placement::Node told_machine_;                  ///< by set_machine(); strangers make GPUs of it unfit
   std::map<std::string, std::string> strangers_;  ///< why a GPU is not given, by UUID
   bool looking_for_strangers_ = false;
+  struct UserSpace {
+    struct Task {
+      std::uint64_t bytes = 0;
+      std::uint64_t while_all_was_well = 0;  ///< when its user last had no more than he may
+      bool is_settled = false;               ///< it has ended, and was looked at since
+    };
+    std::map<std::string, Task> tasks;
+    TimePoint next{};
+    bool looking = false;
+  };
+  std::map<uid_t, UserSpace> space_;
   TimePoint look_for_strangers_at_{};             ///< not before
   std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
   TimePoint tidy_at_{};                           ///< the journal, next

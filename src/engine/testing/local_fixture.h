@@ -29,6 +29,7 @@ struct World {
   std::vector<container::Launch> asked;
   std::optional<Error> launch_error, forget_error;
   std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
+  std::map<std::string, std::uint64_t> space;    ///< that tasks take up on the disk
   std::vector<std::size_t> looks;                ///< for strangers: at how many GPUs
 };
 
@@ -153,12 +154,18 @@ class LocalEngineTest : public ::testing::Test {
           found.insert(*one);
       return found;
     };
+    ports.task_space = [this](const std::vector<TaskProcesses>& tasks) {
+      std::map<std::string, Result<std::uint64_t>> found;
+      for (const auto& task : tasks) found.emplace(task.id, world_.space[task.id]);
+      return found;
+    };
     ports.usable_cpus = {0, 1, 2, 3};
     ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };
     NodeView view;
     view.name = "here";
-    engine_ = std::make_unique<LocalEngine>(
-        ports, std::move(*journal), control::restore(std::move(*journaled), node(gpus)), std::move(view));
+    auto state = control::restore(std::move(*journaled), node(gpus));
+    state.limits = limits_;
+    engine_ = std::make_unique<LocalEngine>(ports, std::move(*journal), std::move(state), std::move(view));
     started_ = engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
     run();
   }
@@ -236,6 +243,7 @@ class LocalEngineTest : public ::testing::Test {
   int ids_ = 0;
   std::deque<Work> work_;
   std::vector<std::string> log_;
+  UserLimits limits_;
   World world_;
   std::unique_ptr<LocalEngine> engine_;
 };
