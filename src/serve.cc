@@ -54,7 +54,7 @@ namespace asio = boost::asio;
 constexpr std::size_t kPoolThreads = 48;
 constexpr std::size_t kAtOnce = 16;  ///< of those, for one user
 constexpr std::size_t kSlowThreads = 64;
-constexpr std::uint64_t kUsersPart = 4;  ///< of the disk: what one user's tasks may take up
+constexpr std::uint64_t kUsersPart = 2;  ///< of the disk: what one user's tasks may take up
 constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 constexpr std::chrono::seconds kLookAtGpus{10};
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock

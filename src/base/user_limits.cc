@@ -65,7 +65,7 @@ Status set_limit(UserLimits& limits, std::string_view setting) {
 
 std::string show(const UserLimit& limit, const UserLimits& limits) {
   const auto value = limits.*limit.value;
-  if (value == 0) return "a quarter of the disk";
+  if (value == 0) return "half of the disk";
   return limit.bytes ? format_bytes(value) : std::to_string(value);
 }
 

@@ -23,7 +23,7 @@ struct UserLimits {
   std::uint64_t pulls = 4;                ///< at once: images that are pulled or loaded by themselves
   std::uint64_t command_checks = 4;       ///< at once: health checks that run a command
   std::uint64_t answer_bytes = 16 << 20;  ///< on their way at once, and a second
-  std::uint64_t sandbox_bytes = 0;        ///< on the disk; 0: a quarter of that disk
+  std::uint64_t sandbox_bytes = 0;        ///< on the disk; 0: half of that disk
   std::uint64_t processes = 4096;         ///< of one task that does not say, a root user's too
 };
 

@@ -71,7 +71,7 @@ Status handle(Draft& draft, const event::Ended& event) {
 Status handle(Draft& draft, const event::Overdrawn& event) {
   if (find_active(draft, event.id) == nullptr) return {};
   auto& record = draft.change(event.id);
-  if (record.unhealthy.empty()) record.unhealthy = event.why;
+  if (record.overdrawn.empty()) record.overdrawn = event.why;
   stop(draft, event.id, true);
   return {};
 }

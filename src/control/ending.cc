@@ -65,7 +65,7 @@ void make_room(Draft& draft, TaskRecord& record, TimePoint at) {
 /// Whether this end is that of a preempted task. One that came to its end by itself before it was asked has
 /// come to its end; but a gang is put back as a whole.
 bool makes_room(const TaskRecord& record, const workload::Ending& ending) {
-  if (!record.preempted || record.stop_requested || ending.lost) return false;
+  if (!record.preempted || record.stop_requested || ending.lost || !record.overdrawn.empty()) return false;
   if (ending.stopped) return true;
   return record.task.gang && ending.exit_status == 0 && restarts_after_preemption(record.task);
 }
@@ -75,6 +75,7 @@ std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload
   if (record.timed_out)
     return {TaskState::kFailed,
             fmt::format("stopped because its time of {} was up", format_duration(*record.task.timeout))};
+  if (!record.overdrawn.empty()) return {TaskState::kFailed, "killed because " + record.overdrawn};
   if (!record.unhealthy.empty()) return {TaskState::kFailed, "killed because " + record.unhealthy};
   if (!record.stop_reason.empty()) return {TaskState::kKilled, record.stop_reason};
   if (ending.exit_status == 0) return {TaskState::kFinished, ""};

@@ -225,6 +225,18 @@ TEST_F(Frameworks, WithoutAFailoverTimeoutAreRemovedAtOnce) {
   EXPECT_TRUE(machine_.state.frameworks.at("F-0000").removed_at);
 }
 
+TEST_F(Frameworks, HearThatATaskTookTooMuchOfTheDisk) {
+  const auto id = start("t", 2);
+  ASSERT_TRUE(machine_.on(event::Overdrawn{id, "what 'u' keeps on the disk grew to 2 GiB"}));
+  EXPECT_THAT(machine_.asked<action::Stop>(), ElementsAre(id));
+  machine_.restart();
+  ASSERT_TRUE(machine_.on(event::Ended{id, exited(137, true)}));
+  const auto last = row("t")->updates.back();
+  EXPECT_EQ(last.state, "TASK_FAILED");
+  EXPECT_EQ(last.reason, "REASON_CONTAINER_LIMITATION_DISK");
+  EXPECT_EQ(last.message, "Command killed because what 'u' keeps on the disk grew to 2 GiB");
+}
+
 TEST_F(Frameworks, LoseForGoodWhatMakesRoomForOthers) {
   for (const bool knows_partitions : {false, true}) {
     auto record = aurora();

@@ -122,6 +122,7 @@ void write(JsonWriter& writer, const TaskRecord& record) {
   write_text(writer, "gang_reason", record.gang_reason);
   write_grants(writer, record.gpus);
   writer.field("nics", record.nics);
+  write_text(writer, "overdrawn", record.overdrawn);
   if (!record.ports.empty()) writer.field("ports", record.ports);
   writer.field("preempted", record.preempted);
   writer.field("preemptions", record.preemptions);
@@ -175,6 +176,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.preempted = decoder.boolean("preempted").value_or(false);
   record.preemptions = static_cast<int>(decoder.integer("preemptions", 0, 1LL << 30).value_or(0));
   record.stop_reason = decoder.string("stop_reason").value_or("");
+  record.overdrawn = decoder.string("overdrawn").value_or("");
   record.unhealthy = decoder.string("unhealthy").value_or("");
   record.gang_reason = decoder.string("gang_reason").value_or("");
   if (const auto status = decoder.integer("exit_status", 0, 255))

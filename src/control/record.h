@@ -62,7 +62,8 @@ struct TaskRecord {
   bool preempted = false;
   int preemptions = 0;      ///< how often it was started, ended so, and put back
   std::string stop_reason;  ///< why it was asked to end, when that was not simply a request; in words
-  std::string unhealthy;    ///< it is being ended because of its health or its files, in words
+  std::string unhealthy;    ///< it is being ended because of its health, in words
+  std::string overdrawn;    ///< it is being ended because of its files, in words
   std::string gang_reason;  ///< it is being ended because of another member: "rank 2 exited with status 3"
   TimePoint submitted_at{};
   std::optional<TimePoint> started_at;

@@ -18,7 +18,7 @@ class FullDiskTest(unittest.TestCase):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root: a small file system is mounted")
-        self.daemon = drover.Daemon("k40m")
+        self.daemon = drover.Daemon("k40m", ("--limit", "sandbox-size=1GiB"))  # a user's share would end his hog
         self.addCleanup(self.close)
         self.daemon.state.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size},mode=711", "tmpfs", self.daemon.state], check=True)
