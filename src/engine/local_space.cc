@@ -11,7 +11,7 @@ namespace drover::engine {
 namespace {
 
 /// A look takes no more than this part of the time.
-constexpr int kPartOfTimeForSpace = 20;
+constexpr int kPartOfTimeForSpace = 8;
 constexpr std::chrono::seconds kSpaceUsually{5};
 constexpr std::chrono::seconds kSpaceWhileTooMuch{1};
 /// A task that only writes down what it does is not the one that takes too much.
