@@ -128,6 +128,15 @@ void add_flaws(std::vector<Check>& checks, const std::string& program, const std
                       flaw.avoided ? "" : fmt::format("update {} to {} or newer", program, flaw.mended_in)});
 }
 
+Check check_ids(const Status& works) {
+  constexpr const char* kName = "root in containers";
+  if (works) return {kName, State::kFound, "it is an ordinary user of the machine", ""};
+  return {kName, State::kWarning, fmt::format("it is root of the machine: {}", works.error().message),
+          works.error().hint.empty()
+              ? "it takes Linux 5.19, user namespaces, and a state folder on ext4, xfs or btrfs"
+              : works.error().hint};
+}
+
 std::vector<Check> check_runtimes() {
   if (::geteuid() != 0)
     return {{"OCI runtime", State::kWarning, "it can be tried only by root", "run 'drover doctor' as root"}};
@@ -138,13 +147,15 @@ std::vector<Check> check_runtimes() {
   container::OciOptions options;
   options.state = pattern;
   options.launching.executable = "/proc/self/exe";
-  const auto reports = container::find_runtimes(options);
   std::error_code ignored;
+  std::filesystem::permissions(pattern, std::filesystem::perms(0711), ignored);  // as the state folder's
+  const auto tried = container::try_oci(options);
   std::filesystem::remove_all(pattern, ignored);
-  if (!reports) return {from_error("OCI runtime", State::kMissing, reports.error())};
+  if (!tried) return {from_error("OCI runtime", State::kMissing, tried.error())};
   std::vector<Check> checks;
-  const bool any_works = !reports->empty() && reports->back().works();
-  for (const auto& report : *reports) {
+  const auto& reports = tried->runtimes;
+  const bool any_works = !reports.empty() && reports.back().works();
+  for (const auto& report : reports) {
     const auto name = fmt::format("OCI runtime {}", report.name);
     if (report.works())
       checks.push_back({name, State::kFound, fmt::format("{}, and it ran a container", report.version), ""});
@@ -153,6 +164,7 @@ std::vector<Check> check_runtimes() {
     if (report.works())
       add_flaws(checks, report.name, report.version, changelog_of(report.name, report.path));
   }
+  if (any_works) checks.push_back(check_ids(tried->ids));
   return checks;
 }
 

@@ -241,6 +241,7 @@ class Service {
     };
     options.image_variants = variant_lookup();
     options.selinux = options_.selinux;
+    options.ids = {options_.container_ids};
     options.hidden = {container::place_to_hide(options_.socket)};
     return options;
   }

@@ -33,12 +33,13 @@ struct ServeOptions {
   std::vector<std::string> containerizers = {"oci"};  ///< in the order in which they are tried
   std::string docker_socket = "/var/run/docker.sock";
   bool allow_privileged = false;
-  bool selinux = false;                    ///< label containers where SELinux enforces
-  std::string network = "host";            ///< of tasks that name none: "host" or "bridge"
-  std::vector<std::string> allow_devices;  ///< [WHO,...:]KIND[=NAME], of other vendors' CDI devices
-  std::string gpu_strangers = "wait";      ///< a GPU that somebody else has open: "wait" or "ignore"
-  std::vector<std::string> gpu_monitors;   ///< programs that may have any GPU open
-  std::string images = "/srv/images";      ///< where images lie under the names that registries give them
+  bool selinux = false;                      ///< label containers where SELinux enforces
+  std::uint32_t container_ids = 0x7F000000;  ///< first of the machine's, for root's containers; 0: none
+  std::string network = "host";              ///< of tasks that name none: "host" or "bridge"
+  std::vector<std::string> allow_devices;    ///< [WHO,...:]KIND[=NAME], of other vendors' CDI devices
+  std::string gpu_strangers = "wait";        ///< a GPU that somebody else has open: "wait" or "ignore"
+  std::vector<std::string> gpu_monitors;     ///< programs that may have any GPU open
+  std::string images = "/srv/images";        ///< where images lie under the names that registries give them
   std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS
   std::vector<std::string> registry_certificates = {"/etc/docker/certs.d", "/etc/containers/certs.d"};
   std::uint64_t max_image_size = 256ULL << 30;  ///< bytes of one image, unpacked

@@ -12,10 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-/// What the runtime mounts or makes before anything else is there, and nobody can cover.
-bool is_the_containers_own(const std::string& path) {
-  return std::ranges::any_of(std::array{"/dev", "/proc", "/sys"},
-                             [plain = plain_path(path)](const char* own) { return is_within(plain, own); });
+/// What the runtime mounts before anything else is there, and nobody can cover.
+bool is_the_runtimes(const std::string& path) {
+  return std::ranges::any_of(std::array{"/dev/pts", "/dev/shm", "/dev/mqueue", "/proc", "/sys"},
+                             [&](const char* own) { return is_within(path, own); });
 }
 
 std::vector<std::string> options_of(const json& mount) {
@@ -37,17 +37,14 @@ Failure unsupported(std::string what) {
 }  // namespace
 
 Result<std::vector<BindPlan>> take_binds(json& configuration) {
-  for (const auto& device : configuration["linux"]["devices"])
-    if (const auto path = device["path"].get<std::string>(); !is_within(plain_path(path), "/dev"))
-      return unsupported(fmt::format("A device wants a node at '{}', outside of /dev", path));
   std::vector<BindPlan> binds;
   auto kept = json::array();
   for (auto& mount : configuration["mounts"]) {
-    auto destination = mount["destination"].get<std::string>();
-    if (is_the_containers_own(destination)) {
+    const auto destination = plain_path(mount["destination"].get<std::string>());
+    if (is_the_runtimes(destination) || destination == "/dev") {
       kept.push_back(std::move(mount));
     } else if (is_bind(mount)) {
-      binds.push_back({mount["source"], plain_path(destination), options_of(mount)});
+      binds.push_back({mount["source"], destination, options_of(mount)});
     } else {
       return unsupported(
           fmt::format("A device wants a mount of type '{}' at '{}'", mount.value("type", ""), destination));

@@ -23,9 +23,8 @@ struct BindPlan {
   bool operator==(const BindPlan&) const = default;
 };
 
-/// Takes the bind mounts out of the mounts of an OCI configuration; what is mounted in /dev stays, since that
-/// is the container's own. kUnsupported when a device asks for a mount of another kind, or for a node outside
-/// of /dev: only a runtime could make those.
+/// Takes the bind mounts out of the mounts of an OCI configuration; what lies in what the runtime mounts
+/// stays. kUnsupported when a device asks for a mount of another kind: only a runtime could make that.
 Result<std::vector<BindPlan>> take_binds(nlohmann::json& configuration);
 
 }  // namespace drover::container

@@ -57,14 +57,13 @@ json system_mounts(const workload::Resources& resources, const BundleFacts& fact
   if (resources.memory_bytes > 0) shared_memory.push_back(fmt::format("size={}", resources.memory_bytes));
   return json::array(
       {mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
-       mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
+       mount("/dev", "bind", facts.root + "/dev", {"rbind"}),
        mount("/dev/pts", "devpts", "devpts",
              {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
        mount("/dev/shm", "tmpfs", "shm", std::move(shared_memory)),
        mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
        mount(kInitInside, "bind", facts.init, {"bind", "ro", "nosuid", "nodev"}),
        mount(kFilterInside, "bind", facts.filter, {"bind", "ro", "nosuid", "nodev", "noexec"}),
-       mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}),
        mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
 }
 
@@ -115,6 +114,7 @@ json namespaces(const BundleFacts& facts) {
   auto list = json::array({{{"type", "pid"}}, {{"type", "mount"}}, {{"type", "ipc"}}, {{"type", "uts"}}});
   if (!facts.network.empty()) list.push_back({{"type", "network"}, {"path", facts.network}});
   if (facts.cgroup_v2) list.push_back({{"type", "cgroup"}});
+  if (facts.ids.maps()) list.push_back({{"type", "user"}});
   return list;
 }
 
@@ -126,6 +126,9 @@ json linux_part(const Launch& launch, const BundleFacts& facts) {
                {"maskedPaths", masked_paths(facts.thermal_folders)},
                {"readonlyPaths", read_only_paths()}};
   if (facts.selinux) part["mountLabel"] = facts.selinux->files;
+  if (facts.ids.maps())
+    part["uidMappings"] = part["gidMappings"] =
+        json::array({{{"containerID", 0}, {"hostID", facts.ids.first}, {"size", IdMap::kCount}}});
   return part;
 }
 
@@ -170,8 +173,21 @@ Result<Specification> make_specification(const Launch& launch, const image::Imag
   DROVER_CHECK_OK(cdi::apply_edits(edits_of(launch, facts), config));
   for (const auto& [name, value] : own_environment(launch, image, facts.sandbox))
     cdi::set_environment(config, name + "=" + value);
+  DROVER_TRY(auto devices, take_devices(config));
   DROVER_TRY(auto binds, take_binds(config));
-  return Specification{config.dump(-1, ' ', false, json::error_handler_t::replace), std::move(binds)};
+  return Specification{config.dump(-1, ' ', false, json::error_handler_t::replace), std::move(binds),
+                       std::move(devices)};
+}
+
+std::string without_ids(const std::string& configuration) {
+  auto config = json::parse(configuration);
+  auto& part = config["linux"];
+  for (const char* name : {"uidMappings", "gidMappings"}) part.erase(name);
+  auto kept = json::array();
+  for (auto& space : part["namespaces"])
+    if (space["type"] != "user") kept.push_back(std::move(space));
+  part["namespaces"] = std::move(kept);
+  return config.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace drover::container

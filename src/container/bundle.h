@@ -11,6 +11,8 @@
 #include "base/users.h"
 #include "container/bind_plan.h"
 #include "container/containerizer.h"
+#include "container/device_plan.h"
+#include "container/id_map.h"
 #include "container/security_modules.h"
 #include "image/image.h"
 
@@ -26,6 +28,7 @@ struct BundleFacts {
   std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
   cdi::Edits driver_files;                     ///< when this container gets them (gets_driver_files)
   bool compat = true;                        ///< the image's forward compatibility package comes before that
+  IdMap ids;                                 ///< of the machine, for those of the container
   User user;                                 ///< whom the first process runs as, in the container's own terms
   std::vector<ReadOnlyMount> files;          ///< single files, shown read-only: /etc/resolv.conf …
   std::string apparmor_profile;              ///< that is loaded; "": none
@@ -54,7 +57,11 @@ Result<std::vector<std::string>> arguments_of(const workload::Task& task, const 
 struct Specification {
   std::string configuration;    ///< of the OCI runtime: its config.json
   std::vector<BindPlan> binds;  ///< mounted before it, in this order; then the sandbox, then volumes
+  std::vector<DevicePlan> devices;
 };
+
+/// The same configuration for a container whose ids are the machine's.
+std::string without_ids(const std::string& configuration);
 
 /// `image` is null for an image-less task.
 Result<Specification> make_specification(const Launch& launch, const image::Image* image,

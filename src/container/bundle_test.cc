@@ -111,9 +111,36 @@ TEST(Specification, WithoutGpusThereAreNoControlDevicesAndNoVolume) {
   launch.gpu_uuids.clear();
   const auto image = an_image();
   const auto made = specification(launch, &image);
-  EXPECT_EQ(made["linux"]["devices"], json::array());
+  EXPECT_THAT(make_specification(launch, &image, facts())->devices, ::testing::IsEmpty());
   EXPECT_EQ(made["linux"]["resources"]["devices"].size(), 1U);
   EXPECT_THAT(destinations(binds(launch, &image)), Not(Contains("/usr/local/nvidia")));
+}
+
+TEST(Specification, TheShimMakesTheNodes) {
+  auto launch = with_gpus();
+  launch.gpu_devices.front().path = "/dev/dri//card1";
+  const auto made = make_specification(launch, nullptr, facts()).value();
+  EXPECT_EQ(json::parse(made.configuration)["linux"]["devices"], json::array());
+  ASSERT_EQ(made.devices.size(), 3U);
+  EXPECT_EQ(made.devices[0], (DevicePlan{"dri/card1", "c", 195, 1, 0666, 0, 0}));
+  EXPECT_EQ(made.devices[2].path, "nvidiactl");
+}
+
+TEST(Specification, RootOfAContainerIsAnOrdinaryUserWhereIdsAreGiven) {
+  auto mapped = facts();
+  mapped.user = User{0, 0, {}, "root", "/root"};
+  mapped.ids = {300'000};
+  const auto image = an_image();
+  const auto plain = [&](const IdMap& ids) {
+    auto given = mapped;
+    given.ids = ids;
+    return make_specification(a_launch(), &image, given)->configuration;
+  };
+  const auto part = json::parse(plain({300'000}))["linux"];
+  EXPECT_THAT(part["namespaces"].get<std::vector<json>>(), Contains(json{{"type", "user"}}));
+  for (const char* map : {"uidMappings", "gidMappings"})
+    EXPECT_EQ(part[map], json::parse(R"([{"containerID": 0, "hostID": 300000, "size": 65536}])")) << map;
+  EXPECT_EQ(json::parse(without_ids(plain({300'000}))), json::parse(plain({})));
 }
 
 TEST(Specification, MountsTheDriverVolumeReadOnlyWhenTheImageAsks) {

@@ -48,7 +48,7 @@ std::string log_file(const std::string& id) {
 /// The container's own process, as its bundle has it, with another command.
 Result<json> process_of(const Directory& task, const ExecRequest& request, const std::string& id) {
   DROVER_TRY(const auto bundle, task.subdirectory(kBundle));
-  DROVER_TRY(const auto text, bundle.read("config.json"));
+  DROVER_TRY(const auto text, bundle.read(kConfiguration));
   DROVER_TRY(auto specification, parse_json(text, "The container's specification"));
   auto process = specification["process"];
   const auto first = process["args"].get<std::vector<std::string>>();

@@ -20,6 +20,9 @@ inline constexpr const char* kFilterInside = "/dev/drover-seccomp";
 /// The descriptor that it reports to: the first after the standard streams.
 inline constexpr int kReportDescriptor = 3;
 
+/// Its exit status when it is given nothing to do.
+inline constexpr int kInitUsageStatus = 2;
+
 /// Writes the program below the state folder unless it is there, and returns its path.
 Result<std::string> place_init(const std::string& state);
 

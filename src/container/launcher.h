@@ -39,6 +39,7 @@ struct LauncherOptions {
   image::VariantLookup image_variants;
   std::vector<std::string> hidden;  ///< folders and files that tasks must not see
   bool selinux = false;             ///< label containers with an image where SELinux enforces
+  IdMap ids;                        ///< of the machine, for containers of root's; for OCI runtimes
   LogLimits logs;
   std::string fetch_caches;  ///< where users' caches of fetched files are; "": none
   FetchLimits fetching;

@@ -31,6 +31,7 @@ struct Walk {
   std::uint64_t resolve;  ///< of openat2(2)
   const User* user;       ///< null: our own rights
   bool make;
+  uid_t owner;  ///< of what is made with our own rights
 };
 
 /// -1, and errno says why.
@@ -57,6 +58,12 @@ int make_entry(int folder, const std::string& name, PlaceKind kind) {
   return file.valid() ? 0 : -1;
 }
 
+int make_entry(const Walk& walk, int folder, const std::string& name, PlaceKind kind) {
+  if (make_entry(folder, name, kind) != 0) return -1;
+  if (walk.user != nullptr || walk.owner == 0) return 0;
+  return ::fchownat(folder, name.c_str(), walk.owner, walk.owner, AT_SYMLINK_NOFOLLOW);
+}
+
 /// Where the link `name` leads that nothing is behind; "" when it is no link.
 std::filesystem::path behind_link(int folder, const std::filesystem::path& path) {
   std::array<char, PATH_MAX> target{};
@@ -76,7 +83,7 @@ tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem
   if (errno != ENOENT || !walk.make || !path.has_relative_path()) return tl::unexpected(errno);
   const auto parent = find_or_make(walk, path.parent_path(), PlaceKind::kFolder, links);
   if (!parent) return tl::unexpected(parent.error());
-  if (make_entry(parent->get(), path.filename().string(), kind) != 0) {
+  if (make_entry(walk, parent->get(), path.filename().string(), kind) != 0) {
     const int error = errno;
     const auto behind = error == EEXIST ? behind_link(parent->get(), path) : std::filesystem::path();
     if (behind.empty()) return tl::unexpected(error);
@@ -89,13 +96,13 @@ tl::expected<UniqueFd, int> find_or_make(const Walk& walk, const std::filesystem
 }
 
 Result<tl::expected<UniqueFd, int>> walk_as(int root, const User* user, std::uint64_t resolve, bool make,
-                                            const std::string& path, PlaceKind kind) {
+                                            const std::string& path, PlaceKind kind, uid_t owner = 0) {
   std::optional<ActingAs> acting;
   if (user != nullptr) {
     DROVER_TRY(auto started, ActingAs::start(*user));
     acting.emplace(std::move(started));
   }
-  return find_or_make({root, resolve, user, make}, path, kind);
+  return find_or_make({root, resolve, user, make, owner}, path, kind);
 }
 
 Result<UniqueFd> checked(tl::expected<UniqueFd, int> place, const std::string& destination, PlaceKind kind) {
@@ -110,10 +117,10 @@ Result<UniqueFd> checked(tl::expected<UniqueFd, int> place, const std::string& d
 
 }  // namespace
 
-Result<MountPoints> MountPoints::open(const std::string& root, Root kind) {
+Result<MountPoints> MountPoints::open(const std::string& root, Root kind, uid_t owner) {
   UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return fail_errno(fmt::format("Failed to open '{}'", root), errno);
-  return MountPoints(std::move(fd), kind);
+  return MountPoints(std::move(fd), kind, owner);
 }
 
 Status MountPoints::make_real_folder(const std::string& name) const {
@@ -121,7 +128,8 @@ Status MountPoints::make_real_folder(const std::string& name) const {
   const bool there = ::fstatat(root_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
   if (there && S_ISDIR(info.st_mode)) return {};
   if ((there && ::unlinkat(root_.get(), name.c_str(), 0) != 0) ||
-      ::mkdirat(root_.get(), name.c_str(), kFolderMode) != 0)
+      ::mkdirat(root_.get(), name.c_str(), kFolderMode) != 0 ||
+      ::fchownat(root_.get(), name.c_str(), owner_, owner_, AT_SYMLINK_NOFOLLOW) != 0)
     return fail_errno(fmt::format("Failed to make the folder '/{}' of the container", name), errno);
   return {};
 }
@@ -129,7 +137,7 @@ Status MountPoints::make_real_folder(const std::string& name) const {
 Result<UniqueFd> MountPoints::own(const std::string& destination, PlaceKind kind) const {
   const bool ours = kind_ == Root::kThrownAway;
   DROVER_TRY(auto place,
-             walk_as(root_.get(), nullptr, ours ? kOwnFiles : kAnyFiles, ours, destination, kind));
+             walk_as(root_.get(), nullptr, ours ? kOwnFiles : kAnyFiles, ours, destination, kind, owner_));
   if (!place && place.error() == EXDEV) {  // in what is mounted there nothing is made for us
     DROVER_TRY(place, walk_as(root_.get(), nullptr, kAnyFiles, false, destination, kind));
   }
@@ -147,10 +155,16 @@ Result<UniqueFd> MountPoints::users(const std::string& destination, PlaceKind ki
     return checked(std::move(place), destination, kind);
   }
   if (kind_ == Root::kThrownAway) {
-    DROVER_TRY(place, walk_as(root_.get(), nullptr, kOwnFiles, true, destination, kind));
+    DROVER_TRY(place, walk_as(root_.get(), nullptr, kOwnFiles, true, destination, kind, owner_));
   }
+  const bool is_mapped = owner_ != 0 && user.uid == 0;
   if (!place && place.error() == EXDEV) {
-    DROVER_TRY(place, walk_as(root_.get(), &user, kAnyFiles, make, destination, kind));
+    DROVER_TRY(place, walk_as(root_.get(), &user, kAnyFiles, make && !is_mapped, destination, kind));
+  }
+  if (!place && place.error() == ENOENT && make && is_mapped) {
+    // The mount gives what root of the container makes to root; the machine's root has no place in it.
+    const User root{owner_, owner_, {}, "root", "/"};
+    DROVER_TRY(place, walk_as(root_.get(), &root, kAnyFiles, true, destination, kind));
   }
   return checked(std::move(place), destination, kind);
 }
@@ -160,14 +174,17 @@ Status MountPoints::attach(int tree, int place, const std::string& destination) 
   return cannot_mount_at(destination, errno);
 }
 
-Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, std::uint64_t cleared) {
+Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, const UserNamespace* ids) {
   const auto depth = recursive ? static_cast<unsigned>(AT_RECURSIVE) : 0U;
   UniqueFd tree(static_cast<int>(::open_tree(
       fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_EMPTY_PATH) | depth)));
   if (!tree.valid()) return fail_errno("its mounts cannot be copied", errno);
   mount_attr attributes{};
   attributes.attr_set = set;
-  attributes.attr_clr = cleared;
+  if (ids != nullptr) {
+    attributes.attr_set |= MOUNT_ATTR_IDMAP;
+    attributes.userns_fd = static_cast<std::uint64_t>(ids->fd());
+  }
   attributes.propagation = MS_PRIVATE;
   if (::mount_setattr(tree.get(), "", static_cast<unsigned>(AT_EMPTY_PATH) | depth, &attributes,
                       sizeof attributes) != 0)

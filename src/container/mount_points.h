@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/users.h"
+#include "container/id_map.h"
 
 namespace drover::container {
 
@@ -25,8 +26,9 @@ class MountPoints {
     kVolume,      ///< nothing, and no link leads out: it is only a part of what the container sees
   };
 
-  /// `root` is where the root file system is mounted, by a trusted path.
-  static Result<MountPoints> open(const std::string& root, Root kind);
+  /// `root` is where the root file system is mounted, by a trusted path. What is made in its own file system
+  /// belongs to `owner`, who is root there: not 0 where root of the container is not the machine's.
+  static Result<MountPoints> open(const std::string& root, Root kind, uid_t owner = 0);
 
   /// `name` at the top of the root becomes a folder if it is none, whatever an image had put there.
   Status make_real_folder(const std::string& name) const;
@@ -40,14 +42,16 @@ class MountPoints {
   static Status attach(int tree, int place, const std::string& destination);
 
  private:
-  MountPoints(UniqueFd root, Root kind) : root_(std::move(root)), kind_(kind) {}
+  MountPoints(UniqueFd root, Root kind, uid_t owner) : root_(std::move(root)), kind_(kind), owner_(owner) {}
 
   UniqueFd root_;
   Root kind_;
+  uid_t owner_;
 };
 
 /// A copy of the mounts at an open file or folder, mounted nowhere yet, with the attributes of
-/// mount_setattr(2) set and cleared. An Error names errno alone.
-Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, std::uint64_t cleared = 0);
+/// mount_setattr(2) set; its files belong to whom they belong in the user namespace, if one is given. An
+/// Error names errno alone.
+Result<UniqueFd> copy_of_mount(int fd, bool recursive, std::uint64_t set, const UserNamespace* ids = nullptr);
 
 }  // namespace drover::container

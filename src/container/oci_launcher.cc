@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,8 @@
 #include "container/hidden_paths.h"
 #include "container/image_choice.h"
 #include "container/image_user.h"
+#include "container/init.h"
+#include "container/root_mount.h"
 #include "container/shim_watcher.h"
 #include "container/status_file.h"
 #include "container/task_folder.h"
@@ -30,6 +33,9 @@ namespace {
 constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
 constexpr auto kTrialTimeout = std::chrono::seconds(20);
 constexpr const char* kTrials = "trials";
+constexpr const char* kTrialLayer = "layer";
+constexpr const char* kMounts = "mounts";
+constexpr mode_t kMountsMode = 0711;
 constexpr mode_t kTrialMode = 0700;
 
 constexpr const char* kEtcHosts = "/etc/hosts";
@@ -84,9 +90,9 @@ Status end_all(const Directory& folder, const Cgroup& group) {
 
 }  // namespace
 
-Result<std::vector<RuntimeReport>> find_runtimes(const OciOptions& options) {
+Result<OciReport> try_oci(const OciOptions& options) {
   DROVER_TRY(const auto launcher, OciLauncher::create(options));
-  return launcher->runtimes();
+  return OciReport{launcher->runtimes(), launcher->ids_work()};
 }
 
 OciLauncher::OciLauncher(OciOptions options, std::vector<Hierarchy> hierarchies)
@@ -97,22 +103,35 @@ OciLauncher::OciLauncher(OciOptions options, std::vector<Hierarchy> hierarchies)
 Result<std::unique_ptr<OciLauncher>> OciLauncher::create(OciOptions options) {
   DROVER_TRY(options.launching, with_state(std::move(options.launching), options.state));
   DROVER_TRY(auto hierarchies, find_hierarchies());
+  // A shim mounts over the first. A runtime goes into the second, as the daemon sees it, to join a container.
+  DROVER_CHECK_OK(
+      Directory::create(fmt::format("{}/{}/{}", options.launching.state, kMounts, kRootMount), kMountsMode)
+          .map([](auto&&) {}));
   std::unique_ptr<OciLauncher> made(new OciLauncher(std::move(options), std::move(hierarchies)));
   made->runtimes_ = made->try_here();
   return made;
 }
 
-/// One container that does nothing, as a task would get it, but in a folder that is thrown away.
-Status OciLauncher::run_trial(const std::string& runtime) const {
+Status OciLauncher::run_trial(const std::string& runtime, const IdMap& ids) const {
   DROVER_TRY(const auto trials, Directory::create(options_.state + "/" + kTrials, kTrialMode));
-  const auto task_id = fmt::format("trial-{}", ::getpid());
+  const auto task_id = fmt::format("trial{}-{}", ids.maps() ? "-ids" : "", ::getpid());
   DROVER_CHECK_OK(trials.remove_tree(task_id));
   DROVER_TRY(const auto folder, trials.make_subdirectory(task_id, kTrialMode));
-  const auto ran = prepare_with(runtime, folder, trial_launch(task_id)).and_then([&]() -> Status {
+  auto launch = trial_launch(task_id);
+  image::Image image;
+  if (ids.maps()) {
+    DROVER_TRY(const auto layer, folder.make_subdirectory(kTrialLayer));
+    image.layers = {layer.path()};
+    launch.task.image = kTrialLayer;
+    launch.task.command = {kInitInside};  // the one program in it; it says how it is used
+  }
+  const int expected = ids.maps() ? kInitUsageStatus : 0;
+  const Chosen chosen{ids.maps() ? &image : nullptr, launch.task.user, true, ids};
+  const auto ran = prepare_chosen(runtime, folder, launch, chosen).and_then([&]() -> Status {
     DROVER_TRY(const auto outcome, start(folder, task_id));
     DROVER_CHECK_OK(await_process(outcome.shim.get(), kTrialTimeout));
     DROVER_TRY(const auto status, read_status(folder));
-    if (status && status->ending && status->ending->exit_status == 0) return {};
+    if (status && status->ending && status->ending->exit_status == expected) return {};
     return fail(ErrorKind::kUnavailable, "It started a container, but the container failed");
   });
   DROVER_CHECK_OK(clear(folder, task_id));
@@ -121,7 +140,24 @@ Status OciLauncher::run_trial(const std::string& runtime) const {
 }
 
 std::vector<RuntimeReport> OciLauncher::try_here() const {
-  return try_runtimes(wanted_, [this](const std::string& path) { return run_trial(path); });
+  return try_runtimes(wanted_, [this](const std::string& path) { return run_trial(path, {}); });
+}
+
+Status OciLauncher::ids_work() const {
+  DROVER_TRY(const auto path, runtime());
+  const std::lock_guard lock(ids_mutex_);
+  if (!ids_work_) ids_work_ = run_trial(path, options_.ids.maps() ? options_.ids : IdMap{IdMap::kUsualFirst});
+  return *ids_work_;
+}
+
+IdMap OciLauncher::ids_of(const Launch& launch, const User& user) const {
+  if (!options_.ids.maps() || !launch.task.image || user.uid != 0 || !options_.ids.holds(user)) return {};
+  // On the machine's network only its root may take these.
+  constexpr int kFirstForAll = 1024;
+  const bool wants_roots_port = !is_bridged(launch) && std::ranges::any_of(launch.host_ports, [](int port) {
+    return port > 0 && port < kFirstForAll;
+  });
+  return !wants_roots_port && ids_work() ? options_.ids : IdMap{};
 }
 
 std::vector<RuntimeReport> OciLauncher::runtimes() const {
@@ -170,24 +206,31 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
                           {launch.task.pull, launch.progress, launch.stop, variant_chooser(launch)}));
     DROVER_TRY(compat, check_driver(launch, *image));
   }
-  const auto* known = image ? &*image : nullptr;
-  auto user = launch.task.user;
+  Chosen chosen{image ? &*image : nullptr, launch.task.user, compat, {}};
   if (image) {
-    DROVER_TRY(user, user_in_image(launch.task, *image));
+    DROVER_TRY(chosen.user, user_in_image(launch.task, *image));
   }
+  chosen.ids = ids_of(launch, chosen.user);
+  return prepare_chosen(runtime, folder, launch, chosen);
+}
+
+Status OciLauncher::prepare_chosen(const std::string& runtime, const Directory& folder, const Launch& launch,
+                                   const Chosen& chosen) const {
+  const auto& [image, user, compat, ids] = chosen;
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
-  for (const char* name : {kUpper, kWork, kRoot})
+  for (const char* name : {kUpper, kWork})
     DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
   DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
-  DROVER_TRY(auto order, order_of(folder, launch, known, user));
-  DROVER_TRY(order.binds, write_bundle(folder, launch, known, user, compat));
+  DROVER_TRY(auto order, order_of(folder, launch, image, user));
+  order.mounts = options_.state + "/" + kMounts;
+  DROVER_CHECK_OK(write_bundle(folder, launch, chosen, order));
   order.runtime = runtime;
   order.root.read_only = launch.task.read_only;
-  if (image) order.root.layers = image->layers;
-  if (is_labelled(find_security_modules(), known)) {
+  if (image != nullptr) order.root.layers = image->layers;
+  if (is_labelled(find_security_modules(), image)) {
     order.root.label = selinux_labels(launch.task.id).files;
     DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
     DROVER_CHECK_OK(label_folder(sandbox, order.root.label));
@@ -203,12 +246,13 @@ bool OciLauncher::is_labelled(const SecurityModules& modules, const image::Image
   return options_.selinux && modules.selinux_enforcing && image != nullptr;
 }
 
-Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder, const Launch& launch,
-                                                        const image::Image* image, const User& user,
-                                                        bool compat) const {
+Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
+                                 Order& order) const {
+  const auto& [image, user, compat, ids] = chosen;
   BundleFacts facts;
   facts.compat = compat;
-  facts.root = folder.path() + "/" + kRoot;
+  facts.ids = ids;
+  facts.root = order.mounts + "/" + kRootMount;
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.init = options_.init;
   facts.filter = user.uid == 0 ? options_.filters.roots : options_.filters.users;
@@ -231,16 +275,20 @@ Result<std::vector<BindPlan>> OciLauncher::write_bundle(const Directory& folder,
   facts.thermal_folders = thermal_folders();
   facts.oom_score_adj = own_oom_score_adj();
   DROVER_TRY(auto specification, make_specification(launch, image, facts));
-  DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0700));
-  DROVER_CHECK_OK(replace_file(bundle, "config.json", specification.configuration));
-  return std::move(specification.binds);
+  // The hooks of root that is not the machine's read it; nobody else comes into the task's folder.
+  DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0755));
+  DROVER_CHECK_OK(replace_file(bundle, kConfiguration, specification.configuration, kConfigurationMode));
+  order.ids = ids;
+  order.binds = std::move(specification.binds);
+  order.devices = std::move(specification.devices);
+  return {};
 }
 
 Status OciLauncher::clear(const Directory& folder, const std::string& task_id) const {
   const auto group = cgroup(task_id);
   DROVER_CHECK_OK(end_all(folder, group));
   group.remove();
-  for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRoot,
+  for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
                            kRuntimeState, kNetwork, kVolumes, kHosts, kResolver})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};

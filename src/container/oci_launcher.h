@@ -21,9 +21,13 @@ struct OciOptions {
   LauncherOptions launching;  ///< `hidden` gets the state folder in any case
 };
 
-/// Which runtimes work here, found by running a container that does nothing (for `drover doctor`). Needs
-/// root.
-Result<std::vector<RuntimeReport>> find_runtimes(const OciOptions& options);
+/// What works here.
+struct OciReport {
+  std::vector<RuntimeReport> runtimes;
+  Status ids;  ///< whether root of a container can be an ordinary user
+};
+/// Found by running containers that do nothing (for `drover doctor`). Needs root.
+Result<OciReport> try_oci(const OciOptions& options);
 
 class OciLauncher final : public Launcher {
  public:
@@ -32,6 +36,8 @@ class OciLauncher final : public Launcher {
 
   /// What was tried, the last being the one in use if it works.
   std::vector<RuntimeReport> runtimes() const;
+  /// Whether root of a container can be an ordinary user here. Tried once, when it is first asked.
+  Status ids_work() const;
 
   Status prepare(const Directory& folder, const Launch& launch) const override;
   Status clear(const Directory& folder, const std::string& task_id) const override;
@@ -44,18 +50,33 @@ class OciLauncher final : public Launcher {
 
   Result<std::string> runtime() const;
   std::vector<RuntimeReport> try_here() const;
-  Status run_trial(const std::string& runtime) const;
+  /// One container, in a folder that is thrown away: as a task would get it, or as root's with an image
+  /// would.
+  Status run_trial(const std::string& runtime, const IdMap& ids) const;
+  /// Whom a container is for, and what is known of its image.
+  struct Chosen {
+    const image::Image* image = nullptr;
+    User user;
+    bool compat = true;  ///< see BundleFacts
+    IdMap ids;
+  };
   Status prepare_with(const std::string& runtime, const Directory& folder, const Launch& launch) const;
-  /// Returns what the shim mounts.
-  Result<std::vector<BindPlan>> write_bundle(const Directory& folder, const Launch& launch,
-                                             const image::Image* image, const User& user, bool compat) const;
+  Status prepare_chosen(const std::string& runtime, const Directory& folder, const Launch& launch,
+                        const Chosen& chosen) const;
+  /// Fills in what the shim mounts.
+  Status write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
+                      Order& order) const;
   bool is_labelled(const SecurityModules& modules, const image::Image* image) const;
+  /// None where they are the machine's: see docs/isolation.md.
+  IdMap ids_of(const Launch& launch, const User& user) const;
   Cgroup cgroup(const std::string& task_id) const;
 
   const std::string wanted_;  ///< runtime, as the user named it
   const std::vector<Hierarchy> hierarchies_;
   mutable std::mutex runtimes_mutex_;
   mutable std::vector<RuntimeReport> runtimes_;
+  mutable std::mutex ids_mutex_;
+  mutable std::optional<Status> ids_work_;
 };
 
 }  // namespace drover::container

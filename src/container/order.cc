@@ -139,10 +139,13 @@ std::string encode(const Order& order) {
         {"read_only", order.root.read_only},
         {"hidden", order.root.hidden},
         {"label", order.root.label}}},
+      {"mounts", order.mounts},
       {"working_directory", order.working_directory},
       {"command", order.command},
       {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},
   };
+  if (order.ids.maps()) value["first_id"] = order.ids.first;
+  if (!order.devices.empty()) value["devices"] = encode_devices(order.devices);
   if (!order.binds.empty()) value["binds"] = encode_binds(order.binds);
   if (!order.volumes.empty()) {
     value["volumes"] = encode_volumes(order.volumes);
@@ -171,8 +174,12 @@ Result<Order> decode_order(std::string_view text) {
     order.start_timeout = std::chrono::milliseconds(*ms);
   if (auto root = decoder.object("root")) read_root(std::move(*root), order.root);
   if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), order.logs);
+  order.mounts = decoder.string("mounts").value_or("");
   order.working_directory = decoder.string("working_directory").value_or("");
   order.command = decoder.string("command").value_or("");
+  order.ids.first =
+      static_cast<std::uint32_t>(decoder.integer("first_id", 0, kMaxId - IdMap::kCount).value_or(0));
+  for (auto& device : decoder.objects("devices")) order.devices.push_back(read_device(std::move(device)));
   for (auto& bind : decoder.objects("binds")) order.binds.push_back(read_bind(std::move(bind)));
   for (auto& volume : decoder.objects("volumes")) order.volumes.push_back(read_volume(std::move(volume)));
   if (auto user = decoder.object("volume_user")) order.volume_user = read_user(std::move(*user));

@@ -18,6 +18,8 @@
 #include "base/result.h"
 #include "base/users.h"
 #include "container/bind_plan.h"
+#include "container/device_plan.h"
+#include "container/id_map.h"
 #include "container/network/network_plan.h"
 #include "container/volume_plan.h"
 
@@ -61,10 +63,13 @@ struct Order {
   gid_t gid = 0;
   std::chrono::milliseconds grace{10'000};          ///< between SIGTERM and SIGKILL
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start the container
+  std::string mounts;  ///< a folder over which the shim mounts what its runtime finds: see root_mount.h
   RootPlan root;
   std::string working_directory;  ///< in the container
   std::string command;            ///< its first word
+  IdMap ids;                      ///< none with `docker`: that is for its engine to do
   std::vector<BindPlan> binds;
+  std::vector<DevicePlan> devices;
   LogLimits logs;
   std::vector<VolumePlan> volumes;
   User volume_user;                    ///< with whose rights they are opened: uid, gid and groups

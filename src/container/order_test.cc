@@ -20,6 +20,10 @@ RC_GTEST_PROP(OrderProperty, IsReadAsItWasWritten, ()) {
   order.working_directory = "/" + *text;
   order.command = *text;
   if (*rc::gen::arbitrary<bool>()) order.binds = {{*text, "/" + *text, {"rbind", *text}}};
+  order.mounts = "/" + *text;
+  if (*rc::gen::arbitrary<bool>()) order.ids = {300'000};
+  if (*rc::gen::arbitrary<bool>())
+    order.devices = {{*text, "c", 195, *rc::gen::arbitrary<std::uint32_t>(), 0640, 1, 2}};
   order.attempt = *rc::gen::inRange(0, 1000);
   order.logs.files = *rc::gen::inRange(1, 100);
   if (*rc::gen::arbitrary<bool>()) order.network = NetworkPlan{{{31000, 80, false}, {31001, 53, true}}};

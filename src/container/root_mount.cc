@@ -10,12 +10,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/open_path.h"
+#include "container/device_folder.h"
 #include "container/environment.h"
+#include "container/id_map.h"
 #include "container/mount_points.h"
 #include "container/task_folder.h"
 #include "container/volume_mount.h"
@@ -25,6 +28,17 @@ namespace drover::container {
 namespace {
 
 constexpr std::size_t kMaxOptions = 4095;  // one page, as mount(2) copies them
+
+/// A container's mounts while they are made.
+struct Mounting {
+  const Order& order;
+  const std::string& task_folder;
+  const Directory& mounts;
+  std::optional<UserNamespace> ids;  ///< of root that is not the machine's
+
+  const UserNamespace* user_namespace() const { return ids ? &*ids : nullptr; }
+  uid_t owner() const { return order.ids.on_machine(0); }
+};
 
 Status overlay_failure(int error, const std::string& task_folder) {
   auto failure = errno_error(fmt::format("Failed to mount the image below '{}'", task_folder), error);
@@ -42,17 +56,53 @@ Result<UniqueFd> open_layer(const std::string& path) {
   return layer;
 }
 
+/// A file system for nothing but mounts, with the bundle and a place for the root.
+Result<Directory> make_mounts(const Order& order, const std::string& task_folder) {
+  if (::mount("tmpfs", order.mounts.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=0711,size=1m") != 0)
+    return fail_errno(fmt::format("Failed to mount a file system at '{}'", order.mounts), errno);
+  DROVER_TRY(auto mounts, Directory::open(order.mounts));
+  DROVER_TRY(const auto bundle, Directory::open(task_folder + "/" + kBundle));
+  DROVER_TRY(const auto tree, copy_of_mount(bundle.fd(), false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+  DROVER_TRY(const auto place, mounts.make_subdirectory(kBundle));
+  DROVER_CHECK_OK(MountPoints::attach(tree.get(), place.fd(), place.path()));
+  DROVER_CHECK_OK(mounts.make_subdirectory(kRootMount).map([](auto&&) {}));
+  return mounts;
+}
+
+/// The layers as the container's users own them. An overlay takes only what is mounted somewhere.
+Status map_layers(std::vector<UniqueFd>& layers, const UserNamespace& ids, const Directory& mounts) {
+  DROVER_TRY(const auto places, mounts.make_subdirectory("layers", 0700));
+  for (std::size_t number = 0; number < layers.size(); ++number) {
+    auto& layer = layers[number];
+    auto mapped = copy_of_mount(layer.get(), false, 0, &ids);
+    if (!mapped)
+      return fail(mapped.error().kind,
+                  fmt::format("A layer of the image cannot be mounted: {}", mapped.error().message));
+    DROVER_TRY(const auto place, places.make_subdirectory(std::to_string(number)));
+    DROVER_CHECK_OK(MountPoints::attach(mapped->get(), place.fd(), place.path()));
+    layer = std::move(*mapped);
+  }
+  return {};
+}
+
 /// Layers are named by descriptor: that is short, and a path with ':' or ',' in it cannot be misread.
-Status mount_overlay(const RootPlan& plan, const std::string& task_folder, const std::string& target) {
-  DROVER_TRY(const auto upper, Directory::open(task_folder + "/" + kUpper));
-  DROVER_TRY(const auto work, Directory::open(task_folder + "/" + kWork));
+Status mount_overlay(const Mounting& mounting, const std::string& target) {
+  const auto& plan = mounting.order.root;
+  DROVER_TRY(const auto upper, Directory::open(mounting.task_folder + "/" + kUpper));
+  DROVER_TRY(const auto work, Directory::open(mounting.task_folder + "/" + kWork));
   std::vector<UniqueFd> layers;
-  std::string lower;
   for (auto layer = plan.layers.rbegin(); layer != plan.layers.rend(); ++layer) {
     DROVER_TRY(auto opened, open_layer(*layer));
     layers.push_back(std::move(opened));
-    lower += (lower.empty() ? "" : ":") + descriptor_path(layers.back().get());
   }
+  if (mounting.ids) {
+    DROVER_CHECK_OK(map_layers(layers, *mounting.ids, mounting.mounts));
+    if (::fchown(upper.fd(), mounting.owner(), mounting.owner()) != 0)  // it is the root's own folder
+      return fail_errno(fmt::format("Failed to give '{}' to its user", upper.path()), errno);
+  }
+  std::string lower;
+  for (const auto& layer : layers) lower += (lower.empty() ? "" : ":") + descriptor_path(layer.get());
   auto options =
       fmt::format("lowerdir={},upperdir={},workdir={},redirect_dir=nofollow,metacopy=off,index=off", lower,
                   descriptor_path(upper.fd()), descriptor_path(work.fd()));
@@ -62,7 +112,7 @@ Status mount_overlay(const RootPlan& plan, const std::string& task_folder, const
                 fmt::format("The image has {} layers, too many to mount", plan.layers.size()),
                 "build it with fewer layers");
   if (::mount("overlay", target.c_str(), "overlay", 0, options.c_str()) != 0)
-    return overlay_failure(errno, task_folder);
+    return overlay_failure(errno, mounting.task_folder);
   return {};
 }
 
@@ -78,9 +128,9 @@ Status make_read_only(int tree) {
 }
 
 /// The sandbox, which holds what its user puts there.
-Result<UniqueFd> copy_of_sandbox(const std::string& task_folder) {
+Result<UniqueFd> copy_of_sandbox(const std::string& task_folder, const UserNamespace* ids) {
   DROVER_TRY(const auto sandbox, Directory::open(task_folder + "/" + kSandbox));
-  return copy_of_mount(sandbox.fd(), false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  return copy_of_mount(sandbox.fd(), false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, ids);
 }
 
 /// An empty folder over the folder `place`, in which `sandbox` (when it lies below) is kept reachable; or
@@ -98,7 +148,7 @@ Status hide(const std::string& root, const std::string& place, const std::string
     return fail_errno(fmt::format("Failed to hide '{}' from the task", place), errno);
   if (task_folder.starts_with(place + "/")) {
     const auto sandbox = task_folder + "/" + kSandbox;
-    DROVER_TRY(const auto tree, copy_of_sandbox(task_folder));
+    DROVER_TRY(const auto tree, copy_of_sandbox(task_folder, nullptr));
     DROVER_TRY(const auto inside, Directory::create(root + sandbox));
     DROVER_CHECK_OK(MountPoints::attach(tree.get(), inside.fd(), sandbox));
   }
@@ -136,7 +186,8 @@ std::uint64_t attributes_of(const BindPlan& bind) {
   return all;
 }
 
-Status mount_bind(const BindPlan& bind, const MountPoints& points) {
+/// At `destination` as `points` sees it.
+Status mount_bind(const BindPlan& bind, const MountPoints& points, const std::string& destination) {
   const UniqueFd source(::open(bind.source.c_str(), O_PATH | O_CLOEXEC));
   struct stat info{};
   if (!source.valid() || ::fstat(source.get(), &info) != 0)
@@ -148,7 +199,7 @@ Status mount_bind(const BindPlan& bind, const MountPoints& points) {
     return fail(tree.error().kind,
                 fmt::format("'{}' cannot be mounted: {}", bind.source, tree.error().message));
   DROVER_TRY(const auto place,
-             points.own(bind.destination, S_ISDIR(info.st_mode) ? PlaceKind::kFolder : PlaceKind::kFile));
+             points.own(destination, S_ISDIR(info.st_mode) ? PlaceKind::kFolder : PlaceKind::kFile));
   return MountPoints::attach(tree->get(), place.get(), bind.destination);
 }
 
@@ -160,8 +211,8 @@ Status prepare_image_root(const Order& order, const MountPoints& points) {
   return {};
 }
 
-Status mount_sandbox(const std::string& task_folder, const MountPoints& points) {
-  DROVER_TRY(const auto tree, copy_of_sandbox(task_folder));
+Status mount_sandbox(const Mounting& mounting, const MountPoints& points) {
+  DROVER_TRY(const auto tree, copy_of_sandbox(mounting.task_folder, mounting.user_namespace()));
   DROVER_TRY(const auto place, points.own(kSandboxMount, PlaceKind::kFolder));
   return MountPoints::attach(tree.get(), place.get(), kSandboxMount);
 }
@@ -177,16 +228,42 @@ Status enter_private_mounts() {
 }
 
 Status mount_container(const Order& order, const std::string& task_folder) {
-  const auto target = task_folder + "/" + kRoot;
   const bool imageless = order.root.layers.empty();
+  DROVER_TRY(const auto mounts, make_mounts(order, task_folder));
+  const auto target = mounts.path() + "/" + kRootMount;
+  Mounting mounting{order, task_folder, mounts, std::nullopt};
+  if (order.ids.maps()) {
+    DROVER_TRY(mounting.ids, UserNamespace::make(order.ids));
+  }
   DROVER_CHECK_OK(imageless ? mount_host_root(order.root, task_folder, target)
-                            : mount_overlay(order.root, task_folder, target));
-  DROVER_TRY(const auto points, MountPoints::open(target, imageless ? MountPoints::Root::kHost
-                                                                    : MountPoints::Root::kThrownAway));
+                            : mount_overlay(mounting, target));
+  DROVER_TRY(const auto points,
+             MountPoints::open(target, imageless ? MountPoints::Root::kHost : MountPoints::Root::kThrownAway,
+                               mounting.owner()));
   if (!imageless) DROVER_CHECK_OK(prepare_image_root(order, points));
-  for (const auto& bind : order.binds) DROVER_CHECK_OK(mount_bind(bind, points));
-  if (!imageless) DROVER_CHECK_OK(mount_sandbox(task_folder, points));
-  return mount_volumes(order.volumes, order.volume_user, order.root.hidden, points, imageless);
+  DROVER_TRY(const auto devices, make_device_folder(order, target));
+  for (const auto& bind : order.binds)
+    DROVER_CHECK_OK(bind.destination.starts_with(kDeviceFolder)
+                        ? mount_bind(bind, devices, bind.destination.substr(kDeviceFolder.size() - 1))
+                        : mount_bind(bind, points, bind.destination));
+  if (!imageless) DROVER_CHECK_OK(mount_sandbox(mounting, points));
+  return mount_volumes(order, points, mounting.user_namespace());
+}
+
+Status mount_sysfs(const Order& order, const std::string& network) {
+  const UniqueFd own(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  const UniqueFd tasks(network.empty() ? -1 : ::open(network.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto enter = [](const UniqueFd& other) {
+    return !other.valid() || ::setns(other.get(), CLONE_NEWNET) == 0;
+  };
+  if (!own.valid() || (!network.empty() && !tasks.valid()) || !enter(tasks))
+    return fail_errno("Failed to enter the network of the container", errno);
+  const bool mounted = ::mount("sysfs", fmt::format("{}/{}/sys", order.mounts, kRootMount).c_str(), "sysfs",
+                               MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
+  const int error = errno;
+  if (tasks.valid() && !enter(own)) return fail_errno("Failed to leave the network of the container", errno);
+  if (!mounted) return fail_errno("Failed to mount /sys of the container", error);
+  return {};
 }
 
 }  // namespace drover::container

@@ -13,6 +13,7 @@
 
 #include "base/process.h"
 #include "base/units.h"
+#include "container/bundle.h"
 #include "container/cgroup.h"
 #include "container/docker/docker_supervisor.h"
 #include "container/network/task_network.h"
@@ -22,6 +23,7 @@
 #include "container/status_file.h"
 #include "container/supervisor.h"
 #include "container/task_folder.h"
+#include "container/volume_mount.h"
 
 namespace drover::container {
 namespace {
@@ -77,9 +79,22 @@ struct Supervised {
 
 using Started = std::function<void(const Running&)>;
 
-Result<Supervised> supervise(const Order& order, const Directory& task, const Cgroup& cgroup,
+/// A file system that cannot show its files with other owners, such as NFS, leaves root of the container the
+/// machine's.
+Status settle_ids(Order& order, const Directory& task) {
+  if (!order.ids.maps() || order.volumes.empty()) return {};
+  DROVER_TRY(const auto ids, UserNamespace::make(order.ids));
+  if (can_map(order, ids)) return {};
+  order.ids = {};
+  DROVER_TRY(const auto bundle, task.subdirectory(kBundle));
+  DROVER_TRY(const auto configuration, bundle.read(kConfiguration));
+  return replace_file(bundle, kConfiguration, without_ids(configuration), kConfigurationMode);
+}
+
+Result<Supervised> supervise(Order order, const Directory& task, const Cgroup& cgroup,
                              const std::vector<Hierarchy>& hierarchies, const Started& started) {
   DROVER_CHECK_OK(enter_private_mounts());
+  DROVER_CHECK_OK(settle_ids(order, task));
   DROVER_CHECK_OK(mount_container(order, task.path()));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
   DROVER_TRY(auto logs, open_logs(order, sandbox));
@@ -90,6 +105,7 @@ Result<Supervised> supervise(const Order& order, const Directory& task, const Cg
     network.emplace(std::move(made));
     if (!network->shortcoming().empty()) logs[1].append(fmt::format("drover: {}\n", network->shortcoming()));
   }
+  DROVER_CHECK_OK(mount_sysfs(order, network ? fmt::format("{}/{}", task.path(), kNetwork) : ""));
   Supervisor supervisor(order, task, cgroup, std::move(logs));
   if (network) supervisor.depend_on(network->forwarder(), "the process that forwards its ports has ended");
   auto ending = supervisor.run(started);

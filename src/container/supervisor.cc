@@ -41,7 +41,7 @@ std::vector<std::string> runtime_arguments(const Order& order, const std::string
           "--pid-file",
           task + "/" + kPidFile,
           "--bundle",
-          task + "/" + kBundle,
+          order.mounts + "/" + kBundle,
           order.task_id};
 }
 

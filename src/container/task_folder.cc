@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,6 +56,7 @@ Status replace_file(const Directory& folder, const std::string& name, std::strin
   const auto shown = fmt::format("{}/{}", folder.path(), name);
   DROVER_TRY(const auto file, folder.open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
   DROVER_CHECK_OK(write_all(file.get(), content, shown));
+  if (::fchmod(file.get(), mode) != 0) return fail_errno(fmt::format("Failed to write '{}'", shown), errno);
   if (::renameat(folder.fd(), temporary.c_str(), folder.fd(), name.c_str()) != 0)
     return fail_errno(fmt::format("Failed to write '{}'", shown), errno);
   return {};

@@ -13,7 +13,6 @@
 //   status.json   of the last attempt: running or ended, replaced atomically
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task
-//   root/         where the root file system is mounted, seen only in the shim's own mount namespace
 //   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
@@ -40,9 +39,10 @@ inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kPidFile = "pid";
 inline constexpr const char* kBundle = "bundle";
+inline constexpr const char* kConfiguration = "config.json";  ///< in the bundle
+inline constexpr mode_t kConfigurationMode = 0644;  ///< nobody comes so far but the container's hooks
 inline constexpr const char* kUpper = "upper";
 inline constexpr const char* kWork = "work";
-inline constexpr const char* kRoot = "root";
 inline constexpr const char* kNetwork = "network";
 inline constexpr const char* kHosts = "hosts";
 inline constexpr const char* kResolver = "resolv.conf";

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -73,28 +74,36 @@ Status check_not_ours(const VolumePlan& volume, int fd, const std::vector<std::s
 }  // namespace
 
 Result<VolumeTree> open_volume_tree(const VolumePlan& volume, const User& user,
-                                    const std::vector<std::string>& hidden) {
+                                    const std::vector<std::string>& hidden, const UserNamespace* ids) {
   DROVER_TRY(const auto opened, open_volume(volume, user));
   DROVER_CHECK_OK(check_not_ours(volume, opened.fd.get(), hidden));
   if (!volume.kernel) DROVER_CHECK_OK(check_source(volume, opened.fd.get()));
   auto tree =
       copy_of_mount(opened.fd.get(), true,
-                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (volume.read_only ? MOUNT_ATTR_RDONLY : 0U));
+                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (volume.read_only ? MOUNT_ATTR_RDONLY : 0U), ids);
   if (!tree)
     return fail(tree.error().kind,
                 fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, tree.error().message));
   return VolumeTree{std::move(*tree), opened.folder ? PlaceKind::kFolder : PlaceKind::kFile};
 }
 
-Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
-                     const std::vector<std::string>& hidden, const MountPoints& points, bool imageless) {
-  for (const auto& volume : volumes) {
-    DROVER_TRY(const auto source, open_volume_tree(volume, user, hidden));
-    const bool make = !imageless || !volume.sandbox_path.empty();
-    const auto mounted =
-        points.users(volume.destination, source.kind, user, make).and_then([&](const UniqueFd& place) {
-          return MountPoints::attach(source.tree.get(), place.get(), volume.destination);
-        });
+bool can_map(const Order& order, const UserNamespace& ids) {
+  return std::ranges::all_of(order.volumes, [&](const VolumePlan& volume) {
+    const auto open = [&](const UserNamespace* with) {
+      return open_volume_tree(volume, order.volume_user, order.root.hidden, with).has_value();
+    };
+    return open(&ids) || !open(nullptr);
+  });
+}
+
+Status mount_volumes(const Order& order, const MountPoints& points, const UserNamespace* ids) {
+  for (const auto& volume : order.volumes) {
+    DROVER_TRY(const auto source, open_volume_tree(volume, order.volume_user, order.root.hidden, ids));
+    const bool make = !order.root.layers.empty() || !volume.sandbox_path.empty();
+    const auto mounted = points.users(volume.destination, source.kind, order.volume_user, make)
+                             .and_then([&](const UniqueFd& place) {
+                               return MountPoints::attach(source.tree.get(), place.get(), volume.destination);
+                             });
     if (!mounted)
       return fail(mounted.error().kind,
                   fmt::format("Volume '{}' cannot be mounted: {}", volume.host_path, mounted.error().message),

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/users.h"
 #include "container/mount_points.h"
+#include "container/order.h"
 #include "container/volume_plan.h"
 
 namespace drover::container {
@@ -20,13 +21,18 @@ struct VolumeTree {
   UniqueFd tree;
   PlaceKind kind = PlaceKind::kFolder;
 };
-/// `hidden` are the folders of the daemon itself: nothing in them, and nothing that holds them, is given out.
+/// With the owners that its files have in a user namespace, if one is given. `hidden` are the folders of the
+/// daemon itself: nothing in them, and nothing that holds them, is given out.
 Result<VolumeTree> open_volume_tree(const VolumePlan& volume, const User& user,
-                                    const std::vector<std::string>& hidden);
+                                    const std::vector<std::string>& hidden,
+                                    const UserNamespace* ids = nullptr);
 
-/// In the container's root file system, where `points` finds their places. `imageless`: a place
-/// outside of the sandbox must be there already, since the root is the host's.
-Status mount_volumes(const std::vector<VolumePlan>& volumes, const User& user,
-                     const std::vector<std::string>& hidden, const MountPoints& points, bool imageless);
+/// Whether the file systems of all these volumes can show their files with other owners. What is wrong with
+/// them otherwise is for mount_volumes() to say.
+bool can_map(const Order& order, const UserNamespace& ids);
+
+/// In the container's root file system, where `points` finds their places. Without an image a place outside
+/// of the sandbox must be there already, since the root is the host's.
+Status mount_volumes(const Order& order, const MountPoints& points, const UserNamespace* ids);
 
 }  // namespace drover::container

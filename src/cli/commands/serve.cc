@@ -4,6 +4,10 @@
 namespace drover::cli {
 namespace {
 
+// Below are the machine's own, and the last of all means nobody.
+constexpr std::uint32_t kFirstContainerId = 65536;
+constexpr std::uint32_t kLastContainerId = UINT32_MAX - 65536;
+
 Result<int> serve(Context& context, const ServeOptions& options) {
   auto chosen = options;
   chosen.socket = context.endpoint.socket;
@@ -86,6 +90,14 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_flag("--selinux", options->selinux,
                     "Where SELinux enforces, run containers with an image as container_t");
+  command
+      ->add_option(
+          "--container-ids", options->container_ids,
+          "First of the 65536 users and groups of the machine that those of root's containers with an "
+          "image are; 0: root in them is root of the machine")
+      ->check(CLI::Range(kFirstContainerId, kLastContainerId) | CLI::IsMember({0}))
+      ->type_name("ID")
+      ->capture_default_str();
   command
       ->add_option("--network", options->network,
                    "Network of tasks that name none: host, the machine's, or bridge, one of their own")
