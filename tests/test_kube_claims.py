@@ -149,6 +149,40 @@ class WholeGpusTest(ClaimsTest):
         self.set_faults({"2": {"xid": [79], "recovery_action": "none"}})  # it was reset
         wait_for(lambda: self.taints_of("gpu-2") == {}, lambda: f"no taint; {self.agent.tail()}", timeout=180)
 
+    def test_a_pod_gets_no_devices_by_naming_them(self):
+        """By what container engines read of annotations and of the environment."""
+        self.make(claim("private", [request()]))
+        self.run_claiming("owner", claim_name="private")
+        made = [json.loads(path.read_text()) for path in self.node.path("/var/run/cdi").glob("*claim*")]
+        names = [f"{each['kind']}={device['name']}" for each in made for device in each["devices"]]
+        self.assertNotEqual(names, [])
+        thief = kube.pod("thief", *SEES, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])
+        thief["metadata"]["annotations"] = {f"cdi.k8s.io/{index}": name for index, name in enumerate(names)}
+        self.run_pod(thief)
+        self.assertEqual(gpus_in(self.cluster.logs("thief")), set())
+
+    def test_a_claim_is_not_that_of_a_pod_in_another_namespace(self):
+        self.make(claim("mine", [request()]))
+        self.run_claiming("owner", claim_name="mine")
+        prepared = self.specifications()
+        self.cluster.kubectl("create", "namespace", "others")
+        self.addCleanup(self.cluster.delete, "namespace", "others")
+        thief = claiming(kube.pod("thief", *SEES), claim_name="mine")
+        thief["metadata"]["namespace"] = "others"
+        self.cluster.apply(thief)
+        pod = self.cluster.wait("pod", "thief", lambda pod: pod and kube.condition_of(pod, "PodScheduled"), namespace="others")
+        self.assertEqual(kube.condition_of(pod, "PodScheduled")["status"], "False", pod["status"])
+        self.assertEqual(self.specifications(), prepared)
+
+    def test_other_users_of_the_node_reach_none_of_its_sockets(self):
+        sockets = [path for folder in ("plugins", "plugins_registry", "device-plugins")
+                   for path in self.node.path(f"/var/lib/kubelet/{folder}").rglob("*") if path.is_socket()]
+        ours = [path for path in sockets if "nvidia" in str(path) or self.state.rsplit("/", 1)[1] in str(path)]
+        self.assertGreaterEqual(len(ours), 3, sockets)  # the plugin's, the driver's, and that of its registration
+        for path in ours:
+            with self.subTest(path.name):
+                self.assertEqual(path.stat().st_mode & 0o077, 0)
+
     def test_a_claim_outlives_the_driver_and_ends_without_it_too(self):
         self.make(claim("long", [request(2)]))
         before = self.run_claiming("survivor", claim_name="long")

@@ -73,6 +73,11 @@ class BoundedTest(drover.DaemonTest):
         self.assertEqual(ran.out, "0\n0022\n", ran)
         self.daemon.stop_task(task, force=True)
 
+    def test_root_of_a_container_is_an_ordinary_user(self):
+        self.assertIn("user", settings("RestrictNamespaces"))
+        image = drover.make_probe_image(self.daemon.folder / "image", self.daemon.probe)
+        self.assertRegex(self.ended("/probe", "show", "/proc/self/uid_map", image=image), r"^\s*0 +2130706432 +65536$")
+
     def test_a_network_of_its_own(self):
         if not shutil.which("slirp4netns"):
             self.skipTest("slirp4netns is not installed")

@@ -108,8 +108,18 @@ Result<std::unique_ptr<OciLauncher>> OciLauncher::create(OciOptions options) {
       Directory::create(fmt::format("{}/{}/{}", options.launching.state, kMounts, kRootMount), kMountsMode)
           .map([](auto&&) {}));
   std::unique_ptr<OciLauncher> made(new OciLauncher(std::move(options), std::move(hierarchies)));
+  made->clear_trials();
   made->runtimes_ = made->try_here();
   return made;
+}
+
+void OciLauncher::clear_trials() const {
+  const auto trials = Directory::open(options_.state + "/" + kTrials);
+  if (!trials) return;
+  for (const auto& name : trials->list().value_or(std::vector<std::string>{})) {
+    if (const auto folder = trials->subdirectory(name)) (void)clear(*folder, name);
+    (void)trials->remove_tree(name);
+  }
 }
 
 Status OciLauncher::run_trial(const std::string& runtime, const IdMap& ids) const {

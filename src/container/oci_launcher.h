@@ -50,6 +50,8 @@ class OciLauncher final : public Launcher {
 
   Result<std::string> runtime() const;
   std::vector<RuntimeReport> try_here() const;
+  /// Ends and removes what a process before this one left behind when it was killed.
+  void clear_trials() const;
   /// One container, in a folder that is thrown away: as a task would get it, or as root's with an image
   /// would.
   Status run_trial(const std::string& runtime, const IdMap& ids) const;
