@@ -324,7 +324,8 @@ class Daemon:
 
         def left():
             held = [f"GPU {gpu} of {task}" for gpu, task in self.held_gpus().items()]
-            return held + [found for found in leftovers(self.folder, task_ids) if f"process {self.process.pid}:" not in found]
+            return held + [found for found in leftovers(self.folder, task_ids)
+                           if f"process {self.process.pid}:" not in found and found != f"mount {self.folder}"]  # those of the daemon
 
         with contextlib.suppress(AssertionError):
             wait_for(lambda: not left(), "all to be cleaned up")

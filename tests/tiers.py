@@ -19,7 +19,7 @@ ATTACKS = "attack."  # how the names of modules in tests/attack begin
 HOSTILE_MODULES = {"test_absurd", "test_api", "test_bad_input", "test_chronos", "test_crash", "test_docker", "test_exec", "test_fetch",
                    "test_hostile", "test_hostile_images", "test_marathon", "test_mesos", "test_registry"}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
-LONG_MODULES = {"test_crash", "test_crash_services", "test_docs"}  # they begin first
+LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs", "attack.test_limits", "attack.test_strangers"}  # they begin first
 
 CLUSTERS = "test_kube"  # how the names of modules on clusters begin
 # Each road of a GPU into a pod once: a limit, a claim, and an installation by the chart.
