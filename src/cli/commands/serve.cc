@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "base/units.h"
 #include "cli/commands/commands.h"
 
@@ -7,6 +11,16 @@ namespace {
 // Below are the machine's own, and the last of all means nobody.
 constexpr std::uint32_t kFirstContainerId = 65536;
 constexpr std::uint32_t kLastContainerId = UINT32_MAX - 65536;
+
+/// As CLI11 asks for it: what is wrong with it, or "".
+std::string check_container_id(const std::string& text) {
+  std::uint32_t id = 0;
+  const auto* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, id);
+  const bool is_number = error == std::errc() && end == last;
+  if (is_number && (id == 0 || (id >= kFirstContainerId && id <= kLastContainerId))) return "";
+  return fmt::format("'{}' is neither 0 nor an id from {} to {}", text, kFirstContainerId, kLastContainerId);
+}
 
 Result<int> serve(Context& context, const ServeOptions& options) {
   auto chosen = options;
@@ -95,7 +109,7 @@ void add_serve(CLI::App& app, Context& context) {
           "--container-ids", options->container_ids,
           "First of the 65536 users and groups of the machine that those of root's containers with an "
           "image are; 0: root in them is root of the machine")
-      ->check(CLI::Range(kFirstContainerId, kLastContainerId) | CLI::IsMember({0}))
+      ->check(check_container_id)
       ->type_name("ID")
       ->capture_default_str();
   command
