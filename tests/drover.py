@@ -411,6 +411,11 @@ def leftovers(folder, task_ids):
     return found
 
 
+def makes_user_namespaces():
+    """Whether this kernel does, whatever Drover thinks of it."""
+    return run(["unshare", "--user", "true"]).status == 0
+
+
 @unittest.skipIf(os.geteuid() != 0, "needs root: containers, devices and mounts are made for real")
 class DaemonTest(unittest.TestCase):
     """Tests that share one daemon. Whatever is left behind at the end is a failure."""

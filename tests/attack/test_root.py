@@ -8,6 +8,7 @@ import tarfile
 import unittest
 
 from attack import attack
+import drover
 
 FIRST, OTHERS_FIRST = 0x7F000000, 300_000
 MAPPED = f"0 {FIRST} 65536"
@@ -20,6 +21,7 @@ def owner(path):
     return info.st_uid, info.st_gid
 
 
+@unittest.skipUnless(drover.makes_user_namespaces(), "this machine makes no user namespaces")
 class Ids(attack.AttackTest):
     def setUp(self):
         self.reference = self.image("image", lambda layer: layer.add_folder("room", 0o700))
