@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 namespace drover::container {

@@ -32,6 +32,7 @@ namespace {
 
 constexpr auto kRuntimePoll = std::chrono::milliseconds(5);
 constexpr auto kTrialTimeout = std::chrono::seconds(20);
+constexpr auto kTryIdsAgain = std::chrono::minutes(1);
 constexpr const char* kTrials = "trials";
 constexpr const char* kTrialLayer = "layer";
 constexpr const char* kMounts = "mounts";
@@ -156,7 +157,11 @@ std::vector<RuntimeReport> OciLauncher::try_here() const {
 Status OciLauncher::ids_work() const {
   DROVER_TRY(const auto path, runtime());
   const std::lock_guard lock(ids_mutex_);
-  if (!ids_work_) ids_work_ = run_trial(path, options_.ids.maps() ? options_.ids : IdMap{IdMap::kUsualFirst});
+  const auto now = std::chrono::steady_clock::now();
+  if (!ids_work_ || (!*ids_work_ && now - ids_tried_at_ > kTryIdsAgain)) {
+    ids_work_ = run_trial(path, options_.ids.maps() ? options_.ids : IdMap{IdMap::kUsualFirst});
+    ids_tried_at_ = now;
+  }
   return *ids_work_;
 }
 

@@ -3,6 +3,7 @@
 // The native way (M5): image-less tasks and image tasks through an OCI runtime, one shim a task, no other
 // daemon. Thread safe for different folders.
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,7 +37,8 @@ class OciLauncher final : public Launcher {
 
   /// What was tried, the last being the one in use if it works.
   std::vector<RuntimeReport> runtimes() const;
-  /// Whether root of a container can be an ordinary user here. Tried once, when it is first asked.
+  /// Whether root of a container can be an ordinary user here. Tried when it is first asked; again after a
+  /// while if it failed, for the machine may only have been busy.
   Status ids_work() const;
 
   Status prepare(const Directory& folder, const Launch& launch) const override;
@@ -79,6 +81,7 @@ class OciLauncher final : public Launcher {
   mutable std::vector<RuntimeReport> runtimes_;
   mutable std::mutex ids_mutex_;
   mutable std::optional<Status> ids_work_;
+  mutable std::chrono::steady_clock::time_point ids_tried_at_;
 };
 
 }  // namespace drover::container
