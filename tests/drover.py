@@ -26,8 +26,9 @@ BUILD = pathlib.Path(os.environ.get("DROVER_BUILD", ROOT / "build/release")).abs
 BINARY = BUILD / "drover"
 NOBODY = 65534
 FINAL_STATES = {"finished", "failed", "killed", "lost"}
-# How long anything may take that should come at once: generous, since test machines are slow and shared.
-PATIENCE = 60
+# Seconds after which what should come at once counts as lost. No test passes by waiting for it, so it may be far more than a slow
+# machine needs that others load.
+PATIENCE = 180
 
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import oci_layout  # noqa: E402
@@ -57,15 +58,17 @@ def is_sanitized():
 
 
 def wait_for(condition, what, timeout=PATIENCE, pause=0.02):
-    """Asks until the condition holds; returns what it gave. `what` is a text, or a function that gives one after a failure."""
-    end = time.monotonic() + timeout
+    """Asks until the condition holds, ever more rarely: at first after `pause` seconds. Returns what it gave. `what` is a text, or a
+    function that gives one after a failure."""
+    began = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > timeout:
             raise AssertionError(f"waited {timeout} s in vain for {what() if callable(what) else what}")
-        time.sleep(pause)
+        time.sleep(max(pause, min(waited / 20, 0.5)))
 
 
 def served_at(port):

@@ -2,7 +2,7 @@
 
 Unit-test programs are those that CMake knows (`ctest`); black-box tests are tests/test_*.py and tests/attack/test_*.py, which drive
 the real binary. Each test case counts once per build that it runs in. Builds follow each other, and the tests of one run while the
-next one is built: builds are nice, and tests wait about as long as they work.
+next one is built: builds are nice, and tests wait more than they work.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import tiers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.cpu_count() or 1
-TESTS_AT_ONCE = JOBS + (JOBS + 1) // 2
+TESTS_AT_ONCE = 2 * JOBS
 PROGRAM_TIMEOUT = 900  # seconds for one unit-test program or one black-box module
 BUILD_TIMEOUT = 2 * 3600
 SKIPPED = 77           # exit status by which a program says that it cannot run here
@@ -171,12 +171,12 @@ class Stage:
 
     def jobs(self):
         """A call for each black-box module and each unit-test program; those on clusters are run_clusters()'s."""
-        for module in self.modules():
-            if self.plan.modules(module):
-                yield self.run_module, module
         for test in self.programs():
             if self.plan.programs(test["name"]):
                 yield self.run_program, test
+        for module in self.modules():
+            if self.plan.modules(module):
+                yield self.run_module, module
 
     def run_clusters(self, tests):
         """One after the other: each loads a machine as several others do."""
@@ -327,7 +327,7 @@ def run_stages(arguments, results):
     kubernetes = "release" in chosen and not (arguments.quick or arguments.no_kubernetes) and "kube" in (arguments.pattern or "kube")
     environment = {} if arguments.quick else fetch_vendor_driver()
 
-    with (concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE - kubernetes) as tests, concurrent.futures.ThreadPoolExecutor(2) as aside):
+    with (concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as tests, concurrent.futures.ThreadPoolExecutor(2) as aside):
         started = []
         if kubernetes:  # only clusters need them: they are built beside the first build
             built = aside.submit(build_kubernetes, results)

@@ -25,7 +25,7 @@ class ApplyTest(drover.DaemonTest):
 
     def remove_apps(self):
         for app in self.apps():
-            self.daemon.cli("app", "remove", app["id"], "--force", timeout=120)
+            self.daemon.cli("app", "remove", app["id"], "--force")
 
     def file(self, text, name="app.yaml"):
         path = self.daemon.folder / name
@@ -33,7 +33,7 @@ class ApplyTest(drover.DaemonTest):
         return path
 
     def apply(self, text, *flags):
-        return self.daemon.cli("apply", *flags, self.file(text), timeout=120)
+        return self.daemon.cli("apply", *flags, self.file(text))
 
     def apps(self):
         return json.loads(self.daemon.cli("app", "list", "--json").out)["apps"]
@@ -59,14 +59,14 @@ class ApplyTest(drover.DaemonTest):
         history = json.loads(self.daemon.cli("app", "history", "web", "--json").out)["versions"]
         self.assertEqual([len(history), history[0]["changes"], history[0]["current"]],
                          [2, ["instances 1 → 2", "mem 64 → 128"], True], history)
-        back = self.daemon.cli("app", "rollback", "web", timeout=120)
+        back = self.daemon.cli("app", "rollback", "web")
         self.assertEqual(back.status, 0, back)
         self.assertEqual([self.apps()[0][name] for name in ("instances", "mem", "tasksRunning")], [1, 64, 1])
 
-        scaled = self.daemon.cli("app", "scale", "/web", "2", timeout=120)
+        scaled = self.daemon.cli("app", "scale", "/web", "2")
         self.assertEqual(scaled.status, 0, scaled)
         self.assertEqual(self.daemon.cli("app", "show", "web").out.count("TASK_RUNNING"), 2)
-        self.assertEqual(self.daemon.cli("app", "remove", "web", timeout=120).status, 0)
+        self.assertEqual(self.daemon.cli("app", "remove", "web").status, 0)
         self.assertEqual(self.daemon.cli("app", "show", "web").status, 66)
 
     def test_nothing_is_sent_when_a_file_is_wrong(self):

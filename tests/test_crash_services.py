@@ -21,7 +21,7 @@ CRASHES = int(os.environ.get("DROVER_CRASHES", "8"))
 SEED = int(os.environ.get("DROVER_TEST_SEED", random.randrange(2**32)))
 CHANGES = 10 + CRASHES // 3
 LONGEST_LIFE = 0.8  # seconds from a start of the daemon to its end
-PATIENCE = 120
+PATIENCE = drover.PATIENCE
 API = "/v1/scheduler"
 AWAY = (OSError, http.client.HTTPException, ValueError)  # what a client sees of a daemon that was killed
 

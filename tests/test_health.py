@@ -35,7 +35,7 @@ class HealthTest(drover.DaemonTest):
         self.daemon.stop_task(task)
         waits = self.daemon.submit("exit", 0, gpus=8)
         self.set_faults("3: {xid: [31, 119], recovery_action: none}")
-        self.assertEqual(self.daemon.wait_until_final(waits, timeout=90)["state"], "finished")
+        self.assertEqual(self.daemon.wait_until_final(waits)["state"], "finished")
         self.assertEqual(self.unfit(), {})
         log = self.daemon.read_log()
         self.assertIn(f"({bad}) is fit", log)
@@ -44,7 +44,7 @@ class HealthTest(drover.DaemonTest):
         self.set_faults("{1: {lost: true}, 2: {slow_ms: 3000}}")
         drover.wait_for(lambda: set(self.unfit()) == {1, 2}, "two GPUs to be unfit")
         self.set_faults("")
-        drover.wait_for(lambda: not self.unfit(), "both to be back", timeout=90)
+        drover.wait_for(lambda: not self.unfit(), "both to be back")
 
 
 if __name__ == "__main__":

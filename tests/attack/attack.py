@@ -33,6 +33,7 @@ MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
 # How opening a device that has no driver here ends: what the device cgroup allows finds nobody, what it denies is not permitted.
 ALLOWED, DENIED = "ENXIO", "EPERM"
 NOTES = "what victim wrote for nobody else\n"
+ANSWERED_MEANWHILE = 60  # seconds after which a request that others hold up counts as lost; a free daemon takes milliseconds
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,7 +83,7 @@ class FairTest(attack.AttackTest):
         self.assertLess(self.peak() - before, mebibytes)
 
     def victim_is_served(self):
-        self.assertEqual(self.daemon.api("GET", "/v1/tasks", uid=self.victim.uid, timeout=20)["tasks"], [])
+        self.assertEqual(self.daemon.api("GET", "/v1/tasks", uid=self.victim.uid, timeout=attack.ANSWERED_MEANWHILE)["tasks"], [])
 
 
 class DefinitionsTest(FairTest):
@@ -215,7 +215,7 @@ class SmallLimitsTest(FairTest):
             self.victim_is_served()
             refused = self.refused(self.mallory, "GET", "/v1/tasks", None, "'mallory' has too many answers, of which")
             self.assertEqual(refused.status, 503)
-            self.assertTrue(self.daemon.api("GET", "/v1/tasks", timeout=20)["tasks"])
+            self.assertTrue(self.daemon.api("GET", "/v1/tasks", timeout=attack.ANSWERED_MEANWHILE)["tasks"])
 
 
 class RestartTest(FairTest):

@@ -13,7 +13,7 @@ import unittest
 
 import drover
 
-PATIENCE = 3 * drover.PATIENCE  # more takes part in everything than one daemon
+PATIENCE = drover.PATIENCE
 TAIL = 30                       # lines of a log that a failure shows
 
 
