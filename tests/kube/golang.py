@@ -84,7 +84,8 @@ def build(programs, go, folder):
     folder.mkdir(parents=True)
     (folder / "go.mod").write_text(programs.go_mod())
     name = f"{programs.module} {programs.version}"
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off",
+    # A compiler that collects its garbage rarely and inlines nothing takes three quarters of the time.
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOGC": "400",
                    "GOFLAGS": f"-mod=mod -trimpath -p={os.cpu_count() or 1}"}
 
     def call(limit, *words):
@@ -97,7 +98,7 @@ def build(programs, go, folder):
                 raise unittest.SkipTest(f"{name} cannot be fetched as a Go module: {last_lines(done.stdout, 3)}")
     with step(f"building {name}"):
         linked = " ".join(["-s -w", *(f"-X {variable}" for variable in programs.variables)])
-        done = call(BUILD_LIMIT, "build", "-gcflags=all=-dwarf=false", "-ldflags", linked, "-o", f"{folder}/bin/", *programs.packages)
+        done = call(BUILD_LIMIT, "build", "-gcflags=all=-dwarf=false -l", "-ldflags", linked, "-o", f"{folder}/bin/", *programs.packages)
         if done.returncode != 0:
             raise RuntimeError(f"{name} does not build:\n{last_lines(done.stdout, 30)}")
 
