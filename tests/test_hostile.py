@@ -217,7 +217,7 @@ class HostileTest(drover.DaemonTest):
 
     def test_readers_who_do_not_read(self):
         """A whole answer of several megabytes, a file, and requests without end whose answers nobody takes."""
-        task = self.daemon.submit(command=["/bin/sh", "-c", "head -c 10000000 /dev/zero > big; head -c 2000000 /dev/zero | tr '\\0' x"])
+        task = self.daemon.submit(command=["/bin/sh", "-c", "head -c 10000000 /dev/zero > big; head -c 2000000 /dev/zero | tr '\\0' x"], cpus=4)
         self.daemon.wait_until_final(task)
         request = "GET /v1/tasks/{}/{} HTTP/1.1\r\nHost: x\r\n\r\n"
         for target in ("files/download?path=big", "logs?stream=stdout", "files/read?path=stdout"):

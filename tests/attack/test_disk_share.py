@@ -13,7 +13,7 @@ class DiskTest(attack.AttackTest):
         super().setUpClass()
 
     def start(self, user, script, **fields):
-        task = self.submit(user, ["/bin/sh", "-c", f"echo up; {script}; exec sleep 600"], **fields)
+        task = self.submit(user, ["/bin/sh", "-c", f"echo up; {script}; exec sleep 600"], cpus=4, **fields)
         self.addCleanup(self.end, task)
         self.daemon.wait_for_output(task, "up")
         return task

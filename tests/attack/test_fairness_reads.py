@@ -10,7 +10,7 @@ import drover
 
 class FairnessOfReadsTest(attack.AttackTest):
     def task_of_mallorys(self, script):
-        task = self.submit(self.mallory, ["/bin/sh", "-c", f"{script}; echo ready >&2; exec sleep 100000"])
+        task = self.submit(self.mallory, ["/bin/sh", "-c", f"{script}; echo ready >&2; exec sleep 100000"], cpus=4)
         self.addCleanup(self.end_task, task)
         drover.wait_for(lambda: "ready" in self.daemon.output(task, "stderr"),
                         lambda: f"the task to be ready: {self.daemon.task(task)}\n{self.daemon.read_log()}")

@@ -127,7 +127,7 @@ class MachineTest(attack.AttackTest):
             record, _, _ = self.attempt(self.mallory, ["/bin/sh", "-c", f"""
                 for name in stdout stdout.1 stdout.2 stderr; do rm -f $name; ln -s {canary}/$name $name; done
                 head -c 25000000 /dev/zero | tr '\\0' x; rm -rf stdout*; ln -s {canary} stdout; mkdir stdout.1; touch stdout.1/x
-                head -c 25000000 /dev/zero | tr '\\0' x"""])
+                head -c 25000000 /dev/zero | tr '\\0' x"""], cpus=4)
         self.assertEqual(record["state"], "finished", record)
 
     def test_output_that_is_a_pipe_without_a_reader(self):
