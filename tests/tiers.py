@@ -52,9 +52,8 @@ def no_benchmark(module):
     return not module.endswith("_bench")  # beside a compiler, or in a sanitizer, times say little
 
 
-# The release build plays the whole year of the simulated lives.
-ASAN_SETTINGS = {"DROVER_TEST_KILLS": "20", "DROVER_SIMULATED_DAYS": "2"}
-TSAN_SETTINGS = {"DROVER_TEST_KILLS": "10", "DROVER_SIMULATED_DAYS": "1"}
+ASAN_SETTINGS = {"DROVER_TEST_KILLS": "20"}
+TSAN_SETTINGS = {"DROVER_TEST_KILLS": "10"}
 
 QUICK = (
     Stage("release", ("drover",), lambda program: False, QUICK_MODULES.__contains__, {"DROVER_TEST_KILLS": "20"}),
