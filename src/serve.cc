@@ -249,7 +249,8 @@ class Service {
   /// Whichever are configured, both are there: tasks of an earlier life may be the other's.
   Result<std::unique_ptr<container::Launcher>> make_launcher() {
     DROVER_TRY(auto oci,
-               container::OciLauncher::create({options_.state, options_.runtime, launcher_options()}));
+               container::OciLauncher::create({options_.state, options_.runtime, launcher_options(),
+                                               [](const std::string& line) { spdlog::warn("{}", line); }}));
     DROVER_TRY(auto configured, container::parse_containerizers(options_.containerizers));
     if (std::ranges::find(configured, container::ContainerizerKind::kOci) != configured.end()) {
       DROVER_TRY(runtime_, working_runtime(oci->runtimes()));

@@ -325,10 +325,10 @@ def run_stages(arguments, results):
     chosen = {preset for preset in ("release", "asan", "tsan") if getattr(arguments, preset)} or {"release", "asan", "tsan"}
     plans = [plan for plan in (tiers.QUICK if arguments.quick else tiers.ALL if arguments.all else tiers.USUAL) if plan.preset in chosen]
     kubernetes = "release" in chosen and not (arguments.quick or arguments.no_kubernetes) and "kube" in (arguments.pattern or "kube")
-    environment = {} if arguments.quick else fetch_vendor_driver()
 
-    with (concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as tests, concurrent.futures.ThreadPoolExecutor(2) as aside):
+    with (concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as tests, concurrent.futures.ThreadPoolExecutor(3) as aside):
         started = []
+        environment = aside.submit(dict if arguments.quick else fetch_vendor_driver)
         if kubernetes:  # only clusters need them: they are built beside the first build
             built = aside.submit(build_kubernetes, results)
         if not arguments.pattern:
@@ -340,10 +340,10 @@ def run_stages(arguments, results):
 
         for plan in plans:
             stage = Stage(plan, results, arguments.pattern)
-            stage.environment.update(environment)
             say(f"Building {plan.preset} …")
             if not (stage.configure() and stage.build(*plan.targets)):
                 continue
+            stage.environment.update(environment.result())
             if plan.preset == "release" and kubernetes:
                 started.append(aside.submit(run_clusters, stage))
             started += [tests.submit(call, argument) for call, argument in stage.jobs()]

@@ -135,5 +135,27 @@ TEST_F(ImageTaskTest, AnImageThatCannotBeMadeReadyIsAnErrorThatLeavesNothing) {
   EXPECT_FALSE(fs::exists(state_ + "/tasks/" + launch.task.id + "/bundle"));
 }
 
+TEST_F(ImageTaskTest, ThatRootGetsNoIdsOfItsOwnIsToldOnce) {
+  const auto path = state_ + "/fake-runtime";
+  std::ofstream(path) << "#!/bin/sh\nfor folder in . \"$@\"; do\n"
+                      << "  if grep -qs uidMappings \"$folder/config.json\"; then\n"
+                      << "    echo 'there are no more ids' >&2\n    exit 1\n  fi\ndone\n"
+                      << "exec " << runtimes().back().path << " \"$@\"\n";
+  fs::permissions(path, fs::perms(0755));
+  std::vector<std::string> told;
+  auto changed = options();
+  changed.runtime = path;
+  changed.launching.ids = {300'000};
+  changed.warn = [&](const std::string& line) { told.push_back(line); };
+  open(std::move(changed));
+  for (const char* name : {"unmapped", "unmapped-too"}) {
+    const auto launch = image_launch(name, "cat /proc/self/uid_map");
+    EXPECT_EQ(run(launch).exit_status, 0);
+    EXPECT_THAT(sandbox_file(launch.task.id, "stdout"), HasSubstr("4294967295"));
+  }
+  EXPECT_THAT(told, ::testing::ElementsAre(::testing::AllOf(HasSubstr("is the machine's root"),
+                                                            HasSubstr("there are no more ids"))));
+}
+
 }  // namespace
 }  // namespace drover::container

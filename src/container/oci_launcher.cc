@@ -99,7 +99,11 @@ Result<OciReport> try_oci(const OciOptions& options) {
 OciLauncher::OciLauncher(OciOptions options, std::vector<Hierarchy> hierarchies)
     : Launcher(std::move(options.launching)),
       wanted_(std::move(options.runtime)),
-      hierarchies_(std::move(hierarchies)) {}
+      hierarchies_(std::move(hierarchies)),
+      ids_trouble_([warn = std::move(options.warn)](const std::string& why) {
+        if (warn)
+          warn(fmt::format("Root of containers is the machine's root, and no user of its own: {}", why));
+      }) {}
 
 Result<std::unique_ptr<OciLauncher>> OciLauncher::create(OciOptions options) {
   DROVER_TRY(options.launching, with_state(std::move(options.launching), options.state));
@@ -161,6 +165,7 @@ Status OciLauncher::ids_work() const {
   if (!ids_work_ || (!*ids_work_ && now - ids_tried_at_ > kTryIdsAgain)) {
     ids_work_ = run_trial(path, options_.ids.maps() ? options_.ids : IdMap{IdMap::kUsualFirst});
     ids_tried_at_ = now;
+    ids_trouble_.tell(*ids_work_);
   }
   return *ids_work_;
 }

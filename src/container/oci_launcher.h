@@ -4,11 +4,13 @@
 // daemon. Thread safe for different folders.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/complaint.h"
 #include "container/cgroup.h"
 #include "container/launcher.h"
 #include "container/runtime.h"
@@ -20,6 +22,7 @@ struct OciOptions {
   std::string state;          ///< the state folder; trials are made in <state>/trials
   std::string runtime;        ///< name or path; "": the first of runc and crun that works
   LauncherOptions launching;  ///< `hidden` gets the state folder in any case
+  std::function<void(const std::string&)> warn = {};  ///< hears a sentence, from any thread
 };
 
 /// What works here.
@@ -38,7 +41,7 @@ class OciLauncher final : public Launcher {
   /// What was tried, the last being the one in use if it works.
   std::vector<RuntimeReport> runtimes() const;
   /// Whether root of a container can be an ordinary user here. Tried when it is first asked; again after a
-  /// while if it failed, for the machine may only have been busy.
+  /// while if it failed, for the machine may only have been busy. Why it failed is a warning.
   Status ids_work() const;
 
   Status prepare(const Directory& folder, const Launch& launch) const override;
@@ -82,6 +85,7 @@ class OciLauncher final : public Launcher {
   mutable std::mutex ids_mutex_;
   mutable std::optional<Status> ids_work_;
   mutable std::chrono::steady_clock::time_point ids_tried_at_;
+  mutable Complaint ids_trouble_;
 };
 
 }  // namespace drover::container

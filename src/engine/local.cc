@@ -17,6 +17,7 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kCleanAgain{10};
 constexpr std::chrono::seconds kTidy{30};
 /// What is left is kept for what ends tasks.
 constexpr std::uint64_t kRoomForNewWork = 1 << 20;
@@ -111,6 +112,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
 
 void LocalEngine::tick() {
   for (const auto& id : std::exchange(unfound_, {})) recover(id);
+  clean_again();
   if (steady() >= tidy_at_) {
     tidy_at_ = steady() + kTidy;
     if (const auto tidied = journal_.tidy(); !tidied && !disk_is_full())
@@ -378,9 +380,25 @@ void LocalEngine::perform(const control::action::Clean& action) {
   in_order(
       action.id, record->second.task.owner, [this, id = action.id] { return containerizer_->clean(id); },
       [this, id = action.id](Status cleaned) {
-        if (!cleaned)
-          ports_.log(fmt::format("Failed to clean up after task '{}': {}", id, to_string(cleaned.error())));
+        if (cleaned) {
+          uncleaned_.erase(id);
+          return;
+        }
+        if (!uncleaned_.contains(id))
+          ports_.log(fmt::format("Failed to clean up after task '{}', and will try again: {}", id,
+                                 to_string(cleaned.error())));
+        uncleaned_[id] = steady() + kCleanAgain;
+        ports_.wake_at(uncleaned_[id]);
       });
+}
+
+void LocalEngine::clean_again() {
+  std::erase_if(uncleaned_, [this](const auto& task) {
+    const auto record = state_.tasks.find(task.first);  // another attempt cleans up before it begins
+    return record == state_.tasks.end() || control::owns_resources(record->second.state);
+  });
+  for (const auto& [id, again] : uncleaned_)
+    if (steady() >= again && !chains_.contains(id)) perform(control::action::Clean{id});
 }
 
 void LocalEngine::perform(const control::action::Forget& action) {

@@ -204,6 +204,8 @@ class LocalEngine final : public Daemon {
   void perform(const control::action::Stop& action);
   void perform(const control::action::Clean& action);
   void perform(const control::action::Forget& action);
+  /// What could not be cleaned up, when it is time.
+  void clean_again();
   void recover(const std::string& id);
   /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
   /// answer.
@@ -263,6 +265,8 @@ class LocalEngine final : public Daemon {
   std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
   TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
+  std::map<std::string, TimePoint>
+      uncleaned_;                  ///< tasks that have left something, and when that is tried again
   std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
   /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.
   struct Step {

@@ -40,6 +40,28 @@ TEST_F(LocalEngineTest, ARestartFindsRunningTasksAndDoublesNone) {
   EXPECT_EQ(world_.cleaned, std::vector<std::string>{id});
 }
 
+TEST_F(LocalEngineTest, WhatCannotBeCleanedUpIsTriedAgain) {
+  begin();
+  const auto id = submit(1)->task.id;
+  run();
+  world_.clean_error = Error{ErrorKind::kTimeout, "600 processes do not end", "", ""};
+  end(id, 0);
+  for (int again = 0; again < 3; ++again) {
+    ASSERT_GT(*wake_at_, now_);
+    now_ = *wake_at_;
+    engine_->tick();
+    run();
+  }
+  EXPECT_EQ(world_.cleaned, std::vector<std::string>{});
+  EXPECT_EQ(std::count(log_.begin(), log_.end(),
+                       "Failed to clean up after task 't1', and will try again: 600 processes do not end"),
+            1);
+  world_.clean_error.reset();
+  now_ += std::chrono::minutes(1);
+  for (int again = 0; again < 3; ++again) engine_->tick(), run();
+  EXPECT_EQ(world_.cleaned, std::vector<std::string>{id});
+}
+
 TEST_F(LocalEngineTest, AFailedLaunchTellsWhyAndGivesTheGpusBack) {
   begin();
   world_.launch_error = Error{ErrorKind::kInvalid, "The image '/x' is not an image", "look", ""};

@@ -27,7 +27,7 @@ struct World {
   std::map<std::string, std::string> records;  ///< Launch::record, by task
   std::vector<std::string> stopped, cleaned, forgotten;
   std::vector<container::Launch> asked;
-  std::optional<Error> launch_error, forget_error;
+  std::optional<Error> launch_error, clean_error, forget_error;
   std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
   std::map<std::string, std::uint64_t> space;    ///< that tasks take up on the disk
   std::vector<std::size_t> looks;                ///< for strangers: at how many GPUs
@@ -55,6 +55,7 @@ class FakeContainerizer final : public container::Containerizer {
     return of_this_attempt && world_.alive.contains(id) ? container::Found::kAlive : container::Found::kNever;
   }
   Status clean(const std::string& id) override {
+    if (world_.clean_error) return Failure(*world_.clean_error);
     world_.cleaned.push_back(id);
     return {};
   }
