@@ -62,8 +62,8 @@ QUICK = (
 USUAL = (
     Stage("release", ("drover", "completions", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
           {"DROVER_TEST_KILLS": "60"}),
-    Stage("asan", ("all",), any_of, HOSTILE_MODULES.__contains__, ASAN_SETTINGS),
     Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
+    Stage("asan", ("all",), any_of, HOSTILE_MODULES.__contains__, ASAN_SETTINGS),
 )
 ALL = (
     Stage("release", ("all",), any_of, any_of),
