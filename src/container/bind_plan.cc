@@ -54,4 +54,15 @@ Result<std::vector<BindPlan>> take_binds(json& configuration) {
   return binds;
 }
 
+Status check_mounts(const cdi::Edits& devices) {
+  for (const auto& mount : devices.mounts) {
+    const auto place = plain_path(mount.container_path);
+    if (place == "/" || place == "/dev" || place == "/proc" || place == "/sys")
+      return unsupported(
+          fmt::format("A device wants to mount '{}' over '{}', which each container has of its own",
+                      mount.host_path, place));
+  }
+  return {};
+}
+
 }  // namespace drover::container

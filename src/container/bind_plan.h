@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cdi/specification.h"
 
 namespace drover::container {
 
@@ -26,5 +27,8 @@ struct BindPlan {
 /// Takes the bind mounts out of the mounts of an OCI configuration; what lies in what the runtime mounts
 /// stays. kUnsupported when a device asks for a mount of another kind: only a runtime could make that.
 Result<std::vector<BindPlan>> take_binds(nlohmann::json& configuration);
+
+/// kUnsupported when a device wants a mount over what Drover and the runtime make for each container.
+Status check_mounts(const cdi::Edits& devices);
 
 }  // namespace drover::container

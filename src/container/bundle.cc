@@ -163,6 +163,7 @@ Result<std::vector<std::string>> arguments_of(const workload::Task& task, const 
 
 Result<Specification> make_specification(const Launch& launch, const image::Image* image,
                                          const BundleFacts& facts) {
+  DROVER_CHECK_OK(check_mounts(launch.devices));
   DROVER_TRY(auto first_process, process(launch, image, facts));
   json config{{"ociVersion", "1.0.2"},
               {"process", std::move(first_process)},

@@ -126,6 +126,19 @@ TEST(Specification, TheShimMakesTheNodes) {
   EXPECT_EQ(made.devices[2].path, "nvidiactl");
 }
 
+TEST(Specification, NoDeviceMountsOverWhatEachContainerHas) {
+  auto launch = with_gpus();
+  for (const char* place : {"/", "/dev", "/dev/", "/tmp/../dev", "/proc", "/sys"}) {
+    launch.devices.mounts = {
+        {.host_path = "/opt/vendor", .container_path = place, .type = "", .options = {"rbind"}}};
+    const auto made = make_specification(launch, nullptr, facts());
+    ASSERT_FALSE(made) << place;
+    EXPECT_THAT(made.error().message, ::testing::HasSubstr("mount '/opt/vendor' over '/"));
+  }
+  launch.devices.mounts.front().container_path = "/dev/vendor";
+  EXPECT_TRUE(make_specification(launch, nullptr, facts()));
+}
+
 TEST(Specification, RootOfAContainerIsAnOrdinaryUserWhereIdsAreGiven) {
   auto mapped = facts();
   mapped.user = User{0, 0, {}, "root", "/root"};
