@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import socket
@@ -146,7 +147,9 @@ class Daemon:
 
     def __init__(self, profile="dgx-a100", arguments=(), environment=None, binary=BINARY):
         self.binary = binary
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
+        # Not mkdtemp(): podman names an image by its folder, and a name may not have a '_' everywhere.
+        self.folder = pathlib.Path(tempfile.gettempdir(), f"drover-test-{secrets.token_hex(4)}")
+        self.folder.mkdir()
         self.folder.chmod(0o755)
         self.state, self.socket, self.log = self.folder / "state", self.folder / "run/socket", self.folder / "log"
         self.arguments = [*(["--simulate", profile] if profile else []), *arguments]

@@ -21,9 +21,10 @@ class PodmanTest(drover.DaemonTest):
         cls.specification = cls.daemon.folder / "drover.yaml"
         made = cls.daemon.cli("cdi", "generate", "--output", cls.specification)
         image = test_cdi.make_image(cls.daemon.folder / "plain", cls.daemon.probe)
-        cls.image = cls.podman("pull", "--quiet", image).out.strip()
-        if made.status != 0 or not cls.image:
-            raise AssertionError(f"no specification or no image: {made}")
+        pulled = cls.podman("pull", "--quiet", image)
+        if made.status != 0 or pulled.status != 0:
+            raise AssertionError(f"no specification or no image: {made}\n{pulled}")
+        cls.image = pulled.out.strip()
 
     @classmethod
     def podman(cls, *words):
