@@ -327,7 +327,7 @@ RC_GTEST_PROP(HealthPropertyTest, AHealthyGpuComesBackWithinTheBound, ()) {
   const auto bound = now + timing.longest + 20s;
   const auto errors = *rc::gen::inRange<std::uint64_t>(0, 3);
   while (now < bound) {
-    now += 60s;
+    now += 10s;
     for (const auto& uuid : health.uuids()) health.apply(GpuPolled{.uuid = uuid, .uncorrected = errors}, now);
   }
   // The first of these polls may still have brought an ECC error.

@@ -138,7 +138,7 @@ RC_GTEST_PROP(SlicesProperty, ASchedulerSeesTheOldOrTheNewOrNothing, ()) {
   api->after_write = [&] {
     if (const auto pool = api->pool()) RC_ASSERT(*pool == now || published.contains(*pool));
   };
-  for (int step = 0; step < 6; ++step) {
+  for (int step = 0; step < 12; ++step) {
     const auto from = *rc::gen::inRange(0, 150);
     const auto devices = some_devices(from, *rc::gen::inRange(from, 200));
     now = names_of(devices);
