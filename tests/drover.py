@@ -35,6 +35,14 @@ sys.path.insert(0, str(ROOT / "scripts/lib"))
 import oci_layout  # noqa: E402
 
 
+def built(target):
+    """A program that only tests need."""
+    program = BUILD / target
+    if not program.exists():
+        raise FileNotFoundError(f"'{program}' is not built: cmake --build {BUILD} --target {target}")
+    return program
+
+
 @dataclasses.dataclass
 class Ran:
     """What a command gave."""

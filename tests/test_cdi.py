@@ -12,7 +12,7 @@ import unittest
 
 import drover
 
-CLIENT = drover.BUILD / "nvml_abi_check"  # loads libnvidia-ml.so.1 and prints the GPUs that it sees
+CLIENT = drover.built("nvml_abi_check")  # loads libnvidia-ml.so.1 and prints the GPUs that it sees
 
 
 HOOK = drover.BUILD / "drover-cdi-hook"

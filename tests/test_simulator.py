@@ -21,7 +21,7 @@ import unittest
 import drover
 
 LIBRARY = drover.BUILD / "lib/drover/sim/libnvidia-ml.so.1"
-ABI_CHECK = drover.BUILD / "nvml_abi_check"
+ABI_CHECK = drover.built("nvml_abi_check")
 PROFILES = {path.stem: path for path in sorted((drover.ROOT / "sim/profiles").glob("*.yaml"))}
 UNAVAILABLE = 77  # exit status of scripts/fetch-nvidia-smi
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "container/own_places.h"
 #include "container/volume_plan.h"
 
 namespace drover::container {
@@ -12,10 +13,13 @@ namespace {
 
 using nlohmann::json;
 
-/// What the runtime mounts before anything else is there, and nobody can cover.
+/// What the runtime mounts, before anything of a task runs. In /dev, which is made before it, devices have
+/// their places.
 bool is_the_runtimes(const std::string& path) {
-  return std::ranges::any_of(std::array{"/dev/pts", "/dev/shm", "/dev/mqueue", "/proc", "/sys"},
-                             [&](const char* own) { return is_within(path, own); });
+  const auto holds = [&](const std::string& own) {
+    return own == "/dev" ? path == own : is_within(path, own);
+  };
+  return std::ranges::any_of(kOwnPlaces, holds) || std::ranges::any_of(kOwnDevicePlaces, holds);
 }
 
 std::vector<std::string> options_of(const json& mount) {
@@ -41,7 +45,7 @@ Result<std::vector<BindPlan>> take_binds(json& configuration) {
   auto kept = json::array();
   for (auto& mount : configuration["mounts"]) {
     const auto destination = plain_path(mount["destination"].get<std::string>());
-    if (is_the_runtimes(destination) || destination == "/dev") {
+    if (is_the_runtimes(destination)) {
       kept.push_back(std::move(mount));
     } else if (is_bind(mount)) {
       binds.push_back({mount["source"], destination, options_of(mount)});
@@ -57,7 +61,7 @@ Result<std::vector<BindPlan>> take_binds(json& configuration) {
 Status check_mounts(const cdi::Edits& devices) {
   for (const auto& mount : devices.mounts) {
     const auto place = plain_path(mount.container_path);
-    if (place == "/" || place == "/dev" || place == "/proc" || place == "/sys")
+    if (place == "/" || std::ranges::find(kOwnPlaces, place) != kOwnPlaces.end())
       return unsupported(
           fmt::format("A device wants to mount '{}' over '{}', which each container has of its own",
                       mount.host_path, place));

@@ -10,7 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <utility>
+
+#include "container/own_places.h"
 
 namespace drover::container {
 namespace {
@@ -28,7 +31,6 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kLinks = {{{"fd", "
                                                                         {"stderr", "/proc/self/fd/2"},
                                                                         {"core", "/proc/kcore"},
                                                                         {"ptmx", "pts/ptmx"}}};
-constexpr std::array kMountedByRuntime = {"/pts", "/shm", "/mqueue"};
 
 Failure cannot_make(const std::string& path, int error) {
   return fail_errno(fmt::format("Failed to make '/dev/{}' of the container", path), error);
@@ -63,8 +65,10 @@ Result<MountPoints> make_device_folder(const Order& order, const std::string& ro
   if (::mount("tmpfs", target.c_str(), "tmpfs", MS_NOSUID | MS_STRICTATIME, options.c_str()) != 0)
     return fail_errno("Failed to mount /dev of the container", errno);
   DROVER_TRY(auto points, MountPoints::open(target, MountPoints::Root::kThrownAway, order.ids.on_machine(0)));
-  for (const char* folder : kMountedByRuntime)
+  for (const std::string_view place : kOwnDevicePlaces) {
+    const std::string folder(place.substr(std::string_view("/dev").size()));
     DROVER_CHECK_OK(points.own(folder, PlaceKind::kFolder).map([](auto&&) {}));
+  }
   for (const auto& device : order.devices) DROVER_CHECK_OK(make_node(device, order.ids, points));
   for (const auto& device : kHarmless) DROVER_CHECK_OK(make_node(device, order.ids, points));
   for (const auto& [name, behind] : kLinks)

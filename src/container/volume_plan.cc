@@ -6,6 +6,7 @@
 
 #include "container/environment.h"
 #include "container/fetch/source.h"
+#include "container/own_places.h"
 
 namespace drover::container {
 namespace {
@@ -21,7 +22,7 @@ Failure refusal(std::size_t index, const workload::Volume& volume, std::string_v
 
 /// What must not be covered, nor be mounted into.
 std::vector<std::string> kept_free(const Launch& launch, const image::Image* image) {
-  std::vector<std::string> places = {"/proc", "/sys", "/dev"};
+  std::vector<std::string> places(kOwnPlaces.begin(), kOwnPlaces.end());
   if (gets_driver_volume(launch, image)) places.emplace_back(kDriverPlace);
   return places;
 }

@@ -17,7 +17,7 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
-constexpr std::chrono::seconds kCleanAgain{10};
+constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
 constexpr std::chrono::seconds kTidy{30};
 /// What is left is kept for what ends tasks.
 constexpr std::uint64_t kRoomForNewWork = 1 << 20;
@@ -111,8 +111,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
 }
 
 void LocalEngine::tick() {
-  for (const auto& id : std::exchange(unfound_, {})) recover(id);
-  clean_again();
+  try_again();
   if (steady() >= tidy_at_) {
     tidy_at_ = steady() + kTidy;
     if (const auto tidied = journal_.tidy(); !tidied && !disk_is_full())
@@ -379,37 +378,27 @@ void LocalEngine::perform(const control::action::Clean& action) {
   if (!containerizer_ || record == state_.tasks.end()) return;
   in_order(
       action.id, record->second.task.owner, [this, id = action.id] { return containerizer_->clean(id); },
-      [this, id = action.id](Status cleaned) {
-        if (cleaned) {
-          uncleaned_.erase(id);
-          return;
-        }
-        if (!uncleaned_.contains(id))
-          ports_.log(fmt::format("Failed to clean up after task '{}', and will try again: {}", id,
-                                 to_string(cleaned.error())));
-        uncleaned_[id] = steady() + kCleanAgain;
-        ports_.wake_at(uncleaned_[id]);
+      [this, action](Status cleaned) {
+        if (cleaned)
+          retries_.erase(action.id);
+        else
+          try_later(action.id, "Failed to clean up after", cleaned.error(), [this, action] {
+            const auto* record = state_.find(action.id);  // another attempt cleans up before it begins
+            if (record != nullptr && !control::owns_resources(record->state)) perform(action);
+          });
       });
-}
-
-void LocalEngine::clean_again() {
-  std::erase_if(uncleaned_, [this](const auto& task) {
-    const auto record = state_.tasks.find(task.first);  // another attempt cleans up before it begins
-    return record == state_.tasks.end() || control::owns_resources(record->second.state);
-  });
-  for (const auto& [id, again] : uncleaned_)
-    if (steady() >= again && !chains_.contains(id)) perform(control::action::Clean{id});
 }
 
 void LocalEngine::perform(const control::action::Forget& action) {
   if (!containerizer_) return;
   in_order(
       action.id, action.owner, [this, id = action.id] { return containerizer_->forget(id); },
-      [this, id = action.id](Status forgotten) {
-        if (forgotten) return gone_.push_back(id);
-        ports_.log(
-            fmt::format("Failed to remove the sandbox of task '{}', and will try again at the next start: {}",
-                        id, to_string(forgotten.error())));
+      [this, action](Status forgotten) {
+        if (!forgotten)
+          return try_later(action.id, "Failed to remove the sandbox of", forgotten.error(),
+                           [this, action] { perform(action); });
+        retries_.erase(action.id);
+        gone_.push_back(action.id);
       });
 }
 
@@ -422,16 +411,34 @@ void LocalEngine::recover(const std::string& id) {
         return {};
       },
       [this, id, found](Status recovered) {
-        if (!recovered) {
-          // Its GPUs stay its own: better a GPU idle than one given twice.
-          ports_.log(fmt::format("Failed to find task '{}' again: {}", id, to_string(recovered.error())));
-          unfound_.insert(id);
-          ports_.wake_at(steady() + kRetry);
-          return;
-        }
+        // Its GPUs stay its own: better a GPU idle than one given twice.
+        if (!recovered)
+          return try_later(id, "Failed to find again", recovered.error(), [this, id] {
+            const auto* record = state_.find(id);
+            if (record != nullptr && control::owns_resources(record->state)) recover(id);
+          });
+        retries_.erase(id);
         if (*found == container::Found::kNever) happened(control::event::NeverStarted{id});
         if (*found == container::Found::kAlive) happened(control::event::StillAlive{id});
       });
+}
+
+void LocalEngine::try_later(const std::string& id, std::string_view failure, const Error& why,
+                            std::function<void()> work) {
+  auto& retry = retries_[id];
+  if (retry.failure != failure)
+    ports_.log(fmt::format("{} task '{}', and will try again: {}", failure, id, to_string(why)));
+  retry = {failure, steady() + kTryAgain, std::move(work)};
+  ports_.wake_at(retry.at);
+}
+
+void LocalEngine::try_again() {
+  for (auto retry = retries_.begin(); retry != retries_.end();) {
+    const auto& [id, again] = *retry++;
+    if (steady() < again.at || chains_.contains(id)) continue;
+    std::function<void()>(again.work)();
+    if (!chains_.contains(id)) retries_.erase(std::string(id));  // it is needed no more
+  }
 }
 
 void LocalEngine::in_order(const std::string& id, uid_t owner, std::function<Status()> work,

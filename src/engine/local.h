@@ -204,9 +204,13 @@ class LocalEngine final : public Daemon {
   void perform(const control::action::Stop& action);
   void perform(const control::action::Clean& action);
   void perform(const control::action::Forget& action);
-  /// What could not be cleaned up, when it is time.
-  void clean_again();
   void recover(const std::string& id);
+  /// Work about a task failed: `failure` (a literal) is told once, and `work` is done again until it
+  /// succeeds, or puts nothing into the task's chain: then it is needed no more.
+  void try_later(const std::string& id, std::string_view failure, const Error& why,
+                 std::function<void()> work);
+  /// All that is due.
+  void try_again();
   /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
   /// answer.
   enum class Pace { kUsual, kSlow };
@@ -265,9 +269,12 @@ class LocalEngine final : public Daemon {
   std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
   TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
-  std::map<std::string, TimePoint>
-      uncleaned_;                  ///< tasks that have left something, and when that is tried again
-  std::set<std::string> unfound_;  ///< tasks of an earlier life that could not be looked for yet
+  struct Retry {
+    std::string_view failure;  ///< what was told; a literal
+    TimePoint at;
+    std::function<void()> work;
+  };
+  std::map<std::string, Retry> retries_;  ///< by task
   /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.
   struct Step {
     Work step;

@@ -83,8 +83,12 @@ TEST_F(StraysTest, WhatWasRemovedIsNotKept) {
   engine_->remove({}, id, [](Status status) { EXPECT_TRUE(status); });
   run();
   EXPECT_THAT(world_.forgotten, IsEmpty());
-  world_.forget_error.reset();
   begin();
+  EXPECT_THAT(world_.forgotten, IsEmpty());
+  world_.forget_error.reset();
+  now_ += std::chrono::minutes(1);
+  engine_->tick();
+  run();
   EXPECT_THAT(world_.forgotten, ElementsAre(id)) << "tried again";
   EXPECT_THAT(world_.quarantined, IsEmpty());
   ASSERT_TRUE(submit(0));

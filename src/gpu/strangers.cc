@@ -90,6 +90,18 @@ bool is_only_a_name(int thread, const std::string& descriptor) {
   return flags && (*flags & O_PATH) != 0;
 }
 
+/// Half of a small machine's processes, and they open nothing. From "stat" (proc(5)): the flags are the
+/// seventh field after the name, which may hold anything.
+bool is_kernel_thread(int process) {
+  constexpr unsigned kKernelThread = 0x00200000;  // PF_KTHREAD
+  const auto text = text_of(process, "stat");
+  std::string_view rest = text;
+  rest.remove_prefix(std::min(rest.rfind(')'), rest.size()));
+  for (int field = 0; field < 7; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+  const auto flags = parse_number<unsigned>(rest.substr(0, rest.find(' ')));
+  return flags && (*flags & kKernelThread) != 0;
+}
+
 /// Of one look at all processes.
 class OpenerSearch {
  public:
@@ -97,6 +109,7 @@ class OpenerSearch {
       : devices_(devices), task_of_(task_of) {}
 
   void look_at(int process, std::uint32_t pid) {
+    if (is_kernel_thread(process)) return;
     Folder threads(process, "task");
     while (const auto name = threads.next()) {
       const auto thread = parse_number<std::uint32_t>(*name);
