@@ -20,9 +20,11 @@
 namespace drover {
 namespace {
 
+constexpr std::string_view kTemporary = ".tmp";
+
 std::string temporary_name(std::string_view name) {
   std::random_device random;
-  return fmt::format(".{}.{:08x}.tmp", name, random());
+  return fmt::format(".{}.{:08x}{}", name, random(), kTemporary);
 }
 
 using DirStream = std::unique_ptr<DIR, decltype([](DIR* stream) { ::closedir(stream); })>;
@@ -122,6 +124,14 @@ Result<std::vector<std::string>> Directory::list() const {
 
 Status Directory::remove_tree(const std::string& name) const {
   return drover::remove_tree(*this, name, {});
+}
+
+Status Directory::remove_unfinished(std::string_view prefix) const {
+  DROVER_TRY(const auto names, list());
+  for (const std::string_view name : names)
+    if (name.starts_with('.') && name.substr(1).starts_with(prefix) && name.ends_with(kTemporary))
+      DROVER_CHECK_OK(remove_tree(std::string(name)));
+  return {};
 }
 
 Status Directory::sync() const {

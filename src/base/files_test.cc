@@ -1,9 +1,12 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <filesystem>
 #include <fstream>
@@ -38,6 +41,28 @@ TEST_F(FilesTest, WritesWholeFilesAndLeavesNoTemporary) {
   EXPECT_EQ(*directory->read("file"), "two");
   EXPECT_EQ(*directory->list(), std::vector<std::string>{"file"});
   EXPECT_EQ(fs::status(folder_ / "a/b/file").permissions(), fs::perms(0640));
+}
+
+TEST_F(FilesTest, WhatAKilledProcessHasLeftOfAWriteCanBeRemoved) {
+  const auto directory = Directory::create(folder_);
+  ASSERT_TRUE(directory);
+  const auto pid = ::fork();
+  if (pid == 0) {  // it is killed while it writes
+    ::prctl(PR_SET_DUMPABLE, 0);
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    (void)directory->write("mine-1", "text");
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(directory->list()->size(), 1u);
+  for (const char* name : {"mine-2", ".mine-3", ".mine-3.tmpl", "mine-4.tmp", ".another's.00000000.tmp"})
+    ASSERT_TRUE(directory->write(name, ""));
+  EXPECT_TRUE(directory->remove_unfinished("mine-"));
+  EXPECT_THAT(*directory->list(), ::testing::ElementsAre(".another's.00000000.tmp", ".mine-3", ".mine-3.tmpl",
+                                                         "mine-2", "mine-4.tmp"));
 }
 
 TEST_F(FilesTest, WhatIsMadeHasItsModeWhateverTheUmaskIs) {

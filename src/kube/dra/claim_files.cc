@@ -39,6 +39,14 @@ bool is_claim_uid(const std::string& uid) {
 ClaimFolders::ClaimFolders(std::string plugin, std::string cdi, std::string vendor)
     : plugin_(std::move(plugin)), cdi_(std::move(cdi)), prefix_(std::move(vendor) + "-claim_") {}
 
+Status ClaimFolders::remove_unfinished() {
+  for (const auto& [path, prefix] : {std::pair(plugin_, std::string(kCheckpoint)), {cdi_, prefix_}}) {
+    DROVER_TRY(const auto folder, existing(path));
+    if (folder) DROVER_CHECK_OK(folder->remove_unfinished(prefix));
+  }
+  return {};
+}
+
 Result<std::optional<std::string>> ClaimFolders::read_checkpoint() {
   DROVER_TRY(const auto folder, existing(plugin_));
   if (!folder || !folder->exists(kCheckpoint)) return std::nullopt;

@@ -15,6 +15,8 @@ namespace drover::kube::dra {
 class ClaimFiles {
  public:
   virtual ~ClaimFiles() = default;
+  /// What a driver that was killed had begun to write. For the one that takes its place.
+  virtual Status remove_unfinished() = 0;
   /// nullopt when there is none. kCorrupt for what can never be read: a folder, or a file that is too large.
   virtual Result<std::optional<std::string>> read_checkpoint() = 0;
   virtual Status write_checkpoint(const std::string& text) = 0;
@@ -34,6 +36,7 @@ class ClaimFolders : public ClaimFiles {
   /// engines look.
   ClaimFolders(std::string plugin, std::string cdi, std::string vendor);
 
+  Status remove_unfinished() override;
   Result<std::optional<std::string>> read_checkpoint() override;
   Status write_checkpoint(const std::string& text) override;
   Status set_checkpoint_aside() override;

@@ -62,6 +62,18 @@ TEST_F(ClaimFilesTest, SeeTheirOwnSpecificationsAndThoseOfNvidiasDriver) {
   EXPECT_EQ(read_file(tree / "cdi/nvidia.json").value_or(""), "another's");
 }
 
+TEST_F(ClaimFilesTest, LoseWhatAKilledDriverHadBegunToWrite) {
+  EXPECT_TRUE(files.remove_unfinished()) << "there is no folder yet";
+  tree.file("cdi/.k8s.gpu.nvidia.com-claim_a.json.3a431331.tmp", "{")
+      .file("cdi/.nvidia.json.3a431331.tmp", "another's")
+      .file("plugins/gpu.nvidia.com/.checkpoint.json.00000000.tmp", "{");
+  ASSERT_TRUE(files.write_specification("b", "text"));
+  ASSERT_TRUE(files.remove_unfinished());
+  const auto names = [&](const char* folder) { return Directory::open(tree / folder)->list().value(); };
+  EXPECT_THAT(names("cdi"), ElementsAre(".nvidia.json.3a431331.tmp", "k8s.gpu.nvidia.com-claim_b.json"));
+  EXPECT_THAT(names("plugins/gpu.nvidia.com"), ElementsAre());
+}
+
 TEST(ClaimUid, IsNoPath) {
   EXPECT_TRUE(is_claim_uid("3b1c2f6e-1111-4222-8333-444455556666"));
   for (const auto& uid : {std::string(), std::string("../x"), std::string("a/b"), std::string("A"),

@@ -266,6 +266,7 @@ Status Preparer::restore() {
 
 Status Preparer::load() {
   if (loaded_) return {};
+  DROVER_CHECK_OK(options_.files->remove_unfinished());
   const auto text = options_.files->read_checkpoint();
   if (!text && text.error().kind != ErrorKind::kCorrupt) return Failure(text.error());
   auto book = !text ? Result<Book>(Failure(text.error())) : *text ? read_book(**text) : Book();

@@ -75,6 +75,7 @@ struct Crash {};
 
 class FakeClaimFiles : public ClaimFiles {
  public:
+  Status remove_unfinished() override { return {}; }
   Result<std::optional<std::string>> read_checkpoint() override { return checkpoint; }
   Status write_checkpoint(const std::string& text) override {
     return step([&] { checkpoint = text; });
