@@ -102,8 +102,7 @@ class DockerExec final : public ExecProcess {
   }
   int process() const override { return ended_.get(); }
   Result<int> wait() override {
-    pollfd waited{ended_.get(), POLLIN, 0};
-    while (::poll(&waited, 1, -1) < 0 && errno == EINTR) continue;
+    done_.wait(false);
     return outcome_;
   }
   void kill() override {
@@ -134,6 +133,7 @@ class DockerExec final : public ExecProcess {
     if (!leaving_) outcome_ = find_outcome();
     for (auto& output : outputs_) output.pipe.write.reset();
     done_ = true;
+    done_.notify_all();
     ::eventfd_write(ended_.get(), 1);
   }
 
