@@ -287,6 +287,11 @@ Status Cgroup::create() const {
   return {};
 }
 
+void Cgroup::take(pid_t pid) const {
+  for (const auto& hierarchy : hierarchies_)
+    write_control_file(folder(hierarchy) + "/cgroup.procs", std::to_string(pid));
+}
+
 void Cgroup::remove() const {
   for (const auto& hierarchy : hierarchies_) remove_group(folder(hierarchy));
 }

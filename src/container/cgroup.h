@@ -72,6 +72,8 @@ class Cgroup {
   std::vector<std::string> children() const;
   /// Makes it in every hierarchy in which the group that it lies in is there. Its limits are that group's.
   Status create() const;
+  /// Moves a process into it, in every hierarchy in which it is there. Best effort.
+  void take(pid_t pid) const;
   /// To every process but `except` (0: to all). A process id that is used again meanwhile is not hit.
   void signal_all(int signal, pid_t except = 0) const;
   static constexpr std::chrono::seconds kKillTimeout{10};

@@ -33,6 +33,11 @@ bool has_variable(pid_t pid, const std::string& assignment, bool prefix) {
          std::string::npos;
 }
 
+bool is_stopped(pid_t pid) {
+  const auto status = read_file(fmt::format("/proc/{}/status", pid));
+  return status && status->find("\nState:\tT") != std::string::npos;
+}
+
 /// SIGKILL until no process of the group carries the marker. A child that is just being forked is met at the
 /// next look.
 void kill_marked(const Cgroup& cgroup, const std::string& assignment, bool prefix) {
@@ -59,6 +64,21 @@ std::string next_exec_id() {
 
 std::string exec_group(const std::string& id) {
   return kGroupPrefix + id;
+}
+
+bool enclose_exec(const Cgroup& cgroup, const std::string& id) {
+  for (const auto pid : cgroup.processes()) {
+    const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!process.valid() || !is_stopped(pid) ||
+        !has_variable(pid, fmt::format("{}={}", kExecMarker, id), false))
+      continue;
+    const auto group = cgroup.child(exec_group(id));
+    // Where it cannot be, the variable has to do.
+    if (group.create()) group.take(pid);
+    ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
+    return true;
+  }
+  return false;
 }
 
 void kill_exec(const Cgroup& cgroup, const std::string& id) {

@@ -18,6 +18,7 @@ constexpr const char* kInitFile = "drover-init";
 constexpr mode_t kInitMode = 0755;
 constexpr const char* kFilter = "--filter";
 constexpr const char* kReport = "--report";
+constexpr const char* kHold = "--hold";
 constexpr std::size_t kLongestReport = 64;
 
 std::vector<std::string> with_words(std::vector<std::string> words, const std::string& folder,
@@ -67,14 +68,19 @@ std::vector<std::string> init_arguments(const std::string& folder, const std::ve
 
 std::vector<std::string> engine_init_arguments(const std::string& folder,
                                                const std::vector<std::string>& command) {
-  return with_words({kInitInside}, folder, command);
+  return with_words({kInitInside, kHold}, folder, command);
+}
+
+bool can_hold(const std::vector<std::string>& first) {
+  return first.size() > 1 && first[0] == kInitInside && first[1] == kHold;
 }
 
 std::optional<std::vector<std::string>> direct_arguments(const std::vector<std::string>& first,
-                                                         const std::vector<std::string>& command) {
+                                                         const std::vector<std::string>& command, bool held) {
   if (first.empty() || first.front() != kInitInside) return std::nullopt;
   std::vector<std::string> words = {kInitInside};
-  std::size_t next = 1;
+  std::size_t next = can_hold(first) ? 2 : 1;
+  if (held) words.emplace_back(kHold);
   for (; next + 2 < first.size() && (first[next] == kFilter || first[next] == kReport); next += 2)
     if (first[next] == kFilter) words.insert(words.end(), {kFilter, first[next + 1]});
   if (next >= first.size()) return std::nullopt;

@@ -28,14 +28,18 @@ Result<std::string> place_init(const std::string& state);
 
 /// The argument vector of a container's first process.
 std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command);
-/// The same for an engine, which has no descriptor to give: it reports to standard error.
+/// The same for an engine, which has no descriptor to give: it reports to standard error. Further commands
+/// can be held in it.
 std::vector<std::string> engine_init_arguments(const std::string& folder,
                                                const std::vector<std::string>& command);
 /// Of a further process in the container whose first process has these: the init becomes the command, with
 /// the same filter and working folder. nullopt for a container that an earlier version started without an
-/// init.
+/// init. `held`: it is stopped before it becomes the command, until SIGCONT; for those that can_hold().
 std::optional<std::vector<std::string>> direct_arguments(const std::vector<std::string>& first,
-                                                         const std::vector<std::string>& command);
+                                                         const std::vector<std::string>& command,
+                                                         bool held = false);
+/// Whether the container's init knows how to hold a further command; those of earlier versions do not.
+bool can_hold(const std::vector<std::string>& first);
 
 /// What an init has said so far. Its container can write what it likes: nothing but numbers is taken from it.
 class InitReport {

@@ -21,8 +21,16 @@ TEST(InitArguments, TheFolderIsFoundAgain) {
   EXPECT_THAT(direct_arguments({kInitInside, "--report", "3", "/work", "run"}, {"look"}),
               Optional(ElementsAre(kInitInside, "--direct", "/work", "look")))
       << "of the version before";
-  EXPECT_THAT(direct_arguments(engine_init_arguments("/work", {"run"}), {"look"}),
+  const auto engines = engine_init_arguments("/work", {"run"});
+  EXPECT_TRUE(can_hold(engines));
+  EXPECT_FALSE(can_hold(words));
+  EXPECT_THAT(direct_arguments(engines, {"look"}),
               Optional(ElementsAre(kInitInside, "--direct", "/work", "look")));
+  EXPECT_THAT(direct_arguments(engines, {"look"}, true),
+              Optional(ElementsAre(kInitInside, "--hold", "--direct", "/work", "look")));
+  EXPECT_THAT(direct_arguments({kInitInside, "/work"}, {"look"}),
+              Optional(ElementsAre(kInitInside, "--direct", "/work", "look")))
+      << "of the version before";
   EXPECT_EQ(direct_arguments({"sh", "-c", "true", "x", "y"}, {"look"}), std::nullopt);
 }
 

@@ -90,16 +90,26 @@ bool is_only_a_name(int thread, const std::string& descriptor) {
   return flags && (*flags & O_PATH) != 0;
 }
 
-/// Half of a small machine's processes, and they open nothing. From "stat" (proc(5)): the flags are the
-/// seventh field after the name, which may hold anything.
-bool is_kernel_thread(int process) {
+struct Threads {
+  bool of_kernel = false;  ///< half of a small machine's processes, and they open nothing
+  bool is_one = false;
+};
+
+/// From "stat" (proc(5)): the fields after the name, which may hold anything, begin with the third.
+Threads threads_of(int process) {
   constexpr unsigned kKernelThread = 0x00200000;  // PF_KTHREAD
+  constexpr int kFirst = 3, kFlags = 9, kThreads = 20;
   const auto text = text_of(process, "stat");
   std::string_view rest = text;
   rest.remove_prefix(std::min(rest.rfind(')'), rest.size()));
-  for (int field = 0; field < 7; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
-  const auto flags = parse_number<unsigned>(rest.substr(0, rest.find(' ')));
-  return flags && (*flags & kKernelThread) != 0;
+  Threads threads;
+  for (int field = kFirst; field <= kThreads; ++field) {
+    rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+    const auto number = parse_number<unsigned>(rest.substr(0, rest.find(' ')));
+    if (field == kFlags) threads.of_kernel = number && (*number & kKernelThread) != 0;
+    if (field == kThreads) threads.is_one = number == 1;
+  }
+  return threads;
 }
 
 /// Of one look at all processes.
@@ -109,7 +119,23 @@ class OpenerSearch {
       : devices_(devices), task_of_(task_of) {}
 
   void look_at(int process, std::uint32_t pid) {
-    if (is_kernel_thread(process)) return;
+    const auto threads = threads_of(process);
+    if (threads.of_kernel) return;
+    if (threads.is_one)
+      look_at_files(process, pid);
+    else
+      look_at_threads(process, pid);
+    if (!task_of_(text_of(process, "cgroup")).empty()) look_at_mappings(process, pid);
+  }
+
+  std::map<dev_t, std::set<std::uint32_t>> found;
+
+ private:
+  static bool shares_files(std::uint32_t pid, std::uint32_t thread) {
+    return ::syscall(SYS_kcmp, pid, thread, KCMP_FILES, 0, 0) == 0;
+  }
+
+  void look_at_threads(int process, std::uint32_t pid) {
     Folder threads(process, "task");
     while (const auto name = threads.next()) {
       const auto thread = parse_number<std::uint32_t>(*name);
@@ -119,14 +145,6 @@ class OpenerSearch {
         look_at_files(folder.get(), pid);
       }
     }
-    if (!task_of_(text_of(process, "cgroup")).empty()) look_at_mappings(process, pid);
-  }
-
-  std::map<dev_t, std::set<std::uint32_t>> found;
-
- private:
-  static bool shares_files(std::uint32_t pid, std::uint32_t thread) {
-    return ::syscall(SYS_kcmp, pid, thread, KCMP_FILES, 0, 0) == 0;
   }
 
   void look_at_files(int thread, std::uint32_t pid) {

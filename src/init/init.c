@@ -2,12 +2,13 @@
 // do as root (entering the working folder), and what a program that was not made for it forgets: it hands
 // signals on, reaps who lost his parent, and ends as the command did.
 //
-//   drover-init [--filter FILE] [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]
+//   drover-init [--filter FILE] [--report FD] [--hold] [--direct] WORKDIR COMMAND [ARGUMENT...]
 //
 // --filter names the program of a filter of system calls (an array of sock_filter) that holds for it and for
 // all that it starts. What goes wrong is one sentence on standard error and exit status 127 (not found) or
 // 126. With --report it is a line of numbers instead, for src/container/init.h; --direct becomes the command,
-// which is what a further command in a container wants.
+// which is what a further command in a container wants; with --hold it
+// stops itself before, until somebody lets it go on (SIGCONT).
 //
 // Static and without allocations: it starts in every image, and once for every task.
 
@@ -163,11 +164,13 @@ static int tend(pid_t command, const sigset_t* all) {
 
 int main(int count, char** words) {
   int next = 1;
-  int direct = 0;
+  int direct = 0, hold = 0;
   const char* filter = NULL;
   for (; next < count && strncmp(words[next], "--", 2) == 0; ++next) {
     if (strcmp(words[next], "--direct") == 0) {
       direct = 1;
+    } else if (strcmp(words[next], "--hold") == 0) {
+      hold = 1;
     } else if (strcmp(words[next], "--filter") == 0 && next + 1 < count) {
       filter = words[++next];
     } else if (strcmp(words[next], "--report") == 0 && next + 1 < count) {
@@ -179,13 +182,15 @@ int main(int count, char** words) {
   }
   if (count - next < 2) {
     dprintf(STDERR_FILENO,
-            "usage: drover-init [--filter FILE] [--report FD] [--direct] WORKDIR COMMAND [ARGUMENT...]\n");
+            "usage: drover-init [--filter FILE] [--report FD] [--hold] [--direct] WORKDIR COMMAND "
+            "[ARGUMENT...]\n");
     return 2;
   }
   if (filter != NULL) limit_system_calls(filter);
   const char* folder = words[next];
   char* const* command = words + next + 1;
   if (chdir(folder) != 0) refuse_folder(folder);
+  if (direct && hold) raise(SIGSTOP);
   if (direct) refuse_command(command[0], execute(command));
   take_null_input();
 

@@ -5,6 +5,7 @@ import ctypes
 import http.client
 import os
 import pathlib
+import secrets
 import stat
 import subprocess
 import sys
@@ -274,34 +275,46 @@ class RemovalTest(SandboxTest):
             writer.stdout.close()
 
 
-class LeavingTest(SandboxTest):
-    def test_a_command_that_leaves_its_session_ends_with_the_connection(self):
-        ran = self.cli(self.mallory, "exec", self.task, "--", "/bin/sh", "-c",
-                       "env -i setsid sleep 765432 < /dev/null > /dev/null 2>&1 & echo begun")
-        self.assertEqual(ran.out, "begun\n", ran)
-        drover.wait_for(lambda: not running("sleep 765432"), "what the command has left behind to end")
+class LeavingTest(attack.AttackTest):
+    """A command that joined a task, and leaves a process that nothing names as its own."""
+
+    def setUp(self):
+        self.task = self.submit(self.mallory, ["/probe", "say", "up", ",", "sleep", "100000"], image=self.image("leaving"))
+        self.addCleanup(self.daemon.end_task, self.task)
+        self.daemon.wait_for_output(self.task, "up")
+        self.left, self.stays = (str(10**8 + secrets.randbelow(10**8)) for _ in range(2))
+
+    def begin(self):
+        client = subprocess.Popen([*self.daemon.cli_command("exec", self.task, "--", "/probe", "leave", self.left, ",", "sleep", self.stays)],
+                                  env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)}, stderr=subprocess.DEVNULL)
+        drover.wait_for(lambda: sleeping(self.left) and sleeping(self.stays), "the command to run")
+        return client
+
+    def wait_for_the_end(self):
+        drover.wait_for(lambda: not sleeping(self.left) and not sleeping(self.stays), "the command to end")
         self.assertEqual(self.daemon.task(self.task)["state"], "running")
 
-    def test_a_command_that_leaves_its_session_ends_when_its_client_is_killed(self):
-        client = subprocess.Popen([*self.daemon.cli_command("exec", self.task, "--", "/bin/sh", "-c",
-                                                            "env -i setsid sleep 765433 & exec sleep 765434")],
-                                  env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)})
-        drover.wait_for(lambda: running("sleep 765433") and running("sleep 765434"), "the command to run")
+    def test_with_the_connection(self):
+        ran = self.cli(self.mallory, "exec", self.task, "--", "/probe", "leave", self.left, ",", "say", "begun")
+        self.assertEqual(ran.out, "begun\n", ran)
+        self.wait_for_the_end()
+
+    def test_when_its_client_is_killed(self):
+        client = self.begin()
         client.kill()
         client.wait()
-        drover.wait_for(lambda: not running("sleep 765433") and not running("sleep 765434"), "the command to end")
+        self.wait_for_the_end()
 
-    def test_what_a_command_of_a_daemon_before_has_left_is_ended(self):
-        client = subprocess.Popen([*self.daemon.cli_command("exec", self.task, "--", "/bin/sh", "-c",
-                                                            "env -i setsid sleep 765435 & exec sleep 765436")],
-                                  env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)},
-                                  stderr=subprocess.DEVNULL)
-        drover.wait_for(lambda: running("sleep 765435") and running("sleep 765436"), "the command to run")
+    def test_when_the_daemon_was_killed(self):
+        client = self.begin()
         self.daemon.kill()
         client.wait()
         self.daemon.start()
-        drover.wait_for(lambda: not running("sleep 765435") and not running("sleep 765436"), "the command to end")
-        self.assertEqual(self.daemon.task(self.task)["state"], "running")
+        self.wait_for_the_end()
+
+
+class DockerLeavingTest(attack.ThroughDocker, LeavingTest):
+    """The init of the engine's container holds a command until it is in a control group of its own."""
 
 
 def command_of(pid):
@@ -311,8 +324,9 @@ def command_of(pid):
         return ""
 
 
-def running(command):
-    return any(command_of(int(name)) == command for name in os.listdir("/proc") if name.isdigit())
+def sleeping(seconds):
+    return any(f"sleep {seconds}" in command_of(int(name)) and " exec " not in command_of(int(name))
+               for name in os.listdir("/proc") if name.isdigit())
 
 
 if __name__ == "__main__":

@@ -17,9 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-/// The init and the working folder, which docker_exec reads again.
-constexpr int kEntrypointWords = 2;
-
 json bind_mount(const std::string& source, const std::string& target, bool read_only) {
   return {{"Type", "bind"},
           {"Source", source},
@@ -119,10 +116,12 @@ Result<json> make_create_body(const Launch& launch, const image::Image& image, c
   DROVER_TRY(const auto arguments, arguments_of(launch.task, &image));
   DROVER_TRY(const auto directory, working_directory_of(launch.task, &image, facts.sandbox));
   const auto command = engine_init_arguments(directory, arguments);
+  // The init's own words, which docker_exec reads again.
+  const auto end_of_entrypoint = command.end() - static_cast<std::ptrdiff_t>(arguments.size());
   json body = {{"Image", facts.image_id},
                // Both given: then none is the image's.
-               {"Entrypoint", std::vector(command.begin(), command.begin() + kEntrypointWords)},
-               {"Cmd", std::vector(command.begin() + kEntrypointWords, command.end())},
+               {"Entrypoint", std::vector(command.begin(), end_of_entrypoint)},
+               {"Cmd", std::vector(end_of_entrypoint, command.end())},
                {"Env", environment_of(launch, &image, facts.user, facts.sandbox, facts.compat)},
                {"WorkingDir", facts.entered},
                {"User", fmt::format("{}:{}", facts.user.uid, facts.user.gid)},

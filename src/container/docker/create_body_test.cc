@@ -51,7 +51,7 @@ TEST(DockerCreateBody, RunsTheImageSCommandBehindItsEntrypoint) {
   auto launch = launch_of_root();
   auto body = body_of(launch, facts_of_test());
   EXPECT_EQ(body["Image"], "sha256:1f") << "the one that was looked at, whatever the name means by then";
-  EXPECT_EQ(body["Entrypoint"], json::array({"/dev/drover-init", "/mnt/mesos/sandbox"}));
+  EXPECT_EQ(body["Entrypoint"], json::array({"/dev/drover-init", "--hold", "/mnt/mesos/sandbox"}));
   EXPECT_EQ(body["Cmd"], json::array({"/entry", "serve"}));
   launch.task.command = {"train", "-x"};
   EXPECT_EQ(body_of(launch, facts_of_test())["Cmd"], json::array({"/entry", "train", "-x"}));
@@ -64,7 +64,7 @@ TEST(DockerCreateBody, AWorkingFolderIsLeftToTheInit) {
   auto launch = launch_of_root();
   launch.task.working_directory = "/v/closed";
   auto body = body_of(launch, facts_of_test());
-  EXPECT_EQ(body["Entrypoint"], json::array({"/dev/drover-init", "/v/closed"}));
+  EXPECT_EQ(body["Entrypoint"], json::array({"/dev/drover-init", "--hold", "/v/closed"}));
   EXPECT_EQ(body["WorkingDir"], "/");
   auto facts = facts_of_test();
   facts.entered = "/app";

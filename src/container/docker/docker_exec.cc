@@ -27,16 +27,18 @@ using nlohmann::json;
 constexpr std::size_t kExecPiece = 32 << 10;
 constexpr auto kExitPatience = std::chrono::seconds(10);
 constexpr auto kExitPoll = std::chrono::milliseconds(10);
+constexpr auto kHeldPoll = std::chrono::milliseconds(3);
 /// In place of output, when the command could not be started.
 constexpr std::string_view kRuntimeWord = "OCI runtime exec failed";
 
 /// The init enters the container's working folder as the user, which the engine would do as root.
-std::vector<std::string> exec_words(const ExecRequest& request, const ContainerState& container) {
-  return direct_arguments(container.entrypoint, request.command)
+std::vector<std::string> exec_words(const ExecRequest& request, const ContainerState& container, bool held) {
+  return direct_arguments(container.entrypoint, request.command, held)
       .value_or(request.command);  // of an earlier version
 }
 
-json exec_body(const ExecRequest& request, const ContainerState& container, const std::string& id) {
+json exec_body(const ExecRequest& request, const ContainerState& container, const std::string& id,
+               bool held) {
   auto environment = request.environment;
   if (request.tty) environment.try_emplace("TERM", "xterm");
   environment[kExecMarker] = id;
@@ -46,7 +48,7 @@ json exec_body(const ExecRequest& request, const ContainerState& container, cons
           {"AttachStdout", true},
           {"AttachStderr", true},
           {"Tty", request.tty},
-          {"Cmd", exec_words(request, container)},
+          {"Cmd", exec_words(request, container, held)},
           {"Env", std::move(assignments)},
           {"WorkingDir", "/"}};
 }
@@ -59,20 +61,21 @@ Result<Pipe> nonblocking_pipe() {
 
 class DockerExec final : public ExecProcess {
  public:
-  DockerExec(Engine engine, std::string exec, std::string mark, std::optional<Cgroup> cgroup, bool tty,
-             Exchange stream)
+  DockerExec(Engine engine, std::string exec, std::string mark, std::optional<Cgroup> cgroup, bool held,
+             bool tty, Exchange stream)
       : engine_(std::move(engine)),
         exec_(std::move(exec)),
         mark_(std::move(mark)),
         cgroup_(std::move(cgroup)),
+        held_(held),
         tty_(tty),
         stream_(std::move(stream)) {}
 
   ~DockerExec() override {
-    if (!done_) kill();
     leaving_ = true;
     wake();
     if (thread_.joinable()) thread_.join();
+    kill();
   }
   DockerExec(const DockerExec&) = delete;
   DockerExec& operator=(const DockerExec&) = delete;
@@ -125,6 +128,7 @@ class DockerExec final : public ExecProcess {
   // What follows is the thread's.
 
   void carry() {
+    if (held_) let_go();
     while (!leaving_ && !(stream_ended_ && outputs_[0].pending.empty() && outputs_[1].pending.empty())) {
       if (const auto size = size_.exchange(0); size != 0)
         (void)engine_.resize_exec(exec_, static_cast<int>(size >> 32), static_cast<int>(size & 0xffff'ffff));
@@ -135,6 +139,18 @@ class DockerExec final : public ExecProcess {
     done_ = true;
     done_.notify_all();
     ::eventfd_write(ended_.get(), 1);
+  }
+
+  /// Nothing comes of the command before, unless the engine could not start it. Also when nobody wants it any
+  /// more: what is still held could not be ended.
+  void let_go() {
+    const auto deadline = std::chrono::steady_clock::now() + kExitPatience;
+    while (std::chrono::steady_clock::now() < deadline && !enclose_exec(*cgroup_, mark_)) {
+      pollfd said{stream_.fd(), POLLIN, 0};
+      if (::poll(&said, 1, static_cast<int>(kHeldPoll.count())) <= 0) continue;
+      if (const auto state = engine_.inspect_exec(exec_); !state || !state->running) return;
+      std::this_thread::sleep_for(kHeldPoll);
+    }
   }
 
   void carry_once() {
@@ -219,6 +235,7 @@ class DockerExec final : public ExecProcess {
   const std::string exec_;
   const std::string mark_;
   const std::optional<Cgroup> cgroup_;
+  const bool held_;
   const bool tty_;
   Exchange stream_;
   FrameReader frames_;
@@ -245,13 +262,13 @@ Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, con
   if (request.command.empty() || request.command.front().empty())
     return fail(ErrorKind::kInvalid, "There is no command to run", "write it after '--'", "/command");
   const auto mark = next_exec_id();
+  const bool held = cgroup && can_hold(container.entrypoint);
+  const auto body = exec_body(request, container, mark, held);
   DROVER_TRY(const auto exec,
-             engine.create_exec(
-                 container.id,
-                 exec_body(request, container, mark).dump(-1, ' ', false, json::error_handler_t::replace)));
+             engine.create_exec(container.id, body.dump(-1, ' ', false, json::error_handler_t::replace)));
   DROVER_TRY(auto stream, engine.start_exec(exec, request.tty));
-  auto made =
-      std::make_unique<DockerExec>(engine, exec, mark, std::move(cgroup), request.tty, std::move(stream));
+  auto made = std::make_unique<DockerExec>(engine, exec, mark, std::move(cgroup), held, request.tty,
+                                           std::move(stream));
   DROVER_CHECK_OK(made->begin(request.rows, request.columns));
   return made;
 }
