@@ -26,7 +26,7 @@ import tiers
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.cpu_count() or 1
 TESTS_AT_ONCE = 2 * JOBS
-PROGRAM_TIMEOUT = 1800  # seconds for one unit-test program or one black-box module, however slow a sanitizer and load make it
+PROGRAM_TIMEOUT = 900  # seconds for one unit-test program or one black-box module
 BUILD_TIMEOUT = 2 * 3600
 SKIPPED = 77           # exit status by which a program says that it cannot run here
 KUBERNETES_TIMEOUT = 1800  # seconds for one module on a cluster, and for building a cluster's programs, once
@@ -216,7 +216,8 @@ class Stage:
             environment = {**self.environment, "GTEST_OUTPUT": f"xml:{report.name}"}
             environment["GTEST_FILTER"] = f"*{self.pattern or ''}*{self.left_out(test['name'])}"
             environment.update(item.split("=", 1) for item in properties.get("ENVIRONMENT", []))
-            status, output = run(f"{self.preset}: unit tests", test["command"], PROGRAM_TIMEOUT, environment,
+            timeout = properties.get("TIMEOUT", PROGRAM_TIMEOUT) * self.plan.slowness
+            status, output = run(f"{self.preset}: unit tests", test["command"], timeout, environment,
                                  properties.get("WORKING_DIRECTORY", self.build_folder))
             cases = read_gtest_report(report.name)
         failed = any(outcome == "failed" for _, outcome, _ in cases)
@@ -245,7 +246,7 @@ class Stage:
         began = time.monotonic()
         with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
             command = [sys.executable, "-B", "tests/blackbox.py", module, report.name]
-            timeout = KUBERNETES_TIMEOUT if module.startswith(tiers.CLUSTERS) else PROGRAM_TIMEOUT
+            timeout = KUBERNETES_TIMEOUT if module.startswith(tiers.CLUSTERS) else PROGRAM_TIMEOUT * self.plan.slowness
             status, output = run(f"{self.preset}: {part}", command + ([self.pattern] if self.pattern else []), timeout, self.environment)
             cases = [json.loads(line) for line in report]
         self.add_cases(module, cases, began)

@@ -44,6 +44,7 @@ class Stage:
     programs: typing.Callable[[str], bool]
     modules: typing.Callable[[str], bool]
     environment: dict = dataclasses.field(default_factory=dict)
+    slowness: int = 1  # by how much longer than usual a program may take: some are slow under a sanitizer that is not theirs
 
 
 def any_of(_):
@@ -70,6 +71,6 @@ USUAL = (
 )
 ALL = (
     Stage("release", ("all",), any_of, any_of),
-    Stage("asan", ("all",), any_of, no_benchmark, ASAN_SETTINGS),
-    Stage("tsan", ("all",), any_of, no_benchmark, TSAN_SETTINGS),
+    Stage("asan", ("all",), any_of, no_benchmark, ASAN_SETTINGS, slowness=3),
+    Stage("tsan", ("all",), any_of, no_benchmark, TSAN_SETTINGS, slowness=3),
 )

@@ -7,8 +7,8 @@
 // --filter names the program of a filter of system calls (an array of sock_filter) that holds for it and for
 // all that it starts. What goes wrong is one sentence on standard error and exit status 127 (not found) or
 // 126. With --report it is a line of numbers instead, for src/container/init.h; --direct becomes the command,
-// which is what a further command in a container wants; with --hold it
-// stops itself before, until somebody lets it go on (SIGCONT).
+// which is what a further command in a container wants; with --hold it stops itself before, until somebody
+// lets it go on (SIGCONT).
 //
 // Static and without allocations: it starts in every image, and once for every task.
 
