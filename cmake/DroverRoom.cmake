@@ -1,8 +1,9 @@
-# drover_room(NAME [BUSY] [DEPENDS rooms...] [LIBRARIES targets...] [TEST_LIBRARIES targets...])
+# drover_room(NAME [BUSY] [LONG_TESTS files...] [DEPENDS rooms...] [LIBRARIES targets...] [TEST_LIBRARIES targets...])
 #
 # One room of the house: src/NAME/**/*.cc becomes the static library drover_NAME, its *_test.cc files and those
 # in folders named testing/ become the test program NAME_test, and every header is compiled alone by the target
-# lone_headers. A BUSY room computes for long in its tests: both are optimised also where others are not.
+# lone_headers. A BUSY room computes for long in its tests: both are optimised also where others are not. Where only
+# its LONG_TESTS do, they are a program of their own, NAME_long_test, and the other tests are compiled like any.
 add_library(drover_warnings INTERFACE)
 target_compile_options(drover_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<BOOL:${DROVER_WERROR}>:-Werror>)
@@ -60,7 +61,7 @@ function(drover_compile_headers_alone library root)
 endfunction()
 
 function(drover_room name)
-  cmake_parse_arguments(ROOM "BUSY" "" "DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "BUSY" "" "LONG_TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$|/testing/")
@@ -80,6 +81,12 @@ function(drover_room name)
   drover_watch_coverage(${library})
   drover_compile_headers_alone(${library} ${CMAKE_SOURCE_DIR}/src)
 
+  if(BUILD_TESTING AND ROOM_LONG_TESTS)
+    drover_add_test(${name}_long_test SOURCES ${ROOM_LONG_TESTS} LIBS ${library} ${ROOM_TEST_LIBRARIES} BUSY TRUE)
+    list(TRANSFORM ROOM_LONG_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    list(REMOVE_ITEM tests ${ROOM_LONG_TESTS})
+    set(ROOM_BUSY FALSE)
+  endif()
   if(BUILD_TESTING AND tests)
     drover_add_test(${name}_test SOURCES ${tests} LIBS ${library} ${ROOM_TEST_LIBRARIES} BUSY ${ROOM_BUSY})
   endif()
