@@ -23,6 +23,7 @@ namespace drover::container {
 namespace {
 
 constexpr auto kKillPoll = std::chrono::milliseconds(5);
+constexpr mode_t kGroupMode = 0755;
 
 std::vector<std::string_view> words_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -89,6 +90,16 @@ void read_processes(const std::string& folder, std::set<pid_t>& into) {
 bool write_control_file(const std::string& file, std::string_view value) {
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
   return fd.valid() && ::write(fd.get(), value.data(), value.size()) == static_cast<ssize_t>(value.size());
+}
+
+/// Makes the group if it is not there; its parent is. Whatever the umask is, everybody may look at it: the
+/// root of a container, who is nobody on the machine, does so to find his own.
+Status make_group(const std::string& folder) {
+  if (::mkdir(folder.c_str(), kGroupMode) != 0 && errno != EEXIST)
+    return fail_errno(fmt::format("Failed to make the control group '{}'", folder), errno);
+  if (::chmod(folder.c_str(), kGroupMode) != 0)
+    return fail_errno(fmt::format("Failed to let everybody look at '{}'", folder), errno);
+  return {};
 }
 
 }  // namespace
@@ -180,8 +191,10 @@ void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string&
   for (const auto& hierarchy : hierarchies) {
     if (!own_groups || !in_service(hierarchy, *own_groups)) continue;
     const auto folder = hierarchy.mount + cgroup;
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
+    for (auto end = cgroup.find('/', 1);; end = cgroup.find('/', end + 1)) {
+      (void)make_group(hierarchy.mount + cgroup.substr(0, end));
+      if (end == std::string::npos) break;
+    }
     write_control_file(folder + "/cgroup.procs", std::to_string(::getpid()));
   }
 }
@@ -209,8 +222,7 @@ Status limit_processes(const std::vector<Hierarchy>& hierarchies, const std::str
     if (!has_controller(hierarchy, "pids") && !unified) continue;
     const auto folder = hierarchy.mount + path;
     if (unified) write_control_file(hierarchy.mount + "/cgroup.subtree_control", "+pids");
-    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
-      return fail_errno(fmt::format("Failed to make '{}'", folder), errno);
+    DROVER_CHECK_OK(make_group(folder));
     if (!write_control_file(folder + "/pids.max", std::to_string(most)))
       return fail_errno(fmt::format("Failed to limit the processes of '{}'", folder), errno);
     return {};
@@ -275,9 +287,11 @@ Status Cgroup::create() const {
   for (const auto& hierarchy : hierarchies_) {
     const auto made = folder(hierarchy);
     const auto parent = made.substr(0, made.rfind('/'));
-    if (::mkdir(made.c_str(), 0755) != 0) {
-      if (errno == EEXIST || errno == ENOENT) continue;
-      return fail_errno(fmt::format("Failed to create the control group '{}'", made), errno);
+    std::error_code error;
+    if (std::filesystem::exists(made, error) || !std::filesystem::exists(parent, error)) continue;
+    if (auto group = make_group(made); !group) {
+      if (!std::filesystem::exists(parent, error)) continue;  // it has ended meanwhile
+      return group;
     }
     // In version 1 this one is born without any, and would take nobody in.
     if (!has_controller(hierarchy, "cpuset")) continue;

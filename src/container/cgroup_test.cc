@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -73,6 +74,23 @@ TEST(LimitProcesses, OfAllContainersLeavesTheMachineAnEighth) {
   EXPECT_EQ(content(folder + "/cgroup.subtree_control"), "+pids");
   EXPECT_FALSE(limit_processes({memory}, "/drover", 100)) << "nobody counts processes";
   EXPECT_FALSE(limit_processes({{folder, {"pids"}, false}}, "/lacking", 100)) << "no such file";
+  fs::remove_all(folder);
+}
+
+TEST(LimitProcesses, MakesAGroupThatEverybodyMayLookAt) {
+  namespace fs = std::filesystem;
+  std::string folder = fs::temp_directory_path() / "drover-cgroup-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto limit = [&](const std::string& group) {
+    (void)limit_processes({{folder, {"pids"}, false}}, group, 100);  // the kernel's file is not there
+    return fs::status(folder + group).permissions();
+  };
+  const auto before = ::umask(077);
+  constexpr auto kAllMayLook = fs::perms(0755);
+  EXPECT_EQ(limit("/new"), kAllMayLook);
+  fs::create_directory(folder + "/closed");
+  EXPECT_EQ(limit("/closed"), kAllMayLook) << "as an older daemon has left it";
+  ::umask(before);
   fs::remove_all(folder);
 }
 

@@ -1,8 +1,10 @@
 """Root of a container is an ordinary user of the machine: what it could do if it got out, and what it has of files all the same."""
 
 import contextlib
+import glob
 import os
 import pathlib
+import stat
 import subprocess
 import tarfile
 import unittest
@@ -96,6 +98,14 @@ class NoIdsTest(MappedTest):
 
 
 class RootTest(Ids):
+    def test_it_may_look_for_its_control_group(self):
+        """Else a runtime cannot make the container, and root's own ids would be the machine's."""
+        groups = [path for path in map(pathlib.Path, glob.glob("/sys/fs/cgroup/*/drover") + ["/sys/fs/cgroup/drover"]) if path.exists()]
+        self.assertTrue(groups)
+        for group in groups:
+            with self.subTest(group):
+                self.assertEqual(stat.S_IMODE(group.stat().st_mode), 0o755)
+
     def test_out_of_its_container_it_is_nobody(self):
         secret = attack.make_file(self.ground / "secret", "of root alone\n", 0o600)
         theirs = attack.make_file(self.ground / "theirs", "x", 0o644)
