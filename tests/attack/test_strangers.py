@@ -96,7 +96,7 @@ class StrangersTest(attack.AttackTest):
         self.assertEqual((record["state"], self.daemon.output(lender, uid=self.mallory.uid)), ("finished", "ok\n"), record)
 
     def test_a_task_hands_its_open_gpu_to_another_task(self):
-        name = f"drover-{uuid.uuid4().hex}"
+        name = f"lent-{uuid.uuid4().hex}"
         keeper = self.submit(self.mallory, ["/probe", "rename", "keeper", ",", "borrow", name, ",", "sleep", 1000],
                              image=self.image("keeper"), network={"mode": "host"})
         self.addCleanup(self.daemon.end_task, keeper)
@@ -110,7 +110,7 @@ class StrangersTest(attack.AttackTest):
 
     def test_a_task_calls_itself_like_a_monitor(self):
         """Even root's."""
-        name = f"drover-{uuid.uuid4().hex}"
+        name = f"lent-{uuid.uuid4().hex}"
         keeper = self.submit(None, ["/probe", "rename", "nvidia-persiste", ",", "borrow", name, ",", "sleep", 1000],
                              image=self.image("monitor"), network={"mode": "host"})
         self.addCleanup(self.daemon.end_task, keeper)
@@ -122,7 +122,7 @@ class StrangersTest(attack.AttackTest):
         self.assert_runs(job)
 
     def test_a_task_hands_its_open_gpu_to_a_program_outside(self):
-        name = f"drover-{uuid.uuid4().hex}"
+        name = f"lent-{uuid.uuid4().hex}"
         keeper = self.process(self.program("keeper"), "borrow", name, ",", "sleep", 1000, user=self.mallory)
         self.lend(name)
         self.hear(keeper, "ok")
