@@ -78,14 +78,15 @@ void NodeReport::keep_telling(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   const auto is_due = [this] { return work_.api && work_.state && !work_.changes.empty(); };
   while (changed_.wait(lock, stop, is_due)) {
-    const auto work = work_;
+    auto work = work_;
     work_.changes.clear();
     lock.unlock();
     const auto told = tell_the_node(work);
     int tries = told.empty() ? 0 : kTries;
-    while (tries > 0 && !tell_the_pods(work, told, --tries == 0)) {
+    while (tries > 0 && !tell_the_pods(*work.state, told, --tries == 0)) {
       lock.lock();
-      changed_.wait_for(lock, stop, options_.retry, [] { return false; });
+      changed_.wait_for(lock, stop, options_.retry, [&] { return work_.state != work.state; });
+      work.state = work_.state;
       lock.unlock();
       if (stop.stop_requested()) return;
     }
@@ -139,14 +140,17 @@ std::vector<NodeReport::Told> NodeReport::tell_the_node(const Work& work) {
   return told;
 }
 
-bool NodeReport::tell_the_pods(const Work& work, const std::vector<Told>& told, bool in_any_case) {
+bool NodeReport::tell_the_pods(const NodeState& state, const std::vector<Told>& told, bool in_any_case) {
+  const bool parts_known = std::ranges::all_of(
+      told, [&](const Told& one) { return knows_instance(state, one.uuid, one.event.instance); });
+  if (!parts_known && !in_any_case) return false;
   const auto containers = options_.containers();
   const auto known = options_.pod_uids();
   pods_trouble_.tell(!containers ? Failure(containers.error()) : !known ? Failure(known.error()) : Status());
   if ((!containers || !known) && !in_any_case) return false;
   const auto uids = known.value_or(std::map<PodName, std::string>{});
   for (const auto& [uuid, event] : told)
-    for (const auto& pod : pods_with(uuid, event.instance, *work.state, {options_.driver, options_.node},
+    for (const auto& pod : pods_with(uuid, event.instance, state, {options_.driver, options_.node},
                                      containers.value_or(std::vector<ContainerUse>{}))) {
       const auto uid = uids.find(pod);
       events_->record({.kind = "Pod",

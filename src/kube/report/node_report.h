@@ -83,7 +83,7 @@ class NodeReport {
   /// What is to be told to pods too.
   std::vector<Told> tell_the_node(const Work& work);
   /// False when it is not known which pods; `in_any_case` it is told to those that are known.
-  bool tell_the_pods(const Work& work, const std::vector<Told>& told, bool in_any_case);
+  bool tell_the_pods(const NodeState& state, const std::vector<Told>& told, bool in_any_case);
 
   const NodeReportOptions options_;
   std::mutex mutex_;

@@ -96,6 +96,10 @@ std::vector<GpuEvent> events_of(const gpu::HealthChange& change, std::string_vie
   return events;
 }
 
+bool knows_instance(const NodeState& state, const std::string& gpu, const gpu::MigInstance& instance) {
+  return !uuids_of(gpu, instance, state.mig).empty();
+}
+
 std::vector<PodName> pods_with(const std::string& gpu, const gpu::MigInstance& instance,
                                const NodeState& state, const ClaimNames& claims,
                                const std::vector<ContainerUse>& containers) {

@@ -49,6 +49,10 @@ struct GpuEvent {
 /// `gpu` is its name for people: "GPU 3 (GPU-5f…)".
 std::vector<GpuEvent> events_of(const gpu::HealthChange& change, std::string_view gpu);
 
+/// Whether the state tells of a MIG device that the instance concerns; of a GPU that is not cut there is
+/// nothing to know. A claim's MIG device is made when its pod starts, and may fail before it was looked at.
+bool knows_instance(const NodeState& state, const std::string& gpu, const gpu::MigInstance& instance);
+
 /// Which pods have this GPU, by its UUID, or a part of it that the instance concerns; each once.
 std::vector<PodName> pods_with(const std::string& gpu, const gpu::MigInstance& instance,
                                const NodeState& state, const ClaimNames& claims,

@@ -138,6 +138,9 @@ TEST(PodsWith, AreThoseOfThePartThatItConcerns) {
   EXPECT_THAT(pods_with("GPU-1", {7, {}}, state, claims, containers), ElementsAre(PodName{"team", "limit"}));
   EXPECT_THAT(pods_with("GPU-1", {8, 0}, state, claims, containers), ElementsAre(PodName{"team", "claim"}));
   EXPECT_THAT(pods_with("GPU-1", {9, 0}, state, claims, containers), IsEmpty());
+  EXPECT_TRUE(knows_instance(state, "GPU-1", {8, 0}));
+  EXPECT_FALSE(knows_instance(state, "GPU-1", {9, 0}));
+  EXPECT_TRUE(knows_instance(state, "GPU-0", {9, 0}));
   gpu::HealthChange change = failed("GPU-1");
   change.opened.front().instance = {7, 0};
   EXPECT_EQ(events_of(change, "GPU 1").front().instance.gpu, 7U);
@@ -226,6 +229,23 @@ TEST_F(NodeReportTest, TellsThePodsWhenTheKubeletAnswers) {
   EXPECT_TRUE(soon([&] { return events().size() == 2; }));
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(warnings_, 1);
+}
+
+TEST_F(NodeReportTest, TellsThePodWhosePartFailsBeforeItWasLookedAt) {
+  auto wanted = options();
+  wanted.containers = [] { return std::vector<ContainerUse>{by_limit("mine", "MIG-a")}; };
+  NodeReport report(wanted);
+  auto change = failed("GPU-1");
+  change.opened.front().instance = {7, 0};
+  report.changed(change);
+  auto state = two_gpus();
+  state.mig["GPU-1"].profiles = {{.name = "1g.5gb", .id = 19}};
+  report.update(state);
+  report.reach(api_);
+  ASSERT_TRUE(soon([&] { return events().size() == 1; }));  // the node's
+  state.mig["GPU-1"].instances = {{7, 19, {0, 1}, "MIG-a", 0}};
+  report.update(state);
+  EXPECT_TRUE(soon([&] { return events().size() == 2; }));
 }
 
 TEST_F(NodeReportTest, TellsOnlyTheNodeWhenNobodyKnowsThePods) {
