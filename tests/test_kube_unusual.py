@@ -1,5 +1,6 @@
 """What seldom happens to `drover kube node`: checkpoints are lost, a second one is started, pods want everything at once."""
 
+import re
 import unittest
 
 import drover
@@ -31,7 +32,7 @@ class UnusualTest(ClaimsTest):
 
     def test_nothing_is_given_twice_by_a_kubelet_that_has_lost_its_checkpoint(self):
         before = gpus_in(self.run_gpu_pod("before", {GPU: 2})[0])
-        self.wait_until_told("before")
+        self.wait_until_told()
         self.node.kubelet.kill()
         self.node.path(DEVICE_CHECKPOINT).unlink()
         self.node.kubelet.start()
@@ -39,10 +40,17 @@ class UnusualTest(ClaimsTest):
         after = gpus_in(self.run_gpu_pod_at_last("after", {GPU: 6})[0])
         self.assertEqual(len(before | after), 8)
 
-    def wait_until_told(self, pod):
-        """The plugin has heard of the pod's devices: only then does it know more than a kubelet that forgets them."""
-        wait_for(lambda: sum("gpu.nvidia.com/in-use" in self.taints_of(name) for name in self.devices()) == 2,
-                 lambda: f"taints of what {pod} has")
+    def wait_until_told(self):
+        """The plugin has heard of the pods' devices: only then does it know more than a kubelet that forgets them. It asks again when
+        it has taken in the last answer, so that the second time from now on comes after an answer of now.
+        """
+        before = self.times_asked()
+        wait_for(lambda: self.times_asked() >= before + 2, lambda: f"the plugin to ask twice; {self.agent.tail()}")
+
+    def times_asked(self):
+        """How often the kubelet was asked for its pods' devices."""
+        metrics = self.cluster.api.request("GET", f"/api/v1/nodes/{self.node.name}/proxy/metrics", accept="text/plain")
+        return int(re.search(r'^kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"} (\d+)$', metrics, re.MULTILINE)[1])
 
     def test_claims_outlive_a_checkpoint_that_nobody_can_read(self):
         for number, damage in enumerate((lambda path: path.write_text("{"), lambda path: (path.unlink(), path.mkdir()))):
