@@ -60,6 +60,7 @@ class Cluster(Client):
         super().__init__(programs.kubernetes / "kubectl", authority.path("admin.kubeconfig"), self.folder,
                          enter=["nsenter", "--target", str(self.control_plane.machine.pid), "--net"])
         self.run_inside(self.proxy_command(), "kubectl-proxy")
+        self.control_plane.start_controllers(self)
         self.control_plane.wait_until_ready(self)
         for node in self.nodes:
             node.wait_for_containerd()

@@ -26,7 +26,7 @@ def pod_range(index):
 
 
 class ControlPlane:
-    """Made stopped; start() starts it all, and wait_until_ready() waits for the API server."""
+    """Made stopped; start() starts the API server, start_controllers() the others, and wait_until_ready() waits for them all."""
 
     def __init__(self, folder, components, authority, machine, settings):
         self.folder, self.components, self.authority, self.settings = folder, components, authority, settings
@@ -39,7 +39,13 @@ class ControlPlane:
         self.scheduler = self._program("kube-scheduler", self._scheduler())
 
     def start(self):
-        for program in (self.etcd, self.api_server, self.controller_manager, self.scheduler):
+        for program in (self.etcd, self.api_server):
+            program.start()
+
+    def start_controllers(self, client):
+        """Once the API server is ready: the controller manager gives up when it is not within 20 s."""
+        self.api_server.wait_until(client.api.is_ready, "the API server to be ready")
+        for program in (self.controller_manager, self.scheduler):
             program.start()
 
     def wait_until_ready(self, client):
