@@ -86,7 +86,7 @@ class UnusualTest(ClaimsTest):
         self.set_faults({"5": {"lost": True}})
         wait_for(lambda: "gpu.nvidia.com/gpu-lost" in self.taints_of("gpu-5"), lambda: f"a taint; {self.agent.tail()}")
         self.run_gpu_pod("limited", {GPU: 2})
-        self.wait_until_told("limited")
+        self.wait_until_told()
         looks = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All", "adminAccess": True,
                  "tolerations": [{"operator": "Exists"}]}
         made = [claim("all", [{"name": "gpus", "exactly": looks}]), claiming(kube.pod("monitor", *SEES), claim_name="all")]
