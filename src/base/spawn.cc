@@ -76,7 +76,12 @@ void ChildDescriptors::close_from(int first) {
   note(::posix_spawn_file_actions_addclosefrom_np(&actions_, first));
 }
 
-Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors) {
+void ChildDescriptors::close_others(int kept) {
+  if (kept >= 0) give(kept, STDERR_FILENO + 1);
+  close_from(STDERR_FILENO + (kept >= 0 ? 2 : 1));
+}
+
+Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors, int kept) {
   StandardPipes pipes;
   for (auto* pipe : {&pipes.input, &pipes.output, &pipes.errors}) {
     DROVER_TRY(*pipe, make_pipe());
@@ -84,7 +89,7 @@ Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors) {
   descriptors.give(pipes.input.read.get(), STDIN_FILENO);
   descriptors.give(pipes.output.write.get(), STDOUT_FILENO);
   descriptors.give(pipes.errors.write.get(), STDERR_FILENO);
-  descriptors.close_from(STDERR_FILENO + 1);
+  descriptors.close_others(kept);
   return pipes;
 }
 

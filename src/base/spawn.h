@@ -41,6 +41,8 @@ class ChildDescriptors {
   void open(const std::string& path, int theirs);
   /// Those from this one on, whether they would close by themselves or not.
   void close_from(int first);
+  /// All but the standard streams and `kept` (-1: nothing), which is given as descriptor 3. The last call.
+  void close_others(int kept);
 
   const posix_spawn_file_actions_t& actions() const { return actions_; }
   /// The first that went wrong: 0, or a value of errno.
@@ -55,11 +57,11 @@ class ChildDescriptors {
   int error_ = 0;
 };
 
-/// Pipes as the standard streams of a child, which gets nothing else.
+/// Pipes as the standard streams of a child, which gets nothing else but `kept` (-1: nothing), as descriptor 3.
 struct StandardPipes {
   Pipe input, output, errors;
 };
-Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors);
+Result<StandardPipes> give_standard_pipes(ChildDescriptors& descriptors, int kept = -1);
 
 struct Child {
   std::string program;                             ///< a path

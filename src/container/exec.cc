@@ -129,6 +129,7 @@ class ExecStarter {
                                                     const std::string& runtime, Cgroup cgroup,
                                                     const ExecRequest& request) {
     const auto id = next_exec_id();
+    DROVER_TRY(const auto joining, lock_joining(task));
     DROVER_TRY(auto folder, Directory::open(task.path()));
     // A daemon before this one may have had this process id.
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
@@ -154,14 +155,15 @@ class ExecStarter {
                                             task.path() + "/" + pid_file(id),
                                             task_id};
     DROVER_TRY(made->runtime_process_,
-               request.tty ? with_terminal(*made, words, request) : with_pipes(*made, words));
+               request.tty ? with_terminal(*made, words, request, joining.get())
+                           : with_pipes(*made, words, joining.get()));
     return made;
   }
 
  private:
-  static Result<Spawned> with_pipes(Joined& made, const std::vector<std::string>& words) {
+  static Result<Spawned> with_pipes(Joined& made, const std::vector<std::string>& words, int joining) {
     ChildDescriptors descriptors;
-    DROVER_TRY(auto pipes, give_standard_pipes(descriptors));
+    DROVER_TRY(auto pipes, give_standard_pipes(descriptors, joining));
     made.input_ = std::move(pipes.input.write);
     made.output_ = std::move(pipes.output.read);
     made.errors_ = std::move(pipes.errors.read);
@@ -171,7 +173,7 @@ class ExecStarter {
 
   /// The runtime has its own pair inside, and carries between the two.
   static Result<Spawned> with_terminal(Joined& made, const std::vector<std::string>& words,
-                                       const ExecRequest& request) {
+                                       const ExecRequest& request, int joining) {
     made.terminal_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     std::array<char, 64> name{};
     if (!made.terminal_.valid() || ::grantpt(made.terminal_.get()) != 0 ||
@@ -185,7 +187,7 @@ class ExecStarter {
     descriptors.open(name.data(), STDIN_FILENO);
     descriptors.give(STDIN_FILENO, STDOUT_FILENO);
     descriptors.give(STDIN_FILENO, STDERR_FILENO);
-    descriptors.close_from(STDERR_FILENO + 1);
+    descriptors.close_others(joining);
     return start_runtime(words, descriptors);
   }
 };

@@ -4,13 +4,18 @@
 #include <poll.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "container/oci_fixture.h"
 #include "container/runtime_failure.h"
+#include "container/task_folder.h"
 
 namespace drover::container {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 class ExecTest : public OciFixture {
@@ -70,6 +75,37 @@ TEST_F(ExecTest, TellsWhatCannotBeRun) {
   EXPECT_EQ(absent->output, "drover: There is no command '/no/such/program' in the container\n");
   EXPECT_FALSE(run_in(id, {}));
   EXPECT_FALSE(run_in(id_of("nobody"), {"/bin/true"}));
+}
+
+TEST_F(ExecTest, ARuntimeThatJoinsLateMakesNothingAnew) {
+  const auto id = start();
+  const auto late = state_ + "/late-runtime", went = state_ + "/went";
+  // As runc does: it makes its folder when that is not there.
+  std::ofstream(late) << "#!/bin/sh\ncase \"$*\" in *' exec '*)\n  while ! [ -e " << went
+                      << " ]; do sleep 0.01; done\n  mkdir -p \"$2\"\n  exit 1 ;;\nesac\nexec "
+                      << runtimes().back().path << " \"$@\"\n";
+  fs::permissions(late, fs::perms(0755));
+  auto changed = options();
+  changed.runtime = late;
+  open(std::move(changed));
+  ASSERT_TRUE(oci_->recover(id, 0));
+  ExecRequest request;
+  request.command = {"/bin/true"};
+  auto joins = oci_->exec(id, request);
+  ASSERT_TRUE(joins) << to_string(joins.error());
+  ASSERT_TRUE(oci_->stop(id, true));
+  ASSERT_TRUE(heard_.await_ending(id));
+  std::thread cleans([&] { EXPECT_TRUE(oci_->clean(id)); });
+  std::this_thread::sleep_for(200ms);
+  std::ofstream{went};
+  cleans.join();
+  EXPECT_FALSE((*joins)->wait());
+  joins->reset();
+  for (const char* name : {kRuntimeState, kBundle, kJoinLock})
+    EXPECT_FALSE(fs::exists(state_ + "/tasks/" + id + "/" + name)) << name;
+  EXPECT_FALSE(oci_->exec(id, request)) << "it has ended";
+  EXPECT_FALSE(fs::exists(state_ + "/tasks/" + id + "/" + kJoinLock));
+  EXPECT_TRUE(oci_->forget(id));
 }
 
 TEST_F(ExecTest, IsKilledWithItsChildrenAtTheTimeout) {

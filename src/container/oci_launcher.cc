@@ -74,14 +74,15 @@ Launch trial_launch(const std::string& task_id) {
   return launch;
 }
 
-/// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment: only when it is
-/// gone does nobody come into the group any more.
-Status end_all(const Directory& folder, const Cgroup& group) {
+/// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment, and so may those that
+/// join: only when they are gone does nobody come into the group any more, as long as what is returned is held.
+Result<UniqueFd> end_all(const Directory& folder, const Cgroup& group) {
   const auto deadline = std::chrono::steady_clock::now() + Cgroup::kKillTimeout;
   while (true) {
     DROVER_TRY(const bool lives, runtime_lives(folder));
+    DROVER_TRY(auto alone, lock_out_joining(folder));
     DROVER_CHECK_OK(group.kill_all());
-    if (!lives) return {};
+    if (!lives && alone.valid()) return alone;
     if (std::chrono::steady_clock::now() > deadline)
       return fail(ErrorKind::kTimeout, fmt::format("The runtime of '{}' does not end", folder.path()),
                   "look for it with 'lslocks'");
@@ -306,10 +307,10 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
 
 Status OciLauncher::clear(const Directory& folder, const std::string& task_id) const {
   const auto group = cgroup(task_id);
-  DROVER_CHECK_OK(end_all(folder, group));
+  DROVER_TRY(const auto alone, end_all(folder, group));
   group.remove();
   for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
-                           kRuntimeState, kNetwork, kVolumes, kHosts, kResolver})
+                           kRuntimeState, kNetwork, kVolumes, kHosts, kResolver, kJoinLock})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

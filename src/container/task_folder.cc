@@ -95,6 +95,28 @@ Result<bool> runtime_lives(const Directory& task) {
   return false;
 }
 
+Result<UniqueFd> lock_joining(const Directory& task) {
+  const auto refuse = [&] {
+    return fail(ErrorKind::kConflict, fmt::format("The task in '{}' has ended", task.path()));
+  };
+  DROVER_TRY(auto file, task.open_file(kJoinLock, O_RDONLY | O_CREAT, 0600));
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0) return refuse();
+  struct stat mine{}, there{};
+  const bool same = ::fstat(file.get(), &mine) == 0 &&
+                    ::fstatat(task.fd(), kJoinLock, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    mine.st_ino == there.st_ino;
+  if (same && task.exists(kBundle)) return file;
+  if (same) (void)task.remove_tree(kJoinLock);
+  return refuse();
+}
+
+Result<UniqueFd> lock_out_joining(const Directory& task) {
+  DROVER_TRY(auto file, task.open_file(kJoinLock, O_RDONLY | O_CREAT, 0600));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
+  if (errno == EWOULDBLOCK) return UniqueFd();
+  return fail_errno(fmt::format("Failed to lock '{}/{}'", task.path(), kJoinLock), errno);
+}
+
 Result<UniqueFd> lock_holder(const Directory& task) {
   const auto deadline = std::chrono::steady_clock::now() + kSignatureWait;
   while (true) {

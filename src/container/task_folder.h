@@ -49,6 +49,7 @@ inline constexpr const char* kResolver = "resolv.conf";
 inline constexpr const char* kRuntimeState = "runtime";
 inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
+inline constexpr const char* kJoinLock = "join.lock";
 inline constexpr const char* kDevices = "devices";
 inline constexpr const char* kSandbox = "sandbox";
 inline constexpr const char* kVolumes = "volumes";
@@ -90,6 +91,12 @@ Result<TaskLock> try_lock(const Directory& task);
 Result<UniqueFd> lock_runtime(const Directory& task);
 /// Whether a runtime that was given that lock still lives.
 Result<bool> runtime_lives(const Directory& task);
+
+/// For a runtime to inherit that joins the container, beside others that do. kConflict when the task's folder is
+/// being cleared, or was. A runtime makes anew what is cleared before it comes.
+Result<UniqueFd> lock_joining(const Directory& task);
+/// Keeps further ones out until it is closed; invalid while one is there.
+Result<UniqueFd> lock_out_joining(const Directory& task);
 
 /// A pidfd of the process that holds the lock; invalid when nobody does. Waits a moment for a holder that has
 /// not signed yet. A process id that was used again is not mistaken for the holder: the lock is looked at
