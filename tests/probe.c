@@ -59,8 +59,7 @@ static void write_file(const char* path, const char* text, int flags) {
     printf("%s\n", strerrorname_np(errno));
     return;
   }
-  dprintf(file, "%s\n", text);
-  printf("ok\n");
+  printf("%s\n", answer(dprintf(file, "%s\n", text) < 0 ? -1 : 0));
   close(file);
 }
 

@@ -30,6 +30,7 @@ PROGRAM_TIMEOUT = 900  # seconds for one unit-test program or one black-box modu
 BUILD_TIMEOUT = 2 * 3600
 SKIPPED = 77           # exit status by which a program says that it cannot run here
 KUBERNETES_TIMEOUT = 1800  # seconds for one module on a cluster, and for building a cluster's programs, once
+VIRTUAL_MACHINE_TIMEOUT = 3 * 3600
 
 SYMBOLIZER = "external_symbolizer_path=/usr/bin/llvm-symbolizer-19"
 SANITIZER_OPTIONS = {
@@ -176,7 +177,7 @@ class Stage:
                 yield self.run_program, test
         for module in self.modules():
             if self.plan.modules(module):
-                yield self.run_module, module
+                yield self.run_module, module, *(["virtual machines"] if module in tiers.VIRTUAL_MACHINES else [])
 
     def run_clusters(self, tests):
         """One after the other: each loads a machine as several others do."""
@@ -246,7 +247,11 @@ class Stage:
         began = time.monotonic()
         with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
             command = [sys.executable, "-B", "tests/blackbox.py", module, report.name]
-            timeout = KUBERNETES_TIMEOUT if module.startswith(tiers.CLUSTERS) else PROGRAM_TIMEOUT * self.plan.slowness
+            timeout = PROGRAM_TIMEOUT * self.plan.slowness
+            if module.startswith(tiers.CLUSTERS):
+                timeout = KUBERNETES_TIMEOUT
+            if module in tiers.VIRTUAL_MACHINES:
+                timeout = VIRTUAL_MACHINE_TIMEOUT
             status, output = run(f"{self.preset}: {part}", command + ([self.pattern] if self.pattern else []), timeout, self.environment)
             cases = [json.loads(line) for line in report]
         self.add_cases(module, cases, began)
@@ -347,7 +352,7 @@ def run_stages(arguments, results):
             stage.environment.update(environment.result())
             if plan.preset == "release" and kubernetes:
                 started.append(aside.submit(run_clusters, stage))
-            started += [tests.submit(call, argument) for call, argument in stage.jobs()]
+            started += [tests.submit(*job) for job in stage.jobs()]
         if "release" in chosen and not (arguments.pattern or arguments.quick):
             Stage(plans[0], results, "").compile_headers(every=arguments.all)
         for done in concurrent.futures.as_completed(started):

@@ -29,6 +29,9 @@ LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs",
                 "attack.test_fairness_reads", "attack.test_image_folders", "attack.test_journal", "attack.test_limits",
                 "attack.test_strangers"}
 
+# A machine of another kind, in an emulator: some forty minutes of one processor.
+VIRTUAL_MACHINES = {"test_vm"}
+
 CLUSTERS = "test_kube"  # how the names of modules on clusters begin
 # Each road of a GPU into a pod once: a limit, a claim, and an installation by the chart.
 CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_plugin.WholeGpusTest",
@@ -52,7 +55,8 @@ def any_of(_):
 
 
 def no_benchmark(module):
-    return not module.endswith("_bench")  # beside a compiler, or in a sanitizer, times say little
+    """Beside a compiler, or in a sanitizer, times say little, and a whole machine that is emulated takes too many."""
+    return not module.endswith("_bench") and module not in VIRTUAL_MACHINES
 
 
 # Five days of each simulated life: the release build plays the whole year.
