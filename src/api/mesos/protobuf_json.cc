@@ -32,15 +32,18 @@ Failure unexpected(const json& value, const FieldDescriptor& field) {
   return fail(ErrorKind::kInvalid, fmt::format("Not expecting a JSON {} for field '{}'", type, field.name()));
 }
 
-/// A whole number that `T` can hold; also from text, since other writers give 64 bits that way.
+/// Some writers put numbers and booleans in quotes; Mesos takes them so.
+json without_quotes(const json& value) {
+  if (!value.is_string()) return value;
+  const auto& text = value.get_ref<const std::string&>();
+  if (text.empty() || text.find_first_of(" \t\r\n") != std::string::npos) return value;
+  auto inner = json::parse(text, nullptr, false);
+  return inner.is_number() || inner.is_boolean() ? inner : value;
+}
+
+/// A whole number that `T` can hold.
 template <typename T>
 std::optional<T> whole_number(const json& value) {
-  if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    T number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-  }
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
     return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt;
@@ -58,7 +61,7 @@ std::optional<T> whole_number(const json& value) {
   return static_cast<T>(number);
 }
 
-/// Also from text, as in limits of "Infinity".
+/// Also what JSON has no number for, as limits of "Infinity".
 std::optional<double> real_number(const json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;
@@ -89,8 +92,7 @@ class Setter {
       case FieldDescriptor::CPPTYPE_FLOAT:
         return real<float>(value, &R::SetFloat, &R::AddFloat);
       case FieldDescriptor::CPPTYPE_BOOL:
-        if (!value.is_boolean()) return unexpected(value, field_);
-        return put(value.get<bool>(), &R::SetBool, &R::AddBool);
+        return boolean(value);
       case FieldDescriptor::CPPTYPE_ENUM:
         return enumeration(value);
       case FieldDescriptor::CPPTYPE_STRING:
@@ -114,15 +116,20 @@ class Setter {
   }
   template <typename T, typename Set, typename Add>
   Status integer(const json& value, Set set, Add add) {
-    const auto number = whole_number<T>(value);
+    const auto number = whole_number<T>(without_quotes(value));
     if (!number) return unexpected(value, field_);
     return put(*number, set, add);
   }
   template <typename T, typename Set, typename Add>
   Status real(const json& value, Set set, Add add) {
-    const auto number = real_number(value);
+    const auto number = real_number(without_quotes(value));
     if (!number) return unexpected(value, field_);
     return put(static_cast<T>(*number), set, add);
+  }
+  Status boolean(const json& value) {
+    const auto plain = without_quotes(value);
+    if (!plain.is_boolean()) return unexpected(value, field_);
+    return put(plain.get<bool>(), &R::SetBool, &R::AddBool);
   }
   Status enumeration(const json& value) {
     if (!value.is_string()) return unexpected(value, field_);
@@ -172,8 +179,8 @@ Status set_map(const json& value, Message& message, const FieldDescriptor& field
 Status set_field(const json& value, Message& message, const FieldDescriptor& field) {
   if (value.is_null()) return {};
   if (field.is_map()) return set_map(value, message, field);
-  if (!field.is_repeated()) return Setter(message, field).set(value);
-  if (!value.is_array()) return unexpected(value, field);
+  // A lone value is one item of a repeated field: old clients write it so, and Mesos takes it.
+  if (!field.is_repeated() || !value.is_array()) return Setter(message, field).set(value);
   for (const auto& item : value)
     if (!item.is_null()) DROVER_CHECK_OK(Setter(message, field).set(item));
   return {};

@@ -114,8 +114,12 @@ TEST(ProtobufJson, MistakesAreNamedByTheirField) {
   EXPECT_EQ(json_mistake("[]", v1::Call()), "Expecting a JSON object");
   EXPECT_EQ(json_mistake(R"({"framework_id": "x"})", v1::Call()),
             "Not expecting a JSON string for field 'framework_id'");
-  EXPECT_EQ(json_mistake(R"({"accept": {"offer_ids": {}}})", v1::Call()),
-            "Not expecting a JSON object for field 'offer_ids'");
+  EXPECT_EQ(json_mistake(R"({"accept": {"offer_ids": "O"}})", v1::Call()),
+            "Not expecting a JSON string for field 'offer_ids'");
+  EXPECT_EQ(json_mistake(R"({"framework_id": [{"value": "x"}]})", v1::Call()),
+            "Not expecting a JSON array for field 'framework_id'");
+  EXPECT_EQ(json_mistake(R"({"checkpoint": "yes"})", v1::FrameworkInfo()),
+            "Not expecting a JSON string for field 'checkpoint'");
   EXPECT_EQ(json_mistake(R"({"type": 3})", v1::Call()), "Not expecting a JSON number for field 'type'");
   EXPECT_EQ(json_mistake(R"({"checkpoint": 1})", v1::FrameworkInfo()),
             "Not expecting a JSON number for field 'checkpoint'");
@@ -135,6 +139,33 @@ TEST(ProtobufJson, WideIntegersMayComeAsTextOrWithAPoint) {
   ASSERT_TRUE(from_json(json::parse(R"({"begin": "18446744073709551615", "end": 31000.0})"), range));
   EXPECT_EQ(range.begin(), 18446744073709551615U);
   EXPECT_EQ(range.end(), 31000U);
+}
+
+TEST(ProtobufJson, ALoneValueIsOneItemOfARepeatedField) {
+  v1::Call call;
+  ASSERT_TRUE(from_json(json::parse(R"({"accept": {"offer_ids": {"value": "O"},
+                                       "operations": {"type": "LAUNCH", "launch": {"task_infos": []}}}})"),
+                        call));
+  ASSERT_EQ(call.accept().offer_ids_size(), 1);
+  EXPECT_EQ(call.accept().offer_ids(0).value(), "O");
+  EXPECT_EQ(call.accept().operations_size(), 1);
+  v1::FrameworkInfo info;
+  ASSERT_TRUE(from_json(json::parse(R"({"roles": "a", "capabilities": {"type": "GPU_RESOURCES"}})"), info));
+  ASSERT_EQ(info.roles_size(), 1);
+  EXPECT_EQ(info.roles(0), "a");
+  ASSERT_EQ(info.capabilities_size(), 1);
+  EXPECT_EQ(info.capabilities(0).type(), v1::FrameworkInfo::Capability::GPU_RESOURCES);
+}
+
+TEST(ProtobufJson, NumbersAndBooleansMayStandInQuotes) {
+  v1::FrameworkInfo info;
+  ASSERT_TRUE(from_json(json::parse(R"({"checkpoint": "true", "failover_timeout": "2.5"})"), info));
+  EXPECT_TRUE(info.checkpoint());
+  EXPECT_EQ(info.failover_timeout(), 2.5);
+  v1::Value::Range range;
+  ASSERT_TRUE(from_json(json::parse(R"({"begin": "5.0", "end": "7"})"), range));
+  EXPECT_EQ(range.begin(), 5U);
+  EXPECT_EQ(range.end(), 7U);
 }
 
 TEST(ProtobufJson, LimitsMayBeInfinite) {
