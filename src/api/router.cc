@@ -68,12 +68,16 @@ bool is_chronos(const Request& request) {
                                (segments.size() > 1 && segments[0] == "v1" && segments[1] == "scheduler"));
 }
 
-/// On paths of Marathon and of Chronos, slashes that are doubled or at the end do not count.
+/// On paths of Marathon and of Chronos, slashes that are doubled or at the end do not count; on those of
+/// Mesos the ones at the end.
 void drop_needless_slashes(Request& request) {
   auto segments = request.segments;
   std::erase(segments, "");
   std::swap(segments, request.segments);
-  if (!is_marathon(request) && !is_chronos(request)) std::swap(segments, request.segments);
+  if (is_marathon(request) || is_chronos(request)) return;
+  std::swap(segments, request.segments);
+  if (!request.segments.empty() && request.segments.front() == "v1") return;
+  while (!request.segments.empty() && request.segments.back().empty()) request.segments.pop_back();
 }
 
 /// A body without a type is what a route of Marathon or of Chronos wants: there, as JAX-RS has it. No page of

@@ -33,14 +33,27 @@ bool any_alive(const std::vector<const TaskRecord*>& tasks) {
   return false;
 }
 
+/// What says which task it is; the master's state has the rest beside it.
+json view_briefly(const Services& services, const SeenFramework& framework, const TaskRecord& record,
+                  const std::string& executor) {
+  const auto& id = record.task.origin.task_id;
+  return {{"id", id},
+          {"name", task_name(record)},
+          {"framework_id", framework.id},
+          {"executor_id", executor == id ? "" : executor},
+          {"slave_id", services.mesos->agent_id()},
+          {"state", control::mesos_state(record, framework.record)}};
+}
+
 json view_executor(const Services& services, const SeenFramework& framework, const std::string& id,
-                   const std::vector<const TaskRecord*>& records) {
+                   const std::vector<const TaskRecord*>& records, bool with_tasks) {
   json tasks = json::array();
   json queued = json::array();
   json completed = json::array();
   control::Amounts used;
   for (const auto* record : records) {
-    auto task = view_task(services, framework, *record);
+    auto task =
+        with_tasks ? view_task(services, framework, *record) : view_briefly(services, framework, *record, id);
     if (control::owns_resources(record->state)) used += control::held_by(*record);
     if (control::is_final(record->state))
       completed.push_back(std::move(task));
@@ -68,16 +81,9 @@ json view_executor(const Services& services, const SeenFramework& framework, con
 
 /// One of `/slave(1)/state`.
 json view_with_executors(const Services& services, const SeenFramework& framework) {
-  json executors = json::array();
-  json completed = json::array();
-  for (const auto& [executor, records] : executors_of(services, framework))
-    (any_alive(records) ? executors : completed)
-        .push_back(view_executor(services, framework, executor, records));
-  return {{"id", framework.id},
-          {"name", framework.record.name},
-          {"user", framework.record.user},
-          {"executors", std::move(executors)},
-          {"completed_executors", std::move(completed)}};
+  json view = {{"id", framework.id}, {"name", framework.record.name}, {"user", framework.record.user}};
+  add_executors(services, framework, true, view);
+  return view;
 }
 
 /// Of usage only the limits: what is not measured is left out.
@@ -97,6 +103,16 @@ json view_container(const std::string& framework, const TaskRecord& record, cons
 }
 
 }  // namespace
+
+void add_executors(const Services& services, const SeenFramework& framework, bool with_tasks, json& view) {
+  json executors = json::array();
+  json completed = json::array();
+  for (const auto& [executor, records] : executors_of(services, framework))
+    (any_alive(records) ? executors : completed)
+        .push_back(view_executor(services, framework, executor, records, with_tasks));
+  view["executors"] = std::move(executors);
+  view["completed_executors"] = std::move(completed);
+}
 
 Result<Response> get_agent_state(const Services& services, const Request& request) {
   json frameworks = json::array();

@@ -135,6 +135,65 @@ TEST_F(OperatorTest, TheSandboxOfAnInstanceIsFoundByTheAgent) {
   }
 }
 
+TEST_F(OperatorTest, TheMasterTellsOfSandboxesToo) {
+  make_app(kApp);
+  server_.start_all();
+  const auto marathon = framework("/state.json", "marathon");
+  ASSERT_EQ(marathon.at("executors").size(), 1u);
+  const auto& executor = marathon.at("executors").at(0);
+  EXPECT_EQ(executor.at("id"), marathon.at("tasks").at(0).at("id"));
+  EXPECT_EQ(executor.at("directory"), marathon.at("tasks").at(0).at("directory"));
+  EXPECT_EQ(executor.at("tasks").at(0).at("id"), marathon.at("tasks").at(0).at("id"));
+  EXPECT_EQ(marathon.at("completed_executors"), json::array());
+  happens(control::event::Ended{
+      server_.on_strand([this] { return *server_.daemon().state().active.begin(); }), {}});
+  EXPECT_EQ(framework("/state.json", "marathon").at("completed_executors").size(), 1u);
+}
+
+TEST_F(OperatorTest, ASlashBehindItAndAnyMethodDoNotMatter) {
+  for (const auto* path : {"/master/frameworks/", "/state/", "/slaves/", "/metrics/snapshot/", "/tasks//"})
+    EXPECT_EQ(status_of(get(path)), 200) << path;
+  EXPECT_EQ(status_of(form("/tasks/?task_id=x", "a=b")), 200);
+  EXPECT_EQ(status_of(form("/quota", "{}")), 405) << "what cannot be set is not taken";
+}
+
+TEST_F(OperatorTest, TasksAreListedAsTheyAreAskedFor) {
+  server_.on_strand([this] {
+    auto& state = server_.daemon().state_;
+    for (int i = 0; i < 150; ++i) {
+      control::TaskRecord record;
+      record.task.id = fmt::format("t{}", i);
+      record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
+      record.state = control::TaskState::kFailed;
+      record.finished_at = TimePoint(std::chrono::seconds(i));
+      state.by_origin[control::origin_of(record.task)].insert(record.task.id);
+      state.tasks[record.task.id] = std::move(record);
+    }
+    return true;
+  });
+  const auto ids = [this](const std::string& query) {
+    std::vector<std::string> found;
+    const auto answer = read("/tasks" + query);
+    for (const auto& task : answer.at("tasks")) found.push_back(task.at("id"));
+    return found;
+  };
+  EXPECT_EQ(ids("").size(), 100u);
+  EXPECT_EQ(ids("?limit=none").size(), 100u);
+  EXPECT_EQ(ids("").front(), "old.149");
+  EXPECT_EQ(ids("?limit=1000").size(), 150u);
+  EXPECT_THAT(ids("?limit=2&offset=1&order=asc"), ElementsAre("old.1", "old.2"));
+  EXPECT_EQ(ids("?offset=1000").size(), 0u);
+  EXPECT_THAT(ids("?task_id=old.7"), ElementsAre("old.7"));
+  const auto marathon = framework("/state", "marathon").at("id").get<std::string>();
+  EXPECT_EQ(ids("?framework_id=nope").size(), 0u);
+  EXPECT_EQ(ids("?framework_id=" + marathon).size(), 100u);
+  EXPECT_EQ(read("/frameworks?framework_id=nope").at("frameworks"), json::array());
+  EXPECT_EQ(read("/frameworks?framework_id=" + marathon).at("frameworks").size(), 1u);
+  EXPECT_EQ(read("/slaves?slave_id=nope").at("slaves"), json::array());
+  const auto agent = read("/slaves").at("slaves").at(0).at("id").get<std::string>();
+  EXPECT_EQ(read("/slaves?slave_id=" + agent).at("slaves").size(), 1u);
+}
+
 TEST_F(OperatorTest, SandboxesAreListedByTheirPaths) {
   EXPECT_EQ(body_of(get("/files/debug")), "{}");
   make_app(kApp);

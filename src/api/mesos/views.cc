@@ -120,7 +120,9 @@ void add_tasks(const Services& services, const SeenFramework& framework, json& v
     (control::is_final(record->state) ? completed : tasks).push_back(view_task(services, framework, *record));
   view["tasks"] = std::move(tasks);
   view["completed_tasks"] = std::move(completed);
-  for (const auto* list : {"unreachable_tasks", "executors", "offers"}) view[list] = json::array();
+  for (const auto* list : {"unreachable_tasks", "offers"}) view[list] = json::array();
+  // One port is the master's and the agent's: who asks the agent for its state gets this one.
+  add_executors(services, framework, false, view);
 }
 
 }  // namespace

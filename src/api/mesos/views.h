@@ -27,6 +27,10 @@ nlohmann::json view_framework(const SeenFramework& framework);
 /// Whole, with the tasks.
 nlohmann::json view_frameworks(const Services& services, const engine::Caller& caller, bool removed);
 
+/// Adds "executors" and "completed_executors", each with its sandbox. Their tasks are whole, or only named.
+void add_executors(const Services& services, const SeenFramework& framework, bool with_tasks,
+                   nlohmann::json& view);
+
 /// On one line, as Mesos answers.
 Response compact(const nlohmann::json& value);
 
