@@ -75,7 +75,7 @@ std::map<std::string, std::string> own_environment(const Launch& launch, const i
   own["NVIDIA_VISIBLE_DEVICES"] =
       launch.gpu_uuids.empty() ? "void" : fmt::format("{}", fmt::join(launch.gpu_uuids, ","));
   own["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  own["MESOS_SANDBOX"] = sandbox_inside(image, sandbox_on_host);
+  own["MESOS_SANDBOX"] = own["MESOS_DIRECTORY"] = sandbox_inside(image, sandbox_on_host);
   const auto& known_as = launch.task.origin.task_id;
   own["MESOS_TASK_ID"] = known_as.empty() ? launch.task.id : known_as;
   own["DROVER_TASK_ID"] = launch.task.id;

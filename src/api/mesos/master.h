@@ -149,7 +149,8 @@ class Master {
                 const Users& users);
   Response update_framework(const engine::Caller& caller, const Call& call);
   void accept(const std::string& framework, const Call& call, const Users& users);
-  void launch(const std::string& framework, const Launch& launch, Amounts& left, const Users& users);
+  void launch(const std::string& framework, const Launch& launch, const std::string& role, Amounts& left,
+              const Users& users);
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
   void kill(const std::string& framework, const Call& call);

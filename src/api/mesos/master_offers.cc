@@ -144,7 +144,7 @@ void Master::accept(const std::string& framework, const Call& call, const Users&
       refuse_operation(framework, operation, mistake);
     for (const auto& launch : launches_of(operation)) {
       if (mistake.empty()) {
-        this->launch(framework, launch, taken.amounts, users);
+        this->launch(framework, launch, taken.role, taken.amounts, users);
         continue;
       }
       for (const auto* info : launch.infos)
@@ -178,9 +178,11 @@ void Master::refuse_operation(const std::string& framework, const Operation& ope
 }
 
 /// Takes what it uses from `left`.
-void Master::launch(const std::string& framework, const Launch& launch, Amounts& left, const Users& users) {
+void Master::launch(const std::string& framework, const Launch& launch, const std::string& role,
+                    Amounts& left, const Users& users) {
   const auto& record = daemon_.state().frameworks.at(framework);
-  const LaunchContext context{framework, agent_id(), users, record.user, record.owner, record.owner_name};
+  const LaunchContext context{framework,    agent_id(),        users,           record.user,
+                              record.owner, record.owner_name, launch.executor, role};
   control::event::FrameworkLaunched launched;
   Amounts wanted;
   auto mistake = launch.mistake;
@@ -197,7 +199,6 @@ void Master::launch(const std::string& framework, const Launch& launch, Amounts&
       break;
     }
     wanted += read_resources(info->resources()).value_or(Amounts{});
-    if (launch.in_group) task->environment["MESOS_EXECUTOR_ID"] = launch.executor;
     launched.launches.push_back({launch.in_group ? launch.executor : info->task_id().value(),
                                  std::move(*task), std::move(*health_check)});
   }

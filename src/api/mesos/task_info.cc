@@ -104,6 +104,9 @@ void add_environment(const v1::TaskInfo& info, const LaunchContext& context, wor
   task.environment["MESOS_FRAMEWORK_ID"] = context.framework;
   task.environment["MESOS_AGENT_ID"] = context.agent;
   task.environment["MESOS_SLAVE_ID"] = context.agent;
+  task.environment["MESOS_EXECUTOR_ID"] =
+      context.executor.empty() ? info.task_id().value() : context.executor;
+  task.environment["MESOS_ALLOCATION_ROLE"] = context.role;
 }
 
 Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_group) {

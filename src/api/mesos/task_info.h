@@ -36,6 +36,8 @@ struct LaunchContext {
   std::string default_user;           ///< of the framework
   uid_t owner = 0;
   std::string owner_name;
+  std::string executor = {};  ///< of a group; "" for a task that is its own
+  std::string role = "*";     ///< for which the resources were offered
 };
 
 /// What tells whether the task is well, if anything does. The ports that it names are the task's own.

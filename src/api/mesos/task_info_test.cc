@@ -54,6 +54,8 @@ TEST(TaskInfo, BecomesATask) {
   EXPECT_EQ(task->origin, (workload::Origin{workload::OriginKind::kFramework, "F-0000", "t", ""}));
   EXPECT_EQ(task->environment.at("MESOS_TASK_ID"), "t");
   EXPECT_EQ(task->environment.at("MESOS_FRAMEWORK_ID"), "F-0000");
+  EXPECT_EQ(task->environment.at("MESOS_EXECUTOR_ID"), "t");
+  EXPECT_EQ(task->environment.at("MESOS_ALLOCATION_ROLE"), "*");
   EXPECT_EQ(task->grace, std::chrono::seconds(3)) << "as Mesos has it where nobody says";
 }
 
