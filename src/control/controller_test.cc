@@ -92,12 +92,15 @@ TEST(Controller, StopEndsAWaitingTaskAtOnceAndARunningOneThroughTheEngine) {
   EXPECT_EQ(machine.on(event::StopRequested{"runs"}).error().kind, ErrorKind::kConflict);
 }
 
-TEST(Controller, ATaskThatSucceedsWhileItIsStoppedHasSucceeded) {
-  Machine machine(0);
-  ASSERT_TRUE(machine.submit(task("a", 0)));
-  ASSERT_TRUE(machine.on(event::StopRequested{"a"}));
-  ASSERT_TRUE(machine.on(event::Ended{"a", exited(0)}));
-  EXPECT_EQ(machine.at("a"), TaskState::kFinished);
+TEST(Controller, ATaskThatEndsWithZeroBecauseItWasAskedToIsKilled) {
+  for (const bool asked : {true, false}) {
+    Machine machine(0);
+    ASSERT_TRUE(machine.submit(task("a", 0)));
+    ASSERT_TRUE(machine.on(event::StopRequested{"a"}));
+    ASSERT_TRUE(machine.on(event::Ended{"a", exited(0, asked)}));
+    EXPECT_EQ(machine.at("a"), asked ? TaskState::kKilled : TaskState::kFinished) << "it had ended before";
+    EXPECT_EQ(machine.record("a").reason, asked ? "stopped on request" : "");
+  }
 }
 
 TEST(Controller, StopsATaskWhoseTimeIsUp) {

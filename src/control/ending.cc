@@ -78,7 +78,9 @@ std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload
   if (!record.overdrawn.empty()) return {TaskState::kFailed, "killed because " + record.overdrawn};
   if (!record.unhealthy.empty()) return {TaskState::kFailed, "killed because " + record.unhealthy};
   if (!record.stop_reason.empty()) return {TaskState::kKilled, record.stop_reason};
-  if (ending.exit_status == 0) return {TaskState::kFinished, ""};
+  // Many end with 0 when they are asked to end: that is no success. One that had ended before has succeeded.
+  if (ending.exit_status == 0 && !(record.stop_requested && ending.stopped))
+    return {TaskState::kFinished, ""};
   if (record.stop_requested) return {TaskState::kKilled, "stopped on request"};
   if (!record.gang_reason.empty() && ending.stopped)
     return {TaskState::kKilled, "stopped because of " + record.gang_reason};
