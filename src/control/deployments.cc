@@ -58,10 +58,11 @@ bool is_done(const Draft& draft, const DeploymentAction& action) {
     case DeploymentActionKind::kStop:
       return false;  // it goes with its last instance
     case DeploymentActionKind::kRestart:
-      if (!instances.old.empty() || !instances.stopping.empty()) return false;
+      if (!instances.old.empty()) return false;
       [[fallthrough]];
     case DeploymentActionKind::kScale:
-      return static_cast<int>(instances.live()) == record->applied.instances &&
+      // Who goes on after it wants what those have that go.
+      return instances.stopping.empty() && static_cast<int>(instances.live()) == record->applied.instances &&
              std::ranges::all_of(instances.current,
                                  [&](const auto* task) { return is_up(draft, *record, *task); });
   }

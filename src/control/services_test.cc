@@ -54,6 +54,20 @@ TEST(Services, ShrinkByTheYoungestOrTheOldest) {
   }
 }
 
+TEST(Services, ShrinkingIsDoneWhenThoseWhoGoAreGone) {
+  Services machine(3);
+  auto web = service("/web", 3, 1);
+  ASSERT_TRUE(machine.put(web));
+  machine.obey();
+  web.instances = 1;
+  ASSERT_TRUE(machine.put(web));
+  EXPECT_EQ(machine.in("/web", TaskState::kStopping), 2u);
+  EXPECT_THAT(machine.state.deployments, SizeIs(1)) << "their GPUs are not free yet";
+  machine.obey();
+  EXPECT_THAT(machine.state.deployments, IsEmpty());
+  EXPECT_EQ(machine.state.cluster.free("here").gpus, 2);
+}
+
 TEST(Services, WhatFailsIsTriedAgainEverLater) {
   Services machine(0);
   auto web = service("/web", 1);
