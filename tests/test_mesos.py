@@ -202,7 +202,8 @@ class MesosTest(drover.DaemonTest):
         states = [framework.status()]
         while states[-1]["state"] not in ("TASK_FAILED", "TASK_KILLED"):
             states.append(framework.status())
-        self.assertEqual((states[-1]["state"], states[-1]["healthy"]), ("TASK_FAILED", False))
+        self.assertEqual((states[-1]["state"], states[-1]["healthy"]), ("TASK_KILLED", False))
+        self.assertNotIn("reason", states[-1])
         self.assertIn("health check failed 2 times in a row", states[-1]["message"])
         framework.call("TEARDOWN")
 

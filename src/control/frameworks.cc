@@ -47,12 +47,12 @@ std::string message_of(const TaskRecord& record) {
 std::string reason_of(const TaskRecord& record) {
   if (is_final(record.state) && record.preempted) return "REASON_CONTAINER_PREEMPTED";
   if (record.state == TaskState::kLost) return "REASON_EXECUTOR_TERMINATED";
-  if (record.state != TaskState::kFailed) return "";
+  if (record.state != TaskState::kFailed || !record.unhealthy.empty()) return "";
   if (record.timed_out) return "REASON_MAX_COMPLETION_TIME_REACHED";
   if (record.reason.starts_with("killed because it used more")) return "REASON_CONTAINER_LIMITATION_MEMORY";
   if (!record.overdrawn.empty()) return "REASON_CONTAINER_LIMITATION_DISK";
   if (!record.started_at) return "REASON_CONTAINER_LAUNCH_FAILED";
-  return "REASON_COMMAND_EXECUTOR_FAILED";
+  return "";  // it failed by itself: a reason would blame the agent
 }
 
 void add_update(Draft& draft, FrameworkTask& task, StatusUpdate update) {
@@ -120,6 +120,7 @@ std::string mesos_state(const TaskRecord& record, const FrameworkRecord& framewo
   // What the agent ends to make room is lost, as when Mesos corrects what it had oversubscribed.
   const bool lost = record.state == TaskState::kLost || (is_final(record.state) && record.preempted);
   if (lost) return framework.knows_partitions ? "TASK_GONE" : "TASK_LOST";
+  if (record.state == TaskState::kFailed && !record.unhealthy.empty()) return "TASK_KILLED";
   return std::string(mesos_state(record.state));
 }
 

@@ -176,8 +176,9 @@ TEST_F(Frameworks, AreToldWhetherTheirTasksAreWell) {
   check(false, 9);
   EXPECT_EQ(machine_.state.tasks.at(id).state, TaskState::kStopping);
   ASSERT_TRUE(machine_.on(event::Ended{id, exited(143, true)}));
-  EXPECT_EQ(row("t")->updates.back().state, "TASK_FAILED");
+  EXPECT_EQ(row("t")->updates.back().state, "TASK_KILLED");
   EXPECT_EQ(row("t")->updates.back().healthy, false);
+  EXPECT_EQ(row("t")->updates.back().reason, "");
   EXPECT_EQ(row("t")->updates.back().message,
             "Command killed because its health check failed 2 times in a row: 503");
 }
