@@ -7,6 +7,7 @@
 #include "api/chronos/job_view.h"
 #include "api/testing/fake_daemon.h"
 #include "api/testing/raw_http.h"
+#include "control/schedule_runs.h"
 
 namespace drover::api {
 namespace {
@@ -115,7 +116,9 @@ TEST_F(Chronos, WhatOlderClientsSendIsTaken) {
   EXPECT_EQ(status_of(ask("DELETE", "/scheduler/task/kill/old")), 204);
   for (const auto* name :
        {"99thPercentile", "98thPercentile", "95thPercentile", "75thPercentile", "median", "mean"})
-    EXPECT_EQ(get(std::string("/stats/") + name), json::array());
+    EXPECT_EQ(get(std::string("/stats/") + name),
+              json({{{"jobNameLabel", "next"}, {"time", 0.0}}, {{"jobNameLabel", "old"}, {"time", 0.0}}}))
+        << "they have not run";
   for (const auto* path : {"/leader", "/scheduler/leader", "/v1/scheduler/leader"})
     EXPECT_TRUE(json::parse(body_of(ask("GET", path)))["leader"].is_string());
 }
@@ -158,17 +161,19 @@ TEST_F(Chronos, RunsAreShownAndCounted) {
   EXPECT_EQ(status_of(ask("POST", "/v1/scheduler/job/a/task/ct:1700000000000:0:a:-v%20now/progress",
                           R"({"numAdditionalElementsProcessed":5})")),
             204);
+  const auto agent = json::parse(body_of(ask("GET", "/slaves")))["slaves"][0]["id"];
   const auto statistics = get("/job/stat/a");
   EXPECT_EQ(statistics["taskStatHistory"], json({{{"taskId", run},
                                                   {"jobName", "a"},
-                                                  {"slaveId", "fake"},
+                                                  {"slaveId", agent},
                                                   {"startTime", "N/A"},
                                                   {"endTime", "N/A"},
                                                   {"duration", "N/A"},
                                                   {"status", "Idle"},
                                                   {"numElementsProcessed", 5}}}));
   EXPECT_EQ(statistics["histogram"]["count"], 0);
-  EXPECT_EQ(get("/stats/median"), json::array());
+  EXPECT_EQ(get("/stats/median"),
+            json({{{"jobNameLabel", "a"}, {"time", 0.0}}, {{"jobNameLabel", "child"}, {"time", 0.0}}}));
   EXPECT_EQ(status_of(ask("GET", "/v1/scheduler/stats/mode")), 400);
   EXPECT_EQ(status_of(ask("DELETE", "/v1/scheduler/task/kill/a")), 204);
   const auto marked = ask("PUT", "/v1/scheduler/job/success/a");
@@ -192,7 +197,7 @@ TEST(ChronosView, TimesAndSpansAreWrittenAsChronosDoes) {
   record.history.push_back(entry);
   record.durations = {1000, 2000, 3000, 4000};
   const auto shown = json::parse(
-      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, at));
+      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, "agent", at));
   EXPECT_EQ(shown["taskStatHistory"][0]["startTime"], "11/20/26 12:00:00");
   EXPECT_EQ(shown["taskStatHistory"][0]["duration"], "1h2m3s");
   EXPECT_EQ(shown["taskStatHistory"][0]["status"], "Success");
@@ -200,6 +205,20 @@ TEST(ChronosView, TimesAndSpansAreWrittenAsChronosDoes) {
   EXPECT_EQ(shown["histogram"]["75thPercentile"], 3000);
   EXPECT_EQ(shown["histogram"]["99thPercentile"], 4000);
   EXPECT_EQ(shown["histogram"]["mean"], 2500);
+  EXPECT_EQ(shown["taskStatHistory"][0]["slaveId"], "agent");
+  EXPECT_FALSE(shown.contains("skippedRuns"));
+}
+
+TEST(ChronosView, WhatWasLeftOutIsShown) {
+  control::ScheduleRecord record;
+  const auto at = *parse_time("2026-11-20T12:00:00.000Z");
+  control::note_skipped(record, at, 2, at, "the run before was still going on");
+  const auto shown = json::parse(
+      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, "agent", at));
+  EXPECT_EQ(shown["taskStatHistory"], json::array());
+  EXPECT_EQ(shown["skippedRuns"], json({{{"lastDue", "2026-11-20T12:00:00.000Z"},
+                                         {"count", 2},
+                                         {"reason", "the run before was still going on"}}}));
 }
 
 }  // namespace

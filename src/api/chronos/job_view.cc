@@ -53,12 +53,12 @@ struct RunView {
   std::optional<TimePoint> started, ended;
 };
 
-ordered_json view_of(const control::State& state, const control::ScheduleRecord& record, const RunView& view,
+ordered_json view_of(const control::ScheduleRecord& record, const RunView& view, const std::string& agent,
                      TimePoint now) {
   const auto until = view.ended.value_or(now);
   ordered_json shown = {{"taskId", view.run->origin_id},
                         {"jobName", record.schedule.name},
-                        {"slaveId", state.node},
+                        {"slaveId", agent},
                         {"startTime", clock_text(view.started)},
                         {"endTime", clock_text(view.ended)},
                         {"duration", view.started ? span_text(until - *view.started) : "N/A"},
@@ -155,7 +155,7 @@ double mean(const control::ScheduleRecord& record) {
 }
 
 std::string encode_statistics(const control::State& state, const control::ScheduleRecord& record,
-                              TimePoint now) {
+                              const std::string& agent, TimePoint now) {
   ordered_json histogram = {{"75thPercentile", percentile(record, 0.75)},
                             {"95thPercentile", percentile(record, 0.95)},
                             {"98thPercentile", percentile(record, 0.98)},
@@ -164,18 +164,25 @@ std::string encode_statistics(const control::State& state, const control::Schedu
                             {"mean", mean(record)},
                             {"count", record.durations.size()}};
   auto runs = ordered_json::array();
+  auto skipped = ordered_json::array();
   for (const auto& run : record.active) {
     const auto* task = state.find(run.task_id);
     const auto started = task != nullptr ? task->started_at : std::nullopt;
-    runs.push_back(view_of(state, record, {&run, started ? "Running" : "Idle", started, std::nullopt}, now));
+    runs.push_back(view_of(record, {&run, started ? "Running" : "Idle", started, std::nullopt}, agent, now));
   }
   for (auto entry = record.history.rbegin(); entry != record.history.rend(); ++entry)
-    if (entry->outcome != RunOutcome::kSkipped)
-      runs.push_back(view_of(state, record,
+    if (entry->outcome == RunOutcome::kSkipped)
+      skipped.push_back(
+          {{"lastDue", time_text(entry->run.due)}, {"count", entry->count}, {"reason", entry->message}});
+    else
+      runs.push_back(view_of(record,
                              {&entry->run, entry->outcome == RunOutcome::kSucceeded ? "Success" : "Fail",
                               entry->started_at, entry->at},
-                             now));
-  return text_of({{"histogram", std::move(histogram)}, {"taskStatHistory", std::move(runs)}});
+                             agent, now));
+  ordered_json statistics = {{"histogram", std::move(histogram)}, {"taskStatHistory", std::move(runs)}};
+  // Clients of Chronos know nothing of it.
+  if (!skipped.empty()) statistics["skippedRuns"] = std::move(skipped);
+  return text_of(statistics);
 }
 
 }  // namespace drover::api::chronos

@@ -25,9 +25,11 @@ std::string status_of(const control::ScheduleRecord& record);
 /// "idle", "queued" or "2 running".
 std::string state_of(const control::State& state, const control::ScheduleRecord& record);
 
-/// {"histogram": …, "taskStatHistory": [ … ]}, the newest run first; times as Chronos has them, in UTC.
+/// {"histogram": …, "taskStatHistory": [ … ]}, the newest run first; times as Chronos has them, in UTC. With
+/// "skippedRuns": [{"lastDue", "count", "reason"}] when there are some, the newest first.
+/// `agent` is what the machine is called by Mesos.
 std::string encode_statistics(const control::State& state, const control::ScheduleRecord& record,
-                              TimePoint now);
+                              const std::string& agent, TimePoint now);
 
 /// Of how long its runs took, in milliseconds; 0 when there were none. `part` is 0 … 1.
 double percentile(const control::ScheduleRecord& record, double part);

@@ -5,6 +5,7 @@
 
 #include "api/chronos/handlers.h"
 #include "api/chronos/job_view.h"
+#include "api/mesos/master.h"
 
 namespace drover::api::chronos {
 namespace {
@@ -21,7 +22,8 @@ constexpr std::array<std::pair<std::string_view, double>, 5> kPercentiles = {{{"
 
 Result<Response> get_job_statistics(const Services& services, const Request& request) {
   DROVER_TRY(const auto* record, find_job(services, request));
-  return json_text(encode_statistics(services.daemon->state(), *record, services.daemon->now()));
+  return json_text(encode_statistics(services.daemon->state(), *record, services.mesos->agent_id(),
+                                     services.daemon->now()));
 }
 
 /// The longest first.
@@ -35,7 +37,6 @@ Result<Response> get_statistics(const Services& services, const Request& request
                 "there are 99thPercentile, 98thPercentile, 95thPercentile, 75thPercentile, median and mean");
   std::vector<std::pair<double, std::string>> times;
   each_job(services, request, [&](const control::ScheduleRecord& record) {
-    if (record.durations.empty()) return;
     times.emplace_back(-(part ? percentile(record, *part) : mean(record)) / 1000, record.schedule.name);
   });
   std::ranges::sort(times);

@@ -68,19 +68,40 @@ Result<int> list_jobs(Context& context, const ShowOptions& options) {
   return 0;
 }
 
-Result<json> history_of(const Client& client, const std::string& name) {
+struct History {
+  json runs = json::array();
+  json skipped = json::array();
+};
+
+Result<History> history_of(const Client& client, const std::string& name) {
   DROVER_TRY(const auto answer, client.get("/v1/scheduler/job/stat/" + percent_encode(name)));
-  auto history = answer.is_object() ? answer.value("taskStatHistory", json::array()) : json::array();
-  return history.is_array() ? history : json::array();
+  History history;
+  for (auto [field, list] :
+       {std::pair("taskStatHistory", &history.runs), std::pair("skippedRuns", &history.skipped)})
+    if (answer.is_object() && answer.contains(field) && answer[field].is_array()) *list = answer[field];
+  return history;
 }
 
-std::string render_history(const json& history) {
-  Table table({"RUN", "STATUS", "STARTED", "ENDED", "TOOK"});
-  for (const auto& run : history)
-    if (run.is_object())
-      table.add({run.value("taskId", ""), run.value("status", ""), run.value("startTime", ""),
-                 run.value("endTime", ""), run.value("duration", "")});
-  return table.render();
+std::string render_history(const History& history) {
+  std::string text;
+  if (!history.runs.empty()) {
+    Table table({"RUN", "STATUS", "STARTED", "ENDED", "TOOK"});
+    for (const auto& run : history.runs)
+      if (run.is_object())
+        table.add({run.value("taskId", ""), run.value("status", ""), run.value("startTime", ""),
+                   run.value("endTime", ""), run.value("duration", "")});
+    text = table.render();
+  }
+  for (const auto& skipped : history.skipped) {
+    if (!skipped.is_object()) continue;
+    const auto count = skipped.value("count", 0);
+    const auto due = skipped.value("lastDue", "");
+    text +=
+        printable(count == 1 ? fmt::format("left out: the run of {}", due)
+                             : fmt::format("left out: {} runs, the last of them that of {}", count, due)) +
+        printable(fmt::format(": {}", skipped.value("reason", ""))) + "\n";
+  }
+  return text;
 }
 
 Result<int> show(Context& context, const JobOptions& options) {
@@ -105,19 +126,20 @@ Result<int> show(Context& context, const JobOptions& options) {
   line("last result", state.last);
   line("runs",
        fmt::format("{} succeeded, {} failed", job.value("successCount", 0), job.value("errorCount", 0)));
-  if (!history.empty()) text += render_history(history);
-  print(text);
+  print(text + render_history(history));
   return 0;
 }
 
 Result<int> history(Context& context, const JobOptions& options) {
   const auto client = context.client();
   DROVER_CHECK_OK(get_job(client, options.job));
-  DROVER_TRY(const auto runs, history_of(client, options.job));
+  DROVER_TRY(const auto history, history_of(client, options.job));
   if (options.json)
-    print_json({{"runs", runs}});
+    print_json({{"runs", history.runs}, {"skipped", history.skipped}});
+  else if (history.runs.empty() && history.skipped.empty())
+    print("No run yet\n");
   else
-    print(render_history(runs));
+    print(render_history(history));
   return 0;
 }
 

@@ -279,13 +279,17 @@ TEST_F(ServicesTest, ListsShowsAndRunsJobs) {
   there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "nightly"}, {"state", "1 running"}}}}});
   there_is("/v1/scheduler/job/nightly", job);
   there_is("/v1/scheduler/job/stat/nightly",
-           {{"taskStatHistory", {{{"taskId", "ct:1:0:nightly:"}, {"status", "failed"}}}}});
+           {{"taskStatHistory", {{{"taskId", "ct:1:0:nightly:"}, {"status", "failed"}}}},
+            {"skippedRuns", {{{"lastDue", "2026-11-20T12:00:00.000Z"}, {"count", 3}, {"reason", "busy"}}}}});
   const auto listed = ask({"job", "list"});
   EXPECT_EQ(listed.status, 0) << listed.err;
   EXPECT_THAT(listed.out, ::testing::ContainsRegex("nightly +1 running +failed .* ago +2030-01-31T02:30:00"));
   EXPECT_THAT(listed.out, ::testing::ContainsRegex("weekly +disabled +never ran +it is disabled"));
   EXPECT_THAT(ask({"job", "show", "nightly"}).out, HasSubstr("ct:1:0:nightly:  failed"));
   EXPECT_THAT(ask({"job", "history", "nightly"}).out, HasSubstr("ct:1:0:nightly:  failed"));
+  for (const auto* verb : {"show", "history"})
+    EXPECT_THAT(ask({"job", verb, "nightly"}).out,
+                HasSubstr("left out: 3 runs, the last of them that of 2026-11-20T12:00:00.000Z: busy"));
   EXPECT_EQ(ask({"job", "run", "nightly", "--arguments", "a b"}).status, 0);
   EXPECT_EQ(ask({"job", "kill", "nightly"}).status, 0);
   EXPECT_EQ(ask({"job", "remove", "nightly"}).status, 0);
