@@ -82,11 +82,16 @@ class Follower {
   std::uint64_t next_;
 };
 
+/// What events call the machine.
+struct Agent {
+  std::string id;  ///< as an agent of Mesos
+  std::string ip;
+};
+
 class EventHub {
  public:
   explicit EventHub(engine::Daemon& daemon) : daemon_(daemon) {}
-  /// What events call the machine: its id as an agent of Mesos.
-  void name_agent(std::string agent) { agent_ = std::move(agent); }
+  void name_agent(Agent agent) { agent_ = std::move(agent); }
 
   /// Until the handle dies. The first event that it gets is that it is attached.
   std::shared_ptr<Follower> follow(const engine::Caller& caller, std::set<std::string> types,
@@ -107,7 +112,7 @@ class EventHub {
   bool anybody();
 
   engine::Daemon& daemon_;
-  std::string agent_;
+  Agent agent_;
   EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;
   std::shared_ptr<void> watch_;  ///< while somebody follows

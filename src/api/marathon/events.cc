@@ -63,7 +63,7 @@ json shown_check(const workload::Service& service, int index) {
 
 class Events {
  public:
-  Events(const control::State& state, const std::string& agent, TimePoint now)
+  Events(const control::State& state, const Agent& agent, TimePoint now)
       : state_(state), agent_(agent), now_(now) {}
 
   std::vector<WireEvent> take() { return std::move(events_); }
@@ -74,20 +74,20 @@ class Events {
     if (origin.kind != workload::OriginKind::kService || moved.before == task.state) return;
     if (task.state != TaskState::kQueued)
       add("status_update_event", task.task.owner,
-          {{"slaveId", agent_},
+          {{"slaveId", agent_.id},
            {"taskId", origin.task_id},
            {"taskStatus", control::mesos_state(task.state)},
            {"message", message_of(task)},
            {"appId", origin.name},
            {"host", state_.node},
-           {"ipAddresses", json::array()},
+           {"ipAddresses", ip_addresses(task, agent_.ip)},
            {"ports", task.ports},
            {"version", origin.version}});
     add("instance_changed_event", task.task.owner,
         {{"instanceId", instance_id(task)},
          {"condition", condition_of(task)},
          {"runSpecId", origin.name},
-         {"agentId", agent_},
+         {"agentId", agent_.id},
          {"host", state_.node},
          {"runSpecVersion", origin.version}});
   }
@@ -129,7 +129,7 @@ class Events {
          {"version", task->task.origin.version},
          {"reason", killed.why},
          {"host", state_.node},
-         {"slaveId", agent_}});
+         {"slaveId", agent_.id}});
   }
 
   void operator()(const notice::DefinitionsChanged& changed) {
@@ -242,7 +242,7 @@ class Events {
   }
 
   const control::State& state_;
-  const std::string& agent_;
+  const Agent& agent_;
   TimePoint now_;
   std::vector<WireEvent> events_;
 };
@@ -250,7 +250,7 @@ class Events {
 }  // namespace
 
 std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state,
-                                 const std::string& agent, TimePoint now) {
+                                 const Agent& agent, TimePoint now) {
   Events events(state, agent, now);
   std::visit(events, notice);
   return events.take();

@@ -66,12 +66,22 @@ void write_deployments(JsonWriter& writer, const std::vector<std::string>& deplo
   writer.end_array();
 }
 
+/// As Mesos tells Marathon.
+std::string failure_message(const std::string& reason) {
+  const bool of_command = reason.starts_with("exited with status") || reason.starts_with("ended by signal");
+  return of_command ? "Command " + reason : reason;
+}
+
 json failure_view(const World& world, const ServiceRecord& record) {
   const auto& failure = *record.last_failure;
-  return {{"appId", record.target.id},  {"host", world.host()},
-          {"message", failure.message}, {"state", control::mesos_state(failure.state)},
-          {"taskId", failure.task_id},  {"timestamp", format_time(failure.at)},
-          {"version", failure.version}, {"slaveId", world.agent()}};
+  return {{"appId", record.target.id},
+          {"host", world.host()},
+          {"message", failure_message(failure.message)},
+          {"state", control::mesos_state(failure.state)},
+          {"taskId", failure.task_id},
+          {"timestamp", format_time(failure.at)},
+          {"version", failure.version},
+          {"slaveId", world.agent()}};
 }
 
 /// Counts and ages of some of the instances.
@@ -192,6 +202,12 @@ std::string apps_text(const World& world, const std::vector<const ServiceRecord*
   return text;
 }
 
+json ip_addresses(const TaskRecord& task, const std::string& ip) {
+  auto addresses = json::array();
+  if (task.started_at) addresses.push_back({{"ipAddress", ip}, {"protocol", "IPv4"}});
+  return addresses;
+}
+
 void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) {
   const auto& record = world.service_of(task);
   writer.begin_object();
@@ -205,7 +221,7 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
   }
   writer.field("host", world.host());
   writer.field("id", task.task.origin.task_id);
-  writer.field_raw("ipAddresses", "[]");
+  writer.field_raw("ipAddresses", ip_addresses(task, world.ip()).dump());
   writer.field_raw("localVolumes", "[]");
   writer.field("ports", task.ports);
   writer.field("role", "*");

@@ -39,6 +39,9 @@ std::string apps_text(const World& world, const std::vector<const control::Servi
 /// The app of app_text(), where there may be thousands in an answer.
 void write_app(JsonWriter& writer, const World& world, const control::ServiceRecord& record,
                const Embed& embed);
+/// [{"ipAddress", "protocol"}] where an instance that has started is reached: the machine's `ip`, as Mesos
+/// tells of tasks on the network of their agent.
+nlohmann::json ip_addresses(const control::TaskRecord& task, const std::string& ip);
 /// One instance of an app.
 void write_task(JsonWriter& writer, const World& world, const control::TaskRecord& task);
 /// A list of them.

@@ -62,6 +62,10 @@ std::string World::agent() const {
   return services_->mesos->agent_id();
 }
 
+const std::string& World::ip() const {
+  return services_->mesos->options().ip;
+}
+
 const ServiceRecord* World::service(const std::string& id) const {
   const auto found = state_->services.find(id);
   if (found == state_->services.end() || found->second.removed || !may_see(found->second.target))

@@ -39,6 +39,7 @@ class World {
   TimePoint steady() const { return steady_; }
   /// Of the machine, as the Mesos API names it.
   std::string agent() const;
+  const std::string& ip() const;
 
   bool may_see(const workload::Service& service) const {
     return caller_->is_root() || service.task.owner == caller_->user.uid;
