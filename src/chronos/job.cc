@@ -9,6 +9,7 @@
 
 #include "base/decode.h"
 #include "chronos/pattern.h"
+#include "workload/docker_parameters.h"
 #include "workload/resource_fields.h"
 #include "workload/webhook.h"
 
@@ -200,26 +201,11 @@ void JobReader::read_fetch() {
 }
 
 void JobReader::read_parameters(Decoder& container) {
-  auto& task = schedule_.task;
   for (auto& parameter : container.objects("parameters")) {
     const auto key = parameter.string("key").value_or("");
     const auto value = parameter.string("value").value_or("");
-    const auto equals = value.find('=');
-    if ((key == "env" || key == "e") && equals != value.npos && equals > 0) {
-      task.environment.emplace(value.substr(0, equals), value.substr(equals + 1));
-    } else if (key == "label" || key == "l") {
-      task.labels[value.substr(0, equals)] = equals == value.npos ? "" : value.substr(equals + 1);
-    } else if (key == "workdir" || key == "w") {
-      task.working_directory = value;
-    } else if (key == "read-only") {
-      task.read_only = value != "false";
-    } else if (key == "runtime" || key == "gpus" || key == "device" || key == "volume-driver") {
-      parameter.mistake("key", fmt::format("'{}' would go around the choice of GPUs", key),
-                        "ask for GPUs with the job's field 'gpus'");
-    } else {
-      parameter.mistake("key", fmt::format("the parameter '{}' cannot be kept", key),
-                        "there are env, label, workdir and read-only");
-    }
+    if (const auto read = workload::read_docker_parameter(key, value, schedule_.task); !read)
+      parameter.mistake(read.error().path.substr(1), read.error().message, read.error().hint);
   }
 }
 

@@ -145,8 +145,10 @@ void AppReader::environment() {
     }
   }
   shown_["env"] = std::move(env);
-  task.labels = fields_.text_map("labels").value_or(std::map<std::string, std::string>{});
-  shown_["labels"] = task.labels;
+  auto labels = fields_.text_map("labels").value_or(std::map<std::string, std::string>{});
+  shown_["labels"] = labels;
+  labels.merge(task.labels);  // what Docker is told in passing does not replace them
+  task.labels = std::move(labels);
   if (auto secrets = fields_.object("secrets"); secrets && !fields_.raw("secrets")->empty())
     fields_.refuse("secrets", "secrets are not supported: give the value itself in 'env'");
   app_.user = fields_.text("user", 1);

@@ -208,14 +208,14 @@ TEST(App, TellsEveryBrokenRuleInMarathonsWords) {
             "/constraints(0) LIKE and UNLIKE require a non-empty, regular expression value");
   EXPECT_EQ(rule(R"({"env": {"A": {"secret": "s"}}})"),
             "/env/A secrets are not supported: give the value itself");
-  EXPECT_EQ(
+  EXPECT_THAT(
       rule(
           R"({"container": {"docker": {"image": "x", "parameters": [{"key": "cap-add", "value": "ALL"}]}}})"),
-      "/container/docker/parameters(0)/key the parameter 'cap-add' of docker is not supported");
+      StartsWith("/container/docker/parameters(0)/key the parameter 'cap-add' of Docker cannot be kept"));
   EXPECT_THAT(
       rule(
           R"({"container": {"docker": {"image": "x", "parameters": [{"key": "device", "value": "/dev/fuse"}]}}})"),
-      StartsWith("/container/docker/parameters(0)/value '/dev/fuse' is not the name of a CDI device"));
+      StartsWith("/container/docker/parameters(0)/value the device '/dev/fuse' of Docker cannot be kept"));
   EXPECT_THAT(rule(R"({"container": {"type": "MESOS", "volumes":
                      [{"containerPath": "x", "persistent": {"size": 1}}]}})"),
               StartsWith("/container/volumes(0)/persistent persistent volumes are not supported"));

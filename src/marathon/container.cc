@@ -6,8 +6,8 @@
 #include <array>
 #include <set>
 
-#include "cdi/names.h"
 #include "marathon/app_reader.h"
+#include "workload/docker_parameters.h"
 
 namespace drover::marathon {
 
@@ -22,10 +22,6 @@ constexpr std::size_t kLongestImage = 4096;
 constexpr std::array<std::string_view, 2> kTypes = {"DOCKER", "MESOS"};
 constexpr std::array<std::string_view, 3> kModes = {"host", "container/bridge", "container"};
 constexpr std::array<std::string_view, 4> kPortProtocols = {"tcp", "udp", "udp,tcp", "tcp,udp"};
-
-/// Parameters of `docker run` that change nothing about what runs.
-constexpr std::array<std::string_view, 8> kHarmless = {"label",   "log-driver", "log-opt", "name",
-                                                       "restart", "rm",         "init",    "sig-proxy"};
 
 bool is_port_name(std::string_view name) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
@@ -93,14 +89,10 @@ void AppReader::docker_parameters(Fields& docker) {
     const auto value = parameter.text("value");
     for (const auto* field : {"key", "value"})
       if (!parameter.has(field)) parameter.wrong_type(field, "error.path.missing");
-    if (key == "device" && value) {
-      if (const auto name = cdi::parse_device_name(*value); !name)
-        parameter.refuse("value", name.error().message);
-      app_.service.task.devices.push_back(*value);
-      continue;
-    }
-    if (key && std::find(kHarmless.begin(), kHarmless.end(), *key) == kHarmless.end())
-      parameter.refuse("key", fmt::format("the parameter '{}' of docker is not supported", *key));
+    if (!key || !value) continue;
+    if (const auto read = workload::read_docker_parameter(*key, *value, app_.service.task); !read)
+      parameter.refuse(read.error().path.substr(1),
+                       fmt::format("{} ({})", read.error().message, read.error().hint));
   }
 }
 

@@ -7,7 +7,7 @@ import drover
 from attack import attack
 
 PARAMETERS = (("privileged", "true"), ("device", "/dev/nvidia0"), ("cap-add", "SYS_ADMIN"), ("security-opt", "seccomp=unconfined"),
-              ("pid", "host"), ("ipc", "host"), ("uts", "host"), ("userns", "host"), ("network", "host"), ("volume", "/etc:/etc"),
+              ("pid", "host"), ("ipc", "host"), ("uts", "host"), ("userns", "host"), ("network", "host"), ("volume", "etc:/data"), ("add-host", "a:1.2.3.4"),
               ("volumes-from", "x"), ("mount", "type=bind,src=/etc,dst=/e"), ("runtime", "nvidia"), ("gpus", "all"), ("user", "0"),
               ("cgroup-parent", "/"), ("device-cgroup-rule", "c 195:* rwm"), ("group-add", "42"), ("sysctl", "kernel.msgmax=1"),
               ("tmpfs", "/dev"), ("oom-kill-disable", "true"))

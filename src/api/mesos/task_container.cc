@@ -8,7 +8,7 @@
 
 #include "api/mesos/task_info.h"
 #include "api/sandbox.h"
-#include "cdi/names.h"
+#include "workload/docker_parameters.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -50,54 +50,6 @@ Status read_volume(const Volume& volume, workload::Task& task) {
   return {};
 }
 
-/// "/data:/mnt/data:ro"
-Status read_volume_parameter(const std::string& value, workload::Task& task) {
-  const auto colon = value.find(':');
-  const auto end = colon == std::string::npos ? colon : value.find(':', colon + 1);
-  const auto mode = end == std::string::npos ? "rw" : value.substr(end + 1);
-  if (colon == std::string::npos || !value.starts_with('/') || (mode != "ro" && mode != "rw"))
-    return cannot_keep(
-        fmt::format("The volume '{}' of Docker cannot be kept: write /host:/container[:ro]", value));
-  task.volumes.push_back({value.substr(colon + 1, end - colon - 1), value.substr(0, colon), mode == "ro"});
-  return {};
-}
-
-/// A device of CDI; a path would be one of the machine's own.
-Status read_device_parameter(const std::string& value, workload::Task& task) {
-  if (const auto name = cdi::parse_device_name(value); !name)
-    return cannot_keep(
-        fmt::format("The device '{}' of Docker cannot be kept: write vendor.com/class=name", value));
-  task.devices.push_back(value);
-  return {};
-}
-
-/// Those of `docker run`. What the task itself says goes first.
-Status read_parameter(const v1::Parameter& parameter, workload::Task& task) {
-  constexpr std::array<std::string_view, 8> kWithoutEffect = {"log-driver", "log-opt", "name",      "restart",
-                                                              "rm",         "init",    "sig-proxy", "pull"};
-  const auto& key = parameter.key();
-  const auto& value = parameter.value();
-  const auto equals = value.find('=');
-  if ((key == "env" || key == "e") && equals != std::string::npos && equals > 0)
-    task.environment.emplace(value.substr(0, equals), value.substr(equals + 1));
-  else if (key == "label" || key == "l")
-    task.labels.emplace(value.substr(0, equals), equals == std::string::npos ? "" : value.substr(equals + 1));
-  else if (key == "workdir" || key == "w")
-    task.working_directory = value;
-  else if (key == "read-only")
-    task.read_only = value != "false";
-  else if (key == "volume" || key == "v")
-    return read_volume_parameter(value, task);
-  else if (key == "device")
-    return read_device_parameter(value, task);
-  else if (std::ranges::find(kWithoutEffect, key) == kWithoutEffect.end())
-    return cannot_keep(
-        fmt::format("The parameter '{}' of Docker cannot be kept: there are env, label, workdir, "
-                    "read-only, volume and device",
-                    key));
-  return {};
-}
-
 workload::Port mapped_port(std::uint32_t host, std::uint32_t container, const std::string& protocol) {
   workload::Port port;
   port.host_port = static_cast<int>(host);
@@ -118,7 +70,8 @@ Status read_docker(const ContainerInfo& container, workload::Task& task) {
   if (docker.network() == ContainerInfo::DockerInfo::NONE)
     return cannot_keep("Containers without a network are not known here: there are HOST and BRIDGE");
   if (docker.network() != ContainerInfo::DockerInfo::HOST) task.network.mode = NetworkMode::kBridge;
-  for (const auto& parameter : docker.parameters()) DROVER_CHECK_OK(read_parameter(parameter, task));
+  for (const auto& parameter : docker.parameters())
+    DROVER_CHECK_OK(workload::read_docker_parameter(parameter.key(), parameter.value(), task));
   return {};
 }
 
