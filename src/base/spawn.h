@@ -57,7 +57,8 @@ class ChildDescriptors {
   int error_ = 0;
 };
 
-/// Pipes as the standard streams of a child, which gets nothing else but `kept` (-1: nothing), as descriptor 3.
+/// Pipes as the standard streams of a child, which gets nothing else but `kept` (-1: nothing), as
+/// descriptor 3.
 struct StandardPipes {
   Pipe input, output, errors;
 };

@@ -134,8 +134,9 @@ json linux_part(const Launch& launch, const BundleFacts& facts) {
 
 }  // namespace
 
-std::string hostname_of(const std::string& task_id) {
-  return task_id.substr(0, 12);
+std::optional<std::string> hostname_of(const workload::Task& task) {
+  if (task.network.mode != workload::NetworkMode::kBridge) return std::nullopt;
+  return task.id.substr(0, 12);
 }
 
 Result<std::string> working_directory_of(const workload::Task& task, const image::Image* image,
@@ -168,9 +169,9 @@ Result<Specification> make_specification(const Launch& launch, const image::Imag
   json config{{"ociVersion", "1.0.2"},
               {"process", std::move(first_process)},
               {"root", {{"path", facts.root}, {"readonly", launch.task.read_only}}},
-              {"hostname", hostname_of(launch.task.id)},
               {"mounts", mounts(launch, image, facts)},
               {"linux", linux_part(launch, facts)}};
+  if (const auto hostname = hostname_of(launch.task)) config["hostname"] = *hostname;
   DROVER_CHECK_OK(cdi::apply_edits(edits_of(launch, facts), config));
   for (const auto& [name, value] : own_environment(launch, image, facts.sandbox))
     cdi::set_environment(config, name + "=" + value);

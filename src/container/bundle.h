@@ -41,9 +41,9 @@ struct BundleFacts {
   int oom_score_adj = 0;                     ///< of the daemon; a task never gets a lower one than 0
 };
 
-/// How the container calls itself. Host names may be no longer than 63 characters; an id's head tells tasks
-/// apart well enough for people.
-std::string hostname_of(const std::string& task_id);
+/// How the container calls itself: on the machine's network as the machine, which others can resolve (none);
+/// on one of its own by the head of its id.
+std::optional<std::string> hostname_of(const workload::Task& task);
 
 /// The task's, the image's, or the sandbox. kInvalid when it is not absolute.
 Result<std::string> working_directory_of(const workload::Task& task, const image::Image* image,

@@ -220,6 +220,13 @@ TEST(Specification, NeverLowersTheOomScore) {
   EXPECT_EQ(specification(a_launch(), nullptr, humble_daemon)["process"]["oomScoreAdj"], 500);
 }
 
+TEST(Specification, HasANameOfItsOwnOnANetworkOfItsOwnOnly) {
+  auto launch = a_launch();
+  EXPECT_FALSE(specification(launch, nullptr).contains("hostname")) << "others resolve the machine's";
+  launch.task.network.mode = workload::NetworkMode::kBridge;
+  EXPECT_EQ(specification(launch, nullptr)["hostname"], launch.task.id.substr(0, 12));
+}
+
 TEST(Specification, SeesOnlyItsOwnCgroupWhereThereIsAnamespaceForIt) {
   const auto count = [](const json& made) { return made["linux"]["namespaces"].size(); };
   auto unified = facts();

@@ -154,9 +154,8 @@ class ExecStarter {
                                             "--pid-file",
                                             task.path() + "/" + pid_file(id),
                                             task_id};
-    DROVER_TRY(made->runtime_process_,
-               request.tty ? with_terminal(*made, words, request, joining.get())
-                           : with_pipes(*made, words, joining.get()));
+    DROVER_TRY(made->runtime_process_, request.tty ? with_terminal(*made, words, request, joining.get())
+                                                   : with_pipes(*made, words, joining.get()));
     return made;
   }
 

@@ -78,7 +78,6 @@ TEST_F(ExecTest, TellsWhatCannotBeRun) {
 }
 
 TEST_F(ExecTest, ARuntimeThatJoinsLateMakesNothingAnew) {
-  const auto id = start();
   const auto late = state_ + "/late-runtime", went = state_ + "/went";
   // As runc does: it makes its folder when that is not there.
   std::ofstream(late) << "#!/bin/sh\ncase \"$*\" in *' exec '*)\n  while ! [ -e " << went
@@ -88,7 +87,7 @@ TEST_F(ExecTest, ARuntimeThatJoinsLateMakesNothingAnew) {
   auto changed = options();
   changed.runtime = late;
   open(std::move(changed));
-  ASSERT_TRUE(oci_->recover(id, 0));
+  const auto id = start();
   ExecRequest request;
   request.command = {"/bin/true"};
   auto joins = oci_->exec(id, request);
@@ -106,6 +105,21 @@ TEST_F(ExecTest, ARuntimeThatJoinsLateMakesNothingAnew) {
   EXPECT_FALSE(oci_->exec(id, request)) << "it has ended";
   EXPECT_FALSE(fs::exists(state_ + "/tasks/" + id + "/" + kJoinLock));
   EXPECT_TRUE(oci_->forget(id));
+}
+
+TEST_F(ExecTest, TheRuntimeThatMadeTheContainerIsAskedThoughAnotherWasChosenSince) {
+  const auto id = start();
+  const auto other = state_ + "/other-runtime";
+  std::ofstream(other) << "#!/bin/sh\ncase \"$*\" in *' exec '*) exit 1 ;; esac\nexec "
+                       << runtimes().back().path << " \"$@\"\n";
+  fs::permissions(other, fs::perms(0755));
+  auto changed = options();
+  changed.runtime = other;
+  open(std::move(changed));
+  ASSERT_TRUE(oci_->recover(id, 0));
+  const auto said = run_in(id, {"/bin/sh", "-c", "echo inside"});
+  ASSERT_TRUE(said) << to_string(said.error());
+  EXPECT_EQ(said->output, "inside\n");
 }
 
 TEST_F(ExecTest, IsKilledWithItsChildrenAtTheTimeout) {

@@ -20,6 +20,7 @@
 #include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/init.h"
+#include "container/order.h"
 #include "container/root_mount.h"
 #include "container/shim_watcher.h"
 #include "container/status_file.h"
@@ -52,7 +53,7 @@ Result<std::vector<ReadOnlyMount>> network_files(const Directory& folder, const 
   std::vector<ReadOnlyMount> files;
   const bool bridged = is_bridged(launch);
   if (bridged) {
-    DROVER_CHECK_OK(replace_file(folder, kHosts, hosts_text(hostname_of(launch.task.id)), 0644));
+    DROVER_CHECK_OK(replace_file(folder, kHosts, hosts_text(*hostname_of(launch.task)), 0644));
     const auto machine = read_file(kEtcResolver);
     DROVER_CHECK_OK(replace_file(folder, kResolver, resolver_text(machine.value_or("")), 0644));
   }
@@ -74,8 +75,9 @@ Launch trial_launch(const std::string& task_id) {
   return launch;
 }
 
-/// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment, and so may those that
-/// join: only when they are gone does nobody come into the group any more, as long as what is returned is held.
+/// A runtime whose shim died has been sent SIGKILL, but may still be at work for a moment, and so may those
+/// that join: only when they are gone does nobody come into the group any more, as long as what is returned
+/// is held.
 Result<UniqueFd> end_all(const Directory& folder, const Cgroup& group) {
   const auto deadline = std::chrono::steady_clock::now() + Cgroup::kKillTimeout;
   while (true) {
@@ -200,8 +202,16 @@ Cgroup OciLauncher::cgroup(const std::string& task_id) const {
 
 Result<std::unique_ptr<ExecProcess>> OciLauncher::exec(const Directory& folder, const std::string& task_id,
                                                        const ExecRequest& request) const {
-  DROVER_TRY(const auto runtime_path, runtime());
+  DROVER_TRY(const auto runtime_path, runtime_of(folder));
   return start_exec(folder, task_id, runtime_path, cgroup(task_id), request);
+}
+
+/// The one that made the container: another one knows nothing of it.
+Result<std::string> OciLauncher::runtime_of(const Directory& folder) const {
+  const auto text = folder.read(kOrderFile);
+  if (const auto order = text ? decode_order(*text) : Result<Order>(Failure(text.error())))
+    if (::access(order->runtime.c_str(), X_OK) == 0) return order->runtime;
+  return runtime();
 }
 
 void OciLauncher::end_forgotten_execs(const Directory&, const std::string& task_id) const {

@@ -54,6 +54,7 @@ class OciLauncher final : public Launcher {
   OciLauncher(OciOptions options, std::vector<Hierarchy> hierarchies);
 
   Result<std::string> runtime() const;
+  Result<std::string> runtime_of(const Directory& folder) const;
   std::vector<RuntimeReport> try_here() const;
   /// Ends and removes what a process before this one left behind when it was killed.
   void clear_trials() const;

@@ -92,8 +92,8 @@ Result<UniqueFd> lock_runtime(const Directory& task);
 /// Whether a runtime that was given that lock still lives.
 Result<bool> runtime_lives(const Directory& task);
 
-/// For a runtime to inherit that joins the container, beside others that do. kConflict when the task's folder is
-/// being cleared, or was. A runtime makes anew what is cleared before it comes.
+/// For a runtime to inherit that joins the container, beside others that do. kConflict when the task's folder
+/// is being cleared, or was. A runtime makes anew what is cleared before it comes.
 Result<UniqueFd> lock_joining(const Directory& task);
 /// Keeps further ones out until it is closed; invalid while one is there.
 Result<UniqueFd> lock_out_joining(const Directory& task);

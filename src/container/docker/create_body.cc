@@ -125,7 +125,6 @@ Result<json> make_create_body(const Launch& launch, const image::Image& image, c
                {"Env", environment_of(launch, &image, facts.user, facts.sandbox, facts.compat)},
                {"WorkingDir", facts.entered},
                {"User", fmt::format("{}:{}", facts.user.uid, facts.user.gid)},
-               {"Hostname", hostname_of(launch.task.id)},
                {"AttachStdin", false},
                {"AttachStdout", true},
                {"AttachStderr", true},
@@ -136,6 +135,7 @@ Result<json> make_create_body(const Launch& launch, const image::Image& image, c
                 {{kTaskLabel, launch.task.id},
                  {kAttemptLabel, std::to_string(launch.attempt)},
                  {kStateLabel, facts.state}}}};
+  if (const auto hostname = hostname_of(launch.task)) body["Hostname"] = *hostname;
   DROVER_TRY(auto host, host_config(launch, facts, body));
   body["HostConfig"] = std::move(host);
   return body;

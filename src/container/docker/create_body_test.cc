@@ -161,11 +161,13 @@ TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
 TEST(DockerCreateBody, PortsOfABridgeLeadInside) {
   auto launch = launch_of_root();
   EXPECT_EQ(body_of(launch, facts_of_test())["HostConfig"]["NetworkMode"], "host");
+  EXPECT_FALSE(body_of(launch, facts_of_test()).contains("Hostname")) << "it is the machine's";
   launch.task.network.mode = workload::NetworkMode::kBridge;
   launch.task.network.ports = {{"web", workload::PortProtocol::kBoth, 80, 0, {}}};
   launch.host_ports = {31005};
   const auto body = body_of(launch, facts_of_test());
   EXPECT_EQ(body["HostConfig"]["NetworkMode"], "bridge");
+  EXPECT_EQ(body["Hostname"], launch.task.id.substr(0, 12));
   EXPECT_EQ(body["ExposedPorts"], json::parse(R"({"80/tcp": {}, "80/udp": {}})"));
   EXPECT_EQ(body["HostConfig"]["PortBindings"]["80/tcp"],
             json::parse(R"([{"HostIp": "", "HostPort": "31005"}])"));
