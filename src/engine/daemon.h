@@ -211,7 +211,10 @@ class Daemon {
   virtual TimePoint steady() const { return now(); }
   /// Decides, journals, and then it counts. The answer is the id of what the event made, "" when it made
   /// nothing that has one. On an Error nothing has changed.
-  virtual Result<std::string> change(const control::Event& event) = 0;
+  [[nodiscard]] virtual Result<std::string> change(const control::Event& event) = 0;
+  /// For what has happened and nobody can be told that it has not: it counts at once when it can be kept, and
+  /// is tried again while it cannot. What the state does not allow any more is passed over.
+  virtual void happened(control::Event event) = 0;
   /// Calls `listener` on the strand with everything that decisions tell, after they count, until the returned
   /// handle dies.
   virtual std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) = 0;

@@ -190,10 +190,19 @@ Status LocalEngine::has_room_for(const control::Event& event) const {
 
 Result<std::string> LocalEngine::process(const control::Event& event) {
   DROVER_CHECK_OK(has_room_for(event));
+  const Moment now(ports_.now(), steady());
+  DROVER_TRY(auto outcome, decide(event, now));
+  return carry_out(event, outcome, now);
+}
+
+Result<control::Outcome> LocalEngine::decide(const control::Event& event, Moment now) {
   // Checks are many, and start nothing that needs a port.
   if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
-  const Moment now(ports_.now(), steady());
-  DROVER_TRY(auto outcome, control::decide(state_, event, now));
+  return control::decide(state_, event, now);
+}
+
+Result<std::string> LocalEngine::carry_out(const control::Event& event, control::Outcome& outcome,
+                                           Moment now) {
   auto [put, removed] = control::changes_of(outcome);
   // What is not kept, findings about health for instance, costs no write.
   if (!put.empty() || !removed.empty()) {
@@ -218,26 +227,49 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
 }
 
 void LocalEngine::happened(control::Event event) {
+  // Of what comes ever again while nothing can be kept, the last one says it all.
+  if (std::holds_alternative<control::event::Tick>(event) ||
+      std::holds_alternative<control::event::NodeChanged>(event))
+    std::erase_if(unsaved_, [&](const auto& earlier) { return earlier.index() == event.index(); });
   // Order matters: nothing overtakes an event that the journal could not take.
   unsaved_.push_back(std::move(event));
   retry_unsaved();
+  if (unsaved_.empty()) return;
+  // It may be the one that fills the disk: it is ended first, and the journal hears of it when it can.
+  if (const auto* wish = std::get_if<control::event::StopRequested>(&unsaved_.back())) end_first(*wish);
+}
+
+void LocalEngine::end_first(const control::event::StopRequested& wish) {
+  const auto* named = state_.find(wish.id);
+  const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
+                                        : control::members_of_job(wish.id, state_.finder());
+  for (const auto* record : members)
+    if (control::owns_resources(record->state)) perform(control::action::Stop{record->task.id, wish.force});
 }
 
 void LocalEngine::retry_unsaved() {
+  if (std::exchange(retrying_, true)) return;  // what comes of one of them waits for its turn
   while (!unsaved_.empty()) {
-    // A tick or a check that cannot be saved need not be kept: another one comes.
-    const bool is_tick = std::holds_alternative<control::event::Tick>(unsaved_.front());
-    const bool passes = is_tick || std::holds_alternative<control::event::Checked>(unsaved_.front());
-    auto done = process(unsaved_.front());
-    if (!done && is_tick) ports_.wake_at(steady() + kRetry);  // nothing else tells of what it found due
-    if (!done && !passes) {
-      ports_.log(
-          fmt::format("Failed to record what happened, and will try again: {}", to_string(done.error())));
-      ports_.wake_at(steady() + kRetry);
-      return;
-    }
+    auto event = std::move(unsaved_.front());
     unsaved_.pop_front();
+    // A tick or a check that cannot be saved need not be kept: another one comes.
+    const bool passes = std::holds_alternative<control::event::Tick>(event) ||
+                        std::holds_alternative<control::event::Checked>(event);
+    const Moment now(ports_.now(), steady());
+    auto outcome = decide(event, now);
+    if (!outcome) continue;  // the state has gone on, and would refuse it again
+    const auto done = carry_out(event, *outcome, now);
+    if (done) continue;
+    ports_.wake_at(steady() + kRetry);
+    if (passes) continue;
+    unsaved_.push_front(std::move(event));
+    unsaved_trouble_.tell(
+        Failure(context(done.error(), "Failed to record what happened, and will try again")));
+    retrying_ = false;
+    return;
   }
+  retrying_ = false;
+  unsaved_trouble_.tell({});
 }
 
 void LocalEngine::prepares(const std::string& id, const std::string& step) {
@@ -473,9 +505,6 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const control::event::StopRequested wish{named, force};
   if (auto stopped = process(wish); !stopped) {
     if (stopped.error().kind != ErrorKind::kExhausted) return done(Failure(stopped.error()));
-    // It may be this one that fills the disk: it is ended first, and the journal hears of it when it can.
-    for (const auto* record : control::members_of(task, state_.finder()))
-      if (control::owns_resources(record->state)) perform(control::action::Stop{record->task.id, force});
     happened(wish);
   }
   done(shown(state_.tasks.at(full_id)));

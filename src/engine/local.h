@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/complaint.h"
 #include "cdi/specification.h"
 #include "container/containerizer.h"
 #include "control/controller.h"
@@ -140,6 +141,7 @@ class LocalEngine final : public Daemon {
   TimePoint now() const override { return ports_.now(); }
   TimePoint steady() const override { return ports_.steady ? ports_.steady() : ports_.now(); }
   Result<std::string> change(const control::Event& event) override;
+  void happened(control::Event event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
     return notices_.add(std::move(listener));
   }
@@ -147,13 +149,15 @@ class LocalEngine final : public Daemon {
  private:
   /// Decide, journal, apply, act: change().
   Result<std::string> process(const control::Event& event);
+  Result<control::Outcome> decide(const control::Event& event, Moment now);
+  /// An error when it cannot be kept: then nothing has changed, and the same may succeed later.
+  Result<std::string> carry_out(const control::Event& event, control::Outcome& outcome, Moment now);
   bool disk_is_full() const;
   Error full_disk() const;
   /// An error when the disk has no room for what an event makes.
   Status has_room_for(const control::Event& event) const;
-  /// For what has happened and cannot be refused: kept and tried again while the journal cannot take it.
-  void happened(control::Event event);
   void retry_unsaved();
+  void end_first(const control::event::StopRequested& wish);
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
 
@@ -249,6 +253,8 @@ class LocalEngine final : public Daemon {
   NodeView view_;
   std::unique_ptr<container::Containerizer> containerizer_;
   std::deque<control::Event> unsaved_;
+  bool retrying_ = false;
+  Complaint unsaved_trouble_{ports_.log};
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
   placement::Node told_machine_;                  ///< by set_machine(); strangers make GPUs of it unfit

@@ -21,6 +21,15 @@ Result<control::TaskRecord> record_in(const container::FolderView& folder, const
   return fail(ErrorKind::kCorrupt, fmt::format("its folder holds the record of '{}'", record.task.id));
 }
 
+Error unread_entries(const std::vector<Error>& unread) {
+  const auto count = unread.size();
+  return {ErrorKind::kCorrupt,
+          fmt::format("{} entr{} of the journal cannot be read and {} kept as {}: {}{}", count,
+                      count == 1 ? "y" : "ies", count == 1 ? "is" : "are", count == 1 ? "it is" : "they are",
+                      unread.front().message, count == 1 ? "" : ", …"),
+          "a newer Drover may read them; 'drover backup' makes a copy with all of them", ""};
+}
+
 }  // namespace
 
 Result<std::vector<control::TaskRecord>> LocalEngine::look_for_strays() {
@@ -86,6 +95,7 @@ Status LocalEngine::put_into_quarantine(const std::string& id, bool runs) {
 std::vector<Error> LocalEngine::problems() const {
   auto problems = ports_.problems ? ports_.problems() : std::vector<Error>{};
   if (disk_is_full()) problems.push_back(full_disk());
+  if (!state_.unread.empty()) problems.push_back(unread_entries(state_.unread));
   if (!containerizer_) return problems;
   const auto kept = containerizer_->quarantined();
   if (kept.names.empty()) return problems;

@@ -155,7 +155,7 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
   for (const auto& [id, record] : daemon_.state().frameworks)
     if (!record.removed_at) away.push_back(id);
   for (const auto& id : away)
-    (void)daemon_.change(control::event::FrameworkDisconnected{id, kPatienceAfterRestart});
+    daemon_.happened(control::event::FrameworkDisconnected{id, kPatienceAfterRestart});
 }
 
 Master::~Master() {
@@ -235,7 +235,7 @@ void Master::gone(const std::string& framework, const std::shared_ptr<Stream>& s
   if (found == subscribers_.end() || found->second.stream != stream) return;
   book_.leave(framework);
   subscribers_.erase(found);
-  (void)daemon_.change(control::event::FrameworkDisconnected{framework, kPatience});
+  daemon_.happened(control::event::FrameworkDisconnected{framework, kPatience});
   allocate_soon();
 }
 
@@ -355,7 +355,7 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
   const auto& framework = call.framework_id().value();
   switch (call.type()) {
     case Call::TEARDOWN:
-      (void)daemon_.change(control::event::FrameworkTornDown{framework});
+      daemon_.happened(control::event::FrameworkTornDown{framework});
       break;
     case Call::ACCEPT:
       accept(framework, call, users);
@@ -377,8 +377,8 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       shut_down(framework, call.shutdown().executor_id().value());
       break;
     case Call::ACKNOWLEDGE:
-      (void)daemon_.change(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
-                                                              uuid_text(call.acknowledge().uuid())});
+      daemon_.happened(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
+                                                          uuid_text(call.acknowledge().uuid())});
       break;
     case Call::RECONCILE:
       reconcile(framework, call);

@@ -149,7 +149,7 @@ void Master::kill(const std::string& framework, const Call& call) {
   const bool at_once = grace && grace->count() == 0;
   const auto* task = daemon_.state().find(id);
   const bool sooner = grace && task != nullptr && *grace < task->task.grace;
-  (void)daemon_.change(control::event::StopRequested{id, at_once});
+  daemon_.happened(control::event::StopRequested{id, at_once});
   if (sooner && !at_once) force_later(id, *grace);
 }
 
@@ -161,7 +161,7 @@ void Master::force_later(const std::string& id, std::chrono::milliseconds grace)
   timer.async_wait([this, id, alive = alive_](const auto& error) {
     if (error || !*alive) return;
     escalations_.erase(id);
-    (void)daemon_.change(control::event::StopRequested{id, true});
+    daemon_.happened(control::event::StopRequested{id, true});
   });
 }
 
@@ -169,7 +169,7 @@ void Master::shut_down(const std::string& framework, const std::string& executor
   std::vector<std::string> ids;
   for (const auto& [key, task] : daemon_.state().framework_tasks)
     if (task.framework == framework && task.executor_id == executor) ids.push_back(task.id);
-  for (const auto& id : ids) (void)daemon_.change(control::event::StopRequested{id, false});
+  for (const auto& id : ids) daemon_.happened(control::event::StopRequested{id, false});
 }
 
 }  // namespace drover::api::mesos

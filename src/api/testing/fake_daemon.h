@@ -224,6 +224,7 @@ class FakeDaemon : public engine::Daemon {
   }
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return now_; }
+  void happened(control::Event event) override { (void)change(event); }
   Result<std::string> change(const control::Event& event) override {
     DROVER_TRY(auto outcome, control::decide(state_, event, now_));
     control::apply(state_, outcome);

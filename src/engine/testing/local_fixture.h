@@ -13,6 +13,7 @@
 
 #include "control/journal.h"
 #include "engine/local.h"
+#include "store/testing/faulty_disk.h"
 
 namespace drover::engine::testing {
 
@@ -246,6 +247,7 @@ class LocalEngineTest : public ::testing::Test {
   std::vector<std::string> log_;
   UserLimits limits_;
   World world_;
+  store::testing::FaultyDisk disk_;
   std::unique_ptr<LocalEngine> engine_;
 };
 
