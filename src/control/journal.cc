@@ -71,9 +71,12 @@ Result<Journaled> decode_journal(const std::map<std::string, std::string>& entri
     const auto what = key == kRulesKey       ? std::string("the queues and quotas")
                       : key.starts_with('/') ? fmt::format("the entry '{}'", key)
                                              : fmt::format("task '{}'", key);
-    const auto value = parse_json(text, "The entry");
-    if (!value) return Failure(context(value.error(), what));
-    if (auto read = read_entry(journaled, key, *value); !read) return Failure(context(read.error(), what));
+    auto read = parse_json(text, "The entry").and_then([&, &name = key](const auto& value) {
+      return read_entry(journaled, name, value);
+    });
+    if (read) continue;
+    if (key == kRulesKey || key == kSequenceKey) return Failure(context(read.error(), what));
+    journaled.unread.push_back(context(read.error(), what));
   }
   return journaled;
 }

@@ -12,7 +12,8 @@
 
 namespace drover::control {
 
-/// An error names the entry that is damaged.
+/// What cannot be read of tasks, services and the like is in `unread`, and stays in the journal as it is. An
+/// error for rules that cannot be: nobody may be let past a quota because it is damaged.
 Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries);
 
 struct JournalChanges {

@@ -103,6 +103,7 @@ State restore(Journaled journaled, placement::Node node, placement::NodePolicy p
     move(state.schedules_due, name, std::nullopt, next_time(record));
   state.next_sequence = journaled.next_sequence;
   state.forgotten = std::move(journaled.forgotten);
+  state.unread = std::move(journaled.unread);
   state.node = node.name;
   state.cluster = placement::Cluster(policy);
   Outcome outcome;

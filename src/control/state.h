@@ -91,7 +91,8 @@ struct State : Tables<Rows> {
   std::map<std::string, TaskRecord> tasks;  ///< by id
   std::uint64_t next_sequence = 1;
   std::set<std::string>
-      forgotten;  ///< ids of tasks that were removed, as restore() found them: see Journaled
+      forgotten;              ///< ids of tasks that were removed, as restore() found them: see Journaled
+  std::vector<Error> unread;  ///< entries of the journal that cannot be read, and stay there
 
   // Kept by apply():
   std::map<std::uint64_t, Queued> queue;                  ///< tasks that wait, by order of acceptance
@@ -143,6 +144,7 @@ struct Journaled : Tables<Rows> {
   std::set<std::string> forgotten;
   placement::Rules rules;
   std::uint64_t next_sequence = 1;
+  std::vector<Error> unread;  ///< of entries that cannot be read, by which they are
 };
 
 /// The state as the journal left it.
