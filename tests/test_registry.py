@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -462,6 +463,17 @@ class InterruptedPullTest(ScriptedRegistryTest):
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
         self.assertIn("Range", self.registry.asked(layer)[-1])
         self.assertEqual(self.partial(), [])
+
+    def test_a_layer_that_a_power_cut_left_short_is_fetched_again(self):
+        image = self.images.image([self.base, self.random_tar(1 << 18)], Cmd=SAY)
+        manifest = json.loads(self.images.blobs[image["digest"]])
+        layer = manifest["layers"][1]["digest"]
+        self.assert_says_hello(self.run_image(self.registry.tag("team/tool:1", image)))
+        os.truncate(self.pulled() / "blobs/sha256" / layer[7:], 1000)
+        manifest["annotations"] = {"of": "the same layers"}
+        other = self.images.blob(json.dumps(manifest).encode(), registries.MANIFEST)
+        self.assert_says_hello(self.run_image(self.registry.tag("team/tool:2", other)))
+        self.assertEqual((self.pulled() / "blobs/sha256" / layer[7:]).stat().st_size, len(self.images.blobs[layer]))
 
     def test_a_stop_ends_a_pull(self):
         name, layer = self.new_image(1 << 20)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "image/digest.h"
 #include "image/layout.h"
@@ -102,6 +103,19 @@ Result<std::uint64_t> Blobs::size(const std::string& digest) const {
   if (::fstatat(whole_.fd(), hex_of(digest).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
     return fail_errno(fmt::format("Failed to look at blob '{}'", digest), errno);
   return static_cast<std::uint64_t>(info.st_size);
+}
+
+Result<bool> Blobs::is_sound(const std::string& digest) const {
+  DROVER_TRY(const auto file, whole_.open_file(hex_of(digest), O_RDONLY));
+  Sha256 content;
+  std::vector<char> buffer(1 << 20);
+  while (true) {
+    const auto size = ::read(file.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return fail_errno(fmt::format("Failed to read blob '{}'", digest), errno);
+    if (size == 0) return content.finish() == digest;
+    content.update({buffer.data(), static_cast<std::size_t>(size)});
+  }
 }
 
 Status Blobs::remove(const std::string& digest) const {

@@ -65,6 +65,8 @@ class Blobs {
   /// Digests of all that is here.
   Result<std::vector<std::string>> list() const;
   Result<std::uint64_t> size(const std::string& digest) const;
+  /// Whether its content is what its name says. Reads all of it.
+  Result<bool> is_sound(const std::string& digest) const;
   /// With all facts about it.
   Status remove(const std::string& digest) const;
   /// What was begun and is not wanted any more; returns the bytes that it took.

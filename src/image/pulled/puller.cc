@@ -229,9 +229,14 @@ Status Puller::bring_layer(Job& job, HttpClient& client, std::size_t index) {
   DROVER_TRY(const auto turn, locks_.lock(blob.digest + "." + job.scope, job.stop));
   if (blobs_.contains(blob.digest) && blobs_.may_use(blob.digest, job.uid)) {
     DROVER_TRY(const auto size, blobs_.size(blob.digest));
-    if (size != blob.size)
-      return fail(ErrorKind::kInvalid,
-                  fmt::format("it has {} bytes, not the {} that the manifest says", size, blob.size));
+    if (size != blob.size) {
+      DROVER_TRY(const bool sound, blobs_.is_sound(blob.digest));
+      if (sound)
+        return fail(ErrorKind::kInvalid,
+                    fmt::format("it has {} bytes, not the {} that the manifest says", size, blob.size));
+      DROVER_CHECK_OK(blobs_.remove(blob.digest));  // cut short when the machine went down
+      return download(job, client, index);
+    }
     if (blobs_.is_known_as(blob.digest, diff_id) && layers_.find(diff_id)) {
       job.teller.set(index, LayerProgress::State::kDone, true);
       return {};
