@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 #include <sys/utsname.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "cdi/registry.h"
@@ -16,6 +19,9 @@
 namespace drover {
 
 namespace {
+
+/// A driver that wakes up its cards takes some seconds.
+constexpr std::chrono::seconds kLoadPatience{20};
 
 /// What a file of one line below /sys says; "" when it is not there.
 std::string kernel_says(const std::string& path) {
@@ -46,16 +52,18 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
   return hardware;
 }
 
-Result<gpu::Nvml> Hardware::load_nvml() const {
-  if (simulation_) return gpu::Nvml::load(simulation_->nvml_library);
-  auto nvml = gpu::Nvml::load();
-  if (nvml || nvml.error().kind != ErrorKind::kNotFound || options_.driver_root.empty()) return nvml;
-  // The driver may be only below its root, as when a driver container brings it.
-  DROVER_TRY(const auto files, driver::find({.root = options_.driver_root}));
-  for (const auto& file : files.files)
-    if (file.source.find("/libnvidia-ml.so") != std::string::npos)
-      return gpu::Nvml::load(options_.driver_root + file.source);
-  return nvml;
+std::function<Result<gpu::Nvml>()> Hardware::loader() const {
+  if (simulation_) return [library = simulation_->nvml_library] { return gpu::Nvml::load(library); };
+  return [root = options_.driver_root]() -> Result<gpu::Nvml> {
+    auto nvml = gpu::Nvml::load();
+    if (nvml || nvml.error().kind != ErrorKind::kNotFound || root.empty()) return nvml;
+    // The driver may be only below its root, as when a driver container brings it.
+    DROVER_TRY(const auto files, driver::find({.root = root}));
+    for (const auto& file : files.files)
+      if (file.source.find("/libnvidia-ml.so") != std::string::npos)
+        return gpu::Nvml::load(root + file.source);
+    return nvml;
+  };
 }
 
 /// After an upgrade the old library is still in memory, and knows nothing of the new kernel driver.
@@ -66,13 +74,24 @@ bool Hardware::is_out_of_date(const gpu::Nvml& nvml) const {
 }
 
 gpu::SharedNvml Hardware::shared_nvml() const {
-  const std::lock_guard lock(loaded_->mutex);
+  std::unique_lock lock(loaded_->mutex);
   // It is unloaded with its last user; until then loading again gives the same one, and the next look tries
   // again.
   if (loaded_->nvml && *loaded_->nvml && is_out_of_date(**loaded_->nvml)) loaded_->nvml.reset();
-  if (!loaded_->nvml || !*loaded_->nvml)
-    loaded_->nvml = std::make_shared<const Result<gpu::Nvml>>(load_nvml());
-  return loaded_->nvml;
+  if (loaded_->nvml && *loaded_->nvml) return loaded_->nvml;
+  if (!std::exchange(loaded_->loading, true))
+    std::thread([loaded = loaded_, load = loader()] {
+      auto fresh = std::make_shared<const Result<gpu::Nvml>>(load());
+      const std::lock_guard again(loaded->mutex);
+      loaded->nvml = std::move(fresh);
+      loaded->loading = false;
+      loaded->changed.notify_all();
+    }).detach();
+  if (loaded_->changed.wait_for(lock, kLoadPatience, [this] { return !loaded_->loading; }))
+    return loaded_->nvml;
+  return std::make_shared<const Result<gpu::Nvml>>(fail(
+      ErrorKind::kUnavailable, "The NVIDIA driver does not answer: NVML is being loaded and does not return",
+      "look at what the kernel says of it (dmesg), and whether 'nvidia-smi' returns"));
 }
 
 gpu::Inventory Hardware::look() const {

@@ -3,6 +3,8 @@
 // The GPUs, the driver and the host that this process serves: the real ones, or those of a simulator profile.
 // Puts the rooms gpu and driver together for `serve`, `doctor` and `cdi`. Thread safe after open().
 
+#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,7 +45,8 @@ class Hardware {
   /// again, so that one which is loaded late needs no restart.
   gpu::Inventory look() const;
   /// NVML as it is now, or why it could not be loaded; replaced when a later attempt succeeds, and when the
-  /// kernel runs another driver than it is of, which works once nobody holds the old one any more.
+  /// kernel runs another driver than it is of, which works once nobody holds the old one any more. A driver
+  /// that does not let it be loaded holds nobody up for longer than some seconds.
   gpu::SharedNvml shared_nvml() const;
   const gpu::HostFacts& host() const { return host_; }
   /// Where the GPUs' nodes are on the machine: /dev, unless they are simulated.
@@ -64,7 +67,7 @@ class Hardware {
 
  private:
   Hardware() = default;
-  Result<gpu::Nvml> load_nvml() const;
+  std::function<Result<gpu::Nvml>()> loader() const;
   bool is_out_of_date(const gpu::Nvml& nvml) const;
   Result<std::string> volume() const;
   Result<driver::HostFiles> driver_files() const;
@@ -73,13 +76,15 @@ class Hardware {
 
   struct Loaded {
     std::mutex mutex;
+    std::condition_variable changed;
     gpu::SharedNvml nvml;
+    bool loading = false;  ///< by a thread that may never return
   };
 
   HardwareOptions options_;
   cdi::Allowed allowed_;
   std::optional<gpu::Simulation> simulation_;
-  std::unique_ptr<Loaded> loaded_ = std::make_unique<Loaded>();
+  std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
   gpu::HostFacts host_;
   std::string device_folder_ = "/dev";
   std::string program_;  ///< our own file, for the hooks of containers

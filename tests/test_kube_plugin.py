@@ -62,6 +62,17 @@ class WholeGpusTest(NodeTest):
         self.wait_for_allocatable(8)
         self.assertEqual(gpus_in(self.run_gpu_pod("healed", {GPU: 1})[0]), {3})
 
+    def test_a_gpu_whose_driver_never_answers_is_told_all_the_same(self):
+        self.addCleanup(self.set_faults, {})
+        self.set_faults({"6": {"slow_ms": 3600000}})
+        self.wait_for_allocatable(7)
+        self.assertNotIn(6, gpus_in(self.run_gpu_pod("beside", {GPU: 7})[0]))
+        # A call that never returns keeps the program from nothing, its own end included.
+        self.assertEqual(self.agent.stop(), 0)
+        self.set_faults({})
+        self.agent.start()
+        self.wait_for_allocatable(8)
+
     def test_a_gpu_that_is_no_longer_listed_is_unhealthy_and_not_forgotten(self):
         self.addCleanup(self.set_faults, {})
         self.set_faults({"5": {"absent": True}})

@@ -52,12 +52,20 @@ std::unique_ptr<EventSource> EventSource::open(const SharedNvml& nvml, nvmlDevic
   if ((types & nvmlEventTypeXidCriticalError) == 0) return nullptr;
   nvmlEventSet_t set = nullptr;
   if (f.event_set_create(&set) != NVML_SUCCESS) return nullptr;
-  std::unique_ptr<EventSource> source(new EventSource(nvml, set));
+  std::unique_ptr<EventSource> source(new EventSource(nvml, handle, set));
   return f.register_events(handle, types & kEventTypes, set) == NVML_SUCCESS ? std::move(source) : nullptr;
 }
 
 EventSource::~EventSource() {
   (*nvml_)->functions().event_set_free(set_);
+}
+
+/// One that does not tell its name any more is the one that was asked about: another would not be named here.
+std::string EventSource::whose(nvmlDevice_t device) const {
+  const auto uuid = (*nvml_)->functions().uuid;
+  char text[96] = "";
+  if (device == nullptr || device == handle_ || uuid == nullptr) return "";
+  return uuid(device, text, sizeof text) == NVML_SUCCESS ? text : "";
 }
 
 EventSource::Waited EventSource::wait(std::chrono::milliseconds longest) const {
@@ -72,14 +80,16 @@ EventSource::Waited EventSource::wait(std::chrono::milliseconds longest) const {
   } else {
     nvmlEventData_v1_t old{};
     code = f.event_set_wait_v1(set_, &old, timeout);
+    event.device = old.device;
     event.eventType = old.eventType;
     event.eventData = old.eventData;
   }
   Waited waited{.failed = code != NVML_SUCCESS && code != NVML_ERROR_TIMEOUT,
                 .happened = code == NVML_SUCCESS};
   if (waited.happened && event.eventType == nvmlEventTypeXidCriticalError)
-    waited.xid = XidSeen{
-        "", event.eventData, {instance_id(event.gpuInstanceId), instance_id(event.computeInstanceId)}};
+    waited.xid = XidSeen{whose(event.device),
+                         event.eventData,
+                         {instance_id(event.gpuInstanceId), instance_id(event.computeInstanceId)}};
   return waited;
 }
 

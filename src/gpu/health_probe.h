@@ -15,8 +15,8 @@
 
 namespace drover::gpu {
 
-/// Each GPU has an event set of its own: so there is never a doubt whose an event is, even when the GPU does
-/// not tell its name any more, and a wait that fails concerns no other.
+/// Each GPU has an event set of its own: so a wait that fails concerns no other. A library may hand a set
+/// what happens to another GPU all the same.
 class EventSource {
  public:
   /// None when the card, the driver or the library cannot tell errors as they happen.
@@ -26,17 +26,21 @@ class EventSource {
   EventSource& operator=(const EventSource&) = delete;
 
   struct Waited {
-    bool failed = false;         ///< this source is of no more use
-    bool happened = false;       ///< something: the GPU is worth a poll
-    std::optional<XidSeen> xid;  ///< without the GPU's UUID
+    bool failed = false;    ///< this source is of no more use
+    bool happened = false;  ///< something: the GPU is worth a poll
+    std::optional<XidSeen>
+        xid;  ///< the UUID is that of the GPU that it names; "" for the one that is waited for
   };
   /// Until something happens, or the time is over.
   Waited wait(std::chrono::milliseconds longest) const;
 
  private:
-  EventSource(SharedNvml nvml, nvmlEventSet_t set) : nvml_(std::move(nvml)), set_(set) {}
+  EventSource(SharedNvml nvml, nvmlDevice_t handle, nvmlEventSet_t set)
+      : nvml_(std::move(nvml)), handle_(handle), set_(set) {}
+  std::string whose(nvmlDevice_t device) const;
 
   SharedNvml nvml_;
+  nvmlDevice_t handle_ = nullptr;
   nvmlEventSet_t set_ = nullptr;
 };
 

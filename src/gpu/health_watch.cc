@@ -149,7 +149,7 @@ struct HealthWatch::Watcher {
       }
       auto waited = events->wait(slice);
       if (waited.xid) {
-        waited.xid->uuid = uuid;
+        if (waited.xid->uuid.empty()) waited.xid->uuid = uuid;
         shared->see(*waited.xid);
       }
       if (waited.happened) next = std::min(next, start + kSoonest);

@@ -53,23 +53,36 @@ KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::Healt
 }
 
 void KubeGpus::look() {
-  const auto before = inventory();
+  looking_since_ = std::chrono::steady_clock::now();
+  const auto& before = inventory_;  // written by this thread only, as mig_ is
   auto found = kube::keep_known(before, gpu::recognise(hardware_.look(), before));
-  if (health_) {
-    health_->watch(found.devices);
-    const auto health = health_->health();
-    for (auto& device : found.devices)
-      if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
-  }
-  auto mig = look_at_mig(hardware_, found, mig_);  // written by this thread only
+  if (health_) health_->watch(found.devices);
+  auto mig = look_at_mig(hardware_, found, mig_);
+  looking_since_ = std::chrono::steady_clock::time_point{};
   const std::lock_guard lock(mutex_);
   inventory_ = std::move(found);
   mig_ = std::move(mig);
 }
 
+bool KubeGpus::hangs() const {
+  const auto since = looking_since_.load();
+  return since != std::chrono::steady_clock::time_point{} &&
+         std::chrono::steady_clock::now() - since > health_options_.patience;
+}
+
+void KubeGpus::add_health(gpu::Inventory& inventory) const {
+  if (!health_) return;
+  const auto health = health_->health();
+  for (auto& device : inventory.devices)
+    if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
+}
+
 gpu::Inventory KubeGpus::inventory() const {
-  const std::lock_guard lock(mutex_);
-  return inventory_;
+  std::unique_lock lock(mutex_);
+  auto inventory = inventory_;
+  lock.unlock();
+  add_health(inventory);
+  return inventory;
 }
 
 std::map<std::string, gpu::MigGpu> KubeGpus::mig() const {
@@ -144,6 +157,7 @@ kube::dra::View KubeGpus::view() const {
     view.inventory = inventory_;
     view.mig = mig_;
   }
+  add_health(view.inventory);
   const gpu::Kernel kernel;
   for (const auto& device : view.inventory.devices) {
     add_troubles(device, view);

@@ -3,6 +3,8 @@
 // The GPUs of a Kubernetes node as its roles see them: what is there, how healthy it is, and what containers
 // get of it. Puts hardware.h and the watch of the GPUs' health together. Thread safe but for look().
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,10 +29,12 @@ class KubeGpus {
   /// `listener` hears of every change of a GPU's health, as gpu::HealthWatch tells it.
   KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener);
 
-  /// Looks at the GPUs now; blocks while the driver answers. One thread's.
+  /// Looks at the GPUs now; blocks while the driver answers, and for ever when it never does. One thread's.
   void look();
+  /// Whether a look has been going on for so long that the driver may never answer.
+  bool hangs() const;
 
-  /// What the last look found.
+  /// What the last look found, and who is unfit now: nothing here asks the driver.
   gpu::Inventory inventory() const;
   /// How those in MIG mode are cut, by UUID.
   std::map<std::string, gpu::MigGpu> mig() const;
@@ -55,10 +59,12 @@ class KubeGpus {
  private:
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
+  void add_health(gpu::Inventory& inventory) const;
   void add_troubles(const gpu::Device& device, kube::dra::View& view) const;
 
   Hardware hardware_;
   gpu::HealthWatchOptions health_options_;
+  std::atomic<std::chrono::steady_clock::time_point> looking_since_{};  ///< none: the epoch
   mutable std::mutex mutex_;
   gpu::Inventory inventory_;
   std::map<std::string, gpu::MigGpu> mig_;  ///< by UUID

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -44,6 +45,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kGpuPause = 2s;
+constexpr auto kOfferPause = 1s;
 constexpr auto kKubeletPause = 1s;
 constexpr auto kRuntimePause = 30s;
 constexpr auto kClusterPause = 5s;
@@ -179,16 +181,17 @@ class Node {
     const Repeat runtime(kRuntimePause, [this] { look_at_runtime(); });
     const Repeat cluster(kClusterPause, [this] { reach_cluster(); });
     const Repeat metrics(kClusterPause, [this] { metrics_trouble_.tell(metrics_.listen()); });
-    const Repeat gpus(kGpuPause, [this] {
-      gpus_.look();
-      offer();
-    });
+    // Apart: a driver that never answers keeps nobody from telling of it.
+    const Repeat gpus(kGpuPause, [this] { gpus_.look(); });
+    const Repeat offers(kOfferPause, [this] { offer(); });
     const Repeat kubelet(kKubeletPause, [this] { look_at_kubelet(); });
     std::optional<kube::PluginHost> host;
     if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
+    host.reset();
+    if (gpus_.hangs()) std::_Exit(EXIT_SUCCESS);  // nobody can wait for that look to end
   }
 
  private:
