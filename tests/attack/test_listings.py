@@ -12,7 +12,7 @@ from attack import attack
 from test_mesos import Framework
 
 MARK = "zebra7f3a"
-ROUTE = re.compile(r'"GET", "(/[^"]*)"')
+ROUTE = re.compile(r'(?:"GET", |reading\()"(/[^"]*)"')  # reading(): what Mesos answers by any method
 # What never ends: events, and output that is followed.
 STREAMS = ("/v1/events", "/v2/events")
 
