@@ -45,7 +45,7 @@ class VirtualMachine:
         self.slowness = 1 if with_kvm() else SLOWNESS
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-vm-"))
         self.modules = modules
-        self.process = self.port = None
+        self.process = self.socket = self.port = None
 
     def start(self):
         initramfs.write(self.folder / "initramfs", self.kernel, self.modules)
@@ -71,13 +71,13 @@ class VirtualMachine:
 
     def connect(self):
         """Waits until the agent says hello."""
-        port = socket.socket(socket.AF_UNIX)
+        self.socket = socket.socket(socket.AF_UNIX)
         until = time.monotonic() + BOOT_TIMEOUT * self.slowness
         drover.wait_for(lambda: self.process.poll() is not None or (self.folder / "agent").exists(), "QEMU to start")
         try:
-            port.connect(str(self.folder / "agent"))
-            port.settimeout(until - time.monotonic())
-            stream = port.makefile("rwb")
+            self.socket.connect(str(self.folder / "agent"))
+            self.socket.settimeout(until - time.monotonic())
+            stream = self.socket.makefile("rwb")
             if stream.readline():
                 return stream
         except OSError:
@@ -91,6 +91,7 @@ class VirtualMachine:
         """As drover.run() inside, as root. A command that takes too long there ends with the status 124."""
         request = {"command": [str(word) for word in command], "environment": environment or {}, "folder": str(folder),
                    "timeout": timeout * self.slowness}
+        self.socket.settimeout(request["timeout"] + BOOT_TIMEOUT * self.slowness)  # it ends the command itself, unless it hangs
         self.port.write(json.dumps(request).encode() + b"\n")
         self.port.flush()
         line = self.port.readline()
