@@ -98,6 +98,65 @@ TEST_F(LibraryMigTest, AnInstanceBecomesADevice) {
   EXPECT_EQ(MIG_NVML(nvmlDeviceGetMinorNumber)(device, &minor), NVML_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(LibraryMigTest, ProfilesOfComputeInstancesAreToldInEachVersion) {
+  ASSERT_EQ(set_mode(NVML_DEVICE_MIG_ENABLE), NVML_SUCCESS);
+  const auto instance = create(k3g, 4, 4).second;
+  const auto ask = [&](unsigned int profile, auto& info) {
+    return MIG_NVML(nvmlGpuInstanceGetComputeInstanceProfileInfoV)(
+        instance, profile, NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED,
+        reinterpret_cast<nvmlComputeInstanceProfileInfo_v2_t*>(&info));
+  };
+  nvmlComputeInstanceProfileInfo_v2_t one{.version = NVML_STRUCT_VERSION(ComputeInstanceProfileInfo, 2)};
+  ASSERT_EQ(ask(0, one), NVML_SUCCESS);
+  EXPECT_EQ(one.sliceCount, 1U);
+  EXPECT_EQ(one.instanceCount, 3U);
+  EXPECT_EQ(one.multiprocessorCount, 14U);
+  EXPECT_STREQ(one.name, "MIG 1c.3g.20gb");
+  nvmlComputeInstanceProfileInfo_v3_t all{.version = NVML_STRUCT_VERSION(ComputeInstanceProfileInfo, 3)};
+  ASSERT_EQ(ask(NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE, all), NVML_SUCCESS);
+  EXPECT_EQ(all.instanceCount, 1U);
+  EXPECT_STREQ(all.name, "MIG 3g.20gb");
+  one.version = 7;
+  EXPECT_EQ(ask(0, one), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+}
+
+TEST_F(LibraryMigTest, ADeviceAnswersWhatToolsAskOfIt) {
+  ASSERT_EQ(set_mode(NVML_DEVICE_MIG_ENABLE), NVML_SUCCESS);
+  nvmlComputeInstance_t compute = nullptr;
+  for (const unsigned int start : {0U, 1U})
+    ASSERT_EQ(MIG_NVML(nvmlGpuInstanceCreateComputeInstance)(create(k1g, start, 1).second, 0, &compute),
+              NVML_SUCCESS);
+  for (const unsigned int place : {0U, 1U}) {
+    nvmlDevice_t device = nullptr;
+    ASSERT_EQ(MIG_NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu_, place, &device), NVML_SUCCESS);
+    unsigned int index = 99;
+    EXPECT_EQ(MIG_NVML(nvmlDeviceGetIndex)(device, &index), NVML_SUCCESS);
+    EXPECT_EQ(index, place);
+    nvmlBAR1Memory_t bar1{}, whole{};
+    EXPECT_EQ(MIG_NVML(nvmlDeviceGetBAR1MemoryInfo)(device, &bar1), NVML_SUCCESS);
+    EXPECT_EQ(MIG_NVML(nvmlDeviceGetBAR1MemoryInfo)(gpu_, &whole), NVML_SUCCESS);
+    EXPECT_EQ(bar1.bar1Total, whole.bar1Total / 8);
+    unsigned long long errors = 99;
+    EXPECT_EQ(MIG_NVML(nvmlDeviceGetTotalEccErrors)(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+                                                    NVML_VOLATILE_ECC, &errors),
+              NVML_SUCCESS);
+    EXPECT_EQ(errors, 0U);
+    nvmlComputeMode_t mode = NVML_COMPUTEMODE_PROHIBITED;
+    EXPECT_EQ(MIG_NVML(nvmlDeviceGetComputeMode)(device, &mode), NVML_SUCCESS);
+  }
+}
+
+TEST_F(LibraryMigTest, NoMoreAreLeftThanTheProfileAllows) {
+  ASSERT_EQ(set_mode(NVML_DEVICE_MIG_ENABLE), NVML_SUCCESS);
+  unsigned int left = 99;
+  constexpr unsigned int kMedia = 20;  // at many places, but once only
+  ASSERT_EQ(MIG_NVML(nvmlDeviceGetGpuInstanceRemainingCapacity)(gpu_, kMedia, &left), NVML_SUCCESS);
+  EXPECT_EQ(left, 1U);
+  ASSERT_EQ(create(kMedia, 0, 1).first, NVML_SUCCESS);
+  ASSERT_EQ(MIG_NVML(nvmlDeviceGetGpuInstanceRemainingCapacity)(gpu_, kMedia, &left), NVML_SUCCESS);
+  EXPECT_EQ(left, 0U);
+}
+
 TEST_F(LibraryMigTest, WhatIsUsedCannotBeDestroyed) {
   ASSERT_EQ(set_mode(NVML_DEVICE_MIG_ENABLE), NVML_SUCCESS);
   const auto instance = create(k1g, 0, 1).second;

@@ -120,6 +120,26 @@ class NvidiaSmiTest(SimulatorTest):
         self.assertEqual(done.status, 0, f"nvidia-smi {arguments}: {done}")
         return re.sub(r"\x1b\[\d*m", "", done.out)
 
+    def test_mig_instances_are_made_seen_and_destroyed(self):
+        profile = drover.ROOT / "sim/profiles/dgx-a100.yaml"
+
+        def smi(*arguments):
+            return self.smi(profile, *arguments, DROVER_SIM_MIG=str(self.folder / "mig.yaml"))
+
+        smi("-i", "0", "-mig", "1")
+        made = smi("mig", "-i", "0", "-cgi", "9,19", "-C")
+        self.assertEqual(made.count("Successfully created GPU instance"), 2, made)
+        self.assertEqual(made.count("Successfully created compute instance"), 2, made)
+        self.assertIn("MIG 3g.20gb", smi("mig", "-i", "0", "-lgi"))
+        self.assertIn("MIG 3g.20gb", smi("mig", "-i", "0", "-lci"))
+        self.assertIn("MIG 1c.3g.20gb", smi("mig", "-i", "0", "-lcip"))
+        self.assertEqual(len(re.findall(r"MIG \S+ +Device +\d: +\(UUID: MIG-", smi("-L"))), 2)
+        self.assertIn("3g.20gb", smi("-L"))
+        self.assertNotIn("No MIG devices found", smi("-i", "0"))
+        smi("mig", "-i", "0", "-dci")
+        smi("mig", "-i", "0", "-dgi")
+        smi("-i", "0", "-mig", "0")
+
     @on_every_machine
     def test_list(self, path, machine):
         self.assertEqual(self.smi(path, "-L").splitlines(),

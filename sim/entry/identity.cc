@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "sim/entry/call.h"
+#include "sim/entry/mig_call.h"
 
 using namespace drover::sim;
 
@@ -125,7 +125,19 @@ nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* brand) {
   return get(__func__, device, brand, [](const Call& call) { return brand_of(call.model.brand); });
 }
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index) {
-  return get(__func__, device, index, [](const Call& call) { return call.machine.index_of(call.device); });
+  return with_device_or_part(
+      __func__, device, [&](const Call& call) { return answer(index, call.machine.index_of(call.device)); },
+      [&](const Call& call, const MigPart& part) {
+        const auto gpu = mig_of(call);
+        unsigned int before = 0;
+        for (const auto& instance : gpu.instances)
+          for (const auto& compute : instance.compute) {
+            if (instance.id == part.instance.id && compute.id == part.compute.id)
+              return answer(index, before);
+            ++before;
+          }
+        return NVML_ERROR_NOT_FOUND;
+      });
 }
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length) {
   return get_text(__func__, device, serial, length, [](const Call& call) { return call.gpu.serial; });
@@ -243,7 +255,9 @@ nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t
   return get(__func__, device, mode, [](const Call&) { return NVML_FEATURE_ENABLED; });
 }
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t* mode) {
-  return get(__func__, device, mode, [](const Call&) { return NVML_COMPUTEMODE_DEFAULT; });
+  return with_device_or_part(
+      __func__, device, [&](const Call&) { return answer(mode, NVML_COMPUTEMODE_DEFAULT); },
+      [&](const Call&, const MigPart&) { return answer(mode, NVML_COMPUTEMODE_DEFAULT); });
 }
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t* mode) {
   return get(__func__, device, mode, [](const Call&) { return NVML_FEATURE_DISABLED; });

@@ -92,11 +92,16 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
 }
 
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* memory) {
-  return get(__func__, device, memory, [](const Call& call) {
-    const auto total = call.model.bar1_mib * kMib;
+  const auto of = [](std::uint64_t total) {
     const auto used = 2 * kMib;
     return nvmlBAR1Memory_t{total, total - used, used};
-  });
+  };
+  return with_device_or_part(
+      __func__, device, [&](const Call& call) { return answer(memory, of(call.model.bar1_mib * kMib)); },
+      [&](const Call& call, const MigPart& part) {
+        const auto slices = memory_slices(call.model, part.instance.profile);
+        return answer(memory, of(call.model.bar1_mib * kMib * slices / kMemorySlices));
+      });
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned int* bits) {
@@ -119,10 +124,14 @@ nvmlReturn_t nvmlDeviceGetDefaultEccMode(nvmlDevice_t device, nvmlEnableState_t*
 
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
                                          nvmlEccCounterType_t counter, unsigned long long* count) {
-  return with_device(__func__, device, [&](const Call& call) {
+  const auto counted = [&](const Call& call, unsigned long long errors) {
     if (!valid(type, counter)) return NVML_ERROR_INVALID_ARGUMENT;
-    return call.model.ecc ? answer(count, ecc_count(call, type, counter)) : NVML_ERROR_NOT_SUPPORTED;
-  });
+    return call.model.ecc ? answer(count, errors) : NVML_ERROR_NOT_SUPPORTED;
+  };
+  // The fault file does not say in which part of a GPU an error is.
+  return with_device_or_part(
+      __func__, device, [&](const Call& call) { return counted(call, ecc_count(call, type, counter)); },
+      [&](const Call& call, const MigPart&) { return counted(call, 0); });
 }
 
 // The simulator's errors are all in the device memory.

@@ -1,5 +1,6 @@
 // Multi-Instance GPU: the mode, how a card could be cut, and the MIG devices that there are.
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -209,7 +210,11 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsi
     const auto* profile = profile_with(call.model, profile_id);
     if (profile == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     const auto gpu = mig_of(call);
-    return gpu.enabled ? answer(count, free_starts(call.model, gpu, *profile).size())
-                       : NVML_ERROR_NOT_SUPPORTED;
+    if (!gpu.enabled) return NVML_ERROR_NOT_SUPPORTED;
+    const auto there = static_cast<std::size_t>(std::ranges::count_if(
+        gpu.instances, [&](const GpuInstance& instance) { return instance.profile.id == profile->id; }));
+    const auto most = static_cast<std::size_t>(profile->instances);
+    return answer(count,
+                  std::min(free_starts(call.model, gpu, *profile).size(), most - std::min(most, there)));
   });
 }

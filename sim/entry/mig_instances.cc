@@ -160,23 +160,67 @@ nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t handle, nvmlGpuInstanceInf
   });
 }
 
+namespace {
+
+/// Fills what all versions of the structure have.
+template <typename Info>
+nvmlReturn_t compute_profile(const GpuInstance& instance, unsigned int profile, unsigned int engine_profile,
+                             Info& info) {
+  if (engine_profile != NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED ||
+      profile >= NVML_COMPUTE_INSTANCE_PROFILE_COUNT)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  const auto slices = slices_of(profile);
+  const auto all = slices_of(instance);
+  if (!slices || *slices > all) return NVML_ERROR_NOT_SUPPORTED;
+  const auto& mig = instance.profile;
+  const auto engines = engines_of(mig);
+  info.id = profile;
+  info.sliceCount = *slices;
+  info.instanceCount = all / *slices;
+  info.multiprocessorCount = static_cast<unsigned int>(mig.multiprocessors) * *slices / all;
+  info.sharedCopyEngineCount = static_cast<unsigned int>(mig.copy_engines);
+  info.sharedDecoderCount = static_cast<unsigned int>(mig.decoders);
+  info.sharedEncoderCount = 0;
+  info.sharedJpegCount = engines.jpeg;
+  info.sharedOfaCount = engines.ofa;
+  return NVML_SUCCESS;
+}
+
+/// "MIG 1c.3g.20gb", and "MIG 3g.20gb" of what takes all of its GPU instance.
+template <typename Info>
+nvmlReturn_t named_compute_profile(const GpuInstance& instance, unsigned int profile,
+                                   unsigned int engine_profile, Info& info) {
+  const auto found = compute_profile(instance, profile, engine_profile, info);
+  if (found != NVML_SUCCESS) return found;
+  const auto part =
+      info.sliceCount == slices_of(instance) ? std::string() : std::to_string(info.sliceCount) + "c.";
+  copy_text(info.name, "MIG " + part + instance.profile.name);
+  return NVML_SUCCESS;
+}
+
+}  // namespace
+
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t handle, unsigned int profile,
                                                           unsigned int engine_profile,
                                                           nvmlComputeInstanceProfileInfo_t* info) {
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return on_instance(__func__, handle, [&](const Call&, const GpuInstance& instance) {
-    if (engine_profile != NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED ||
-        profile >= NVML_COMPUTE_INSTANCE_PROFILE_COUNT)
-      return NVML_ERROR_INVALID_ARGUMENT;
-    const auto slices = slices_of(profile);
-    const auto all = slices_of(instance);
-    if (!slices || *slices > all) return NVML_ERROR_NOT_SUPPORTED;
-    const auto& mig = instance.profile;
-    const auto engines = engines_of(mig);
-    return answer(info, nvmlComputeInstanceProfileInfo_t{
-                            profile, *slices, all / *slices,
-                            static_cast<unsigned int>(mig.multiprocessors) * *slices / all,
-                            static_cast<unsigned int>(mig.copy_engines),
-                            static_cast<unsigned int>(mig.decoders), 0, engines.jpeg, engines.ofa});
+    return compute_profile(instance, profile, engine_profile, *info);
+  });
+}
+
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t handle, unsigned int profile,
+                                                           unsigned int engine_profile,
+                                                           nvmlComputeInstanceProfileInfo_v2_t* info) {
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return on_instance(__func__, handle, [&](const Call&, const GpuInstance& instance) {
+    if (info->version == NVML_STRUCT_VERSION(ComputeInstanceProfileInfo, 2))
+      return named_compute_profile(instance, profile, engine_profile, *info);
+    if (info->version != NVML_STRUCT_VERSION(ComputeInstanceProfileInfo, 3))
+      return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    auto& newer = *reinterpret_cast<nvmlComputeInstanceProfileInfo_v3_t*>(info);
+    newer.capabilities = 0;
+    return named_compute_profile(instance, profile, engine_profile, newer);
   });
 }
 
