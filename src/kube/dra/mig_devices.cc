@@ -81,9 +81,18 @@ std::string counter_set_name(const gpu::Device& device) {
 
 }  // namespace
 
+/// As NVIDIA's driver for claims has it, which is not as its device plugin has it: "1g.5gb+me".
+std::string profile_of_claims(const gpu::MigProfile& profile) {
+  constexpr std::string_view kMedia = ".me";
+  const std::string_view name = profile.name;
+  if (!name.ends_with(kMedia)) return profile.name;
+  return std::string(name.substr(0, name.size() - kMedia.size())) + "+me";
+}
+
 std::string mig_device_name(const gpu::Device& device, const gpu::MigProfile& profile, unsigned start) {
-  auto name = profile.name;
+  auto name = profile_of_claims(profile);
   std::erase(name, '.');
+  std::ranges::replace(name, '+', '-');
   return fmt::format("{}-mig-{}-{}-{}", device_name(device).value_or(""), name, profile.id, start);
 }
 
@@ -118,12 +127,15 @@ json mig_device_json(const gpu::Device& device, const MigDevice& mig, json attri
     attributes.erase(of_whole);
   attributes["type"] = {{"string", "mig"}};
   attributes["parentUUID"] = {{"string", device.uuid}};
-  attributes["profile"] = {{"string", mig.profile.name}};
+  attributes["profile"] = {{"string", profile_of_claims(mig.profile)}};
   if (mig.fixed) attributes["uuid"] = {{"string", mig.uuid}};
   auto capacity = json::object();
   for (const auto& name : kAmounts)
     capacity[name.capacity] = {{"value", count_quantity(mig.profile.attributes.*name.value)}};
   capacity["memory"] = {{"value", bytes_quantity(mig.profile.attributes.memory_bytes)}};
+  const auto& placement = mig.part.placement;
+  for (auto slice = placement.start; mig.fixed && slice < placement.start + placement.size; ++slice)
+    capacity[fmt::format("memorySlice{}", slice)] = {{"value", "1"}};
   json made{{"name", mig.name}, {"attributes", std::move(attributes)}, {"capacity", std::move(capacity)}};
   if (!mig.fixed)
     made["consumesCounters"] =

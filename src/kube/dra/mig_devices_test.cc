@@ -87,7 +87,8 @@ TEST(MigDevices, AreWhatNvidiasDriverOffers) {
       "memory-slice-6": {"value": "1"}, "memory-slice-7": {"value": "1"}
     }}]
   })"));
-  EXPECT_THAT(names_of(view), Contains("gpu-4-mig-1g5gbme-20-0"));
+  EXPECT_THAT(names_of(view), Contains("gpu-4-mig-1g5gb-me-20-0"));
+  EXPECT_EQ(device_named(view, "gpu-4-mig-1g5gb-me-20-0")["attributes"]["profile"]["string"], "1g.5gb+me");
 }
 
 TEST(MigDevices, TheirGpuHasTheCountersThatTheyConsume) {
@@ -108,6 +109,8 @@ TEST(MigDevices, AnInstanceOfSomebodyElseIsOfferedAndItsPlaceIsNot) {
   const auto fixed = device_named(view, "gpu-4-mig-3g20gb-9-0");
   EXPECT_EQ(fixed["attributes"]["uuid"]["string"], "MIG-x");
   EXPECT_FALSE(fixed.contains("consumesCounters"));
+  EXPECT_EQ(fixed["capacity"]["memorySlice3"]["value"], "1");
+  EXPECT_FALSE(fixed["capacity"].contains("memorySlice4"));
   EXPECT_EQ(names_of(view),
             (std::set<std::string>{"gpu-4-mig-3g20gb-9-0", "gpu-4-mig-3g20gb-9-4", "gpu-4-mig-1g5gb-19-4",
                                    "gpu-4-mig-1g5gb-19-5", "gpu-4-mig-1g5gb-19-6"}));

@@ -154,6 +154,9 @@ Result<std::set<gpu::MigPart>> Preparer::made() const {
 void Preparer::saw_instances(const std::set<gpu::MigPart>& there) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(destroyed_, [&](const gpu::MigPart& part) { return !there.contains(part); });
+  std::erase_if(left_, [&](const gpu::MigPart& part) {
+    return !there.contains(part) || options_.mig->destroy(part).has_value();
+  });
 }
 
 Status Preparer::unprepare(const std::string& uid) {
@@ -170,7 +173,12 @@ Status Preparer::forget(const std::string& uid) {
   if (const auto found = book_.find(uid); found != book_.end() && options_.mig)
     for (const auto& part : found->second.made()) {
       destroyed_.insert(part);
-      DROVER_CHECK_OK(options_.mig->destroy(part));
+      const auto gone = options_.mig->destroy(part);
+      if (gone) continue;
+      if (gone.error().kind == ErrorKind::kConflict) return gone;  // somebody uses it
+      // Its GPU does not answer, and may never again: no claim, and so no pod, hangs on that.
+      left_.insert(part);
+      if (options_.warn) options_.warn(to_string(gone.error()));
     }
   const auto known = book_.extract(uid);
   if (known.empty()) return {};

@@ -110,6 +110,7 @@ class Preparer {
   std::map<std::string, NodeGpu> gpus_;
   Book book_;
   std::set<gpu::MigPart> destroyed_;
+  std::set<gpu::MigPart> left_;  ///< of those, what could not be: tried again when it is seen
   bool loaded_ = false;
   std::map<std::string, Flight> flights_;  ///< prepare() under way, by uid
   std::mutex recovery_;                    ///< held while recovering; taken before mutex_

@@ -40,6 +40,7 @@ class FakeMig : public MigInstances {
   }
   Status destroy(const gpu::MigPart& part) override {
     if (busy) return fail(ErrorKind::kConflict, "in use");
+    if (dead) return fail(ErrorKind::kUnavailable, "GPU is lost");
     step([&] { there.erase(part); });
     return {};
   }
@@ -47,6 +48,7 @@ class FakeMig : public MigInstances {
   std::set<gpu::MigPart> there{kFixed};
   bool full = false;
   bool busy = false;
+  bool dead = false;
 
  private:
   void half_step() const {
@@ -200,6 +202,21 @@ TEST_F(PreparerMigTest, AnInstanceThatIsUsedKeepsItsClaim) {
   EXPECT_THAT(refusal_of("across"), HasSubstr("has it"));
   mig->busy = false;
   EXPECT_TRUE(preparer->unprepare("uid-of-small"));
+}
+
+TEST_F(PreparerMigTest, AClaimDoesNotHangOnAGpuThatIsLost) {
+  ASSERT_EQ(refusal_of("small"), "");
+  mig->dead = true;
+  EXPECT_TRUE(preparer->unprepare("uid-of-small"));
+  EXPECT_THAT(preparer->book(), IsEmpty());
+  EXPECT_EQ(preparer->made(), std::set({kSmall})) << "it is nobody else's";
+  EXPECT_THAT(refusal_of("small"), HasSubstr("somebody else has made")) << "it may still be there";
+  preparer->saw_instances({kSmall});
+  EXPECT_TRUE(mig->there.contains(kSmall));
+  mig->dead = false;
+  preparer->saw_instances({kSmall});
+  EXPECT_FALSE(mig->there.contains(kSmall));
+  EXPECT_EQ(refusal_of("small"), "");
 }
 
 TEST_F(PreparerMigTest, AnOldLookDoesNotMakeADestroyedInstanceSomebodyElses) {
