@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <future>
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "api/chronos/run_report.h"
 #include "api/credentials.h"
@@ -20,6 +24,7 @@
 #include "base/fair_pool.h"
 #include "base/files.h"
 #include "base/process.h"
+#include "base/service_manager.h"
 #include "base/steady_timeline.h"
 #include "base/trusted_path.h"
 #include "base/units.h"
@@ -40,6 +45,7 @@
 #include "gpu/usage_sampler.h"
 #include "hardware.h"
 #include "image/store.h"
+#include "log_setup.h"
 #include "node.h"
 #include "store/journal.h"
 #include "store/state_folder.h"
@@ -57,6 +63,8 @@ constexpr std::size_t kSlowThreads = 64;
 constexpr std::uint64_t kUsersPart = 2;  ///< of the disk: what one user's tasks may take up
 constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 constexpr std::chrono::seconds kLookAtGpus{10};
+constexpr std::chrono::seconds kLastLook{3};
+constexpr std::chrono::seconds kFirstLook{30};     ///< a driver that wakes its cards takes some
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
 
 std::string random_id() {
@@ -83,18 +91,20 @@ class Service {
         attributes_(options.attributes),
         signals_(context_),
         alarm_(context_),
-        gpu_timer_(context_) {
+        gpu_timer_(context_),
+        life_(context_) {
     attributes_.merge(host_attributes(hardware_.host().cpu));
   }
 
   ~Service() {
+    (void)looks_have_ended();
     if (engine_) engine_->abandon_launches();
     slow_pool_.reset();
     pool_.reset();
   }
 
   Status start(store::Journal journal, control::Journaled journaled) {
-    seen_ = look();
+    seen_ = first_look();
     engine::NodeView view;
     view.name = seen_.name;
     view.disk_bytes = hardware_.host().disk_bytes;
@@ -133,16 +143,64 @@ class Service {
     signals_.async_wait([this](const auto& error, int) {
       if (error) return;
       spdlog::info("Stopping; tasks go on and are found again at the next start");
+      manager_.tell("STOPPING=1");
       server_->stop();
       context_.stop();
     });
+    manager_.tell("READY=1");
+    show_life();
     context_.run();
+    if (looks_have_ended()) return;
+    spdlog::warn("The NVIDIA driver does not answer: nobody waits for it any more");
+    std::_Exit(EXIT_SUCCESS);  // all that is to be kept is on the disk
   }
 
  private:
   /// Blocks while the driver answers.
   placement::Node look() const {
     return describe_node(name_, hardware_.host(), hardware_.look(), attributes_);
+  }
+
+  /// Tasks that run, and those without GPUs, do not wait for a driver that may never answer. Later looks find
+  /// what there is when it does.
+  placement::Node first_look() {
+    auto seen = std::make_shared<std::promise<placement::Node>>();
+    auto found = seen->get_future();
+    look_aside([this, seen] { seen->set_value(look()); });
+    if (found.wait_for(kFirstLook) == std::future_status::ready) return found.get();
+    gpu::Inventory nothing;
+    nothing.problems = {{ErrorKind::kUnavailable, "The NVIDIA driver does not answer",
+                         "look at what the kernel says of it (dmesg), and whether 'nvidia-smi' returns", ""}};
+    return describe_node(name_, hardware_.host(), std::move(nothing), attributes_);
+  }
+
+  /// A driver may never answer: on a thread of its own, that nobody waits for.
+  void look_aside(std::function<void()> work) {
+    ++looks_;
+    std::thread([this, work = std::move(work)] {
+      work();
+      --looks_;
+    }).detach();
+  }
+
+  /// Waits a moment for them.
+  bool looks_have_ended() const {
+    const auto deadline = std::chrono::steady_clock::now() + kLastLook;
+    while (looks_ > 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return looks_ == 0;
+  }
+
+  /// From the thread that everything waits for: a service manager that hears nothing starts us anew, and
+  /// tasks go on.
+  void show_life() {
+    const auto watchdog = manager_.watchdog();
+    if (!watchdog) return;
+    manager_.tell("WATCHDOG=1");
+    life_.expires_after(*watchdog / 3);
+    life_.async_wait([this](const auto& error) {
+      if (!error) show_life();
+    });
   }
 
   /// None of it may be lost, so where there is not a single thread it is done here.
@@ -339,6 +397,7 @@ class Service {
     options.images = &pulls_;
     if (options_.network == "bridge") options.default_network = workload::NetworkMode::kBridge;
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    options.audit = [](const std::string& line) { spdlog::info("{}", line); };
     options.look_at_gpus = [this](auto done) { look_at_usage(std::move(done)); };
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
@@ -387,8 +446,7 @@ class Service {
     gpu_timer_.expires_after(kLookAtGpus);
     gpu_timer_.async_wait([this](const auto& error) {
       if (error) return;
-      // A card that answers slowly must not hold up anyone.
-      hand_over(*pool_, 0, [this] {
+      look_aside([this] {
         auto machine = std::make_shared<placement::Node>(look());
         refresh_cdi(machine->inventory);
         asio::post(context_, [this, machine] {
@@ -411,6 +469,7 @@ class Service {
   }
 
   cli::ServeOptions options_;
+  const ServiceManager manager_ = ServiceManager::of_environment();
   Hardware hardware_;
   image::Store images_;
   engine::Images pulls_{images_, options_.limits.pulls};
@@ -429,6 +488,8 @@ class Service {
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer gpu_timer_;
+  asio::steady_timer life_;
+  std::atomic<int> looks_ = 0;                    ///< at the GPUs, that are under way
   placement::Node seen_;                          ///< by the last look
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();         ///< what it is set to
@@ -488,8 +549,7 @@ Result<std::string> restore(const std::string& state, const std::string& backup,
 }
 
 Status serve(const cli::ServeOptions& options) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("drover"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  set_up_log(options.log);
   ::signal(SIGPIPE, SIG_IGN);
   allow_many_files();
   return run_service(options);

@@ -153,5 +153,33 @@ class ApiTest(drover.DaemonTest):
         self.assertEqual(self.daemon.request("GET", "/v1/tasks?colour=red")[0], 400)
 
 
+class LogTest(drover.DaemonTest):
+    """Who changed what, in a log that programs read."""
+
+    arguments = ("--log-format", "json")
+
+    def lines(self):
+        return [json.loads(line) for line in self.daemon.read_log().splitlines()]
+
+    def audited(self):
+        return [line["message"] for line in self.lines() if line["message"].startswith("audit ")]
+
+    def test_each_change_is_a_line_with_who_what_and_the_answer(self):
+        task = self.daemon.submit("exit", 0, uid=1234)
+        self.daemon.wait_until_final(task)
+        self.daemon.request("DELETE", f"/v1/tasks/{task}?secret=x", uid=1235)
+        self.daemon.request("POST", "/v1/tasks", {"command": "no list"})
+        self.assertEqual(self.audited(), [
+            "audit user=1234 uid=1234 method=POST path=/v1/tasks status=201",
+            f"audit user=1235 uid=1235 method=DELETE path=/v1/tasks/{task} status=400",  # what stands behind the path is not told
+            "audit user=root uid=0 method=POST path=/v1/tasks status=400"])
+
+    def test_every_line_is_an_object(self):
+        for line in self.lines():
+            self.assertEqual(sorted(line), ["level", "message", "time"])
+            self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertIn("info", {line["level"] for line in self.lines()})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -46,6 +46,22 @@ class HealthTest(drover.DaemonTest):
         self.set_faults("")
         drover.wait_for(lambda: not self.unfit(), "both to be back")
 
+    def test_a_driver_that_never_answers_keeps_the_daemon_from_nothing(self):
+        holder = self.daemon.submit("sleep", 1000, gpus=1)
+        self.daemon.wait_until_running(holder)
+        self.set_faults("2: {slow_ms: 3600000}")
+        drover.wait_for(lambda: set(self.unfit()) == {2}, "the GPU to be unfit")
+        self.assertEqual(self.daemon.stop(), 0)
+        self.daemon.start()
+        self.assertEqual(self.daemon.task(holder)["state"], "running")
+        self.assertIn("does not answer", str(self.daemon.api("GET", "/v1/gpus")))
+        self.assertEqual(self.daemon.wait_until_final(self.daemon.submit("exit", 0))["state"], "finished")
+        self.set_faults("")
+        drover.wait_for(lambda: len(self.gpus()) == 8 and not self.unfit(), "the next look to find the GPUs")
+        self.assertEqual(list(self.daemon.held_gpus().values()), [holder])
+        self.assertEqual(self.daemon.stop(), 0)
+        self.daemon.start()
+
 
 if __name__ == "__main__":
     unittest.main()

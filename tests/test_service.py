@@ -4,9 +4,11 @@ Needs a machine whose process 1 is systemd. tests/test_vm.py brings one along.
 """
 
 import contextlib
+import os
 import pathlib
 import re
 import secrets
+import signal
 import subprocess
 import unittest
 
@@ -41,6 +43,7 @@ class Service(drover.Daemon):
         lines = re.sub(r"(?m)^ExecStart=.*$", f"ExecStart={command}", test_unit.UNIT)
         # The state and the socket are in a folder of the test's own.
         lines = re.sub(r"(?m)^(State|Runtime)Directory.*\n", "", lines)
+        lines = lines.replace("WatchdogSec=60", "WatchdogSec=20")
         lines = lines.replace("[Service]", f"[Service]\nStandardOutput=append:{self.log}\nStandardError=append:{self.log}")
         (UNITS / self.unit).write_text(lines)
         systemctl("daemon-reload")
@@ -137,6 +140,13 @@ class ServiceTest(drover.DaemonTest):
         before = self.daemon.process.pid
         self.daemon.process.kill()
         drover.wait_for(lambda: self.daemon.process.pid not in (0, before), "systemd to start it again")
+        drover.wait_for(self.daemon.answers, "the service to answer")
+        self.assert_it_goes_on()
+
+    def test_a_service_that_hangs_is_started_anew(self):
+        before = self.daemon.process.pid
+        os.kill(before, signal.SIGSTOP)
+        drover.wait_for(lambda: self.daemon.process.pid not in (0, before), "systemd to lose its patience")
         drover.wait_for(self.daemon.answers, "the service to answer")
         self.assert_it_goes_on()
 

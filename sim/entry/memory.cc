@@ -147,12 +147,15 @@ nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, nvmlMemoryError
 nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t type,
                                              nvmlEccCounterType_t counter, nvmlMemoryLocation_t location,
                                              unsigned long long* count) {
-  return with_device(__func__, device, [&](const Call& call) {
+  const auto counted = [&](const Call& call, unsigned long long errors) {
     if (!valid(type, counter) || location < 0 || location >= NVML_MEMORY_LOCATION_COUNT)
       return NVML_ERROR_INVALID_ARGUMENT;
     if (!call.model.ecc) return NVML_ERROR_NOT_SUPPORTED;
-    return answer(count, location == NVML_MEMORY_LOCATION_DRAM ? ecc_count(call, type, counter) : 0);
-  });
+    return answer(count, location == NVML_MEMORY_LOCATION_DRAM ? errors : 0);
+  };
+  return with_device_or_part(
+      __func__, device, [&](const Call& call) { return counted(call, ecc_count(call, type, counter)); },
+      [&](const Call& call, const MigPart&) { return counted(call, 0); });
 }
 
 nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause,

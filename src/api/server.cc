@@ -233,6 +233,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->limits = chosen.limits;
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
   shared->log = chosen.log;
+  shared->audit = chosen.audit;
   boost::system::error_code error;
   shared->machine = asio::ip::host_name(error);
   shared->names = chosen.host_names;

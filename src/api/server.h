@@ -50,6 +50,9 @@ struct ServerOptions {
   std::optional<User> anonymous;
   std::string version;
   std::function<void(const std::string&)> log;  ///< a line about who tries to come in; empty: nobody is told
+  /// A line about each request that may change something: who, what, and the answer's status. Empty: nobody
+  /// is told.
+  std::function<void(const std::string&)> audit;
   /// Frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;
   Limits limits;

@@ -152,6 +152,27 @@ asio::awaitable<boost::system::error_code> Session::read_header(Parser& parser) 
                             http::async_read_header(stream_, buffer_, parser, kAsTuple));
 }
 
+namespace {
+
+/// Frameworks call often, and what they do is told task by task.
+bool may_change(const http::request_header<>& header) {
+  const auto method = header.method();
+  const std::string_view target(header.target().data(), header.target().size());
+  return method != http::verb::get && method != http::verb::head && method != http::verb::options &&
+         target.find("/api/v1/scheduler") == std::string_view::npos;
+}
+
+std::string audit_line(const User& user, const http::request_header<>& header, int status) {
+  constexpr std::size_t kLongestPath = 256;
+  std::string_view path(header.target().data(), header.target().size());
+  path = path.substr(0, std::min(path.find('?'), kLongestPath));  // what is asked for may be a secret
+  const std::string_view method(header.method_string().data(), header.method_string().size());
+  return fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method, path,
+                     status);
+}
+
+}  // namespace
+
 /// False when the connection is to be closed.
 asio::awaitable<bool> Session::serve_one() {
   if (!co_await wait_for_request()) co_return false;
@@ -188,6 +209,8 @@ asio::awaitable<bool> Session::serve_one() {
       response = error_response(request.error());
     }
   }
+  if (shared_->audit && caller && may_change(message))
+    shared_->audit(audit_line(caller->user, message, response->status));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
   {

@@ -41,6 +41,7 @@ struct Shared {
   Limits limits;
   std::unique_ptr<AnswerShares> answers;
   std::function<void(const std::string&)> log;
+  std::function<void(const std::string&)> audit;
   std::unique_ptr<WrongSecrets> wrong_secrets = std::make_unique<WrongSecrets>();
 };
 

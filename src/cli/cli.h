@@ -17,8 +17,15 @@ namespace drover::cli {
 
 inline constexpr const char* kDefaultSocket = "/run/drover/drover.sock";
 
+/// Of programs that serve.
+struct LogOptions {
+  std::string level = "info";   ///< and what is worse: "debug", "info", "warning", "error"
+  std::string format = "text";  ///< or "json"
+};
+
 /// What `drover serve` was asked for; empty: not given.
 struct ServeOptions {
+  LogOptions log;
   std::string state = "/var/lib/drover";
   std::string socket = kDefaultSocket;
   std::string listen;                   ///< HOST:PORT
@@ -55,6 +62,7 @@ struct ServeOptions {
 
 /// What `drover kube node` was asked for; empty: not given.
 struct KubeNodeOptions {
+  LogOptions log;
   std::string node_name;   ///< the Node's; the machine's own when empty
   std::string kubeconfig;  ///< "" for $KUBECONFIG, or the ServiceAccount of the pod
   std::vector<std::string> roles = {"device-plugin", "dra"};

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -37,6 +36,7 @@
 #include "kube_node/gpus.h"
 #include "kube_node/hook.h"
 #include "kube_node/metrics.h"
+#include "log_setup.h"
 #include "node.h"
 
 namespace drover {
@@ -388,8 +388,7 @@ Status run_node(cli::KubeNodeOptions options) {
 }  // namespace
 
 Status run_kube_node(const cli::KubeNodeOptions& options) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("drover"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  set_up_log(options.log);
   ::signal(SIGPIPE, SIG_IGN);
   kube::silence_grpc();
   return run_node(options);

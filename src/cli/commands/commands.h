@@ -16,6 +16,7 @@ struct ShowOptions {
 /// The exit status of `run` and `exec` when the command itself was not run, as with `docker run`.
 inline constexpr int kNotRun = 125;
 
+void add_log_flags(CLI::App& command, LogOptions& options);  // serve.cc: of whatever serves
 void add_serve(CLI::App& app, Context& context);             // serve.cc: serve
 void add_run(CLI::App& app, Context& context);               // run.cc: run
 void add_plan(CLI::App& app, Context& context);              // plan.cc: plan

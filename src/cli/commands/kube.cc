@@ -16,6 +16,7 @@ void add_node(CLI::App& group, Context& context) {
   command->add_option("--node-name", options->node_name, "The Node's name; the machine's own when not given")
       ->envname("NODE_NAME")
       ->type_name("NAME");
+  add_log_flags(*command, options->log);
   command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
   command->add_option("--roles", options->roles, "What to be: device-plugin, dra, or both")

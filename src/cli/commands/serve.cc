@@ -59,12 +59,24 @@ void add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, 
 
 }  // namespace
 
+void add_log_flags(CLI::App& command, LogOptions& options) {
+  command.add_option("--log-level", options.level, "What is logged at least: debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->type_name("LEVEL")
+      ->capture_default_str();
+  command.add_option("--log-format", options.format, "How lines are logged: text, or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT")
+      ->capture_default_str();
+}
+
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   auto* command = app.add_subcommand("serve", "Run the daemon of this machine, in the foreground");
   command->add_option("--state", options->state, "Folder for everything that the daemon keeps")
       ->type_name("DIR")
       ->capture_default_str();
+  add_log_flags(*command, options->log);
   command->add_option("--listen", options->listen, "Also serve on TCP; each request shows a secret")
       ->type_name("HOST:PORT");
   command->add_flag("--insecure-listen", options->insecure_listen,
