@@ -1,0 +1,150 @@
+// How LocalEngine takes an event: it is decided, journaled, and then it counts; and what becomes of what the
+// journal cannot take.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "control/deadlines.h"
+#include "control/jobs.h"
+#include "control/journal.h"
+#include "engine/local.h"
+
+namespace drover::engine {
+namespace {
+
+constexpr std::chrono::seconds kRetry{1};
+/// What is left is kept for what ends tasks.
+constexpr std::uint64_t kRoomForNewWork = 1 << 20;
+constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
+
+/// Whether it asks for something that was not there before.
+bool makes_work(const control::Event& event) {
+  namespace e = control::event;
+  const auto* services = std::get_if<e::ServicesChanged>(&event);
+  return std::holds_alternative<e::Submitted>(event) || std::holds_alternative<e::FrameworkLaunched>(event) ||
+         std::holds_alternative<e::ScheduleDefined>(event) ||
+         std::holds_alternative<e::ScheduleRunRequested>(event) ||
+         (services != nullptr && !services->put.empty());
+}
+
+}  // namespace
+
+void LocalEngine::look_at_ports() {
+  const auto now = steady();
+  if (!ports_.listening || now < ports_seen_ + kLookAtPorts) return;
+  ports_seen_ = now;
+  auto strange = ports_.listening();
+  for (const auto& id : state_.active) {
+    const auto& record = state_.tasks.at(id);
+    for (const int port : record.ports) strange.erase(port);
+    strange.erase(record.gang_port);
+  }
+  if (strange == state_.machine().strange_ports) return;
+  auto machine = state_.machine();
+  machine.strange_ports = std::move(strange);
+  // When it cannot be kept, the next look sees the same.
+  (void)process(control::event::NodeChanged{std::move(machine)});
+}
+
+bool LocalEngine::disk_is_full() const {
+  return ports_.free_space && ports_.free_space() < kRoomForNewWork;
+}
+
+Error LocalEngine::full_disk() const {
+  return {ErrorKind::kExhausted,
+          fmt::format("The disk of the state folder is full: {} are free", format_bytes(ports_.free_space())),
+          "stop what fills it, or remove ended tasks: drover rm", ""};
+}
+
+Status LocalEngine::has_room_for(const control::Event& event) const {
+  if (!makes_work(event) || !disk_is_full()) return {};
+  return Failure(full_disk());
+}
+
+Result<std::string> LocalEngine::process(const control::Event& event) {
+  DROVER_CHECK_OK(has_room_for(event));
+  const Moment now(ports_.now(), steady());
+  DROVER_TRY(auto outcome, decide(event, now));
+  return carry_out(event, outcome, now);
+}
+
+Result<control::Outcome> LocalEngine::decide(const control::Event& event, Moment now) {
+  // Checks are many, and start nothing that needs a port.
+  if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
+  return control::decide(state_, event, now);
+}
+
+Result<std::string> LocalEngine::carry_out(const control::Event& event, control::Outcome& outcome,
+                                           Moment now) {
+  auto [put, removed] = control::changes_of(outcome);
+  // What is not kept, findings about health for instance, costs no write.
+  if (!put.empty() || !removed.empty()) {
+    for (const auto& id : gone_) removed.push_back(control::forgotten_key(id));
+    DROVER_CHECK_OK(journal_.commit({std::move(put), std::move(removed)}));
+    gone_.clear();
+  }
+  control::apply(state_, outcome);
+  for (const auto& notice : outcome.notices) {
+    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
+    notices_.tell(notice);
+  }
+  for (const auto& action : outcome.actions)
+    std::visit([&](const auto& specific) { perform(specific); }, action);
+  if (ports_.check)
+    for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
+  const bool is_tick = std::holds_alternative<control::event::Tick>(event);
+  if (const auto deadline =
+          is_tick ? control::next_deadline(state_, now) : control::next_deadline(outcome, now))
+    ports_.wake_at(*deadline);
+  return outcome.made;
+}
+
+void LocalEngine::happened(control::Event event) {
+  // Of what comes ever again while nothing can be kept, the last one says it all.
+  if (std::holds_alternative<control::event::Tick>(event) ||
+      std::holds_alternative<control::event::NodeChanged>(event))
+    std::erase_if(unsaved_, [&](const auto& earlier) { return earlier.index() == event.index(); });
+  // Order matters: nothing overtakes an event that the journal could not take.
+  unsaved_.push_back(std::move(event));
+  retry_unsaved();
+  if (unsaved_.empty()) return;
+  // It may be the one that fills the disk: it is ended first, and the journal hears of it when it can.
+  if (const auto* wish = std::get_if<control::event::StopRequested>(&unsaved_.back())) end_first(*wish);
+}
+
+void LocalEngine::end_first(const control::event::StopRequested& wish) {
+  const auto* named = state_.find(wish.id);
+  const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
+                                        : control::members_of_job(wish.id, state_.finder());
+  for (const auto* record : members)
+    if (control::owns_resources(record->state)) perform(control::action::Stop{record->task.id, wish.force});
+}
+
+void LocalEngine::retry_unsaved() {
+  if (std::exchange(retrying_, true)) return;  // what comes of one of them waits for its turn
+  while (!unsaved_.empty()) {
+    auto event = std::move(unsaved_.front());
+    unsaved_.pop_front();
+    // A tick or a check that cannot be saved need not be kept: another one comes.
+    const bool passes = std::holds_alternative<control::event::Tick>(event) ||
+                        std::holds_alternative<control::event::Checked>(event);
+    const Moment now(ports_.now(), steady());
+    auto outcome = decide(event, now);
+    if (!outcome) continue;  // the state has gone on, and would refuse it again
+    const auto done = carry_out(event, *outcome, now);
+    if (done) continue;
+    ports_.wake_at(steady() + kRetry);
+    if (passes) continue;
+    unsaved_.push_front(std::move(event));
+    unsaved_trouble_.tell(
+        Failure(context(done.error(), "Failed to record what happened, and will try again")));
+    retrying_ = false;
+    return;
+  }
+  retrying_ = false;
+  unsaved_trouble_.tell({});
+}
+
+}  // namespace drover::engine
