@@ -38,6 +38,22 @@ class OperatorTest : public testing::WireTest {
     const auto answer = ask(testing::post(app, "", "/v2/apps"));
     ASSERT_EQ(status_of(answer), 201) << answer;
   }
+  /// Tasks of an app that is no more, one a second.
+  void add_ended(int count) {
+    server_.on_strand([this, count] {
+      auto& state = server_.daemon().state_;
+      for (int i = 0; i < count; ++i) {
+        control::TaskRecord record;
+        record.task.id = fmt::format("t{}", i);
+        record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
+        record.state = control::TaskState::kFailed;
+        record.finished_at = TimePoint(std::chrono::seconds(i));
+        state.by_origin[control::origin_of(record.task)].insert(record.task.id);
+        state.tasks[record.task.id] = std::move(record);
+      }
+      return true;
+    });
+  }
   std::string form(const std::string& path, const std::string& body) {
     return ask(
         fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -158,19 +174,7 @@ TEST_F(OperatorTest, ASlashBehindItAndAnyMethodDoNotMatter) {
 }
 
 TEST_F(OperatorTest, TasksAreListedAsTheyAreAskedFor) {
-  server_.on_strand([this] {
-    auto& state = server_.daemon().state_;
-    for (int i = 0; i < 150; ++i) {
-      control::TaskRecord record;
-      record.task.id = fmt::format("t{}", i);
-      record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
-      record.state = control::TaskState::kFailed;
-      record.finished_at = TimePoint(std::chrono::seconds(i));
-      state.by_origin[control::origin_of(record.task)].insert(record.task.id);
-      state.tasks[record.task.id] = std::move(record);
-    }
-    return true;
-  });
+  add_ended(150);
   const auto ids = [this](const std::string& query) {
     std::vector<std::string> found;
     const auto answer = read("/tasks" + query);
@@ -258,19 +262,7 @@ TEST_F(OperatorTest, WhatWaitsOrHasEndedIsNotRunning) {
 }
 
 TEST_F(OperatorTest, OfVeryManyThatHaveEndedTheLastAreShown) {
-  server_.on_strand([this] {
-    auto& state = server_.daemon().state_;
-    for (int i = 0; i < 1200; ++i) {
-      control::TaskRecord record;
-      record.task.id = fmt::format("t{}", i);
-      record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
-      record.state = control::TaskState::kFailed;
-      record.finished_at = TimePoint(std::chrono::seconds(i));
-      state.by_origin[control::origin_of(record.task)].insert(record.task.id);
-      state.tasks[record.task.id] = std::move(record);
-    }
-    return true;
-  });
+  add_ended(1200);
   const auto marathon = framework("/state", "marathon");
   const auto& ended = marathon.at("completed_tasks");
   EXPECT_EQ(ended.size(), 1000u);
