@@ -6,17 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <cstdlib>
-#include <future>
 #include <limits>
 #include <random>
-#include <thread>
 
 #include "api/chronos/run_report.h"
 #include "api/credentials.h"
@@ -41,7 +37,7 @@
 #include "control/journal.h"
 #include "engine/images.h"
 #include "engine/local.h"
-#include "gpu/health_watch.h"
+#include "gpu/inventory_watch.h"
 #include "gpu/usage_sampler.h"
 #include "hardware.h"
 #include "image/store.h"
@@ -62,9 +58,6 @@ constexpr std::size_t kAtOnce = 16;  ///< of those, for one user
 constexpr std::size_t kSlowThreads = 64;
 constexpr std::uint64_t kUsersPart = 2;  ///< of the disk: what one user's tasks may take up
 constexpr auto kAll = std::numeric_limits<std::size_t>::max();
-constexpr std::chrono::seconds kLookAtGpus{10};
-constexpr std::chrono::seconds kLastLook{3};
-constexpr std::chrono::seconds kFirstLook{30};     ///< a driver that wakes its cards takes some
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
 
 std::string random_id() {
@@ -86,36 +79,34 @@ class Service {
  public:
   Service(const cli::ServeOptions& options, Hardware hardware, image::Store images)
       : options_(options),
-        hardware_(std::move(hardware)),
+        hardware_(std::make_shared<const Hardware>(std::move(hardware))),
         images_(std::move(images)),
         attributes_(options.attributes),
         signals_(context_),
         alarm_(context_),
-        gpu_timer_(context_),
         life_(context_) {
-    attributes_.merge(host_attributes(hardware_.host().cpu));
+    attributes_.merge(host_attributes(hardware_->host().cpu));
   }
 
   ~Service() {
-    (void)looks_have_ended();
     if (engine_) engine_->abandon_launches();
     slow_pool_.reset();
     pool_.reset();
   }
 
   Status start(store::Journal journal, control::Journaled journaled) {
-    seen_ = first_look();
+    watch_gpus();
+    const auto machine = look();
     engine::NodeView view;
-    view.name = seen_.name;
-    view.disk_bytes = hardware_.host().disk_bytes;
+    view.name = machine.name;
+    view.disk_bytes = hardware_->host().disk_bytes;
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
     leave_processes_to_the_machine(hierarchies);
-    log_inventory(seen_.inventory);
+    log_inventory(machine.inventory);
     DROVER_CHECK_OK(check_containerizers());
-    refresh_cdi(seen_.inventory);
     auto state =
-        control::restore(std::move(journaled), seen_, placement::node_policy(options_.placement).value());
+        control::restore(std::move(journaled), machine, placement::node_policy(options_.placement).value());
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
     if (state.limits.sandbox_bytes == 0) state.limits.sandbox_bytes = disk_size(options_.state) / kUsersPart;
@@ -130,10 +121,6 @@ class Service {
     DROVER_CHECK_OK(engine_->start(std::move(containerizer), runtime_));
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(timeline_.now() + kHouseKeeping);
-    health_ = std::make_unique<gpu::HealthWatch>(
-        [this] { return hardware_.shared_nvml(); }, seen_.inventory.devices, gpu::HealthWatchOptions{},
-        [this](const gpu::HealthChange&) { asio::post(context_, [this] { offer_what_is_fit(); }); });
-    look_at_gpus_later();
     return {};
   }
 
@@ -150,45 +137,25 @@ class Service {
     manager_.tell("READY=1");
     show_life();
     context_.run();
-    if (looks_have_ended()) return;
-    spdlog::warn("The NVIDIA driver does not answer: nobody waits for it any more");
-    std::_Exit(EXIT_SUCCESS);  // all that is to be kept is on the disk
   }
 
  private:
-  /// Blocks while the driver answers.
+  /// The machine as it was seen last, without what is out of health now.
   placement::Node look() const {
-    return describe_node(name_, hardware_.host(), hardware_.look(), attributes_);
+    return describe_node(name_, hardware_->host(), watch_->inventory(), attributes_);
   }
 
-  /// Tasks that run, and those without GPUs, do not wait for a driver that may never answer. Later looks find
-  /// what there is when it does.
-  placement::Node first_look() {
-    auto seen = std::make_shared<std::promise<placement::Node>>();
-    auto found = seen->get_future();
-    look_aside([this, seen] { seen->set_value(look()); });
-    if (found.wait_for(kFirstLook) == std::future_status::ready) return found.get();
-    gpu::Inventory nothing;
-    nothing.problems = {{ErrorKind::kUnavailable, "The NVIDIA driver does not answer",
-                         "look at what the kernel says of it (dmesg), and whether 'nvidia-smi' returns", ""}};
-    return describe_node(name_, hardware_.host(), std::move(nothing), attributes_);
-  }
-
-  /// A driver may never answer: on a thread of its own, that nobody waits for.
-  void look_aside(std::function<void()> work) {
-    ++looks_;
-    std::thread([this, work = std::move(work)] {
-      work();
-      --looks_;
-    }).detach();
-  }
-
-  /// Waits a moment for them.
-  bool looks_have_ended() const {
-    const auto deadline = std::chrono::steady_clock::now() + kLastLook;
-    while (looks_ > 0 && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return looks_ == 0;
+  void watch_gpus() {
+    const auto offer = [this] { asio::post(context_, [this] { engine_->set_machine(look()); }); };
+    gpu::InventoryWatchOptions options;
+    options.seen = [this, offer](const gpu::Sight& sight) {
+      refresh_cdi(sight.inventory);
+      offer();
+    };
+    options.changed = [offer](const gpu::HealthChange&) { offer(); };
+    watch_ = std::make_unique<gpu::InventoryWatch>(
+        [hardware = hardware_](const gpu::Sight&) { return gpu::Sight{hardware->look(), {}}; },
+        [this] { return hardware_->shared_nvml(); }, std::move(options));
   }
 
   /// From the thread that everything waits for: a service manager that hears nothing starts us anew, and
@@ -223,15 +190,15 @@ class Service {
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
     if (options_.gpu_strangers == "wait")
       ports.strangers = [this](const auto& devices, const auto& tasks) {
-        return strangers_on(devices, tasks, {hardware_, processes_, options_.gpu_monitors});
+        return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors});
       };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
-    ports.gpu_nodes = [this](const auto& devices) { return hardware_.nodes_of(devices); };
-    ports.driver_supply = [this] { return hardware_.driver_supply(); };
+    ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
+    ports.driver_supply = [this] { return hardware_->driver_supply(); };
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
-    ports.devices = [this](const workload::Task& task) { return hardware_.devices_of(task); };
+    ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(); };
     ports.image_variants = variant_lookup();
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
@@ -243,7 +210,7 @@ class Service {
   }
 
   Result<std::string> cdi_text() const {
-    return hardware_.cdi_specification(hardware_.look()).map([](const auto& specification) {
+    return hardware_->cdi_specification(watch_->inventory()).map([](const auto& specification) {
       return cdi::write_specification(specification);
     });
   }
@@ -258,7 +225,7 @@ class Service {
   }
 
   void refresh_cdi(const gpu::Inventory& inventory) {
-    if (!options_.cdi_specification.empty()) cdi_file_.keep(hardware_.cdi_specification(inventory));
+    if (!options_.cdi_specification.empty()) cdi_file_.keep(hardware_->cdi_specification(inventory));
   }
 
   engine::CheckPorts check_ports() {
@@ -423,7 +390,7 @@ class Service {
     hand_over(*pool_, 0, [this, inventory = engine_->inventory(), done = std::move(done)] {
       auto usage = usage_.sample(inventory.devices);
       asio::post(context_, [this, inventory, usage = std::move(usage), done] {
-        done({name_, inventory, health_->health(), usage, {}, {}});
+        done({name_, inventory, watch_->health(), usage, {}, {}});
       });
     });
   }
@@ -442,40 +409,14 @@ class Service {
     });
   }
 
-  void look_at_gpus_later() {
-    gpu_timer_.expires_after(kLookAtGpus);
-    gpu_timer_.async_wait([this](const auto& error) {
-      if (error) return;
-      look_aside([this] {
-        auto machine = std::make_shared<placement::Node>(look());
-        refresh_cdi(machine->inventory);
-        asio::post(context_, [this, machine] {
-          seen_ = std::move(*machine);
-          offer_what_is_fit();
-          look_at_gpus_later();
-        });
-      });
-    });
-  }
-
-  /// What was seen last, without what is out of health now: a look may take long just then.
-  void offer_what_is_fit() {
-    auto machine = seen_;
-    health_->watch(machine.inventory.devices);
-    const auto health = health_->health();
-    for (auto& device : machine.inventory.devices)
-      if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
-    engine_->set_machine(std::move(machine));
-  }
-
   cli::ServeOptions options_;
   const ServiceManager manager_ = ServiceManager::of_environment();
-  Hardware hardware_;
+  std::shared_ptr<const Hardware> hardware_;
   image::Store images_;
   engine::Images pulls_{images_, options_.limits.pulls};
-  gpu::UsageSampler usage_{[this] { return hardware_.shared_nvml(); }};
+  gpu::UsageSampler usage_{[this] { return hardware_->shared_nvml(); }};
   /// Apart: what one GPU that is about to be given does must be of now.
-  gpu::UsageSampler processes_{[this] { return hardware_.shared_nvml(); },
+  gpu::UsageSampler processes_{[this] { return hardware_->shared_nvml(); },
                                {.fresh = std::chrono::milliseconds(0)}};
   SteadyTimeline timeline_ = SteadyTimeline::resume(options_.state + "/timeline");
   std::string name_ = host_name();
@@ -487,10 +428,7 @@ class Service {
       std::make_unique<FairPool>(FairPool::Limits{kSlowThreads, options_.limits.slow_launches, kAll});
   asio::signal_set signals_;
   asio::steady_timer alarm_;
-  asio::steady_timer gpu_timer_;
   asio::steady_timer life_;
-  std::atomic<int> looks_ = 0;                    ///< at the GPUs, that are under way
-  placement::Node seen_;                          ///< by the last look
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();         ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;
@@ -498,7 +436,7 @@ class Service {
   std::unique_ptr<engine::LocalEngine> engine_;
   std::shared_ptr<void> told_;  ///< of every notice
   std::unique_ptr<api::Server> server_;
-  std::unique_ptr<gpu::HealthWatch> health_;  ///< goes first: it posts to the context
+  std::unique_ptr<gpu::InventoryWatch> watch_;  ///< goes first: it posts to the context
 };
 
 image::StoreOptions image_options(const cli::ServeOptions& options) {

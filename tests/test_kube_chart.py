@@ -16,7 +16,7 @@ EVERYTHING = {
     "fullnameOverride": "gpus", "image": {"repository": "registry.test/team/drover", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
     "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "config": CONFIG,
     "report": {"conditions": False, "featureFile": "/etc/features/drover"}, "health": {"disable": "13,31", "enable": "79"},
-    "log": {"level": "warning", "format": "json"}, "metrics": {"enabled": True, "port": 9401}, "driverRoot": "/run/nvidia/driver",
+    "log": {"level": "warning", "format": "json"}, "metrics": {"enabled": True, "port": 9401}, "healthPort": 9403, "driverRoot": "/run/nvidia/driver",
     "stateFolder": "/var/lib/drover-state",
     "kubeletRoot": "/var/lib/k0s/kubelet", "cdiFolder": "/etc/cdi", "runtimeEndpoint": "/run/k0s/containerd.sock",
     "extraArguments": ["--later=1"], "extraEnvironment": [{"name": "A", "value": "B"}], "runtimeClassName": "nvidia", "privileged": False,
@@ -57,7 +57,7 @@ class ChartTest(unittest.TestCase):
                      "- --host-driver-root=/run/nvidia/driver", "hostPath: {path: /run/nvidia/driver, type: DirectoryOrCreate}",
                      "- {name: state, mountPath: /var/lib/drover-state}", "hostPath: {path: /var/lib/k0s/kubelet/device-plugins, type: Directory}",
                      "hostPath: {path: /run/k0s, type: Directory}", "- --config=/etc/drover/config.yaml", "replicas: 2", "- --later=1",
-                     "- --log-level=warning", "- --log-format=json", "- --metrics-address=[$(POD_IP)]:9401", "- {name: metrics, containerPort: 9401}", "hostPID: true",
+                     "- --log-level=warning", "- --log-format=json", "- --health-address=[$(POD_IP)]:9403", "- {name: health, containerPort: 9403}", "- --metrics-address=[$(POD_IP)]:9401", "- {name: metrics, containerPort: 9401}", "hostPID: true",
                      "runtimeClassName: nvidia", "allowPrivilegeEscalation: false", "serviceAccountName: someone", "type: OnDelete",
                      "- {key: feature.node.kubernetes.io/pci-10de.present, operator: In, values: [\"true\"]}", "priorityClassName: high",
                      "request.userInfo.username == 'system:serviceaccount:kube-system:someone'", "minReadySeconds: 9"):

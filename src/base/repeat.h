@@ -1,29 +1,41 @@
 #pragma once
 
-// Something that is done ever again.
+// Things that are done ever again, each on a thread of its own.
 
 #include <chrono>
 #include <functional>
-#include <stop_token>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
-#include <utility>
+#include <vector>
 
-#include "base/pause.h"
+#include "base/result.h"
 
 namespace drover {
 
-/// Calls `look` at once and then again after each pause, on a thread of its own. The destructor waits for the
-/// call that is under way.
-class Repeat {
+/// Thread safe.
+class Repeats {
  public:
-  Repeat(std::chrono::milliseconds pause_between, std::function<void()> look)
-      : thread_([pause_between, look = std::move(look)](const std::stop_token& stop) {
-          do look();
-          while (pause(pause_between, stop));
-        }) {}
+  Repeats();
+  ~Repeats();
+  Repeats(const Repeats&) = delete;
+  Repeats& operator=(const Repeats&) = delete;
+
+  /// Calls `look` at once and then again after each pause. `what` is done so is said by check(): "looking at
+  /// the kubelet".
+  void add(std::string what, std::chrono::milliseconds pause_between, std::function<void()> look);
+  /// An error when a call has been going on for longer than that: it may never return.
+  Status check(std::chrono::milliseconds patience) const;
+  /// Waits for the calls that are under way.
+  void end();
 
  private:
-  std::jthread thread_;
+  using Clock = std::chrono::steady_clock;
+  struct One;
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<One>> all_;
 };
 
 }  // namespace drover

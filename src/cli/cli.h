@@ -73,6 +73,7 @@ struct KubeNodeOptions {
   std::string config;                        ///< file, as NVIDIA's device plugin has it
   std::string runtime_endpoint = "/run/containerd/containerd.sock";  ///< of the container runtime
   std::string cdi_folder = "/var/run/cdi";                           ///< where specifications go
+  std::string health_address;   ///< where it says whether it lives; "" for nowhere
   std::string metrics_address;  ///< where Prometheus asks: "127.0.0.1:9400"; "" for nowhere
   std::string disable_health_checks, enable_health_checks;  ///< XIDs, as NVIDIA's device plugin lists them
   std::vector<std::string> report = {"labels", "conditions", "events"};  ///< what the cluster is told

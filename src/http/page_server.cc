@@ -118,11 +118,13 @@ struct PageServer::Parts {
     }
     const auto& make = page->second.make;
     auto body = page->second.instant ? make() : co_await made_by(make);
-    co_return answer_of(status::ok, std::move(body), page->second.content_type);
+    if (!body) co_return error_of(status::service_unavailable, to_string(body.error()));
+    co_return answer_of(status::ok, std::move(*body), page->second.content_type);
   }
 
-  asio::awaitable<std::string> made_by(const std::function<std::string()>& make) {
-    auto making = [](const std::function<std::string()>* page) -> asio::awaitable<std::string> {
+  asio::awaitable<Result<std::string>> made_by(const std::function<Result<std::string>()>& make) {
+    auto making =
+        [](const std::function<Result<std::string>()>* page) -> asio::awaitable<Result<std::string>> {
       co_return (*page)();
     };
     co_return co_await asio::co_spawn(maker, making(&make), asio::use_awaitable);

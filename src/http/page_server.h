@@ -20,8 +20,9 @@ namespace drover::http {
 
 struct Page {
   std::string content_type;
-  /// Called on the thread for pages, or where it is `instant` on the one for connections.
-  std::function<std::string()> make;
+  /// Called on the thread for pages, or where it is `instant` on the one for connections. An error is
+  /// answered with 503 and its sentence.
+  std::function<Result<std::string>()> make;
   bool instant = false;
 };
 

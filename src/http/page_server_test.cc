@@ -22,10 +22,12 @@ using testing::StartsWith;
 class PageServerTest : public testing::Test {
  protected:
   void start(PageLimits limits = {}) {
-    auto started = PageServer::start({"127.0.0.1", 0},
-                                     {{"/metrics", {"text/x", [this] { return page(); }}},
-                                      {"/healthz", {"text/plain", [] { return "ok\n"; }, true}}},
-                                     limits);
+    auto started =
+        PageServer::start({"127.0.0.1", 0},
+                          {{"/metrics", {"text/x", [this] { return page(); }}},
+                           {"/broken", {"text/x", [] { return fail(ErrorKind::kTimeout, "it hangs"); }}},
+                           {"/healthz", {"text/plain", [] { return "ok\n"; }, true}}},
+                          limits);
     ASSERT_TRUE(started) << to_string(started.error());
     server_ = std::move(*started);
   }
@@ -79,6 +81,11 @@ TEST_F(PageServerTest, AnswersPages) {
               AllOf(HasSubstr("Content-Length: 6\r\n"), EndsWith("\r\n\r\n")));
   EXPECT_THAT(ask("DELETE /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD\r\n")));
+}
+
+TEST_F(PageServerTest, SaysWhyThereIsNoPage) {
+  start();
+  EXPECT_THAT(get("/broken"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("it hangs")));
 }
 
 TEST_F(PageServerTest, KeepsAConnectionForMore) {

@@ -16,6 +16,8 @@
 namespace drover {
 namespace {
 
+constexpr std::chrono::seconds kPause{2};  ///< between looks
+
 void tell(const gpu::HealthChange& change) {
   for (const auto& reason : change.opened)
     spdlog::warn("GPU {}: {}{}", change.uuid, to_string(reason),
@@ -39,56 +41,26 @@ std::string taint_key(gpu::ReasonKind kind) {
   }
 }
 
+gpu::Sight look(const Hardware& hardware, const gpu::Sight& before) {
+  gpu::Sight now;
+  now.inventory = kube::keep_known(before.inventory, gpu::recognise(hardware.look(), before.inventory));
+  now.mig = look_at_mig(hardware, now.inventory, before.mig);
+  return now;
+}
+
 }  // namespace
 
 KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener)
-    : hardware_(std::move(hardware)), health_options_(std::move(health)) {
-  look();
-  health_ = std::make_unique<gpu::HealthWatch>(
-      [this] { return hardware_.shared_nvml(); }, inventory().devices, health_options_,
-      [listener = std::move(listener)](const gpu::HealthChange& change) {
-        tell(change);
-        listener(change);
-      });
-}
-
-void KubeGpus::look() {
-  looking_since_ = std::chrono::steady_clock::now();
-  const auto& before = inventory_;  // written by this thread only, as mig_ is
-  auto found = kube::keep_known(before, gpu::recognise(hardware_.look(), before));
-  if (health_) health_->watch(found.devices);
-  auto mig = look_at_mig(hardware_, found, mig_);
-  looking_since_ = std::chrono::steady_clock::time_point{};
-  const std::lock_guard lock(mutex_);
-  inventory_ = std::move(found);
-  mig_ = std::move(mig);
-}
-
-bool KubeGpus::hangs() const {
-  const auto since = looking_since_.load();
-  return since != std::chrono::steady_clock::time_point{} &&
-         std::chrono::steady_clock::now() - since > health_options_.patience;
-}
-
-void KubeGpus::add_health(gpu::Inventory& inventory) const {
-  if (!health_) return;
-  const auto health = health_->health();
-  for (auto& device : inventory.devices)
-    if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
-}
-
-gpu::Inventory KubeGpus::inventory() const {
-  std::unique_lock lock(mutex_);
-  auto inventory = inventory_;
-  lock.unlock();
-  add_health(inventory);
-  return inventory;
-}
-
-std::map<std::string, gpu::MigGpu> KubeGpus::mig() const {
-  const std::lock_guard lock(mutex_);
-  return mig_;
-}
+    : hardware_(std::make_shared<const Hardware>(std::move(hardware))),
+      watch_([held = hardware_](const gpu::Sight& before) { return look(*held, before); },
+             [this] { return hardware_->shared_nvml(); },
+             {.pause = kPause,
+              .health = std::move(health),
+              .seen = {},
+              .changed = [listener = std::move(listener)](const gpu::HealthChange& change) {
+                tell(change);
+                listener(change);
+              }}) {}
 
 kube::PluginDevices KubeGpus::plugin_devices(const std::set<gpu::MigPart>& made,
                                              kube::MigStrategy strategy) const {
@@ -107,8 +79,8 @@ kube::PluginDevices KubeGpus::plugin_devices(const std::set<gpu::MigPart>& made,
 Result<std::vector<gpu::DeviceNode>> KubeGpus::nodes_of(const gpu::Device& device,
                                                         const kube::PluginDevices& devices) const {
   const auto part = devices.parts.find(device.uuid);
-  return part == devices.parts.end() ? hardware_.nodes_of({device})
-                                     : mig_nodes_of(hardware_, device, part->second.instance);
+  return part == devices.parts.end() ? hardware_->nodes_of({device})
+                                     : mig_nodes_of(*hardware_, device, part->second.instance);
 }
 
 kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::CdiSupport cdi) const {
@@ -123,8 +95,8 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
       facts.troubles[device.uuid] = nodes.error().message;
   }
   facts.parts.cdi = cdi;
-  facts.parts.device_folder = hardware_.device_folder();
-  const auto supply = hardware_.driver_supply();
+  facts.parts.device_folder = hardware_->device_folder();
+  const auto supply = hardware_->driver_supply();
   if (!supply) return facts;
   facts.parts.control_nodes = supply->control_devices;
   if (cdi == kube::CdiSupport::kYes) return facts;
@@ -135,7 +107,7 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
 /// What concerns a part of a GPU in MIG mode is the trouble of the MIG devices in that part only.
 void KubeGpus::add_troubles(const gpu::Device& device, kube::dra::View& view) const {
   const auto mig = view.mig.find(device.uuid);
-  for (const auto& reason : health_->health().reasons(device.uuid)) {
+  for (const auto& reason : health().reasons(device.uuid)) {
     if (!reason.takes_out) continue;  // API servers before 1.35 refuse taints without an effect
     const kube::dra::Trouble trouble{taint_key(reason.kind), std::to_string(reason.number),
                                      kube::dra::Effect::kNoSchedule, reason.since, to_string(reason)};
@@ -152,12 +124,9 @@ void KubeGpus::add_troubles(const gpu::Device& device, kube::dra::View& view) co
 
 kube::dra::View KubeGpus::view() const {
   kube::dra::View view;
-  {
-    const std::lock_guard lock(mutex_);
-    view.inventory = inventory_;
-    view.mig = mig_;
-  }
-  add_health(view.inventory);
+  auto sight = watch_.sight();
+  view.inventory = std::move(sight.inventory);
+  view.mig = std::move(sight.mig);
   const gpu::Kernel kernel;
   for (const auto& device : view.inventory.devices) {
     add_troubles(device, view);
@@ -168,18 +137,18 @@ kube::dra::View KubeGpus::view() const {
 }
 
 std::shared_ptr<kube::dra::MigInstances> KubeGpus::mig_instances() const {
-  return std::make_shared<KubeMig>(hardware_, [this] { return inventory(); });
+  return std::make_shared<KubeMig>(*hardware_, [this] { return inventory(); });
 }
 
 Result<kube::dra::GpuEdits> KubeGpus::edits() const {
   kube::dra::GpuEdits edits;
-  DROVER_TRY(const auto supply, hardware_.driver_supply());
-  const auto& folder = hardware_.device_folder();
+  DROVER_TRY(const auto supply, hardware_->driver_supply());
+  const auto& folder = hardware_->device_folder();
   edits.common = driver::edits_of_nodes(supply.control_devices, folder);
   DROVER_TRY(const auto files, supply.files());
   edits.common.append(files);
   for (const auto& device : inventory().devices)
-    if (const auto nodes = hardware_.nodes_of({device}))
+    if (const auto nodes = hardware_->nodes_of({device}))
       edits.of_gpu[device.uuid] = driver::edits_of_nodes(*nodes, folder);
   return edits;
 }
@@ -192,7 +161,7 @@ Result<cdi::Specification> KubeGpus::plugin_specification(const kube::PluginDevi
   made.edits.append(all.common);
   for (const auto& device : devices.inventory.devices)
     if (const auto nodes = nodes_of(device, devices); nodes && device.unfit.empty())
-      made.devices.push_back({device.uuid, {}, driver::edits_of_nodes(*nodes, hardware_.device_folder())});
+      made.devices.push_back({device.uuid, {}, driver::edits_of_nodes(*nodes, hardware_->device_folder())});
   made.version = cdi::required_version(made);
   return made;
 }

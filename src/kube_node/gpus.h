@@ -1,19 +1,16 @@
 #pragma once
 
 // The GPUs of a Kubernetes node as its roles see them: what is there, how healthy it is, and what containers
-// get of it. Puts hardware.h and the watch of the GPUs' health together. Thread safe but for look().
+// get of it. Puts hardware.h and the watch of the GPUs together. Thread safe.
 
-#include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cdi/specification.h"
-#include "gpu/health_watch.h"
+#include "gpu/inventory_watch.h"
 #include "gpu/usage_sampler.h"
 #include "hardware.h"
 #include "kube/dra/claim_specification.h"
@@ -29,17 +26,12 @@ class KubeGpus {
   /// `listener` hears of every change of a GPU's health, as gpu::HealthWatch tells it.
   KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener);
 
-  /// Looks at the GPUs now; blocks while the driver answers, and for ever when it never does. One thread's.
-  void look();
-  /// Whether a look has been going on for so long that the driver may never answer.
-  bool hangs() const;
-
-  /// What the last look found, and who is unfit now: nothing here asks the driver.
-  gpu::Inventory inventory() const;
+  /// What the last look found, and who is unfit now.
+  gpu::Inventory inventory() const { return watch_.inventory(); }
   /// How those in MIG mode are cut, by UUID.
-  std::map<std::string, gpu::MigGpu> mig() const;
+  std::map<std::string, gpu::MigGpu> mig() const { return watch_.sight().mig; }
   /// What is known of their health now.
-  gpu::Health health() const { return health_->health(); }
+  gpu::Health health() const { return watch_.health(); }
   /// What they do now, by UUID; waits for those that are slow, but not for long.
   std::map<std::string, gpu::GpuUsage> usage() { return usage_.sample(inventory().devices); }
   /// GPUs and MIG devices for the device plugin; those instances are not among them that are `made` for
@@ -59,18 +51,12 @@ class KubeGpus {
  private:
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
-  void add_health(gpu::Inventory& inventory) const;
   void add_troubles(const gpu::Device& device, kube::dra::View& view) const;
 
-  Hardware hardware_;
-  gpu::HealthWatchOptions health_options_;
-  std::atomic<std::chrono::steady_clock::time_point> looking_since_{};  ///< none: the epoch
-  mutable std::mutex mutex_;
-  gpu::Inventory inventory_;
-  std::map<std::string, gpu::MigGpu> mig_;  ///< by UUID
+  std::shared_ptr<const Hardware> hardware_;
   // These end first: they ask the hardware.
-  gpu::UsageSampler usage_{[this] { return hardware_.shared_nvml(); }};
-  std::unique_ptr<gpu::HealthWatch> health_;
+  gpu::UsageSampler usage_{[this] { return hardware_->shared_nvml(); }};
+  gpu::InventoryWatch watch_;
 };
 
 }  // namespace drover

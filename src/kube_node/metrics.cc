@@ -24,8 +24,9 @@ void KubeMetrics::Source<Value>::hear(Result<Value> answer) {
   if (answer) last = std::move(*answer);
 }
 
-KubeMetrics::KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus)
-    : options_(options), version_(std::move(version)), gpus_(gpus) {}
+KubeMetrics::KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus,
+                         http::Page healthz)
+    : options_(options), version_(std::move(version)), gpus_(gpus), healthz_(std::move(healthz)) {}
 
 Status KubeMetrics::listen() {
   const std::lock_guard lock(mutex_);
@@ -33,7 +34,7 @@ Status KubeMetrics::listen() {
   DROVER_TRY(const auto address, http::parse_listen_address(options_.metrics_address));
   std::map<std::string, http::Page> pages;
   pages["/metrics"] = {metrics::kContentType, [this] { return page(); }};
-  pages["/healthz"] = {"text/plain; charset=utf-8", [] { return "ok\n"; }, true};
+  pages["/healthz"] = healthz_;
   DROVER_TRY(server_, http::PageServer::start(address, std::move(pages)));
   spdlog::info("Metrics are told at http://{}/metrics", to_string(server_->address()));
   return {};

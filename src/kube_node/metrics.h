@@ -23,8 +23,9 @@ namespace drover {
 
 class KubeMetrics {
  public:
-  /// Serves nothing yet. `gpus` outlives it.
-  KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus);
+  /// Serves nothing yet. `gpus` outlives it. `healthz`: whether the program lives, as of the page of that
+  /// name.
+  KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus, http::Page healthz);
 
   /// Listens at the address of the options, unless it does already, or the options have none.
   Status listen();
@@ -46,7 +47,8 @@ class KubeMetrics {
   const cli::KubeNodeOptions options_;
   const std::string version_;
   KubeGpus& gpus_;
-  metrics::Histogram prepares_{{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}};  ///< seconds
+  const http::Page healthz_;
+  metrics::Histogram prepares_{metrics::kDurations};
   Source<std::vector<kube::ContainerUse>> kubelet_;  ///< this and the next: page()'s
   Source<std::vector<kube::RunningContainer>> runtime_;
   std::mutex mutex_;                          ///< of the server

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -44,12 +43,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kGpuPause = 2s;
 constexpr auto kOfferPause = 1s;
 constexpr auto kKubeletPause = 1s;
 constexpr auto kRuntimePause = 30s;
 constexpr auto kClusterPause = 5s;
 constexpr auto kPatience = 5s;
+constexpr auto kHangs = 2min;  ///< what should take seconds
 constexpr std::string_view kDevicePlugin = "device-plugin";
 constexpr std::string_view kDra = "dra";
 
@@ -168,9 +167,14 @@ class Node {
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
         pool_(std::move(config), has_role(kDra)) {
+    repeats_.add("telling whether it lives", kClusterPause, [this] { health_trouble_.tell(tell_health()); });
     look_at_runtime();
     offer();
   }
+
+  ~Node() { repeats_.end(); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
 
   void run(const EndSignals& signals) {
     find_users();
@@ -178,24 +182,40 @@ class Node {
     if (pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
-    const Repeat runtime(kRuntimePause, [this] { look_at_runtime(); });
-    const Repeat cluster(kClusterPause, [this] { reach_cluster(); });
-    const Repeat metrics(kClusterPause, [this] { metrics_trouble_.tell(metrics_.listen()); });
-    // Apart: a driver that never answers keeps nobody from telling of it.
-    const Repeat gpus(kGpuPause, [this] { gpus_.look(); });
-    const Repeat offers(kOfferPause, [this] { offer(); });
-    const Repeat kubelet(kKubeletPause, [this] { look_at_kubelet(); });
+    repeats_.add("asking the container runtime", kRuntimePause, [this] { look_at_runtime(); });
+    repeats_.add("reaching the cluster", kClusterPause, [this] { reach_cluster(); });
+    repeats_.add("listening for Prometheus", kClusterPause,
+                 [this] { metrics_trouble_.tell(metrics_.listen()); });
+    repeats_.add("offering GPUs", kOfferPause, [this] { offer(); });
+    repeats_.add("asking the kubelet", kKubeletPause, [this] { look_at_kubelet(); });
     std::optional<kube::PluginHost> host;
     if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
     host.reset();
-    if (gpus_.hangs()) std::_Exit(EXIT_SUCCESS);  // nobody can wait for that look to end
+    repeats_.end();
   }
 
  private:
   bool has_role(std::string_view role) const { return is_among(options_.roles, role); }
+
+  /// For whoever starts us anew when we hang.
+  http::Page healthz() const {
+    return {"text/plain; charset=utf-8",
+            [this]() -> Result<std::string> {
+              DROVER_CHECK_OK(repeats_.check(kHangs));
+              return "ok\n";
+            },
+            true};
+  }
+
+  Status tell_health() {
+    if (health_ || options_.health_address.empty()) return {};
+    DROVER_TRY(const auto address, http::parse_listen_address(options_.health_address));
+    DROVER_TRY(health_, http::PageServer::start(address, {{"/healthz", healthz()}}));
+    return {};
+  }
 
   kube::PluginHostOptions host_options() const {
     kube::PluginHostOptions options;
@@ -340,9 +360,10 @@ class Node {
   }
 
   cli::KubeNodeOptions options_;
+  Repeats repeats_;          ///< asked by pages that are there for longer than what it repeats
   kube::NodeReport report_;  ///< ends after the GPUs, which tell it
   KubeGpus gpus_;
-  KubeMetrics metrics_{options_, DROVER_VERSION, gpus_};
+  KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, healthz()};
   kube::MigStrategy mig_strategy_;
   kube::DeviceUsers users_;  ///< of look_at_kubelet() alone
   kube::Pool pool_;
@@ -350,12 +371,13 @@ class Node {
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
-      mig_trouble_{warn}, forgotten_trouble_{warn};
+      health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn};
   std::mutex mutex_;                               ///< of what follows
   std::string runtime_words_;                      ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";    ///< why claims are not served while there is no driver
   std::map<std::string, TimePoint> in_use_since_;  ///< by UUID
-  std::unique_ptr<kube::dra::Driver> driver_;      ///< ends first: it asks the others
+  std::unique_ptr<kube::dra::Driver> driver_;      ///< ends before them: it asks the others
+  std::unique_ptr<http::PageServer> health_;       ///< of tell_health() alone
 };
 
 Status run_node(cli::KubeNodeOptions options) {
@@ -365,7 +387,8 @@ Status run_node(cli::KubeNodeOptions options) {
   const EndSignals signals;
   if (options.node_name.empty()) options.node_name = host_name();
   DROVER_TRY(auto config, read_config(options.config));
-  if (!options.metrics_address.empty()) DROVER_CHECK_OK(http::parse_listen_address(options.metrics_address));
+  for (const auto* address : {&options.metrics_address, &options.health_address})
+    if (!address->empty()) DROVER_CHECK_OK(http::parse_listen_address(*address));
   gpu::HealthWatchOptions health;
   DROVER_TRY(health.policy,
              gpu::XidPolicy::parse(options.disable_health_checks, options.enable_health_checks));

@@ -49,6 +49,10 @@ void add_node(CLI::App& group, Context& context) {
       ->type_name("DIR")
       ->capture_default_str();
   command
+      ->add_option("--health-address", options->health_address,
+                   "Say here, at /healthz, whether the program lives; nowhere when not given")
+      ->type_name("HOST:PORT");
+  command
       ->add_option("--metrics-address", options->metrics_address,
                    "Tell Prometheus of the GPUs here; nowhere when not given")
       ->type_name("HOST:PORT");
