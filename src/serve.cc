@@ -46,6 +46,7 @@
 #include "store/journal.h"
 #include "store/state_folder.h"
 #include "strangers.h"
+#include "task_processes.h"
 #include "task_space.h"
 
 namespace drover {
@@ -58,6 +59,7 @@ constexpr std::size_t kAtOnce = 16;  ///< of those, for one user
 constexpr std::size_t kSlowThreads = 64;
 constexpr std::uint64_t kUsersPart = 2;  ///< of the disk: what one user's tasks may take up
 constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+constexpr std::chrono::seconds kPulse{1};
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
 
 std::string random_id() {
@@ -159,15 +161,24 @@ class Service {
   }
 
   /// From the thread that everything waits for: a service manager that hears nothing starts us anew, and
-  /// tasks go on.
+  /// tasks go on. How late it comes to this is how late it comes to everything.
   void show_life() {
-    const auto watchdog = manager_.watchdog();
-    if (!watchdog) return;
-    manager_.tell("WATCHDOG=1");
-    life_.expires_after(*watchdog / 3);
+    if (manager_.watchdog()) manager_.tell("WATCHDOG=1");
+    life_.expires_after(kPulse);
     life_.async_wait([this](const auto& error) {
-      if (!error) show_life();
+      if (error) return;
+      lags_.observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - life_.expiry()).count());
+      show_life();
     });
+  }
+
+  void add_facts(metrics::DaemonFacts& facts) const {
+    facts.lags = lags_.samples();
+    for (const auto& [name, pool] :
+         {std::pair("launches", &pool_), std::pair("slow-launches", &slow_pool_)}) {
+      const auto [running, waiting] = (*pool)->totals();
+      facts.pools.push_back({name, running, waiting});
+    }
   }
 
   /// None of it may be lost, so where there is not a single thread it is done here.
@@ -192,6 +203,7 @@ class Service {
       ports.strangers = [this](const auto& devices, const auto& tasks) {
         return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors});
       };
+    ports.what_still_runs = what_still_runs;
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_->driver_supply(); };
@@ -365,6 +377,7 @@ class Service {
     if (options_.network == "bridge") options.default_network = workload::NetworkMode::kBridge;
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
     options.audit = [](const std::string& line) { spdlog::info("{}", line); };
+    options.add_facts = [this](metrics::DaemonFacts& facts) { add_facts(facts); };
     options.look_at_gpus = [this](auto done) { look_at_usage(std::move(done)); };
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
@@ -429,6 +442,7 @@ class Service {
   asio::signal_set signals_;
   asio::steady_timer alarm_;
   asio::steady_timer life_;
+  metrics::Histogram lags_{metrics::kDurations};
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();         ///< what it is set to
   std::unique_ptr<engine::Checks> checks_;

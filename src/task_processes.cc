@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -46,6 +48,20 @@ TasksByGroup tasks_by_group(const std::vector<engine::TaskProcesses>& tasks) {
   return by_group;
 }
 
+std::string in_words(const std::vector<pid_t>& processes) {
+  std::vector<metrics::ProcessState> hanging, others;
+  for (const auto pid : processes)
+    if (auto state = metrics::process_state("/proc", pid))
+      (state->in_kernel ? hanging : others).push_back(std::move(*state));
+  const auto& told = hanging.empty() ? others : hanging;
+  if (told.empty()) return "";
+  auto words = fmt::format("process {} ({}) {}", told.front().pid, told.front().name,
+                           hanging.empty() ? "still runs" : "hangs in the kernel");
+  if (const auto more = hanging.size() + others.size() - 1; more > 0)
+    words += fmt::format(", and {} more", more);
+  return words;
+}
+
 }  // namespace
 
 gpu::TaskOf task_of(const std::vector<engine::TaskProcesses>& tasks) {
@@ -57,6 +73,30 @@ gpu::TaskOf task_of(const std::vector<engine::TaskProcesses>& tasks) {
     if (ours == names.end() || ours + 1 == names.end() || ours[1] == kGroupOfShims) return "";
     return std::string(ours[1]);
   };
+}
+
+std::map<std::string, std::vector<pid_t>> processes_of(const std::vector<engine::TaskProcesses>& tasks) {
+  const auto task = task_of(tasks);
+  std::map<std::string, std::vector<pid_t>> processes;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const auto name = entry.path().filename().string();
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size())
+      continue;
+    if (auto id = task(read_file(entry.path().string() + "/cgroup").value_or("")); !id.empty())
+      processes[std::move(id)].push_back(pid);
+  }
+  return processes;
+}
+
+std::map<std::string, std::string> what_still_runs(const std::vector<engine::TaskProcesses>& tasks) {
+  std::map<std::string, std::string> result;
+  const auto processes = processes_of(tasks);
+  for (const auto& task : tasks)
+    if (const auto found = processes.find(task.id); found != processes.end())
+      if (auto words = in_words(found->second); !words.empty()) result.emplace(task.id, std::move(words));
+  return result;
 }
 
 }  // namespace drover

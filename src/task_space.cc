@@ -3,30 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <charconv>
-#include <filesystem>
-
 #include "base/files.h"
 #include "container/disk_space.h"
 #include "task_processes.h"
 
 namespace drover {
 namespace {
-
-std::map<std::string, std::vector<pid_t>> processes_by_task(const std::vector<engine::TaskProcesses>& tasks) {
-  const auto task = task_of(tasks);
-  std::map<std::string, std::vector<pid_t>> processes;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const auto name = entry.path().filename().string();
-    pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size())
-      continue;
-    if (auto id = task(read_file(entry.path().string() + "/cgroup").value_or("")); !id.empty())
-      processes[std::move(id)].push_back(pid);
-  }
-  return processes;
-}
 
 Result<std::uint64_t> space_of(const Directory& folder, const std::vector<pid_t>& processes) {
   struct stat info{};
@@ -40,7 +22,7 @@ Result<std::uint64_t> space_of(const Directory& folder, const std::vector<pid_t>
 
 std::map<std::string, Result<std::uint64_t>> task_space(const std::string& state,
                                                         const std::vector<engine::TaskProcesses>& tasks) {
-  const auto processes = processes_by_task(tasks);
+  const auto processes = processes_of(tasks);
   std::map<std::string, Result<std::uint64_t>> space;
   for (const auto& task : tasks) {
     const auto folder = Directory::open(fmt::format("{}/tasks/{}", state, task.id));

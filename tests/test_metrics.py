@@ -64,6 +64,21 @@ class MetricsTest(drover.DaemonTest):
         self.daemon.wait_until_final(task)
         drover.wait_for(lambda: task not in json.dumps(self.scrape()), "the task's series to be gone")
 
+    def test_root_is_told_how_the_daemon_is_itself(self):
+        before = self.scrape()
+        task = self.daemon.submit("sleep", 60)
+        self.daemon.wait_until_running(task)
+        self.daemon.request("GET", "/v1/nothing")
+        series = self.scrape()
+        self.assertIn(({"state": "running"}, 1), series["drover_tasks"])
+        self.assertGreater(series["drover_journal_commit_seconds_count"][0][1], before["drover_journal_commit_seconds_count"][0][1])
+        self.assertEqual(series["drover_journal_unsaved_events"], [({}, 0)])
+        self.assertIn(({"code": "404"}, 1), series["drover_api_answers_total"])
+        self.assertEqual(sorted(labels["pool"] for labels, _ in series["drover_pool_waiting"]),
+                         ["endings", "files", "launches", "removals", "slow-launches"])
+        drover.wait_for(lambda: self.scrape()["drover_control_lag_seconds_count"][0][1], "the first second to pass")
+        self.assertFalse([name for name in self.scrape(uid=OTHER) if name.startswith(("drover_tasks", "drover_api", "drover_pool"))])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -28,6 +28,15 @@ class Master;
 }
 
 /// Finds out what the GPUs do, without who has them, and answers on the control strand.
+/// Adds what the program knows of itself and the daemon does not.
+using AddFacts = std::function<void(metrics::DaemonFacts&)>;
+
+/// What has come in since the start.
+struct Tally {
+  std::map<int, std::uint64_t> answers;  ///< by HTTP status
+  std::uint64_t refused_connections = 0;
+};
+
 using LookAtGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
 
 /// What handlers work with. Outlives every request.
@@ -40,6 +49,8 @@ struct Services {
   mesos::Master* mesos = nullptr;
   engine::Images* images = nullptr;
   LookAtGpus look_at_gpus;
+  AddFacts add_facts;
+  Tally* tally = nullptr;
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 

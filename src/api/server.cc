@@ -142,6 +142,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   Workers workers;
   std::shared_ptr<const Shared> shared;
   std::unique_ptr<mesos::Master> mesos;
+  Tally tally;
   std::set<Session*> sessions;
   std::map<Peer, std::size_t> connections;
   std::size_t total = 0;
@@ -189,6 +190,7 @@ asio::awaitable<void> Server::Parts::serve(Session::Socket socket, Peer peer,
                                            std::optional<ucred> credentials) {
   const auto self = shared_from_this();
   const bool welcome = enter(peer);
+  if (!welcome) ++tally.refused_connections;
   try {
     std::optional<engine::Caller> caller;
     Error refusal{ErrorKind::kUnavailable, "Too many connections are open",
@@ -226,6 +228,8 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->services = {&daemon, &parts->workers, chosen.version, "", &*parts->marathon};
   shared->services.images = chosen.images;
   shared->services.look_at_gpus = chosen.look_at_gpus;
+  shared->services.add_facts = chosen.add_facts;
+  shared->services.tally = &parts->tally;
   shared->services.default_network = chosen.default_network;
   shared->routes = all_routes();
   shared->credentials = chosen.credentials;

@@ -209,6 +209,7 @@ asio::awaitable<bool> Session::serve_one() {
       response = error_response(request.error());
     }
   }
+  ++shared_->services.tally->answers[response->status];
   if (shared_->audit && caller && may_change(message))
     shared_->audit(audit_line(caller->user, message, response->status));
   const bool keep_alive = message.keep_alive() && !stopping_;

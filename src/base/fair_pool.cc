@@ -52,6 +52,16 @@ std::size_t FairPool::load(Key key) const {
   return share == shares_.end() ? 0 : share->second.waiting.size() + share->second.running;
 }
 
+FairPool::Totals FairPool::totals() const {
+  const std::lock_guard lock(mutex_);
+  Totals totals;
+  for (const auto& [key, share] : shares_) {
+    totals.running += share.running;
+    totals.waiting += share.waiting.size();
+  }
+  return totals;
+}
+
 void FairPool::run() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -39,6 +39,12 @@ class FairPool {
   [[nodiscard]] bool post(Key key, Work work);
   /// How much of the key waits or runs.
   std::size_t load(Key key) const;
+  struct Totals {
+    std::size_t running = 0;
+    std::size_t waiting = 0;
+  };
+  /// Of all keys.
+  Totals totals() const;
 
  private:
   struct Share {

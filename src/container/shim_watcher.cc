@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 namespace drover::container {
 namespace {
@@ -72,7 +73,7 @@ Status ShimWatcher::add(const std::string& task_id, UniqueFd shim, bool starting
 
 Status ShimWatcher::signal(const std::string& task_id, int signal) {
   const std::lock_guard lock(mutex_);
-  if (unsettled_.contains(task_id)) return {};
+  if (settling_.contains(task_id)) return {};
   const auto found = shims_.find(task_id);
   if (found == shims_.end())
     return fail(ErrorKind::kNotFound, fmt::format("Task '{}' does not run here", task_id));
@@ -83,14 +84,18 @@ Status ShimWatcher::signal(const std::string& task_id, int signal) {
 
 bool ShimWatcher::watches(const std::string& task_id) const {
   const std::lock_guard lock(mutex_);
-  return shims_.contains(task_id) || unsettled_.contains(task_id);
+  return shims_.contains(task_id) || settling_.contains(task_id);
 }
 
 UniqueFd ShimWatcher::forget(const std::string& task_id) {
   const std::lock_guard quiet(callback_mutex_);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  settled_.wait(lock, [&] {
+    const auto settling = settling_.find(task_id);
+    return settling == settling_.end() || settling->second != Settling::kUnderWay;
+  });
   starting_.erase(task_id);
-  unsettled_.erase(task_id);
+  settling_.erase(task_id);
   auto node = shims_.extract(task_id);
   if (node.empty()) return UniqueFd();
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, node.mapped().get(), nullptr);
@@ -111,18 +116,30 @@ void ShimWatcher::ask_starting() {
   }
 }
 
-void ShimWatcher::settle_ended() {
+void ShimWatcher::settle(const std::string& task_id, Turn turn) {
+  const auto ask = [this, task_id] {
+    const bool settled = callbacks_.ended(task_id);
+    {
+      const std::lock_guard lock(mutex_);
+      if (settled)
+        settling_.erase(task_id);
+      else
+        settling_[task_id] = Settling::kToBeAsked;
+    }
+    settled_.notify_all();
+    if (!settled) ::eventfd_write(wake_.get(), 1);
+  };
+  if (!threads_.post(turn, ask)) ask();
+}
+
+void ShimWatcher::settle_again() {
   std::set<std::string> asked;
   {
     const std::lock_guard lock(mutex_);
-    asked = unsettled_;
+    for (auto& [task_id, state] : settling_)
+      if (std::exchange(state, Settling::kUnderWay) == Settling::kToBeAsked) asked.insert(task_id);
   }
-  for (const auto& task_id : asked) {
-    const std::lock_guard quiet(callback_mutex_);
-    if (!watches(task_id) || !callbacks_.ended(task_id)) continue;
-    const std::lock_guard lock(mutex_);
-    unsettled_.erase(task_id);
-  }
+  for (const auto& task_id : asked) settle(task_id, kAgain);
 }
 
 void ShimWatcher::end(int shim) {
@@ -139,13 +156,12 @@ void ShimWatcher::end(int shim) {
     ended = std::move(found->second);
     shims_.erase(found);
     starting = starting_.erase(task_id) > 0;
+    settling_[task_id] = Settling::kUnderWay;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shim, nullptr);
   }
   reap(shim);
   if (starting) callbacks_.has_started(task_id);
-  if (callbacks_.ended(task_id)) return;
-  const std::lock_guard lock(mutex_);
-  unsettled_.insert(task_id);
+  settle(task_id, kFirst);
 }
 
 void ShimWatcher::run() {
@@ -155,7 +171,8 @@ void ShimWatcher::run() {
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
-      if (!unsettled_.empty()) timeout = kSettlingPollMs;
+      if (std::ranges::any_of(settling_, [](const auto& one) { return one.second == Settling::kToBeAsked; }))
+        timeout = kSettlingPollMs;
       if (!starting_.empty()) timeout = kStartingPollMs;
     }
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
@@ -168,7 +185,7 @@ void ShimWatcher::run() {
         end(fd);
     }
     ask_starting();
-    if (count == 0) settle_ended();
+    if (count == 0) settle_again();
   }
 }
 

@@ -1,11 +1,14 @@
 #pragma once
 
 // Watches the shims of this machine: one thread, one epoll over their pidfds. Owns the descriptors. Thread
-// safe. The callbacks come from its thread and must not call forget() or the destructor.
+// safe. The callbacks come from its threads, of one task one at a time, and must not call forget() or the
+// destructor. What a task left behind may take long to end, or never does: other tasks do not wait for it.
 
 #include <signal.h>
 
+#include <condition_variable>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "base/fair_pool.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -43,19 +47,25 @@ class ShimWatcher {
   explicit ShimWatcher(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
   void run();
   void ask_starting();
-  void settle_ended();
   void end(int shim);
+  /// Asks `ended`, on a thread that may block.
+  enum Turn : FairPool::Key { kFirst, kAgain };
+  void settle(const std::string& task_id, Turn turn);
+  void settle_again();
 
   Callbacks callbacks_;
   UniqueFd epoll_;
   UniqueFd wake_;  ///< an eventfd: a shim was added that is starting, or it is time to go
   mutable std::mutex mutex_;
-  std::mutex callback_mutex_;  ///< held while a callback runs; taken before mutex_
+  std::mutex callback_mutex_;  ///< held while has_started() runs; taken before mutex_
   bool stopping_ = false;
   std::map<std::string, UniqueFd> shims_;
   std::set<std::string> starting_;
-  std::set<std::string> unsettled_;  ///< gone, but `ended` has not returned true yet
+  enum class Settling { kUnderWay, kToBeAsked };
+  std::map<std::string, Settling> settling_;  ///< gone, but `ended` has not returned true yet
+  std::condition_variable settled_;
   std::thread thread_;
+  FairPool threads_{{.threads = 64, .at_once = 32, .waiting = std::numeric_limits<std::size_t>::max()}};
 };
 
 /// Waits until the process of a pidfd is gone, and reaps it if it is our child. kTimeout.

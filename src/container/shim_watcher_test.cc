@@ -6,7 +6,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
 
 namespace drover::container {
 namespace {
@@ -74,6 +78,45 @@ TEST(ShimWatcher, AsksAgainUntilTheEndIsSettled) {
   EXPECT_TRUE(watcher->signal("a", SIGKILL)) << "it is on its way";
   settled = true;
   EXPECT_TRUE(eventually([&] { return !watcher->watches("a"); }));
+}
+
+TEST(ShimWatcher, NoTaskWaitsForOthersThatDoNotEnd) {
+  constexpr int kStuck = 100;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::atomic<int> ended = 0, asked = 0;
+  const auto settle = [&](const std::string& id) {
+    if (id.starts_with("stuck")) {
+      ++asked;
+      std::unique_lock lock(mutex);  // as one that does not end is waited for, and then asked again
+      return changed.wait_for(lock, std::chrono::milliseconds(200), [&] { return over; });
+    }
+    ++ended;
+    return true;
+  };
+  auto watcher = ShimWatcher::start({[](const auto&) { return true; }, settle}).value();
+  for (int i = 0; i < kStuck; ++i) {
+    const auto id = "stuck" + std::to_string(i);
+    ASSERT_TRUE(watcher->add(id, a_process(), false));
+    ASSERT_TRUE(watcher->signal(id, SIGKILL));
+  }
+  EXPECT_TRUE(eventually([&] { return asked > 2 * kStuck; })) << "all of them are asked again";
+  for (int i = 0; i < 50; ++i) {
+    const auto id = "a" + std::to_string(i);
+    ASSERT_TRUE(watcher->add(id, a_process(), false));
+    ASSERT_TRUE(watcher->signal(id, SIGKILL));
+  }
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_TRUE(eventually([&] { return ended == 50; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10)) << "one by one it takes 20";
+  EXPECT_TRUE(watcher->forget("a0").get() < 0);
+  {
+    const std::lock_guard lock(mutex);
+    over = true;
+  }
+  changed.notify_all();
+  EXPECT_TRUE(eventually([&] { return !watcher->watches("stuck0"); }));
 }
 
 TEST(ShimWatcher, WhatIsForgottenIsNotTold) {

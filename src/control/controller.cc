@@ -10,6 +10,7 @@
 #include "control/ending.h"
 #include "control/frameworks.h"
 #include "control/instances.h"
+#include "control/invariants.h"
 #include "control/planning.h"
 #include "control/schedules.h"
 #include "control/services.h"
@@ -236,16 +237,31 @@ bool is_behind(const State& state, const TaskRecord& record) {
          std::ranges::binary_search(state.standing->behind, first->sequence);
 }
 
-}  // namespace
+enum class Planning { kUsual, kNone };
 
-Result<Outcome> decide(const State& state, const Event& event, Moment now) {
+Result<Outcome> decide(const State& state, const Event& event, Moment now, Planning planning) {
   Draft draft(state, now);
   DROVER_CHECK_OK(std::visit([&](const auto& specific) { return handle(draft, specific); }, event));
   follow_runs(draft);
   advance_services(draft, std::holds_alternative<event::Tick>(event));
-  if (draft.plan_is_due()) carry_out(draft, plan_of(draft));
+  if (planning == Planning::kUsual && draft.plan_is_due()) carry_out(draft, plan_of(draft));
   tell_frameworks(draft);
   return std::move(draft).finish();
+}
+
+}  // namespace
+
+Result<Outcome> decide(const State& state, const Event& event, Moment now) {
+  DROVER_TRY(auto outcome, decide(state, event, now, Planning::kUsual));
+  // What is true already is no decision.
+  if (std::holds_alternative<event::Adopted>(event)) return outcome;
+  auto broken = broken_invariant(state, outcome);
+  if (!broken) return outcome;
+  // What has happened counts all the same; only nothing is started.
+  DROVER_TRY(outcome, decide(state, event, now, Planning::kNone));
+  if (broken_invariant(state, outcome)) return Failure(*broken);
+  outcome.broken = std::move(broken);
+  return outcome;
 }
 
 std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& record) {

@@ -127,6 +127,7 @@ struct Outcome : Tables<Changes> {
   std::optional<Standing> standing;
   std::map<std::string, TaskHealth> health;             ///< new findings; not journaled
   std::map<ImageName, std::optional<ImageFit>> images;  ///< none: it is forgotten; not journaled
+  std::optional<Error> broken;  ///< what the plan would have broken (invariants.h): nothing of it is done
   std::string made;             ///< id of what the event made: a deployment; "" when nothing
   std::vector<Notice> notices;  ///< in the order of what happened
 };

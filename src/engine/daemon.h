@@ -19,6 +19,7 @@
 #include "engine/execution.h"
 #include "engine/variants.h"
 #include "gpu/device.h"
+#include "metrics/daemon_metrics.h"
 #include "placement/decision.h"
 #include "placement/queues.h"
 #include "workload/task.h"
@@ -168,6 +169,8 @@ class Daemon {
     (void)caller;
     done(fail(ErrorKind::kUnsupported, "This daemon keeps no journal"));
   }
+  /// What metrics tell of its journal.
+  virtual void add_facts(metrics::DaemonFacts&) const {}
   virtual NodeView node() const = 0;
   /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
   virtual std::vector<Error> problems() const { return {}; }

@@ -83,6 +83,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   if (!found.empty())
     DROVER_CHECK_OK(process(control::event::Adopted{std::move(found)}).map([](const auto&) {}));
   for (const auto& [id, record] : state_.tasks) {
+    if (record.state == control::TaskState::kStopping) is_to_end(record);
     if (control::owns_resources(record.state))
       recover(id);
     else if (control::is_final(record.state) || record.preemptions > 0)
@@ -106,6 +107,7 @@ void LocalEngine::tick() {
   happened(control::event::Tick{});
   if (!strangers_.empty()) look_for_strangers();
   look_at_space();
+  look_at_lingering();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
@@ -152,6 +154,10 @@ void LocalEngine::prepares(const std::string& id, const std::string& step) {
 
 void LocalEngine::publish(const control::TaskRecord& record) {
   if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
+  if (record.state == control::TaskState::kStopping)
+    is_to_end(record);
+  else
+    lingering_.erase(record.task.id);
   auto message = fmt::format("{} is {}", record.task.name, control::to_string(record.state));
   if (!record.reason.empty()) message += ": " + record.reason;
   feed_.add({0, ports_.now(), fmt::format("task_{}", control::to_string(record.state)), record.task.id,

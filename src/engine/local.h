@@ -22,6 +22,7 @@
 #include "engine/feed.h"
 #include "engine/listeners.h"
 #include "image/store.h"
+#include "metrics/histogram.h"
 #include "store/journal.h"
 
 namespace drover::engine {
@@ -53,6 +54,9 @@ struct Ports {
   std::function<std::map<std::string, std::string>(const std::vector<gpu::Device>&,
                                                    const std::vector<TaskProcesses>&)>
       strangers;
+  /// What still runs of each of these tasks, in words: "process 7 (train) hangs in the kernel". Called on the
+  /// pool; looks at every process of the machine. May be empty: then nobody asks.
+  std::function<std::map<std::string, std::string>(const std::vector<TaskProcesses>&)> what_still_runs;
   /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are
   /// left out. Called on the pool. May be empty: then nobody asks.
   std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;
@@ -126,6 +130,7 @@ class LocalEngine final : public Daemon {
   void remove_quota(const Caller& caller, const placement::Subject& subject,
                     std::function<void(Status)> done) override;
   void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
+  void add_facts(metrics::DaemonFacts& facts) const override;
   NodeView node() const override;
   std::vector<Error> problems() const override;
   gpu::Inventory inventory() const override;
@@ -162,6 +167,7 @@ class LocalEngine final : public Daemon {
   void look_at_ports();
 
   // Who has GPUs open that are not his: local_strangers.cc.
+  TaskProcesses processes_of(const control::TaskRecord& record) const;
   std::vector<TaskProcesses> processes_of_tasks() const;
   /// Of all GPUs, unless that was done lately or is being done.
   void look_for_strangers();
@@ -175,6 +181,10 @@ class LocalEngine final : public Daemon {
   void look_at_space();
   void look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks);
   void space_found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began);
+  // Tasks that do not end although they have been killed: local_lingering.cc.
+  void is_to_end(const control::TaskRecord& record);
+  void look_at_lingering();
+  void lingering_found(const std::vector<TaskProcesses>& asked, std::map<std::string, std::string> found);
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
@@ -252,9 +262,11 @@ class LocalEngine final : public Daemon {
   control::State state_;
   NodeView view_;
   std::unique_ptr<container::Containerizer> containerizer_;
+  metrics::Histogram commits_{metrics::kDurations};
   std::deque<control::Event> unsaved_;
   bool retrying_ = false;
   Complaint unsaved_trouble_{ports_.log};
+  std::optional<Error> broken_;    ///< what a plan would have done wrongly, last
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
   placement::Node told_machine_;                  ///< by set_machine(); strangers make GPUs of it unfit
@@ -271,7 +283,14 @@ class LocalEngine final : public Daemon {
     bool looking = false;
   };
   std::map<uid_t, UserSpace> space_;
-  TimePoint look_for_strangers_at_{};             ///< not before
+  TimePoint look_for_strangers_at_{};  ///< not before
+  struct Lingering {
+    TimePoint overdue;  ///< from then on it should have ended
+    std::string words;  ///< what still runs; "" until that is known
+  };
+  std::map<std::string, Lingering> lingering_;  ///< tasks that are asked to end
+  bool looking_at_lingering_ = false;
+  TimePoint look_at_lingering_at_{};              ///< not before
   std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
   TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words

@@ -73,7 +73,12 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
 Result<control::Outcome> LocalEngine::decide(const control::Event& event, Moment now) {
   // Checks are many, and start nothing that needs a port.
   if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
-  return control::decide(state_, event, now);
+  auto outcome = control::decide(state_, event, now);
+  if (outcome && outcome->broken && outcome->broken != broken_) {
+    broken_ = outcome->broken;
+    ports_.log(to_string(*broken_));
+  }
+  return outcome;
 }
 
 Result<std::string> LocalEngine::carry_out(const control::Event& event, control::Outcome& outcome,
@@ -82,7 +87,8 @@ Result<std::string> LocalEngine::carry_out(const control::Event& event, control:
   // What is not kept, findings about health for instance, costs no write.
   if (!put.empty() || !removed.empty()) {
     for (const auto& id : gone_) removed.push_back(control::forgotten_key(id));
-    DROVER_CHECK_OK(journal_.commit({std::move(put), std::move(removed)}));
+    const store::Changes changes{std::move(put), std::move(removed)};
+    DROVER_CHECK_OK(commits_.time([&] { return journal_.commit(changes); }));
     gone_.clear();
   }
   control::apply(state_, outcome);

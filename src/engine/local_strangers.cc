@@ -21,15 +21,17 @@ constexpr std::chrono::seconds kFresh{1};
 
 }  // namespace
 
+TaskProcesses LocalEngine::processes_of(const control::TaskRecord& record) const {
+  TaskProcesses task{record.task.id};
+  if (const auto first = first_processes_.find(task.id); first != first_processes_.end())
+    task.first = first->second;
+  for (const auto& grant : record.gpus) task.gpus.insert(grant.uuid);
+  return task;
+}
+
 std::vector<TaskProcesses> LocalEngine::processes_of_tasks() const {
   std::vector<TaskProcesses> tasks;
-  for (const auto& id : state_.active) {
-    TaskProcesses task{id};
-    if (const auto first = first_processes_.find(id); first != first_processes_.end())
-      task.first = first->second;
-    for (const auto& grant : state_.tasks.at(id).gpus) task.gpus.insert(grant.uuid);
-    tasks.push_back(std::move(task));
-  }
+  for (const auto& id : state_.active) tasks.push_back(processes_of(state_.tasks.at(id)));
   return tasks;
 }
 

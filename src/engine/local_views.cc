@@ -41,7 +41,8 @@ std::vector<std::string> described(const std::vector<placement::Grant>& grants, 
 }  // namespace
 
 bool LocalEngine::is_shown_as_it_is(const control::TaskRecord& record) const {
-  return record.state != control::TaskState::kQueued && !preparing_.contains(record.task.id);
+  return record.state != control::TaskState::kQueued && record.state != control::TaskState::kStopping &&
+         !preparing_.contains(record.task.id);
 }
 
 control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
@@ -49,6 +50,8 @@ control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const 
   if (record.state == control::TaskState::kQueued)
     copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_, record), "; "));
   if (const auto step = preparing_.find(record.task.id); step != preparing_.end()) copy.reason = step->second;
+  if (const auto one = lingering_.find(record.task.id); one != lingering_.end() && !one->second.words.empty())
+    copy.reason = one->second.words;
   return copy;
 }
 
@@ -177,6 +180,11 @@ void LocalEngine::add_outlook(const control::TaskRecord& record, ExplanationView
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {
   DROVER_TRY(const auto* record, find_one(caller, id));
   return containerizer_->sandbox(record->task.id);
+}
+
+void LocalEngine::add_facts(metrics::DaemonFacts& facts) const {
+  facts.commits = commits_.samples();
+  facts.unsaved_events = unsaved_.size();
 }
 
 NodeView LocalEngine::node() const {

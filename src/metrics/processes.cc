@@ -51,4 +51,14 @@ std::map<std::uint32_t, ProcessFacts> read_processes(const std::string& proc,
   return processes;
 }
 
+std::optional<ProcessState> process_state(const std::string& proc, pid_t pid) {
+  const auto text = read_file(fmt::format("{}/{}/stat", proc, pid), kMostBytes).value_or("");
+  const auto name = text.find('('), end = text.rfind(") ");
+  if (name == std::string::npos || end == std::string::npos || end < name || end + 2 >= text.size())
+    return std::nullopt;
+  const char state = text[end + 2];
+  if (state == 'Z' || state == 'X') return std::nullopt;
+  return ProcessState{pid, text.substr(name + 1, end - name - 1), state == 'D'};
+}
+
 }  // namespace drover::metrics

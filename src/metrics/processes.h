@@ -2,8 +2,11 @@
 
 // What processes are called and whose they are, as /proc says.
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,5 +27,14 @@ using OwnerOf = std::function<Owner(std::string_view cgroups)>;
 std::map<std::uint32_t, ProcessFacts> read_processes(const std::string& proc,
                                                      const std::map<std::string, gpu::GpuUsage>& usage,
                                                      const OwnerOf& owner_of);
+
+struct ProcessState {
+  pid_t pid = 0;
+  std::string name;        ///< may hold anything
+  bool in_kernel = false;  ///< it sleeps there and takes no signal, not even SIGKILL
+};
+
+/// Of a process below a folder that is mounted as /proc; none of one that has ended.
+std::optional<ProcessState> process_state(const std::string& proc, pid_t pid);
 
 }  // namespace drover::metrics

@@ -35,5 +35,18 @@ TEST(ReadProcesses, TellsNamesAndOwners) {
   EXPECT_THAT(processes.at(9).owner, IsEmpty());
 }
 
+TEST(ProcessState, TellsWhoHangsInTheKernel) {
+  FakeTree proc;
+  proc.file("7/stat", "7 (a) R (b) D 1 7 7 0\n").file("9/stat", "9 (train) S 1 9\n");
+  proc.file("11/stat", "11 (gone) Z 1 11\n").file("12/stat", "12 (half").file("13/stat", "13 (half) ");
+  const auto hangs = process_state(proc.root(), 7);
+  ASSERT_TRUE(hangs);
+  EXPECT_EQ(hangs->name, "a) R (b");
+  EXPECT_TRUE(hangs->in_kernel);
+  ASSERT_TRUE(process_state(proc.root(), 9));
+  EXPECT_FALSE(process_state(proc.root(), 9)->in_kernel);
+  for (const pid_t none : {8, 11, 12, 13}) EXPECT_FALSE(process_state(proc.root(), none)) << none;
+}
+
 }  // namespace
 }  // namespace drover::metrics

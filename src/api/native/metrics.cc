@@ -1,11 +1,14 @@
 // What the GPUs do, and the tasks that have them, as Prometheus reads it. Everybody may see the GPUs and
 // whose they are, as in /v1/gpus; which task it is, and its processes, only its owner and root.
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "api/async.h"
 #include "api/native/handlers.h"
 #include "api/workers.h"
+#include "metrics/daemon_metrics.h"
 #include "metrics/gpu_metrics.h"
 #include "metrics/processes.h"
 
@@ -47,6 +50,26 @@ void leave_out_what_is_nobodys(metrics::MachineFacts& machine) {
     });
 }
 
+metrics::PoolFacts pool_facts(std::string name, const FairPool& pool) {
+  const auto [running, waiting] = pool.totals();
+  return {std::move(name), running, waiting};
+}
+
+metrics::DaemonFacts facts_of(const Services& services) {
+  metrics::DaemonFacts facts;
+  facts.version = services.version;
+  for (const auto& [id, record] : services.daemon->state().tasks)
+    ++facts.tasks[std::string(control::to_string(record.state))];
+  services.daemon->add_facts(facts);
+  facts.answers = services.tally->answers;
+  facts.refused_connections = services.tally->refused_connections;
+  const auto& workers = *services.workers;
+  facts.pools = {pool_facts("files", workers.files), pool_facts("removals", workers.removals),
+                 pool_facts("endings", workers.endings)};
+  if (services.add_facts) services.add_facts(facts);
+  return facts;
+}
+
 }  // namespace
 
 asio::awaitable<Result<Response>> get_metrics(const Services& services, const Request& request) {
@@ -56,11 +79,14 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   auto machine = co_await callback_result<metrics::MachineFacts>(services.look_at_gpus);
   const auto owners = owners_for(*request.caller, *services.daemon);
   const bool all = request.caller->is_root();
+  // Who else works here, and how much, is nobody's but root's.
+  auto families = all ? metrics::daemon_families(facts_of(services)) : std::vector<metrics::Family>{};
   const auto write = [&]() -> Result<std::string> {
     machine.holders = owners.by_gpu;
     machine.processes = metrics::read_processes("/proc", machine.usage, owner_by_cgroup(owners.by_task));
     if (!all) leave_out_what_is_nobodys(machine);
-    return metrics::write(metrics::gpu_families(machine));
+    std::ranges::move(metrics::gpu_families(machine), std::back_inserter(families));
+    return metrics::write(families);
   };
   Response response;
   response.content_type = metrics::kContentType;

@@ -1,12 +1,13 @@
 #include "kube/usage/node_metrics.h"
 
+#include "metrics/daemon_metrics.h"
+
 namespace drover::kube {
 namespace {
 
 using metrics::Metric;
 using metrics::Type;
 
-constexpr Metric kBuild{"drover_build_info", Type::kGauge, "Always 1: which version this is"};
 constexpr Metric kSourceUp{
     "drover_source_up", Type::kGauge,
     "1 if the kubelet, or the container runtime, told who has what; else it is as before"};
@@ -17,11 +18,11 @@ constexpr Metric kSeconds{"drover_scrape_seconds", Type::kGauge, "How long it to
 }  // namespace
 
 std::vector<Metric> node_catalogue() {
-  return {kBuild, kSourceUp, kSeconds, kPrepares};
+  return {kSourceUp, kSeconds, kPrepares};
 }
 
 std::vector<metrics::Family> node_families(const ScrapeFacts& facts) {
-  return {{&kBuild, {{{{"version", facts.version}}, 1}}},
+  return {metrics::build_family(facts.version),
           {&kSourceUp,
            {{{{"source", "kubelet"}}, facts.kubelet_up ? 1.0 : 0.0},
             {{{"source", "container-runtime"}}, facts.runtime_up ? 1.0 : 0.0}}},

@@ -17,7 +17,7 @@ struct ScrapeFacts {
   std::vector<metrics::Sample> prepares;  ///< of a histogram, in seconds
 };
 
-/// Every metric of node_families(), in its order.
+/// Every metric of node_families() after metrics::build_family(), in its order.
 std::vector<metrics::Metric> node_catalogue();
 std::vector<metrics::Family> node_families(const ScrapeFacts& facts);
 
