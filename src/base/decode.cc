@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -63,6 +64,13 @@ const json* Decoder::value(const std::string& name) {
 
 std::string Decoder::path_of(const std::string& name) const {
   return path_ + "/" + pointer_token(name);
+}
+
+void Decoder::format(int known) {
+  const auto found = integer("format", 1, std::numeric_limits<int>::max()).value_or(1);
+  if (found > known)
+    mistake("format", fmt::format("format {} is a newer Drover's; this one knows {}", found, known),
+            "use the newer one");
 }
 
 void Decoder::mistake(const std::string& name, std::string message, std::string hint) {

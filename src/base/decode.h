@@ -46,6 +46,10 @@ class Decoder {
   /// One of these words, by its position.
   std::optional<std::size_t> choice(const std::string& name, std::span<const std::string_view> words);
 
+  /// What is kept on a disk says in which format it is, 1 where it does not say. A newer one than is known is
+  /// a mistake: its fields may mean something else.
+  void format(int known);
+
   /// Records a mistake at `name` found by the caller. What is very long loses its middle.
   void mistake(const std::string& name, std::string message, std::string hint = "");
   /// Records every field that nobody read as unknown, naming the nearest known one.

@@ -10,6 +10,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kOrderFormat = 1;
 constexpr auto kMaxInteger = std::numeric_limits<std::int64_t>::max();
 
 void read_root(Decoder decoder, RootPlan& root) {
@@ -126,6 +127,7 @@ User read_user(Decoder decoder) {
 
 std::string encode(const Order& order) {
   json value = {
+      {"format", kOrderFormat},
       {"task_id", order.task_id},
       {"attempt", order.attempt},
       {"runtime", order.runtime},
@@ -161,6 +163,7 @@ Result<Order> decode_order(std::string_view text) {
   DROVER_TRY(const auto value, parse_json(text, "The shim's order"));
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
+  decoder.format(kOrderFormat);
   Order order;
   order.task_id = decoder.string("task_id").value_or("");
   order.attempt =

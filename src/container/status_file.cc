@@ -19,6 +19,7 @@ using nlohmann::json;
 
 constexpr const char* kReservedFile = ".status.reserved";
 constexpr off_t kReservedBytes = 8192;
+constexpr int kStatusFormat = 1;
 constexpr std::size_t kMaxMessage = 2000;
 
 Result<TimePoint> read_time(Decoder& decoder, const std::string& name) {
@@ -30,7 +31,7 @@ Result<TimePoint> read_time(Decoder& decoder, const std::string& name) {
 }  // namespace
 
 std::string encode(const TaskStatus& status) {
-  json value = json::object();
+  json value = {{"format", kStatusFormat}};
   if (status.running)
     value["running"] = {{"pid", status.running->pid},
                         {"started_at", format_time(status.running->started_at)},
@@ -49,13 +50,13 @@ Result<TaskStatus> decode_status(std::string_view text) {
   DROVER_TRY(const auto value, parse_json(text, "The status of the task"));
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
+  decoder.format(kStatusFormat);
   TaskStatus status;
   if (auto running = decoder.object("running")) {
     Running read;
     read.pid = static_cast<pid_t>(running->integer("pid", 0, std::numeric_limits<pid_t>::max()).value_or(0));
     DROVER_TRY(read.started_at, read_time(*running, "started_at"));
     read.containerizer = running->string("containerizer").value_or(read.containerizer);
-    running->finish();
     status.running = read;
   }
   if (auto ending = decoder.object("ending")) {
@@ -66,10 +67,9 @@ Result<TaskStatus> decode_status(std::string_view text) {
     read.lost = ending->boolean("lost").value_or(false);
     read.message = ending->string("message").value_or("");
     DROVER_TRY(read.finished_at, read_time(*ending, "finished_at"));
-    ending->finish();
     status.ending = std::move(read);
   }
-  decoder.finish();
+  // What a newer Drover knows besides is passed over: how the task ended must not be lost for it.
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The status of the task"));
   return status;
 }

@@ -1,0 +1,69 @@
+// What earlier versions wrote into the folders of tasks: tests/data/formats.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "container/order.h"
+#include "container/status_file.h"
+
+namespace drover::container {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string kept(const std::string& name) {
+  return read_file(DROVER_SOURCE_DIR "/tests/data/formats/1/" + name).value();
+}
+
+/// Of a format that is not there yet.
+std::string as_of_the_future(const std::string& text) {
+  auto value = json::parse(text);
+  value["format"] = 99;
+  return value.dump();
+}
+
+TEST(Formats, TheFirstOrderIsRead) {
+  const auto order = decode_order(kept("running-launch.json"));
+  ASSERT_TRUE(order) << to_string(order.error());
+  EXPECT_EQ(order->task_id, "216d6da2c852");
+  EXPECT_EQ(order->runtime, "/usr/sbin/runc");
+  EXPECT_EQ(order->grace, std::chrono::seconds(3));
+  EXPECT_EQ(order->devices.size(), 4U);
+  EXPECT_EQ(order->volumes.size(), 1U);
+}
+
+TEST(Formats, TheFirstStatusIsRead) {
+  const auto running = decode_status(kept("running-status.json"));
+  ASSERT_TRUE(running) << to_string(running.error());
+  EXPECT_EQ(running->running->pid, 23893);
+  const auto ended = decode_status(kept("ended-status.json"));
+  ASSERT_TRUE(ended) << to_string(ended.error());
+  EXPECT_EQ(ended->ending->exit_status, 3);
+}
+
+TEST(Formats, HowATaskEndedIsReadBesideWhatANewerDroverAdds) {
+  auto value = json::parse(kept("ended-status.json"));
+  value["later"] = 1;
+  value["ending"]["later"] = {1, 2};
+  const auto ended = decode_status(value.dump());
+  ASSERT_TRUE(ended) << to_string(ended.error());
+  EXPECT_EQ(ended->ending->exit_status, 3);
+}
+
+TEST(Formats, WhatIsToBeDoneIsDoneWholeOrNotAtAll) {
+  auto value = json::parse(kept("running-launch.json"));
+  value["later"] = 1;
+  EXPECT_FALSE(decode_order(value.dump()));
+}
+
+TEST(Formats, ANewerFormatIsNotGuessedAt) {
+  for (const auto& error : {decode_order(as_of_the_future(kept("running-launch.json"))).error(),
+                            decode_status(as_of_the_future(kept("ended-status.json"))).error()})
+    EXPECT_THAT(error.message, HasSubstr("format 99 is a newer Drover's; this one knows 1"));
+}
+
+}  // namespace
+}  // namespace drover::container
