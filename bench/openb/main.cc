@@ -25,6 +25,8 @@ struct Options {
   std::vector<std::string> policies{"Random", "BestFit", "FGD", "Drover"};
   int seeds = 10;
   int made_up = 0;
+  std::vector<int> multiples;
+  int clones = 0;
   bool bounds = true;
   bool json = false;
 };
@@ -47,6 +49,9 @@ Result<std::vector<List>> read_lists(const Options& options) {
   }
   if (lists.empty()) return fail(ErrorKind::kInvalid, "no list is named");
   const auto like = lists.front().trace;
+  for (const auto percent : options.multiples)
+    lists.push_back({fmt::format("multiples-{}", percent),
+                     with_multiples(like, percent, static_cast<std::uint64_t>(options.clones))});
   for (int i = 0; i < options.made_up; ++i)
     lists.push_back({fmt::format("made-up-{}", i), make_up(like, static_cast<std::uint64_t>(i))});
   return lists;
@@ -123,6 +128,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--made-up", options.made_up, "So many lists that are made up, on the same nodes")
       ->check(CLI::Range(0, 1000));
+  app.add_option("--multiples", options.multiples,
+                 "Lists of the first one's pods and clones of those of several GPUs, which want so many percent")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 99));
+  app.add_option("--clones", options.clones, "Which random pods are cloned")->check(CLI::Range(0, 1000));
   app.add_flag("!--no-bounds", options.bounds, "Without the bounds, which take the most time");
   app.add_flag("--json", options.json, "Print JSON");
   try {
