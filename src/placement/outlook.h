@@ -11,7 +11,9 @@
 //
 // Two things make it quick. Fillings are weighed by temperature (filling.h), so that the dual is smooth and
 // some hundred steps along its gradient solve it. And a node's CPUs are priced apart: its worth is the least,
-// over prices of a CPU, of the CPUs at that price and the fillings of its GPUs at that price. Deterministic.
+// over prices of a CPU, of the CPUs at that price and the fillings of its GPUs at that price. A price alone
+// lets a fraction of a request lie where the whole has too few CPUs. For small requests that hardly matters;
+// those for several GPUs are left out there. Deterministic.
 
 #include <cstdint>
 #include <map>
