@@ -77,4 +77,27 @@ Trace make_up(const Trace& like, std::uint64_t number) {
   return trace;
 }
 
+Trace with_multiples(const Trace& like, int percent, std::uint64_t number) {
+  Draw draw(number);
+  auto trace = like;
+  std::vector<int> multiples;
+  std::int64_t demand = 0;
+  std::int64_t of_multiples = 0;
+  const auto shape_of = [&](int pod) { return like.shapes[static_cast<std::size_t>(pod)]; };
+  const auto add = [&](int pod, std::int64_t& sum) { sum += shape_of(pod).demand(); };
+  for (const auto pod : like.pods) {
+    add(pod, demand);
+    if (shape_of(pod).gpus <= 1) continue;
+    add(pod, of_multiples);
+    multiples.push_back(pod);
+  }
+  while (!multiples.empty() && of_multiples * 100 < demand * percent) {
+    const auto clone = multiples[static_cast<std::size_t>(draw.below(static_cast<int>(multiples.size())))];
+    add(clone, demand);
+    add(clone, of_multiples);
+    trace.pods.push_back(clone);
+  }
+  return trace;
+}
+
 }  // namespace drover::bench

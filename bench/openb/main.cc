@@ -17,14 +17,15 @@
 namespace drover::bench {
 namespace {
 
-constexpr std::uint64_t kFirstSeed = 42;
-
 struct Options {
   std::string data = DROVER_BENCH_DATA "/openb";
   std::vector<std::string> lists{"default", "cpu250", "gpushare100", "gpuspec33", "multigpu20"};
   std::vector<std::string> policies{"Random", "BestFit", "FGD", "Drover"};
   int seeds = 10;
+  std::uint64_t first_seed = 42;
   int made_up = 0;
+  std::vector<int> multiples;
+  int clones = 0;
   bool bounds = true;
   bool json = false;
 };
@@ -47,6 +48,9 @@ Result<std::vector<List>> read_lists(const Options& options) {
   }
   if (lists.empty()) return fail(ErrorKind::kInvalid, "no list is named");
   const auto like = lists.front().trace;
+  for (const auto percent : options.multiples)
+    lists.push_back({fmt::format("multiples-{}", percent),
+                     with_multiples(like, percent, static_cast<std::uint64_t>(options.clones))});
   for (int i = 0; i < options.made_up; ++i)
     lists.push_back({fmt::format("made-up-{}", i), make_up(like, static_cast<std::uint64_t>(i))});
   return lists;
@@ -56,7 +60,7 @@ Status measure(const List& list, const std::string& policy, const Options& optio
   std::map<int, std::vector<double>> allocations;
   std::vector<double> times;
   for (int i = 0; i < options.seeds; ++i) {
-    const auto seed = kFirstSeed + static_cast<std::uint64_t>(i);
+    const auto seed = options.first_seed + static_cast<std::uint64_t>(i);
     const auto arrivals = make_arrivals(list.trace, seed);
     auto outcome = simulate(list.trace, arrivals, seed, kLevels, kPolicies.at(policy));
     if (!outcome) return Failure(context(std::move(outcome).error(), policy + " on list " + list.name));
@@ -75,7 +79,7 @@ void measure_bounds(const List& list, const Options& options, Report& report) {
     std::vector<double> plain, without_refusal;
     for (int i = 0; i < options.seeds; ++i) {
       const auto bounds =
-          bound.bounds(make_arrivals(list.trace, kFirstSeed + static_cast<std::uint64_t>(i)), level);
+          bound.bounds(make_arrivals(list.trace, options.first_seed + static_cast<std::uint64_t>(i)), level);
       plain.push_back(bounds.plain);
       without_refusal.push_back(bounds.without_refusal);
     }
@@ -118,11 +122,18 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember(drover::bench::kPolicies))
       ->capture_default_str();
-  app.add_option("--seeds", options.seeds, "Orders of arrival: seeds 42, 43, …")
+  app.add_option("--seeds", options.seeds, "Orders of arrival: so many seeds")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app.add_option("--first-seed", options.first_seed, "The others follow it")->capture_default_str();
   app.add_option("--made-up", options.made_up, "So many lists that are made up, on the same nodes")
       ->check(CLI::Range(0, 1000));
+  app.add_option(
+         "--multiples", options.multiples,
+         "Lists of the first one's pods and clones of those of several GPUs, which want so many percent")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 99));
+  app.add_option("--clones", options.clones, "Which random pods are cloned")->check(CLI::Range(0, 1000));
   app.add_flag("!--no-bounds", options.bounds, "Without the bounds, which take the most time");
   app.add_flag("--json", options.json, "Print JSON");
   try {

@@ -37,7 +37,7 @@ const ShapeView& Cluster::Impl::view(const Request& request) {
 
 std::optional<Decision> Cluster::Impl::best(const Request& request) {
   const auto& seen = view(request);
-  const auto slot = seen.best(nodes, request.milli_cpus, static_cast<std::int64_t>(request.memory_bytes));
+  const auto slot = seen.best(nodes, context, request);
   if (!slot) return std::nullopt;
   const Shape shape(request, seen.fits());
   const auto& entry = nodes.at(*slot);
@@ -45,7 +45,7 @@ std::optional<Decision> Cluster::Impl::best(const Request& request) {
 }
 
 std::vector<std::size_t> Cluster::Impl::fitting(const Request& request) {
-  return view(request).fitting(nodes, request.milli_cpus, static_cast<std::int64_t>(request.memory_bytes));
+  return view(request).fitting(nodes, context, request);
 }
 
 std::size_t Cluster::Impl::count_fitting(const Request& request) {
@@ -81,7 +81,7 @@ std::optional<Decision> Cluster::Impl::try_place_on(const std::string& node, con
   const auto* entry = find(node);
   if (entry == nullptr || host_obstacle(entry->state, request)) return std::nullopt;
   look_around();
-  const Shape shape(request, views.fits(request, context));
+  const Shape shape(request, views.fits(request));
   if (obstacle(entry->state, entry->node->attributes, shape)) return std::nullopt;
   return decide(*entry, shape, best_on(context, entry->state, shape, Locality::kAll).value().devices);
 }

@@ -70,7 +70,7 @@ Cluster::Ways Cluster::Impl::ways_on(const std::string& node, const Request& req
     return ways;
   }
   const auto& entry = *find(node);
-  const Shape shape(request, views.fits(request, context));
+  const Shape shape(request, views.fits(request));
   const auto room = devices_with_room(entry.state, shape) & shape.on(*entry.kind).allowed;
   Sets sets(entry.state, room, shape.gpus());
   ways.complete = sets.visit([&](DeviceMask devices) {

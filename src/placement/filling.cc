@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace drover::placement {
 namespace {
@@ -26,6 +27,8 @@ Filling::Filling(const std::vector<Filler>& fillers, double temperature, bool fo
     else
       (filler.milli < 1000 ? shares_ : singles_).push_back(filler);
   }
+  std::ranges::sort(multiples_, {},
+                    [](const Filler& filler) { return std::pair(filler.milli_cpus, filler.request); });
   fill_shared(for_use);
   fill_idle();
 }
@@ -70,6 +73,8 @@ void Filling::fill_idle() {
     logs.push_back(idle * worth_.back() / temperature_);
     cpus.push_back(idle * cpus_.back());
   }
+  logs_.push_back(logs);
+  idle_cpus_.push_back(cpus);
   for (const auto& multiple : multiples_) {
     for (auto idle = index(multiple.gpus); idle < logs.size(); ++idle) {
       const auto rest = idle - index(multiple.gpus);
@@ -79,10 +84,9 @@ void Filling::fill_idle() {
       cpus[idle] = (1 - share) * cpus[idle] + share * (cpus[rest] + multiple.milli_cpus);
       logs[idle] = sum;
     }
-    logs_after_.push_back(logs);
+    logs_.push_back(logs);
+    idle_cpus_.push_back(cpus);
   }
-  for (const auto log : logs) idle_worth_.push_back(temperature_ * log);
-  idle_cpus_ = std::move(cpus);
 }
 
 double Filling::expected_loss() const {
@@ -99,20 +103,26 @@ double Filling::expected_loss() const {
 }
 
 /// The derivative of the worths by each value: the sums above, gone through backwards.
-void Filling::use(std::vector<double> levels, const std::vector<double>& idles,
+void Filling::use(std::vector<double> levels, const std::vector<std::vector<double>>& idles,
                   std::vector<double>& used) const {
-  auto pending = idles;
+  std::vector<double> pending(kMaxIdle + 1, 0);
+  const auto enter = [&](std::size_t tier) {
+    if (tier < idles.size())
+      for (std::size_t idle = 0; idle < idles[tier].size(); ++idle) pending[idle] += idles[tier][idle];
+  };
   for (auto i = multiples_.size(); i-- > 0;) {
     const auto& multiple = multiples_[i];
+    enter(i + 1);
     for (auto idle = pending.size(); idle-- > index(multiple.gpus);) {
       const auto rest = idle - index(multiple.gpus);
-      const auto taken = pending[idle] * std::exp(logs_after_[i][rest] + multiple.value / temperature_ -
-                                                  logs_after_[i][idle]);
+      const auto taken =
+          pending[idle] * std::exp(logs_[i + 1][rest] + multiple.value / temperature_ - logs_[i + 1][idle]);
       used[index(multiple.request)] += taken;
       pending[idle] -= taken;
       pending[rest] += taken;
     }
   }
+  enter(0);
   for (std::size_t idle = 0; idle < pending.size(); ++idle)
     levels.back() += static_cast<double>(idle) * pending[idle];
 

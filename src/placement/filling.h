@@ -28,19 +28,23 @@ class Filling {
   /// Values of one GPU stay below 700 temperatures. With `for_use`, what use() needs is kept.
   Filling(const std::vector<Filler>& fillers, double temperature, bool for_use);
 
-  /// Of one GPU with so much left, and of so many idle ones; and the CPUs that its fillings use on average.
+  /// Of one GPU with so much left; and the CPUs that its fillings use on average.
   double worth(int level) const { return worth_[index(level)]; }
-  double idle_worth(int idle) const { return idle_worth_[index(idle)]; }
   double cpus(int level) const { return cpus_[index(level)]; }
-  double idle_cpus(int idle) const { return idle_cpus_[index(idle)]; }
+
+  /// Of so many idle GPUs on a node of a tier: it has the CPUs for so many of the requests for several GPUs,
+  /// by ascending CPUs. The others cannot go there, whatever a CPU costs.
+  double idle_worth(int idle, std::size_t tier) const { return temperature_ * logs_[tier][index(idle)]; }
+  double idle_cpus(int idle, std::size_t tier) const { return idle_cpus_[tier][index(idle)]; }
 
   /// What an idle GPU loses by the next request that wants one GPU, on average over their rates, if it gets
   /// that instead of its best filling.
   double expected_loss() const;
 
   /// Adds to used[request] how often each is placed when there are levels[l] GPUs with so much left and
-  /// idles[i] nodes with so many idle GPUs.
-  void use(std::vector<double> levels, const std::vector<double>& idles, std::vector<double>& used) const;
+  /// idles[t][i] nodes of a tier with so many idle GPUs; of tiers that are not listed there is none.
+  void use(std::vector<double> levels, const std::vector<std::vector<double>>& idles,
+           std::vector<double>& used) const;
 
  private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -49,11 +53,12 @@ class Filling {
   double weight(const Filler& filler) const;
 
   double temperature_;
-  std::vector<Filler> shares_, singles_, multiples_;
-  std::vector<double> worth_, cpus_, idle_worth_, idle_cpus_;
+  std::vector<Filler> shares_, singles_, multiples_;  ///< multiples by their CPUs
+  std::vector<double> worth_, cpus_;
   std::vector<double> sums_;                     ///< [level]: after slack was added, before singles
   std::vector<std::vector<double>> sums_after_;  ///< [share][level]: after each share was added
-  std::vector<std::vector<double>> logs_after_;  ///< [multiple][idle]: the same in logarithms
+  /// [tier][idle]: what the first so many multiples add, in logarithms; and the CPUs.
+  std::vector<std::vector<double>> logs_, idle_cpus_;
 };
 
 }  // namespace drover::placement

@@ -14,22 +14,10 @@ constexpr std::size_t kFewestLearnt = 2;
 constexpr std::size_t kMostLearnt = 64;
 /// In milli-GPU: so much more a GPU that is free on the node counts as lost.
 constexpr double kFullestFirst = 0.5;
-constexpr double kLowestLoss = -1e6;  ///< rounding may make a loss slightly negative
+constexpr double kScoreOfMilli = 1000;  ///< of a lost milli-GPU
+constexpr double kLowestLoss = -1e6;    ///< rounding may make a loss slightly negative
 
 }  // namespace
-
-Fragmentation::Fragmentation(const Fragmentation& other)
-    : outlook_(other.outlook_),
-      learnt_(other.learnt_),
-      given_(other.given_),
-      due_(other.due_),
-      placed_(other.placed_),
-      placed_between_looks_(other.placed_between_looks_) {}
-
-Fragmentation& Fragmentation::operator=(const Fragmentation& other) {
-  if (this != &other) *this = Fragmentation(other);
-  return *this;
-}
 
 void Fragmentation::set_mix(std::vector<TypicalRequest> mix) {
   outlook_.emplace(mix);
@@ -45,7 +33,6 @@ void Fragmentation::note_placed(const Request& request) {
 void Fragmentation::look_at(const std::vector<const NodeState*>& nodes) {
   due_ = false;
   placed_ = 0;
-  worths_.clear();
   int gpus = 0;
   for (const auto* node : nodes) gpus += std::popcount(node->fit);
   placed_between_looks_ = std::max(kFewestBetweenLooks, static_cast<int>(kTakenBetweenLooks * gpus));
@@ -58,27 +45,27 @@ void Fragmentation::look_at(const std::vector<const NodeState*>& nodes) {
   if (outlook_) outlook_->look_at(nodes);
 }
 
-std::optional<Score> Fragmentation::score(const NodeState& before, const Shape& shape,
-                                          DeviceMask devices) const {
+std::optional<double> Fragmentation::worth(const NodeState& before) const {
   if (!outlook_) return std::nullopt;
+  return outlook_->worth(before);
+}
+
+Score Fragmentation::score(const NodeState& before, double worth, const Shape& shape,
+                           DeviceMask devices) const {
   std::int64_t free_milli = 0;
   for (auto rest = before.fit; rest != 0; rest &= rest - 1)
     free_milli += before.devices[static_cast<std::size_t>(std::countr_zero(rest))].free_milli;
-  const auto loss = worth(before) - worth(after(before, shape, devices)) +
+  const auto loss = worth - outlook_->worth(after(before, shape, devices)) +
                     kFullestFirst * static_cast<double>(free_milli) / 1000;
-  return Score{static_cast<std::uint64_t>(std::llround((std::max(loss, kLowestLoss) - kLowestLoss) * 1000)),
-               0};
+  return Score{
+      static_cast<std::uint64_t>(std::llround((std::max(loss, kLowestLoss) - kLowestLoss) * kScoreOfMilli)),
+      0};
 }
 
-double Fragmentation::worth(const NodeState& node) const {
-  std::string key(reinterpret_cast<const char*>(&node.kind->id), sizeof(node.kind->id));
-  key.append(reinterpret_cast<const char*>(&node.free_milli_cpus), sizeof(node.free_milli_cpus));
-  key.append(reinterpret_cast<const char*>(&node.fit), sizeof(node.fit));
-  for (const auto& device : node.devices)
-    key.append(reinterpret_cast<const char*>(&device.free_milli), sizeof(device.free_milli));
-  const auto [found, unknown] = worths_.try_emplace(std::move(key), 0);
-  if (unknown) found->second = outlook_->worth(node);
-  return found->second;
+std::uint64_t Fragmentation::least_rise(std::int64_t milli_cpus) const {
+  if (!outlook_) return 0;
+  const auto rise = outlook_->cpu_floor() * static_cast<double>(milli_cpus) * kScoreOfMilli;
+  return static_cast<std::uint64_t>(std::max(0.0, rise - 1));  // both scores were rounded
 }
 
 }  // namespace drover::placement

@@ -2,11 +2,9 @@
 
 // NodePolicy::kFragmentation: the place is taken where free room loses the least of its worth to typical
 // requests (outlook.h), of equals where the least is free. Until a mix is known, it is NodePolicy::kPack.
-// Deterministic; not thread safe, not even where const: worths are remembered. A copy remembers none.
+// Deterministic; a value.
 
 #include <optional>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "placement/outlook.h"
@@ -17,12 +15,6 @@ namespace drover::placement {
 
 class Fragmentation {
  public:
-  Fragmentation() = default;
-  Fragmentation(const Fragmentation& other);
-  Fragmentation& operator=(const Fragmentation& other);
-  Fragmentation(Fragmentation&&) noexcept = default;
-  Fragmentation& operator=(Fragmentation&&) noexcept = default;
-
   /// The mix from now on; nothing is learnt any more.
   void set_mix(std::vector<TypicalRequest> mix);
   /// Learns from it, unless the mix was given; what is free has changed.
@@ -34,13 +26,15 @@ class Fragmentation {
   bool due() const { return due_; }
   void look_at(const std::vector<const NodeState*>& nodes);
 
-  /// None while no mix is known.
-  std::optional<Score> score(const NodeState& before, const Shape& shape, DeviceMask devices) const;
+  /// What the node is worth as it is; none while no mix is known.
+  std::optional<double> worth(const NodeState& before) const;
+  /// When there is a mix; `worth` is that of the node before.
+  Score score(const NodeState& before, double worth, const Shape& shape, DeviceMask devices) const;
+  /// How much the score of any node rises at least when so many more CPUs are asked for.
+  std::uint64_t least_rise(std::int64_t milli_cpus) const;
 
  private:
   static constexpr int kFewestBetweenLooks = 300;
-
-  double worth(const NodeState& node) const;
 
   std::optional<Outlook> outlook_;
   LearntMix learnt_;
@@ -48,7 +42,6 @@ class Fragmentation {
   bool due_ = false;
   int placed_ = 0;  ///< since the last look
   int placed_between_looks_ = kFewestBetweenLooks;
-  mutable std::unordered_map<std::string, double> worths_;  ///< by what the outlook sees of a node
 };
 
 }  // namespace drover::placement

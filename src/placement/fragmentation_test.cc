@@ -71,14 +71,16 @@ TEST(Fragmentation, LearnsTheMixFromWhatIsPlaced) {
   take(state, {0, 700, 0});
   const Shape small(share(300));
   Fragmentation policy;
-  EXPECT_FALSE(policy.score(state, small, device_bit(0)));
+  EXPECT_FALSE(policy.worth(state));
   int placed = 0;
   for (; !policy.due() && placed < 10'000; ++placed)
     policy.note_placed(placed % 2 == 0 ? gpus(1) : share(300));
   ASSERT_TRUE(policy.due());
   policy.look_at({&state});
   EXPECT_FALSE(policy.due());
-  EXPECT_LT(*policy.score(state, small, device_bit(0)), *policy.score(state, small, device_bit(1)));
+  const auto worth = policy.worth(state).value();
+  EXPECT_LT(policy.score(state, worth, small, device_bit(0)),
+            policy.score(state, worth, small, device_bit(1)));
 }
 
 TEST(Fragmentation, WithoutAMixItPacks) {

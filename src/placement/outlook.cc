@@ -1,6 +1,7 @@
 #include "placement/outlook.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <utility>
@@ -36,12 +37,14 @@ bool can_weigh(const TypicalRequest& typical) {
 
 }  // namespace
 
+struct Outlook::Part {
+  int device_class = 0;
+  int level = 0;  ///< of one GPU, or
+  int idle = 0;   ///< so many idle GPUs
+  std::size_t tier = 0;
+};
+
 struct Outlook::Room {
-  struct Part {
-    int device_class = 0;
-    int level = 0;  ///< of one GPU, or
-    int idle = 0;   ///< so many idle GPUs
-  };
   boost::container::small_vector<Part, 8> parts;
   double milli_cpus = 0;
 };
@@ -76,10 +79,19 @@ void Outlook::learn_kind(const NodeKind& kind) {
       const bool allowed = (fit.allowed & device_bit(device)) != 0;
       takes.push_back(allowed ? std::max(1, fit.parts[at(device)].milli) : 0);
     }
-    const auto [found, is_new] = class_numbers_.emplace(takes, static_cast<int>(classes_.size()));
-    if (is_new) classes_.push_back(takes);
-    by_device.push_back(found->second);
+    by_device.push_back(learn_class(std::move(takes)));
   }
+}
+
+int Outlook::learn_class(DeviceClass takes) {
+  const auto [found, is_new] = class_numbers_.emplace(std::move(takes), static_cast<int>(classes_.size()));
+  if (!is_new) return found->second;
+  auto& added = classes_.emplace_back(Class{.takes = found->first, .multiples = {}});
+  for (std::size_t i = 0; i < typical_.size(); ++i)
+    if (added.takes[i] > 0 && typical_[i].shape->gpus() > 1)
+      added.multiples.push_back(static_cast<double>(typical_[i].shape->request().milli_cpus));
+  std::ranges::sort(added.multiples);
+  return found->second;
 }
 
 /// How many of each are to be expected, what placing one is worth, and which prices a CPU may have.
@@ -95,7 +107,7 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
   }
   const auto milli_gpus_of = [&](std::size_t i) {
     int most = 0;
-    for (const auto& device_class : classes_) most = std::max(most, device_class[i]);
+    for (const auto& device_class : classes_) most = std::max(most, device_class.takes[i]);
     return static_cast<double>(most) * typical_[i].shape->gpus();
   };
   const auto gpu_per_cpu = cpus > 0 ? gpus / cpus : 0;
@@ -154,10 +166,13 @@ Outlook::Room Outlook::room_of(const NodeState& node) const {
     const auto same = std::ranges::find_if(room.parts, [&](const auto& part) {
       return part.device_class == device_class && part.idle > 0 && part.idle < Filling::kMaxIdle;
     });
-    if (same == room.parts.end())
-      room.parts.push_back({device_class, 0, 1});
-    else
+    if (same != room.parts.end()) {
       ++same->idle;
+      continue;
+    }
+    const auto& multiples = classes_[at(device_class)].multiples;
+    const auto tier = std::ranges::upper_bound(multiples, room.milli_cpus) - multiples.begin();
+    room.parts.push_back({device_class, 0, 1, static_cast<std::size_t>(tier)});
   }
   return room;
 }
@@ -174,9 +189,9 @@ void Outlook::weigh(bool for_use) {
       std::vector<Filler> fillers;
       for (std::size_t i = 0; i < typical_.size(); ++i) {
         const auto& typical = typical_[i];
-        if (device_class[i] == 0) continue;
+        if (device_class.takes[i] == 0) continue;
         const auto cpus = static_cast<double>(typical.shape->request().milli_cpus);
-        fillers.push_back({static_cast<int>(i), typical.shape->gpus(), device_class[i],
+        fillers.push_back({static_cast<int>(i), typical.shape->gpus(), device_class.takes[i],
                            typical.price - cpu_price * cpus, cpus, typical.weight});
       }
       fillings_.emplace_back(fillers, kTemperature, for_use);
@@ -188,46 +203,59 @@ const Filling& Outlook::filling(int device_class, std::size_t cpu_price) const {
   return fillings_[at(device_class) * cpu_prices_.size() + cpu_price];
 }
 
-constexpr int kRows = Filling::kLevels + 1 + Filling::kMaxIdle + 1;  ///< of one class in worths_
+constexpr std::size_t kLevelRows = Filling::kLevels + 1;  ///< of one class in worths_, before those of tiers
+constexpr std::size_t kTierRows = Filling::kMaxIdle + 1;
 
 void Outlook::flatten(bool with_unplanned) {
   const auto prices = cpu_prices_.size();
-  worths_.resize(classes_.size() * kRows * prices);
+  std::size_t rows = 0;
+  for (auto& device_class : classes_) {
+    device_class.first_row = rows;
+    rows += kLevelRows + kTierRows * (device_class.multiples.size() + 1);
+  }
+  worths_.resize(rows * prices);
   for (std::size_t i = 0; i < fillings_.size(); ++i) {
-    auto* first = &worths_[i / prices * kRows * prices + i % prices];
-    for (int level = 0; level <= Filling::kLevels; ++level)
-      first[at(level) * prices] = fillings_[i].worth(level);
-    first += (Filling::kLevels + 1) * prices;
+    const auto& device_class = classes_[i / prices];
+    auto* next = &worths_[device_class.first_row * prices + i % prices];
+    const auto write = [&](double worth) {
+      *next = worth;
+      next += prices;
+    };
+    for (int level = 0; level <= Filling::kLevels; ++level) write(fillings_[i].worth(level));
     const auto wasted =
         with_unplanned ? std::min(kUnplanned * fillings_[i].expected_loss(), kMostUnplanned) : 0;
-    for (int idle = 0; idle <= Filling::kMaxIdle; ++idle)
-      first[at(idle) * prices] = fillings_[i].idle_worth(idle) - idle * wasted;
+    for (std::size_t tier = 0; tier <= device_class.multiples.size(); ++tier)
+      for (int idle = 0; idle <= Filling::kMaxIdle; ++idle)
+        write(fillings_[i].idle_worth(idle, tier) - idle * wasted);
   }
 }
 
-const double* Outlook::worths(int device_class, int level, int idle) const {
-  const auto row = idle > 0 ? Filling::kLevels + 1 + idle : level;
-  return &worths_[(at(device_class) * kRows + at(row)) * cpu_prices_.size()];
+const double* Outlook::worths(const Part& part) const {
+  const auto& device_class = classes_[at(part.device_class)];
+  const auto row = part.idle > 0 ? kLevelRows + kTierRows * part.tier + at(part.idle) : at(part.level);
+  return &worths_[(device_class.first_row + row) * cpu_prices_.size()];
 }
 
 double Outlook::cpus_used(const Room& room, std::size_t cpu_price) const {
   double cpus = 0;
   for (const auto& part : room.parts) {
     const auto& weighed = filling(part.device_class, cpu_price);
-    cpus += part.idle > 0 ? weighed.idle_cpus(part.idle) : weighed.cpus(part.level);
+    cpus += part.idle > 0 ? weighed.idle_cpus(part.idle, part.tier) : weighed.cpus(part.level);
   }
   return cpus;
 }
 
 /// The price at which the worth is least, among those that are not below what CPU-only requests give.
 Outlook::Priced Outlook::priced(const Room& room) const {
-  boost::container::small_vector<const double*, 8> rows;
-  for (const auto& part : room.parts) rows.push_back(worths(part.device_class, part.level, part.idle));
+  std::array<double, kCpuPrices> sums{};
+  for (const auto& part : room.parts) {
+    const auto* row = worths(part);
+    for (std::size_t price = 0; price < sums.size(); ++price) sums[price] += row[price];
+  }
   Priced best;
-  for (auto price = cpu_prices_.size(); price-- > 0;) {
-    auto worth = std::max(cpu_prices_[price], cpu_floor_) * room.milli_cpus;
-    for (const auto* row : rows) worth += row[price];
-    if (price + 1 == cpu_prices_.size() || worth <= best.worth) best = {price, worth};
+  for (auto price = sums.size(); price-- > 0;) {
+    const auto worth = sums[price] + std::max(cpu_prices_[price], cpu_floor_) * room.milli_cpus;
+    if (price + 1 == sums.size() || worth <= best.worth) best = {price, worth};
     if (cpu_prices_[price] <= cpu_floor_) break;
   }
   return best;
@@ -262,13 +290,14 @@ Outlook::Split Outlook::split(const Room& room) const {
 /// How often each typical request is placed under the present prices, and the CPUs that are left.
 std::pair<std::vector<double>, double> Outlook::placed(const std::vector<Room>& rooms) const {
   std::vector<std::vector<double>> levels(fillings_.size());
-  std::vector<std::vector<double>> idles(fillings_.size());
+  std::vector<std::vector<std::vector<double>>> idles(fillings_.size());  ///< [filling][tier][idle]
   const auto ask = [&](const Room& room, std::size_t price, double share) {
     for (const auto& part : room.parts) {
       const auto i = at(part.device_class) * cpu_prices_.size() + price;
       levels[i].resize(Filling::kLevels + 1);
-      idles[i].resize(Filling::kMaxIdle + 1);
-      (part.idle > 0 ? idles[i][at(part.idle)] : levels[i][at(part.level)]) += share;
+      idles[i].resize(classes_[at(part.device_class)].multiples.size() + 1,
+                      std::vector<double>(Filling::kMaxIdle + 1));
+      (part.idle > 0 ? idles[i][part.tier][at(part.idle)] : levels[i][at(part.level)]) += share;
     }
   };
   double cpus_left = 0;

@@ -11,7 +11,9 @@
 //
 // Two things make it quick. Fillings are weighed by temperature (filling.h), so that the dual is smooth and
 // some hundred steps along its gradient solve it. And a node's CPUs are priced apart: its worth is the least,
-// over prices of a CPU, of the CPUs at that price and the fillings of its GPUs at that price. Deterministic.
+// over prices of a CPU, of the CPUs at that price and the fillings of its GPUs at that price. A price alone
+// lets a fraction of a request lie where the whole has too few CPUs. For small requests that hardly matters;
+// those for several GPUs are left out there. Deterministic.
 
 #include <cstdint>
 #include <map>
@@ -41,6 +43,8 @@ class Outlook {
 
   /// In milli-GPU; 0 when the mix has no GPUs.
   double worth(const NodeState& node) const;
+  /// What a node loses at least with each milli-CPU.
+  double cpu_floor() const { return cpu_floor_; }
 
  private:
   struct Typical {
@@ -53,10 +57,16 @@ class Outlook {
   };
   /// What the typical requests are on a device: milli of each, 0 where it is not allowed.
   using DeviceClass = std::vector<int>;
+  struct Class {
+    DeviceClass takes;
+    std::vector<double> multiples;  ///< CPUs of the requests for several GPUs, ascending
+    std::size_t first_row = 0;      ///< in worths_
+  };
   struct KindClasses {
     std::vector<int> by_device;  ///< into classes_
   };
   /// A node's free room, by class: what worth() and the gradient look at.
+  struct Part;
   struct Room;
   struct Priced {
     std::size_t cpu_price = 0;
@@ -70,6 +80,7 @@ class Outlook {
   };
 
   bool mostly_new() const;
+  int learn_class(DeviceClass takes);
   void learn_kind(const NodeKind& kind);
   void learn_demand(const std::vector<const NodeState*>& nodes);
   Room room_of(const NodeState& node) const;
@@ -81,13 +92,13 @@ class Outlook {
   Priced priced(const Room& room) const;
   void flatten(bool with_unplanned);
   /// By price of a CPU: what a part of a room is worth.
-  const double* worths(int device_class, int level, int idle) const;
+  const double* worths(const Part& part) const;
   const Filling& filling(int device_class, std::size_t cpu_price) const;
 
   std::vector<Typical> typical_;
   std::vector<double> cpu_prices_;  ///< milli-GPU per milli-CPU, ascending, from 0
   double cpu_floor_ = 0;            ///< what CPU-only requests would give for a CPU
-  std::vector<DeviceClass> classes_;
+  std::vector<Class> classes_;
   std::map<DeviceClass, int> class_numbers_;
   std::map<int, KindClasses> kinds_;  ///< by NodeKind::id
   std::vector<Filling> fillings_;     ///< [class * cpu prices + cpu price]

@@ -94,6 +94,25 @@ TEST(Outlook, KeepsNodesWholeForThoseThatNeedThem) {
   EXPECT_GT(loss(outlook, node, started), loss(outlook, started, with_taken(started, 1, 1000)));
 }
 
+TEST(Outlook, LeavesNodesToThoseWhoseCpusNoOtherNodeHas) {
+  Nodes nodes;
+  const auto& large = nodes.add({.count = 8}, 128'000);
+  const auto& small = nodes.add({.count = 8}, 96'000);
+  for (int i = 0; i < 10; ++i) nodes.add({.count = 8}, 96'000);
+  auto heavy = gpus(8);
+  heavy.milli_cpus = 120'000;
+  auto usual = gpus(8);
+  usual.milli_cpus = 64'000;
+  Outlook outlook({{heavy, 1}, {usual, 4}, {gpus(1), 30}});
+  nodes.show(outlook);
+  const auto taken = [](NodeState node) {
+    for (int device = 0; device < 8; ++device) take(node, {device, 1000, 0});
+    take(node, 0, 64'000, 0);
+    return node;
+  };
+  EXPECT_GT(loss(outlook, large, taken(large)), loss(outlook, small, taken(small)) + 20);
+}
+
 TEST(Outlook, KnowsNothingWithoutGpusInTheMix) {
   Nodes nodes;
   const auto& node = nodes.add({.count = 8});

@@ -69,9 +69,8 @@ Score spread(const NodeState& before, const Shape& shape, const DeviceOption& op
 }
 
 Score score(const PolicyContext& context, const NodeState& before, const Shape& shape,
-            const DeviceOption& option) {
-  if (context.policy == NodePolicy::kFragmentation && !host_obstacle(before, shape.request()))
-    if (const auto score = context.fragmentation.score(before, shape, option.devices)) return *score;
+            const DeviceOption& option, std::optional<double> room_worth) {
+  if (room_worth) return context.fragmentation.score(before, *room_worth, shape, option.devices);
   const auto worth = context.worth[static_cast<std::size_t>(before.kind->id)];
   if (shape.gpus() == 0) return cpu_only(context.policy, before, worth);
   if (context.policy == NodePolicy::kSpread) return spread(before, shape, option);
@@ -83,11 +82,14 @@ Score score(const PolicyContext& context, const NodeState& before, const Shape& 
 std::optional<Choice> best_on(const PolicyContext& context, const NodeState& state, const Shape& shape,
                               Locality locality, OptionMemory* memory) {
   const auto room = devices_with_room(state, shape);
+  std::optional<double> room_worth;
+  if (context.policy == NodePolicy::kFragmentation && !host_obstacle(state, shape.request()))
+    room_worth = context.fragmentation.worth(state);
   std::optional<Choice> best;
   const auto consider = [&](DeviceMask devices) {
     const auto option = best_option(state, shape, devices, locality, memory);
     if (!option) return false;
-    const Choice choice{score(context, state, shape, *option), option->devices};
+    const Choice choice{score(context, state, shape, *option, room_worth), option->devices};
     if (!best || choice.score < best->score) best = choice;
     return context.policy != NodePolicy::kFragmentation;
   };

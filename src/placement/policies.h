@@ -33,8 +33,8 @@ struct PolicyContext {
   std::vector<int> worth;  ///< [NodeKind::id]: its rank among the kinds of the cluster; 0 is the cheapest
   Fragmentation fragmentation;
 
-  /// Whether the comparison of nodes depends on how many CPUs and how much memory are asked for.
-  bool needs_amounts() const { return policy == NodePolicy::kFragmentation; }
+  /// Whether the comparison of nodes depends on how many CPUs are asked for.
+  bool needs_cpus() const { return policy == NodePolicy::kFragmentation; }
 };
 
 struct Choice {

@@ -98,22 +98,50 @@ void ShapeView::refresh_blocks() {
   stale_blocks_.clear();
 }
 
-std::optional<std::size_t> ShapeView::best(const NodeTable& nodes, std::int64_t milli_cpus,
-                                           std::int64_t memory) const {
-  std::optional<std::size_t> found;
-  Score least = kNoScore;
+bool ShapeView::exact_for(const PolicyContext& context, const Request& wanted) const {
+  return !context.needs_cpus() || wanted.milli_cpus == request().milli_cpus;
+}
+
+/// Calls visit(slot) for nodes with room whose score here is below a bound, which visit() may lower.
+template <typename Visit>
+void ShapeView::for_each_below(const NodeTable& nodes, const Request& wanted, const Score& bound,
+                               const Visit& visit) const {
+  const auto memory = static_cast<std::int64_t>(wanted.memory_bytes);
   for (std::size_t index = 0; index < block_best_.size(); ++index) {
-    if (block_best_[index] >= least) continue;
+    if (block_best_[index] >= bound) continue;
     const auto& block = nodes.block(index);
-    if (block.most_milli_cpus < milli_cpus || block.most_memory < memory) continue;
+    if (block.most_milli_cpus < wanted.milli_cpus || block.most_memory < memory) continue;
     const auto first = index * kBlockSize;
     for (std::size_t i = 0; i < block.entries.size(); ++i)
-      if (scores_[first + i] < least && block.free_milli_cpus[i] >= milli_cpus &&
-          block.free_memory[i] >= memory) {
-        least = scores_[first + i];
-        found = first + i;
-      }
+      if (scores_[first + i] < bound && block.free_milli_cpus[i] >= wanted.milli_cpus &&
+          block.free_memory[i] >= memory)
+        visit(first + i);
   }
+}
+
+std::optional<std::size_t> ShapeView::best(const NodeTable& nodes, const PolicyContext& context,
+                                           const Request& wanted) const {
+  std::optional<std::size_t> found;
+  Score bound = kNoScore;
+  for_each_below(nodes, wanted, bound, [&](std::size_t slot) {
+    bound = scores_[slot];
+    found = slot;
+  });
+  if (!found || exact_for(context, wanted)) return found;
+
+  const Shape shape(wanted, fits_);
+  const auto rise = context.fragmentation.least_rise(wanted.milli_cpus - request().milli_cpus);
+  OptionMemory memory;
+  auto least = kNoScore;
+  const auto look = [&](std::size_t slot) {
+    const auto score = evaluate(context, nodes.at(slot), shape, &memory).score;
+    if (std::pair(score, slot) >= std::pair(least, *found)) return;
+    least = score;
+    found = slot;
+    bound = {score.high - std::min(score.high, rise), score.low + 1};  // an equal one before it is better
+  };
+  look(*found);
+  for_each_below(nodes, wanted, bound, look);
   return found;
 }
 
@@ -123,12 +151,19 @@ bool ShapeView::fits(const NodeTable& nodes, std::size_t slot, std::int64_t mill
          nodes.free_memory(slot) >= memory;
 }
 
-std::vector<std::size_t> ShapeView::fitting(const NodeTable& nodes, std::int64_t milli_cpus,
-                                            std::int64_t memory) const {
+std::vector<std::size_t> ShapeView::fitting(const NodeTable& nodes, const PolicyContext& context,
+                                            const Request& wanted) const {
+  const Shape shape(wanted, fits_);
+  const bool exact = exact_for(context, wanted);
+  OptionMemory memory;
+  std::vector<std::pair<Score, std::size_t>> found;
+  for_each_below(nodes, wanted, kNoScore, [&](std::size_t slot) {
+    const auto score = exact ? scores_[slot] : evaluate(context, nodes.at(slot), shape, &memory).score;
+    found.emplace_back(score, slot);
+  });
+  std::ranges::sort(found);
   std::vector<std::size_t> slots;
-  for (std::size_t slot = 0; slot < nodes.size(); ++slot)
-    if (fits(nodes, slot, milli_cpus, memory)) slots.push_back(slot);
-  std::ranges::sort(slots, {}, [&](std::size_t slot) { return std::pair(scores_[slot], slot); });
+  for (const auto& [score, slot] : found) slots.push_back(slot);
   return slots;
 }
 
@@ -159,11 +194,11 @@ std::vector<Tally> ShapeView::tallies(const NodeTable& nodes, std::int64_t milli
   return result;
 }
 
-ViewCache::Entry& ViewCache::entry(const Request& request, bool needs_amounts) {
+ViewCache::Entry& ViewCache::entry(const Request& request) {
   auto key = request;
   key.group.clear();
   key.memory_bytes = 0;
-  if (!needs_amounts && request.cpu_affinity != Wish::kRequire) key.milli_cpus = 0;
+  if (request.cpu_affinity != Wish::kRequire) key.milli_cpus = 0;
   const auto hash = hash_of(key);
   const auto found = std::ranges::find_if(
       entries_, [&](const Entry& entry) { return entry.hash == hash && entry.view->request() == key; });
@@ -179,7 +214,7 @@ ViewCache::Entry& ViewCache::entry(const Request& request, bool needs_amounts) {
 
 const ShapeView& ViewCache::view(const Request& request, const NodeTable& nodes,
                                  const PolicyContext& context) {
-  auto& found = entry(request, context.needs_amounts());
+  auto& found = entry(request);
   if (!found.view->up_to_date(nodes)) {
     if (found.view.use_count() > 1) found.view = std::make_shared<ShapeView>(*found.view);
     found.view->update(nodes, context);
@@ -187,8 +222,8 @@ const ShapeView& ViewCache::view(const Request& request, const NodeTable& nodes,
   return *found.view;
 }
 
-std::shared_ptr<KindFits> ViewCache::fits(const Request& request, const PolicyContext& context) {
-  const auto& found = entry(request, context.needs_amounts());
+std::shared_ptr<KindFits> ViewCache::fits(const Request& request) {
+  const auto& found = entry(request);
   if (found.view.use_count() == 1) return found.view->fits();
   return std::make_shared<KindFits>(*found.view->fits());  // it may grow, and this one is shared
 }

@@ -2,6 +2,10 @@
 
 // How all nodes look to one shape of request: which is best, and what keeps the others off. Brought up to
 // date by looking only at the nodes that changed since it was used last.
+//
+// Requests that differ in nothing but CPUs and memory share a view, of a request without CPUs. Where the
+// policy compares nodes by CPUs, its scores are bounds, and only the nodes that may be best are looked at
+// again with the CPUs that are asked for.
 
 #include <cstdint>
 #include <memory>
@@ -31,7 +35,7 @@ Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const 
 
 class ShapeView {
  public:
-  /// Of requests that may differ from this one in memory, and in CPUs unless the policy needs those.
+  /// Of requests that may differ from this one in memory, and ask for as many CPUs or more.
   explicit ShapeView(const Request& request);
   ShapeView(const ShapeView& other);
   ShapeView& operator=(const ShapeView&) = delete;
@@ -43,10 +47,11 @@ class ShapeView {
   void update(const NodeTable& nodes, const PolicyContext& context);
 
   /// Slot of the best node with so much free; the lowest of equals.
-  std::optional<std::size_t> best(const NodeTable& nodes, std::int64_t milli_cpus, std::int64_t memory) const;
+  std::optional<std::size_t> best(const NodeTable& nodes, const PolicyContext& context,
+                                  const Request& request) const;
   /// Every node that fits, best first.
-  std::vector<std::size_t> fitting(const NodeTable& nodes, std::int64_t milli_cpus,
-                                   std::int64_t memory) const;
+  std::vector<std::size_t> fitting(const NodeTable& nodes, const PolicyContext& context,
+                                   const Request& request) const;
   std::size_t count_fitting(const NodeTable& nodes, std::int64_t milli_cpus, std::int64_t memory) const;
   /// What keeps off each node, by obstacle. The request with so many CPUs and so much memory fits nowhere.
   std::vector<Tally> tallies(const NodeTable& nodes, std::int64_t milli_cpus) const;
@@ -55,6 +60,10 @@ class ShapeView {
   void reset(const NodeTable& nodes);
   void set(std::size_t slot, const Evaluation& evaluation);
   void refresh_blocks();
+  bool exact_for(const PolicyContext& context, const Request& request) const;
+  template <typename Visit>
+  void for_each_below(const NodeTable& nodes, const Request& request, const Score& bound,
+                      const Visit& visit) const;
   bool fits(const NodeTable& nodes, std::size_t slot, std::int64_t milli_cpus, std::int64_t memory) const;
   std::uint64_t code_of(const std::optional<Obstacle>& obstacle);
 
@@ -74,7 +83,7 @@ class ViewCache {
   /// The view for such a request, up to date.
   const ShapeView& view(const Request& request, const NodeTable& nodes, const PolicyContext& context);
   /// What such a request is on each kind of node; looks at no node.
-  std::shared_ptr<KindFits> fits(const Request& request, const PolicyContext& context);
+  std::shared_ptr<KindFits> fits(const Request& request);
   /// Forgets all: slots or the context changed.
   void clear() { entries_.clear(); }
 
@@ -84,7 +93,7 @@ class ViewCache {
     std::uint64_t used = 0;
     std::shared_ptr<ShapeView> view;
   };
-  Entry& entry(const Request& request, bool needs_amounts);
+  Entry& entry(const Request& request);
 
   std::vector<Entry> entries_;
   std::uint64_t uses_ = 0;

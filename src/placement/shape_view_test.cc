@@ -75,13 +75,12 @@ class ShapeViewTest : public ::testing::Test {
         fitting.emplace_back(found.score, slot);
     }
     std::ranges::sort(fitting);
-    const auto memory = static_cast<std::int64_t>(request.memory_bytes);
     const auto& view = views_.view(request, nodes_, context_);
-    const auto best = view.best(nodes_, request.milli_cpus, memory);
+    const auto best = view.best(nodes_, context_, request);
     ASSERT_EQ(best, fitting.empty() ? std::nullopt : std::optional(fitting.front().second));
     std::vector<std::size_t> slots;
     for (const auto& [score, slot] : fitting) slots.push_back(slot);
-    ASSERT_EQ(view.fitting(nodes_, request.milli_cpus, memory), slots);
+    ASSERT_EQ(view.fitting(nodes_, context_, request), slots);
     if (best) return;
     const auto tallies = view.tallies(nodes_, request.milli_cpus);
     ASSERT_EQ(tallies.size(), obstacles.size());
@@ -102,6 +101,20 @@ TEST_F(ShapeViewTest, AgreesWithLookingAtEveryNode) {
     for (auto changes = below(100) == 0 ? 2000 : below(8); changes > 0; --changes) change_one();
     ASSERT_NO_FATAL_FAILURE(check(request()));
     if (below(200) == 0) append(node("", Gpus{.count = 4}));
+  }
+}
+
+TEST_F(ShapeViewTest, AgreesWithLookingAtEveryNodeWhereCpusCount) {
+  context_.policy = NodePolicy::kFragmentation;
+  std::vector<TypicalRequest> mix;
+  for (int i = 0; i < 30; ++i) mix.push_back({request(), 1});
+  context_.fragmentation.set_mix(mix);
+  std::vector<const NodeState*> states;
+  for (std::size_t slot = 0; slot < nodes_.size(); ++slot) states.push_back(&nodes_.at(slot).state);
+  context_.fragmentation.look_at(states);
+  for (int round = 0; round < 2000; ++round) {
+    for (auto changes = below(8); changes > 0; --changes) change_one();
+    ASSERT_NO_FATAL_FAILURE(check(request()));
   }
 }
 
