@@ -135,8 +135,10 @@ Device discover_device(const Nvml& nvml, unsigned index, nvmlDevice_t& handle) {
   device.index = static_cast<int>(index);
   if (const auto code = nvml.functions().device_by_index(index, &handle); code != NVML_SUCCESS) {
     handle = nullptr;
-    device.unfit = nvml.error_text(code);
-    device.problems.push_back({ErrorKind::kUnavailable, "nvmlDeviceGetHandleByIndex: " + device.unfit,
+    const auto text = nvml.error_text(code);
+    const auto gone = gone_text(code);
+    device.unfit = gone.empty() ? text : gone;
+    device.problems.push_back({ErrorKind::kUnavailable, "nvmlDeviceGetHandleByIndex: " + text,
                                "see dmesg for its XID", ""});
     return device;
   }

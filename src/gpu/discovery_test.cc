@@ -74,7 +74,7 @@ TEST_F(BrokenMachineTest, FailingQueryIsRecordedAndTheGpuStaysFit) {
 
 TEST_F(BrokenMachineTest, LostGpuIsUnfitAndFoundByElimination) {
   const auto& gpu = inventory_.devices[1];
-  EXPECT_EQ(gpu.unfit, "GPU is lost");
+  EXPECT_EQ(gpu.unfit, "the driver has lost it");
   EXPECT_EQ(gpu.uuid, "PCI-0000:02:00.0");
   EXPECT_THAT(messages(gpu.problems), ElementsAre("nvmlDeviceGetHandleByIndex: GPU is lost"));
 }
@@ -188,7 +188,7 @@ TEST_P(FaultyMachineTest, LostGpuIsUnfitAndHidesNobody) {
     EXPECT_EQ(device.unfit.empty(), device.index != 1) << device.unfit;
     EXPECT_EQ(device.problems.empty(), device.index != 1);
   }
-  EXPECT_EQ(inventory.devices[1].unfit, "GPU is lost");
+  EXPECT_EQ(inventory.devices[1].unfit, "the driver has lost it");
   EXPECT_EQ(inventory.links.size(), 8U);
 }
 
