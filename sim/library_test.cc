@@ -143,6 +143,25 @@ TEST_F(LibraryTest, SaysWhatACardDoesNotHave) {
             NVML_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(LibraryTest, NvlinksShareTheTrafficOfTheirGpu) {
+  start("dgx-a100");
+  set_faults("{0: {nvlink: {sent_kib: 125, received_kib: 24}}}");
+  const auto traffic = [&](unsigned int field, unsigned int link) {
+    nvmlFieldValue_t value{};
+    value.fieldId = field;
+    value.scopeId = link;
+    EXPECT_EQ(NVML(nvmlDeviceGetFieldValues)(device(0), 1, &value), NVML_SUCCESS);
+    return value.nvmlReturn == NVML_SUCCESS ? static_cast<int>(value.value.ullVal) : -1;
+  };
+  int sent = 0;
+  for (unsigned int link = 0; link < 12; ++link) {
+    sent += traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, link);
+    EXPECT_EQ(traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, link), 2);
+  }
+  EXPECT_EQ(sent, traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, NVML_FI_ALL_LINKS));
+  EXPECT_EQ(traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, 12), -1);
+}
+
 TEST_F(LibraryTest, ListsSayHowMuchRoomTheyNeed) {
   start("k80");
   set_faults("{0: {processes: [{pid: 7, memory_mib: 100}, {pid: 8, memory_mib: 200}]}}");
