@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/fake_tree.h"
+#include "base/files.h"
 #include "sim/profile.h"
 
 namespace drover::gpu {
@@ -176,6 +177,29 @@ INSTANTIATE_TEST_SUITE_P(Profiles, SimulatedMachineTest,
                            std::erase(name, '-');
                            return name;
                          });
+
+/// A machine of a rack whose GPUs are one NVLink domain.
+class RackTest : public SimulatedMachineTest {
+ protected:
+  void join(const std::string& fabric) {
+    auto text = read_file(file_).value();
+    const std::string alone = "fabric: {clique: 0}";
+    const auto at = text.find(alone);
+    ASSERT_NE(at, std::string::npos);
+    tree_.file("rack.yaml", text.replace(at, alone.size(), "fabric: " + fabric));
+    ::setenv("DROVER_SIM_PROFILE", (tree_ / "rack.yaml").c_str(), 1);
+  }
+};
+
+TEST_P(RackTest, TellsTheCliqueThatReachesBeyondTheMachine) {
+  EXPECT_EQ(found().devices.at(0).clique, "");
+  join("{cluster: 0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9, clique: 32766}");
+  for (const auto& device : found().devices)
+    EXPECT_EQ(device.clique, "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9.32766");
+}
+
+INSTANTIATE_TEST_SUITE_P(Racks, RackTest, testing::Values("dgx-h100"),
+                         [](const auto&) { return std::string("dgxh100"); });
 
 /// Faults of one machine with eight GPUs.
 class FaultyMachineTest : public SimulatedMachineTest {};
