@@ -1,22 +1,28 @@
 #include "sim/events.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace drover::sim {
 
 void EventSet::add(const nvmlDevice_st& device, unsigned long long types) {
   const std::scoped_lock lock(mutex_);
-  registrations_[device.position].types |= types;
+  types_[device.position] |= types;
+}
+
+bool EventSet::hears_xids(std::size_t position) const {
+  const auto found = types_.find(position);
+  return found != types_.end() && (found->second & nvmlEventTypeXidCriticalError) != 0;
 }
 
 std::optional<XidEvent> EventSet::next(const Machine& machine) {
   const std::scoped_lock lock(mutex_);
   const auto faults = machine.faults();
   for (const auto& device : machine.devices()) {
-    const auto found = registrations_.find(device->position);
-    if (found == registrations_.end() || (found->second.types & nvmlEventTypeXidCriticalError) == 0) continue;
-    auto& told = found->second.told;
-    const auto& listed = (*faults)[device->position].xids;
+    std::vector<Xid> listed;
+    std::ranges::copy_if((*faults)[device->position].xids, std::back_inserter(listed),
+                         [&](const Xid& xid) { return hears_xids(xid.told_at.value_or(device->position)); });
+    auto& told = told_[device->position];
     // A list that was rewritten counts as new from the first entry that differs.
     const auto [in_told, in_listed] = std::mismatch(told.begin(), told.end(), listed.begin(), listed.end());
     told.erase(in_told, told.end());

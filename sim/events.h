@@ -28,12 +28,12 @@ class EventSet {
   std::optional<XidEvent> next(const Machine& machine);
 
  private:
-  struct Registration {
-    unsigned long long types = 0;
-    std::vector<Xid> told;  ///< the part of the GPU's list that was delivered
-  };
+  bool hears_xids(std::size_t position) const;
+
   std::mutex mutex_;
-  std::map<std::size_t, Registration> registrations_;  ///< by position in the profile
+  // By position in the profile.
+  std::map<std::size_t, unsigned long long> types_;  ///< that it is registered for
+  std::map<std::size_t, std::vector<Xid>> told_;     ///< of the GPU's list, what concerns this set
 };
 
 class EventSets {

@@ -17,6 +17,7 @@ constexpr auto kLookAgainAfter = std::chrono::milliseconds(5);
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 constexpr std::int64_t kMaxUnsigned = 0xFFFFFFFF;
 constexpr std::int64_t kMaxInstance = 255;
+constexpr std::int64_t kMaxPosition = 63;
 constexpr std::int64_t kMaxSlowMs = std::int64_t{3600} * 1000;
 
 /// By NVML's number.
@@ -102,16 +103,18 @@ void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults
   }
 }
 
-/// 79, or {xid: 79, gpu_instance: 3, compute_instance: 0}.
+/// 79, or {xid: 79, gpu_instance: 3, compute_instance: 0, told_at: 7}.
 std::optional<Xid> decode_xid(const json& value, const std::string& path, std::vector<Error>& errors) {
   if (!value.is_object())
     return value.is_number_integer() && value.get<std::int64_t>() > 0
-               ? std::optional(Xid{value.get<std::uint64_t>(), std::nullopt, std::nullopt})
+               ? std::optional(Xid{.number = value.get<std::uint64_t>()})
                : std::nullopt;
   Decoder decoder(value, errors, path);
-  Xid xid{Required(decoder, errors).integer<std::uint64_t>("xid", 1, kMaxCount), std::nullopt, std::nullopt};
+  Xid xid{.number = Required(decoder, errors).integer<std::uint64_t>("xid", 1, kMaxCount)};
   xid.gpu_instance = decode_instance(decoder, "gpu_instance");
   xid.compute_instance = decode_instance(decoder, "compute_instance");
+  if (const auto position = decoder.integer("told_at", 0, kMaxPosition))
+    xid.told_at = static_cast<std::size_t>(*position);
   decoder.finish();
   return xid;
 }

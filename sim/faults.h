@@ -44,6 +44,7 @@ struct Xid {
   std::uint64_t number = 0;
   std::optional<unsigned int> gpu_instance;
   std::optional<unsigned int> compute_instance;
+  std::optional<std::size_t> told_at;  ///< position of the GPU whose event sets are told, if not its own's
 
   bool operator==(const Xid&) const = default;
 };

@@ -143,6 +143,51 @@ TEST_F(LibraryTest, SaysWhatACardDoesNotHave) {
             NVML_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_F(LibraryTest, NvlinksShareTheTrafficOfTheirGpu) {
+  start("dgx-a100");
+  set_faults("{0: {nvlink: {sent_kib: 125, received_kib: 24}}}");
+  const auto traffic = [&](unsigned int field, unsigned int link) {
+    nvmlFieldValue_t value{};
+    value.fieldId = field;
+    value.scopeId = link;
+    EXPECT_EQ(NVML(nvmlDeviceGetFieldValues)(device(0), 1, &value), NVML_SUCCESS);
+    return value.nvmlReturn == NVML_SUCCESS ? static_cast<int>(value.value.ullVal) : -1;
+  };
+  int sent = 0;
+  for (unsigned int link = 0; link < 12; ++link) {
+    sent += traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, link);
+    EXPECT_EQ(traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, link), 2);
+  }
+  EXPECT_EQ(sent, traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, NVML_FI_ALL_LINKS));
+  EXPECT_EQ(traffic(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, 12), -1);
+}
+
+TEST_F(LibraryTest, TellsTheFabricThatAProfileHasJoined) {
+  std::ifstream shipped(fs::path(SIM_PROFILES) / "dgx-h100.yaml");
+  std::string text{std::istreambuf_iterator<char>(shipped), {}};
+  const std::string within = "fabric: {clique: 0}";
+  ASSERT_NE(text.find(within), std::string::npos);
+  text.replace(text.find(within), within.size(),
+               "fabric: {cluster: 01020304-0506-0708-090a-0b0c0d0e0fff, clique: 7}");
+  std::ofstream(folder_ / "rack.yaml") << text;
+  ::setenv("DROVER_SIM_PROFILE", (folder_ / "rack.yaml").c_str(), 1);
+  load();
+  ASSERT_EQ(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+  nvmlGpuFabricInfo_t info{};
+  ASSERT_EQ(NVML(nvmlDeviceGetGpuFabricInfo)(device(0), &info), NVML_SUCCESS);
+  EXPECT_THAT(info.clusterUuid, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 255));
+  EXPECT_EQ(info.cliqueId, 7U);
+  EXPECT_EQ(info.state, NVML_GPU_FABRIC_STATE_COMPLETED);
+  nvmlGpuFabricInfo_v3_t later{};
+  EXPECT_EQ(NVML(nvmlDeviceGetGpuFabricInfoV)(device(0), &later), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+  for (const auto version : {NVML_STRUCT_VERSION(GpuFabricInfo, 2), NVML_STRUCT_VERSION(GpuFabricInfo, 3)}) {
+    later = {};
+    later.version = version;
+    ASSERT_EQ(NVML(nvmlDeviceGetGpuFabricInfoV)(device(0), &later), NVML_SUCCESS);
+    EXPECT_EQ(later.cliqueId, 7U);
+  }
+}
+
 TEST_F(LibraryTest, ListsSayHowMuchRoomTheyNeed) {
   start("k80");
   set_faults("{0: {processes: [{pid: 7, memory_mib: 100}, {pid: 8, memory_mib: 200}]}}");

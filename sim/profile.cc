@@ -60,6 +60,20 @@ bool lists_numa_node(const Host& host, int id) {
   return std::any_of(host.numa.begin(), host.numa.end(), [&](const NumaNode& node) { return node.id == id; });
 }
 
+/// "6fcb514b-9fb5-…" as bytes.
+std::optional<std::array<unsigned char, 16>> uuid_bytes(std::string text) {
+  constexpr std::size_t kLength = 36;
+  std::array<unsigned char, 16> bytes{};
+  if (text.size() != kLength) return std::nullopt;
+  for (const std::size_t dash : {23, 18, 13, 8}) {
+    if (text[dash] != '-') return std::nullopt;
+    text.erase(dash, 1);
+  }
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (!parse_whole(std::string_view(text).substr(2 * i, 2), bytes.at(i), 16)) return std::nullopt;
+  return bytes;
+}
+
 /// After the NUMA nodes, which it names.
 void decode_nics(Decoder& decoder, Host& host, Errors& errors) {
   for (auto& nic : decoder.objects("nics")) {
@@ -292,6 +306,21 @@ NvLink decode_nvlink(Decoder& root, Errors& errors) {
   return nvlink;
 }
 
+std::optional<Fabric> decode_fabric(Decoder& root) {
+  auto decoder = root.object("fabric");
+  if (!decoder) return std::nullopt;
+  Fabric fabric;
+  if (const auto text = decoder->string("cluster")) {
+    if (const auto bytes = uuid_bytes(*text))
+      fabric.cluster = *bytes;
+    else
+      decoder->mistake("cluster", "expected a UUID, found '" + *text + "'");
+  }
+  fabric.clique = static_cast<std::uint32_t>(decoder->integer("clique", 0, UINT32_MAX).value_or(0));
+  decoder->finish();
+  return fabric;
+}
+
 /// A GPU has so many NVLinks at most, and none on a machine that does not say of what kind they are.
 void check_link_counts(Decoder& root, const Profile& profile) {
   for (std::size_t i = 0; i < profile.gpus.size(); ++i) {
@@ -389,6 +418,7 @@ Result<Profile> decode_profile(const json& document, std::string_view what) {
   for (auto& gpu : gpus) profile.gpus.push_back(decode_gpu(gpu, profile, models, errors));
   refuse_duplicates(profile, errors);
   profile.nvlink = decode_nvlink(root, errors);
+  profile.fabric = decode_fabric(root);
   profile.links = decode_links(root, profile.gpus.size());
   check_link_counts(root, profile);
   root.finish();

@@ -4,6 +4,7 @@
 // (docs/simulator.md is the format). Pure but for load_profile(), which reads one file; copyable; thread safe
 // as values are.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -112,6 +113,12 @@ struct NvLink {
   std::vector<PciAddress> switches;  ///< NVSwitches; empty where GPUs are wired to each other
 };
 
+/// The NVLink fabric that its GPUs have joined.
+struct Fabric {
+  std::array<unsigned char, 16> cluster{};  ///< UUID; zero where no other machine takes part
+  std::uint32_t clique = 0;
+};
+
 struct Profile {
   std::string name;
   std::string description;
@@ -121,6 +128,7 @@ struct Profile {
   Host host;
   std::vector<Gpu> gpus;  ///< by PCI address, as NVML counts them
   NvLink nvlink;
+  std::optional<Fabric> fabric;
   std::vector<std::vector<int>> links;  ///< [i][j]: NVLinks between GPUs i and j, or of each to the switches
 };
 

@@ -45,7 +45,6 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
   } else {
     DROVER_TRY(const auto places, gpu::simulator_places());
     DROVER_TRY(hardware.simulation_, gpu::prepare_simulation(options.simulate, options.state, places));
-    hardware.device_folder_ = hardware.simulation_->device_folder;
     DROVER_TRY(hardware.host_, gpu::simulated_host_facts(hardware.simulation_->profile_file));
   }
   if (!options.driver_root.empty() && options.volume) DROVER_CHECK_OK(hardware.volume());
@@ -104,21 +103,53 @@ gpu::Inventory Hardware::look() const {
   return gpu::discover(*shared_nvml(), discovery);
 }
 
+Hardware::DevicePlaces Hardware::places_below_driver_root() const {
+  const auto below = [](const std::string& root) {
+    return (std::filesystem::path(root) / "dev").lexically_normal().string();
+  };
+  const auto& on_host = options_.host_driver_root;
+  return {below(driver_root()), below(on_host.empty() ? driver_root() : on_host)};
+}
+
+Hardware::DevicePlaces Hardware::device_places() const {
+  if (simulation_) return {simulation_->device_folder, simulation_->device_folder};
+  const DevicePlaces machine{"/dev", "/dev"};
+  if (options_.driver_root.empty()) return machine;
+  auto driver = places_below_driver_root();
+  return gpu::device_folder_of({machine.here, driver.here}) == machine.here ? machine : driver;
+}
+
+Error Hardware::where_looked(Error error) const {
+  if (error.kind == ErrorKind::kNotFound && !simulation_ && !options_.driver_root.empty())
+    error.hint = fmt::format(
+        "they were looked for in '/dev' and '{}', where a driver container makes them; without one, {}",
+        places_below_driver_root().on_host, error.hint);
+  return error;
+}
+
 Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::Device>& devices) const {
   std::vector<gpu::DeviceNode> nodes;
+  const auto folder = device_places().here;
   for (const auto& device : devices) {
     if (!device.minor)
       return fail(ErrorKind::kUnavailable,
                   fmt::format("GPU {} ({}) does not tell its device node", device.index, device.uuid));
-    DROVER_TRY(auto node, gpu::gpu_device_node(device_folder_, *device.minor));
-    nodes.push_back(std::move(node));
+    auto node = gpu::gpu_device_node(folder, *device.minor);
+    if (!node) return Failure(where_looked(std::move(node).error()));
+    nodes.push_back(*std::move(node));
   }
+  return nodes;
+}
+
+Result<std::vector<gpu::DeviceNode>> Hardware::control_nodes() const {
+  auto nodes = gpu::control_device_nodes(device_places().here);
+  if (!nodes) return Failure(where_looked(std::move(nodes).error()));
   return nodes;
 }
 
 gpu::MigNodePlaces Hardware::mig_node_places() const {
   gpu::MigNodePlaces places;
-  places.devices = device_folder_;
+  places.devices = device_places().here;
   if (simulation_) places.minors = simulation_->mig_minors;
   return places;
 }
@@ -159,7 +190,7 @@ Result<driver::HostFiles> Hardware::driver_files() const {
 
 Result<container::DriverSupply> Hardware::driver_supply() const {
   container::DriverSupply supply;
-  DROVER_TRY(supply.control_devices, gpu::control_device_nodes(device_folder_));
+  DROVER_TRY(supply.control_devices, control_nodes());
   supply.volume = [this]() -> Result<container::ReadOnlyMount> {
     DROVER_TRY(auto folder, volume());
     return container::ReadOnlyMount{std::move(folder), driver::kContainerFolder};
@@ -186,7 +217,7 @@ Result<cdi::Edits> Hardware::devices_of(const workload::Task& task) const {
   DROVER_CHECK_OK(cdi::complete_device_nodes(edits));
   const auto shown = fmt::format("{}", fmt::join(task.devices, "', '"));
   const auto nodes_of_gpus = [this] {
-    auto nodes = gpu::nvidia_device_nodes(device_folder_);
+    auto nodes = gpu::nvidia_device_nodes(device_places().here);
     for (auto& node : gpu::nvidia_screen_nodes()) nodes.push_back(std::move(node));
     return nodes;
   };
@@ -205,9 +236,9 @@ Result<cdi::Specification> Hardware::cdi_specification(gpu::Inventory inventory)
   input.inventory = std::move(inventory);
   // One GPU that is lost has no device node to tell, and must not hide the others.
   std::erase_if(input.inventory.devices, [](const gpu::Device& device) { return !device.unfit.empty(); });
-  input.device_folder = device_folder_;
+  input.device_folder = device_folder();
   DROVER_TRY(input.gpu_nodes, nodes_of(input.inventory.devices));
-  DROVER_TRY(input.control_nodes, gpu::control_device_nodes(device_folder_));
+  DROVER_TRY(input.control_nodes, control_nodes());
   DROVER_TRY(input.files, driver_files());
   input.program = program_;
   return driver::cdi_specification(input);

@@ -49,8 +49,9 @@ class Hardware {
   /// that does not let it be loaded holds nobody up for longer than some seconds.
   gpu::SharedNvml shared_nvml() const;
   const gpu::HostFacts& host() const { return host_; }
-  /// Where the GPUs' nodes are on the machine: /dev, unless they are simulated.
-  const std::string& device_folder() const { return device_folder_; }
+  /// Where the GPUs' nodes are on the machine now: /dev, unless they are simulated, or only below the driver
+  /// root, where a driver container makes them.
+  std::string device_folder() const { return device_places().on_host; }
   /// Where the driver tells of the nodes of MIG devices.
   gpu::MigNodePlaces mig_node_places() const;
 
@@ -71,6 +72,14 @@ class Hardware {
   bool is_out_of_date(const gpu::Nvml& nvml) const;
   Result<std::string> volume() const;
   Result<driver::HostFiles> driver_files() const;
+  /// One folder, as this process sees it and as the host does.
+  struct DevicePlaces {
+    std::string here, on_host;
+  };
+  DevicePlaces device_places() const;
+  DevicePlaces places_below_driver_root() const;
+  Result<std::vector<gpu::DeviceNode>> control_nodes() const;
+  Error where_looked(Error error) const;
   std::string driver_root() const;
   std::string driver_version() const;
 
@@ -86,7 +95,6 @@ class Hardware {
   std::optional<gpu::Simulation> simulation_;
   std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
   gpu::HostFacts host_;
-  std::string device_folder_ = "/dev";
   std::string program_;  ///< our own file, for the hooks of containers
 };
 

@@ -1,9 +1,11 @@
-"""The driver is upgraded under a daemon that runs: it loads the new library, and its CDI specification follows.
+"""Where the driver is not simply installed: it is upgraded under a daemon that runs, which loads the new library, and whose CDI
+specification follows; or a driver container brings it, with the GPUs' device files below its own root.
 
 The machine is put together from the simulator's files, as if a driver were installed: the daemon does not know that they are
 simulated, and finds them as it would find the vendor's.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -15,6 +17,11 @@ import drover
 # In a mount namespace of its own the machine has these GPUs in /dev, and its kernel runs the driver that the folder says.
 OWN_MACHINE = 'mount --bind "$1/dev" /dev && mount --bind "$1/module" /sys/module && shift && exec "$@"'
 ORDINARY_NODES = ("null", "zero", "full", "random", "urandom", "tty")
+
+
+def make_node(path, like):
+    os.mknod(path, like.st_mode, like.st_rdev)
+    path.chmod(like.st_mode & 0o777)
 
 
 class Machine(drover.Daemon):
@@ -39,16 +46,28 @@ class Machine(drover.Daemon):
         folder = self.folder / "dev"
         folder.mkdir()
         for path in [*(self.state / "sim/dev").iterdir(), *(pathlib.Path("/dev") / name for name in ORDINARY_NODES)]:
-            info = path.stat()
-            os.mknod(folder / path.name, info.st_mode, info.st_rdev)
-            (folder / path.name).chmod(info.st_mode & 0o777)
+            make_node(folder / path.name, path.stat())
         (folder / "fd").symlink_to("/proc/self/fd")
+
+    def move_devices(self, names="nvidia*"):
+        """To where a driver container has them."""
+        (self.root / "dev").mkdir(exist_ok=True)
+        for path in (self.folder / "dev").glob(names):
+            make_node(self.root / "dev" / path.name, path.stat())
+            path.unlink()
+
+    def run_here(self, *words):
+        """A command of the program on that machine, without the daemon."""
+        return drover.run([*self.entering(), self.binary, *words], env=self.environment)
 
     def command(self):
         plain = super().command()
         if "--simulate" in plain:
             return plain
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", OWN_MACHINE, "sh", str(self.folder), *plain]
+        return [*self.entering(), *plain]
+
+    def entering(self):
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", OWN_MACHINE, "sh", str(self.folder)]
 
     def install(self, version):
         """As a package does: new files under new names, then the links; and the kernel's module is loaded anew."""
@@ -82,6 +101,53 @@ class DriverUpgradeTest(unittest.TestCase):
         after = drover.wait_for(lambda: [gpus for gpus in [machine.api("GET", "/v1/gpus")]
                                          if gpus["driver_version"] == "535.216.03"], "the daemon to tell the new version")[0]
         self.assertEqual([gpu["uuid"] for gpu in after["gpus"]], [gpu["uuid"] for gpu in before["gpus"]])
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root: device nodes are made for real")
+class DriverContainerTest(unittest.TestCase):
+    """A driver root whose device files are only below it, as NVIDIA's driver container has them at /run/nvidia/driver."""
+
+    def setUp(self):
+        self.machine = Machine()
+        self.addCleanup(lambda: self.assertEqual(self.machine.close(), []))
+        self.machine.install("535.216.03")
+        # The simulator's library shows all GPUs then, as the vendor's does, which makes the nodes that it lacks.
+        (profile,) = self.machine.root.rglob("profile.yaml")
+        self.machine.environment["DROVER_SIM_PROFILE"] = str(profile)
+
+    def nodes_of(self, *options):
+        ran = self.machine.run_here("--socket", "/nonexistent", "cdi", "generate", *options)
+        self.assertEqual(ran.status, 0, ran)
+        edits = [json.loads(ran.out)["containerEdits"], *(device["containerEdits"] for device in json.loads(ran.out)["devices"])]
+        return {(node["path"], node.get("hostPath")) for one in edits for node in one["deviceNodes"]}
+
+    def test_its_device_files_are_found_and_named_as_the_container_wants_them(self):
+        self.machine.move_devices()
+        names = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia0"}
+        below = {(f"/dev/{name}", f"{self.machine.root}/dev/{name}") for name in names}
+        self.assertLessEqual(below, self.nodes_of("--driver-root", self.machine.root))
+        self.machine.start()
+        self.assertEqual(self.machine.run_probe(["--gpus", 1], "devices").out.count("nvidia0"), 1)
+
+    def test_what_root_s_nvml_has_made_in_dev_is_not_all_that_there_is(self):
+        self.machine.move_devices("nvidia-*")
+        for path in (self.machine.folder / "dev").glob("nvidia*"):
+            make_node(self.machine.root / "dev" / path.name, path.stat())
+        self.assertIn(("/dev/nvidia-uvm", f"{self.machine.root}/dev/nvidia-uvm"),
+                      self.nodes_of("--driver-root", self.machine.root))
+
+    def test_what_is_in_dev_needs_no_other_path(self):
+        (self.machine.root / "dev").mkdir()
+        self.assertEqual({outside for _, outside in self.nodes_of("--driver-root", self.machine.root)}, {None})
+
+    def test_where_they_are_missing_it_says_where_they_were_looked_for(self):
+        for path in (self.machine.folder / "dev").glob("nvidia*"):
+            path.unlink()
+        self.machine.start()
+        words = rf"There is no device file '/dev/nvidia(0|ctl)'\s+\(?they were looked for in '/dev' and '{self.machine.root}/dev'"
+        self.assertRegex(self.machine.cli("run", "--gpus", 1, "--", "true").err, words)
+        self.assertRegex(self.machine.run_here("--socket", "/nonexistent", "cdi", "generate", "--driver-root", self.machine.root).err,
+                         words)
 
 
 if __name__ == "__main__":

@@ -163,6 +163,10 @@ class NvidiaSmiTest(SimulatorTest):
                 self.assertRegex(section, rf"\n +{field} +: {re.escape(value)}\n")
 
     @on_every_machine
+    def test_where_nothing_runs_there_is_no_row(self, path, machine):
+        self.assertEqual(self.smi(path, "--query-compute-apps=pid,used_memory,gpu_uuid", "--format=csv,noheader"), "")
+
+    @on_every_machine
     def test_table(self, path, machine):
         shown = self.smi(path)
         self.assertIn(f"Driver Version: {machine.driver} ", shown)

@@ -71,8 +71,11 @@ std::optional<std::uint64_t> nvlink_field(const Call& call, unsigned int field, 
   if (field == NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) scope = 0;
   const bool sent = field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX;
   if (sent || field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX) {
-    if (scope != NVML_FI_ALL_LINKS || ends.empty()) return std::nullopt;
-    return sent ? call.faults.nvlink.sent_kib : call.faults.nvlink.received_kib;
+    const auto all = sent ? call.faults.nvlink.sent_kib : call.faults.nvlink.received_kib;
+    if (ends.empty()) return std::nullopt;
+    if (scope == NVML_FI_ALL_LINKS) return all;
+    if (scope >= ends.size()) return std::nullopt;
+    return all / ends.size() + (scope < all % ends.size() ? 1 : 0);
   }
   if (scope >= ends.size()) return std::nullopt;
   switch (field) {

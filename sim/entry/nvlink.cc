@@ -1,6 +1,8 @@
-// NVLink, link by link.
+// NVLink, link by link, and the fabric that it makes.
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "sim/entry/call.h"
 #include "sim/topology.h"
@@ -17,6 +19,21 @@ nvmlReturn_t with_link(const char* function, nvmlDevice_t device, unsigned int l
     if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
     const auto ends = link_ends(call.machine.profile(), call.device.position);
     return link < ends.size() ? body(call, ends[link]) : NVML_ERROR_NOT_SUPPORTED;
+  });
+}
+
+/// Fills what all versions of the structure have.
+template <typename Info>
+nvmlReturn_t tell_fabric(const char* function, nvmlDevice_t device, Info* info) noexcept {
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return with_device(function, device, [&](const Call& call) {
+    const auto& fabric = call.machine.profile().fabric;
+    if (!fabric) return NVML_ERROR_NOT_SUPPORTED;
+    std::ranges::copy(fabric->cluster, std::begin(info->clusterUuid));
+    info->status = NVML_SUCCESS;
+    info->cliqueId = fabric->clique;
+    info->state = NVML_GPU_FABRIC_STATE_COMPLETED;
+    return NVML_SUCCESS;
   });
 }
 
@@ -99,4 +116,22 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int l
 
 nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned int link) {
   return with_link(__func__, device, link, [](const Call&, const LinkEnd&) { return NVML_SUCCESS; });
+}
+
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t* info) {
+  return tell_fabric(__func__, device, info);
+}
+
+// What the later structures add, health, is not known.
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t* info) {
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (info->version == NVML_STRUCT_VERSION(GpuFabricInfo, 2)) {
+    auto& older = reinterpret_cast<nvmlGpuFabricInfo_v2_t&>(*info);
+    older.healthMask = 0;
+    return tell_fabric(__func__, device, &older);
+  }
+  if (info->version != NVML_STRUCT_VERSION(GpuFabricInfo, 3)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  info->healthMask = 0;
+  info->healthSummary = 0;
+  return tell_fabric(__func__, device, info);
 }

@@ -69,6 +69,8 @@ struct Device {
   std::optional<int> board_id;  ///< GPUs of one board share it
   std::optional<int> numa_node;
   std::vector<int> cpus;  ///< of that NUMA node, ascending; empty when unknown
+  /// "<cluster's UUID>.<number>" of the NVLink clique that reaches beyond this machine; "" for none.
+  std::string clique;
   MigMode mig = MigMode::kUnsupported;
   std::string serial;
   /// Why it must not be given to anyone now, in words; empty when it is fit.

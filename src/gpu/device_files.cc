@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -17,9 +18,10 @@ Result<DeviceNode> device_node(const std::string& folder, const std::string& nam
   const auto path = folder + "/" + name;
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) {
-    auto error = errno_error(fmt::format("Failed to look at '{}'", path), errno);
-    error.hint = "load the NVIDIA driver's kernel module, or run nvidia-modprobe";
-    return Failure(std::move(error));
+    if (errno != ENOENT && errno != ENOTDIR)
+      return fail_errno(fmt::format("Failed to look at '{}'", path), errno);
+    return fail(ErrorKind::kNotFound, fmt::format("There is no device file '{}'", path),
+                "load the NVIDIA driver's kernel module, or run nvidia-modprobe");
   }
   if (!S_ISCHR(info.st_mode))
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a character device", path),
@@ -28,6 +30,13 @@ Result<DeviceNode> device_node(const std::string& folder, const std::string& nam
 }
 
 }  // namespace
+
+std::string device_folder_of(const std::vector<std::string>& folders) {
+  return *std::ranges::max_element(folders, {}, [](const std::string& folder) {
+    const auto nodes = control_device_nodes(folder);
+    return nodes ? nodes->size() : 0;
+  });
+}
 
 Result<DeviceNode> gpu_device_node(const std::string& folder, int minor) {
   return device_node(folder, fmt::format("nvidia{}", minor));

@@ -12,6 +12,10 @@
 
 namespace drover::gpu {
 
+/// Of folders that hold such devices, the one that has most of the control devices; the first of several. A
+/// driver container makes all of them below its own root, and NVML, when root calls it, some in /dev.
+std::string device_folder_of(const std::vector<std::string>& folders);
+
 /// <folder>/nvidia<minor> of one GPU. kNotFound when it is missing, kInvalid when it is no character device.
 Result<DeviceNode> gpu_device_node(const std::string& folder, int minor);
 

@@ -40,6 +40,17 @@ TEST_F(DeviceFilesTest, ControlDevicesAreThoseThatAreThere) {
                           DeviceNode{"/dev/nvidia-uvm-tools", 511, 1}));
 }
 
+TEST_F(DeviceFilesTest, TheFolderIsThatWithMostControlDevices) {
+  FakeTree driver, empty;
+  EXPECT_EQ(device_folder_of({empty.root(), tree_.root()}), tree_.root());
+  EXPECT_EQ(device_folder_of({empty.root(), driver.root()}), empty.root());
+  for (const auto* name : {"nvidiactl", "nvidia-uvm"})
+    ASSERT_EQ(::mknod((driver / name).c_str(), S_IFCHR | 0600, ::makedev(195, 255)), 0);
+  EXPECT_EQ(device_folder_of({tree_.root(), driver.root()}), driver.root());
+  make("nvidia-uvm", 511, 0);
+  EXPECT_EQ(device_folder_of({tree_.root(), driver.root()}), tree_.root());
+}
+
 TEST_F(DeviceFilesTest, WhatIsMissingOrNoDeviceIsAnError) {
   EXPECT_EQ(gpu_device_node(tree_.root(), 0).error().kind, ErrorKind::kNotFound);
   tree_.file("nvidia1", "").folder("nvidia3").folder("nvidia-uvm");

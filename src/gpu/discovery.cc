@@ -1,10 +1,12 @@
 #include "gpu/discovery.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <span>
 
 #include "gpu/links.h"
 #include "gpu/query.h"
@@ -58,6 +60,18 @@ std::string brand_name(nvmlBrandType_t brand) {
   return number < kNames.size() ? kNames.at(number) : kNames.front();
 }
 
+/// Where no other machine takes part, the cluster has no UUID.
+std::string clique_of(const nvmlGpuFabricInfo_t& info) {
+  const std::span<const unsigned char> cluster(info.clusterUuid);
+  const bool joined = info.state == NVML_GPU_FABRIC_STATE_COMPLETED && info.status == NVML_SUCCESS;
+  if (!joined || std::ranges::all_of(cluster, [](unsigned char byte) { return byte == 0; })) return "";
+  const auto hex = [&](std::size_t from, std::size_t count) {
+    return fmt::format("{:02x}", fmt::join(cluster.subspan(from, count), ""));
+  };
+  return fmt::format("{}-{}-{}-{}-{}.{}", hex(0, 4), hex(4, 2), hex(6, 2), hex(8, 2), hex(10, 6),
+                     info.cliqueId);
+}
+
 void ask_attributes(Query& query, Device& device) {
   const auto& f = query.functions();
   device.model = ask_text<NVML_DEVICE_NAME_V2_BUFFER_SIZE>(query, "nvmlDeviceGetName", f.name);
@@ -78,6 +92,8 @@ void ask_attributes(Query& query, Device& device) {
   unsigned mig_pending = 0;
   if (query.ask("nvmlDeviceGetMigMode", f.mig_mode, &mig, &mig_pending))
     device.mig = mig == NVML_DEVICE_MIG_ENABLE ? MigMode::kEnabled : MigMode::kDisabled;
+  nvmlGpuFabricInfo_t fabric{};
+  if (query.ask("nvmlDeviceGetGpuFabricInfo", f.fabric_info, &fabric)) device.clique = clique_of(fabric);
   unsigned board = 0;
   if (query.ask("nvmlDeviceGetBoardId", f.board_id, &board)) device.board_id = static_cast<int>(board);
 }
@@ -135,9 +151,11 @@ Device discover_device(const Nvml& nvml, unsigned index, nvmlDevice_t& handle) {
   device.index = static_cast<int>(index);
   if (const auto code = nvml.functions().device_by_index(index, &handle); code != NVML_SUCCESS) {
     handle = nullptr;
-    device.unfit = nvml.error_text(code);
-    device.problems.push_back({ErrorKind::kUnavailable, "nvmlDeviceGetHandleByIndex: " + device.unfit,
-                               "see dmesg for its XID", ""});
+    const auto text = nvml.error_text(code);
+    const auto gone = gone_text(code);
+    device.unfit = gone.empty() ? text : gone;
+    device.problems.push_back(
+        {ErrorKind::kUnavailable, "nvmlDeviceGetHandleByIndex: " + text, "see dmesg for its XID", ""});
     return device;
   }
   Query query(nvml, handle, device);

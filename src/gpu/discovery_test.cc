@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/fake_tree.h"
+#include "base/files.h"
 #include "sim/profile.h"
 
 namespace drover::gpu {
@@ -74,7 +75,7 @@ TEST_F(BrokenMachineTest, FailingQueryIsRecordedAndTheGpuStaysFit) {
 
 TEST_F(BrokenMachineTest, LostGpuIsUnfitAndFoundByElimination) {
   const auto& gpu = inventory_.devices[1];
-  EXPECT_EQ(gpu.unfit, "GPU is lost");
+  EXPECT_EQ(gpu.unfit, "the driver has lost it");
   EXPECT_EQ(gpu.uuid, "PCI-0000:02:00.0");
   EXPECT_THAT(messages(gpu.problems), ElementsAre("nvmlDeviceGetHandleByIndex: GPU is lost"));
 }
@@ -177,6 +178,29 @@ INSTANTIATE_TEST_SUITE_P(Profiles, SimulatedMachineTest,
                            return name;
                          });
 
+/// A machine of a rack whose GPUs are one NVLink domain.
+class RackTest : public SimulatedMachineTest {
+ protected:
+  void join(const std::string& fabric) {
+    auto text = read_file(file_).value();
+    const std::string alone = "fabric: {clique: 0}";
+    const auto at = text.find(alone);
+    ASSERT_NE(at, std::string::npos);
+    tree_.file("rack.yaml", text.replace(at, alone.size(), "fabric: " + fabric));
+    ::setenv("DROVER_SIM_PROFILE", (tree_ / "rack.yaml").c_str(), 1);
+  }
+};
+
+TEST_P(RackTest, TellsTheCliqueThatReachesBeyondTheMachine) {
+  EXPECT_EQ(found().devices.at(0).clique, "");
+  join("{cluster: 0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9, clique: 32766}");
+  for (const auto& device : found().devices)
+    EXPECT_EQ(device.clique, "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9.32766");
+}
+
+INSTANTIATE_TEST_SUITE_P(Racks, RackTest, testing::Values("dgx-h100"),
+                         [](const auto&) { return std::string("dgxh100"); });
+
 /// Faults of one machine with eight GPUs.
 class FaultyMachineTest : public SimulatedMachineTest {};
 
@@ -188,7 +212,7 @@ TEST_P(FaultyMachineTest, LostGpuIsUnfitAndHidesNobody) {
     EXPECT_EQ(device.unfit.empty(), device.index != 1) << device.unfit;
     EXPECT_EQ(device.problems.empty(), device.index != 1);
   }
-  EXPECT_EQ(inventory.devices[1].unfit, "GPU is lost");
+  EXPECT_EQ(inventory.devices[1].unfit, "the driver has lost it");
   EXPECT_EQ(inventory.links.size(), 8U);
 }
 

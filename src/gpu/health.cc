@@ -85,6 +85,12 @@ std::string_view to_string(ReasonKind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
+std::string gone_text(std::uint64_t code) {
+  if (code == NVML_ERROR_RESET_REQUIRED)
+    return action_text(static_cast<std::uint64_t>(RecoveryAction::kReset));
+  return code == NVML_ERROR_GPU_IS_LOST ? lost_text(code) : "";
+}
+
 std::string to_string(const Reason& reason) {
   auto text = reason_text(reason);
   if (reason.instance.gpu) text += fmt::format(", in GPU instance {}", *reason.instance.gpu);
@@ -107,7 +113,8 @@ void Health::raise(Gpu& gpu, Reason reason, TimePoint now) const {
   const auto found =
       std::ranges::find_if(gpu.open, [&](const Open& each) { return is_same(each.reason, reason); });
   if (found != gpu.open.end()) {
-    found->reason.number = reason.number;
+    // A card that goes on counting errors is no news each time.
+    if (reason.kind != ReasonKind::kEcc) found->reason.number = reason.number;
     found->clean_since.reset();
     found->proven = false;
     return;

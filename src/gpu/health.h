@@ -109,7 +109,8 @@ std::string_view to_string(ReasonKind kind);
 
 struct Reason {
   ReasonKind kind = ReasonKind::kXid;
-  std::uint64_t number = 0;  ///< the XID, the recovery action, how many ECC errors, or NVML's return code
+  /// The XID, the recovery action, how many ECC errors there were when it opened, or NVML's return code.
+  std::uint64_t number = 0;
   MigInstance instance;
   bool takes_out = true;
   TimePoint since;
@@ -118,6 +119,10 @@ struct Reason {
 };
 /// In words, to follow a GPU's name: "XID 79: it has fallen off the bus".
 std::string to_string(const Reason& reason);
+
+/// What NVML's return codes say of a GPU that is gone, in the words of its reasons: also before health has
+/// judged it. "" for codes that do not say so.
+std::string gone_text(std::uint64_t code);
 
 /// What one observation did to one GPU.
 struct HealthChange {

@@ -162,6 +162,18 @@ TEST_F(HealthTest, NewEccErrorsTakeItOutAndOldOnesDoNot) {
   EXPECT_EQ(until_fit(counting(9)), 5min);
 }
 
+TEST_F(HealthTest, ACardThatGoesOnCountingErrorsIsNoNewsEachTime) {
+  apply(counting(7));
+  apply(counting(9));
+  const auto why = health_.why_unfit(kGpu);
+  for (std::uint64_t errors = 10; errors < 20; ++errors) {
+    now_ += 5s;
+    EXPECT_THAT(apply(counting(errors)), IsEmpty());
+    EXPECT_EQ(health_.why_unfit(kGpu), why);
+  }
+  EXPECT_EQ(until_fit(counting(19)), 5min) << "from the last of them on";
+}
+
 TEST_F(HealthTest, CountersThatGoBackMeanAReset) {
   apply(counting(0));
   xid(95);

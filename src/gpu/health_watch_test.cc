@@ -167,6 +167,16 @@ TEST_F(HealthWatchTest, AStuckGpuHoldsUpNobody) {
       << "a busy machine is silent at times";
 }
 
+TEST_F(HealthWatchTest, AnXidIsThatOfTheGpuThatItsEventNames) {
+  start("dgx-a100");
+  watch();
+  set_faults("{3: {xid: [{xid: 79, told_at: 7}]}}");
+  ASSERT_TRUE(until([&] { return !changes().empty(); }));
+  let_polls_pass();
+  EXPECT_FALSE(fit(3));
+  for (const auto& change : changes()) EXPECT_EQ(change.uuid, uuid(3)) << "nobody else";
+}
+
 TEST_F(HealthWatchTest, AnXidOfAnInstanceIsToldOfIt) {
   start("dgx-a100");
   watch();

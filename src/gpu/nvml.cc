@@ -91,6 +91,7 @@ NvmlFunctions resolve_all(void* library) {
   resolve(library, f.nvlink_remote_type, {"nvmlDeviceGetNvLinkRemoteDeviceType"});
   resolve(library, f.nvlink_remote_pci_v2, {"nvmlDeviceGetNvLinkRemotePciInfo_v2"});
   resolve(library, f.nvlink_remote_pci_v1, {"nvmlDeviceGetNvLinkRemotePciInfo"});
+  resolve(library, f.fabric_info, {"nvmlDeviceGetGpuFabricInfo"});
   resolve(library, f.device_by_pci, {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"});
   resolve(library, f.total_ecc_errors, {"nvmlDeviceGetTotalEccErrors"});
   resolve(library, f.retired_pages_pending, {"nvmlDeviceGetRetiredPagesPendingStatus"});

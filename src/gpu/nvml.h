@@ -53,6 +53,7 @@ struct NvmlFunctions {
   decltype(&::nvmlDeviceGetNvLinkRemoteDeviceType) nvlink_remote_type = nullptr;
   decltype(&::nvmlDeviceGetNvLinkRemotePciInfo_v2) nvlink_remote_pci_v2 = nullptr;
   decltype(&::nvmlDeviceGetNvLinkRemotePciInfo) nvlink_remote_pci_v1 = nullptr;
+  decltype(&::nvmlDeviceGetGpuFabricInfo) fabric_info = nullptr;
   decltype(&::nvmlDeviceGetHandleByPciBusId_v2) device_by_pci = nullptr;
   decltype(&::nvmlDeviceGetTotalEccErrors) total_ecc_errors = nullptr;
   decltype(&::nvmlDeviceGetRetiredPagesPendingStatus) retired_pages_pending = nullptr;

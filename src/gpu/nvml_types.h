@@ -334,6 +334,44 @@ typedef enum nvmlNvLinkDeviceType_enum {
   NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 255
 } nvmlIntNvLinkDeviceType_t;
 
+// The NVLink fabric that a fabric manager has made of the GPUs of one node or of several.
+enum {
+  NVML_GPU_FABRIC_UUID_LEN = 16,
+  NVML_GPU_FABRIC_STATE_NOT_SUPPORTED = 0,
+  NVML_GPU_FABRIC_STATE_NOT_STARTED = 1,
+  NVML_GPU_FABRIC_STATE_IN_PROGRESS = 2,
+  NVML_GPU_FABRIC_STATE_COMPLETED = 3
+};
+typedef unsigned char nvmlGpuFabricState_t;
+
+typedef struct nvmlGpuFabricInfo_st {
+  unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];  // zero within one node
+  nvmlReturn_t status;                                  // of the registration, once it is completed
+  unsigned int cliqueId;                                // GPUs of one cluster and one clique reach each other
+  nvmlGpuFabricState_t state;
+} nvmlGpuFabricInfo_t;
+
+typedef struct nvmlGpuFabricInfo_v2_st {
+  unsigned int version;
+  unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+  nvmlReturn_t status;
+  unsigned int cliqueId;
+  nvmlGpuFabricState_t state;
+  unsigned int healthMask;
+} nvmlGpuFabricInfo_v2_t;
+
+typedef struct nvmlGpuFabricInfo_v3_st {
+  unsigned int version;
+  unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+  nvmlReturn_t status;
+  unsigned int cliqueId;
+  nvmlGpuFabricState_t state;
+  unsigned int healthMask;
+  unsigned char healthSummary;
+} nvmlGpuFabricInfo_v3_t;
+
+typedef nvmlGpuFabricInfo_v3_t nvmlGpuFabricInfoV_t;
+
 typedef enum nvmlClockType_enum {
   NVML_CLOCK_GRAPHICS = 0,
   NVML_CLOCK_SM = 1,

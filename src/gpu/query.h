@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu/device.h"
+#include "gpu/health.h"
 #include "gpu/nvml.h"
 
 namespace drover::gpu {
@@ -32,8 +33,7 @@ class Query {
     if (code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_FUNCTION_NOT_FOUND) return;
     const auto text = nvml_.error_text(code);
     device_.problems.push_back({ErrorKind::kUnavailable, std::string(name) + ": " + text, "", ""});
-    const bool gone = code == NVML_ERROR_GPU_IS_LOST || code == NVML_ERROR_RESET_REQUIRED;
-    if (gone && device_.unfit.empty()) device_.unfit = text;
+    if (device_.unfit.empty()) device_.unfit = gone_text(code);
   }
 
   const Nvml& nvml_;

@@ -201,6 +201,7 @@ struct Driver::Impl {
         note(&DriverState::recovery, status);
         recovered = status.has_value();
       }
+      preparer.destroy_left();
       const auto published = publish(*now);
       const std::scoped_lock lock(mutex);
       const auto pause = published && recovered && steady_clock::now() > uneasy_until ? kRecheck : kRetry;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -90,7 +91,8 @@ class DriverTest : public ::testing::Test {
       taken = uuids;
       return {};
     };
-    driver = std::make_unique<Driver>(options, claims, slices, [] {
+    driver = std::make_unique<Driver>(options, claims, slices, [this] {
+      if (auto* hook = while_preparing.exchange(nullptr)) (*hook)();
       GpuEdits edits;
       for (int i = 0; i < 4; ++i)
         edits.of_gpu[kube::testing::uuid(i)].device_nodes = {
@@ -158,14 +160,39 @@ class DriverTest : public ::testing::Test {
   }
 
   FakeTree tree;
-  std::mutex mutex;               ///< of what follows
-  std::set<std::string> taken;    ///< by claims, as the driver told
-  std::string refusal;            ///< what it is told when it takes something
-  std::atomic<int> prepared = 0;  ///< or refused
+  std::mutex mutex;                                               ///< of what follows
+  std::set<std::string> taken;                                    ///< by claims, as the driver told
+  std::string refusal;                                            ///< what it is told when it takes something
+  std::atomic<int> prepared = 0;                                  ///< or refused
+  std::atomic<std::function<void()>*> while_preparing = nullptr;  ///< called once
   std::shared_ptr<FakeClaims> claims = std::make_shared<FakeClaims>();
   std::shared_ptr<LockedSlices> slices = std::make_shared<LockedSlices>();
   std::unique_ptr<Driver> driver;
 };
+
+TEST_F(DriverTest, AnUpdateDoesNotWaitForAClaimThatIsBeingPrepared) {
+  allocate("a", {result_of("gpu-0")});
+  std::promise<void> reached, go_on, updated;
+  std::function<void()> wait = [&] {
+    reached.set_value();
+    go_on.get_future().wait();
+  };
+  while_preparing = &wait;
+  std::thread preparing([&] {
+    v1_api::NodePrepareResourcesRequest request;
+    add_claim(request, "a");
+    EXPECT_EQ(prepare(request).claims().at("uid-a").error(), "");
+  });
+  reached.get_future().wait();
+  std::thread updating([&] {
+    driver->update(machine_view(3));
+    updated.set_value();
+  });
+  EXPECT_EQ(updated.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  go_on.set_value();
+  preparing.join();
+  updating.join();
+}
 
 TEST_F(DriverTest, IsFoundByTheKubelet) {
   grpc::ClientContext context;

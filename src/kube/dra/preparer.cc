@@ -23,8 +23,14 @@ Preparer::Preparer(PreparerOptions options) : options_(std::move(options)) {}
 Preparer::~Preparer() = default;
 
 void Preparer::set_gpus(std::map<std::string, NodeGpu> gpus) {
-  const std::scoped_lock lock(mutex_);
-  gpus_ = std::move(gpus);
+  auto known = std::make_shared<const std::map<std::string, NodeGpu>>(std::move(gpus));
+  const std::scoped_lock lock(news_);
+  gpus_.swap(known);
+}
+
+std::shared_ptr<const std::map<std::string, NodeGpu>> Preparer::gpus() const {
+  const std::scoped_lock lock(news_);
+  return gpus_;
 }
 
 Book Preparer::book() const {
@@ -65,9 +71,10 @@ Result<PreparedClaim> Preparer::prepare(const ClaimReference& reference) {
 
 /// The scheduler gives what is unfit only to claims that tolerate it, but it may not have heard of it yet.
 Status Preparer::check_fit(const std::vector<AllocatedDevice>& devices) const {
+  const auto known = gpus();
   for (const auto& device : devices) {
-    const auto gpu = gpus_.find(device.device);
-    if (gpu != gpus_.end() && !gpu->second.unfit.empty() && !device.tolerant)
+    const auto gpu = known->find(device.device);
+    if (gpu != known->end() && !gpu->second.unfit.empty() && !device.tolerant)
       return fail(ErrorKind::kConflict,
                   fmt::format("the GPU '{}' ({}) is given to nobody now: {}", device.device, gpu->second.uuid,
                               gpu->second.unfit),
@@ -79,9 +86,10 @@ Status Preparer::check_fit(const std::vector<AllocatedDevice>& devices) const {
 Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
                                          std::vector<AllocatedDevice> devices) const {
   PreparedClaim claim{reference, {}};
+  const auto all = gpus();
   for (auto& device : devices) {
-    const auto gpu = gpus_.find(device.device);
-    if (gpu == gpus_.end())
+    const auto gpu = all->find(device.device);
+    if (gpu == all->end())
       return fail(ErrorKind::kNotFound,
                   fmt::format("the claim {} has the device '{}', which this node does not have now",
                               to_string(reference), shortened(device.device)));
@@ -95,17 +103,19 @@ Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
 Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
   const auto& uid = claim.reference.uid;
   if (const auto known = book_.find(uid); known != book_.end()) return known->second;
-  DROVER_CHECK_OK(check_free(book_, claim, gpus_));
+  DROVER_CHECK_OK(check_free(book_, claim, *gpus()));
   DROVER_CHECK_OK(check_places(claim));
   const bool makes = !claim.made().empty();
   // What cannot be written into a specification is not taken; only what has to be made first is tried.
   auto specification = makes ? Result<std::string>() : specification_of(claim);
   if (!specification) return Failure(std::move(specification).error());
   book_[uid] = claim;
+  publish_made();
   auto taken = take();
   if (taken) taken = write_checkpoint();
   if (!taken) {
     book_.erase(uid);
+    publish_made();
     DROVER_CHECK_OK(take());
     return Failure(std::move(taken).error());
   }
@@ -144,19 +154,30 @@ Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const
 
 Result<std::set<gpu::MigPart>> Preparer::made() const {
   if (!recovered_) return fail(ErrorKind::kUnavailable, "the checkpoint of prepared claims is not read yet");
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(news_);
+  return made_;
+}
+
+/// Before an instance is made, and after it is seen no more: nobody takes it for somebody else's between.
+void Preparer::publish_made() {
   auto parts = destroyed_;
   for (const auto& [uid, claim] : book_)
     for (auto& part : claim.made()) parts.insert(std::move(part));
-  return parts;
+  const std::scoped_lock lock(news_);
+  made_ = std::move(parts);
 }
 
 void Preparer::saw_instances(const std::set<gpu::MigPart>& there) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  const auto is_gone = [&](const gpu::MigPart& part) { return !there.contains(part); };
+  std::erase_if(left_, is_gone);
+  if (std::erase_if(destroyed_, is_gone) > 0) publish_made();
+}
+
+void Preparer::destroy_left() {
   const std::scoped_lock lock(mutex_);
-  std::erase_if(destroyed_, [&](const gpu::MigPart& part) { return !there.contains(part); });
-  std::erase_if(left_, [&](const gpu::MigPart& part) {
-    return !there.contains(part) || options_.mig->destroy(part).has_value();
-  });
+  std::erase_if(left_, [&](const gpu::MigPart& part) { return options_.mig->destroy(part).has_value(); });
 }
 
 Status Preparer::unprepare(const std::string& uid) {
@@ -199,7 +220,7 @@ Status Preparer::recover() {
   {
     const std::scoped_lock lock(mutex_);
     DROVER_CHECK_OK(load());
-    if (gpus_.empty()) return fail(ErrorKind::kUnavailable, "the node's GPUs are not known yet");
+    if (gpus()->empty()) return fail(ErrorKind::kUnavailable, "the node's GPUs are not known yet");
   }
   DROVER_CHECK_OK(take_stock());
   recovered_ = true;
@@ -285,6 +306,7 @@ Status Preparer::load() {
     book = Book();
   }
   book_ = std::move(*book);
+  publish_made();
   loaded_ = true;
   return {};
 }

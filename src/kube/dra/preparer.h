@@ -4,7 +4,8 @@
 // it is written before the CDI specification of a claim and changed after that is removed, so whenever the
 // driver dies, a GPU that some container may be given stands in the book. So does a MIG instance: it is made
 // after its claim stands there, and destroyed before that is taken out. Thread safe. Blocks while files are
-// written, and, without holding up others, while the API server answers.
+// written or NVIDIA's driver makes instances, and, without holding up others, while the API server answers.
+// set_gpus(), saw_instances() and made() never wait for any of that.
 
 #include <atomic>
 #include <functional>
@@ -86,8 +87,11 @@ class Preparer {
   /// The MIG instances that are made for claims. One that is destroyed is among them until saw_instances() is
   /// told of none. kUnavailable until recover() has succeeded: what it tells nothing of may be ours too.
   Result<std::set<gpu::MigPart>> made() const;
-  /// What a look at the GPUs found; looks are told in their order.
+  /// What a look at the GPUs found; looks are told in their order. Passed over while a claim is prepared: the
+  /// next look says the same or more.
   void saw_instances(const std::set<gpu::MigPart>& there);
+  /// Tries again what could not be destroyed while its GPU did not answer.
+  void destroy_left();
 
  private:
   struct Flight;
@@ -104,10 +108,11 @@ class Preparer {
   Status forget(const std::string& uid);
   Status take() const;
   Status write_checkpoint();
+  std::shared_ptr<const std::map<std::string, NodeGpu>> gpus() const;
+  void publish_made();
 
   PreparerOptions options_;
   mutable std::mutex mutex_;  ///< of all below
-  std::map<std::string, NodeGpu> gpus_;
   Book book_;
   std::set<gpu::MigPart> destroyed_;
   std::set<gpu::MigPart> left_;  ///< of those, what could not be: tried again when it is seen
@@ -115,6 +120,10 @@ class Preparer {
   std::map<std::string, Flight> flights_;  ///< prepare() under way, by uid
   std::mutex recovery_;                    ///< held while recovering; taken before mutex_
   std::atomic<bool> recovered_ = false;
+  mutable std::mutex news_;  ///< of what follows; nobody holds it for long. Taken after mutex_
+  std::shared_ptr<const std::map<std::string, NodeGpu>> gpus_ =
+      std::make_shared<const std::map<std::string, NodeGpu>>();
+  std::set<gpu::MigPart> made_;  ///< as of the book and destroyed_
 };
 
 }  // namespace drover::kube::dra

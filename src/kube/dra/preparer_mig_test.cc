@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
+#include <future>
 #include <set>
+#include <thread>
 
 #include "cdi/decode.h"
 #include "kube/dra/preparer.h"
@@ -35,6 +39,7 @@ class FakeMig : public MigInstances {
   }
   Result<cdi::Edits> make(const gpu::MigPart& part) override {
     if (full) return fail(ErrorKind::kConflict, "no room");
+    if (while_making) while_making();
     step([&] { there.insert(part); });
     return find(part);
   }
@@ -46,6 +51,7 @@ class FakeMig : public MigInstances {
   }
 
   std::set<gpu::MigPart> there{kFixed};
+  std::function<void()> while_making;
   bool full = false;
   bool busy = false;
   bool dead = false;
@@ -212,9 +218,10 @@ TEST_F(PreparerMigTest, AClaimDoesNotHangOnAGpuThatIsLost) {
   EXPECT_EQ(preparer->made(), std::set({kSmall})) << "it is nobody else's";
   EXPECT_THAT(refusal_of("small"), HasSubstr("somebody else has made")) << "it may still be there";
   preparer->saw_instances({kSmall});
+  preparer->destroy_left();
   EXPECT_TRUE(mig->there.contains(kSmall));
   mig->dead = false;
-  preparer->saw_instances({kSmall});
+  preparer->destroy_left();
   EXPECT_FALSE(mig->there.contains(kSmall));
   EXPECT_EQ(refusal_of("small"), "");
 }
@@ -226,6 +233,26 @@ TEST_F(PreparerMigTest, AnOldLookDoesNotMakeADestroyedInstanceSomebodyElses) {
   EXPECT_EQ(preparer->made(), std::set({kSmall}));
   preparer->saw_instances({});
   EXPECT_EQ(preparer->made(), std::set<gpu::MigPart>());
+}
+
+TEST_F(PreparerMigTest, NewsOfTheNodeDoNotWaitForAnInstanceThatIsBeingMade) {
+  ASSERT_TRUE(preparer->recover());
+  std::promise<Result<std::set<gpu::MigPart>>> told;
+  auto made = told.get_future();
+  std::thread news;
+  bool was_quick = false;
+  mig->while_making = [&] {
+    news = std::thread([&] {
+      preparer->saw_instances({});
+      preparer->set_gpus({{"small", {"GPU-0", std::nullopt, kSmall}}});
+      told.set_value(preparer->made());
+    });
+    was_quick = made.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  };
+  EXPECT_EQ(refusal_of("small"), "");
+  news.join();
+  EXPECT_TRUE(was_quick);
+  EXPECT_EQ(made.get(), std::set({kSmall})) << "it is ours before it is there";
 }
 
 TEST_F(PreparerMigTest, BeforeTheCheckpointIsReadNothingIsKnownOfInstances) {

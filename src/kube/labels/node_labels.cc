@@ -55,6 +55,14 @@ bool is_virtual(const gpu::Device& device) {
   return std::ranges::find(kBrands, device.brand) != kBrands.end();
 }
 
+/// Of all GPUs that are in one, if it is the same.
+std::string clique_of(const std::vector<gpu::Device>& devices) {
+  std::set<std::string> cliques;
+  for (const auto& device : devices)
+    if (!device.clique.empty()) cliques.insert(device.clique);
+  return cliques.size() == 1 ? *cliques.begin() : "";
+}
+
 /// "550.163.01" as its parts; "" for those that are not there.
 std::array<std::string, 3> version_parts(std::string_view version) {
   std::array<std::string, 3> parts;
@@ -140,6 +148,7 @@ class LabelWriter {
               return device.mig != gpu::MigMode::kUnsupported;
             }));
     vendors("mps.capable", false);  // nothing is shared by MPS here
+    if (const auto clique = clique_of(devices()); !clique.empty()) vendors("gpu.clique", clique);
     vendors("vgpu.present", std::ranges::any_of(devices(), is_virtual));
   }
 

@@ -5,9 +5,9 @@
 // read_node_facts().
 //
 // Feature discovery names one model, and counts that one: of a node with several, which one is chance there,
-// and here that of the first GPU. "drover/gpu.model.<model>" has all of them. Left out is what is not known
-// here: gpu.clique. MIG devices are told of where they are offered by limits: those that claims have made
-// come and go, and partial compute instances are given to nobody.
+// and here that of the first GPU. "drover/gpu.model.<model>" has all of them. A node whose GPUs are of
+// several NVLink cliques has no gpu.clique. MIG devices are told of where they are offered by limits: those
+// that claims have made come and go, and partial compute instances are given to nobody.
 
 #include <map>
 #include <string>

@@ -212,6 +212,16 @@ TEST(NodeLabels, ClaimNothingThatIsNotKnown) {
   EXPECT_THAT(node_labels(facts, {}), Contains(Pair("drover/gpu.simulated", "true")));
 }
 
+TEST(NodeLabels, NameTheCliqueOfTheNode) {
+  const std::string clique = "3e8a4c8a-8d8c-4a3e-9a5f-1b2c3d4e5f60.32766";
+  auto facts = facts_of({"NVIDIA GB200", "NVIDIA GB200"});
+  EXPECT_THAT(node_labels(facts, {}), Not(Contains(Key("nvidia.com/gpu.clique"))));
+  facts.inventory.devices[1].clique = clique;
+  EXPECT_THAT(node_labels(facts, {}), Contains(Pair("nvidia.com/gpu.clique", clique)));
+  facts.inventory.devices[0].clique = "another.1";
+  EXPECT_THAT(node_labels(facts, {}), Not(Contains(Key("nvidia.com/gpu.clique"))));
+}
+
 TEST(LabelValue, IsThatOfFeatureDiscovery) {
   EXPECT_EQ(label_value("NVIDIA  GeForce RTX 3090 (Laptop)"), "NVIDIA-GeForce-RTX-3090-Laptop");
   EXPECT_EQ(label_value(" a - b "), "a---b");

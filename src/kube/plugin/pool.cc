@@ -82,6 +82,14 @@ std::vector<OfferedResource> Pool::offers() const {
   return offers_;
 }
 
+Status Pool::check_given() const {
+  const std::lock_guard lock(mutex_);
+  if (facts_.troubles.empty()) return {};
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("{} of {} GPUs are given to no pod: {}", facts_.troubles.size(),
+                          facts_.inventory.devices.size(), facts_.troubles.begin()->second));
+}
+
 Pool::Offer Pool::wait(const std::string& resource, std::uint64_t version,
                        std::chrono::milliseconds patience) const {
   std::unique_lock lock(mutex_);

@@ -51,6 +51,8 @@ class Pool {
   Holders holders() const;
 
   std::vector<OfferedResource> offers() const;
+  /// Why GPUs that are offered are given to nobody though they are fit, in one sentence.
+  Status check_given() const;
   /// The devices of one resource, empty when there is no such one, and the number of this state.
   struct Offer {
     std::uint64_t version = 0;
