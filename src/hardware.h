@@ -63,7 +63,7 @@ class Hardware {
   /// owner of the task may not have, and for one that brings GPUs along, which only the placement gives;
   /// kInvalid for one that brings files to a task without an image, which would change the machine's own.
   Result<cdi::Edits> devices_of(const workload::Task& task) const;
-  /// The CDI specification of these GPUs (M3).
+  /// The CDI specification of these GPUs.
   Result<cdi::Specification> cdi_specification(gpu::Inventory inventory) const;
 
  private:

@@ -1,4 +1,4 @@
-"""Nobody gets in who does not belong, and nobody reaches another's tasks (S5)."""
+"""Nobody gets in who does not belong, and nobody reaches another's tasks."""
 
 import base64
 import http.client

@@ -1,4 +1,4 @@
-"""What a machine says of itself, and work that asks for it (M9, Q3)."""
+"""What a machine says of itself, and work that asks for it."""
 
 import os
 import unittest

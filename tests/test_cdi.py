@@ -1,4 +1,4 @@
-"""What containers with GPUs get of the driver (M3, K3): its files at their own paths, as a CDI specification has them; hooks
+"""What containers with GPUs get of the driver: its files at their own paths, as a CDI specification has them; hooks
 that no image can turn against the host; and never more GPUs than were given."""
 
 import json
@@ -122,7 +122,7 @@ class FilesTest(CdiTest):
 
 
 class VisibleDevicesTest(CdiTest):
-    """K3: NVIDIA_VISIBLE_DEVICES of an image or a user never widens what was given."""
+    """NVIDIA_VISIBLE_DEVICES of an image or a user never widens what was given."""
 
     def test_it_is_exactly_what_was_given(self):
         other = self.daemon.api("GET", "/v1/gpus")["gpus"][7]["uuid"]

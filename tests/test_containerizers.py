@@ -1,4 +1,4 @@
-"""One table of tests over both containerizers: an OCI runtime, and a Docker Engine (M5, M6). What differs is in test_docker.py."""
+"""One table of tests over both containerizers: an OCI runtime, and a Docker Engine. What differs is in test_docker.py."""
 
 import contextlib
 import os

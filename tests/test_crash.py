@@ -1,4 +1,4 @@
-"""`kill -9` of the daemon at any moment (S4, M2): every accepted task ends exactly once, and nothing leaks.
+"""`kill -9` of the daemon at any moment: every accepted task ends exactly once, and nothing leaks.
 
 DROVER_TEST_KILLS says how often (200 by default); DROVER_TEST_SEED repeats a run.
 """

@@ -1,4 +1,4 @@
-"""What is the Docker Engine's own (M6), and who of two containerizers gets a task (M7)."""
+"""What is the Docker Engine's own, and who of two containerizers gets a task."""
 
 import contextlib
 import json

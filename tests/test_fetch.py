@@ -1,4 +1,4 @@
-"""Files that are brought into a task's sandbox before it starts (M12)."""
+"""Files that are brought into a task's sandbox before it starts."""
 
 import contextlib
 import http.server

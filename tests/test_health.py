@@ -1,4 +1,4 @@
-"""A GPU that fails leaves the pool with its reason, alone, and comes back when it has recovered (K2)."""
+"""A GPU that fails leaves the pool with its reason, alone, and comes back when it has recovered."""
 
 import unittest
 

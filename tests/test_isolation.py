@@ -1,4 +1,4 @@
-"""A container sees exactly its GPUs, and can open no others (M4).
+"""A container sees exactly its GPUs, and can open no others.
 
 A machine without the NVIDIA driver still tells the truth about isolation: opening a device 195:N gives ENXIO (nobody is
 behind it) when the device cgroup allows it, and EPERM when the cgroup denies it.

@@ -1,4 +1,4 @@
-"""Images that work on a machine's GPUs, and those that are refused before they start (Q1, Q2)."""
+"""Images that work on a machine's GPUs, and those that are refused before they start."""
 
 import unittest
 

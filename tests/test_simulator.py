@@ -301,7 +301,7 @@ class DroverTest(SimulatorTest):
 
 @needs_daemon
 class NvidiaSmiInContainerTest(drover.DaemonTest):
-    """The vendor's own tool, in an image that asks for the driver volume, sees the GPUs of its task and no others (M3, M4)."""
+    """The vendor's own tool, in an image that asks for the driver volume, sees the GPUs of its task and no others."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-"""One name for several images: each machine gets the one that works on it (Q3)."""
+"""One name for several images: each machine gets the one that works on it."""
 
 import hashlib
 import json

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who may come in over TCP (S5). Every decision is a pure function of the request's headers and what the
+// Who may come in over TCP. Every decision is a pure function of the request's headers and what the
 // daemon was configured with; nothing here touches a socket or a file.
 //
 // TCP has no peer credentials, and loopback is open to every user of the machine, so each request shows a

@@ -1,6 +1,6 @@
 #pragma once
 
-// A task's sandbox as its owner may look at it (M13). The tree belongs to a tenant who may change it at any
+// A task's sandbox as its owner may look at it. The tree belongs to a tenant who may change it at any
 // moment, and may have put anything there: every path is resolved beneath the sandbox and within its mount,
 // with the reader's rights (base/acting_as.h), and only regular files are ever opened for reading (a FIFO
 // would block us, a device could do anything). Blocks; one object is used by one thread at a time.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Composes containerizers (M7): which one a task goes to is decided once, at its launch, and kept in its
+// Composes containerizers: which one a task goes to is decided once, at its launch, and kept in its
 // folder, so that after a restart with other settings the right one is asked. Thread safe as its parts are.
 
 #include <memory>

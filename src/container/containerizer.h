@@ -147,7 +147,7 @@ class Containerizer {
     std::vector<std::string> names;  ///< sorted
   };
   virtual Quarantine quarantined() const = 0;
-  /// The folder with stdout, stderr and the task's own files (M13).
+  /// The folder with stdout, stderr and the task's own files.
   virtual std::string sandbox(const std::string& task_id) const = 0;
 };
 

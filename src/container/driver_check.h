@@ -1,6 +1,6 @@
 #pragma once
 
-// Looks into an image for user-land drivers, and matches it with the machine before a task starts (Q1, Q2):
+// Looks into an image for user-land drivers, and matches it with the machine before a task starts:
 // the same for every containerizer. Blocks; thread safe.
 
 #include <functional>

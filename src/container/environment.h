@@ -19,11 +19,11 @@ inline constexpr const char* kSandboxMount = "/mnt/mesos/sandbox";
 std::string sandbox_inside(const image::Image* image, const std::string& sandbox_on_host);
 
 /// Whether the driver volume belongs in this container: GPUs were given, there is a volume, and the image
-/// asks (M3).
+/// asks.
 bool gets_driver_volume(const Launch& launch, const image::Image* image);
 
 /// Whether the driver's files belong in this container at their own paths, as a CDI device brings them: GPUs
-/// were given, it has a root of its own, and it is not to be left as it is (Q2). Without an image the host's
+/// were given, it has a root of its own, and it is not to be left as it is. Without an image the host's
 /// are there anyway.
 bool gets_driver_files(const Launch& launch, const image::Image* image);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which image a task gets where its name stands for several (Q3): the one that fits the machine and the GPUs
+// Which image a task gets where its name stands for several: the one that fits the machine and the GPUs
 // that it was given, the most specific first. Pure.
 
 #include "container/containerizer.h"

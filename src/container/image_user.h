@@ -23,7 +23,7 @@ Result<User> parse_image_user(std::string_view text, std::string_view passwd, st
 
 /// The task's user with the name and home that the image knows for its uid (none: the sandbox is home), and
 /// without groups, which are the host's. The image's own USER is followed only where root asked for the task
-/// and named nobody else: everyone else's task runs as the caller (S5).
+/// and named nobody else: everyone else's task runs as the caller.
 Result<User> user_in_image(const workload::Task& task, const image::Image& image);
 /// The same by the image's USER and the texts of its databases. Pure.
 Result<User> user_in_image(const workload::Task& task, const std::string& image_user, std::string_view passwd,

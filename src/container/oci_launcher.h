@@ -1,6 +1,6 @@
 #pragma once
 
-// The native way (M5): image-less tasks and image tasks through an OCI runtime, one shim a task, no other
+// The native way: image-less tasks and image tasks through an OCI runtime, one shim a task, no other
 // daemon. Thread safe for different folders.
 
 #include <chrono>

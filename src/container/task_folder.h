@@ -21,7 +21,7 @@
 //   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
 //   runtime.log   what the OCI runtime had to say
 //   devices/      nodes of its GPUs, for a Docker Engine to look at
-//   sandbox/      stdout, stderr and the task's own files (M13); belongs to the task's user
+//   sandbox/      stdout, stderr and the task's own files; belongs to the task's user
 
 #include <string>
 #include <string_view>

@@ -2,7 +2,7 @@
 
 // The state machine of tasks: decide(state, event, now) → what changes, and what is to be done. Pure: no
 // clock, no file, no thread. The caller journals the changes first, then applies them, then carries out the
-// actions (decision 2). Every action is idempotent and keyed by the task, so it may be repeated after a
+// actions. Every action is idempotent and keyed by the task, so it may be repeated after a
 // crash.
 //
 // A preempted task is stopped, waits again with its old place in the order of arrival, and starts afresh;

@@ -267,7 +267,7 @@ void check_history() {
   RC_CLASSIFY(whole_gang, "a gang ran");
 }
 
-// M2, S4, K5, K9, K11: no part of a GPU has two owners, no task leaves its end again, gangs are whole, limits
+// No part of a GPU has two owners, no task leaves its end again, gangs are whole, limits
 // hold, and the state that a restart reads from the journal is the state that was.
 TEST(History, PropertyNothingTwiceAndARestartRecoversExactly) {
   auto params = rc::detail::configuration().testParams;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What images that stand for several work on, on this machine, as far as it is known (Q3). It becomes a
+// What images that stand for several work on, on this machine, as far as it is known. It becomes a
 // condition on GPUs before anything is placed; what is checked when a task starts has the last word. Not
 // journaled: images are looked at when work comes, and again after a restart. Pure.
 

@@ -37,7 +37,7 @@ Result<TaskState> parse_task_state(std::string_view text);
 constexpr bool is_final(TaskState state) {
   return state >= TaskState::kFinished;
 }
-/// Whether a task in this state owns the GPUs in its record (decision 2: ownership is derived, never kept
+/// Whether a task in this state owns the GPUs in its record (ownership is derived, never kept
 /// apart).
 constexpr bool owns_resources(TaskState state) {
   return state == TaskState::kStarting || state == TaskState::kRunning || state == TaskState::kStopping;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Schedules over time (M12; wire: Chronos' JobScheduler). Pure. Every function leaves the draft as it was
+// Schedules over time (as Chronos' JobScheduler has them). Pure. Every function leaves the draft as it was
 // when it returns an error.
 //
 // A run is a task whose origin is the schedule. Occurrences that passed are never looked at again

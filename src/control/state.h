@@ -1,7 +1,7 @@
 #pragma once
 
 // What the daemon knows: the tasks, the rules of sharing, the machine, and what of it is taken. A value. What
-// is taken is computed from the records (decision 2), so no crash can make the two disagree.
+// is taken is computed from the records, so no crash can make the two disagree.
 
 #include <map>
 #include <optional>

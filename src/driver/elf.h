@@ -1,7 +1,7 @@
 #pragma once
 
 // The few facts of an ELF file that decide whether and where a driver library goes: class, machine, SONAME,
-// needed libraries, ABI note. Reads both classes and byte orders (M15), a few kilobytes of a file however
+// needed libraries, ABI note. Reads both classes and byte orders, a few kilobytes of a file however
 // large, and trusts no offset. An own reader, because libelf would bring a dependency for five facts. Thread
 // safe.
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Finds the user-land files of NVIDIA's driver below a root folder: the loader's cache first, else the
-// standard library folders of every architecture (M15). What goes where in a driver volume follows from the
+// standard library folders of every architecture. What goes where in a driver volume follows from the
 // ELF class, as in Mesos (src/slave/containerizer/mesos/isolators/gpu/volume.cpp). Reads only; blocks; thread
 // safe.
 //

@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether an image can work on a machine's GPUs (Q1, Q2): kernel driver, the user-land driver that the image
+// Whether an image can work on a machine's GPUs: kernel driver, the user-land driver that the image
 // carries, the CUDA that it was built for, what it requires, and the compute capabilities. Pure.
 
 #include <string>
@@ -22,7 +22,7 @@ struct ImageFacts {
   Environment environment;              ///< as the program gets it, before the driver's own folders are added
   std::vector<CarriedLibrary> carried;  ///< where the loader looks, in its order
   std::vector<CarriedLibrary> compat;   ///< of CUDA's forward compatibility package
-  bool immutable = false;               ///< nothing is added to the image, so it must carry the driver (Q2)
+  bool immutable = false;               ///< nothing is added to the image, so it must carry the driver
 };
 
 /// kUnsupported with both versions and the way out when it cannot work; kInvalid when the image's conditions

@@ -1,6 +1,6 @@
 #pragma once
 
-// Whose tasks a caller sees (S5).
+// Whose tasks a caller sees.
 
 #include "engine/daemon.h"
 

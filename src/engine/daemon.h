@@ -26,13 +26,13 @@
 
 namespace drover::engine {
 
-/// Who asks. Root may do everything; others see, stop and read only what they own (S5).
+/// Who asks. Root may do everything; others see, stop and read only what they own.
 struct Caller {
   User user;
   bool is_root() const { return user.uid == 0; }
 };
 
-/// What this node offers (M14), and what of it is free.
+/// What this node offers, and what of it is free.
 struct NodeView {
   std::string name;
   int gpus_total = 0;
@@ -175,7 +175,7 @@ class Daemon {
   /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
   virtual std::vector<Error> problems() const { return {}; }
   virtual gpu::Inventory inventory() const = 0;
-  /// The CDI specification of the GPUs that are fit, as JSON text (M3).
+  /// The CDI specification of the GPUs that are fit, as JSON text.
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
   /// The variants of an image, and which one this machine takes, or one that a profile of the simulator
   /// describes

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which variant of an image a machine takes, for people (Q3). Pure.
+// Which variant of an image a machine takes, for people. Pure.
 
 #include <set>
 #include <string>

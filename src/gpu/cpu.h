@@ -1,6 +1,6 @@
 #pragma once
 
-// What programs may ask of a machine's CPUs (Q3): instruction sets, the levels of the x86-64 psABI, and
+// What programs may ask of a machine's CPUs: instruction sets, the levels of the x86-64 psABI, and
 // micro-architectures by what they have. A CPU is "at least broadwell" when it has everything that a program
 // compiled for broadwell may use, whoever made it: so also when a hypervisor shows less than there is. Pure,
 // but for this_cpu().

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an image is held against before a task starts (Q1, Q3): a driver, a CPU, and GPUs. A value.
+// What an image is held against before a task starts: a driver, a CPU, and GPUs. A value.
 
 #include <string>
 #include <vector>

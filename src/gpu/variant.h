@@ -1,6 +1,6 @@
 #pragma once
 
-// What a variant of an image needs of a machine (Q3), whether a machine has it, and which of several variants
+// What a variant of an image needs of a machine, whether a machine has it, and which of several variants
 // says most of it. Pure; total order, so the same variants and the same machine always give the same choice.
 
 #include <cstdint>

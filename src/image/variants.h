@@ -1,6 +1,6 @@
 #pragma once
 
-// One name that stands for several images, of which each machine takes the one that fits it (Q3). Two forms:
+// One name that stands for several images, of which each machine takes the one that fits it. Two forms:
 //
 //   an OCI index whose entries say in annotations what they need:
 //     dev.drover.variant.name, .cpu, .driver, .cuda, .compute-capability

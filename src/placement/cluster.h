@@ -21,7 +21,7 @@ namespace drover::placement {
 
 /// Which of several nodes that fit.
 enum class NodePolicy {
-  kPack,           ///< the one that is left with the least, so that others stay whole (K12)
+  kPack,           ///< the one that is left with the least, so that others stay whole
   kSpread,         ///< the one that is left with the most
   kFragmentation,  ///< the one where the least of what typical requests could use is lost: fragmentation.h
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// N containers at once or none (K11). Pure; deterministic.
+// N containers at once or none. Pure; deterministic.
 //
 // What is found:
 //   - spread: members on distinct nodes if and only if there is such a choice (a bipartite matching);

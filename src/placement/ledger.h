@@ -24,7 +24,7 @@ struct Allocation {
   std::string group;
 };
 
-/// The GPUs that the containers of one group share (K6).
+/// The GPUs that the containers of one group share.
 struct Group {
   std::string node;
   std::vector<Grant> gpus;

@@ -23,8 +23,8 @@ struct Node {
   std::vector<gpu::Nic> nics;
   std::int64_t milli_cpus = 0;
   std::uint64_t memory_bytes = 0;
-  gpu::CpuFeatures cpu;  ///< what programs may use of its CPUs (Q3)
-  /// What work may ask for by name (M9): "rack" → {"r7"}, "cpu" → {"x86-64-v3", "avx512f"} (Q3).
+  gpu::CpuFeatures cpu;  ///< what programs may use of its CPUs
+  /// What work may ask for by name: "rack" → {"r7"}, "cpu" → {"x86-64-v3", "avx512f"}.
   std::map<std::string, std::vector<std::string>> attributes;
   /// Ports that programs have which are none of our tasks. Only of this machine, and only as far as it is
   /// known.

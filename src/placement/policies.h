@@ -6,7 +6,7 @@
 //   1. a node of cheaper kind: less GPU memory, lower compute capability, and no NVLink where one GPU is
 //      wanted; CPU-only work first goes where no GPUs are;
 //   2. a share opens no idle GPU, and leaves the least of the GPUs that it gets;
-//   3. the fewest idle GPUs are left on the node, so that idle nodes stay whole (K12);
+//   3. the fewest idle GPUs are left on the node, so that idle nodes stay whole;
 //   4. several GPUs: the best interconnect, as in device_choice.h;
 //   5. the fewest NVLinks between idle GPUs are lost: wide sets stay;
 //   6. the fewest CPUs are left.

@@ -1,7 +1,7 @@
 #pragma once
 
 // The rules of sharing: hierarchical queues, what each is sure of and what it may hold at most, and hard
-// quotas of users and namespaces (K9). Values; pure.
+// quotas of users and namespaces. Values; pure.
 
 #include <cstdint>
 #include <map>

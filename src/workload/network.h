@@ -15,7 +15,7 @@ enum class NetworkMode {
 
 enum class PortProtocol { kTcp, kUdp, kBoth };
 
-/// One port that the machine gives a task (M11). Its number on the machine is in the task's record.
+/// One port that the machine gives a task. Its number on the machine is in the task's record.
 struct Port {
   std::string name;
   PortProtocol protocol = PortProtocol::kTcp;

@@ -12,7 +12,7 @@
 
 namespace drover::workload {
 
-/// What a GPU must be like; every field that is set must hold (K4).
+/// What a GPU must be like; every field that is set must hold.
 struct DeviceFilter {
   /// Any of these: a whole word, or several, of the model's name, in any case: "a100" is in
   /// "NVIDIA A100-SXM4-80GB", "A10" is not.
@@ -33,7 +33,7 @@ struct DeviceClaim {
   bool operator==(const DeviceClaim&) const = default;
 };
 
-/// How much of each GPU (K5). By memory when `memory_bytes` is set, else in thousandths; 1000 is the whole.
+/// How much of each GPU. By memory when `memory_bytes` is set, else in thousandths; 1000 is the whole.
 /// A share by thousandths holds as much of the memory, rounded down; a share by memory holds as many
 /// thousandths, rounded down. On one GPU neither sum may pass what it has, so both are exact.
 struct Share {
@@ -44,7 +44,7 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-/// The weakest pair of the chosen GPUs is at least this near (K10): so many NVLinks, or a PCIe level.
+/// The weakest pair of the chosen GPUs is at least this near: so many NVLinks, or a PCIe level.
 struct Interconnect {
   int min_nvlinks = 0;
   gpu::PcieLevel max_pcie =
@@ -61,7 +61,7 @@ enum class Wish {
   kRequire,  ///< no placement without it
 };
 
-/// The node has this attribute with one of these values (M9, Q3).
+/// The node has this attribute with one of these values.
 struct AttributeConstraint {
   std::string name;
   std::vector<std::string> any_of;
@@ -89,7 +89,7 @@ struct Resources {
   std::int64_t milli_cpus = 0;        ///< thousandths of a CPU; also the weight under contention
   std::uint64_t memory_bytes = 0;
   std::vector<AttributeConstraint> attributes;
-  /// Containers of one group share one set of GPUs (K6): the first that is placed chooses them, the others
+  /// Containers of one group share one set of GPUs: the first that is placed chooses them, the others
   /// get the same ones, on the same node, and add only their CPUs and memory. "" is no group.
   std::string group;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A schedule: a task that runs again and again, at its times or after other schedules (M12; wire: Chronos).
+// A schedule: a task that runs again and again, at its times or after other schedules (as in Chronos).
 // Values; what they mean over time is control's.
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A service: so many instances of one task that are kept running (M11). Values; what they mean over time is
+// A service: so many instances of one task that are kept running. Values; what they mean over time is
 // control's.
 
 #include <chrono>

@@ -21,8 +21,7 @@
 
 namespace drover::workload {
 
-/// What makes a task a member of a gang: all its members start together or not at all, and end together
-/// (K11).
+/// What makes a task a member of a gang: all its members start together or not at all, and end together.
 struct GangMembership {
   std::string id;  ///< made by the daemon; the members' own ids are "<id>-<rank>"
   int rank = 0;    ///< 0 … size - 1
@@ -32,7 +31,7 @@ struct GangMembership {
   bool operator==(const GangMembership&) const = default;
 };
 
-/// A file that is brought into the sandbox before the task starts (M12).
+/// A file that is brought into the sandbox before the task starts.
 struct Fetch {
   std::string uri;          ///< http, https or file; or an absolute path on the machine
   bool extract = true;      ///< what is an archive is unpacked; the archive stays beside it
@@ -52,7 +51,7 @@ struct Volume {
   bool operator==(const Volume&) const = default;
 };
 
-/// Which containerizer is asked for, as Mesos and Marathon spell it (M7).
+/// Which containerizer is asked for, as Mesos and Marathon spell it.
 enum class ContainerType {
   kAny,
   kMesos,   ///< the daemon's own, by an OCI runtime
@@ -68,7 +67,7 @@ inline constexpr int kMaxProcesses = 1 << 22;
 inline constexpr int kMinPriority = -1000;
 inline constexpr int kMaxPriority = 1000;
 
-/// Whose user-land driver a container with GPUs uses (Q1, Q2).
+/// Whose user-land driver a container with GPUs uses.
 enum class DriverSource {
   kHost,  ///< the machine's own is brought in
   kNone,  ///< the image's: nothing is added to its file system

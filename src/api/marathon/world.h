@@ -1,6 +1,6 @@
 #pragma once
 
-// The services, instances and deployments that one caller may see (S5), in Marathon's terms. Reads the state
+// The services, instances and deployments that one caller may see, in Marathon's terms. Reads the state
 // that it was made with; used within one call on the control strand.
 
 #include <map>

@@ -1,4 +1,4 @@
-// Which variant of an image this machine takes (Q3).
+// Which variant of an image this machine takes.
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The way of a Docker Engine (M6): images are the engine's own, and so is the container; the shim has it made
+// The way of a Docker Engine: images are the engine's own, and so is the container; the shim has it made
 // from the launch, and keeps logs and exit status as for any task. Thread safe for different folders.
 
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs health and readiness checks (M11): HTTP, HTTPS, TCP, and commands inside of the task's container. It
+// Runs health and readiness checks: HTTP, HTTPS, TCP, and commands inside of the task's container. It
 // is handed a set of targets and tells each result; what follows from them is not its business. Thousands of
 // targets cost a timer each, and no thread. All calls and all results are on the thread that runs the
 // io_context.

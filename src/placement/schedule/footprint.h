@@ -27,7 +27,7 @@ void add(Footprint& sum, const Footprint& other, int sign = 1);
 /// The larger of each part; what one of them lacks is 0 there.
 Footprint highest(const Footprint& a, const Footprint& b);
 
-/// By node. GPUs of a group (K6) count once.
+/// By node. GPUs of a group count once.
 std::map<std::string, Footprint> footprints(const Gang& gang, const std::vector<Decision>& decisions);
 
 /// The positive parts as allocations, which take just that from a cluster.

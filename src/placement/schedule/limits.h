@@ -1,6 +1,6 @@
 #pragma once
 
-// Who holds how much of what they may hold at most: queues with all their ancestors, users, namespaces (K9).
+// Who holds how much of what they may hold at most: queues with all their ancestors, users, namespaces.
 // Kept for four moments at once, so that no promise that a plan makes is broken by what it starts:
 //   now    what runs, and what the plan starts;
 //   soon   when what is ending has ended, and those for whom it was ended have started;

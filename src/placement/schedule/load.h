@@ -24,7 +24,7 @@ Load& operator+=(Load& a, const Load& b);
 Load& operator-=(Load& a, const Load& b);
 Load negative(const Load& load);
 
-/// What a job counts as. GPUs of a group (K6) count once, however many jobs share them.
+/// What a job counts as. GPUs of a group count once, however many jobs share them.
 struct Demand {
   Load own{};                                  ///< without GPUs of groups
   std::map<std::string, std::int64_t> groups;  ///< thousandths of GPUs, by group

@@ -66,7 +66,7 @@ class Planner {
   using Search = std::tuple<const Shape*, int, int, Accounts>;
   std::set<Search> in_vain_;  ///< for whom victims were looked for
   int searches_ = 0;
-  /// Groups (K6) of which a job is going to end for others, or waits for room that is kept for it.
+  /// Groups of which a job is going to end for others, or waits for room that is kept for it.
   std::set<std::string> closed_groups_;
   int ended_ = 0;  ///< so many jobs were chosen to end
   bool looked_for_reservation_ = false;
