@@ -199,6 +199,7 @@ class Service {
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    ports.info = [](const std::string& line) { spdlog::info("{}", line); };
     if (options_.gpu_strangers == "wait")
       ports.strangers = [this](const auto& devices, const auto& tasks) {
         return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors});

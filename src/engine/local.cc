@@ -134,7 +134,10 @@ void LocalEngine::offer_machine() {
     const auto message = device.unfit.empty()
                              ? fmt::format("GPU {} ({}) is fit", device.index, device.uuid)
                              : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unfit);
-    ports_.log(message);
+    if (!device.unfit.empty())
+      ports_.log(message);
+    else if (ports_.info)
+      ports_.info(message);
     feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
   }
   ImagesToSee images;

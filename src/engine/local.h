@@ -46,9 +46,10 @@ struct Ports {
   std::function<TimePoint()> now;
   /// Goes on whatever becomes of `now` (base/steady_timeline.h). May be empty: then `now` does.
   std::function<TimePoint()> steady;
-  std::function<void(TimePoint)> wake_at;  ///< calls tick() no later than then, by `steady`
-  std::function<std::string()> new_id;     ///< random; a clash is noticed
-  std::function<void(const std::string&)> log;
+  std::function<void(TimePoint)> wake_at;        ///< calls tick() no later than then, by `steady`
+  std::function<std::string()> new_id;           ///< random; a clash is noticed
+  std::function<void(const std::string&)> log;   ///< what somebody should look at
+  std::function<void(const std::string&)> info;  ///< good news; may be empty: then nobody is told
   /// Why these GPUs must not be given on, by UUID: somebody else than who has them has them open. Called on
   /// the pool; looks at every process of the machine. May be empty: then nobody is looked for.
   std::function<std::map<std::string, std::string>(const std::vector<gpu::Device>&,

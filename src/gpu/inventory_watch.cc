@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "gpu/discovery.h"
+
 namespace drover::gpu {
 namespace {
 
@@ -90,8 +92,10 @@ InventoryWatch::~InventoryWatch() {
 Sight InventoryWatch::sight() const {
   auto sight = *shared_->last();
   const auto health = health_.health();
+  // Health tells more of what both see, as of a GPU that is lost.
   for (auto& device : sight.inventory.devices)
-    if (device.unfit.empty()) device.unfit = health.why_unfit(device.uuid);
+    if (auto why = health.why_unfit(device.uuid); !why.empty() && device.unfit != kInMigMode)
+      device.unfit = std::move(why);
   return sight;
 }
 

@@ -92,12 +92,16 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
     if (const auto nodes = nodes_of(device, devices))
       facts.nodes[device.uuid] = *nodes;
     else
-      facts.troubles[device.uuid] = nodes.error().message;
+      facts.troubles[device.uuid] = to_string(nodes.error());
   }
   facts.parts.cdi = cdi;
   facts.parts.device_folder = hardware_->device_folder();
   const auto supply = hardware_->driver_supply();
-  if (!supply) return facts;
+  if (!supply) {  // a GPU without its control devices is of no use
+    for (const auto& [uuid, nodes] : facts.nodes) facts.troubles[uuid] = to_string(supply.error());
+    facts.nodes.clear();
+    return facts;
+  }
   facts.parts.control_nodes = supply->control_devices;
   if (cdi == kube::CdiSupport::kYes) return facts;
   if (const auto volume = supply->volume()) facts.parts.driver_volume = volume->source;
