@@ -39,7 +39,7 @@ class StuckTest(drover.DaemonTest):
         return started
 
     def why(self, task):
-        return "; ".join(self.daemon.api("GET", f"/v1/tasks/{task}/explanation")["reasons"])
+        return "; ".join(self.daemon.api("GET", f"/v1/tasks/{task}/explain")["reasons"])
 
     def test_what_does_not_end_keeps_its_gpus_and_says_so(self):
         stuck, = self.start_stuck(1, gpus=8)

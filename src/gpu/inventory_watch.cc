@@ -1,6 +1,7 @@
 #include "gpu/inventory_watch.h"
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -10,7 +11,8 @@
 namespace drover::gpu {
 namespace {
 
-constexpr std::chrono::seconds kLastLook{1};
+/// Looks at once. More would only be more threads that hang.
+constexpr int kMostLooks = 8;
 
 Sight not_seen_yet() {
   Sight sight;
@@ -22,71 +24,89 @@ Sight not_seen_yet() {
 
 }  // namespace
 
-struct InventoryWatch::Shared {
+/// What a thread that is left behind still needs.
+struct InventoryWatch::Shared : std::enable_shared_from_this<Shared> {
+  explicit Shared(Look the_look) : look(std::move(the_look)) {}
+
+  const Look look;
   std::mutex mutex;
   std::condition_variable changed;
   std::shared_ptr<const Sight> sight = std::make_shared<const Sight>(not_seen_yet());
-  enum class Phase { kLooking, kTelling, kResting };
-  Phase phase = Phase::kLooking;
-  bool looked = false;  ///< once, and it was told
+  std::shared_ptr<const Sight> arrived;  ///< by the newest look that has returned, until it is told
+  std::uint64_t newest = 0;              ///< its number
+  std::uint64_t looks = 0;               ///< so far
+  int under_way = 0;
+  bool told = false;  ///< of a first look
   bool stopping = false;
 
   std::shared_ptr<const Sight> last() {
     const std::lock_guard lock(mutex);
     return sight;
   }
-  /// False when it is time to stop.
-  bool enter(Phase next) {
+  void start_look() {
     const std::lock_guard lock(mutex);
-    phase = stopping ? Phase::kResting : next;
-    looked = looked || phase == Phase::kResting;
-    changed.notify_all();
-    return !stopping;
+    if (under_way == kMostLooks) return;
+    ++under_way;
+    std::thread([shared = shared_from_this(), number = ++looks, before = sight] {
+      auto found = std::make_shared<const Sight>(shared->look(*before));
+      const std::lock_guard again(shared->mutex);
+      --shared->under_way;
+      if (number < shared->newest) return;  // another one that began later has told more
+      shared->newest = number;
+      shared->arrived = std::move(found);
+      shared->changed.notify_all();
+    }).detach();
   }
-  bool publish(std::shared_ptr<const Sight> found) {
-    {
-      const std::lock_guard lock(mutex);
-      sight = std::move(found);
-    }
-    return enter(Phase::kTelling);
-  }
-  bool pause(std::chrono::milliseconds time) {
+  /// What has arrived within that time; null when nothing has, or it is time to stop.
+  std::shared_ptr<const Sight> await(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex);
-    return !changed.wait_for(lock, time, [&] { return stopping; });
+    changed.wait_for(lock, time, [&] { return stopping || arrived; });
+    if (stopping || !arrived) return nullptr;
+    sight = std::exchange(arrived, nullptr);
+    return sight;
+  }
+  bool is_stopping() {
+    const std::lock_guard lock(mutex);
+    return stopping;
   }
 };
 
 InventoryWatch::InventoryWatch(Look look, HealthWatch::Library library, InventoryWatchOptions options)
-    : shared_(std::make_shared<Shared>()),
+    : shared_(std::make_shared<Shared>(std::move(look))),
       health_(
           std::move(library), {}, options.health,
           options.changed ? std::move(options.changed) : [](const HealthChange&) {}),
-      thread_([this, shared = shared_, look = std::move(look), pause = options.pause,
-               seen = std::move(options.seen)] {
-        using enum Shared::Phase;
-        do {
-          const auto found = std::make_shared<const Sight>(look(*shared->last()));
-          if (!shared->publish(found)) return;
-          health_.watch(found->inventory.devices);
-          if (seen) seen(*found);
-          shared->enter(kResting);
-        } while (shared->pause(pause) && shared->enter(kLooking));
+      thread_([this, pause = options.pause, patience = options.patience, seen = std::move(options.seen)] {
+        keep_looking(pause, patience, seen);
       }) {
   std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait_for(lock, options.first_look, [&] { return shared_->looked; });
+  shared_->changed.wait_for(lock, options.patience, [&] { return shared_->told; });
 }
 
 InventoryWatch::~InventoryWatch() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->stopping = true;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+  }
   shared_->changed.notify_all();
-  const bool may_be_joined =
-      shared_->changed.wait_for(lock, kLastLook, [&] { return shared_->phase != Shared::Phase::kLooking; });
-  lock.unlock();
-  if (may_be_joined)
-    thread_.join();
-  else
-    thread_.detach();
+  thread_.join();
+}
+
+void InventoryWatch::keep_looking(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
+                                  const std::function<void(const Sight&)>& seen) {
+  const auto tell = [&](const std::shared_ptr<const Sight>& sight) {
+    if (!sight) return;
+    health_.watch(sight->inventory.devices);
+    if (seen) seen(*sight);
+    const std::lock_guard lock(shared_->mutex);
+    shared_->told = true;
+    shared_->changed.notify_all();
+  };
+  while (!shared_->is_stopping()) {
+    shared_->start_look();
+    tell(shared_->await(patience));
+    tell(shared_->await(pause));  // one that took longer may come any time
+  }
 }
 
 Sight InventoryWatch::sight() const {

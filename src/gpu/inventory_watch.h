@@ -7,8 +7,8 @@
 //   InventoryWatch watch([hardware](const Sight& before) { return Sight{hardware->look(), {}}; },
 //                        [&] { return hardware->shared_nvml(); }, {.seen = offer, .changed = tell});
 //
-// Thread safe. The destructor waits for the listeners, and a second for a look; a thread whose look does not
-// return is left behind with what the look holds, and touches nothing else.
+// Thread safe. The destructor waits for the listeners; threads whose look does not return are left behind
+// with what the look holds, and touch nothing else.
 
 #include <chrono>
 #include <functional>
@@ -31,17 +31,17 @@ struct Sight {
 
 struct InventoryWatchOptions {
   std::chrono::milliseconds pause = std::chrono::seconds(10);  ///< between looks
-  std::chrono::milliseconds first_look =
+  std::chrono::milliseconds patience =
       std::chrono::seconds(30);  ///< a driver that wakes its cards takes some
   HealthWatchOptions health;
-  std::function<void(const Sight&)> seen;  ///< by every look, on its thread; may be empty
+  std::function<void(const Sight&)> seen;  ///< by every look, one at a time; may be empty
   HealthWatch::Listener changed;           ///< as HealthWatch tells it; may be empty
 };
 
 class InventoryWatch {
  public:
-  /// Looks now. Called on one thread, and may never return: it holds what it uses. `before` is what was seen
-  /// last.
+  /// Looks now; may never return, and is called again meanwhile: it holds what it uses. `before` is what was
+  /// seen last.
   using Look = std::function<Sight(const Sight& before)>;
 
   /// Waits for the first look, but not for ever: an inventory that says why it is empty stands for it.
@@ -57,6 +57,8 @@ class InventoryWatch {
 
  private:
   struct Shared;
+  void keep_looking(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
+                    const std::function<void(const Sight&)>& seen);
 
   std::shared_ptr<Shared> shared_;
   HealthWatch health_;

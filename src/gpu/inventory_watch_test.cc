@@ -82,7 +82,7 @@ class InventoryWatchTest : public testing::Test {
   }
 
   std::shared_ptr<Driver> driver_ = std::make_shared<Driver>();
-  InventoryWatchOptions options_{.pause = 1ms, .first_look = 30s, .health = {}, .seen = {}, .changed = {}};
+  InventoryWatchOptions options_{.pause = 1ms, .patience = 30s, .health = {}, .seen = {}, .changed = {}};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::vector<std::string>> seen_;
@@ -107,7 +107,7 @@ TEST_F(InventoryWatchTest, LooksAgain) {
 }
 
 TEST_F(InventoryWatchTest, ADriverThatNeverAnsweredIsToldOf) {
-  options_.first_look = 10ms;
+  options_.patience = 10ms;
   watch();
   const auto inventory = watch_->inventory();
   EXPECT_THAT(inventory.devices, IsEmpty());
@@ -116,6 +116,33 @@ TEST_F(InventoryWatchTest, ADriverThatNeverAnsweredIsToldOf) {
   driver_->answer(machine_with("GPU-1"));  // it was only slow
   wait_until_seen("GPU-1");
   EXPECT_THAT(watch_->inventory().problems, IsEmpty());
+}
+
+TEST_F(InventoryWatchTest, ADriverThatAnswersAgainIsHeardThoughOneLookNeverReturns) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::atomic<int> looks = 0;
+  options_.patience = 10ms;
+  {
+    const InventoryWatch watch(
+        [&](const Sight&) {
+          if (++looks > 1) return machine_with("GPU-1");
+          std::unique_lock lock(mutex);
+          changed.wait(lock, [&] { return over; });
+          return machine_with("GPU-0");
+        },
+        no_library, options_);
+    while (watch.inventory().devices.empty()) std::this_thread::sleep_for(1ms);
+    {
+      const std::lock_guard lock(mutex);
+      over = true;
+    }
+    changed.notify_all();
+    const int then = looks;
+    while (looks < then + 3) std::this_thread::sleep_for(1ms);
+    EXPECT_THAT(uuids(watch.inventory()), ElementsAre("GPU-1")) << "what began earlier tells less";
+  }
 }
 
 TEST_F(InventoryWatchTest, WhatWasSeenLastIsToldWhileTheDriverDoesNotAnswer) {
