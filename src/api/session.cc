@@ -209,7 +209,7 @@ asio::awaitable<bool> Session::serve_one() {
       response = error_response(request.error());
     }
   }
-  if (shared_->audit && caller && may_change(message))
+  if (shared_->audit && caller && may_change(message) && !response->read_only)
     shared_->audit(audit_line(caller->user, message, response->status));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
