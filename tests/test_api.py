@@ -169,10 +169,13 @@ class LogTest(drover.DaemonTest):
         self.daemon.wait_until_final(task)
         self.daemon.request("DELETE", f"/v1/tasks/{task}?secret=x", uid=1235)
         self.daemon.request("POST", "/v1/tasks", {"command": "no list"})
+        self.daemon.request("POST", "/api/v1", {"type": "GET_STATE"})  # reads, whatever its method
+        self.daemon.request("POST", "/api/v1", {"type": "TEARDOWN", "teardown": {"framework_id": {"value": "none"}}})
         self.assertEqual(self.audited(), [
             "audit user=1234 uid=1234 method=POST path=/v1/tasks status=201",
             f"audit user=1235 uid=1235 method=DELETE path=/v1/tasks/{task} status=400",  # what stands behind the path is not told
-            "audit user=root uid=0 method=POST path=/v1/tasks status=400"])
+            "audit user=root uid=0 method=POST path=/v1/tasks status=400",
+            "audit user=root uid=0 method=POST path=/api/v1 status=400"])
 
     def test_every_line_is_an_object(self):
         for line in self.lines():

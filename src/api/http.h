@@ -59,6 +59,7 @@ struct Response {
   /// With status 101: what follows on the connection, which is closed when it returns.
   std::function<asio::awaitable<void>(Duplex&)> upgrade;
   std::optional<std::uint64_t> stream_length;  ///< when it is known before
+  bool read_only = false;                      ///< nothing changed, whatever the method: not for the audit
 };
 
 Response json_response(const nlohmann::json& value, int status = 200);

@@ -210,7 +210,7 @@ asio::awaitable<bool> Session::serve_one() {
     }
   }
   ++shared_->services.tally->answers[response->status];
-  if (shared_->audit && caller && may_change(message))
+  if (shared_->audit && caller && may_change(message) && !response->read_only)
     shared_->audit(audit_line(caller->user, message, response->status));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);

@@ -1,7 +1,8 @@
-"""Whether anything that mallory may read holds something of victim's: every route that the program has is asked."""
+"""Whether anything that mallory may read holds something of victim's: every route that the program has is asked, and every call."""
 
 import contextlib
 import itertools
+import json
 import re
 import socket
 import time
@@ -81,22 +82,59 @@ class ListingsTest(attack.AttackTest):
             with self.subTest(path=path):
                 self.assertEqual((here[0], here[2].replace(name.encode(), b"X")), (absent[0], absent[2].replace(b"no-such-name", b"X")))
 
+    def operator_calls(self):
+        """Path and body of every call of Mesos' operator API, on what victim has."""
+        (framework,) = (one for one in self.daemon.api("GET", "/state")["frameworks"] if one["name"] == MARK)
+        folder = framework["tasks"][0]["directory"]
+        parts = {"get_metrics": {}, "list_files": {"path": folder}, "read_file": {"path": f"{folder}/stdout", "offset": 0},
+                 "teardown": {"framework_id": {"value": self.framework.id}}}
+        for side, paths in (("master", ("/api/v1", "/master/api/v1")), ("agent", ("/slave(1)/api/v1",))):
+            text = (drover.ROOT / f"src/api/mesos/{side}.proto").read_text()
+            types = re.findall(r"(\w+) = \d+;", re.search(r"message Call \{\s*enum Type \{(.*?)\}", text, re.DOTALL)[1])
+            self.assertGreater(len(types), 30)
+            for path, kind in itertools.product(paths, set(types) - {"SUBSCRIBE"}):
+                yield path, {"type": kind, **parts}
+
+    def test_operator_calls(self):
+        seen_by_root = set()
+        for path, call in self.operator_calls():
+            with self.subTest(path=path, call=call["type"]):
+                status, headers, data = self.daemon.request("POST", path, call, uid=self.mallory.uid)
+                text = str(headers) + data.decode()
+                self.assertEqual({word for word in (MARK, *self.ids) if word in text}, set())
+                if call["type"] in ("LIST_FILES", "READ_FILE", "TEARDOWN"):
+                    self.assertIn(status, (400, 404))
+                else:
+                    self.assertEqual(status, 200 if call["type"].startswith("GET_") else 501)
+            if call["type"] != "TEARDOWN":
+                answer = self.daemon.request("POST", path, call)[2].decode()
+                seen_by_root |= {word for word in (MARK, self.framework.id) if word in answer}
+        self.assertEqual(seen_by_root, {MARK, self.framework.id}, "root sees what mallory does not")
+        self.framework.call("RECONCILE", reconcile={"tasks": []})
+        self.assertEqual(self.framework.status()["state"], "TASK_RUNNING", "victim's framework was not torn down")
+
     def follower(self, path):
+        """Of events, or of what an operator hears who subscribes."""
         client = socket.socket(socket.AF_UNIX)
         self.addCleanup(client.close)
         client.settimeout(drover.PATIENCE)
         with drover.acting_as(self.mallory.uid):
             client.connect(str(self.daemon.socket))
-        client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n".encode())
+        body = json.dumps({"type": "SUBSCRIBE"})
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n".encode() if path in STREAMS else
+                       f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                       f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
         return client
 
     def test_streams(self):
-        clients = [self.follower(path) for path in STREAMS]
+        paths = (*STREAMS, "/api/v1")
+        clients = [self.follower(path) for path in paths]
         heard = [client.recv(65536) for client in clients]
         other = self.daemon.submit(command=["/bin/true"], uid=self.victim.uid, name=f"{MARK}-more")
         self.daemon.wait_until_final(other)
+        self.framework.launch(self.framework.offer(), f"{MARK}-too", "exec true")
         time.sleep(2)  # what was to come has come
-        for path, client, heard in zip(STREAMS, clients, heard):
+        for path, client, heard in zip(paths, clients, heard):
             client.setblocking(False)
             with self.subTest(path=path):
                 with contextlib.suppress(BlockingIOError):

@@ -1,9 +1,5 @@
 // What tools read of an agent, below /slave(1): of the machine itself, for there is but one.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/operator.h"
@@ -17,22 +13,6 @@ namespace {
 using control::TaskRecord;
 using nlohmann::json;
 
-/// The tasks of a framework by their executors.
-using Executors = std::map<std::string, std::vector<const TaskRecord*>>;
-
-Executors executors_of(const Services& services, const SeenFramework& framework) {
-  Executors executors;
-  for (const auto* record : framework.tasks)
-    executors[executor_of(services.daemon->state(), *record)].push_back(record);
-  return executors;
-}
-
-bool any_alive(const std::vector<const TaskRecord*>& tasks) {
-  for (const auto* record : tasks)
-    if (!control::is_final(record->state)) return true;
-  return false;
-}
-
 /// What says which task it is; the master's state has the rest beside it.
 json view_briefly(const Services& services, const SeenFramework& framework, const TaskRecord& record,
                   const std::string& executor) {
@@ -45,16 +25,14 @@ json view_briefly(const Services& services, const SeenFramework& framework, cons
           {"state", control::mesos_state(record, framework.record)}};
 }
 
-json view_executor(const Services& services, const SeenFramework& framework, const std::string& id,
-                   const std::vector<const TaskRecord*>& records, bool with_tasks) {
+json view_executor(const Services& services, const SeenFramework& framework, const SeenExecutor& executor,
+                   bool with_tasks) {
   json tasks = json::array();
   json queued = json::array();
   json completed = json::array();
-  control::Amounts used;
-  for (const auto* record : records) {
-    auto task =
-        with_tasks ? view_task(services, framework, *record) : view_briefly(services, framework, *record, id);
-    if (control::owns_resources(record->state)) used += control::held_by(*record);
+  for (const auto* record : executor.tasks) {
+    auto task = with_tasks ? view_task(services, framework, *record)
+                           : view_briefly(services, framework, *record, executor.id);
     if (control::is_final(record->state))
       completed.push_back(std::move(task));
     else if (record->state == control::TaskState::kQueued)
@@ -62,18 +40,13 @@ json view_executor(const Services& services, const SeenFramework& framework, con
     else
       tasks.push_back(std::move(task));
   }
-  // One that lives, if any does: the id may have been used before.
-  const auto living =
-      std::ranges::find_if(records, [](const auto* record) { return !control::is_final(record->state); });
-  const auto& first = living == records.end() ? *records.back() : **living;
-  const bool single = first.task.origin.task_id == id;
-  return {{"id", id},
-          {"name", single ? fmt::format("Command Executor (Task: {})", id) : ""},
-          {"source", id},
-          {"type", single ? "" : "DEFAULT"},
-          {"container", first.task.id},
-          {"directory", sandbox_path(*services.mesos, framework.id, first, id)},
-          {"resources", view(used)},
+  return {{"id", executor.id},
+          {"name", executor.name},
+          {"source", executor.id},
+          {"type", executor.of_group ? "DEFAULT" : ""},
+          {"container", executor.shown->task.id},
+          {"directory", sandbox_path(*services.mesos, framework.id, *executor.shown, executor.id)},
+          {"resources", view(executor.used)},
           {"tasks", std::move(tasks)},
           {"queued_tasks", std::move(queued)},
           {"completed_tasks", std::move(completed)}};
@@ -107,9 +80,9 @@ json view_container(const std::string& framework, const TaskRecord& record, cons
 void add_executors(const Services& services, const SeenFramework& framework, bool with_tasks, json& view) {
   json executors = json::array();
   json completed = json::array();
-  for (const auto& [executor, records] : executors_of(services, framework))
-    (any_alive(records) ? executors : completed)
-        .push_back(view_executor(services, framework, executor, records, with_tasks));
+  for (const auto& executor : executors_of(services, framework))
+    (executor.alive ? executors : completed)
+        .push_back(view_executor(services, framework, executor, with_tasks));
   view["executors"] = std::move(executors);
   view["completed_executors"] = std::move(completed);
 }
@@ -133,15 +106,19 @@ Result<Response> get_agent_state(const Services& services, const Request& reques
   return compact(state);
 }
 
-Result<Response> get_containers(const Services& services, const Request& request) {
+json view_containers(const Services& services, const engine::Caller& caller) {
   json containers = json::array();
   for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, *request.caller, removed))
-      for (const auto& [executor, records] : executors_of(services, framework))
-        for (const auto* record : records)
-          if (control::owns_resources(record->state))
-            containers.push_back(view_container(framework.id, *record, executor, services.daemon->now()));
-  return compact(containers);
+    for (const auto& framework : frameworks_for(services, caller, removed))
+      for (const auto* record : framework.tasks)
+        if (control::owns_resources(record->state))
+          containers.push_back(view_container(
+              framework.id, *record, executor_of(services.daemon->state(), *record), services.daemon->now()));
+  return containers;
+}
+
+Result<Response> get_containers(const Services& services, const Request& request) {
+  return compact(view_containers(services, *request.caller));
 }
 
 }  // namespace drover::api::mesos

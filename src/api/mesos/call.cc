@@ -13,33 +13,40 @@
 namespace drover::api::mesos {
 namespace {
 
+using google::protobuf::Message;
+
 constexpr std::size_t kUuidBytes = 16;
 
 /// Also quiet: protobuf would log what is missing.
-Status whole(const v1::Call& call, std::string_view what) {
+Status whole(const Message& call, std::string_view what) {
   if (call.IsInitialized()) return {};
   return invalid(std::string(what) + call.InitializationErrorString());
 }
 
-Result<v1::Call> decode_json(std::string_view body) {
+Status decode_json(std::string_view body, Message& call) {
   const auto value = parse_json(body, "The body");
   if (!value) return invalid("Failed to parse body into JSON: " + to_string(value.error()));
   const std::string prefix = "Failed to convert JSON into Call protobuf: ";
-  v1::Call call;
   if (const auto read = from_json(*value, call); !read) return invalid(prefix + read.error().message);
-  DROVER_CHECK_OK(whole(call, prefix + "Missing required fields: "));
-  return call;
+  return whole(call, prefix + "Missing required fields: ");
 }
 
-Result<v1::Call> decode_protobuf(std::string_view body) {
-  v1::Call call;
+Status decode_protobuf(std::string_view body, Message& call) {
   google::protobuf::io::ArrayInputStream bytes(body.data(), static_cast<int>(body.size()));
   google::protobuf::io::CodedInputStream stream(&bytes);
   const bool read = call.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (!read || !call.IsInitialized()) return invalid("Failed to parse body into Call protobuf");
   if (const auto path = find_no_utf8(call))
     return invalid("Failed to parse body into Call protobuf: '" + *path + "' is not UTF-8");
-  return call;
+  return {};
+}
+
+Status decode_body(std::string_view body, MediaType type, Message& call) {
+  return type == MediaType::kJson ? decode_json(body, call) : decode_protobuf(body, call);
+}
+
+std::string bytes_of(const Message& message, MediaType type) {
+  return type == MediaType::kJson ? to_json(message) : message.SerializePartialAsString();
 }
 
 Status needs(bool has, std::string_view name) {
@@ -123,10 +130,12 @@ Status validate_call(const v1::Call& call) {
 }
 
 Result<v1::Call> decode_call(std::string_view body, MediaType type) {
-  return type == MediaType::kJson ? decode_json(body) : decode_protobuf(body);
+  v1::Call call;
+  DROVER_CHECK_OK(decode_body(body, type, call));
+  return call;
 }
 
-tl::expected<v1::Call, Response> read_call(const Request& request) {
+tl::expected<void, Response> read_message(const Request& request, Message& call) {
   const auto refuse = [](int status, std::string text) {
     return tl::unexpected(text_response(status, std::move(text)));
   };
@@ -139,11 +148,17 @@ tl::expected<v1::Call, Response> read_call(const Request& request) {
   if (request.content_type.empty()) return refuse(400, "Expecting 'Content-Type' to be present");
   const auto type = media_type(request.content_type);
   if (!type) return refuse(415, "Expecting 'Content-Type' of application/json or application/x-protobuf");
-  auto call = decode_call(request.body, *type);
-  if (!call) return refuse(400, call.error().message);
-  if (const auto valid = validate_call(*call); !valid)
-    return refuse(400, "Failed to validate scheduler::Call: " + valid.error().message);
-  return std::move(*call);
+  if (const auto read = decode_body(request.body, *type, call); !read)
+    return refuse(400, read.error().message);
+  return {};
+}
+
+tl::expected<v1::Call, Response> read_call(const Request& request) {
+  v1::Call call;
+  if (auto read = read_message(request, call); !read) return tl::unexpected(std::move(read.error()));
+  if (const auto valid = validate_call(call); !valid)
+    return tl::unexpected(text_response(400, "Failed to validate scheduler::Call: " + valid.error().message));
+  return call;
 }
 
 tl::expected<MediaType, Response> answer_type(const Request& request) {
@@ -153,8 +168,15 @@ tl::expected<MediaType, Response> answer_type(const Request& request) {
       text_response(406, "Expecting 'Accept' to allow 'application/x-protobuf' or 'application/json'"));
 }
 
-std::string event_record(const v1::Event& event, MediaType type) {
-  return encode_record(type == MediaType::kJson ? to_json(event) : event.SerializePartialAsString());
+Response message_response(const Message& message, MediaType type) {
+  Response response;
+  response.content_type = std::string(to_string(type));
+  response.body = bytes_of(message, type);
+  return response;
+}
+
+std::string event_record(const Message& event, MediaType type) {
+  return encode_record(bytes_of(event, type));
 }
 
 }  // namespace drover::api::mesos

@@ -1,7 +1,8 @@
 #pragma once
 
-// The first half of every call of a scheduler: from an HTTP request to a Call that is whole and makes sense
-// in itself, or the very answer that Mesos gives to one that is not. Pure.
+// The first half of every call: from an HTTP request to a message that is whole and, of schedulers, makes
+// sense in itself, or the very answer that Mesos gives to one that is not. And how messages are answered.
+// Pure.
 
 #include <string>
 #include <string_view>
@@ -16,7 +17,10 @@ namespace drover::api::mesos {
 /// `text` as it is, as text/plain.
 Response text_response(int status, std::string text);
 
-/// The body of 400 answers is the message of the error, for clients read it.
+/// Reads the body of a POST into `call`, in the language that its `Content-Type` names. The body of 400
+/// answers is the message of the error, for clients read it.
+tl::expected<void, Response> read_message(const Request& request, google::protobuf::Message& call);
+
 tl::expected<v1::Call, Response> read_call(const Request& request);
 
 /// What read_call() does to a body, for its own tests and fuzzing: an error in the words of Mesos.
@@ -24,10 +28,11 @@ Result<v1::Call> decode_call(std::string_view body, MediaType type);
 /// Whether a decoded call has what its type needs.
 Status validate_call(const v1::Call& call);
 
-/// How the answer to SUBSCRIBE is written, or the 406.
+/// How the answer is written, or the 406.
 tl::expected<MediaType, Response> answer_type(const Request& request);
+Response message_response(const google::protobuf::Message& message, MediaType type);
 
 /// One event as a record of RecordIO.
-std::string event_record(const v1::Event& event, MediaType type);
+std::string event_record(const google::protobuf::Message& event, MediaType type);
 
 }  // namespace drover::api::mesos

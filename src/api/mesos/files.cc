@@ -1,5 +1,7 @@
 // /files: sandboxes, by the paths that /state gives.
 
+#include "api/mesos/files.h"
+
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -12,7 +14,6 @@
 #include "api/mesos/call.h"
 #include "api/mesos/operator.h"
 #include "api/mesos/views.h"
-#include "api/sandbox.h"
 #include "api/workers.h"
 #include "base/users.h"
 
@@ -31,21 +32,20 @@ struct Place {
 };
 
 /// "/slaves/S/frameworks/F/executors/E/runs/ID/stdout": what counts is the run's id.
-tl::expected<Place, Response> find_place(const Services& services, const Request& request) {
-  const auto path = request.query.find("path");
-  if (path == request.query.end() || path->second.empty())
-    return tl::unexpected(text_response(400, "Expecting 'path=value' in query.\n"));
+tl::expected<Place, Response> find_place(const Services& services, const engine::Caller& caller,
+                                         const std::string& path) {
+  if (path.empty()) return tl::unexpected(text_response(400, "Expecting 'path=value' in query.\n"));
   constexpr std::string_view kRuns = "/runs/";
-  const auto runs = path->second.find(kRuns);
+  const auto runs = path.find(kRuns);
   const auto missing = [] { return tl::unexpected(text_response(404, "")); };
   if (runs == std::string::npos) return missing();
   const auto begin = runs + kRuns.size();
-  const auto end = std::min(path->second.find('/', begin), path->second.size());
+  const auto end = std::min(path.find('/', begin), path.size());
   Place place;
-  place.task = path->second.substr(begin, end - begin);
-  place.prefix = path->second.substr(0, end);
-  place.inside = end < path->second.size() ? path->second.substr(end + 1) : "";
-  auto folder = services.daemon->sandbox(*request.caller, place.task);
+  place.task = path.substr(begin, end - begin);
+  place.prefix = path.substr(0, end);
+  place.inside = end < path.size() ? path.substr(end + 1) : "";
+  auto folder = services.daemon->sandbox(caller, place.task);
   if (!folder) return missing();
   place.folder = std::move(*folder);
   return place;
@@ -76,14 +76,20 @@ class Names {
   std::map<uid_t, std::string> names_;
 };
 
-json view_file(const FileInfo& file, const std::string& folder, Names& names) {
-  return {{"path", folder + "/" + file.name},
+json view_file(const ListedFile& listed) {
+  const auto& file = listed.file;
+  return {{"path", listed.path},
           {"size", file.size},
           {"nlink", file.kind == "directory" ? 2 : 1},
           {"mode", mode_text(file)},
           {"mtime", static_cast<double>(file.modified_at.time_since_epoch().count() / 1000)},
-          {"uid", names.of(file.uid, file.gid)},
+          {"uid", listed.user},
           {"gid", std::to_string(file.gid)}};
+}
+
+std::string text_of(const Request& request, const std::string& name) {
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? "" : found->second;
 }
 
 std::optional<std::int64_t> number_of(const Request& request, const std::string& name,
@@ -101,7 +107,60 @@ Result<SandboxFile> open_file(const Place& place, const User& reader) {
   return sandbox.file(place.inside);
 }
 
+Result<FilePiece> read_piece(const Place& place, const User& reader, WantedPiece wanted) {
+  DROVER_TRY(const auto file, open_file(place, reader));
+  FilePiece piece{file.size, ""};
+  if (wanted.offset < 0 || wanted.length == 0) return piece;
+  const auto most =
+      wanted.length < 0 ? kPage : std::min<std::size_t>(static_cast<std::size_t>(wanted.length), kPage);
+  DROVER_TRY(piece.data, file.read(static_cast<std::uint64_t>(wanted.offset), most));
+  return piece;
+}
+
+Result<std::vector<ListedFile>> list_folder(const Place& place, const User& reader) {
+  DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
+  DROVER_TRY(auto files, sandbox.browse(place.inside));
+  Names names;
+  const auto folder = place.inside.empty() ? place.prefix : place.prefix + "/" + place.inside;
+  std::vector<ListedFile> listed;
+  for (auto& file : files) {
+    auto path = folder + "/" + file.name;
+    listed.push_back({std::move(path), names.of(file.uid, file.gid), std::move(file)});
+  }
+  return listed;
+}
+
+/// Looks with `look` and answers with `show`, beside the strand.
+template <typename Look, typename Show>
+asio::awaitable<Result<Response>> look_at(const Services& services, const engine::Caller& caller,
+                                          const std::string& path, Look look, Show show) {
+  auto place = find_place(services, caller, path);
+  if (!place) co_return place.error();
+  const auto answer = [place = std::move(*place), reader = caller.user, look = std::move(look),
+                       show = std::move(show)]() -> Result<Response> {
+    auto found = look(place, reader);
+    if (!found) return refusal(found.error());
+    return show(std::move(*found));
+  };
+  auto response = co_await on_pool(services.workers->files, caller.user.uid, answer);
+  if (!response) co_return refusal(response.error());
+  co_return response;
+}
+
 }  // namespace
+
+asio::awaitable<Result<Response>> list_files(const Services& services, const engine::Caller& caller,
+                                             const std::string& path, ShowFiles show) {
+  return look_at(services, caller, path, list_folder, std::move(show));
+}
+
+asio::awaitable<Result<Response>> read_file(const Services& services, const engine::Caller& caller,
+                                            const std::string& path, WantedPiece wanted, ShowPiece show) {
+  const auto look = [wanted](const Place& place, const User& reader) {
+    return read_piece(place, reader, wanted);
+  };
+  return look_at(services, caller, path, look, std::move(show));
+}
 
 Result<Response> get_sandboxes(const Services& services, const Request& request) {
   const auto& state = services.daemon->state();
@@ -116,54 +175,31 @@ Result<Response> get_sandboxes(const Services& services, const Request& request)
 }
 
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request) {
-  const auto place = find_place(services, request);
-  if (!place) co_return place.error();
-  const auto look = [place = *place, reader = request.caller->user]() -> Result<std::string> {
-    DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
-    DROVER_TRY(const auto files, sandbox.browse(place.inside));
-    Names names;
+  const auto show = [](const std::vector<ListedFile>& files) -> Result<Response> {
     json listed = json::array();
-    const auto folder = place.inside.empty() ? place.prefix : place.prefix + "/" + place.inside;
-    for (const auto& file : files) listed.push_back(view_file(file, folder, names));
-    return listed.dump(-1, ' ', false, json::error_handler_t::replace);
+    for (const auto& file : files) listed.push_back(view_file(file));
+    return compact(listed);
   };
-  auto text = co_await on_pool(services.workers->files, request.caller->user.uid, look);
-  if (!text) co_return refusal(text.error());
-  Response response;
-  response.body = std::move(*text);
-  co_return response;
+  co_return co_await list_files(services, *request.caller, text_of(request, "path"), show);
 }
 
 asio::awaitable<Result<Response>> read(const Services& services, const Request& request) {
   const auto offset = number_of(request, "offset", -1);
-  const auto length = number_of(request, "length", static_cast<std::int64_t>(kPage));
-  const auto place = find_place(services, request);
-  if (!place) co_return place.error();
+  const auto length = number_of(request, "length", -1);
   if (!offset) co_return text_response(400, "Failed to parse offset.\n");
   if (!length) co_return text_response(400, "Failed to parse length.\n");
   if (*offset < -1) co_return text_response(400, fmt::format("Negative offset provided: {}.\n", *offset));
-  const auto look = [place = *place, reader = request.caller->user, offset = *offset,
-                     length = *length]() -> Result<std::string> {
-    DROVER_TRY(const auto file, open_file(place, reader));
-    std::string data;
-    if (offset >= 0 && length != 0) {
-      const auto wanted = length < 0 ? kPage : std::min<std::size_t>(static_cast<std::size_t>(length), kPage);
-      DROVER_TRY(data, file.read(static_cast<std::uint64_t>(offset), wanted));
-      if (const auto whole = complete_utf8(data); whole > 0) data.resize(whole);
-    }
-    const json value = {{"data", data},
-                        {"offset", offset < 0 ? static_cast<std::int64_t>(file.size) : offset}};
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const auto show = [offset = *offset](FilePiece piece) -> Result<Response> {
+    // It is text in JSON: no character is cut in two.
+    if (const auto whole = complete_utf8(piece.data); whole > 0) piece.data.resize(whole);
+    return compact(
+        {{"data", piece.data}, {"offset", offset < 0 ? static_cast<std::int64_t>(piece.size) : offset}});
   };
-  auto text = co_await on_pool(services.workers->files, request.caller->user.uid, look);
-  if (!text) co_return refusal(text.error());
-  Response response;
-  response.body = std::move(*text);
-  co_return response;
+  co_return co_await read_file(services, *request.caller, text_of(request, "path"), {*offset, *length}, show);
 }
 
 asio::awaitable<Result<Response>> download(const Services& services, const Request& request) {
-  const auto place = find_place(services, request);
+  const auto place = find_place(services, *request.caller, text_of(request, "path"));
   if (!place) co_return place.error();
   const auto& reader = request.caller->user;
   auto opened = co_await on_pool(services.workers->files, reader.uid,

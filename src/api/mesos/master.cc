@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address_v4.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <random>
 
-#include "api/async.h"
 #include "api/mesos/call.h"
 #include "api/mesos/protobuf_json.h"
+#include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
 #include "api/mesos/uuid.h"
 #include "base/ids.h"
@@ -21,9 +20,7 @@ namespace {
 using control::FrameworkRecord;
 using Capability = v1::FrameworkInfo::Capability;
 
-constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::chrono::seconds kTick{1};
-constexpr std::size_t kMostUnsent = 16 << 20;
 /// A client that lost both of its connections subscribes again within half a second.
 constexpr std::chrono::milliseconds kPatience{1000};
 /// After a restart every framework has lost its connections.
@@ -91,49 +88,15 @@ std::string mistake_in(const v1::FrameworkInfo& info, const engine::Caller& call
   return "";
 }
 
-v1::MasterInfo master_info(const Master& master) {
-  const auto& options = master.options();
-  v1::MasterInfo info;
-  info.set_id(master.id());
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address_v4(options.ip, error);
-  const auto bytes = error ? boost::asio::ip::address_v4::loopback().to_bytes() : address.to_bytes();
-  std::uint32_t packed = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) packed = (packed << 8) | bytes[i];
-  info.set_ip(packed);
-  info.set_port(static_cast<std::uint32_t>(options.port));
-  info.set_pid(fmt::format("master@{}:{}", options.ip, options.port));
-  info.set_hostname(options.hostname);
-  info.set_version(kMesosVersion);
-  info.mutable_address()->set_hostname(options.hostname);
-  info.mutable_address()->set_ip(options.ip);
-  info.mutable_address()->set_port(options.port);
-  // No capabilities: they concern agents and operators, and mesos-go gives up on one that it does not know.
-  return info;
-}
-
 Event heartbeat() {
   Event event;
   event.set_type(Event::HEARTBEAT);
   return event;
 }
 
-asio::awaitable<void> write_records(std::shared_ptr<Stream> stream, BodyWriter& writer) {
-  auto next_heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
-  while (true) {
-    while (!stream->records.empty()) {
-      auto record = std::move(stream->records.front());
-      stream->records.pop_front();
-      stream->bytes -= record.size();
-      co_await writer.write(std::move(record));
-    }
-    if (stream->closed) co_return;
-    stream->changed.expires_at(next_heartbeat);
-    co_await stream->changed.async_wait(kAsTuple);
-    if (std::chrono::steady_clock::now() < next_heartbeat) continue;
-    next_heartbeat += kHeartbeat;
-    if (!stream->closed) co_await writer.write(event_record(heartbeat(), stream->type));
-  }
+Response with_stream_id(Response response, std::string id) {
+  response.headers.emplace_back("Mesos-Stream-Id", std::move(id));
+  return response;
 }
 
 Failure denied(std::string text) {
@@ -169,38 +132,30 @@ void Master::stop() {
   watch_.reset();
 }
 
+v1::MasterInfo Master::describe() const {
+  v1::MasterInfo info;
+  info.set_id(id_);
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address_v4(options_.ip, error);
+  const auto bytes = error ? boost::asio::ip::address_v4::loopback().to_bytes() : address.to_bytes();
+  std::uint32_t packed = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) packed = (packed << 8) | bytes[i];
+  info.set_ip(packed);
+  info.set_port(static_cast<std::uint32_t>(options_.port));
+  info.set_pid(fmt::format("master@{}:{}", options_.ip, options_.port));
+  info.set_hostname(options_.hostname);
+  info.set_version(kMesosVersion);
+  info.mutable_address()->set_hostname(options_.hostname);
+  info.mutable_address()->set_ip(options_.ip);
+  info.mutable_address()->set_port(options_.port);
+  // No capabilities: they concern agents and operators, and mesos-go gives up on one that it does not know.
+  return info;
+}
+
 // Streams
 
 std::shared_ptr<Stream> Master::open_stream(MediaType type) {
-  auto stream = std::make_shared<Stream>(context_.get_executor());
-  stream->id = random_uuid();
-  stream->type = type;
-  return stream;
-}
-
-Response Master::follow(std::shared_ptr<Stream> stream, std::function<void()> gone) {
-  Response response;
-  response.content_type = std::string(to_string(stream->type));
-  response.headers.emplace_back("Mesos-Stream-Id", stream->id);
-  // However the answer ends, and also when it never begins.
-  const std::shared_ptr<void> guard(nullptr, [gone = std::move(gone)](void*) { gone(); });
-  response.stream = [stream = std::move(stream), guard](BodyWriter& writer) {
-    return write_records(stream, writer);
-  };
-  return response;
-}
-
-void Master::send(Stream& stream, const Event& event) {
-  if (stream.closed) return;
-  auto record = event_record(event, stream.type);
-  stream.bytes += record.size();
-  stream.records.push_back(std::move(record));
-  if (stream.bytes > kMostUnsent) stream.closed = true;  // it does not read: it is as good as gone
-  stream.changed.cancel();
-}
-
-void Master::send(Subscriber& subscriber, const Event& event) {
-  send(*subscriber.stream, event);
+  return std::make_shared<Stream>(context_.get_executor(), type, heartbeat());
 }
 
 Response Master::refuse_subscription(MediaType type, std::string message) {
@@ -208,9 +163,9 @@ Response Master::refuse_subscription(MediaType type, std::string message) {
   Event event;
   event.set_type(Event::ERROR);
   event.mutable_error()->set_message(std::move(message));
-  send(*stream, event);
-  stream->closed = true;
-  return follow(std::move(stream), [] {});
+  stream->send(event);
+  stream->close();
+  return with_stream_id(follow(std::move(stream), [] {}), random_uuid());
 }
 
 /// Ends the stream of a framework; `error` is its last event unless it is "".
@@ -223,10 +178,9 @@ void Master::close(const std::string& framework, const std::string& error) {
     Event event;
     event.set_type(Event::ERROR);
     event.mutable_error()->set_message(error);
-    send(*stream, event);
+    stream->send(event);
   }
-  stream->closed = true;
-  stream->changed.cancel();
+  stream->close();
   subscribers_.erase(framework);
 }
 
@@ -252,12 +206,15 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   if (known != state.frameworks.end() && known->second.owner != caller.user.uid && !caller.is_root())
     return refuse_subscription(type, fmt::format("Framework '{}' belongs to another user", id));
   info.mutable_id()->set_value(id);
+  const bool is_new = known == state.frameworks.end();
   const auto made = daemon_.change(control::event::FrameworkSubscribed{id, record_of(info, caller)});
   if (!made) return refuse_subscription(type, made.error().message);
   close(id, "Framework failed over");
 
   auto stream = open_stream(type);
+  const auto stream_id = random_uuid();
   Subscriber subscriber;
+  subscriber.id = stream_id;
   subscriber.stream = stream;
   subscriber.knows_refinement = has_capability(info, Capability::RESERVATION_REFINEMENT);
   subscriber.knows_roles = has_capability(info, Capability::MULTI_ROLE);
@@ -267,15 +224,17 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   subscribed.set_type(Event::SUBSCRIBED);
   subscribed.mutable_subscribed()->mutable_framework_id()->set_value(id);
   subscribed.mutable_subscribed()->set_heartbeat_interval_seconds(kHeartbeat.count());
-  *subscribed.mutable_subscribed()->mutable_master_info() = master_info(*this);
-  send(*stream, subscribed);
-  send(*stream, heartbeat());
+  *subscribed.mutable_subscribed()->mutable_master_info() = describe();
+  stream->send(subscribed);
+  stream->send(heartbeat());
   tell_all(id);
   allocate_soon();
   tick();
-  return follow(stream, [this, alive = alive_, id, weak = std::weak_ptr(stream)] {
+  watchers_.tell(id, is_new);
+  auto response = follow(stream, [this, alive = alive_, id, weak = std::weak_ptr(stream)] {
     if (const auto ended = weak.lock(); ended && *alive) gone(id, ended);
   });
+  return with_stream_id(std::move(response), stream_id);
 }
 
 // Calls
@@ -301,10 +260,7 @@ Response unknown_operations(const Call& call, MediaType type) {
     *status.mutable_operation_id() = operation.operation_id();
     status.set_state(v1::OPERATION_UNKNOWN);
   }
-  Response response;
-  response.content_type = std::string(to_string(type));
-  response.body = type == MediaType::kJson ? to_json(answer) : answer.SerializeAsString();
-  return response;
+  return message_response(answer, type);
 }
 
 Response accepted() {
@@ -342,7 +298,7 @@ Response Master::call(const engine::Caller& caller, const Call& call, const std:
   if (stream_id.empty())
     return text_response(400, "All non-subscribe calls should include the 'Mesos-Stream-Id' header");
   auto& subscriber = found->second;
-  if (stream_id != subscriber.stream->id)
+  if (stream_id != subscriber.id)
     return text_response(400,
                          fmt::format("The stream ID '{}' included in this request didn't match the stream ID "
                                      "currently associated with framework ID {}",
@@ -384,7 +340,7 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       reconcile(framework, call);
       break;
     case Call::RECONCILE_OPERATIONS:
-      return unknown_operations(call, subscriber.stream->type);
+      return unknown_operations(call, subscriber.stream->type());
     case Call::UPDATE_FRAMEWORK:
       return update_framework(caller, call);
     case Call::UNKNOWN:
@@ -410,6 +366,7 @@ Response Master::update_framework(const engine::Caller& caller, const Call& call
   for (const auto& offer : book_.change(framework, bidder_of(info, update.suppressed_roles())))
     send_rescind(framework, offer);
   allocate_soon();
+  watchers_.tell(framework, false);
   return text_response(200, "");
 }
 

@@ -7,7 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,12 +18,11 @@
 #include "api/mesos/media_type.h"
 #include "control/offers.h"
 #include "engine/daemon.h"
+#include "engine/listeners.h"
 
-namespace google::protobuf {
-class Message;
-}
 namespace mesos::v1 {
 class FrameworkInfo;
+class MasterInfo;
 class Offer_Operation;
 class TaskInfo;
 class TaskStatus;
@@ -35,6 +34,7 @@ class Event;
 
 namespace drover::api::mesos {
 
+class Stream;
 using Call = ::mesos::v1::scheduler::Call;
 using Event = ::mesos::v1::scheduler::Event;
 using Operation = ::mesos::v1::Offer_Operation;
@@ -48,18 +48,6 @@ struct MasterOptions {
   std::string hostname = "localhost";
   std::string ip = "127.0.0.1";
   int port = 5050;
-};
-
-/// What one subscriber is sent, one record after the other.
-struct Stream {
-  explicit Stream(const boost::asio::any_io_executor& executor) : changed(executor) {}
-
-  std::string id;  ///< a UUID: Mesos-Stream-Id
-  MediaType type = MediaType::kJson;
-  std::deque<std::string> records;
-  std::size_t bytes = 0;  ///< in `records`
-  bool closed = false;    ///< after the last record
-  boost::asio::steady_timer changed;
 };
 
 using control::Amounts;
@@ -105,6 +93,14 @@ class Master {
   std::map<std::string, Amounts> offered() const { return book_.offered(); }
   const control::OfferBook& book() const { return book_; }
   bool subscribed(const std::string& framework) const { return subscribers_.contains(framework); }
+  ::mesos::v1::MasterInfo describe() const;
+
+  /// Whoever wants to hear that a framework subscribed or described itself anew, until the returned handle
+  /// dies.
+  using FrameworkListener = std::function<void(const std::string& framework, const bool& is_new)>;
+  std::shared_ptr<void> watch_frameworks(FrameworkListener listener) {
+    return watchers_.add(std::move(listener));
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -114,6 +110,7 @@ class Master {
     std::chrono::seconds delay{};
   };
   struct Subscriber {
+    std::string id;  ///< a UUID: Mesos-Stream-Id
     std::shared_ptr<Stream> stream;
     bool knows_refinement = false;
     bool knows_roles = false;            ///< MULTI_ROLE: offers say which role they are for
@@ -121,10 +118,7 @@ class Master {
   };
 
   std::shared_ptr<Stream> open_stream(MediaType type);
-  static Response follow(std::shared_ptr<Stream> stream, std::function<void()> gone);
   Response refuse_subscription(MediaType type, std::string message);
-  void send(Subscriber& subscriber, const Event& event);
-  static void send(Stream& stream, const Event& event);
   void close(const std::string& framework, const std::string& error);
   void gone(const std::string& framework, const std::shared_ptr<Stream>& stream);
 
@@ -172,6 +166,7 @@ class Master {
   /// By Drover's ids: tasks that are to be killed sooner than they say themselves.
   std::map<std::string, boost::asio::steady_timer> escalations_;
   std::shared_ptr<void> watch_;
+  engine::Listeners<std::string, bool> watchers_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< for callbacks that may come too late
 };
 

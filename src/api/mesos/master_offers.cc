@@ -7,6 +7,7 @@
 
 #include "api/mesos/call.h"
 #include "api/mesos/master.h"
+#include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
 
 namespace drover::api::mesos {
@@ -100,7 +101,7 @@ void Master::send_offer(const std::string& id) {
   for (const auto& [key, task] : daemon_.state().framework_tasks)
     if (task.framework == framework && task.executor_id != task.task_id) executors.insert(task.executor_id);
   for (const auto& executor : executors) written.add_executor_ids()->set_value(executor);
-  send(subscriber, event);
+  subscriber.stream->send(event);
 }
 
 void Master::allocate_soon() {
@@ -116,7 +117,7 @@ void Master::send_rescind(const std::string& framework, const std::string& offer
   Event event;
   event.set_type(Event::RESCIND);
   event.mutable_rescind()->mutable_offer_id()->set_value(offer);
-  send(found->second, event);
+  found->second.stream->send(event);
 }
 
 void Master::allocate() {
@@ -174,7 +175,7 @@ void Master::refuse_operation(const std::string& framework, const Operation& ope
                                        Operation::Type_Name(operation.type()))
                          : "Operation attempted with invalid offers: " + mistake);
   status.mutable_agent_id()->set_value(agent_id());
-  send(found->second, event);
+  found->second.stream->send(event);
 }
 
 /// Takes what it uses from `left`.

@@ -4,6 +4,7 @@
 
 #include "api/mesos/call.h"
 #include "api/mesos/master.h"
+#include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
 #include "api/mesos/uuid.h"
 #include "api/mesos/values.h"
@@ -40,7 +41,7 @@ void Master::send_status(Subscriber& subscriber, const v1::TaskStatus& status) {
   Event event;
   event.set_type(Event::UPDATE);
   *event.mutable_update()->mutable_status() = status;
-  send(subscriber, event);
+  subscriber.stream->send(event);
 }
 
 /// Sends the oldest update that is not acknowledged, unless it was sent a short while ago.
@@ -108,7 +109,7 @@ void Master::tell_failure(const std::string& framework, const std::string& execu
   event.mutable_failure()->mutable_agent_id()->set_value(agent_id());
   event.mutable_failure()->mutable_executor_id()->set_value(executor);
   event.mutable_failure()->set_status(0);
-  send(found->second, event);
+  found->second.stream->send(event);
 }
 
 void Master::reconcile_one(const std::string& framework, const std::string& task_id,

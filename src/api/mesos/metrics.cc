@@ -123,7 +123,7 @@ json view_system(const std::string& prefix, const std::string& load_prefix) {
 
 }  // namespace
 
-Result<Response> get_metrics(const Services& services, const Request&) {
+json view_metrics(const Services& services) {
   const auto& state = services.daemon->state();
   const auto& master = *services.mesos;
   json metrics = view_system("system/", "system/load_");
@@ -137,7 +137,11 @@ Result<Response> get_metrics(const Services& services, const Request&) {
   metrics["master/slaves_active"] = metrics["master/slaves_connected"] = 1.0;
   metrics["master/slaves_inactive"] = metrics["master/slaves_disconnected"] = 0.0;
   metrics["master/outstanding_offers"] = static_cast<double>(master.offered().size());
-  return compact(metrics);
+  return metrics;
+}
+
+Result<Response> get_metrics(const Services& services, const Request&) {
+  return compact(view_metrics(services));
 }
 
 Result<Response> get_system_stats(const Services&, const Request&) {

@@ -38,16 +38,19 @@ std::size_t parameter_of(const Request& request, const std::string& parameter, s
   return error == std::errc() && end == text.data() + text.size() ? number : fallback;
 }
 
-json flags_of(const Master& master) {
+}  // namespace
+
+json view_version() {
+  return {{"build_date", ""}, {"build_time", 0.0}, {"build_user", "drover"}, {"version", kMesosVersion}};
+}
+
+json view_flags(const Master& master) {
   return {{"filter_gpu_resources", master.options().filter_gpu_resources ? "true" : "false"},
           {"port", std::to_string(master.options().port)}};
 }
 
-}  // namespace
-
 Result<Response> get_version(const Services&, const Request&) {
-  return compact(
-      {{"build_date", ""}, {"build_time", 0.0}, {"build_user", "drover"}, {"version", kMesosVersion}});
+  return compact(view_version());
 }
 
 Result<Response> get_state(const Services& services, const Request& request) {
@@ -70,7 +73,7 @@ Result<Response> get_state(const Services& services, const Request& request) {
        {"activated_slaves", 1.0},
        {"deactivated_slaves", 0.0},
        {"unreachable_slaves", 0.0},
-       {"flags", flags_of(master)},
+       {"flags", view_flags(master)},
        {"slaves", json::array({view_slave(services)})},
        {"recovered_slaves", json::array()},
        {"frameworks", view_frameworks(services, *request.caller, false)},
@@ -130,7 +133,7 @@ Result<Response> get_tasks(const Services& services, const Request& request) {
 }
 
 Result<Response> get_flags(const Services& services, const Request&) {
-  return compact({{"flags", flags_of(*services.mesos)}});
+  return compact({{"flags", view_flags(*services.mesos)}});
 }
 
 Result<Response> get_health(const Services&, const Request&) {

@@ -2,6 +2,8 @@
 
 // What operators and their tools read of a Mesos master and agent. One process is both here.
 
+#include <string>
+
 #include "api/router.h"
 
 namespace drover::api::mesos {
@@ -19,7 +21,9 @@ Result<Response> get_health(const Services& services, const Request& request);
 Result<Response> get_roles(const Services& services, const Request& request);
 Result<Response> get_state_summary(const Services& services, const Request& request);
 
-/// POST with `frameworkId=ID` as a form: its owner's, or root's.
+/// Ends a framework with its tasks: its owner may, and root.
+Response tear_down(const Services& services, const engine::Caller& caller, const std::string& framework);
+/// POST with `frameworkId=ID` as a form.
 Result<Response> post_teardown(const Services& services, const Request& request);
 
 /// What is not kept here has its empty form: quotas, weights, times of maintenance.

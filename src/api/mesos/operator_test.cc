@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/mesos/testing/wire.h"
+#include "api/mesos/testing/operators.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -15,78 +15,11 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using testing::kApp;
 using ::testing::MatchesRegex;
+using testing::OperatorTest;
 using ::testing::StartsWith;
-
-class OperatorTest : public testing::WireTest {
- protected:
-  explicit OperatorTest(ServerOptions options = {}) : WireTest(std::move(options)) {}
-  json read(const std::string& path) {
-    const auto answer = get(path);
-    EXPECT_EQ(status_of(answer), 200) << path;
-    return json::parse(body_of(answer));
-  }
-  /// The one of that name, in the answer at `path`.
-  json framework(const std::string& path, const std::string& name) {
-    const auto answer = read(path);
-    for (const auto& one : answer.at("frameworks"))
-      if (one.at("name") == name) return one;
-    ADD_FAILURE() << "no framework " << name << " at " << path;
-    return {};
-  }
-  void make_app(const std::string& app) {
-    const auto answer = ask(testing::post(app, "", "/v2/apps"));
-    ASSERT_EQ(status_of(answer), 201) << answer;
-  }
-  /// Tasks of an app that is no more, one a second.
-  void add_ended(int count) {
-    server_.on_strand([this, count] {
-      auto& state = server_.daemon().state_;
-      for (int i = 0; i < count; ++i) {
-        control::TaskRecord record;
-        record.task.id = fmt::format("t{}", i);
-        record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
-        record.state = control::TaskState::kFailed;
-        record.finished_at = TimePoint(std::chrono::seconds(i));
-        state.by_origin[control::origin_of(record.task)].insert(record.task.id);
-        state.tasks[record.task.id] = std::move(record);
-      }
-      return true;
-    });
-  }
-  std::string form(const std::string& path, const std::string& body) {
-    return ask(
-        fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-                    "Content-Length: {}\r\n\r\n{}",
-                    path, body.size(), body));
-  }
-};
-
-/// Whoever comes over TCP is nobody in particular.
-class StrangerTest : public OperatorTest {
- protected:
-  static ServerOptions open_to_nobody() {
-    ServerOptions options;
-    options.listen = ListenAddress{"127.0.0.1", 0};
-    options.credentials = {{"root", "0123456789abcdef0123456789abcdef"}};
-    options.anonymous = User{65534, 65534, {}, "nobody", "/"};
-    return options;
-  }
-  json read_as_nobody(const std::string& path) {
-    const auto port = server_.server().tcp_address()->port;
-    auto connection = testing::RawConnection::to_loopback(port);
-    connection.send(
-        fmt::format("GET {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n", path, port));
-    const auto answer = connection.receive();
-    EXPECT_EQ(status_of(answer), 200) << answer;
-    return json::parse(body_of(answer));
-  }
-  StrangerTest() : OperatorTest(open_to_nobody()) {}
-};
-
-constexpr const char* kApp =
-    R"({"id":"/prod/web","cmd":"sleep 9","mem":16,"cpus":0.5,"labels":{"tier":"front"},)"
-    R"("portDefinitions":[{"port":0,"name":"http","protocol":"tcp"},{"port":0,"protocol":"udp,tcp"}]})";
+using testing::StrangerTest;
 
 TEST_F(OperatorTest, AnAppIsATaskOfMarathon) {
   make_app(kApp);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "api/mesos/operator.h"
+#include "api/mesos/operator_api.h"
 #include "api/mesos/scheduler.h"
 
 namespace drover::api::mesos {
@@ -15,6 +16,10 @@ constexpr std::uint64_t kCallBytes = 16 << 20;
 
 constexpr Route scheduler(std::string_view path) {
   return {"*", path, call_scheduler, kClosed, kRaw, kCallBytes};
+}
+
+constexpr Route calling(std::string_view path, Handler handler) {
+  return {"*", path, handler, kClosed, kRaw};
 }
 
 /// What Mesos lets anybody read it answers whatever the method is, and reads no body.
@@ -30,6 +35,9 @@ constexpr Route teardown(std::string_view path) {
 constexpr std::array kRoutes = {
     scheduler("/api/v1/scheduler"),
     scheduler("/master/api/v1/scheduler"),
+    calling("/api/v1", call_master),
+    calling("/master/api/v1", call_master),
+    calling("/slave(1)/api/v1", call_agent),
     teardown("/teardown"),
     teardown("/master/teardown"),
     reading("/version", at_once<get_version>),

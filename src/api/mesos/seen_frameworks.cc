@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "control/frameworks.h"
 
@@ -35,10 +37,9 @@ void add_amounts(const std::map<std::string, Amounts>& offered, SeenFramework& s
   if (const auto found = offered.find(seen.id); found != offered.end()) seen.offered = found->second;
 }
 
-/// What stands for all the apps, or for all the schedules: it runs as long as the daemon.
-SeenFramework built_in(const Services& services, const engine::Caller& caller, OriginKind kind) {
+/// What stands for all the apps, or for all the schedules: it runs as long as the daemon. Without its tasks.
+SeenFramework built_in(const Services& services, OriginKind kind) {
   const auto& master = *services.mesos;
-  const auto& state = services.daemon->state();
   const bool apps = kind == OriginKind::kService;
   SeenFramework seen;
   seen.id = apps ? master.marathon_id() : master.chronos_id();
@@ -51,13 +52,32 @@ SeenFramework built_in(const Services& services, const engine::Caller& caller, O
                                     {"webui_url", "http://" + services.address},
                                     {"capabilities", {{{"type", "GPU_RESOURCES"}}}}}
                          .dump();
+  return seen;
+}
+
+/// Of an app, or of a schedule.
+bool may_see_task(const engine::Caller& caller, const TaskRecord& task) {
+  if (task.state == control::TaskState::kQueued) return false;  // no offer was accepted for it yet
+  return caller.is_root() || task.task.owner == caller.user.uid;
+}
+
+void add_tasks_of(const Services& services, const engine::Caller& caller, OriginKind kind,
+                  SeenFramework& seen) {
+  const auto& state = services.daemon->state();
   for (auto row = state.by_origin.lower_bound({kind, ""});
        row != state.by_origin.end() && row->first.first == kind; ++row)
     for (const auto& id : row->second) {
       const auto& task = state.tasks.at(id);
-      if (task.state == control::TaskState::kQueued) continue;  // no offer was accepted for it yet
-      if (caller.is_root() || task.task.owner == caller.user.uid) seen.tasks.push_back(&task);
+      if (may_see_task(caller, task)) seen.tasks.push_back(&task);
     }
+}
+
+SeenFramework without_tasks(const Services& services, const std::string& id,
+                            const control::FrameworkRecord& record) {
+  SeenFramework seen;
+  seen.id = id;
+  seen.record = record;
+  seen.connected = services.mesos->subscribed(id);
   return seen;
 }
 
@@ -73,22 +93,35 @@ std::vector<SeenFramework> frameworks_for(const Services& services, const engine
   std::vector<SeenFramework> frameworks;
   for (const auto& [id, record] : state.frameworks) {
     if (!may_see(caller, record) || record.removed_at.has_value() != removed) continue;
-    auto& seen = frameworks.emplace_back();
-    seen.id = id;
-    seen.record = record;
-    seen.connected = services.mesos->subscribed(id);
+    auto& seen = frameworks.emplace_back(without_tasks(services, id, record));
     if (const auto found = state.by_origin.find({OriginKind::kFramework, id}); found != state.by_origin.end())
       for (const auto& task : found->second) seen.tasks.push_back(&state.tasks.at(task));
   }
   if (!removed)
     for (const auto kind : {OriginKind::kService, OriginKind::kSchedule})
-      frameworks.push_back(built_in(services, caller, kind));
+      add_tasks_of(services, caller, kind, frameworks.emplace_back(built_in(services, kind)));
   const auto offered = services.mesos->offered();
   for (auto& seen : frameworks) {
     add_amounts(offered, seen);
     drop_oldest_ended(seen.tasks);
   }
   return frameworks;
+}
+
+std::optional<SeenFramework> framework_named(const Services& services, const engine::Caller& caller,
+                                             const std::string& id) {
+  const auto& frameworks = services.daemon->state().frameworks;
+  const auto found = frameworks.find(id);
+  if (found == frameworks.end() || !may_see(caller, found->second)) return std::nullopt;
+  return without_tasks(services, id, found->second);
+}
+
+std::optional<SeenFramework> framework_of(const Services& services, const engine::Caller& caller,
+                                          const TaskRecord& record) {
+  const auto& origin = record.task.origin;
+  if (origin.kind == OriginKind::kPerson) return std::nullopt;
+  if (origin.kind == OriginKind::kFramework) return framework_named(services, caller, origin.name);
+  return may_see_task(caller, record) ? std::optional(built_in(services, origin.kind)) : std::nullopt;
 }
 
 std::string task_name(const TaskRecord& record) {
@@ -111,6 +144,27 @@ std::string executor_of(const control::State& state, const TaskRecord& record) {
   if (origin.kind != OriginKind::kFramework) return origin.task_id;
   const auto row = state.framework_tasks.find(control::framework_task_key(origin.name, origin.task_id));
   return row == state.framework_tasks.end() ? origin.task_id : row->second.executor_id;
+}
+
+std::vector<SeenExecutor> executors_of(const Services& services, const SeenFramework& framework) {
+  std::map<std::string, SeenExecutor> executors;
+  for (const auto* record : framework.tasks) {
+    const auto id = executor_of(services.daemon->state(), *record);
+    auto& executor = executors[id];
+    executor.id = id;
+    executor.tasks.push_back(record);
+    // One that lives, if any does: the id may have been used before.
+    if (!std::exchange(executor.alive, executor.alive || !control::is_final(record->state)))
+      executor.shown = record;
+    if (control::owns_resources(record->state)) executor.used += control::held_by(*record);
+  }
+  std::vector<SeenExecutor> listed;
+  for (auto& [id, executor] : executors) {
+    executor.of_group = executor.shown->task.origin.task_id != id;
+    if (!executor.of_group) executor.name = fmt::format("Command Executor (Task: {})", id);
+    listed.push_back(std::move(executor));
+  }
+  return listed;
 }
 
 std::string sandbox_path(const Master& master, const std::string& framework, const TaskRecord& record,

@@ -4,6 +4,7 @@
 // Mesos know the apps of Marathon and the runs of Chronos as tasks of frameworks named so. On the control
 // strand; the tasks stay valid until the state changes.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,30 @@ bool may_see(const engine::Caller& caller, const control::FrameworkRecord& recor
 std::vector<SeenFramework> frameworks_for(const Services& services, const engine::Caller& caller,
                                           bool removed);
 
+/// One that subscribed, or the one that a task is of. Without tasks; none where the caller may see none.
+std::optional<SeenFramework> framework_named(const Services& services, const engine::Caller& caller,
+                                             const std::string& id);
+std::optional<SeenFramework> framework_of(const Services& services, const engine::Caller& caller,
+                                          const control::TaskRecord& record);
+
 /// As those who launched it would have it named in Mesos: "web.prod" of the app "/prod/web",
 /// "ChronosTask:backup" of the schedule "backup".
 std::string task_name(const control::TaskRecord& record);
 
 /// The executor that a task belongs to: its own id, unless it is one of a group.
 std::string executor_of(const control::State& state, const control::TaskRecord& record);
+struct SeenExecutor {
+  std::string id;
+  std::string name;
+  bool of_group = false;  ///< else of the one task that it is named after
+  bool alive = false;     ///< one of its tasks has not ended
+  std::vector<const control::TaskRecord*> tasks;
+  const control::TaskRecord* shown = nullptr;  ///< the task whose container stands for it
+  control::Amounts used;
+};
+/// By id.
+std::vector<SeenExecutor> executors_of(const Services& services, const SeenFramework& framework);
+
 /// What /files takes for the sandbox of a task.
 std::string sandbox_path(const Master& master, const std::string& framework,
                          const control::TaskRecord& record, const std::string& executor);

@@ -37,13 +37,7 @@ TaskCounts count_tasks(const SeenFramework& framework) {
   return counts;
 }
 
-struct Role {
-  json frameworks = json::array();
-  control::Amounts allocated;
-  control::Amounts offered;
-};
-
-json view_role(const std::string& name, const Role& role) {
+json view_role(const std::string& name, const SeenRole& role) {
   auto resources = role.allocated;
   resources += role.offered;
   return {{"name", name},
@@ -58,9 +52,9 @@ json view_role(const std::string& name, const Role& role) {
 
 }  // namespace
 
-Result<Response> get_roles(const Services& services, const Request& request) {
-  std::map<std::string, Role> roles{{"*", {}}};
-  for (const auto& framework : frameworks_for(services, *request.caller, false)) {
+std::map<std::string, SeenRole> roles_for(const Services& services, const engine::Caller& caller) {
+  std::map<std::string, SeenRole> roles{{"*", {}}};
+  for (const auto& framework : frameworks_for(services, caller, false)) {
     bool first = true;
     for (const auto& name : roles_of(framework.record)) {
       auto& role = roles[name];
@@ -72,8 +66,13 @@ Result<Response> get_roles(const Services& services, const Request& request) {
     for (const auto& [offer_id, offer] : services.mesos->book().offers())
       if (offer.framework == framework.id) roles[offer.role].offered += offer.amounts;
   }
+  return roles;
+}
+
+Result<Response> get_roles(const Services& services, const Request& request) {
   json views = json::array();
-  for (const auto& [name, role] : roles) views.push_back(view_role(name, role));
+  for (const auto& [name, role] : roles_for(services, *request.caller))
+    views.push_back(view_role(name, role));
   return compact({{"roles", std::move(views)}});
 }
 

@@ -8,19 +8,23 @@
 
 namespace drover::api::mesos {
 
+Response tear_down(const Services& services, const engine::Caller& caller, const std::string& framework) {
+  const auto& frameworks = services.daemon->state().frameworks;
+  const auto found = frameworks.find(framework);
+  if (found == frameworks.end() || found->second.removed_at || !may_see(caller, found->second))
+    return text_response(400, "No framework found with specified ID");
+  const auto made = services.daemon->change(control::event::FrameworkTornDown{found->first});
+  if (!made) return text_response(400, made.error().message);
+  return text_response(200, "");
+}
+
 Result<Response> post_teardown(const Services& services, const Request& request) {
   Request form;
   if (!parse_target("/?" + request.body, form)) return text_response(400, "Unable to decode query string");
   const auto id = form.query.find("frameworkId");
   if (id == form.query.end())
     return text_response(400, "Missing 'frameworkId' query parameter in the request body");
-  const auto& frameworks = services.daemon->state().frameworks;
-  const auto found = frameworks.find(id->second);
-  if (found == frameworks.end() || found->second.removed_at || !may_see(*request.caller, found->second))
-    return text_response(400, "No framework found with specified ID");
-  const auto made = services.daemon->change(control::event::FrameworkTornDown{found->first});
-  if (!made) return text_response(400, made.error().message);
-  return text_response(200, "");
+  return tear_down(services, *request.caller, id->second);
 }
 
 Result<Response> get_quota(const Services&, const Request&) {

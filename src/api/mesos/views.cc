@@ -104,11 +104,6 @@ json view_task(const Services& services, const SeenFramework& framework, const T
 
 namespace {
 
-json parsed_info(const control::FrameworkRecord& record) {
-  auto info = json::parse(record.info, nullptr, false);
-  return info.is_object() ? info : json::object();
-}
-
 json roles_in(const json& info) {
   return info.value("roles", json::array({info.value("role", "*")}));
 }
@@ -127,13 +122,18 @@ void add_tasks(const Services& services, const SeenFramework& framework, json& v
 
 }  // namespace
 
+json info_of(const control::FrameworkRecord& record) {
+  auto info = json::parse(record.info, nullptr, false);
+  return info.is_object() ? info : json::object();
+}
+
 std::vector<std::string> roles_of(const control::FrameworkRecord& record) {
-  return roles_in(parsed_info(record)).get<std::vector<std::string>>();
+  return roles_in(info_of(record)).get<std::vector<std::string>>();
 }
 
 json view_framework(const SeenFramework& framework) {
   const auto& record = framework.record;
-  const auto info = parsed_info(record);
+  const auto info = info_of(record);
   json capabilities = json::array();
   for (const auto& capability : info.value("capabilities", json::array()))
     capabilities.push_back(capability.value("type", "UNKNOWN"));
@@ -161,11 +161,15 @@ json view_framework(const SeenFramework& framework) {
           {"offered_resources", view(framework.offered)}};
 }
 
+control::Amounts all_offered(const Master& master) {
+  control::Amounts offered;
+  for (const auto& [framework, amounts] : master.offered()) offered += amounts;
+  return offered;
+}
+
 json view_slave(const Services& services) {
   const auto& master = *services.mesos;
   const auto node = services.daemon->node();
-  control::Amounts offered;
-  for (const auto& [framework, amounts] : master.offered()) offered += amounts;
   const auto total = view(total_of(node));
   const auto& options = master.options();
   return {{"id", master.agent_id()},
@@ -177,7 +181,7 @@ json view_slave(const Services& services) {
           {"unreserved_resources", total},
           {"reserved_resources", json::object()},
           {"used_resources", view(control::held_by_all(services.daemon->state()))},
-          {"offered_resources", view(offered)},
+          {"offered_resources", view(all_offered(master))},
           {"registered_time", seconds_of(master.started_at())},
           {"active", true},
           {"deactivated", false},

@@ -29,9 +29,10 @@ inline std::string post(const std::string& body, const std::string& headers = ""
 /// A subscription: reads chunk by chunk, for each record is one.
 class Subscription {
  public:
-  Subscription(const std::string& socket, const std::string& body, const std::string& headers = "")
+  Subscription(const std::string& socket, const std::string& body, const std::string& headers = "",
+               const std::string& path = "/api/v1/scheduler")
       : connection_(RawConnection::to_unix(socket)) {
-    connection_.send(post(body, headers));
+    connection_.send(post(body, headers, path));
     head = read_until("\r\n\r\n");
   }
   /// One record without its length; "" when the stream has ended.
