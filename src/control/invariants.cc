@@ -42,13 +42,19 @@ Records starts_of(const State& state, const Outcome& outcome) {
 
 std::optional<Error> find_overdrawn_gpu(const placement::Node& machine, const Records& starts,
                                         const Records& owners) {
+  const auto is_there = [&](const std::string& uuid) {
+    return std::ranges::find(machine.inventory.devices, uuid, &gpu::Device::uuid) !=
+           machine.inventory.devices.end();
+  };
   std::map<std::string, std::string> taken;  // by whom, of what is newly given
   for (const auto* record : starts)
-    for (const auto& grant : record->gpus) taken.emplace(grant.uuid, record->task.id);
-  for (const auto& [uuid, id] : taken)
-    if (std::ranges::find(machine.inventory.devices, uuid, &gpu::Device::uuid) ==
-        machine.inventory.devices.end())
-      return broken(fmt::format("task '{}' would get GPU {}, which is not there", id, uuid));
+    for (const auto& grant : record->gpus) {
+      taken.emplace(grant.uuid, record->task.id);
+      // Whoever joins a group gets what it has, also when that is gone.
+      if (record->task.resources.group.empty() && !is_there(grant.uuid))
+        return broken(
+            fmt::format("task '{}' would get GPU {}, which is not there", record->task.id, grant.uuid));
+    }
   std::map<std::string, int> milli;
   std::set<std::string> groups;  // those who share a GPU on purpose count once
   for (const auto* record : owners) {
