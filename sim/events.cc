@@ -1,7 +1,6 @@
 #include "sim/events.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace drover::sim {
 
@@ -19,16 +18,17 @@ std::optional<XidEvent> EventSet::next(const Machine& machine) {
   const std::scoped_lock lock(mutex_);
   const auto faults = machine.faults();
   for (const auto& device : machine.devices()) {
-    std::vector<Xid> listed;
-    std::ranges::copy_if((*faults)[device->position].xids, std::back_inserter(listed),
-                         [&](const Xid& xid) { return hears_xids(xid.told_at.value_or(device->position)); });
+    std::vector<const Xid*> listed;
+    for (const auto& xid : (*faults)[device->position].xids)
+      if (hears_xids(xid.told_at.value_or(device->position))) listed.push_back(&xid);
     auto& told = told_[device->position];
     // A list that was rewritten counts as new from the first entry that differs.
-    const auto [in_told, in_listed] = std::mismatch(told.begin(), told.end(), listed.begin(), listed.end());
+    const auto [in_told, in_listed] =
+        std::ranges::mismatch(told, listed, {}, {}, [](const Xid* xid) -> const Xid& { return *xid; });
     told.erase(in_told, told.end());
     if (in_listed == listed.end()) continue;
-    told.push_back(*in_listed);
-    return XidEvent{device.get(), *in_listed};
+    told.push_back(**in_listed);
+    return XidEvent{device.get(), **in_listed};
   }
   return std::nullopt;
 }
