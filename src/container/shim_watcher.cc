@@ -73,8 +73,8 @@ Status ShimWatcher::add(const std::string& task_id, UniqueFd shim, bool starting
 
 Status ShimWatcher::signal(const std::string& task_id, int signal) {
   const std::lock_guard lock(mutex_);
-  if (settling_.contains(task_id)) return {};
   const auto found = shims_.find(task_id);
+  if (found == shims_.end() && settling_.contains(task_id)) return {};
   if (found == shims_.end())
     return fail(ErrorKind::kNotFound, fmt::format("Task '{}' does not run here", task_id));
   if (::syscall(SYS_pidfd_send_signal, found->second.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
@@ -84,22 +84,27 @@ Status ShimWatcher::signal(const std::string& task_id, int signal) {
 
 bool ShimWatcher::watches(const std::string& task_id) const {
   const std::lock_guard lock(mutex_);
-  return shims_.contains(task_id) || settling_.contains(task_id);
+  const auto settling = settling_.find(task_id);
+  return shims_.contains(task_id) || (settling != settling_.end() && settling->second != Settling::kFirst);
 }
 
 UniqueFd ShimWatcher::forget(const std::string& task_id) {
-  const std::lock_guard quiet(callback_mutex_);
-  std::unique_lock lock(mutex_);
-  settled_.wait(lock, [&] {
-    const auto settling = settling_.find(task_id);
-    return settling == settling_.end() || settling->second != Settling::kUnderWay;
-  });
-  starting_.erase(task_id);
-  settling_.erase(task_id);
-  auto node = shims_.extract(task_id);
-  if (node.empty()) return UniqueFd();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, node.mapped().get(), nullptr);
-  return std::move(node.mapped());
+  UniqueFd shim;
+  {
+    std::unique_lock lock(mutex_);
+    settled_.wait(lock, [&] {
+      const auto settling = settling_.find(task_id);
+      return settling == settling_.end() || settling->second == Settling::kToBeAsked;
+    });
+    starting_.erase(task_id);
+    settling_.erase(task_id);
+    if (auto node = shims_.extract(task_id); !node.empty()) {
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, node.mapped().get(), nullptr);
+      shim = std::move(node.mapped());
+    }
+  }
+  const std::lock_guard quiet(callback_mutex_);  // until it is not asked whether it has started
+  return shim;
 }
 
 void ShimWatcher::ask_starting() {
@@ -137,9 +142,12 @@ void ShimWatcher::settle_again() {
   {
     const std::lock_guard lock(mutex_);
     for (auto& [task_id, state] : settling_)
-      if (std::exchange(state, Settling::kUnderWay) == Settling::kToBeAsked) asked.insert(task_id);
+      if (state == Settling::kToBeAsked) {
+        state = Settling::kAgain;
+        asked.insert(task_id);
+      }
   }
-  for (const auto& task_id : asked) settle(task_id, kAgain);
+  for (const auto& task_id : asked) settle(task_id, kLaterTurn);
 }
 
 void ShimWatcher::end(int shim) {
@@ -156,12 +164,12 @@ void ShimWatcher::end(int shim) {
     ended = std::move(found->second);
     shims_.erase(found);
     starting = starting_.erase(task_id) > 0;
-    settling_[task_id] = Settling::kUnderWay;
+    settling_[task_id] = Settling::kFirst;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shim, nullptr);
   }
   reap(shim);
   if (starting) callbacks_.has_started(task_id);
-  settle(task_id, kFirst);
+  settle(task_id, kFirstTurn);
 }
 
 void ShimWatcher::run() {

@@ -38,6 +38,7 @@ class ShimWatcher {
   Status add(const std::string& task_id, UniqueFd shim, bool starting);
   /// kNotFound when no such shim is watched. A shim that is gone needs no signal.
   Status signal(const std::string& task_id, int signal);
+  /// Not while `ended` is asked for the first time: mostly that tells of the end.
   bool watches(const std::string& task_id) const;
   /// Watches it no more; the result is its pidfd, invalid when it was not watched. No callback is running for
   /// it, or will come, once this has returned.
@@ -49,7 +50,7 @@ class ShimWatcher {
   void ask_starting();
   void end(int shim);
   /// Asks `ended`, on a thread that may block.
-  enum Turn : FairPool::Key { kFirst, kAgain };
+  enum Turn : FairPool::Key { kFirstTurn, kLaterTurn };
   void settle(const std::string& task_id, Turn turn);
   void settle_again();
 
@@ -61,8 +62,8 @@ class ShimWatcher {
   bool stopping_ = false;
   std::map<std::string, UniqueFd> shims_;
   std::set<std::string> starting_;
-  enum class Settling { kUnderWay, kToBeAsked };
-  std::map<std::string, Settling> settling_;  ///< gone, but `ended` has not returned true yet
+  enum class Settling { kFirst, kAgain, kToBeAsked };  ///< `ended` is being asked, or waits for its next turn
+  std::map<std::string, Settling> settling_;           ///< gone, but `ended` has not returned true yet
   std::condition_variable settled_;
   std::thread thread_;
   FairPool threads_{{.threads = 64, .at_once = 32, .waiting = std::numeric_limits<std::size_t>::max()}};
