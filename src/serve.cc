@@ -68,12 +68,15 @@ std::string random_id() {
 }
 
 Result<control::Journaled> read_journal(store::Journal& journal, const std::string& path) {
-  DROVER_TRY(const auto entries, journal.load());
-  auto journaled = control::decode_journal(entries);
-  if (journaled) return journaled;
-  return fail(ErrorKind::kCorrupt,
-              fmt::format("The state file '{}' is damaged: {}", path, journaled.error().message),
-              store::kDamagedHint);
+  control::JournalReader reader;
+  DROVER_CHECK_OK(journal.load([&](const std::string& key, const std::string& text) -> Status {
+    const auto read = reader.read(key, text);
+    if (read) return {};
+    return fail(ErrorKind::kCorrupt,
+                fmt::format("The state file '{}' is damaged: {}", path, read.error().message),
+                store::kDamagedHint);
+  }));
+  return std::move(reader).take();
 }
 
 /// One running daemon: the parts, and the threads that carry them.

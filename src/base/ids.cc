@@ -1,6 +1,9 @@
 #include "base/ids.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openssl/sha.h>
+
+#include <array>
 
 namespace drover {
 namespace {
@@ -23,6 +26,12 @@ std::string uuid_of(std::uint64_t high, std::uint64_t low) {
   low = (low & ~(3ULL << 62)) | (1ULL << 63);
   return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff, high & 0xffff,
                      low >> 48, low & 0xffffffffffffULL);
+}
+
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 }  // namespace drover

@@ -113,8 +113,8 @@ void JobReader::read_command() {
     }
   } else {
     if (!command.empty() && (arguments.empty() || arguments.front() != command))
-      task.command.push_back(command);
-    task.command.insert(task.command.end(), arguments.begin(), arguments.end());
+      task.command.edit().push_back(command);
+    for (const auto& word : arguments) task.command.edit().push_back(word);
   }
   if (task.command.empty() && !job_.contains("container"))
     in_.mistake("command", "there is nothing to run", "give a command, or a container whose image has one");
@@ -122,7 +122,7 @@ void JobReader::read_command() {
 
 void JobReader::read_environment() {
   auto list = ordered_json::array();
-  auto& environment = schedule_.task.environment;
+  auto& environment = schedule_.task.environment.edit();
   for (auto& variable : in_.objects("environmentVariables")) {
     const auto name = variable.string("name").value_or("");
     std::string value;
@@ -170,7 +170,7 @@ void JobReader::read_fetch() {
   std::vector<std::string> given;
   for (auto& uri : in_.string_list("uris").value_or(std::vector<std::string>{}))
     given.push_back(std::move(uri));
-  auto& files = schedule_.task.fetch;
+  auto& files = schedule_.task.fetch.edit();
   for (auto& each : in_.objects("fetch")) {
     workload::Fetch file;
     file.uri = each.string("uri").value_or("");
@@ -260,7 +260,7 @@ void JobReader::read_container() {
       each.mistake("external", "volumes of drivers are not there", "give a hostPath");
     else if (volume.container_path.empty() || !volume.host_path.starts_with('/'))
       each.mistake("hostPath", "a volume has an absolute hostPath and a containerPath");
-    task.volumes.push_back(std::move(volume));
+    task.volumes.edit().push_back(std::move(volume));
   }
   read_parameters(*container);
   shown_["container"] = ordered_json(job_["container"]);
@@ -347,11 +347,12 @@ JobRequest JobReader::read() {
   if (in_.value("async") != nullptr) shown_["async"] = truth("async", false);
   shown_["runAsUser"] = run_as_user;
   // The user's own variables do not hide these.
-  task.environment["CHRONOS_JOB_OWNER"] = shown_["owner"];
-  task.environment["CHRONOS_JOB_NAME"] = schedule_.name;
-  task.environment["CHRONOS_RESOURCE_MEM"] = fmt::format("{}", shown_["mem"].get<double>());
-  task.environment["CHRONOS_RESOURCE_CPU"] = fmt::format("{}", shown_["cpus"].get<double>());
-  task.environment["CHRONOS_RESOURCE_DISK"] = fmt::format("{}", shown_["disk"].get<double>());
+  auto& environment = task.environment.edit();
+  environment["CHRONOS_JOB_OWNER"] = shown_["owner"];
+  environment["CHRONOS_JOB_NAME"] = schedule_.name;
+  environment["CHRONOS_RESOURCE_MEM"] = fmt::format("{}", shown_["mem"].get<double>());
+  environment["CHRONOS_RESOURCE_CPU"] = fmt::format("{}", shown_["cpus"].get<double>());
+  environment["CHRONOS_RESOURCE_DISK"] = fmt::format("{}", shown_["disk"].get<double>());
   schedule_.definition = shown_.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   return {std::move(schedule_), run_as_user};
 }

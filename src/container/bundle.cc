@@ -152,7 +152,7 @@ Result<std::string> working_directory_of(const workload::Task& task, const image
 Result<std::vector<std::string>> arguments_of(const workload::Task& task, const image::Image* image) {
   std::vector<std::string> arguments;
   if (image != nullptr && !task.bypass_entrypoint) arguments = image->config.entrypoint;
-  auto command = task.command;
+  auto command = *task.command;
   if (command.empty() && image != nullptr) command = image->config.command;
   arguments.insert(arguments.end(), command.begin(), command.end());
   if (!arguments.empty() && !arguments.front().empty()) return arguments;

@@ -23,7 +23,7 @@ class ExecTest : public OciFixture {
   /// A task that runs until it is forgotten.
   std::string start(uid_t uid = 0) {
     auto launch = launch_of("exec", {"/bin/sh", "-c", "echo up; exec sleep 600"});
-    launch.task.environment["FROM_TASK"] = "yes";
+    launch.task.environment.edit()["FROM_TASK"] = "yes";
     launch.task.user.uid = uid;
     launch.task.user.gid = uid;
     EXPECT_TRUE(oci_->launch(launch));

@@ -78,7 +78,7 @@ Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, con
   DROVER_TRY(const auto sandbox, folder.make_subdirectory(kSandbox, 0700));
   if (::fchown(sandbox.fd(), user.uid, user.gid) != 0 || ::fchmod(sandbox.fd(), 0700) != 0)
     return fail_errno(fmt::format("Failed to give '{}' to its user", sandbox.path()), errno);
-  const auto& files = launch.task.fetch;
+  const auto& files = *launch.task.fetch;
   if (files.empty()) return {};
   // An attempt that was started had all its files, and its successors find them in the same sandbox.
   for (int before = 0; before < launch.attempt; ++before)

@@ -149,7 +149,7 @@ TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
   oci_.reset();
   oci_ = make_oci(options(), later.watcher()).value().containerizer;
   launch.attempt = 1;
-  launch.task.command[2] = "echo ran >> trace; echo $DROVER_PREEMPTIONS; exit 7";
+  launch.task.command.edit()[2] = "echo ran >> trace; echo $DROVER_PREEMPTIONS; exit 7";
   EXPECT_EQ(oci_->recover(launch.task.id, 1).value(), Found::kNever) << "the end of the first is not its end";
   ASSERT_TRUE(oci_->launch(launch));
   EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 7);

@@ -21,7 +21,7 @@ constexpr uid_t kVictim = 1002;
 /// Without a GPU on the machine for them, tasks with one wait behind the first.
 workload::Task of(const std::string& user, uid_t uid, const std::string& id, std::size_t bytes = 0) {
   auto result = task_of(user, uid, id, 1);
-  if (bytes > 0) result.environment["FILL"] = std::string(bytes, 'x');
+  if (bytes > 0) result.environment.edit()["FILL"] = std::string(bytes, 'x');
   return result;
 }
 
@@ -70,10 +70,10 @@ TEST(Admission, ADefinitionHasOnlySoManyBytes) {
   EXPECT_NE(refused.error().message.find("and 4096 are allowed"), std::string::npos)
       << refused.error().message;
   auto labels = mallorys("l");
-  for (int i = 0; i < 500; ++i) labels.labels["label" + std::to_string(i)] = "value";
+  for (int i = 0; i < 500; ++i) labels.labels.edit()["label" + std::to_string(i)] = "value";
   EXPECT_FALSE(machine.submit(labels));
   auto roots = task("r", 1);
-  roots.command.emplace_back(5000, 'x');
+  roots.command.edit().emplace_back(5000, 'x');
   EXPECT_FALSE(machine.submit(roots)) << "root is not exempt: it is no matter of fairness";
   EXPECT_TRUE(machine.submit(mallorys("m", 1000)));
 }
@@ -151,7 +151,7 @@ workload::Service mallorys_service(const std::string& id, int instances, std::si
   auto service = testing::service(id, instances);
   service.task.owner = kMallory;
   service.task.owner_name = "mallory";
-  service.task.environment["FILL"] = std::string(bytes, 'x');
+  service.task.environment.edit()["FILL"] = std::string(bytes, 'x');
   return service;
 }
 
@@ -178,7 +178,7 @@ TEST(Admission, JobsAreLimited) {
   auto job = testing::Scheduler::schedule("a", "R/2030-01-01T00:00:00Z/P1D");
   job.task.owner = kMallory;
   job.task.owner_name = "mallory";
-  job.task.environment["FILL"] = std::string(5000, 'x');
+  job.task.environment.edit()["FILL"] = std::string(5000, 'x');
   ASSERT_TRUE(scheduler.define(job));
   ASSERT_TRUE(scheduler.define(job)) << "the same again is no second one";
   job.name = "b";

@@ -30,6 +30,11 @@ TaskRecord& Draft::change(const std::string& id) {
 
 void Draft::add(TaskRecord record) {
   record.sequence = state_.next_sequence + added_++;
+  record.template_key = template_key_of(record.task);
+  if (const auto& key = record.template_key; !key.empty()) {
+    const auto [known, is_new] = added_templates_.emplace(key, record.task);
+    if (!is_new) workload::take_template(record.task, known->second);
+  }
   outcome_.added = true;
   if (!added_usages_) added_usages_ = state_.usages;
   count(*added_usages_, nullptr, &record);
@@ -200,8 +205,27 @@ void Draft::tell(Notice notice) {
   outcome_.notices.push_back(std::move(notice));
 }
 
+void Draft::settle_templates() {
+  std::map<std::string, std::ptrdiff_t> more;
+  for (const auto& [id, record] : changed_) {
+    const auto& key = record.template_key;
+    if (key.empty() || removed_.contains(id) || state_.find(id) != nullptr) continue;
+    ++more[key];
+  }
+  for (const auto& id : removed_)
+    if (const auto* record = state_.find(id); record != nullptr && !record->template_key.empty())
+      --more[record->template_key];
+  for (const auto& [key, change] : more) {
+    const auto found = state_.template_uses.find(key);
+    const auto before = found == state_.template_uses.end() ? 0 : static_cast<std::ptrdiff_t>(found->second);
+    if (before == 0 && change > 0) outcome_.templates[key] = added_templates_.at(key);
+    if (before > 0 && before + change == 0) outcome_.templates[key] = std::nullopt;
+  }
+}
+
 Outcome Draft::finish() && {
   tell_moves();
+  settle_templates();
   for (auto& [id, record] : changed_)
     if (is_final(record.state) && !record.steady_finished_at) record.steady_finished_at = steady();
   for (auto& [id, record] : changed_) outcome_.changed.push_back(std::move(record));

@@ -90,8 +90,11 @@ class Draft : public Tables<Overlay> {
   Moment now_;
   std::uint64_t added_ = 0;
   std::optional<Usages> added_usages_;
+  Templates added_templates_;
   /// Tells of every task that came to another state since it was told of last.
   void tell_moves();
+  /// Which templates are needed from now on, and which no longer.
+  void settle_templates();
 
   std::map<std::string, TaskRecord> changed_;
   std::vector<std::string> order_;         ///< keys of changed_, in the order in which they came there

@@ -67,6 +67,8 @@ workload::Task random_task(const std::string& id) {
     if (!result.resources.gpus.empty()) result.resources.gpus[0].count = 1;
   }
   if (pick(0, 3) == 0) result.timeout = std::chrono::seconds(pick(1, 100));
+  // Two templates that are kept apart, for many tasks.
+  if (pick(0, 3) == 0) result.environment = {{"FILL", std::string(5000, pick(0, 2) == 0 ? 'x' : 'y')}};
   return result;
 }
 
@@ -101,6 +103,11 @@ event::RulesChanged random_rules() {
     rules.quotas[subject] = {subject, {pick(500, 4000), {}, {}}, pick(0, 4)};
   }
   return {rules};
+}
+
+std::size_t kept_templates(const std::map<std::string, std::string>& journal) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      journal, [](const auto& entry) { return entry.first.starts_with("/template:"); }));
 }
 
 Event random_event(const State& state, int fresh) {
@@ -255,6 +262,8 @@ void check_history() {
     const auto restored = restore(*read, machine.state.machine());
     RC_ASSERT(restored.tasks == machine.state.tasks);
     RC_ASSERT(restored.framework_tasks == machine.state.framework_tasks);
+    RC_ASSERT(restored.template_uses == machine.state.template_uses);
+    RC_ASSERT(kept_templates(journal) == machine.state.template_uses.size());
     RC_ASSERT(restored.rules == machine.state.rules);
     RC_ASSERT(restored.queue == machine.state.queue);
     RC_ASSERT(restored.active == machine.state.active);

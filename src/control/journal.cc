@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_writer.h"
 #include "control/rules.h"
 #include "control/stored.h"
+#include "workload/task_writer.h"
 
 namespace drover::control {
 namespace {
@@ -15,9 +17,17 @@ namespace {
 constexpr std::string_view kRulesKey = "/rules";
 constexpr std::string_view kSequenceKey = "/sequence";
 constexpr std::string_view kForgotten = "/forgotten:";
+constexpr std::string_view kTemplate = "/template:";
 
 std::string text_of(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string template_text_of(const workload::Task& task) {
+  std::string text;
+  JsonWriter writer(text);
+  workload::write_template(writer, task);
+  return text;
 }
 
 std::string key_of(std::string_view table, const std::string& id) {
@@ -45,40 +55,54 @@ Result<bool> read_row(Journaled& journaled, const std::string& key, const nlohma
   return read;
 }
 
-Status read_entry(Journaled& journaled, const std::string& key, const nlohmann::json& value) {
-  if (key == kRulesKey) {
-    DROVER_TRY(journaled.rules, decode_rules(value));
-  } else if (key == kSequenceKey) {
-    DROVER_TRY(const auto number, from_stored<std::uint64_t>(value, "It"));
-    journaled.next_sequence = std::max(journaled.next_sequence, number);
-  } else if (key.starts_with(kForgotten)) {
-    journaled.forgotten.insert(key.substr(kForgotten.size()));
-  } else if (key.starts_with('/')) {
-    DROVER_TRY(const auto known, read_row(journaled, key, value));
-    if (!known) return fail(ErrorKind::kCorrupt, "A newer Drover wrote it");
-  } else {
-    DROVER_TRY(auto record, decode_record(value));
-    journaled.records.push_back(std::move(record));
-  }
-  return {};
+/// The template that an entry which cannot be read names, so that it stays beside it; "" when none.
+std::string template_named_by(const std::string& text) {
+  const auto value = nlohmann::json::parse(text, nullptr, false);
+  return value.is_object() && value.contains("template") && value["template"].is_string()
+             ? value["template"].get<std::string>()
+             : "";
 }
 
 }  // namespace
 
-Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries) {
-  Journaled journaled;
-  for (const auto& [key, text] : entries) {
-    const auto what = key == kRulesKey       ? std::string("the queues and quotas")
-                      : key.starts_with('/') ? fmt::format("the entry '{}'", key)
-                                             : fmt::format("task '{}'", key);
-    auto read = parse_json(text, "The entry").and_then([&, &name = key](const auto& value) {
-      return read_entry(journaled, name, value);
-    });
-    if (read) continue;
-    if (key == kRulesKey || key == kSequenceKey) return Failure(context(read.error(), what));
-    journaled.unread.push_back(context(read.error(), what));
+Status JournalReader::read_entry(const std::string& key, const nlohmann::json& value) {
+  if (key == kRulesKey) {
+    DROVER_TRY(journaled_.rules, decode_rules(value));
+  } else if (key == kSequenceKey) {
+    DROVER_TRY(const auto number, from_stored<std::uint64_t>(value, "It"));
+    journaled_.next_sequence = std::max(journaled_.next_sequence, number);
+  } else if (key.starts_with(kForgotten)) {
+    journaled_.forgotten.insert(key.substr(kForgotten.size()));
+  } else if (key.starts_with(kTemplate)) {
+    DROVER_TRY(templates_[key.substr(kTemplate.size())], workload::decode_template(value));
+  } else if (key.starts_with('/')) {
+    DROVER_TRY(const auto known, read_row(journaled_, key, value));
+    if (!known) return fail(ErrorKind::kCorrupt, "A newer Drover wrote it");
+  } else {
+    DROVER_TRY(auto record, decode_kept_record(value, templates_));
+    journaled_.records.push_back(std::move(record));
   }
-  return journaled;
+  return {};
+}
+
+Status JournalReader::read(const std::string& key, const std::string& text) {
+  const auto what = key == kRulesKey       ? std::string("the queues and quotas")
+                    : key.starts_with('/') ? fmt::format("the entry '{}'", key)
+                                           : fmt::format("task '{}'", key);
+  const auto read =
+      parse_json(text, "The entry").and_then([&](const auto& value) { return read_entry(key, value); });
+  if (read) return {};
+  if (key == kRulesKey || key == kSequenceKey) return Failure(context(read.error(), what));
+  journaled_.unread.push_back(context(read.error(), what));
+  if (auto named = template_named_by(text); !named.empty())
+    journaled_.templates_of_unread.push_back(std::move(named));
+  return {};
+}
+
+Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries) {
+  JournalReader reader;
+  for (const auto& [key, text] : entries) DROVER_CHECK_OK(reader.read(key, text));
+  return std::move(reader).take();
 }
 
 std::string forgotten_key(const std::string& id) {
@@ -89,12 +113,17 @@ JournalChanges changes_of(const Outcome& outcome) {
   JournalChanges changes;
   std::uint64_t newest = 0;
   for (const auto& record : outcome.changed) {
-    changes.put.emplace_back(record.task.id, text_of(record));
+    changes.put.emplace_back(record.task.id, kept_text_of(record));
     newest = std::max(newest, record.sequence);
   }
+  for (const auto& [key, task] : outcome.templates)
+    if (task)
+      changes.put.emplace_back(fmt::format("{}{}", kTemplate, key), template_text_of(*task));
+    else
+      changes.removed.push_back(fmt::format("{}{}", kTemplate, key));
   if (outcome.added) changes.put.emplace_back(kSequenceKey, text_of(newest + 1));
   if (outcome.rules) changes.put.emplace_back(kRulesKey, text_of(encode(*outcome.rules)));
-  changes.removed = outcome.removed;
+  changes.removed.insert(changes.removed.end(), outcome.removed.begin(), outcome.removed.end());
   for (const auto& id : outcome.removed) changes.put.emplace_back(forgotten_key(id), "true");
   each_table(
       [&](const char* table, const auto& rows) {

@@ -4,6 +4,7 @@
 // slash, which no task's id does. Texts only; the store writes them. Pure.
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,21 @@
 
 namespace drover::control {
 
-/// What cannot be read of tasks, services and the like is in `unread`, and stays in the journal as it is. An
-/// error for rules that cannot be: nobody may be let past a quota because it is damaged.
+/// Takes the entries of a journal one by one. What cannot be read of tasks, services and the like is in
+/// `unread`, and stays in the journal as it is.
+class JournalReader {
+ public:
+  /// By ascending key: templates stand before the tasks that have them. An error for rules that cannot be
+  /// read: nobody may be let past a quota because it is damaged.
+  Status read(const std::string& key, const std::string& text);
+  Journaled take() && { return std::move(journaled_); }
+
+ private:
+  Status read_entry(const std::string& key, const nlohmann::json& value);
+
+  Journaled journaled_;
+  Templates templates_;
+};
 Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries);
 
 struct JournalChanges {

@@ -53,7 +53,7 @@ TEST(Notices, OfTasksComeInTheOrderInWhichTheyMoved) {
   ASSERT_TRUE(machine.put(service("/a", 1)));
   machine.obey();
   auto next = service("/a", 1);
-  next.task.environment["VERSION"] = "2";
+  next.task.environment.edit()["VERSION"] = "2";
   next.minimum_health = 1;
   ASSERT_TRUE(machine.put(next));
   const auto old = machine.instances("/a").front()->task.id, fresh = machine.instances("/a").back()->task.id;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/ids.h"
 #include "base/json_writer.h"
 #include "workload/task_writer.h"
 
@@ -63,6 +64,13 @@ std::vector<placement::Grant> decode_gpus(Decoder& decoder, const json& value) {
   }
   return grants;
 }
+
+/// Templates of so many bytes are kept apart: below, a row of their own costs more than it saves.
+constexpr std::size_t kLargeTemplate = 4096;
+
+// Older daemons do not take a record with these for one of a task that does nothing: they miss "task".
+constexpr const char* kTemplateKey = "template";
+constexpr const char* kOwnPart = "task_of_template";
 
 std::vector<int> decode_numbers(Decoder& decoder, const json& value, const char* name) {
   std::vector<int> numbers;
@@ -147,6 +155,38 @@ std::string text_of(const TaskRecord& record) {
   JsonWriter writer(text);
   write(writer, record);
   return text;
+}
+
+std::string template_key_of(const workload::Task& task) {
+  std::string text;
+  JsonWriter writer(text);
+  workload::write_template(writer, task);
+  return text.size() < kLargeTemplate ? "" : sha256_hex(text);
+}
+
+std::string kept_text_of(const TaskRecord& record) {
+  if (record.template_key.empty()) return text_of(record);
+  auto own = record;
+  workload::take_template(own.task, {});
+  auto value = encode(own);
+  value[kOwnPart] = std::move(value["task"]);
+  value.erase("task");
+  value[kTemplateKey] = record.template_key;
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<TaskRecord> decode_kept_record(const json& value, const Templates& templates) {
+  if (!value.is_object() || !value.contains(kTemplateKey)) return decode_record(value);
+  DROVER_TRY(const auto key, from_stored<std::string>(value[kTemplateKey], kTemplateKey));
+  const auto found = templates.find(key);
+  if (found == templates.end())
+    return fail(ErrorKind::kCorrupt, fmt::format("Its template '{}' is not there", key));
+  auto whole = value;
+  whole["task"] = whole.value(kOwnPart, json());
+  DROVER_TRY(auto record, decode_record(whole));
+  workload::take_template(record.task, found->second);
+  record.template_key = key;
+  return record;
 }
 
 json encode(const TaskRecord& record) {

@@ -3,6 +3,7 @@
 // A task's life, as the journal keeps it and as the API shows it. Values only; no I/O.
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -46,6 +47,7 @@ constexpr bool owns_resources(TaskState state) {
 struct TaskRecord {
   workload::Task task;
   std::uint64_t sequence = 0;  ///< order of acceptance
+  std::string template_key;    ///< under which the journal has the task's template; "": in the record itself
   TaskState state = TaskState::kQueued;
   // What it was given; kept after the end as history, empty while it waits.
   std::vector<placement::Grant> gpus;
@@ -101,5 +103,17 @@ std::string text_of(const TaskRecord& record);
 /// decode_record(encode(record)) == record
 nlohmann::json encode(const TaskRecord& record);
 Result<TaskRecord> decode_record(const nlohmann::json& value);
+
+// What is large of a definition is kept once, however many members or instances there are, and is not written
+// again with every state that they come to: `template_key` says where.
+
+/// By key: tasks of which nothing but the template counts.
+using Templates = std::map<std::string, workload::Task>;
+
+/// The name of the task's template by its content; "" when it is so small that the record has it.
+std::string template_key_of(const workload::Task& task);
+/// As the journal keeps the record: without the template, when that has a key.
+std::string kept_text_of(const TaskRecord& record);
+Result<TaskRecord> decode_kept_record(const nlohmann::json& value, const Templates& templates);
 
 }  // namespace drover::control

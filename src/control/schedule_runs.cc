@@ -54,11 +54,12 @@ workload::Task task_of(const Draft& draft, const ScheduleRecord& record, const S
   auto task = record.schedule.task;
   task.id = run.task_id;
   task.origin = {OriginKind::kSchedule, record.schedule.name, run.origin_id, ""};
-  append_arguments(record.schedule, run.arguments, task.command);
-  task.environment["CHRONOS_JOB_RUN_TIME"] = std::to_string(run.due.time_since_epoch().count());
-  task.environment["CHRONOS_JOB_RUN_ATTEMPT"] = std::to_string(run.attempt);
-  task.environment["mesos_task_id"] = run.origin_id;
-  task.environment["HOST"] = draft.base().node;
+  append_arguments(record.schedule, run.arguments, task.command.edit());
+  auto& environment = task.environment.edit();
+  environment["CHRONOS_JOB_RUN_TIME"] = std::to_string(run.due.time_since_epoch().count());
+  environment["CHRONOS_JOB_RUN_ATTEMPT"] = std::to_string(run.attempt);
+  environment["mesos_task_id"] = run.origin_id;
+  environment["HOST"] = draft.base().node;
   return task;
 }
 

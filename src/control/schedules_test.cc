@@ -238,7 +238,7 @@ TEST(Schedules, RunNowTakesArguments) {
   ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", minutely(kNow + 1h))));
   ASSERT_TRUE(scheduler.on(event::ScheduleRunRequested{"j", "-v now"}));
   ASSERT_EQ(scheduler.tasks("j").size(), 1U);
-  EXPECT_EQ(scheduler.tasks("j")[0]->task.command.back(), "work -v now");
+  EXPECT_EQ(scheduler.tasks("j")[0]->task.command->back(), "work -v now");
   EXPECT_EQ(scheduler.tasks("j")[0]->task.origin.task_id, "ct:1700000000000:0:j:-v now");
   ASSERT_TRUE(scheduler.on(event::ScheduleRunRequested{"j", ""}));
   EXPECT_EQ(scheduler.history("j"), Words{"skipped"});

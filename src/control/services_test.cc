@@ -152,7 +152,7 @@ Seen roll(double minimum_health, double over_capacity, int instances) {
   web.maximum_over_capacity = over_capacity;
   EXPECT_TRUE(machine.put(web));
   machine.obey();
-  web.task.environment["VERSION"] = "2";
+  web.task.environment.edit()["VERSION"] = "2";
   EXPECT_TRUE(machine.put(web));
   Seen seen{1000, 0};
   while (!machine.state.deployments.empty()) {
@@ -172,7 +172,7 @@ Seen roll(double minimum_health, double over_capacity, int instances) {
       (void)machine.on(event::Ended{id, machine.ended(143, true)}, machine.now);
   }
   EXPECT_THAT(machine.instances("/web"), SizeIs(instances));
-  for (const auto* task : machine.instances("/web")) EXPECT_EQ(task->task.environment.count("VERSION"), 1u);
+  for (const auto* task : machine.instances("/web")) EXPECT_EQ(task->task.environment->count("VERSION"), 1u);
   return seen;
 }
 
@@ -194,10 +194,10 @@ TEST(Services, AnUnhealthyNewVersionDoesNotTakeOver) {
   ASSERT_THAT(machine.state.deployments, SizeIs(1)) << "nothing is known of its health";
   for (const auto* task : machine.instances("/web")) machine.check(task->task.id, true);
   ASSERT_THAT(machine.state.deployments, IsEmpty());
-  web.task.environment["VERSION"] = "2";
+  web.task.environment.edit()["VERSION"] = "2";
   ASSERT_TRUE(machine.put(web));
   machine.obey();
-  const auto is_new = [](const auto* task) { return task->task.environment.count("VERSION") > 0; };
+  const auto is_new = [](const auto* task) { return task->task.environment->count("VERSION") > 0; };
   const auto instances = machine.instances("/web");
   ASSERT_EQ(std::ranges::count_if(instances, is_new), 1);
   const auto fresh = (*std::ranges::find_if(instances, is_new))->task.id;
@@ -219,7 +219,7 @@ TEST(Services, TheOldMakesWayAsSoonAsTheNewIsWell) {
   ASSERT_TRUE(machine.put(web));
   machine.obey();
   machine.check(machine.instances("/web").front()->task.id, true);
-  web.task.environment["VERSION"] = "2";
+  web.task.environment.edit()["VERSION"] = "2";
   ASSERT_TRUE(machine.put(web));
   machine.obey();
   const auto both = machine.instances("/web");
@@ -237,7 +237,7 @@ TEST(Services, ANewVersionTakesThePlaceOfWhatOnlyWaits) {
   web.minimum_health = web.maximum_over_capacity = 0;
   ASSERT_TRUE(machine.put(web));
   const auto first = machine.instances("/web").front()->task.id;
-  web.task.environment["VERSION"] = "2";
+  web.task.environment.edit()["VERSION"] = "2";
   ASSERT_TRUE(machine.put(web, true));
   ASSERT_THAT(machine.instances("/web"), SizeIs(1));
   EXPECT_NE(machine.instances("/web").front()->task.id, first);
@@ -412,7 +412,7 @@ TEST(Services, ADeploymentCanBeTakenBack) {
   machine.obey();
   EXPECT_THAT(machine.state.deployments, IsEmpty());
   ASSERT_THAT(machine.instances("/web"), SizeIs(1));
-  EXPECT_THAT(machine.instances("/web").front()->task.command, ElementsAre("true"));
+  EXPECT_THAT(*machine.instances("/web").front()->task.command, ElementsAre("true"));
 }
 
 TEST(Services, ARestartReplacesEveryInstance) {
@@ -433,13 +433,13 @@ TEST(Services, GoOnAfterARestartOfTheDaemon) {
   auto web = service("/web", 2);
   ASSERT_TRUE(machine.put(web));
   machine.obey();
-  web.task.environment["VERSION"] = "2";
+  web.task.environment.edit()["VERSION"] = "2";
   ASSERT_TRUE(machine.put(web));
   machine.restart();
   machine.obey();
   EXPECT_THAT(machine.state.deployments, IsEmpty());
   EXPECT_EQ(machine.in("/web", TaskState::kRunning), 2u);
-  for (const auto* task : machine.instances("/web")) EXPECT_EQ(task->task.environment.count("VERSION"), 1u);
+  for (const auto* task : machine.instances("/web")) EXPECT_EQ(task->task.environment->count("VERSION"), 1u);
 }
 
 }  // namespace

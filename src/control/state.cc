@@ -31,6 +31,7 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record) {
   if (record.task.origin.kind != workload::OriginKind::kPerson)
     state.by_origin[origin_of(record.task)].insert(id);
   count(state.usages, before, &record);
+  if (before == nullptr && !record.template_key.empty()) ++state.template_uses[record.template_key];
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
 }
 
@@ -44,6 +45,9 @@ void forget(State& state, const std::string& id) {
   }
   move(state.ended, id, end_of(&found->second), std::nullopt);
   count(state.usages, &found->second, nullptr);
+  if (const auto uses = state.template_uses.find(found->second.template_key);
+      uses != state.template_uses.end() && --uses->second == 0)
+    state.template_uses.erase(uses);
   state.tasks.erase(found);
 }
 
@@ -104,6 +108,7 @@ State restore(Journaled journaled, placement::Node node, placement::NodePolicy p
   state.next_sequence = journaled.next_sequence;
   state.forgotten = std::move(journaled.forgotten);
   state.unread = std::move(journaled.unread);
+  for (const auto& key : journaled.templates_of_unread) ++state.template_uses[key];
   state.node = node.name;
   state.cluster = placement::Cluster(policy);
   Outcome outcome;

@@ -103,7 +103,8 @@ struct State : Tables<Rows> {
   ImageFits images;                                       ///< at most kMostImages
   ByTime ended;                                           ///< ids of tasks, by steady_end()
   Usages usages;
-  ByTime schedules_due;  ///< names of schedules, by next_time()
+  std::map<std::string, std::size_t> template_uses;  ///< by key: how many records of the journal need it
+  ByTime schedules_due;                              ///< names of schedules, by next_time()
 
   const placement::Node& machine() const { return *cluster.node(node); }
   /// Null when there is no such task.
@@ -127,6 +128,8 @@ struct Outcome : Tables<Changes> {
   std::optional<Standing> standing;
   std::map<std::string, TaskHealth> health;             ///< new findings; not journaled
   std::map<ImageName, std::optional<ImageFit>> images;  ///< none: it is forgotten; not journaled
+  /// By key: a task with a template that is to be kept, or none when nobody needs it any more.
+  std::map<std::string, std::optional<workload::Task>> templates;
   std::optional<Error> broken;  ///< what the plan would have broken (invariants.h): nothing of it is done
   std::string made;             ///< id of what the event made: a deployment; "" when nothing
   std::vector<Notice> notices;  ///< in the order of what happened
@@ -145,7 +148,8 @@ struct Journaled : Tables<Rows> {
   std::set<std::string> forgotten;
   placement::Rules rules;
   std::uint64_t next_sequence = 1;
-  std::vector<Error> unread;  ///< of entries that cannot be read, by which they are
+  std::vector<Error> unread;                     ///< of entries that cannot be read, by which they are
+  std::vector<std::string> templates_of_unread;  ///< keys that such entries name, each once an entry
 };
 
 /// The state as the journal left it.

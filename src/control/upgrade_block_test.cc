@@ -18,7 +18,7 @@ Services upgraded(int gpus, int instances, double minimum_health) {
   web.minimum_health = minimum_health;
   EXPECT_TRUE(machine.put(web));
   machine.obey();
-  web.task.environment["VERSION"] = "2";
+  web.task.environment.edit()["VERSION"] = "2";
   EXPECT_TRUE(machine.put(web));
   machine.obey();
   return machine;

@@ -103,7 +103,7 @@ TEST(CheckTargets, NothingIsMissedThatChangesThem) {
   web.health_checks = {{.port = 4321}};
   web.readiness = workload::ReadinessCheck{};
   for (int version = 0; version < 4; ++version) {
-    web.task.environment["VERSION"] = std::to_string(version);
+    web.task.environment.edit()["VERSION"] = std::to_string(version);
     machine.now += std::chrono::seconds(1);
     machine.happens(control::event::ServicesChanged{.put = {web}, .force = true});
     machine.all_obey();

@@ -166,13 +166,18 @@ TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
     }
     std::fclose(file);
   }
-  workload::TaskRequest large;
-  large.task.command = {"sleep", std::string(100'000, '0')};
-  Result<control::TaskRecord> refused = submit(0);
-  for (int i = 0; refused && i < 100; ++i)  // what the log file had room for
-    engine_->submit({}, large, [&](auto result) { refused = std::move(result); });
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, ErrorKind::kExhausted) << to_string(refused.error());
+  workload::TaskRequest another;
+  std::optional<Result<control::TaskRecord>> answer;
+  // What the log file had room for, to the last page.
+  for (const std::size_t bytes : {100'000, 1'000, 1}) {
+    answer.reset();
+    for (int i = 0; (!answer || *answer) && i < 1000; ++i) {
+      another.task.command = {"sleep", std::to_string(i) + std::string(bytes, '0')};
+      engine_->submit({}, another, [&](auto result) { answer = std::move(result); });
+    }
+  }
+  ASSERT_TRUE(answer && !*answer);
+  EXPECT_EQ(answer->error().kind, ErrorKind::kExhausted) << to_string(answer->error());
   end(id, 0);
   EXPECT_NE(state_of(id), TaskState::kFinished) << "what is not in the journal has not happened yet";
   std::filesystem::remove(filler);

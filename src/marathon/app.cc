@@ -139,7 +139,7 @@ void AppReader::environment() {
       } else if (value.get_ref<const std::string&>().find('\0') != std::string::npos) {
         fields_.refuse(field, "must not contain a zero byte");
       } else {
-        task.environment[name] = value.get<std::string>();
+        task.environment.edit()[name] = value.get<std::string>();
         env[name] = value;
       }
     }
@@ -147,7 +147,8 @@ void AppReader::environment() {
   shown_["env"] = std::move(env);
   auto labels = fields_.text_map("labels").value_or(std::map<std::string, std::string>{});
   shown_["labels"] = labels;
-  labels.merge(task.labels);  // what Docker is told in passing does not replace them
+  labels.insert(task.labels.begin(),
+                task.labels.end());  // what Docker is told in passing does not replace them
   task.labels = std::move(labels);
   if (auto secrets = fields_.object("secrets"); secrets && !fields_.raw("secrets")->empty())
     fields_.refuse("secrets", "secrets are not supported: give the value itself in 'env'");
@@ -178,7 +179,7 @@ void AppReader::fetch() {
       if (path->starts_with('/') || ("/" + *path + "/").find("/../") != std::string::npos)
         fields.refuse("destPath", "must be a path within the sandbox");
     }
-    app_.service.task.fetch.push_back(std::move(fetch));
+    app_.service.task.fetch.edit().push_back(std::move(fetch));
     list.push_back(std::move(shown));
   }
   shown_["fetch"] = std::move(list);

@@ -58,7 +58,7 @@ TEST(App, HasTheDefaultsOfMarathon) {
   const auto& service = app.service;
   EXPECT_EQ(service.id, "/sleep");
   EXPECT_EQ(service.task.name, "sleep");
-  EXPECT_THAT(service.task.command, ElementsAre("/bin/sh", "-c", "sleep 1000"));
+  EXPECT_THAT(*service.task.command, ElementsAre("/bin/sh", "-c", "sleep 1000"));
   EXPECT_EQ(service.task.resources.milli_cpus, 1000);
   EXPECT_EQ(service.task.resources.memory_bytes, 128ULL << 20);
   EXPECT_THAT(service.task.resources.gpus, IsEmpty());
@@ -85,7 +85,7 @@ TEST(App, OfUsersReadsUnchanged) {
   const auto plain = decoded(file("marathon-tensorflow-gpus-3.json"));
   EXPECT_EQ(plain.service.id, "/tensorflow-gpus");
   EXPECT_EQ(plain.service.task.resources.gpu_count(), 1);
-  EXPECT_THAT(plain.service.task.command, IsEmpty()) << "the image says what runs";
+  EXPECT_THAT(*plain.service.task.command, IsEmpty()) << "the image says what runs";
 
   const auto host = decoded(file("marathon-tensorflow-gpus-5.json"));
   ASSERT_EQ(host.service.task.network.ports.size(), 1U);
@@ -125,7 +125,7 @@ TEST(App, SaysHowItIsRun) {
   EXPECT_EQ(refused({{"id", "a"}}).details, both.details);
   const auto args = decoded(json::parse(R"({"id": "a", "args": ["run", "me"], "container":
       {"docker": {"image": "x"}}})"));
-  EXPECT_THAT(args.service.task.command, ElementsAre("run", "me"));
+  EXPECT_THAT(*args.service.task.command, ElementsAre("run", "me"));
   EXPECT_FALSE(args.service.task.bypass_entrypoint);
   EXPECT_TRUE(decoded({{"id", "a"}, {"cmd", "x"}}).service.task.bypass_entrypoint);
 }
@@ -261,12 +261,12 @@ TEST(App, UpdatesTakeThePlaceOfWhatTheyName) {
   const auto after =
       update_app(before.service, json::parse(R"({"env": {"C": "3"}, "cpus": 0.5, "user": null})"), {});
   ASSERT_TRUE(after);
-  EXPECT_THAT(after->service.task.environment, UnorderedElementsAre(std::pair("C", "3")));
+  EXPECT_THAT(*after->service.task.environment, UnorderedElementsAre(std::pair("C", "3")));
   EXPECT_EQ(after->service.instances, 3);
   EXPECT_EQ(after->service.task.resources.milli_cpus, 500);
   EXPECT_EQ(after->user, "joe");
   EXPECT_EQ(user_of(after->service), "joe");
-  EXPECT_THAT(after->service.task.command, Contains("x"));
+  EXPECT_THAT(*after->service.task.command, Contains("x"));
   EXPECT_THAT(update_app(before.service, {{"id", "/b"}}, {}).error().details,
               ElementsAre(Detail{"/id", {"must be '/a': an app cannot be renamed"}}));
   EXPECT_TRUE(update_app(before.service, {{"id", "a"}}, {}));

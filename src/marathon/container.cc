@@ -119,7 +119,7 @@ void AppReader::volumes(Fields& container, json& shown) {
       fields.refuse("hostPath", "must be an absolute path of the machine");
     list.push_back(
         {{"containerPath", volume.container_path}, {"hostPath", volume.host_path}, {"mode", kAccess[mode]}});
-    app_.service.task.volumes.push_back(std::move(volume));
+    app_.service.task.volumes.edit().push_back(std::move(volume));
   }
   shown["volumes"] = std::move(list);
 }

@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "placement/cow.h"
+#include "base/cow.h"
 #include "placement/decision.h"
 #include "placement/request.h"
 

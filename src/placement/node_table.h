@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "placement/cow.h"
+#include "base/cow.h"
 #include "placement/node_state.h"
 
 namespace drover::placement {

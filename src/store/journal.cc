@@ -186,15 +186,15 @@ Status Journal::set_note(const std::string& name, const std::string& text) {
   return {};
 }
 
-Result<std::map<std::string, std::string>> Journal::load() {
-  std::map<std::string, std::string> entries;
-  const auto statement = prepare(database_.get(), "SELECT key, value FROM entry");
+Status Journal::load(
+    const std::function<Status(const std::string& key, const std::string& text)>& visit) const {
+  const auto statement = prepare(database_.get(), "SELECT key, value FROM entry ORDER BY key");
   if (!statement) return Failure(error("Failed to read the state file"));
   int code = 0;
   while ((code = sqlite3_step(statement.get())) == SQLITE_ROW)
-    entries[column(statement, 0)] = column(statement, 1);
+    DROVER_CHECK_OK(visit(column(statement, 0), column(statement, 1)));
   if (code != SQLITE_DONE) return Failure(error("Failed to read the state file"));
-  return entries;
+  return {};
 }
 
 Status Journal::commit(const Changes& changes) {

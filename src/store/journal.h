@@ -8,7 +8,7 @@
 // who fills the disk can take them: what ends tasks can be written then, too. File systems that copy on write
 // do not keep such promises.
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,7 +40,8 @@ class Journal {
   /// The same for a file that must be there and be a journal already; `shown` names it in messages.
   static Result<Journal> open_existing(const std::string& path, const std::string& shown);
 
-  Result<std::map<std::string, std::string>> load();
+  /// Calls visit(key, text) for every entry, by ascending key, until one is refused.
+  Status load(const std::function<Status(const std::string& key, const std::string& text)>& visit) const;
   /// All or nothing, and durable. kExhausted when the disk is full: then nothing has changed.
   Status commit(const Changes& changes);
   /// Moves the log into the file itself, so that a copy of the file alone has what was committed, and takes

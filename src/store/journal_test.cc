@@ -11,11 +11,12 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "store/testing/entries.h"
 
 namespace drover::store {
 namespace {
 
-class JournalTest : public testing::Test {
+class JournalTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = std::filesystem::temp_directory_path() / "drover-journal-XXXXXX";
@@ -37,7 +38,7 @@ TEST_F(JournalTest, KeepsWhatWasCommitted) {
   }
   auto journal = Journal::open(file());
   ASSERT_TRUE(journal);
-  EXPECT_EQ(*journal->load(), (std::map<std::string, std::string>{{"a", "3"}}));
+  EXPECT_EQ(*testing::entries_of(*journal), (std::map<std::string, std::string>{{"a", "3"}}));
   struct stat info{};
   ASSERT_EQ(::stat(file().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -88,7 +89,7 @@ TEST_F(JournalTest, AFullDiskChangesNothing) {
     const auto full = journal->commit({{{"big", std::string(1 << 20, 'x')}}, {}});
     ASSERT_FALSE(full);
     EXPECT_EQ(full.error().kind, ErrorKind::kExhausted) << to_string(full.error());
-    EXPECT_EQ(*journal->load(), (std::map<std::string, std::string>{{"kept", "yes"}}));
+    EXPECT_EQ(*testing::entries_of(*journal), (std::map<std::string, std::string>{{"kept", "yes"}}));
     EXPECT_TRUE(journal->commit({{{"after", "works"}}, {}}));
   }
   ::umount(folder_.c_str());
@@ -103,7 +104,8 @@ TEST_F(JournalTest, ACopyOfTheFileAloneHasWhatWasTidied) {
   }
   const auto copy = folder_ / "copy";
   std::filesystem::copy_file(file(), copy);
-  EXPECT_EQ(*Journal::open(copy)->load(), (std::map<std::string, std::string>{{"a", "1"}, {"b", "1"}}));
+  EXPECT_EQ(*testing::entries_of(*Journal::open(copy)),
+            (std::map<std::string, std::string>{{"a", "1"}, {"b", "1"}}));
 }
 
 TEST_F(JournalTest, IsCopiedWhileItIsWritten) {
@@ -124,7 +126,7 @@ TEST_F(JournalTest, IsCopiedWhileItIsWritten) {
   ASSERT_TRUE(taken);
   const auto kept = folder_ / "kept";
   std::filesystem::copy_file("/proc/self/fd/" + std::to_string(taken->get()), kept);
-  EXPECT_EQ(*Journal::open(kept)->load(), *journal->load());
+  EXPECT_EQ(*testing::entries_of(*Journal::open(kept)), *testing::entries_of(*journal));
   {
     auto abandoned = journal->copy();
   }
@@ -185,7 +187,7 @@ TEST_F(JournalTest, SurvivesKill) {
 
   auto journal = Journal::open(file());
   ASSERT_TRUE(journal) << to_string(journal.error());
-  auto entries = *journal->load();
+  auto entries = *testing::entries_of(*journal);
   EXPECT_EQ(entries["left"], entries["right"]);
   EXPECT_GE(std::stoi(entries["left"]), last);
 }

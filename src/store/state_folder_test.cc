@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "store/testing/entries.h"
+
 namespace drover::store {
 namespace {
 
@@ -14,9 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 namespace fs = std::filesystem;
-using Entries = std::map<std::string, std::string>;
+using testing::Entries;
 
-class StateFolderTest : public testing::Test {
+class StateFolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = fs::temp_directory_path() / "drover-folder-XXXXXX";
@@ -35,7 +37,7 @@ class StateFolderTest : public testing::Test {
     return news.value_or(std::vector<std::string>{"refused"});
   }
   std::string file(const std::string& name) const { return journal_file(folder_ / name); }
-  Entries entries(const std::string& name) const { return *Journal::open(file(name))->load(); }
+  Entries entries(const std::string& name) const { return *testing::entries_of(*Journal::open(file(name))); }
 
   fs::path folder_;
 };
@@ -86,7 +88,7 @@ TEST_F(StateFolderTest, ABackupIsRestoredAndWhatWasThereKept) {
   const auto aside = restore(folder_ / "here", folder_ / "backup", false);
   ASSERT_TRUE(aside) << to_string(aside.error());
   EXPECT_EQ(entries("here"), (Entries{{"first", "here"}}));
-  EXPECT_EQ(*Journal::open(*aside)->load(), (Entries{{"first", "here"}, {"second", "here"}}));
+  EXPECT_EQ(*testing::entries_of(*Journal::open(*aside)), (Entries{{"first", "here"}, {"second", "here"}}));
   EXPECT_THAT(live("here"), ElementsAre(HasSubstr("restored")));
   EXPECT_THAT(live("here"), IsEmpty());
   const auto again = restore(folder_ / "here", folder_ / "backup", false);

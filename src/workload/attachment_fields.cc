@@ -73,7 +73,7 @@ void decode_volumes(Decoder& decoder, Task& task) {
     if (!is_path(volume.host_path) || volume.host_path.front() != '/')
       entry.mistake("host_path", "it must be an absolute path on the machine");
     entry.finish();
-    task.volumes.push_back(std::move(volume));
+    task.volumes.edit().push_back(std::move(volume));
   }
 }
 

@@ -27,7 +27,8 @@ Status read_volume(const std::string& value, Task& task) {
   if (colon == std::string::npos || !value.starts_with('/') || (mode != "ro" && mode != "rw"))
     return refuse("/value", fmt::format("the volume '{}' of Docker cannot be kept", value),
                   "write /host:/container[:ro]");
-  task.volumes.push_back({value.substr(colon + 1, end - colon - 1), value.substr(0, colon), mode == "ro"});
+  task.volumes.edit().push_back(
+      {value.substr(colon + 1, end - colon - 1), value.substr(0, colon), mode == "ro"});
   return {};
 }
 
@@ -48,9 +49,10 @@ Status read_docker_parameter(const std::string& key, const std::string& value, T
     if (equals == std::string::npos || equals == 0)
       return refuse("/value", fmt::format("the variable '{}' of Docker cannot be kept", value),
                     "write NAME=VALUE");
-    task.environment.emplace(value.substr(0, equals), value.substr(equals + 1));
+    task.environment.edit().emplace(value.substr(0, equals), value.substr(equals + 1));
   } else if (key == "label" || key == "l") {
-    task.labels.emplace(value.substr(0, equals), equals == std::string::npos ? "" : value.substr(equals + 1));
+    task.labels.edit().emplace(value.substr(0, equals),
+                               equals == std::string::npos ? "" : value.substr(equals + 1));
   } else if (key == "workdir" || key == "w") {
     task.working_directory = value;
   } else if (key == "read-only") {

@@ -30,7 +30,7 @@ TEST(DockerParameters, WhatCanBeKeptIs) {
   EXPECT_EQ(task.working_directory, "/w");
   EXPECT_TRUE(task.read_only);
   EXPECT_THAT(task.devices, ElementsAre("vendor.com/net=eth1"));
-  EXPECT_THAT(task.volumes,
+  EXPECT_THAT(*task.volumes,
               ElementsAre(Volume{"/data", "/srv/data", true}, Volume{"/scratch", "/tmp", false}));
 }
 

@@ -58,7 +58,7 @@ TEST(Service, ScalingChangesNoConfiguration) {
   other.last_scaling_at = other.version;
   other.dependencies = {"/other"};
   EXPECT_TRUE(same_configuration(service, other)) << "those of its groups";
-  other.task.environment["A"] = "1";
+  other.task.environment.edit()["A"] = "1";
   EXPECT_FALSE(same_configuration(service, other));
 }
 

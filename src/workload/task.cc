@@ -58,7 +58,7 @@ void check_strings(Decoder& decoder, const Task& task) {
     decoder.mistake("command", fmt::format("a command has at most {} words", kMaxWords));
   if (std::any_of(task.command.begin(), task.command.end(), has_nul))
     decoder.mistake("command", "a word of the command contains a zero byte");
-  if (!task.command.empty() && task.command.front().empty())
+  if (!task.command.empty() && task.command->front().empty())
     decoder.mistake("command", "the first word, the program, is empty");
   if (task.command.empty() && !task.image)
     decoder.mistake("command", "there is nothing to run: neither a command nor an image",
@@ -78,7 +78,7 @@ void check_strings(Decoder& decoder, const Task& task) {
 
 std::string default_name(const Task& task) {
   if (!task.command.empty()) {
-    const auto& program = task.command.front();
+    const auto& program = task.command->front();
     const auto slash = program.rfind('/');
     return (slash == std::string::npos ? program : program.substr(slash + 1)).substr(0, kMaxName);
   }
@@ -126,6 +126,25 @@ void decode_common(Decoder& decoder, Task& task) {
   task.queue = decoder.string("queue").value_or(kDefaultQueue);
   task.name_space = decoder.string("namespace").value_or("");
   task.priority = static_cast<int>(decoder.integer("priority", kMinPriority, kMaxPriority).value_or(0));
+}
+
+template <typename Part>
+void decode_stored(Decoder& decoder, const char* name, Part& part) {
+  const auto* given = decoder.value(name);
+  if (given == nullptr) return;
+  if (auto value = from_stored<Part>(*given, name))
+    part = std::move(*value);
+  else
+    decoder.mistake(name, value.error().message);
+}
+
+void decode_stored_files(Decoder& decoder, Task& task) {
+  std::vector<Fetch> fetch;
+  std::vector<Volume> volumes;
+  decode_stored(decoder, "fetch", fetch);
+  decode_stored(decoder, "volumes", volumes);
+  task.fetch = std::move(fetch);
+  task.volumes = std::move(volumes);
 }
 
 void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Error>& mistakes) {
@@ -270,6 +289,24 @@ json encode(const Task& task) {
   return json::parse(text);
 }
 
+void take_template(Task& task, const Task& from) {
+  task.command = from.command;
+  task.environment = from.environment;
+  task.labels = from.labels;
+  task.fetch = from.fetch;
+  task.volumes = from.volumes;
+}
+
+Result<Task> decode_template(const json& value) {
+  std::vector<Error> mistakes;
+  Decoder decoder(value, mistakes);
+  Task task;
+  decode_common(decoder, task);
+  decode_stored_files(decoder, task);
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored template"));
+  return task;
+}
+
 Result<Task> decode_task(const json& value) {
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
@@ -291,19 +328,10 @@ Result<Task> decode_task(const json& value) {
   // Older daemons did not keep the name.
   task.owner_name = decoder.string("owner_name")
                         .value_or(task.user.uid == task.owner ? task.user.name : std::to_string(task.owner));
-  const auto read = [&](const char* name, auto& part) {
-    const auto* given = decoder.value(name);
-    if (given == nullptr) return;
-    if (auto value = from_stored<std::remove_reference_t<decltype(part)>>(*given, name))
-      part = std::move(*value);
-    else
-      decoder.mistake(name, value.error().message);
-  };
-  read("fetch", task.fetch);
-  read("volumes", task.volumes);
+  decode_stored_files(decoder, task);
   task.devices = decoder.string_list("devices").value_or(task.devices);
-  read("network", task.network);
-  read("origin", task.origin);
+  decode_stored(decoder, "network", task.network);
+  decode_stored(decoder, "origin", task.origin);
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored task"));
   return task;
 }

@@ -14,6 +14,7 @@
 
 #include "base/pull_policy.h"
 #include "base/result.h"
+#include "base/shared.h"
 #include "base/users.h"
 #include "workload/network.h"
 #include "workload/origin.h"
@@ -74,13 +75,13 @@ enum class DriverSource {
 };
 
 struct Task {
-  std::string id;                    ///< unique for ever; made by the daemon
-  std::string name;                  ///< for people; defaults to the first word of the command
-  std::vector<std::string> command;  ///< argument vector; empty: what the image says
+  std::string id;                            ///< unique for ever; made by the daemon
+  std::string name;                          ///< for people; defaults to the first word of the command
+  Shared<std::vector<std::string>> command;  ///< argument vector; empty: what the image says
   bool bypass_entrypoint = false;    ///< the command is all that runs; else it follows the image's entrypoint
   std::optional<std::string> image;  ///< reference (docs/images.md); none: the host's own root
   PullPolicy pull = PullPolicy::kMissing;  ///< of an image that is named as registries have it
-  std::map<std::string, std::string> environment;
+  Shared<std::map<std::string, std::string>> environment;
   std::string working_directory;  ///< "": the image's, or the sandbox
   User user;                      ///< whom it runs as
   uid_t owner = 0;                ///< who asked for it
@@ -97,9 +98,9 @@ struct Task {
   std::optional<GangMembership> gang;
   std::optional<std::chrono::milliseconds> timeout;  ///< then it is stopped
   std::chrono::milliseconds grace{10'000};           ///< between SIGTERM and SIGKILL
-  std::map<std::string, std::string> labels;
-  std::vector<Fetch> fetch;
-  std::vector<Volume> volumes;
+  Shared<std::map<std::string, std::string>> labels;
+  Shared<std::vector<Fetch>> fetch;
+  Shared<std::vector<Volume>> volumes;
   std::vector<std::string> devices;  ///< of other vendors, as CDI calls them: "vendor.com/class=name"
   Network network;
   Origin origin;  ///< what it was made for; made by the daemon
@@ -141,5 +142,12 @@ bool is_queue_path(std::string_view text);
 /// decode_task(encode(task)) == task.
 nlohmann::json encode(const Task& task);
 Result<Task> decode_task(const nlohmann::json& value);
+
+/// A task's template: what the members of a gang, and the instances of a service, have in common, and what
+/// may be large: command, environment, labels, fetch and volumes. Gives `task` the template of `from`, which
+/// both share from then on.
+void take_template(Task& task, const Task& from);
+/// A task that has nothing but the template that write_template() wrote (task_writer.h).
+Result<Task> decode_template(const nlohmann::json& value);
 
 }  // namespace drover::workload

@@ -105,7 +105,7 @@ void write(JsonWriter& writer, const Task& task) {
   const auto& resources = task.resources;
   writer.begin_object();
   if (task.bypass_entrypoint) writer.field("bypass_entrypoint", true);
-  writer.field("command", task.command);
+  writer.field("command", *task.command);
   if (!resources.attributes.empty()) write_constraints(writer, resources.attributes);
   if (task.container_type != ContainerType::kAny)
     writer.field("container_type", task.container_type == ContainerType::kDocker ? "docker" : "mesos");
@@ -115,8 +115,8 @@ void write(JsonWriter& writer, const Task& task) {
   if (!task.devices.empty()) writer.field("devices", task.devices);
   if (resources.different_models) writer.field("different_models", true);
   if (task.driver == DriverSource::kNone) writer.field("driver", "none");
-  writer.field("env", task.environment);
-  if (!task.fetch.empty()) write_rare(writer, "fetch", task.fetch);
+  writer.field("env", *task.environment);
+  if (!task.fetch.empty()) write_rare(writer, "fetch", *task.fetch);
   if (task.gang) write_gang(writer, *task.gang);
   write_gpus(writer, resources);
   writer.field("grace_ms", task.grace.count());
@@ -124,7 +124,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("id", task.id);
   if (task.image) writer.field("image", *task.image);
   if (resources.interconnect.asks()) writer.field("interconnect", to_string(resources.interconnect));
-  writer.field("labels", task.labels);
+  writer.field("labels", *task.labels);
   writer.field("memory", resources.memory_bytes);
   writer.field("name", task.name);
   if (!task.name_space.empty()) writer.field("namespace", task.name_space);
@@ -141,8 +141,18 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("read_only", task.read_only);
   if (task.timeout) writer.field("timeout_ms", task.timeout->count());
   write_user(writer, task.user);
-  if (!task.volumes.empty()) write_rare(writer, "volumes", task.volumes);
+  if (!task.volumes.empty()) write_rare(writer, "volumes", *task.volumes);
   writer.field("working_directory", task.working_directory);
+  writer.end_object();
+}
+
+void write_template(JsonWriter& writer, const Task& task) {
+  writer.begin_object();
+  writer.field("command", *task.command);
+  writer.field("env", *task.environment);
+  write_rare(writer, "fetch", *task.fetch);
+  writer.field("labels", *task.labels);
+  write_rare(writer, "volumes", *task.volumes);
   writer.end_object();
 }
 

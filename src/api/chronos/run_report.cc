@@ -34,7 +34,7 @@ void add_fields_of_chronos(const control::ScheduleRecord& record, ordered_json& 
   if (definition.is_object())
     for (const auto* name : {"cpus", "mem", "executor", "executorFlags"})
       body[name] = text_in(definition, name);
-  body["command"] = schedule.task.command.empty() ? "" : schedule.task.command.back();
+  body["command"] = schedule.task.command.empty() ? "" : schedule.task.command->back();
   body["softError"] = schedule.soft_error ? "true" : "false";
   body["retries"] = std::to_string(schedule.retries);
   body["successCount"] = std::to_string(record.successes);

@@ -33,7 +33,7 @@ std::string query(const Request& request, const std::string& name) {
 /// The words of the command, without the shell that reads a line.
 std::string command_of(const ServiceRecord& record) {
   const auto& task = record.target.task;
-  if (task.bypass_entrypoint) return task.command.empty() ? "" : task.command.back();
+  if (task.bypass_entrypoint) return task.command.empty() ? "" : task.command->back();
   std::string text;
   for (const auto& word : task.command) text += word + " ";
   return text;

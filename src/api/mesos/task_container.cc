@@ -46,7 +46,7 @@ Status read_volume(const Volume& volume, workload::Task& task) {
                               volume.has_image() ? "an image" : Volume::Source::Type_Name(source.type())));
   const auto& path = volume.has_source() ? source.host_path().path() : volume.host_path();
   if (!path.starts_with('/')) return refuse(fmt::format("needs an absolute 'host_path', not '{}'", path));
-  task.volumes.push_back({volume.container_path(), path, volume.mode() == Volume::RO});
+  task.volumes.edit().push_back({volume.container_path(), path, volume.mode() == Volume::RO});
   return {};
 }
 
@@ -79,7 +79,7 @@ Status read_docker(const ContainerInfo& container, workload::Task& task) {
 
 Status read_environment(const v1::Environment& environment, workload::Task& task) {
   for (const auto& variable : environment.variables()) {
-    auto& value = task.environment[variable.name()] = variable.value();
+    auto& value = task.environment.edit()[variable.name()] = variable.value();
     if (variable.type() != v1::Environment::Variable::SECRET) continue;
     DROVER_TRY(value, secret_of(variable));
   }

@@ -53,7 +53,7 @@ TEST(TaskContainer, VolumesAreThoseOfTheHost) {
     {"mode": "RW", "container_path": "a", "host_path": "/x"},
     {"mode": "RO", "container_path": "/b", "source": {"type": "HOST_PATH", "host_path": {"path": "/y"}}}]})"));
   EXPECT_EQ(task.name, "");
-  EXPECT_THAT(task.volumes,
+  EXPECT_THAT(*task.volumes,
               ElementsAre(workload::Volume{"a", "/x", false}, workload::Volume{"/b", "/y", true}));
   EXPECT_EQ(mistake_in_volume(R"({"mode": "RW", "container_path": "a", "source": {"type": "SANDBOX_PATH"}})"),
             "The volume 'a' is of SANDBOX_PATH; there are volumes of the host only");

@@ -88,7 +88,8 @@ Status add_command(const v1::CommandInfo& command, workload::Task& task) {
   task.command = words_of(command);
   DROVER_CHECK_OK(read_environment(command.environment(), task));
   for (const auto& uri : command.uris())
-    task.fetch.push_back({uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
+    task.fetch.edit().push_back(
+        {uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
   return {};
 }
 
@@ -100,13 +101,13 @@ void add_ports(const Amounts& amounts, workload::Task& task) {
 }
 
 void add_environment(const v1::TaskInfo& info, const LaunchContext& context, workload::Task& task) {
-  task.environment["MESOS_TASK_ID"] = info.task_id().value();
-  task.environment["MESOS_FRAMEWORK_ID"] = context.framework;
-  task.environment["MESOS_AGENT_ID"] = context.agent;
-  task.environment["MESOS_SLAVE_ID"] = context.agent;
-  task.environment["MESOS_EXECUTOR_ID"] =
-      context.executor.empty() ? info.task_id().value() : context.executor;
-  task.environment["MESOS_ALLOCATION_ROLE"] = context.role;
+  auto& environment = task.environment.edit();
+  environment["MESOS_TASK_ID"] = info.task_id().value();
+  environment["MESOS_FRAMEWORK_ID"] = context.framework;
+  environment["MESOS_AGENT_ID"] = context.agent;
+  environment["MESOS_SLAVE_ID"] = context.agent;
+  environment["MESOS_EXECUTOR_ID"] = context.executor.empty() ? info.task_id().value() : context.executor;
+  environment["MESOS_ALLOCATION_ROLE"] = context.role;
 }
 
 Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_group) {
@@ -203,7 +204,7 @@ Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& 
   if (task.command.empty() && !task.image) return invalid("Command must have a value");
   add_ports(*amounts, task);
   add_environment(info, context, task);
-  for (const auto& label : info.labels().labels()) task.labels[label.key()] = label.value();
+  for (const auto& label : info.labels().labels()) task.labels.edit()[label.key()] = label.value();
   task.grace = grace_of(info.kill_policy()).value_or(kUsualGrace);
   if (info.has_max_completion_time())
     task.timeout = std::chrono::milliseconds(

@@ -46,7 +46,7 @@ std::string mistake(const json& written) {
 TEST(TaskInfo, BecomesATask) {
   const auto task = read(a_task());
   ASSERT_TRUE(task) << task.error().message;
-  EXPECT_THAT(task->command, ElementsAre("/bin/sh", "-c", "train --fast"));
+  EXPECT_THAT(*task->command, ElementsAre("/bin/sh", "-c", "train --fast"));
   EXPECT_EQ(task->resources.gpus.at(0).count, 2);
   EXPECT_EQ(task->resources.milli_cpus, 500);
   EXPECT_EQ(task->resources.memory_bytes, 64ULL << 20);
@@ -72,7 +72,7 @@ TEST(TaskInfo, BringsWhatItNeeds) {
   written["labels"] = json::parse(R"({"labels": [{"key": "k", "value": "v"}]})");
   const auto task = read(written);
   ASSERT_TRUE(task) << task.error().message;
-  EXPECT_THAT(task->command, ElementsAre("/bin/train", "-x"));
+  EXPECT_THAT(*task->command, ElementsAre("/bin/train", "-x"));
   EXPECT_EQ(task->environment.at("A"), "b");
   EXPECT_EQ(task->fetch.at(0), (workload::Fetch{"http://x/y.tgz", false, true, false, "z"}));
   EXPECT_EQ(task->image, "pytorch");

@@ -132,6 +132,7 @@ class Simulation final : private World {
     unwritten_.removed.insert(unwritten_.removed.end(), outcome.removed.begin(), outcome.removed.end());
     unwritten_.added |= outcome.added;
     if (outcome.rules) unwritten_.rules = outcome.rules;
+    for (const auto& [key, task] : outcome.templates) unwritten_.templates.insert_or_assign(key, task);
     each_table(
         [](const char*, auto& all, const auto& changes) {
           for (const auto& [id, record] : changes) all.insert_or_assign(id, record);
@@ -245,7 +246,7 @@ class Simulation final : private World {
     const auto number = any(0, kServices - 1);
     auto wanted = service(fmt::format("/group-{}/s{}", number % 2, number), static_cast<int>(any(0, 2)),
                           number < 2 ? 1 : 0);
-    wanted.task.environment["VERSION"] = std::to_string(any(1, 3));
+    wanted.task.environment.edit()["VERSION"] = std::to_string(any(1, 3));
     wanted.task.priority = 5;
     wanted.minimum_health = static_cast<double>(any(0, 2)) / 2;
     wanted.maximum_over_capacity = static_cast<double>(any(0, 2)) / 2;

@@ -130,10 +130,11 @@ class LocalEngineTest : public ::testing::Test {
     work_.clear();
     auto journal = store::Journal::open(folder_ / "state.db");
     ASSERT_TRUE(journal) << to_string(journal.error());
-    const auto entries = journal->load();
-    ASSERT_TRUE(entries);
-    auto journaled = control::decode_journal(*entries);
-    ASSERT_TRUE(journaled) << to_string(journaled.error());
+    control::JournalReader reader;
+    const auto read =
+        journal->load([&](const auto& key, const auto& text) { return reader.read(key, text); });
+    ASSERT_TRUE(read) << to_string(read.error());
+    auto journaled = std::move(reader).take();
     Ports ports;
     ports.post = [this](Work work) { work_.push_back(std::move(work)); };
     ports.pool = ports.slow_pool = [this](uid_t, Work work) { work_.push_back(std::move(work)); };
@@ -167,7 +168,7 @@ class LocalEngineTest : public ::testing::Test {
     ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };
     NodeView view;
     view.name = "here";
-    auto state = control::restore(std::move(*journaled), node(gpus));
+    auto state = control::restore(std::move(journaled), node(gpus));
     state.limits = limits_;
     engine_ = std::make_unique<LocalEngine>(ports, std::move(*journal), std::move(state), std::move(view));
     started_ = engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace drover::placement {
+namespace drover {
 
 template <typename T>
 class Cow {
@@ -32,4 +32,4 @@ class Cow {
   std::shared_ptr<T> value_;
 };
 
-}  // namespace drover::placement
+}  // namespace drover
