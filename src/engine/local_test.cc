@@ -156,7 +156,8 @@ TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
   if (::geteuid() != 0 || ::mount("drover", folder_.c_str(), "tmpfs", 0, "size=8m") != 0)
     GTEST_SKIP() << "a small file system cannot be mounted here";
   begin();
-  const auto id = submit(1)->task.id;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 5; ++i) ids.push_back(submit(0)->task.id);
   run();
   const auto filler = folder_ / "filler";
   {
@@ -178,12 +179,12 @@ TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
   }
   ASSERT_TRUE(answer && !*answer);
   EXPECT_EQ(answer->error().kind, ErrorKind::kExhausted) << to_string(answer->error());
-  end(id, 0);
-  EXPECT_NE(state_of(id), TaskState::kFinished) << "what is not in the journal has not happened yet";
+  for (const auto& id : ids) end(id, 0);  // the first ones may find room
+  EXPECT_NE(state_of(ids.back()), TaskState::kFinished) << "what is not in the journal has not happened yet";
   std::filesystem::remove(filler);
   engine_->tick();
   run();
-  EXPECT_EQ(state_of(id), TaskState::kFinished);
+  for (const auto& id : ids) EXPECT_EQ(state_of(id), TaskState::kFinished);
   engine_.reset();
   ::umount(folder_.c_str());
 }
