@@ -51,7 +51,6 @@ class KubeGpus {
  private:
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
-  void add_troubles(const gpu::Device& device, kube::dra::View& view) const;
 
   std::shared_ptr<const Hardware> hardware_;
   // These end first: they ask the hardware.

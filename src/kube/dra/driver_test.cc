@@ -50,6 +50,14 @@ class LockedSlices : public FakeSlices {
     const std::scoped_lock lock(mutex);
     return FakeSlices::update(slice);
   }
+  Result<ServerVersion> server_version() override {
+    const std::scoped_lock lock(mutex);
+    return FakeSlices::server_version();
+  }
+  void set_server(std::optional<ServerVersion> version) {
+    const std::scoped_lock lock(mutex);
+    server = version;
+  }
   std::optional<std::set<std::string>> seen() const {
     const std::scoped_lock lock(mutex);
     return slices.empty() ? std::nullopt : pool();
@@ -388,6 +396,46 @@ TEST_F(DriverTest, LeavesOutWhatNobodyIsToHaveWhereTheApiServerKnowsNoTaints) {
   EXPECT_TRUE(soon([&] { return slices->seen() == std::set<std::string>{"gpu-0", "gpu-2", "gpu-3"}; }));
   driver->update(machine_view(4));
   EXPECT_TRUE(soon([&] { return slices->seen() && slices->seen()->size() == 4; }));
+}
+
+View warned_view() {
+  auto view = machine_view(4);
+  view.troubles[kube::testing::uuid(1)] = {
+      {"gpu.nvidia.com/xid", "31", Effect::kNone, {}, "a program's fault"}};
+  view.troubles[kube::testing::uuid(2)] = {
+      {"gpu.nvidia.com/xid", "79", Effect::kNoSchedule, {}, "fell off the bus"}};
+  return view;
+}
+
+TEST_F(DriverTest, WarnsInTheSlicesWhereTheApiServerTakesIt) {
+  slices->set_server(ServerVersion{1, 35});
+  driver->update(warned_view());
+  EXPECT_TRUE(soon([&] { return slices->text().find(R"("effect":"None")") != std::string::npos; }));
+  EXPECT_EQ(driver->state().slices, "");
+}
+
+TEST_F(DriverTest, WarnsNobodyInTheSlicesOfAnOlderApiServer) {
+  for (const auto& server : {std::optional(ServerVersion{1, 34}), std::optional<ServerVersion>()}) {
+    slices->set_server(server);
+    start();
+    driver->update(warned_view());
+    EXPECT_TRUE(soon([&] { return slices->text().find(R"("value":"79")") != std::string::npos; }));
+    EXPECT_EQ(slices->text().find(R"("effect":"None")"), std::string::npos);
+    EXPECT_EQ(driver->state().slices, "");
+    slices->wipe();
+  }
+}
+
+TEST_F(DriverTest, AsksTheApiServerWhatItTakesAgainWhenItHasRefused) {
+  slices->set_server(ServerVersion{1, 36});
+  driver->update(warned_view());
+  EXPECT_TRUE(soon([&] { return slices->text().find(R"("effect":"None")") != std::string::npos; }));
+  slices->set_server(ServerVersion{1, 34});
+  slices->wipe();
+  notify(true);  // as the kubelet does that has wiped them
+  EXPECT_TRUE(soon([&] { return !driver->state().slices.empty(); }));
+  EXPECT_TRUE(soon([&] { return slices->seen().has_value() && driver->state().slices.empty(); }));
+  EXPECT_EQ(slices->text().find(R"("effect":"None")"), std::string::npos);
 }
 
 template <typename Stub, typename Request, typename Response>

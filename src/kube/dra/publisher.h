@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kube/client/server_version.h"
 #include "kube/dra/slices.h"
 
 namespace drover::kube::dra {
@@ -19,6 +20,7 @@ class SliceApi {
  public:
   virtual ~SliceApi() = default;
   virtual ApiVersion version() const = 0;
+  virtual Result<ServerVersion> server_version() = 0;
   /// Of the Node that the slices belong to.
   virtual Result<std::string> node_uid() = 0;
   /// With spec.driver and spec.nodeName of ours: whole objects.
@@ -35,6 +37,7 @@ class Publisher {
   Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::string node);
   ~Publisher();
 
+  Result<ServerVersion> server_version() { return api_->server_version(); }
   /// Makes the pool have exactly this. After an error the pool may be incomplete, which keeps the
   /// scheduler away from it; the same call again goes on. Says whether anything was written.
   Result<bool> publish(const PoolContent& content);

@@ -112,6 +112,33 @@ TEST_F(Slices, KnowTheOldVersion) {
       json::array({{{"name", "gpu-0"}, {"basic", {{"attributes", {{"uuid", {{"string", "GPU-0"}}}}}}}}}));
 }
 
+json tainted(const char* name, const std::vector<const char*>& effects) {
+  json taints = json::array();
+  for (const char* effect : effects) taints.push_back({{"key", "gpu.nvidia.com/xid"}, {"effect", effect}});
+  return {{"name", name}, {"taints", taints}};
+}
+
+TEST(SliceContent, IsFittedToWhatTheServerKnows) {
+  const PoolContent content{{{{"name", "gpu-0"}},
+                             {{"name", "gpu-1-mig"}, {"consumesCounters", json::array()}},
+                             tainted("gpu-2", {"NoSchedule", "None"}),
+                             tainted("gpu-3", {"None"})},
+                            {{{"name", "gpu-1-counter-set"}}}};
+  const auto all = fitted(content, {.informational_taints = true});
+  EXPECT_EQ(all.devices, content.devices);
+  EXPECT_EQ(all.counter_sets, content.counter_sets);
+  EXPECT_EQ(
+      fitted(content, {}).devices,
+      std::vector<json>(
+          {content.devices[0], content.devices[1], tainted("gpu-2", {"NoSchedule"}), {{"name", "gpu-3"}}}));
+  // A GPU that is only warned of is as good as any other there.
+  EXPECT_THAT(names_of(fitted(content, {.taints = false, .informational_taints = true}).devices),
+              ElementsAre("gpu-0", "gpu-1-mig", "gpu-3"));
+  const auto whole = fitted(content, {.counters = false});
+  EXPECT_THAT(names_of(whole.devices), ElementsAre("gpu-0", "gpu-2", "gpu-3"));
+  EXPECT_THAT(whole.counter_sets, IsEmpty());
+}
+
 TEST(SliceContent, ComparesQuantitiesByTheirValue) {
   const auto with = [](const char* memory) {
     return json{
