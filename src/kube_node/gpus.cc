@@ -8,11 +8,11 @@
 
 #include "driver/cdi.h"
 #include "gpu/device_files.h"
+#include "gpu/discovery.h"
 #include "gpu/kernel.h"
 #include "gpu/recognise.h"
 #include "kube/known_gpus.h"
 #include "kube_node/mig.h"
-#include "kube_node/offer.h"
 
 namespace drover {
 namespace {
@@ -87,6 +87,19 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
   if (cdi == kube::CdiSupport::kYes) return facts;
   if (const auto volume = supply->volume()) facts.parts.driver_volume = volume->source;
   return facts;
+}
+
+MissingFiles KubeGpus::missing_files() const {
+  MissingFiles missing;
+  const auto supply = hardware_->driver_supply();
+  for (const auto& device : inventory().devices) {
+    if (!device.unfit.empty() && device.unfit != gpu::kInMigMode) continue;
+    if (!supply)
+      missing[device.uuid] = to_string(supply.error());
+    else if (const auto nodes = hardware_->nodes_of({device}); !nodes)
+      missing[device.uuid] = to_string(nodes.error());
+  }
+  return missing;
 }
 
 kube::dra::View KubeGpus::view() const {

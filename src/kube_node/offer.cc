@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 namespace drover {
 namespace {
@@ -50,6 +51,20 @@ void mark_unfit(const kube::dra::View& view, kube::PluginDevices& devices) {
     for (const auto& uuid : {part->second.gpu, device.uuid})
       if (device.unfit.empty()) device.unfit = kube::dra::hindrance_of(view, uuid);
   }
+}
+
+void ClaimHindrances::add(const kube::Holders& holders, const MissingFiles& missing, TimePoint now,
+                          kube::dra::View& view) {
+  auto since = std::exchange(since_, {});
+  const auto add = [&](const std::string& uuid, const char* name, std::string message) {
+    const auto key = fmt::format("{}/{}", driver_, name);
+    const auto known = since.find({uuid, key});
+    const auto begin = known == since.end() ? now : known->second;
+    since_[{uuid, key}] = begin;
+    view.troubles[uuid].push_back({key, "", kube::dra::Effect::kNoSchedule, begin, std::move(message)});
+  };
+  for (const auto& [uuid, resources] : holders) add(uuid, "in-use", "in use as " + *resources.begin());
+  for (const auto& [uuid, why] : missing) add(uuid, "no-device-files", why);
 }
 
 }  // namespace drover

@@ -78,5 +78,28 @@ TEST_F(NodeOffer, AllPartsAreUnfitWithTheirGpuAndNoneForAWarning) {
   EXPECT_THAT(unfit(), ElementsAre(Pair("MIG-a", to_string(kLost)), Pair("MIG-b", to_string(kLost))));
 }
 
+TEST_F(NodeOffer, WhatLimitsHaveIsKeptFromClaimsForAsLong) {
+  ClaimHindrances hindrances("gpu.example.com");
+  const auto at = [](int second) { return TimePoint(std::chrono::seconds(second)); };
+  const auto since = [&](const kube::Holders& holders, const MissingFiles& missing, int now) {
+    view.troubles.clear();
+    hindrances.add(holders, missing, at(now), view);
+    std::map<std::string, TimePoint> times;
+    for (const auto& [device, troubles] : view.troubles)
+      for (const auto& trouble : troubles) times[device + " " + text_of(trouble)] = trouble.since;
+    return times;
+  };
+  const auto in_use = uuid(0) + " gpu.example.com/in-use=:NoSchedule";
+  const auto missing = uuid(0) + " gpu.example.com/no-device-files=:NoSchedule";
+  const kube::Holders held = {{uuid(0), {"nvidia.com/gpu"}}};
+  EXPECT_THAT(since(held, {}, 1), ElementsAre(Pair(in_use, at(1))));
+  EXPECT_EQ(hindrance_of(view, uuid(0)), "in use as nvidia.com/gpu");
+  EXPECT_THAT(since(held, {{uuid(0), "There is no '/dev/nvidia0'"}}, 2),
+              ElementsAre(Pair(in_use, at(1)), Pair(missing, at(2))));
+  EXPECT_THAT(since({}, {{uuid(0), "There is no '/dev/nvidia0'"}}, 3), ElementsAre(Pair(missing, at(2))));
+  EXPECT_EQ(hindrance_of(view, uuid(0)), "There is no '/dev/nvidia0'");
+  EXPECT_THAT(since(held, {}, 4), ElementsAre(Pair(in_use, at(4)))) << "it was free in between";
+}
+
 }  // namespace
 }  // namespace drover

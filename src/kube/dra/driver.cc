@@ -195,6 +195,7 @@ struct Driver::Impl {
           next_look = steady_clock::now() + kRecheck;
           continue;
         }
+        if (!changed || steady_clock::now() >= next_look) publisher.look_again();
         changed = false;
         now = view;
       }
@@ -203,8 +204,8 @@ struct Driver::Impl {
         note(&DriverState::recovery, status);
         recovered = status.has_value();
       }
-      preparer.destroy_left();
       const auto published = publish(*now);
+      preparer.destroy_left();  // may wait for a claim that is being prepared
       const std::scoped_lock lock(mutex);
       const auto pause = published && recovered && steady_clock::now() > uneasy_until ? kRecheck : kRetry;
       next_look = steady_clock::now() + pause;

@@ -15,6 +15,7 @@
 #include "cdi/registry.h"
 #include "kube/dra/testing/fake_claims.h"
 #include "kube/dra/testing/fake_slices.h"
+#include "kube/plugin/pool.h"
 #include "kube/rpc/channel.h"
 #include "kube/testing/machines.h"
 #include "protocol/dra_health_v1.grpc.pb.h"
@@ -385,6 +386,25 @@ TEST_F(DriverTest, PublishesWhatThereIsAndAgainWhenTheKubeletDeletedIt) {
   slices->wipe();
   notify(true);
   EXPECT_TRUE(soon([&] { return slices->seen().has_value(); }));
+}
+
+TEST_F(DriverTest, TellsTheSchedulerAtOnceWhatALimitHasTaken) {
+  Pool pool(PluginConfig(), true, [&] {
+    auto view = machine_view(4);
+    for (const auto& [uuid, resources] : pool.holders())
+      view.troubles[uuid].push_back(
+          {"gpu.nvidia.com/in-use", "", Effect::kNoSchedule, {}, "in use as " + *resources.begin()});
+    driver->update(std::move(view));
+  });
+  PoolFacts facts;
+  facts.inventory = kube::testing::machine(4);
+  facts.nodes[kube::testing::uuid(2)] = {{"/dev/nvidia2", 195, 2}};
+  pool.update(facts);
+  pool.saw({}, Usage::Clock::now());
+  ASSERT_TRUE(soon([&] { return slices->seen().has_value(); }));
+  ASSERT_TRUE(pool.allocate("nvidia.com/gpu", {kube::testing::uuid(2)}));
+  // Nothing else tells it: the next look at the slices is a minute away.
+  EXPECT_TRUE(soon([&] { return slices->text().find("gpu.nvidia.com/in-use") != std::string::npos; }));
 }
 
 TEST_F(DriverTest, LeavesOutWhatNobodyIsToHaveWhereTheApiServerKnowsNoTaints) {

@@ -99,7 +99,36 @@ TEST_F(Slices, AreNotWrittenAgainAndAgainWhereTheServerDropsFields) {
   EXPECT_EQ(publisher.publish({devices, {}}), false);
   // Who touches the slice makes it be written again.
   api->slices.begin()->second["metadata"]["resourceVersion"] = "another";
+  publisher.look_again();
   EXPECT_EQ(publisher.publish({devices, {}}), true);
+}
+
+TEST_F(Slices, AreChangedWithoutAskingWhatIsThere) {
+  auto devices = some_devices(0, 100);
+  ASSERT_EQ(publisher.publish({devices, {}}), true);
+  ASSERT_EQ(api->lists, 1);
+  for (const std::size_t taken : {3U, 70U, 4U}) {
+    devices[taken]["taints"] = json::array({{{"key", "gpu.nvidia.com/in-use"}, {"effect", "NoSchedule"}}});
+    api->writes = 0;
+    ASSERT_EQ(publisher.publish({devices, {}}), true);
+    EXPECT_EQ(api->writes, 1);
+  }
+  EXPECT_EQ(publisher.publish({devices, {}}), false);
+  EXPECT_EQ(api->lists, 1);
+}
+
+TEST_F(Slices, AreLookedAtWhenTheyAreNotAsTheyWereLeft) {
+  ASSERT_EQ(publisher.publish({some_devices(0, 2), {}}), true);
+  api->slices.begin()->second["metadata"]["resourceVersion"] = "another";
+  EXPECT_EQ(publisher.publish({some_devices(0, 3), {}}), true);
+  api->slices.clear();  // as a kubelet does
+  EXPECT_EQ(publisher.publish({some_devices(0, 4), {}}), true);
+  EXPECT_EQ(api->pool(), names_of(some_devices(0, 4)));
+  EXPECT_EQ(api->lists, 3);
+  // An API server that fails is no reason to ask it again at once.
+  api->down = true;
+  EXPECT_FALSE(publisher.publish({some_devices(0, 5), {}}));
+  EXPECT_EQ(api->lists, 3);
 }
 
 TEST_F(Slices, KnowTheOldVersion) {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/complaint.h"
 #include "kube/plugin/service.h"
 #include "kube/rpc/channel.h"
 #include "kube/rpc/socket_server.h"
@@ -59,9 +58,7 @@ PluginHost::~PluginHost() {
 }
 
 void PluginHost::run(const std::stop_token& stop) {
-  Complaint trouble(options_.warn);
   while (!stop.stop_requested()) {
-    trouble.tell(pool_.check_given());
     for (const auto& resource : pool_.offers()) {
       auto& plugin = plugins_[resource.name];
       if (!plugin) plugin = std::make_unique<Plugin>(pool_, resource.name);

@@ -174,17 +174,6 @@ TEST_F(PluginHostTest, RegistersAndServes) {
   EXPECT_TRUE(client.allocate({}, &answer).ok());
 }
 
-TEST_F(PluginHostTest, TellsOnceWhyFitGpusAreGivenToNobody) {
-  facts_.nodes.clear();
-  for (int i = 0; i < 2; ++i) facts_.troubles[uuid(i)] = "There is no device file '/dev/nvidia0'";
-  pool_.update(facts_);
-  const PluginHost host(pool_, options_);
-  FakeKubelet::wait_until([&] { return !warnings().empty(); });
-  std::this_thread::sleep_for(5 * options_.look);
-  EXPECT_THAT(warnings(),
-              ElementsAre("2 of 2 GPUs are given to no pod: There is no device file '/dev/nvidia0'"));
-}
-
 TEST_F(PluginHostTest, PrefersThroughTheApi) {
   FakeKubelet kubelet(tree_.root());
   const PluginHost host(pool_, options_);

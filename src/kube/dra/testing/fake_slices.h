@@ -23,6 +23,7 @@ class FakeSlices : public SliceApi {
   }
   Result<std::string> node_uid() override { return uid; }
   Result<std::vector<nlohmann::json>> list() override {
+    ++lists;
     if (down) return fail(ErrorKind::kUnavailable, "the API server does not answer");
     std::vector<nlohmann::json> all;
     for (const auto& [name, slice] : slices) all.push_back(slice);
@@ -72,6 +73,7 @@ class FakeSlices : public SliceApi {
   std::optional<int> writes_left;        ///< before it stops to answer
   bool down = false;
   int writes = 0;
+  int lists = 0;
   std::function<void()> after_write;
 
  private:
