@@ -156,6 +156,8 @@ class Node {
 
   void run(const EndSignals& signals) {
     find_users();
+    std::optional<kube::PluginHost> host;
+    if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
     log_inventory(gpus_.inventory());
     if (has_role(kDevicePlugin) && pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
@@ -166,13 +168,14 @@ class Node {
                  [this] { metrics_trouble_.tell(metrics_.listen()); });
     repeats_.add("offering GPUs", kOfferPause, [this] { offer(); });
     repeats_.add("asking the kubelet", kKubeletPause, [this] { look_at_kubelet(); });
-    std::optional<kube::PluginHost> host;
-    if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
-    host.reset();
     repeats_.end();
+    end_claims();  // no claim is prepared any more when the next one reads what was
+    // The last of all, for that may take a while: without a plugin the kubelet rejects pods for good, and the
+    // next one serves as soon as this one has let go.
+    host.reset();
   }
 
  private:
@@ -326,6 +329,14 @@ class Node {
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
     return {};
+  }
+
+  void end_claims() {
+    std::unique_ptr<kube::dra::Driver> driver;
+    {
+      const std::lock_guard lock(mutex_);
+      driver = std::move(driver_);
+    }
   }
 
   void look_at_kubelet() {

@@ -207,6 +207,31 @@ TEST_F(PluginHostTest, WaitsForAKubeletThatComesLate) {
   EXPECT_THAT(kubelet.socket_of("nvidia.com/gpu"), HasSubstr("drover-gpu-"));
 }
 
+TEST_F(PluginHostTest, HearsOfAKubeletThatStartsWithoutLooking) {
+  options_.look = 1h;
+  const PluginHost host(pool_, options_);
+  std::this_thread::sleep_for(50ms);
+  FakeKubelet kubelet(tree_.root());
+  kubelet.socket_of("nvidia.com/gpu");
+  kubelet.restart();
+  kubelet.socket_of("nvidia.com/gpu");
+}
+
+TEST_F(PluginHostTest, RegistersAtOnceWhenTheKubeletDropsIt) {
+  options_.look = 1h;
+  FakeKubelet kubelet(tree_.root());
+  const PluginHost host(pool_, options_);
+  Client client(kubelet.socket_of("nvidia.com/gpu"));
+  for (int dropped = 1; dropped < 3; ++dropped) {
+    {
+      Watch watch(client);
+      EXPECT_EQ(watch.next().size(), 2U);
+      EXPECT_EQ(kubelet.registrations(), dropped);
+    }
+    FakeKubelet::wait_until([&] { return kubelet.registrations() > dropped; });
+  }
+}
+
 TEST_F(PluginHostTest, MakesItsSocketAgainWhenSomebodyRemovedIt) {
   FakeKubelet kubelet(tree_.root());
   const PluginHost host(pool_, options_);
