@@ -1,7 +1,7 @@
 #pragma once
 
-// Waits for something to happen in a folder: a kubelet that has just started admits pods within a tenth of a
-// second, and those that want devices then which no plugin has registered are rejected for good.
+// Waits for something to happen in a folder: a kubelet that has just started admits pods at once, and rejects
+// for good those that want devices which no plugin has registered yet.
 
 #include <chrono>
 #include <string>
