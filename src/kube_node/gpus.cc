@@ -8,6 +8,7 @@
 
 #include "driver/cdi.h"
 #include "gpu/device_files.h"
+#include "gpu/discovery.h"
 #include "gpu/kernel.h"
 #include "gpu/recognise.h"
 #include "kube/known_gpus.h"
@@ -25,20 +26,6 @@ void tell(const gpu::HealthChange& change) {
   for (const auto& reason : change.closed)
     spdlog::info("GPU {}: it is over that {}", change.uuid, to_string(reason));
   if (change.fit && !change.was_fit) spdlog::info("GPU {} is given out again", change.uuid);
-}
-
-/// As NVIDIA's driver has them; what it does not know is ours.
-std::string taint_key(gpu::ReasonKind kind) {
-  switch (kind) {
-    case gpu::ReasonKind::kXid:
-      return "gpu.nvidia.com/xid";
-    case gpu::ReasonKind::kLost:
-      return "gpu.nvidia.com/gpu-lost";
-    case gpu::ReasonKind::kUnmonitored:
-      return "gpu.nvidia.com/unmonitored";
-    default:
-      return fmt::format("gpu.nvidia.com/{}", to_string(kind));
-  }
 }
 
 gpu::Sight look(const Hardware& hardware, const gpu::Sight& before) {
@@ -66,13 +53,7 @@ kube::PluginDevices KubeGpus::plugin_devices(const std::set<gpu::MigPart>& made,
                                              kube::MigStrategy strategy) const {
   const auto now = view();
   auto devices = kube::plugin_devices(now.inventory, now.mig, made, strategy);
-  for (auto& device : devices.inventory.devices) {
-    const auto part = devices.parts.find(device.uuid);
-    if (part == devices.parts.end()) continue;
-    for (const auto& uuid : {part->second.gpu, device.uuid})
-      if (const auto found = now.troubles.find(uuid); found != now.troubles.end() && device.unfit.empty())
-        device.unfit = found->second.front().message;
-  }
+  mark_unfit(now, devices);
   return devices;
 }
 
@@ -108,22 +89,17 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
   return facts;
 }
 
-/// What concerns a part of a GPU in MIG mode is the trouble of the MIG devices in that part only.
-void KubeGpus::add_troubles(const gpu::Device& device, kube::dra::View& view) const {
-  const auto mig = view.mig.find(device.uuid);
-  for (const auto& reason : health().reasons(device.uuid)) {
-    if (!reason.takes_out) continue;  // API servers before 1.35 refuse taints without an effect
-    const kube::dra::Trouble trouble{taint_key(reason.kind), std::to_string(reason.number),
-                                     kube::dra::Effect::kNoSchedule, reason.since, to_string(reason)};
-    if (mig == view.mig.end() || reason.instance == gpu::MigInstance()) {
-      view.troubles[device.uuid].push_back(trouble);
-      continue;
-    }
-    for (const auto& instance : mig->second.instances)
-      if (!instance.uuid.empty() &&
-          reason.instance.overlaps({instance.gpu_instance, instance.compute_instance}))
-        view.troubles[instance.uuid].push_back(trouble);
+MissingFiles KubeGpus::missing_files() const {
+  MissingFiles missing;
+  const auto supply = hardware_->driver_supply();
+  for (const auto& device : inventory().devices) {
+    if (!device.unfit.empty() && device.unfit != gpu::kInMigMode) continue;
+    if (!supply)
+      missing[device.uuid] = to_string(supply.error());
+    else if (const auto nodes = hardware_->nodes_of({device}); !nodes)
+      missing[device.uuid] = to_string(nodes.error());
   }
+  return missing;
 }
 
 kube::dra::View KubeGpus::view() const {
@@ -131,9 +107,10 @@ kube::dra::View KubeGpus::view() const {
   auto sight = watch_.sight();
   view.inventory = std::move(sight.inventory);
   view.mig = std::move(sight.mig);
+  const auto known = health();
   const gpu::Kernel kernel;
   for (const auto& device : view.inventory.devices) {
-    add_troubles(device, view);
+    add_health(device, known.reasons(device.uuid), view);
     if (!device.pci || view.inventory.simulated) continue;
     if (auto root = kernel.pcie_root(*device.pci)) view.pcie_roots[device.uuid] = std::move(*root);
   }

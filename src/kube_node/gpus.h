@@ -18,6 +18,7 @@
 #include "kube/dra/view.h"
 #include "kube/plugin/mig_devices.h"
 #include "kube/plugin/pool.h"
+#include "kube_node/offer.h"
 
 namespace drover {
 
@@ -39,6 +40,9 @@ class KubeGpus {
   kube::PluginDevices plugin_devices(const std::set<gpu::MigPart>& made, kube::MigStrategy strategy) const;
   /// What it is to know of them. `cdi` decides whether the driver's volume is needed.
   kube::PoolFacts pool_facts(const kube::PluginDevices& devices, kube::CdiSupport cdi) const;
+  /// GPUs that are fit, and that no container could use: what of their device files, or of the driver's, is
+  /// missing.
+  MissingFiles missing_files() const;
   /// The same, for the scheduler; GPUs that are unfit have no taint yet.
   kube::dra::View view() const;
   /// How containers are edited for each GPU, also one that is unfit: some claims tolerate that.
@@ -51,7 +55,6 @@ class KubeGpus {
  private:
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
-  void add_troubles(const gpu::Device& device, kube::dra::View& view) const;
 
   std::shared_ptr<const Hardware> hardware_;
   // These end first: they ask the hardware.

@@ -1,8 +1,6 @@
 #include "kube_node/run.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
@@ -32,6 +30,7 @@
 #include "kube/plugin/pool.h"
 #include "kube/report/node_report.h"
 #include "kube/rpc/log.h"
+#include "kube_node/checks.h"
 #include "kube_node/gpus.h"
 #include "kube_node/hook.h"
 #include "kube_node/metrics.h"
@@ -107,27 +106,6 @@ Result<std::optional<NodeLock>> lock_node(const Directory& state, const std::str
   return NodeLock{std::move(file), std::move(folder)};
 }
 
-/// What a runtime without CDI means for the node.
-Status fitness_of(const kube::ContainerRuntime& runtime) {
-  if (runtime.cdi == kube::CdiSupport::kYes) return {};
-  return fail(ErrorKind::kUnsupported,
-              fmt::format("{} {} does not do what CDI specifications say, or does not tell: containers get "
-                          "device nodes and the driver's volume instead, and claims are not served",
-                          runtime.name, runtime.version),
-              runtime.advice);
-}
-
-Status check_nothing_is_forgotten(const std::vector<kube::ContainerUse>& containers) {
-  std::set<std::string> pods;
-  for (const auto& use : containers)
-    if (use.forgotten) pods.insert(fmt::format("'{}/{}'", use.pod_namespace, use.pod));
-  if (pods.empty()) return {};
-  return fail(ErrorKind::kConflict,
-              fmt::format("the kubelet has lost its record of the devices of {}: nobody else is given their "
-                          "GPUs until they have ended",
-                          fmt::join(pods, ", ")));
-}
-
 Result<std::shared_ptr<kube::Api>> find_api(const cli::KubeNodeOptions& options) {
   DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
   return kube::ApiClient::open(std::move(config));
@@ -166,7 +144,7 @@ class Node {
         gpus_(std::move(hardware), std::move(health),
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
-        pool_(std::move(config), has_role(kDra)) {
+        pool_(std::move(config), has_role(kDra), [this] { tell_claims(); }) {
     repeats_.add("telling whether it lives", kClusterPause, [this] { health_trouble_.tell(tell_health()); });
     look_at_runtime();
     offer();
@@ -178,8 +156,10 @@ class Node {
 
   void run(const EndSignals& signals) {
     find_users();
+    std::optional<kube::PluginHost> host;
+    if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
     log_inventory(gpus_.inventory());
-    if (pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
+    if (has_role(kDevicePlugin) && pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
     repeats_.add("asking the container runtime", kRuntimePause, [this] { look_at_runtime(); });
@@ -188,13 +168,14 @@ class Node {
                  [this] { metrics_trouble_.tell(metrics_.listen()); });
     repeats_.add("offering GPUs", kOfferPause, [this] { offer(); });
     repeats_.add("asking the kubelet", kKubeletPause, [this] { look_at_kubelet(); });
-    std::optional<kube::PluginHost> host;
-    if (has_role(kDevicePlugin)) host.emplace(pool_, host_options());
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
-    host.reset();
     repeats_.end();
+    end_claims();  // no claim is prepared any more when the next one reads what was
+    // The last of all, for that may take a while: without a plugin the kubelet rejects pods for good, and the
+    // next one serves as soon as this one has let go.
+    host.reset();
   }
 
  private:
@@ -264,22 +245,31 @@ class Node {
   /// thread's at a time.
   void offer() {
     kube::PluginDevices devices;
+    auto missing = gpus_.missing_files();
+    auto given_to_nobody = missing;
     if (has_role(kDevicePlugin)) {
       devices = plugin_devices();
       auto facts = gpus_.pool_facts(devices, cdi_);
       if (!facts.nodes.empty()) cdi_file_.keep(gpus_.plugin_specification(devices));
+      given_to_nobody.insert(facts.troubles.begin(), facts.troubles.end());
       pool_.update(std::move(facts));
     }
+    given_trouble_.tell(
+        check_given(given_to_nobody, gpus_.inventory().devices.size() + devices.parts.size()));
+    {
+      const std::lock_guard lock(mutex_);
+      missing_ = std::move(missing);
+      report_.update(state(std::move(devices)));
+    }
+    tell_claims();
+  }
+
+  /// What the GPUs are like, and what limits have of them now: the pool calls this before it gives one away.
+  void tell_claims() {
     const std::lock_guard lock(mutex_);
-    report_.update(state(std::move(devices)));
     if (!driver_) return;
     auto view = gpus_.view();
-    const auto holders = pool_.holders();
-    for (const auto& [uuid, resources] : holders)
-      view.troubles[uuid].push_back({options_.driver + "/in-use", "", kube::dra::Effect::kNoSchedule,
-                                     in_use_since_.try_emplace(uuid, wall_clock()).first->second,
-                                     "in use as " + *resources.begin()});
-    std::erase_if(in_use_since_, [&](const auto& one) { return !holders.contains(one.first); });
+    hindrances_.add(pool_.holders(), missing_, wall_clock(), view);
     driver_->update(std::move(view));
   }
 
@@ -303,12 +293,7 @@ class Node {
     if (!has_role(kDra)) return state;
     state.claims = claims_words_;
     if (!driver_) return state;
-    const auto found = driver_->state();
-    std::string words;
-    for (const auto* trouble : {&found.sockets, &found.registration, &found.recovery, &found.slices})
-      if (!trouble->empty()) words += (words.empty() ? "" : "; ") + *trouble;
-    if (words.empty() && !found.registered) words = "the kubelet has not registered the driver yet";
-    state.claims = words;
+    state.claims = why_not_served(driver_->state());
     return state;
   }
 
@@ -346,6 +331,14 @@ class Node {
     return {};
   }
 
+  void end_claims() {
+    std::unique_ptr<kube::dra::Driver> driver;
+    {
+      const std::lock_guard lock(mutex_);
+      driver = std::move(driver_);
+    }
+  }
+
   void look_at_kubelet() {
     const auto asked = kube::Usage::Clock::now();
     auto told = kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
@@ -371,13 +364,14 @@ class Node {
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
-      health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn};
-  std::mutex mutex_;                               ///< of what follows
-  std::string runtime_words_;                      ///< what is wrong with the container runtime
-  std::string claims_words_ = "it is starting";    ///< why claims are not served while there is no driver
-  std::map<std::string, TimePoint> in_use_since_;  ///< by UUID
-  std::unique_ptr<kube::dra::Driver> driver_;      ///< ends before them: it asks the others
-  std::unique_ptr<http::PageServer> health_;       ///< of tell_health() alone
+      health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn};
+  std::mutex mutex_;                             ///< of what follows
+  std::string runtime_words_;                    ///< what is wrong with the container runtime
+  std::string claims_words_ = "it is starting";  ///< why claims are not served while there is no driver
+  MissingFiles missing_;
+  ClaimHindrances hindrances_{options_.driver};
+  std::unique_ptr<kube::dra::Driver> driver_;  ///< ends before the others, which it asks
+  std::unique_ptr<http::PageServer> health_;   ///< of tell_health() alone
 };
 
 Status run_node(cli::KubeNodeOptions options) {

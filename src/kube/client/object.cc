@@ -20,6 +20,7 @@ std::string api_version(const Resource& resource) {
 
 std::string url_path(const ObjectPath& path) {
   const auto& [resource, name_space, name, subresource] = path;
+  if (resource.version.empty()) return "/" + url_text(resource.plural);
   auto text = resource.group.empty() ? "/api/" : "/apis/" + url_text(resource.group) + "/";
   text += url_text(resource.version);
   if (!name_space.empty()) text += "/namespaces/" + url_text(name_space);

@@ -11,7 +11,8 @@
 
 namespace drover::kube {
 
-/// A kind of objects: {"resource.k8s.io", "v1", "resourceslices"}. The core group is "".
+/// A kind of objects: {"resource.k8s.io", "v1", "resourceslices"}. The core group is "". What has no version
+/// stands beside them: {"", "", "version"}.
 struct Resource {
   std::string group;
   std::string version;

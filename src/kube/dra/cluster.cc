@@ -49,6 +49,7 @@ class ApiSlices : public SliceApi {
         node_(std::move(node)) {}
 
   ApiVersion version() const override { return version_; }
+  Result<ServerVersion> server_version() override { return kube::server_version(*api_); }
   Result<std::string> node_uid() override {
     DROVER_TRY(const auto node, api_->get({kNodes, "", node_}));
     return text_at(node, "/metadata/uid");

@@ -57,12 +57,6 @@ std::string_view effect_name(Effect effect) {
 struct Condition {
   std::vector<Trouble> troubles;
   std::string unfit;
-
-  std::string ailment() const {
-    for (const auto& trouble : troubles)
-      if (trouble.effect != Effect::kNone) return trouble.message.empty() ? trouble.key : trouble.message;
-    return unfit;
-  }
 };
 
 std::vector<Trouble> troubles_of(const View& view, const std::string& uuid) {
@@ -119,11 +113,14 @@ std::uint64_t memory_offered(std::uint64_t memory_bytes, Sharing sharing) {
 }
 
 std::string ailment_of(const View& view, const gpu::Device& device) {
-  return condition_of(view, device).ailment();
+  const auto hindrance = hindrance_of(view, device.uuid);
+  return hindrance.empty() ? device.unfit : hindrance;
 }
 
 std::string ailment_of(const View& view, const gpu::Device& device, const MigDevice& mig) {
-  return condition_of(view, device, mig).ailment();
+  for (const auto& uuid : {device.uuid, mig.uuid})
+    if (auto hindrance = hindrance_of(view, uuid); !hindrance.empty()) return hindrance;
+  return condition_of(view, device, mig).unfit;
 }
 
 std::vector<json> devices_of(const View& view, Sharing sharing, const std::string& driver) {

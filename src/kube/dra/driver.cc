@@ -24,6 +24,8 @@ constexpr std::chrono::seconds kRetry{5};
 constexpr std::chrono::seconds kRecheck{60};
 /// A kubelet that just started may still delete what an older registration left: its own patience is 30 s.
 constexpr std::chrono::seconds kUneasy{60};
+/// API servers before refuse a slice with one: "Valid effects are NoSchedule and NoExecute".
+constexpr ServerVersion kInformationalTaints{1, 35};
 
 std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
   std::map<std::string, NodeGpu> gpus;
@@ -193,6 +195,7 @@ struct Driver::Impl {
           next_look = steady_clock::now() + kRecheck;
           continue;
         }
+        if (!changed || steady_clock::now() >= next_look) publisher.look_again();
         changed = false;
         now = view;
       }
@@ -201,8 +204,8 @@ struct Driver::Impl {
         note(&DriverState::recovery, status);
         recovered = status.has_value();
       }
-      preparer.destroy_left();
       const auto published = publish(*now);
+      preparer.destroy_left();  // may wait for a claim that is being prepared
       const std::scoped_lock lock(mutex);
       const auto pause = published && recovered && steady_clock::now() > uneasy_until ? kRecheck : kRetry;
       next_look = steady_clock::now() + pause;
@@ -220,15 +223,12 @@ struct Driver::Impl {
       if (!made) return false;
       now.made = std::move(*made);
     }
-    PoolContent content{devices_of(now, options.sharing, options.driver), counter_sets_of(now)};
-    if (!keeps_counters) {
-      content.counter_sets.clear();
-      std::erase_if(content.devices, [](const auto& device) { return device.contains("consumesCounters"); });
-    }
-    if (!keeps_taints)
-      std::erase_if(content.devices, [](const auto& device) { return device.contains("taints"); });
+    if (!server_asked) ask_server();
+    const auto content =
+        fitted({devices_of(now, options.sharing, options.driver), counter_sets_of(now)}, server);
     const auto published = publisher.publish(content);
     note(&DriverState::slices, published.map([](bool) {}));
+    if (!published) server_asked = false;  // it may be another one when it answers again
     if (!published || !*published) return published.has_value();
     tell(options.info,
          fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
@@ -241,19 +241,26 @@ struct Driver::Impl {
     const auto drops = [&](std::string_view field) {
       return std::ranges::find(dropped, field) != dropped.end();
     };
-    // Without them the scheduler would choose instances that overlap, and GPUs that nobody is to have.
-    const bool less = (keeps_counters && drops("consumesCounters")) || (keeps_taints && drops("taints"));
-    keeps_counters = keeps_counters && !drops("consumesCounters");
-    keeps_taints = keeps_taints && !drops("taints");
+    const bool less = (server.counters && drops("consumesCounters")) || (server.taints && drops("taints"));
+    server.counters = server.counters && !drops("consumesCounters");
+    server.taints = server.taints && !drops("taints");
     return !less || publish(std::move(now));
+  }
+
+  /// One that does not say its version is taken for an old one.
+  void ask_server() {
+    const auto version = publisher.server_version();
+    server_asked = version.has_value();
+    server.informational_taints = version && *version >= kInformationalTaints;
   }
 
   DriverOptions options;
   std::string plugin_folder, registry_folder;
   HealthBoard board;
   Preparer preparer;
-  Publisher publisher;                              ///< the API thread's
-  bool keeps_counters = true, keeps_taints = true;  ///< the API server does; the API thread's
+  Publisher publisher;        ///< this and the next two: the API thread's
+  ServerKnows server;         ///< as far as it has shown
+  bool server_asked = false;  ///< for its version, since it failed last
   Services services;
   std::optional<SocketServer> driver_server, registration_server;  ///< the serving thread's
 

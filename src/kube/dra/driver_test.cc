@@ -15,6 +15,7 @@
 #include "cdi/registry.h"
 #include "kube/dra/testing/fake_claims.h"
 #include "kube/dra/testing/fake_slices.h"
+#include "kube/plugin/pool.h"
 #include "kube/rpc/channel.h"
 #include "kube/testing/machines.h"
 #include "protocol/dra_health_v1.grpc.pb.h"
@@ -49,6 +50,14 @@ class LockedSlices : public FakeSlices {
   Result<nlohmann::json> update(const nlohmann::json& slice) override {
     const std::scoped_lock lock(mutex);
     return FakeSlices::update(slice);
+  }
+  Result<ServerVersion> server_version() override {
+    const std::scoped_lock lock(mutex);
+    return FakeSlices::server_version();
+  }
+  void set_server(std::optional<ServerVersion> version) {
+    const std::scoped_lock lock(mutex);
+    server = version;
   }
   std::optional<std::set<std::string>> seen() const {
     const std::scoped_lock lock(mutex);
@@ -379,6 +388,25 @@ TEST_F(DriverTest, PublishesWhatThereIsAndAgainWhenTheKubeletDeletedIt) {
   EXPECT_TRUE(soon([&] { return slices->seen().has_value(); }));
 }
 
+TEST_F(DriverTest, TellsTheSchedulerAtOnceWhatALimitHasTaken) {
+  Pool pool(PluginConfig(), true, [&] {
+    auto view = machine_view(4);
+    for (const auto& [uuid, resources] : pool.holders())
+      view.troubles[uuid].push_back(
+          {"gpu.nvidia.com/in-use", "", Effect::kNoSchedule, {}, "in use as " + *resources.begin()});
+    driver->update(std::move(view));
+  });
+  PoolFacts facts;
+  facts.inventory = kube::testing::machine(4);
+  facts.nodes[kube::testing::uuid(2)] = {{"/dev/nvidia2", 195, 2}};
+  pool.update(facts);
+  pool.saw({}, Usage::Clock::now());
+  ASSERT_TRUE(soon([&] { return slices->seen().has_value(); }));
+  ASSERT_TRUE(pool.allocate("nvidia.com/gpu", {kube::testing::uuid(2)}));
+  // Nothing else tells it: the next look at the slices is a minute away.
+  EXPECT_TRUE(soon([&] { return slices->text().find("gpu.nvidia.com/in-use") != std::string::npos; }));
+}
+
 TEST_F(DriverTest, LeavesOutWhatNobodyIsToHaveWhereTheApiServerKnowsNoTaints) {
   slices->unknown_fields = {"taints"};
   auto view = machine_view(4);
@@ -388,6 +416,46 @@ TEST_F(DriverTest, LeavesOutWhatNobodyIsToHaveWhereTheApiServerKnowsNoTaints) {
   EXPECT_TRUE(soon([&] { return slices->seen() == std::set<std::string>{"gpu-0", "gpu-2", "gpu-3"}; }));
   driver->update(machine_view(4));
   EXPECT_TRUE(soon([&] { return slices->seen() && slices->seen()->size() == 4; }));
+}
+
+View warned_view() {
+  auto view = machine_view(4);
+  view.troubles[kube::testing::uuid(1)] = {
+      {"gpu.nvidia.com/xid", "31", Effect::kNone, {}, "a program's fault"}};
+  view.troubles[kube::testing::uuid(2)] = {
+      {"gpu.nvidia.com/xid", "79", Effect::kNoSchedule, {}, "fell off the bus"}};
+  return view;
+}
+
+TEST_F(DriverTest, WarnsInTheSlicesWhereTheApiServerTakesIt) {
+  slices->set_server(ServerVersion{1, 35});
+  driver->update(warned_view());
+  EXPECT_TRUE(soon([&] { return slices->text().find(R"("effect":"None")") != std::string::npos; }));
+  EXPECT_EQ(driver->state().slices, "");
+}
+
+TEST_F(DriverTest, WarnsNobodyInTheSlicesOfAnOlderApiServer) {
+  for (const auto& server : {std::optional(ServerVersion{1, 34}), std::optional<ServerVersion>()}) {
+    slices->set_server(server);
+    start();
+    driver->update(warned_view());
+    EXPECT_TRUE(soon([&] { return slices->text().find(R"("value":"79")") != std::string::npos; }));
+    EXPECT_EQ(slices->text().find(R"("effect":"None")"), std::string::npos);
+    EXPECT_EQ(driver->state().slices, "");
+    slices->wipe();
+  }
+}
+
+TEST_F(DriverTest, AsksTheApiServerWhatItTakesAgainWhenItHasRefused) {
+  slices->set_server(ServerVersion{1, 36});
+  driver->update(warned_view());
+  EXPECT_TRUE(soon([&] { return slices->text().find(R"("effect":"None")") != std::string::npos; }));
+  slices->set_server(ServerVersion{1, 34});
+  slices->wipe();
+  notify(true);  // as the kubelet does that has wiped them
+  EXPECT_TRUE(soon([&] { return !driver->state().slices.empty(); }));
+  EXPECT_TRUE(soon([&] { return slices->seen().has_value() && driver->state().slices.empty(); }));
+  EXPECT_EQ(slices->text().find(R"("effect":"None")"), std::string::npos);
 }
 
 template <typename Stub, typename Request, typename Response>

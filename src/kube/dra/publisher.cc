@@ -27,6 +27,11 @@ void find_dropped(const json& sent, const json& kept, std::set<std::string>& nam
       names.insert(name);
 }
 
+/// Somebody has changed, made or removed a slice since we looked.
+bool is_stale(const Error& error) {
+  return error.kind == ErrorKind::kConflict || error.kind == ErrorKind::kNotFound;
+}
+
 }  // namespace
 
 /// What an API server does not know it drops: a slice that nobody touched since says what was sent.
@@ -42,13 +47,32 @@ Publisher::~Publisher() = default;
 
 Result<bool> Publisher::publish(const PoolContent& content) {
   DROVER_CHECK_OK(check_names(driver_, node_));
-  DROVER_TRY(const auto node_uid, api_->node_uid());
-  const auto wanted = slices_of({api_->version(), driver_, node_, node_uid}, content);
-  DROVER_TRY(auto there, api_->list());
-  const auto changes = plan_slices(as_written(std::move(there)), wanted);
+  const bool by_memory = there_.has_value();
+  auto published = publish_once(content);
+  if (published) return published;
+  there_.reset();
+  if (!by_memory || !is_stale(published.error())) return published;
+  published = publish_once(content);
+  if (!published) there_.reset();
+  return published;
+}
+
+Result<bool> Publisher::publish_once(const PoolContent& content) {
+  if (!there_) DROVER_CHECK_OK(look());
+  const auto wanted = slices_of({api_->version(), driver_, node_, there_->node_uid}, content);
+  const auto changes = plan_slices(as_written(), wanted);
   if (changes.empty()) return false;
   DROVER_CHECK_OK(write(changes));
   return true;
+}
+
+Status Publisher::look() {
+  There there;
+  DROVER_TRY(there.node_uid, api_->node_uid());
+  DROVER_TRY(const auto slices, api_->list());
+  for (const auto& slice : slices) there.slices[text_at(slice, "/metadata/name")] = slice;
+  there_ = std::move(there);
+  return {};
 }
 
 Status Publisher::write(const SliceChanges& changes) {
@@ -64,12 +88,15 @@ Status Publisher::write(const SliceChanges& changes) {
   for (const auto& name : changes.remove) {
     DROVER_CHECK_OK(api_->remove(name));
     written_.erase(name);
+    there_->slices.erase(name);
   }
   return {};
 }
 
 void Publisher::remember(const json& sent, const json& kept) {
-  written_[text_at(sent, "/metadata/name")] = {text_at(kept, "/metadata/resourceVersion"), sent};
+  const auto name = text_at(sent, "/metadata/name");
+  written_[name] = {text_at(kept, "/metadata/resourceVersion"), sent};
+  there_->slices[name] = kept;
   std::set<std::string> names(dropped_.begin(), dropped_.end());
   const auto kept_spec = kept.value("spec", json::object());
   const auto& sent_spec = sent.at("spec");
@@ -80,15 +107,16 @@ void Publisher::remember(const json& sent, const json& kept) {
   dropped_.assign(names.begin(), names.end());
 }
 
-std::vector<json> Publisher::as_written(std::vector<json> there) const {
-  for (auto& slice : there) {
-    const auto found = written_.find(text_at(slice, "/metadata/name"));
-    if (found == written_.end()) continue;
+std::vector<json> Publisher::as_written() const {
+  std::vector<json> slices;
+  for (auto [name, slice] : there_->slices) {
+    const auto found = written_.find(name);
     const auto version = text_at(slice, "/metadata/resourceVersion");
-    if (!version.empty() && version == found->second.resource_version)
+    if (found != written_.end() && !version.empty() && version == found->second.resource_version)
       slice["spec"] = found->second.sent.at("spec");
+    slices.push_back(std::move(slice));
   }
-  return there;
+  return slices;
 }
 
 }  // namespace drover::kube::dra

@@ -5,11 +5,13 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "kube/client/server_version.h"
 #include "kube/dra/slices.h"
 
 namespace drover::kube::dra {
@@ -19,6 +21,7 @@ class SliceApi {
  public:
   virtual ~SliceApi() = default;
   virtual ApiVersion version() const = 0;
+  virtual Result<ServerVersion> server_version() = 0;
   /// Of the Node that the slices belong to.
   virtual Result<std::string> node_uid() = 0;
   /// With spec.driver and spec.nodeName of ours: whole objects.
@@ -35,9 +38,14 @@ class Publisher {
   Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::string node);
   ~Publisher();
 
+  Result<ServerVersion> server_version() { return api_->server_version(); }
   /// Makes the pool have exactly this. After an error the pool may be incomplete, which keeps the
   /// scheduler away from it; the same call again goes on. Says whether anything was written.
+  ///
+  /// What is there is asked for only the first time and after an error: what changes is written at once.
   Result<bool> publish(const PoolContent& content);
+  /// Somebody else may have changed the slices: the next publish() asks what is there.
+  void look_again() { there_.reset(); }
 
   /// What the API server did not keep of what was written, as of the last publish(): "taints"; sorted. It
   /// drops what its feature gates do not know.
@@ -45,12 +53,19 @@ class Publisher {
 
  private:
   struct Written;
+  struct There {
+    std::string node_uid;
+    std::map<std::string, nlohmann::json> slices;  ///< by name
+  };
+  Result<bool> publish_once(const PoolContent& content);
+  Status look();
   Status write(const SliceChanges& changes);
   void remember(const nlohmann::json& sent, const nlohmann::json& kept);
-  std::vector<nlohmann::json> as_written(std::vector<nlohmann::json> there) const;
+  std::vector<nlohmann::json> as_written() const;
 
   std::shared_ptr<SliceApi> api_;
   std::string driver_, node_;
+  std::optional<There> there_;              ///< at the API server, as far as is known
   std::map<std::string, Written> written_;  ///< by the slice's name
   std::vector<std::string> dropped_;
 };

@@ -94,6 +94,18 @@ json with_generation(json slice, std::int64_t generation) {
   return slice;
 }
 
+void drop_informational_taints(json& device) {
+  const auto taints = device.find("taints");
+  if (taints == device.end()) return;
+  json kept = json::array();
+  for (auto& taint : *taints)
+    if (taint.at("effect") != "None") kept.push_back(std::move(taint));
+  if (kept.empty())
+    device.erase("taints");
+  else
+    *taints = std::move(kept);
+}
+
 /// Labels and the like that others put there stay.
 json update_of(const json& there, const json& wanted, std::int64_t generation) {
   auto slice = with_generation(wanted, generation);
@@ -113,6 +125,18 @@ bool SliceChanges::empty() const {
 
 bool says_the_same(const json& slice, const json& wanted) {
   return content_of(slice) == content_of(wanted);
+}
+
+PoolContent fitted(PoolContent content, const ServerKnows& server) {
+  auto& devices = content.devices;
+  if (!server.counters) {
+    content.counter_sets.clear();
+    std::erase_if(devices, [](const json& device) { return device.contains("consumesCounters"); });
+  }
+  if (!server.taints || !server.informational_taints)
+    std::ranges::for_each(devices, drop_informational_taints);
+  if (!server.taints) std::erase_if(devices, [](const json& device) { return device.contains("taints"); });
+  return content;
 }
 
 std::vector<json> slices_of(const SliceOwner& owner, const PoolContent& content) {

@@ -30,6 +30,17 @@ struct PoolContent {
   std::vector<nlohmann::json> counter_sets;
 };
 
+/// What the API server takes in devices, and keeps of them.
+struct ServerKnows {
+  bool counters = true;
+  bool taints = true;
+  bool informational_taints = false;  ///< with the effect None
+};
+
+/// Without what the server does not know; and without devices that it would then take for others than they
+/// are: the scheduler would choose instances that overlap, and GPUs that nobody is to have.
+PoolContent fitted(PoolContent content, const ServerKnows& server);
+
 /// Whole objects, as many as it takes (64 devices each, or 8 counter sets, which Kubernetes wants in slices
 /// of their own since 1.35); without devices one slice says so. Their generation is 0, see plan_slices().
 std::vector<nlohmann::json> slices_of(const SliceOwner& owner, const PoolContent& content);

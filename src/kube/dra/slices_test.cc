@@ -99,7 +99,36 @@ TEST_F(Slices, AreNotWrittenAgainAndAgainWhereTheServerDropsFields) {
   EXPECT_EQ(publisher.publish({devices, {}}), false);
   // Who touches the slice makes it be written again.
   api->slices.begin()->second["metadata"]["resourceVersion"] = "another";
+  publisher.look_again();
   EXPECT_EQ(publisher.publish({devices, {}}), true);
+}
+
+TEST_F(Slices, AreChangedWithoutAskingWhatIsThere) {
+  auto devices = some_devices(0, 100);
+  ASSERT_EQ(publisher.publish({devices, {}}), true);
+  ASSERT_EQ(api->lists, 1);
+  for (const std::size_t taken : {3U, 70U, 4U}) {
+    devices[taken]["taints"] = json::array({{{"key", "gpu.nvidia.com/in-use"}, {"effect", "NoSchedule"}}});
+    api->writes = 0;
+    ASSERT_EQ(publisher.publish({devices, {}}), true);
+    EXPECT_EQ(api->writes, 1);
+  }
+  EXPECT_EQ(publisher.publish({devices, {}}), false);
+  EXPECT_EQ(api->lists, 1);
+}
+
+TEST_F(Slices, AreLookedAtWhenTheyAreNotAsTheyWereLeft) {
+  ASSERT_EQ(publisher.publish({some_devices(0, 2), {}}), true);
+  api->slices.begin()->second["metadata"]["resourceVersion"] = "another";
+  EXPECT_EQ(publisher.publish({some_devices(0, 3), {}}), true);
+  api->slices.clear();  // as a kubelet does
+  EXPECT_EQ(publisher.publish({some_devices(0, 4), {}}), true);
+  EXPECT_EQ(api->pool(), names_of(some_devices(0, 4)));
+  EXPECT_EQ(api->lists, 3);
+  // An API server that fails is no reason to ask it again at once.
+  api->down = true;
+  EXPECT_FALSE(publisher.publish({some_devices(0, 5), {}}));
+  EXPECT_EQ(api->lists, 3);
 }
 
 TEST_F(Slices, KnowTheOldVersion) {
@@ -110,6 +139,33 @@ TEST_F(Slices, KnowTheOldVersion) {
   EXPECT_EQ(
       slice["spec"]["devices"],
       json::array({{{"name", "gpu-0"}, {"basic", {{"attributes", {{"uuid", {{"string", "GPU-0"}}}}}}}}}));
+}
+
+json tainted(const char* name, const std::vector<const char*>& effects) {
+  json taints = json::array();
+  for (const char* effect : effects) taints.push_back({{"key", "gpu.nvidia.com/xid"}, {"effect", effect}});
+  return {{"name", name}, {"taints", taints}};
+}
+
+TEST(SliceContent, IsFittedToWhatTheServerKnows) {
+  const PoolContent content{{{{"name", "gpu-0"}},
+                             {{"name", "gpu-1-mig"}, {"consumesCounters", json::array()}},
+                             tainted("gpu-2", {"NoSchedule", "None"}),
+                             tainted("gpu-3", {"None"})},
+                            {{{"name", "gpu-1-counter-set"}}}};
+  const auto all = fitted(content, {.informational_taints = true});
+  EXPECT_EQ(all.devices, content.devices);
+  EXPECT_EQ(all.counter_sets, content.counter_sets);
+  EXPECT_EQ(
+      fitted(content, {}).devices,
+      std::vector<json>(
+          {content.devices[0], content.devices[1], tainted("gpu-2", {"NoSchedule"}), {{"name", "gpu-3"}}}));
+  // A GPU that is only warned of is as good as any other there.
+  EXPECT_THAT(names_of(fitted(content, {.taints = false, .informational_taints = true}).devices),
+              ElementsAre("gpu-0", "gpu-1-mig", "gpu-3"));
+  const auto whole = fitted(content, {.counters = false});
+  EXPECT_THAT(names_of(whole.devices), ElementsAre("gpu-0", "gpu-2", "gpu-3"));
+  EXPECT_THAT(whole.counter_sets, IsEmpty());
 }
 
 TEST(SliceContent, ComparesQuantitiesByTheirValue) {

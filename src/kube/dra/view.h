@@ -13,10 +13,10 @@
 
 namespace drover::kube::dra {
 
-/// What a device taint does (KEP-5055). API servers before 1.35 refuse `None`.
+/// What a device taint does (KEP-5055). `None` tells, and keeps nobody away.
 enum class Effect { kNone, kNoSchedule, kNoExecute };
 
-/// Why a GPU should not be given to anyone now. It becomes a device taint.
+/// What ails a GPU. It becomes a device taint.
 struct Trouble {
   std::string key;    ///< a label's key: "gpu.nvidia.com/xid"
   std::string value;  ///< a label's value: "79"; may be empty
@@ -37,5 +37,8 @@ struct View {
 
   bool operator==(const View&) const = default;
 };
+
+/// What keeps the GPU or MIG device of this UUID from being given: its first trouble that does, or "".
+std::string hindrance_of(const View& view, const std::string& uuid);
 
 }  // namespace drover::kube::dra

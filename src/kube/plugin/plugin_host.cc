@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/complaint.h"
 #include "kube/plugin/service.h"
 #include "kube/rpc/channel.h"
 #include "kube/rpc/socket_server.h"
@@ -38,38 +37,38 @@ std::string plugin_socket_name(const std::string& resource) {
 }
 
 struct PluginHost::Plugin {
-  Plugin(Pool& pool, const std::string& resource) : service(pool, resource) {}
+  Plugin(Pool& pool, const std::string& resource, std::function<void()> unwatched)
+      : service(pool, resource, std::move(unwatched)) {}
 
   PluginService service;
   std::optional<SocketServer> server;
-  FileIdentity registered;         ///< at which socket of the kubelet's
-  Clock::time_point watched_last;  ///< or registered
-  std::string complaint;           ///< that was told last
+  FileIdentity registered;            ///< at which socket of the kubelet's
+  Clock::time_point registered_when;  ///< there
+  int watches = 0;                    ///< until then
+  std::string complaint;              ///< that was told last
 };
 
 PluginHost::PluginHost(Pool& pool, PluginHostOptions options)
     : pool_(pool),
       options_(std::move(options)),
+      folder_(options_.folder),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 PluginHost::~PluginHost() {
   thread_.request_stop();
-  wake_.notify_all();
+  folder_.wake();
   thread_.join();
 }
 
 void PluginHost::run(const std::stop_token& stop) {
-  Complaint trouble(options_.warn);
   while (!stop.stop_requested()) {
-    trouble.tell(pool_.check_given());
     for (const auto& resource : pool_.offers()) {
       auto& plugin = plugins_[resource.name];
-      if (!plugin) plugin = std::make_unique<Plugin>(pool_, resource.name);
+      if (!plugin) plugin = std::make_unique<Plugin>(pool_, resource.name, [this] { folder_.wake(); });
     }
     for (auto& [name, plugin] : plugins_)
       if (!stop.stop_requested()) look_at(*plugin);
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, stop, options_.look, [] { return false; });
+    folder_.wait(options_.look);
   }
   plugins_.clear();
 }
@@ -77,9 +76,10 @@ void PluginHost::run(const std::stop_token& stop) {
 void PluginHost::look_at(Plugin& plugin) {
   const auto now = Clock::now();
   const auto kubelet = identity_of(options_.folder + "/kubelet.sock");
-  if (plugin.service.is_watched()) plugin.watched_last = now;
+  const bool is_awaited =
+      plugin.service.watches() == plugin.watches && now - plugin.registered_when < kWatchPatience;
   const bool is_served = plugin.server && plugin.server->is_there();
-  const bool is_known = plugin.registered == kubelet && now - plugin.watched_last < kWatchPatience;
+  const bool is_known = plugin.registered == kubelet && (plugin.service.is_watched() || is_awaited);
   if (kubelet == FileIdentity() || (is_served && is_known)) return;
   if (!is_served) {
     plugin.server.reset();
@@ -90,9 +90,10 @@ void PluginHost::look_at(Plugin& plugin) {
     else if (plugin.complaint != made.error().message)
       options_.warn(plugin.complaint = made.error().message);
   }
+  plugin.watches = plugin.service.watches();
   if (plugin.server && register_plugin(plugin)) {
     plugin.registered = kubelet;
-    plugin.watched_last = now;
+    plugin.registered_when = now;
     plugin.complaint.clear();
   } else {
     plugin.registered = {};

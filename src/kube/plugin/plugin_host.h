@@ -1,17 +1,18 @@
 #pragma once
 
 // Serves every resource of a pool at a socket of its own, and keeps all of them registered: the kubelet
-// forgets its plugins when it starts, and removes their sockets. A thread of its own; thread safe.
+// forgets its plugins when it starts, and removes their sockets. When a plugin of before goes away it drops
+// the one that has come since, whose name is the same. Either is noticed at once: a pod that comes in
+// meanwhile has failed for good. A thread of its own; thread safe.
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "kube/plugin/folder_watch.h"
 #include "kube/plugin/pool.h"
 
 namespace drover::kube {
@@ -20,7 +21,7 @@ inline constexpr const char* kPluginFolder = "/var/lib/kubelet/device-plugins";
 
 struct PluginHostOptions {
   std::string folder = kPluginFolder;
-  std::chrono::milliseconds look{500};  ///< how often sockets and resources are looked at
+  std::chrono::milliseconds look{500};  ///< how often sockets and resources are looked at, at least
   /// Called from the thread; `text` is a sentence.
   std::function<void(const std::string& text)> info, warn;
 };
@@ -42,9 +43,8 @@ class PluginHost {
 
   Pool& pool_;
   PluginHostOptions options_;
+  FolderWatch folder_;                                      ///< outlives the plugins, which wake it
   std::map<std::string, std::unique_ptr<Plugin>> plugins_;  ///< by resource; the thread's own
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
   std::jthread thread_;
 };
 

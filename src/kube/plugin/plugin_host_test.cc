@@ -174,17 +174,6 @@ TEST_F(PluginHostTest, RegistersAndServes) {
   EXPECT_TRUE(client.allocate({}, &answer).ok());
 }
 
-TEST_F(PluginHostTest, TellsOnceWhyFitGpusAreGivenToNobody) {
-  facts_.nodes.clear();
-  for (int i = 0; i < 2; ++i) facts_.troubles[uuid(i)] = "There is no device file '/dev/nvidia0'";
-  pool_.update(facts_);
-  const PluginHost host(pool_, options_);
-  FakeKubelet::wait_until([&] { return !warnings().empty(); });
-  std::this_thread::sleep_for(5 * options_.look);
-  EXPECT_THAT(warnings(),
-              ElementsAre("2 of 2 GPUs are given to no pod: There is no device file '/dev/nvidia0'"));
-}
-
 TEST_F(PluginHostTest, PrefersThroughTheApi) {
   FakeKubelet kubelet(tree_.root());
   const PluginHost host(pool_, options_);
@@ -216,6 +205,31 @@ TEST_F(PluginHostTest, WaitsForAKubeletThatComesLate) {
   std::this_thread::sleep_for(50ms);
   FakeKubelet kubelet(tree_.root());
   EXPECT_THAT(kubelet.socket_of("nvidia.com/gpu"), HasSubstr("drover-gpu-"));
+}
+
+TEST_F(PluginHostTest, HearsOfAKubeletThatStartsWithoutLooking) {
+  options_.look = 1h;
+  const PluginHost host(pool_, options_);
+  std::this_thread::sleep_for(50ms);
+  FakeKubelet kubelet(tree_.root());
+  kubelet.socket_of("nvidia.com/gpu");
+  kubelet.restart();
+  kubelet.socket_of("nvidia.com/gpu");
+}
+
+TEST_F(PluginHostTest, RegistersAtOnceWhenTheKubeletDropsIt) {
+  options_.look = 1h;
+  FakeKubelet kubelet(tree_.root());
+  const PluginHost host(pool_, options_);
+  Client client(kubelet.socket_of("nvidia.com/gpu"));
+  for (int dropped = 1; dropped < 3; ++dropped) {
+    {
+      Watch watch(client);
+      EXPECT_EQ(watch.next().size(), 2U);
+      EXPECT_EQ(kubelet.registrations(), dropped);
+    }
+    FakeKubelet::wait_until([&] { return kubelet.registrations() > dropped; });
+  }
 }
 
 TEST_F(PluginHostTest, MakesItsSocketAgainWhenSomebodyRemovedIt) {

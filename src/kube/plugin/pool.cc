@@ -18,9 +18,28 @@ const OfferedResource* find_resource(const std::vector<OfferedResource>& offers,
 
 }  // namespace
 
-Pool::Pool(PluginConfig config, bool claims)
+/// Holds the mutex; tells of other holders when it has let go.
+class Pool::Change {
+ public:
+  explicit Change(Pool& pool) : pool_(pool), lock_(pool.mutex_), before_(pool.usage_.holders()) {}
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  ~Change() {
+    const bool others = before_ != pool_.usage_.holders();
+    lock_.unlock();
+    if (others && pool_.used_) pool_.used_();
+  }
+
+ private:
+  Pool& pool_;
+  std::unique_lock<std::mutex> lock_;
+  const Holders before_;
+};
+
+Pool::Pool(PluginConfig config, bool claims, std::function<void()> used)
     : config_(std::move(config)),
-      has_rivals_(claims || config_.resources.size() + config_.shares.size() > 1) {}
+      has_rivals_(claims || config_.resources.size() + config_.shares.size() > 1),
+      used_(std::move(used)) {}
 
 void Pool::update(PoolFacts facts) {
   const std::lock_guard lock(mutex_);
@@ -33,7 +52,7 @@ void Pool::update(PoolFacts facts) {
 }
 
 void Pool::saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked) {
-  const std::lock_guard lock(mutex_);
+  const Change change(*this);
   usage_.seen(containers, asked);
   usage_known_ = true;
   renew();
@@ -80,14 +99,6 @@ void Pool::renew() {
 std::vector<OfferedResource> Pool::offers() const {
   const std::lock_guard lock(mutex_);
   return offers_;
-}
-
-Status Pool::check_given() const {
-  const std::lock_guard lock(mutex_);
-  if (facts_.troubles.empty()) return {};
-  return fail(ErrorKind::kUnavailable,
-              fmt::format("{} of {} GPUs are given to no pod: {}", facts_.troubles.size(),
-                          facts_.inventory.devices.size(), facts_.troubles.begin()->second));
 }
 
 Pool::Offer Pool::wait(const std::string& resource, std::uint64_t version,
@@ -144,7 +155,7 @@ Result<GrantedGpu> Pool::gpu_of(const OfferedResource& resource, const std::stri
 }
 
 Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::vector<std::string>& ids) {
-  const std::lock_guard lock(mutex_);
+  const Change change(*this);
   const auto* found = find_resource(offers_, resource);
   if (found == nullptr) return fail(ErrorKind::kInvalid, fmt::format("there is no resource {}", resource));
   if (found->shared && config_.refuse_several_shares && ids.size() > 1)
@@ -163,7 +174,7 @@ Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::ve
 }
 
 Status Pool::start(const std::string& resource, const std::vector<std::string>& ids) {
-  const std::lock_guard lock(mutex_);
+  const Change change(*this);
   for (const auto& id : ids) {
     const std::string uuid(uuid_in(id));
     if (claimed_.contains(uuid))

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,8 +35,9 @@ struct PoolFacts {
 
 class Pool {
  public:
-  /// `claims`: whether there are claims of the GPUs too.
-  explicit Pool(PluginConfig config, bool claims = true);
+  /// `claims`: whether there are claims of the GPUs too. `used` is called in whichever call changes
+  /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent.
+  explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {});
 
   void update(PoolFacts facts);
   /// What the kubelet tells of its containers; `asked` is when it was asked. Until it is called nobody is
@@ -51,8 +53,6 @@ class Pool {
   Holders holders() const;
 
   std::vector<OfferedResource> offers() const;
-  /// Why GPUs that are offered are given to nobody though they are fit, in one sentence.
-  Status check_given() const;
   /// The devices of one resource, empty when there is no such one, and the number of this state.
   struct Offer {
     std::uint64_t version = 0;
@@ -77,12 +77,14 @@ class Pool {
   Status start(const std::string& resource, const std::vector<std::string>& ids);
 
  private:
+  class Change;
   void renew();  ///< with the mutex held
   std::vector<std::string> unused(const std::vector<std::string>& available, int size) const;
   Result<GrantedGpu> gpu_of(const OfferedResource& resource, const std::string& id) const;
 
   const PluginConfig config_;
   const bool has_rivals_;
+  const std::function<void()> used_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   PoolFacts facts_;

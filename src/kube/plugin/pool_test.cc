@@ -12,7 +12,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::machine;
+using ::testing::SizeIs;
 using testing::uuid;
 using namespace std::chrono_literals;
 
@@ -44,6 +46,30 @@ class FreshPool : public Pool {
  public:
   explicit FreshPool(PluginConfig config) : Pool(std::move(config)) { saw({}, Usage::Clock::now()); }
 };
+
+TEST(Pool, TellsOfWhatLimitsHaveInTheCallThatGivesIt) {
+  std::vector<Holders> told;
+  std::function<void()> tell;
+  Pool pool(two_names(), true, [&] { tell(); });
+  tell = [&] { told.push_back(pool.holders()); };  // may ask the pool
+  pool.saw({}, Usage::Clock::now());
+  pool.update(facts(2));
+  EXPECT_THAT(told, IsEmpty());
+  ASSERT_TRUE(pool.allocate("x/gpu", {uuid(1)}));
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0], (Holders{{uuid(1), {"x/gpu"}}}));
+  ASSERT_FALSE(pool.allocate("x/model", {uuid(1)}));
+  ASSERT_TRUE(pool.start("x/gpu", {uuid(1)}));
+  EXPECT_THAT(told, SizeIs(1)) << "nobody has more than before";
+  ASSERT_TRUE(pool.start("x/model", {uuid(0)}));
+  EXPECT_THAT(told, SizeIs(2));
+  pool.saw({{"default", "pod", "main", {{"x/gpu", {uuid(1)}}, {"x/model", {uuid(0)}}}, {}}},
+           Usage::Clock::now());
+  EXPECT_THAT(told, SizeIs(2));
+  pool.saw({}, Usage::Clock::now());
+  ASSERT_THAT(told, SizeIs(3));
+  EXPECT_THAT(told[2], IsEmpty());
+}
 
 TEST(Pool, GivesAGpuUnderOneNameOnly) {
   FreshPool pool(two_names());

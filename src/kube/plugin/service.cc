@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -52,9 +53,11 @@ grpc::Status status_of(const Error& error) {
 
 class PluginService::Methods : public v1beta1::DevicePlugin::Service {
  public:
-  Methods(Pool& pool, const std::string& resource) : pool_(pool), resource_(resource) {}
+  Methods(Pool& pool, const std::string& resource, std::function<void()> unwatched)
+      : pool_(pool), resource_(resource), unwatched_(std::move(unwatched)) {}
 
   bool is_watched() const { return watchers_ > 0; }
+  int watches() const { return watches_; }
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext*, const v1beta1::Empty*,
                                       v1beta1::DevicePluginOptions* options) override {
@@ -66,6 +69,7 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
   grpc::Status ListAndWatch(grpc::ServerContext* context, const v1beta1::Empty*,
                             grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) override {
     ++watchers_;
+    ++watches_;
     auto offer = pool_.wait(resource_, 0, {});
     bool heard = writer->Write(list_of(offer.devices));
     while (heard && !context->IsCancelled()) {
@@ -74,6 +78,7 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
       offer = std::move(next);
     }
     --watchers_;
+    unwatched_();
     return grpc::Status::OK;
   }
 
@@ -112,11 +117,13 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
  private:
   Pool& pool_;
   const std::string& resource_;
-  std::atomic<int> watchers_ = 0;
+  const std::function<void()> unwatched_;
+  std::atomic<int> watchers_ = 0, watches_ = 0;
 };
 
-PluginService::PluginService(Pool& pool, std::string resource)
-    : resource_(std::move(resource)), methods_(std::make_unique<Methods>(pool, resource_)) {}
+PluginService::PluginService(Pool& pool, std::string resource, std::function<void()> unwatched)
+    : resource_(std::move(resource)),
+      methods_(std::make_unique<Methods>(pool, resource_, std::move(unwatched))) {}
 
 PluginService::~PluginService() = default;
 
@@ -126,6 +133,10 @@ grpc::Service* PluginService::service() {
 
 bool PluginService::is_watched() const {
   return methods_->is_watched();
+}
+
+int PluginService::watches() const {
+  return methods_->watches();
 }
 
 }  // namespace drover::kube

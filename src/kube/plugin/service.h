@@ -3,7 +3,7 @@
 // The device plugin service of one resource: messages of the kubelet's API to and from the pool. Its methods
 // run on any thread.
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,14 +17,17 @@ namespace drover::kube {
 
 class PluginService {
  public:
-  /// `pool` must outlive it.
-  PluginService(Pool& pool, std::string resource);
+  /// `pool` must outlive it. `unwatched` is called, from any thread, when somebody watches the devices no
+  /// more.
+  PluginService(Pool& pool, std::string resource, std::function<void()> unwatched);
   ~PluginService();
 
   const std::string& resource() const { return resource_; }
   grpc::Service* service();
   /// Whether somebody watches the list of devices: a kubelet that takes this plugin for alive does.
   bool is_watched() const;
+  /// How often somebody began to.
+  int watches() const;
 
  private:
   class Methods;

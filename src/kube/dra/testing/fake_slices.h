@@ -17,8 +17,13 @@ namespace drover::kube::dra {
 class FakeSlices : public SliceApi {
  public:
   ApiVersion version() const override { return api_version; }
+  Result<ServerVersion> server_version() override {
+    if (down || !server) return fail(ErrorKind::kUnavailable, "the API server does not answer");
+    return *server;
+  }
   Result<std::string> node_uid() override { return uid; }
   Result<std::vector<nlohmann::json>> list() override {
+    ++lists;
     if (down) return fail(ErrorKind::kUnavailable, "the API server does not answer");
     std::vector<nlohmann::json> all;
     for (const auto& [name, slice] : slices) all.push_back(slice);
@@ -61,12 +66,14 @@ class FakeSlices : public SliceApi {
   }
 
   ApiVersion api_version = ApiVersion::kV1;
+  std::optional<ServerVersion> server = ServerVersion{1, 36};
   std::string uid = "node-uid";
   std::map<std::string, nlohmann::json> slices;
   std::set<std::string> unknown_fields;  ///< dropped, as behind feature gates
   std::optional<int> writes_left;        ///< before it stops to answer
   bool down = false;
   int writes = 0;
+  int lists = 0;
   std::function<void()> after_write;
 
  private:
@@ -78,6 +85,8 @@ class FakeSlices : public SliceApi {
   }
   Result<nlohmann::json> store(nlohmann::json slice) {
     if (!may_write()) return fail(ErrorKind::kUnavailable, "the API server does not answer");
+    if (server < ServerVersion{1, 35} && slice.dump().find(R"("effect":"None")") != std::string::npos)
+      return fail(ErrorKind::kInvalid, R"(Unsupported value: "None")");
     for (const auto& field : unknown_fields) {
       slice["spec"].erase(field);
       if (slice["spec"].contains("devices"))

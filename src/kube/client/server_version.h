@@ -1,0 +1,23 @@
+#pragma once
+
+// Which Kubernetes an API server is of: what it takes in objects depends on it.
+
+#include <compare>
+#include <string_view>
+
+#include "base/result.h"
+#include "kube/client/api.h"
+
+namespace drover::kube {
+
+struct ServerVersion {
+  int major = 0;
+  int minor = 0;
+
+  auto operator<=>(const ServerVersion&) const = default;
+};
+
+/// Everybody may ask. While a control plane of several servers is upgraded, that of whichever answers.
+Result<ServerVersion> server_version(Api& api);
+
+}  // namespace drover::kube

@@ -1,0 +1,49 @@
+#include "kube/client/server_version.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class VersionedApi : public Api {
+ public:
+  explicit VersionedApi(json info) : info_(std::move(info)) {}
+  Result<json> send(const ApiRequest& request, const std::stop_token& /*stop*/) override {
+    EXPECT_EQ(url_path(request.path), "/version");
+    return info_;
+  }
+  Status watch(const WatchRequest& /*request*/, const TakeEvent& /*take*/,
+               const std::stop_token& /*stop*/) override {
+    return {};
+  }
+
+ private:
+  json info_;
+};
+
+TEST(ServerVersionText, IsReadHoweverItIsSpelled) {
+  VersionedApi plain({{"major", "1"}, {"minor", "36"}, {"gitVersion", "v1.36.2"}});
+  EXPECT_EQ(server_version(plain), (ServerVersion{1, 36}));
+  VersionedApi own_build({{"major", "1"}, {"minor", "35+"}});
+  EXPECT_EQ(server_version(own_build), (ServerVersion{1, 35}));
+  EXPECT_LT((ServerVersion{1, 9}), (ServerVersion{1, 35}));
+}
+
+TEST(ServerVersionText, IsNotGuessed) {
+  for (const auto& info : {json::object(), json{{"major", "1"}, {"minor", ""}}, json{{"major", 1}}}) {
+    VersionedApi api(info);
+    const auto version = server_version(api);
+    ASSERT_FALSE(version);
+    EXPECT_EQ(version.error().kind, ErrorKind::kUnavailable);
+    EXPECT_THAT(version.error().message, HasSubstr("says that its version is"));
+  }
+}
+
+}  // namespace
+}  // namespace drover::kube
