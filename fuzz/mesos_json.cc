@@ -16,6 +16,7 @@ void launch(const drover::api::mesos::v1::Call& call) {
       const auto task = api::mesos::read_task(info, context, false);
       if (task) fuzz::require(!workload::encode(*task).dump().empty());
       if (task) (void)api::mesos::read_health_check(info, *task);
+      if (task) (void)api::mesos::read_check(info, *task);
     }
 }
 

@@ -207,6 +207,26 @@ class MesosTest(drover.DaemonTest):
         self.assertIn("health check failed 2 times in a row", states[-1]["message"])
         framework.call("TEARDOWN")
 
+    def test_what_a_check_finds_is_told_and_nothing_follows(self):
+        framework = self.framework()
+        check = {"type": "COMMAND", "command": {"command": {"value": "exit $(cat answer)"}}, "delay_seconds": 0.0, "interval_seconds": 1.0}
+        framework.launch(framework.offer(), "checked", "exec sleep 1000", check=check)
+        # Before the first result it is only said that there is such a check.
+        self.assertEqual(framework.status()["check_status"], {"type": "COMMAND", "command": {}})
+        self.assertEqual(framework.status()["check_status"], {"type": "COMMAND", "command": {}})
+        (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == "checked"]
+        answer = self.daemon.state / "tasks" / record["task"]["id"] / "sandbox/answer"
+        for number in (7, 0, 1):
+            answer.write_text(str(number))
+            told = framework.status()
+            while told["check_status"]["command"]["exit_code"] != number:  # what it found before there was a number
+                told = framework.status()
+            self.assertEqual((told["state"], told["reason"]), ("TASK_RUNNING", "REASON_TASK_CHECK_STATUS_UPDATED"))
+        self.assertEqual(self.daemon.task(record["task"]["id"])["state"], "running")
+        framework.call("KILL", kill={"task_id": {"value": "checked"}})
+        self.assertEqual(framework.status()["check_status"]["command"], {"exit_code": 1})
+        framework.call("TEARDOWN")
+
     def test_groups_and_operations_in_one_accept(self):
         framework = self.framework()
         offer = framework.offer()

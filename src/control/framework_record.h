@@ -44,6 +44,7 @@ struct StatusUpdate {
   TimePoint at{};
   std::optional<bool> healthy =
       std::nullopt;  ///< of a task with a health check, once that has found something
+  std::optional<int> check_status = std::nullopt;  ///< CheckResult::status of the last check that was made
 
   bool operator==(const StatusUpdate&) const = default;
 };
@@ -59,6 +60,8 @@ struct FrameworkTask {
   std::vector<StatusUpdate> updates;  ///< not acknowledged, oldest first
   int update_count = 0;               ///< ever made
   std::optional<workload::HealthCheck> health_check = std::nullopt;
+  std::optional<workload::HealthCheck> check = std::nullopt;  ///< of which its framework is only told
+  std::optional<int> check_status = std::nullopt;             ///< as in StatusUpdate
 
   bool operator==(const FrameworkTask&) const = default;
 };
@@ -68,7 +71,12 @@ struct FrameworkLaunch {
   std::string executor_id;
   workload::Task task;  ///< its origin names the framework and the framework's own id; the id is made here
   std::optional<workload::HealthCheck> health_check = std::nullopt;
+  std::optional<workload::HealthCheck> check = std::nullopt;
 };
+
+/// Which check a result is of, where a task of a framework has both.
+inline constexpr int kHealthCheck = 0;
+inline constexpr int kGeneralCheck = 1;
 
 /// Key of a FrameworkTask's row.
 inline std::string framework_task_key(const std::string& framework, const std::string& task_id) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -16,6 +17,7 @@ namespace drover::control {
 namespace {
 
 constexpr const char* kHealthReason = "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED";
+constexpr const char* kCheckReason = "REASON_TASK_CHECK_STATUS_UPDATED";
 
 using workload::OriginKind;
 
@@ -61,6 +63,7 @@ void add_update(Draft& draft, FrameworkTask& task, StatusUpdate update) {
   for (const char c : task.id) name = mix(name, static_cast<unsigned char>(c));
   update.uuid =
       uuid_of(mix(name, number), mix(static_cast<std::uint64_t>(update.at.time_since_epoch().count()), name));
+  update.check_status = task.check_status;
   task.told = update.state;
   task.updates.push_back(std::move(update));
   draft.tell(notice::StatusUpdated{task.framework, task.task_id});
@@ -193,9 +196,16 @@ Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& la
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto& origin = tasks[i].origin;
     const auto key = framework_task_key(origin.name, origin.task_id);
-    FrameworkTask row{
-        origin.name, origin.task_id,          tasks[i].id, tasks[i].name, launches[i].executor_id, "", {},
-        0,           launches[i].health_check};
+    FrameworkTask row{origin.name,
+                      origin.task_id,
+                      tasks[i].id,
+                      tasks[i].name,
+                      launches[i].executor_id,
+                      "",
+                      {},
+                      0,
+                      launches[i].health_check,
+                      launches[i].check};
     // What was not acknowledged of an earlier task of that id is told first.
     if (const auto* before = draft.framework_tasks.find(key)) row.updates = before->updates;
     draft.framework_tasks.put(key, std::move(row));
@@ -218,13 +228,45 @@ Status acknowledge_update(Draft& draft, const std::string& framework, const std:
   return {};
 }
 
+namespace {
+
+/// The first update may be on its way. Of later findings that nobody has heard only the last matters.
+void drop_unheard(FrameworkTask& task, std::string_view reason) {
+  if (task.updates.empty()) return;
+  const auto unheard = std::find_if(task.updates.begin() + 1, task.updates.end(),
+                                    [&](const StatusUpdate& update) { return update.reason == reason; });
+  if (unheard != task.updates.end()) task.updates.erase(unheard);
+}
+
+/// Failures in the grace period say nothing.
+bool counts(const CheckHealth& health) {
+  return health.alive || health.consecutive_failures > 0;
+}
+
+/// What follows from it is for the framework to say.
+void take_general_check(Draft& draft, const std::string& key, const CheckResult& result) {
+  const auto& row = *draft.framework_tasks.find(key);
+  if (!row.check || row.check_status == result.status) return;
+  std::optional<bool> healthy;
+  if (const auto* known = draft.health(result.task); known != nullptr && !known->checks.empty())
+    if (const auto& health = known->checks[kHealthCheck]; health && counts(*health)) healthy = health->alive;
+  auto& task = draft.framework_tasks.change(key);
+  task.check_status = result.status;
+  drop_unheard(task, kCheckReason);
+  add_update(draft, task, {"", "TASK_RUNNING", "", kCheckReason, draft.now(), healthy});
+}
+
+}  // namespace
+
 void take_framework_check(Draft& draft, const CheckResult& result) {
   const auto* record = draft.find(result.task);
   if (record == nullptr || record->state != TaskState::kRunning) return;
   const auto& origin = record->task.origin;
   const auto key = framework_task_key(origin.name, origin.task_id);
   const auto* row = draft.framework_tasks.find(key);
-  if (row == nullptr || row->id != result.task || !row->health_check) return;
+  if (row == nullptr || row->id != result.task) return;
+  if (result.check == kGeneralCheck) return take_general_check(draft, key, result);
+  if (!row->health_check) return;
   const auto check = *row->health_check;
   const auto* known = draft.health(result.task);
   auto health = known == nullptr ? TaskHealth{} : *known;
@@ -233,12 +275,10 @@ void take_framework_check(Draft& draft, const CheckResult& result) {
   const auto found = after(before, result, check, started_by_wall(draft, *record));
   health.checks[0] = found;
   draft.set_health(result.task, std::move(health));
-  const bool counts = found.alive || found.consecutive_failures > 0;
-  if (counts &&
+  if (counts(found) &&
       (!before || before->alive != found.alive || (!before->alive && found.consecutive_failures == 1))) {
     auto& task = draft.framework_tasks.change(key);
-    // The first may be on its way. Of later findings that nobody has heard only the last matters.
-    if (task.updates.size() > 1 && task.updates.back().reason == kHealthReason) task.updates.pop_back();
+    drop_unheard(task, kHealthReason);
     add_update(draft, task,
                {"", "TASK_RUNNING", result.passed ? "" : "Health check failed: " + result.why, kHealthReason,
                 draft.now(), found.alive});

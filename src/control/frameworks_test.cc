@@ -314,10 +314,52 @@ TEST_F(Frameworks, AGroupMakesRoomAsAWhole) {
   EXPECT_THAT(machine_.state.queue, IsEmpty());
 }
 
+TEST_F(Frameworks, AreToldWhatAnotherCheckFinds) {
+  auto checked = launch("t");
+  checked.health_check.emplace();
+  checked.check.emplace();
+  ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{checked}}));
+  const auto id = row("t")->id;
+  ASSERT_TRUE(machine_.on(event::Started{id, kNow}));
+  EXPECT_EQ(row("t")->updates.back().check_status, std::nullopt);
+  const auto check = [&](std::optional<int> status, int after) {
+    const auto at = kNow + seconds(after);
+    ASSERT_TRUE(
+        machine_.on(event::Checked{{.task = id, .check = kGeneralCheck, .status = status, .at = at}}, at));
+  };
+  check(std::nullopt, 1);
+  EXPECT_THAT(updates("t"), SizeIs(2)) << "nothing is known, as before";
+  ASSERT_TRUE(machine_.on(event::Checked{{.task = id, .passed = false, .at = kNow}}));
+  check(7, 2);
+  ASSERT_THAT(updates("t"), SizeIs(3));
+  EXPECT_EQ(row("t")->updates.back().state, "TASK_RUNNING");
+  EXPECT_EQ(row("t")->updates.back().reason, "REASON_TASK_CHECK_STATUS_UPDATED");
+  EXPECT_EQ(row("t")->updates.back().check_status, 7);
+  EXPECT_EQ(row("t")->updates.back().healthy, std::nullopt);
+  check(7, 3);
+  EXPECT_THAT(updates("t"), SizeIs(3)) << "nothing new";
+  check(0, 4);
+  ASSERT_THAT(updates("t"), SizeIs(3)) << "of findings that nobody has heard only the last matters";
+  EXPECT_EQ(row("t")->updates.back().check_status, 0);
+  ASSERT_TRUE(machine_.on(event::Checked{{.task = id, .passed = true, .at = kNow}}));
+  ASSERT_THAT(updates("t"), SizeIs(4));
+  EXPECT_EQ(row("t")->updates.back().check_status, 0) << "what is known is told with each update";
+  check(1, 5);
+  EXPECT_EQ(row("t")->updates.back().healthy, true);
+  for (int i = 6; i < 30; ++i) {
+    check(i, i);
+    const auto at = kNow + seconds(i);
+    ASSERT_TRUE(machine_.on(event::Checked{{.task = id, .passed = i % 2 == 0, .at = at}}, at));
+  }
+  EXPECT_THAT(updates("t"), SizeIs(4)) << "one of each, however often both change";
+  EXPECT_EQ(machine_.state.tasks.at(id).state, TaskState::kRunning) << "nothing follows from it";
+}
+
 TEST_F(Frameworks, SurviveTheJournal) {
   start("t", 1);
   auto checked = launch("u");
   checked.health_check.emplace();
+  checked.check.emplace();
   ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{checked}}));
   Outcome all;
   for (const auto& [id, record] : machine_.state.frameworks) all.frameworks.emplace(id, record);

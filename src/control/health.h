@@ -52,6 +52,8 @@ struct CheckResult {
   int check = 0;
   bool passed = false;
   std::string why;  ///< when it did not: one clause
+  /// Of the command, or of HTTP; of a connection 1, and 0 where there is none. None: no answer.
+  std::optional<int> status = std::nullopt;
   std::optional<ReadinessAnswer> answer;
   TimePoint at{};
 };

@@ -29,9 +29,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkRecord, name, user, own
                                                 failover_timeout, knows_gpus, knows_partitions, knows_killing,
                                                 registered_at, reregistered_at, disconnected_at, remove_at,
                                                 removed_at)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at, healthy)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at, healthy,
+                                                check_status)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkTask, framework, task_id, id, name, executor_id,
-                                                told, updates, update_count, health_check)
+                                                told, updates, update_count, health_check, check,
+                                                check_status)
 NLOHMANN_JSON_SERIALIZE_ENUM(RunOutcome, {{RunOutcome::kSucceeded, "succeeded"},
                                           {RunOutcome::kFailed, "failed"},
                                           {RunOutcome::kKilled, "killed"},

@@ -55,8 +55,10 @@ std::vector<CheckTarget> targets_of(const control::State& state, const std::stri
   const auto& origin = record->task.origin;
   if (origin.kind == workload::OriginKind::kFramework) {
     const auto row = state.framework_tasks.find(control::framework_task_key(origin.name, origin.task_id));
-    if (row != state.framework_tasks.end() && row->second.health_check)
-      add_health_check(targets, *record, *row->second.health_check, 0);
+    if (row == state.framework_tasks.end()) return targets;
+    if (row->second.health_check)
+      add_health_check(targets, *record, *row->second.health_check, control::kHealthCheck);
+    if (row->second.check) add_health_check(targets, *record, *row->second.check, control::kGeneralCheck);
   }
   if (origin.kind != workload::OriginKind::kService) return targets;
   const auto service = state.services.find(origin.name);
@@ -82,7 +84,8 @@ std::set<std::string> tasks_to_check(const control::State& state, const control:
 }
 
 control::CheckResult result_of(const CheckResult& result, TimePoint at) {
-  control::CheckResult told{.task = result.task_id, .passed = result.passed, .why = result.why, .at = at};
+  control::CheckResult told{
+      .task = result.task_id, .passed = result.passed, .why = result.why, .status = result.status, .at = at};
   told.check = result.check == kReadiness ? -1 : std::stoi(result.check);
   if (const auto& response = result.response)
     told.answer = control::ReadinessAnswer{response->status, response->content_type, response->body};

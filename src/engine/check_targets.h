@@ -12,8 +12,8 @@
 
 namespace drover::engine {
 
-/// Of an instance that runs: its health checks, and its readiness check until it is ready; the health check
-/// of a framework's task; none of any other. Checks go to the ports of the machine, which are forwarded where
+/// Of an instance that runs: its health checks, and its readiness check until it is ready; the checks of
+/// a framework's task; none of any other. Checks go to the ports of the machine, which are forwarded where
 /// a task has a network of its own.
 std::vector<CheckTarget> targets_of(const control::State& state, const std::string& task);
 

@@ -46,6 +46,7 @@ TEST(CheckTargets, AreTheChecksOfFrameworksTasksThatRun) {
   control::FrameworkLaunch launch{"t", task("", 0)};
   launch.task.origin = {workload::OriginKind::kFramework, "F", "t", ""};
   launch.health_check = workload::HealthCheck{.kind = workload::CheckKind::kTcp, .port = 31007};
+  launch.check = workload::HealthCheck{.kind = workload::CheckKind::kHttp, .port = 31008};
   const auto decided = control::decide(machine.state, control::event::FrameworkLaunched{{launch}}, kNow);
   ASSERT_TRUE(decided);
   control::apply(machine.state, *decided);
@@ -54,9 +55,13 @@ TEST(CheckTargets, AreTheChecksOfFrameworksTasksThatRun) {
   EXPECT_TRUE(targets_of(machine.state, id).empty()) << "it does not run yet";
   ASSERT_TRUE(machine.on(control::event::Started{id, kNow}));
   const auto targets = targets_of(machine.state, id);
-  ASSERT_EQ(targets.size(), 1u);
+  ASSERT_EQ(targets.size(), 2u);
   EXPECT_EQ(targets[0].task_id, id);
   EXPECT_EQ(targets[0].port, 31007);
+  EXPECT_EQ(targets[1].port, 31008);
+  const auto told = result_of({id, targets[1].check, false, "/ answered 503", {}, 503}, kNow);
+  EXPECT_EQ(told.check, control::kGeneralCheck);
+  EXPECT_EQ(told.status, 503);
 }
 
 /// Follows what every outcome says of targets, as the engine does.

@@ -344,5 +344,31 @@ TEST_F(CallsTest, WhatToolsReadOfTheAgentAndOfRoles) {
   EXPECT_THAT(body_of(get("/flags")), HasSubstr(R"("filter_gpu_resources":"true")"));
 }
 
+TEST_F(CallsTest, WhatACheckFindsIsToldWithEachUpdate) {
+  auto stream = subscribe();
+  const auto id = id_of(stream);
+  const auto offer = offer_of(stream);
+  auto info = task_info(offer, "t", 1);
+  info["check"] = {{"type", "HTTP"}, {"http", {{"port", 31000}}}};
+  call(stream, id, accept(offer, {info}));
+  server_.start_all();
+  const auto next = [&] {
+    const auto told = status(stream);
+    call(stream, id, acknowledge(told));
+    return told;
+  };
+  const json nothing = {{"type", "HTTP"}, {"http", json::object()}};
+  EXPECT_EQ(next().at("check_status"), nothing);
+  EXPECT_EQ(next().at("check_status"), nothing);
+  happens(control::event::Checked{{.task = task(), .check = control::kGeneralCheck, .status = 503}});
+  const auto found = next();
+  EXPECT_EQ(found.at("reason"), "REASON_TASK_CHECK_STATUS_UPDATED");
+  EXPECT_EQ(found.at("check_status"), (json{{"type", "HTTP"}, {"http", {{"status_code", 503}}}}));
+  call(stream, id, {{"type", "RECONCILE"}, {"reconcile", {{"tasks", json::array()}}}});
+  EXPECT_EQ(status(stream).at("check_status"), found.at("check_status"));
+  happens(control::event::Checked{{.task = task(), .check = control::kGeneralCheck}});
+  EXPECT_EQ(next().at("check_status"), nothing) << "it does not answer any more";
+}
+
 }  // namespace
 }  // namespace drover::api::mesos

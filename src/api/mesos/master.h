@@ -127,9 +127,10 @@ class Master {
   void tell_all(const std::string& framework);
   void tell_failure(const std::string& framework, const std::string& executor);
   void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
-  /// One that is not kept: without uuid, from the master.
+  /// One that is not kept: without uuid, from the master. `task`: what is known of it, if it is there.
   void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
-                    const std::string& reason, const std::string& message);
+                    const std::string& reason, const std::string& message,
+                    const control::FrameworkTask* task = nullptr);
 
   void allocate_soon();
   void allocate();

@@ -195,13 +195,14 @@ void Master::launch(const std::string& framework, const Launch& launch, const st
       break;
     }
     auto health_check = read_health_check(*info, *task);
-    if (!health_check) {
-      mistake = health_check.error().message;
+    auto check = read_check(*info, *task);
+    if (!health_check || !check) {
+      mistake = health_check ? check.error().message : health_check.error().message;
       break;
     }
     wanted += read_resources(info->resources()).value_or(Amounts{});
     launched.launches.push_back({launch.in_group ? launch.executor : info->task_id().value(),
-                                 std::move(*task), std::move(*health_check)});
+                                 std::move(*task), std::move(*health_check), std::move(*check)});
   }
   if (mistake.empty() && !left.covers(wanted))
     mistake =

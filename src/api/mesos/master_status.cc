@@ -35,6 +35,28 @@ void set_reason(v1::TaskStatus& status, const std::string& name) {
   if (!name.empty() && v1::TaskStatus::Reason_Parse(name, &reason)) status.set_reason(reason);
 }
 
+/// Also without a result, when there is none yet.
+void set_check_status(v1::TaskStatus& status, const control::FrameworkTask& task, std::optional<int> found) {
+  if (!task.check) return;
+  auto& told = *status.mutable_check_status();
+  switch (task.check->kind) {
+    case workload::CheckKind::kCommand:
+      told.set_type(v1::CheckInfo::COMMAND);
+      told.mutable_command();
+      if (found) told.mutable_command()->set_exit_code(*found);
+      break;
+    case workload::CheckKind::kTcp:
+      told.set_type(v1::CheckInfo::TCP);
+      told.mutable_tcp();
+      if (found) told.mutable_tcp()->set_succeeded(*found != 0);
+      break;
+    default:
+      told.set_type(v1::CheckInfo::HTTP);
+      told.mutable_http();
+      if (found) told.mutable_http()->set_status_code(static_cast<std::uint32_t>(*found));
+  }
+}
+
 }  // namespace
 
 void Master::send_status(Subscriber& subscriber, const v1::TaskStatus& status) {
@@ -70,6 +92,7 @@ void Master::tell_next(const std::string& framework, const std::string& task_id)
   status.set_source(source_of(update));
   set_reason(status, update.reason);
   if (update.healthy) status.set_healthy(*update.healthy);
+  set_check_status(status, row->second, update.check_status);
   status.mutable_agent_id()->set_value(agent_id());
   status.mutable_executor_id()->set_value(row->second.executor_id);
   status.set_timestamp(seconds_of(update.at));
@@ -86,7 +109,8 @@ void Master::tell_all(const std::string& framework) {
 }
 
 void Master::send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
-                          const std::string& reason, const std::string& message) {
+                          const std::string& reason, const std::string& message,
+                          const control::FrameworkTask* task) {
   const auto found = subscribers_.find(framework);
   if (found == subscribers_.end()) return;
   v1::TaskStatus status;
@@ -95,6 +119,7 @@ void Master::send_passing(const std::string& framework, const std::string& task_
   status.set_message(message);
   status.set_source(v1::TaskStatus::SOURCE_MASTER);
   set_reason(status, reason);
+  if (task != nullptr) set_check_status(status, *task, task->check_status);
   if (state != "TASK_UNKNOWN") status.mutable_agent_id()->set_value(agent_id());
   status.set_timestamp(seconds_of(daemon_.now()));
   send_status(found->second, status);
@@ -120,7 +145,7 @@ void Master::reconcile_one(const std::string& framework, const std::string& task
   const auto* task = row == state.framework_tasks.end() ? nullptr : state.find(row->second.id);
   if (task != nullptr) {
     send_passing(framework, task_id, control::mesos_state(*task, record), "REASON_RECONCILIATION",
-                 "Reconciliation: Latest task state");
+                 "Reconciliation: Latest task state", &row->second);
   } else if (agent == agent_id()) {
     send_passing(framework, task_id, record.knows_partitions ? "TASK_GONE" : "TASK_LOST",
                  "REASON_RECONCILIATION", "Reconciliation: Task is unknown to the agent");

@@ -43,6 +43,8 @@ struct LaunchContext {
 /// What tells whether the task is well, if anything does. The ports that it names are the task's own.
 Result<std::optional<workload::HealthCheck>> read_health_check(const v1::TaskInfo& info,
                                                                const workload::Task& task);
+/// What is to be told of the task and has no consequences, if anything is.
+Result<std::optional<workload::HealthCheck>> read_check(const v1::TaskInfo& info, const workload::Task& task);
 
 /// What a command runs: "value" by a shell, or a program with its arguments.
 std::vector<std::string> words_of(const v1::CommandInfo& command);

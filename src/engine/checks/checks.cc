@@ -50,27 +50,37 @@ std::string last_line(std::string text) {
 }
 
 CheckResult result_of(const CheckTarget& target, bool passed, std::string why) {
-  return {target.task_id, target.check, passed, std::move(why), std::nullopt};
+  return {target.task_id, target.check, passed, std::move(why), std::nullopt, std::nullopt};
 }
 
 CheckResult judge_command(const CheckTarget& target, const Result<CheckPorts::CommandOutcome>& ran) {
   if (!ran) return result_of(target, false, to_string(ran.error()));
-  if (ran->exit_status == 0) return result_of(target, true, "the command succeeded");
   const auto said = last_line(ran->output);
-  return result_of(
-      target, false,
-      fmt::format("the command exited with status {}{}{}", ran->exit_status, said.empty() ? "" : ": ", said));
+  auto result =
+      result_of(target, ran->exit_status == 0,
+                ran->exit_status == 0 ? "the command succeeded"
+                                      : fmt::format("the command exited with status {}{}{}", ran->exit_status,
+                                                    said.empty() ? "" : ": ", said));
+  result.status = ran->exit_status;
+  return result;
 }
 
 /// None: the answer says nothing about the task.
 std::optional<CheckResult> judge(const CheckTarget& target, const workload::HealthCheck& check,
                                  const ProbeAnswer& answer) {
+  if (check.kind == workload::CheckKind::kTcp) {
+    const bool open = answer.trouble.empty();
+    auto result = result_of(target, open, open ? "the port is open" : answer.trouble);
+    result.status = open ? 1 : 0;
+    return result;
+  }
   if (!answer.trouble.empty()) return result_of(target, false, answer.trouble);
-  if (!answer.response) return result_of(target, true, "the port is open");
-  const int status = answer.response->status;
+  const int status = answer.response ? answer.response->status : 0;
   if (status < 200 && check.ignore_http_1xx) return std::nullopt;
-  return result_of(target, status >= 200 && status < 400,
-                   fmt::format("{} answered {}", check.path, status_text(status)));
+  auto result = result_of(target, status >= 200 && status < 400,
+                          fmt::format("{} answered {}", check.path, status_text(status)));
+  result.status = status;
+  return result;
 }
 
 std::optional<CheckResult> judge(const CheckTarget& target, const workload::ReadinessCheck& check,

@@ -49,6 +49,8 @@ struct CheckResult {
   bool passed = false;
   std::string why;                        ///< one sentence, also when it passed
   std::optional<CheckResponse> response;  ///< of a readiness check that was answered
+  /// Of the command, or of HTTP; of a connection 1, and 0 where there is none. None: no answer.
+  std::optional<int> status = std::nullopt;
 };
 
 struct CheckPorts {

@@ -136,6 +136,7 @@ TEST_F(ChecksTest, AServerIsWellThatAnswers200To399) {
         "HTTP/1.1 " + status + "\r\nContent-Length: 0\r\nLocation: /elsewhere\r\n\r\n", {.path = "/health"});
     EXPECT_EQ(result.passed, well) << status;
     EXPECT_NE(result.why.find("/health answered " + status.substr(0, 3)), std::string::npos) << result.why;
+    EXPECT_EQ(result.status, std::stoi(status));
     EXPECT_EQ(result.task_id, "t");
     EXPECT_EQ(result.check, "c");
   }
@@ -161,12 +162,23 @@ TEST_F(ChecksTest, TellsWhyThereIsNoAnswer) {
   }
   const auto refused = result_of(target({}, closed));
   EXPECT_FALSE(refused.passed);
+  EXPECT_EQ(refused.status, std::nullopt);
   EXPECT_EQ(refused.why, "nobody listens on 127.0.0.1:" + std::to_string(closed));
 }
 
 TEST_F(ChecksTest, AnOpenPortIsEnoughForTcp) {
-  const Server server("");
-  EXPECT_TRUE(result_of(target({.kind = CheckKind::kTcp}, server.port())).passed);
+  int port = 0;
+  {
+    const Server server("");
+    port = server.port();
+    const auto open = result_of(target({.kind = CheckKind::kTcp}, port));
+    EXPECT_TRUE(open.passed);
+    EXPECT_EQ(open.status, 1);
+  }
+  checks_.set("t", {});
+  const auto closed = result_of(target({.kind = CheckKind::kTcp}, port));
+  EXPECT_FALSE(closed.passed);
+  EXPECT_EQ(closed.status, 0);
 }
 
 TEST_F(ChecksTest, InformationalAnswersCanBeIgnored) {
@@ -186,11 +198,14 @@ TEST_F(ChecksTest, CommandsRunInTheContainer) {
   EXPECT_EQ(commands_.front(), (std::vector<std::string>{"/bin/look", "-a"}));
   checks_.set("t", {});
   outcome_ = CheckPorts::CommandOutcome{3, "first\nno disk\n"};
-  EXPECT_EQ(result_of(check).why, "the command exited with status 3: no disk");
+  const auto failed = result_of(check);
+  EXPECT_EQ(failed.why, "the command exited with status 3: no disk");
+  EXPECT_EQ(failed.status, 3);
   checks_.set("t", {});
   outcome_ = fail(ErrorKind::kTimeout, "It ran longer than 5s");
   const auto late = result_of(check);
   EXPECT_FALSE(late.passed);
+  EXPECT_EQ(late.status, std::nullopt);
   EXPECT_EQ(late.why, "It ran longer than 5s");
 }
 
