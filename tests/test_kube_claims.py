@@ -6,6 +6,7 @@ import unittest
 
 import drover
 import kube
+from kube.components import KUBERNETES_MINOR
 from kube.machine import wait_for
 from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
 
@@ -94,6 +95,17 @@ class ExtendedResourceTest(ClaimsTest):
     def names(cls):
         return ()
 
+    def test_a_gpu_without_its_device_file_is_claimed_by_nobody_and_the_log_says_so(self):
+        file = self.node.path(f"{self.state}/sim/dev/nvidia5")
+        away = file.with_name("away")
+        file.rename(away)
+        try:
+            wait_for(lambda: f"{DRIVER}/no-device-files" in self.taints_of("gpu-5"), lambda: f"a taint; {self.agent.tail()}")
+        finally:
+            away.rename(file)
+        self.assertEqual(self.agent.read_log().count("1 of 8 GPUs are given to no pod"), 1)
+        wait_for(lambda: f"{DRIVER}/no-device-files" not in self.taints_of("gpu-5"), lambda: f"no taint; {self.agent.tail()}")
+
     def test_a_limit_becomes_a_claim(self):
         seen = [gpus_in(self.run_gpu_pod(f"limit-{count}", {GPU: count})[0]) for count in (2, 6)]
         self.assertEqual((len(seen[0]), len(seen[0] | seen[1])), (2, 8))
@@ -133,7 +145,7 @@ class WholeGpusTest(ClaimsTest):
         self.wait_for_allocatable(5)
         limited = gpus_in(self.run_gpu_pod("by-limit", {GPU: 5})[0])
         self.assertEqual((len(claimed), len(claimed | limited)), (3, 8))
-        wait_for(lambda: sum(self.taints_of(name) != {} for name in self.devices()) == 5,
+        wait_for(lambda: sum(f"{DRIVER}/in-use" in self.taints_of(name) for name in self.devices()) == 5,
                  lambda: f"taints of what the other has: {json.dumps(self.devices())}")
         self.cluster.delete("pod", "by-claim", "by-limit")
         self.wait_for_allocatable(8)
@@ -148,6 +160,16 @@ class WholeGpusTest(ClaimsTest):
         self.assertEqual(len(self.run_claiming("others", claim_name="rest") - {2}), 7)
         self.set_faults({"2": {"xid": [79], "recovery_action": "none"}})  # it was reset
         wait_for(lambda: self.taints_of("gpu-2") == {}, lambda: f"no taint; {self.agent.tail()}", timeout=180)
+
+    @unittest.skipIf(KUBERNETES_MINOR < (1, 35), "the API server knows no taints that only tell")
+    def test_what_takes_no_gpu_out_is_told_by_a_taint_that_keeps_nobody_away(self):
+        self.addCleanup(self.set_faults, {})
+        self.set_faults({"4": {"xid": [31]}})
+        wait_for(lambda: "gpu.nvidia.com/xid" in self.taints_of("gpu-4"), lambda: f"a taint; {self.agent.tail()}")
+        taint = self.taints_of("gpu-4")["gpu.nvidia.com/xid"]
+        self.assertEqual((taint["value"], taint["effect"]), ("31", "None"))
+        self.make(claim("everything", [request(8)]))
+        self.assertEqual(len(self.run_claiming("everybody", claim_name="everything")), 8)
 
     def test_a_pod_gets_no_devices_by_naming_them(self):
         """By what container engines read of annotations and of the environment."""
