@@ -7,8 +7,8 @@ have it; under a sanitizer go what a stranger's bytes reach and, with --all, eve
 import dataclasses
 import typing
 
-# What must be optimised: it plays a year of a machine's life.
-LONG_PROGRAMS = ("control_long_test",)
+# What must be optimised: they play a year of a machine's life, and a month of kills and failed writes.
+LONG_PROGRAMS = ("control_long_test", "engine_long_test")
 # Rooms whose code runs on several threads.
 THREADED_PROGRAMS = ("api_test", "container_test", "engine_test", "gpu_test", "image_test", "store_test")
 # Debian's gRPC is not built for the thread sanitizer, which takes what that does for races; and a process that was forked from one with

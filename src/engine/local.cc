@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
 constexpr std::chrono::seconds kTidy{30};
+constexpr std::string_view kFindFailed = "Failed to find again";
 
 /// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
 std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
@@ -278,8 +279,17 @@ void LocalEngine::perform(const control::action::Stop& action) {
   in_order(
       action.id, record->second.task.owner,
       [this, action] { return containerizer_->stop(action.id, action.force); },
-      [this, id = action.id](Status stopped) {
-        if (!stopped) ports_.log(fmt::format("Failed to stop task '{}': {}", id, to_string(stopped.error())));
+      [this, action](Status stopped) {
+        const auto* record = state_.find(action.id);
+        if (stopped || record == nullptr || record->state != control::TaskState::kStopping) return;
+        // Once it is found again, it is stopped.
+        if (const auto other = retries_.find(action.id);
+            other != retries_.end() && other->second.failure == kFindFailed)
+          return;
+        try_later(action.id, "Failed to stop", stopped.error(), [this, action] {
+          const auto* one = state_.find(action.id);
+          if (one != nullptr && one->state == control::TaskState::kStopping) perform(action);
+        });
       });
 }
 
@@ -324,7 +334,7 @@ void LocalEngine::recover(const std::string& id) {
       [this, id, found](Status recovered) {
         // Its GPUs stay its own: better a GPU idle than one given twice.
         if (!recovered)
-          return try_later(id, "Failed to find again", recovered.error(), [this, id] {
+          return try_later(id, kFindFailed, recovered.error(), [this, id] {
             const auto* record = state_.find(id);
             if (record != nullptr && control::owns_resources(record->state)) recover(id);
           });

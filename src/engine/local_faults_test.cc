@@ -89,6 +89,27 @@ TEST_F(LocalFaultsTest, WhatIsToEndEndsAlthoughNothingCanBeKept) {
   EXPECT_THAT(world_.stopped, ::testing::IsSupersetOf({gang[0].task.id, gang[1].task.id}));
 }
 
+TEST_F(LocalFaultsTest, AStopThatFailedIsMadeAgainUntilTheTaskHasEnded) {
+  begin();
+  const auto id = submit(1)->task.id;
+  run();
+  world_.stop_error = Error{ErrorKind::kInternal, "no memory", "", ""};
+  engine_->stop({}, id, false, [](const auto&) {});
+  run();
+  for (int second = 0; second < 20; ++second) tick();
+  EXPECT_EQ(told("Failed to stop"), 1u);
+  world_.stop_error.reset();
+  for (int second = 0; second < 20; ++second) tick();
+  EXPECT_THAT(world_.stopped, ::testing::ElementsAre(id));
+  world_.stop_error = Error{ErrorKind::kInternal, "no memory", "", ""};
+  engine_->stop({}, id, true, [](const auto&) {});
+  run();
+  world_.stop_error.reset();
+  end(id, 0);
+  for (int second = 0; second < 20; ++second) tick();
+  EXPECT_THAT(world_.stopped, ::testing::ElementsAre(id)) << "it has ended";
+}
+
 TEST_F(LocalFaultsTest, WhatTheStateRefusesHoldsUpNothing) {
   begin();
   const auto id = submit(1)->task.id;

@@ -28,7 +28,7 @@ struct World {
   std::map<std::string, std::string> records;  ///< Launch::record, by task
   std::vector<std::string> stopped, cleaned, forgotten;
   std::vector<container::Launch> asked;
-  std::optional<Error> launch_error, clean_error, forget_error;
+  std::optional<Error> launch_error, stop_error, clean_error, forget_error;
   std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
   std::map<std::string, std::uint64_t> space;    ///< that tasks take up on the disk
   std::vector<std::size_t> looks;                ///< for strangers: at how many GPUs
@@ -49,6 +49,7 @@ class FakeContainerizer final : public container::Containerizer {
     return {};
   }
   Status stop(const std::string& id, bool) override {
+    if (world_.stop_error) return Failure(*world_.stop_error);
     world_.stopped.push_back(id);
     return {};
   }
@@ -128,13 +129,24 @@ class LocalEngineTest : public ::testing::Test {
   void begin(int gpus = 2) {
     engine_.reset();
     work_.clear();
-    auto journal = store::Journal::open(folder_ / "state.db");
-    ASSERT_TRUE(journal) << to_string(journal.error());
+    started_ = open(node(gpus), ports(), std::make_unique<FakeContainerizer>(world_));
+    ASSERT_TRUE(engine_) << to_string(started_.error());
+    run();
+  }
+  /// Without an engine when the journal cannot be read.
+  Status open(placement::Node machine, Ports ports, std::unique_ptr<container::Containerizer> containerizer) {
+    DROVER_TRY(auto journal, store::Journal::open(folder_ / "state.db"));
     control::JournalReader reader;
-    const auto read =
-        journal->load([&](const auto& key, const auto& text) { return reader.read(key, text); });
-    ASSERT_TRUE(read) << to_string(read.error());
-    auto journaled = std::move(reader).take();
+    DROVER_CHECK_OK(journal.load([&](const auto& key, const auto& text) { return reader.read(key, text); }));
+    NodeView view;
+    view.name = "here";
+    auto state = control::restore(std::move(reader).take(), std::move(machine));
+    state.limits = limits_;
+    engine_ = std::make_unique<LocalEngine>(std::move(ports), std::move(journal), std::move(state),
+                                            std::move(view));
+    return engine_->start(std::move(containerizer), "fake");
+  }
+  Ports ports() {
     Ports ports;
     ports.post = [this](Work work) { work_.push_back(std::move(work)); };
     ports.pool = ports.slow_pool = [this](uid_t, Work work) { work_.push_back(std::move(work)); };
@@ -166,13 +178,7 @@ class LocalEngineTest : public ::testing::Test {
     };
     ports.usable_cpus = {0, 1, 2, 3};
     ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };
-    NodeView view;
-    view.name = "here";
-    auto state = control::restore(std::move(journaled), node(gpus));
-    state.limits = limits_;
-    engine_ = std::make_unique<LocalEngine>(ports, std::move(*journal), std::move(state), std::move(view));
-    started_ = engine_->start(std::make_unique<FakeContainerizer>(world_), "fake");
-    run();
+    return ports;
   }
   /// What an administrator does who takes the journal away, or puts an older one back.
   void lose_journal() {
