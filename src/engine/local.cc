@@ -109,6 +109,7 @@ void LocalEngine::tick() {
   happened(control::event::Tick{});
   if (!strangers_.empty()) look_for_strangers();
   look_at_space();
+  make_room();
   look_at_lingering();
 }
 
