@@ -57,7 +57,9 @@ namespace asio = boost::asio;
 constexpr std::size_t kPoolThreads = 48;
 constexpr std::size_t kAtOnce = 16;  ///< of those, for one user
 constexpr std::size_t kSlowThreads = 64;
-constexpr std::uint64_t kUsersPart = 2;  ///< of the disk: what one user's tasks may take up
+constexpr std::uint64_t kUsersPart = 2;          ///< of the disk: what one user's tasks may take up
+constexpr std::uint64_t kRoomPart = 20;          ///< of the disk: what is to stay free
+constexpr std::uint64_t kMostRoom = 4ULL << 30;  ///< of that, however large the disk is
 constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 constexpr std::chrono::seconds kPulse{1};
 constexpr std::chrono::seconds kHouseKeeping{30};  // also how late it is noticed that somebody set the clock
@@ -199,6 +201,9 @@ class Service {
     ports.now = wall_clock;
     ports.steady = [this] { return timeline_.now(); };
     ports.free_space = [this] { return free_space(options_.state); };
+    ports.room_to_keep = options_.room_to_keep > 0
+                             ? options_.room_to_keep
+                             : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };

@@ -33,6 +33,17 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// None when no integer of 64 bits is that number.
+std::optional<std::int64_t> whole_number(const nlohmann::json& number) {
+  constexpr double kTooLarge = 0x1p63;
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (number.is_number_unsigned() && number.get<std::uint64_t>() > kMost) return std::nullopt;
+  if (number.is_number_integer()) return number.get<std::int64_t>();
+  const auto value = number.get<double>();
+  if (value != std::floor(value) || value < -kTooLarge || value >= kTooLarge) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
 }  // namespace
 
 std::string pointer_token(std::string_view name) {
@@ -93,12 +104,10 @@ std::optional<std::int64_t> Decoder::integer(const std::string& name, std::int64
     mistake(name, fmt::format("expected a whole number, found {}", field->type_name()));
     return std::nullopt;
   }
-  const auto value = field->get<double>();
-  if (value != std::floor(value) || value < static_cast<double>(min) || value > static_cast<double>(max)) {
-    mistake(name, fmt::format("expected a whole number from {} to {}, found {}", min, max, field->dump()));
-    return std::nullopt;
-  }
-  return field->is_number_float() ? static_cast<std::int64_t>(value) : field->get<std::int64_t>();
+  const auto whole = whole_number(*field);
+  if (whole && *whole >= min && *whole <= max) return whole;
+  mistake(name, fmt::format("expected a whole number from {} to {}, found {}", min, max, field->dump()));
+  return std::nullopt;
 }
 
 std::optional<double> Decoder::number(const std::string& name, double min, double max) {

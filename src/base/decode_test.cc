@@ -122,6 +122,17 @@ TEST(Decoder, MistakesStayShort) {
   EXPECT_THAT(join_mistakes(mistakes, "It").message, ::testing::EndsWith("… and 980 more"));
 }
 
+TEST(Decoder, WhatNoIntegerHoldsIsAMistakeWhateverTheBound) {
+  const auto value = json::parse(
+      R"({"float": 9223372036854775808.0, "whole": 9223372036854775808, "most": 9223372036854775807})");
+  std::vector<Error> mistakes;
+  Decoder decoder(value, mistakes);
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(decoder.integer("float", 0, kMost), std::nullopt);
+  EXPECT_EQ(decoder.integer("whole", 0, kMost), std::nullopt);
+  EXPECT_EQ(decoder.integer("most", 0, kMost), 9223372036854775807);
+}
+
 TEST(Nearest, FindsATypingMistakeAndNothingElse) {
   EXPECT_EQ(nearest("gpsu", {"gpus", "cpus", "memory"}), "gpus");
   EXPECT_EQ(nearest("completely", {"gpus", "cpus", "memory"}), "");

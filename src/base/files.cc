@@ -35,7 +35,11 @@ Result<std::vector<std::string>> entries(UniqueFd fd, const std::string& path) {
   if (!stream) return fail_errno(fmt::format("Failed to list '{}'", path), errno);
   fd.release();
   std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream.get())) {
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr && errno != 0) return fail_errno(fmt::format("Failed to list '{}'", path), errno);
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <filesystem>
@@ -180,6 +183,30 @@ TEST_F(FilesTest, RemovesATreeThatIsDeeperThanThereAreDescriptors) {
   ASSERT_TRUE(removed) << to_string(removed.error());
   EXPECT_EQ(*directory.list(), std::vector<std::string>{});
   ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+/// From now on no folder can be read in this process.
+void fail_getdents() {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getdents64, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{std::size(program), program};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+TEST_F(FilesTest, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  const auto directory = *Directory::open(folder_);
+  ASSERT_TRUE(directory.list());
+  const auto child = ::fork();
+  if (child == 0) {
+    fail_getdents();
+    ::_exit(directory.list() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -31,21 +31,26 @@ bool drain(int fd, std::string& into, std::uint64_t limit) {
   return count > 0;
 }
 
+using Deadline = std::chrono::steady_clock::time_point;
+
+int milliseconds_until(Deadline deadline) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<long>(left.count(), 0, 1 << 30));
+}
+
 /// Feeds standard input and collects both outputs until they end; false when the deadline came first.
-bool exchange(StandardPipes& pipes, const Command& command, Completed& completed) {
+bool exchange(StandardPipes& pipes, const Command& command, Deadline deadline, Completed& completed) {
   auto& [input, output, errors] = pipes;
-  const auto deadline = std::chrono::steady_clock::now() + command.timeout;
   std::string_view unsent = command.input;
   ::fcntl(input.write.get(), F_SETFL, O_NONBLOCK);
   while (output.read.valid() || errors.read.valid()) {
     if (unsent.empty()) input.write.reset();
     std::array<pollfd, 3> polls = {pollfd{output.read.get(), POLLIN, 0}, pollfd{errors.read.get(), POLLIN, 0},
                                    pollfd{input.write.get(), POLLOUT, 0}};
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
-    if (::poll(polls.data(), polls.size(), static_cast<int>(std::min<long>(left.count(), 1 << 30))) < 0)
-      continue;
+    const int left = milliseconds_until(deadline);
+    if (left == 0) return false;
+    if (::poll(polls.data(), polls.size(), left) < 0) continue;
     if (polls[0].revents != 0 && !drain(output.read.get(), completed.output, command.output_limit))
       output.read.reset();
     if (polls[1].revents != 0 && !drain(errors.read.get(), completed.errors, command.output_limit))
@@ -59,6 +64,17 @@ bool exchange(StandardPipes& pipes, const Command& command, Completed& completed
     }
   }
   return true;
+}
+
+/// False when the deadline came first. A program may have closed its outputs and go on.
+bool ends(pid_t pid, Deadline deadline) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) return true;  // then it is waited for however long it takes
+  pollfd ended{process.get(), POLLIN, 0};
+  int found = 0;
+  do found = ::poll(&ended, 1, milliseconds_until(deadline));
+  while (found < 0 && errno == EINTR);
+  return found > 0;
 }
 
 }  // namespace
@@ -77,7 +93,8 @@ Result<Completed> run_command(const Command& command) {
   pipes.output.write.reset();
   pipes.errors.write.reset();
   Completed completed;
-  const bool in_time = exchange(pipes, command, completed);
+  const auto deadline = std::chrono::steady_clock::now() + command.timeout;
+  const bool in_time = exchange(pipes, command, deadline, completed) && ends(child.pid, deadline);
   if (!in_time) ::kill(child.pid, SIGKILL);
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {

@@ -49,6 +49,14 @@ TEST(RunCommand, EndsWhatTakesTooLong) {
   EXPECT_EQ(run_command(slow).error().kind, ErrorKind::kTimeout);
 }
 
+TEST(RunCommand, AProgramThatClosedItsOutputsHasNoMoreTime) {
+  auto silent = command({"sh", "-c", "exec >&- 2>&-; exec sleep 100"});
+  silent.timeout = std::chrono::milliseconds(300);
+  const auto ran = run_command(silent);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().kind, ErrorKind::kTimeout);
+}
+
 TEST(RunCommand, TellsSignalsAndMissingPrograms) {
   EXPECT_EQ(run_command(command({"sh", "-c", "kill -9 $$"}))->exit_status, 137);
   const auto missing = run_command(command({"no-such-program-anywhere"}));

@@ -51,10 +51,18 @@ std::optional<Number> leading_number(std::string_view text) {
   return Number{value, text.substr(static_cast<std::size_t>(end - text.data()))};
 }
 
+/// Without spaces, but for those inside of numbers, which are a mistake.
 std::string lower_trimmed(std::string_view text) {
+  const auto in_number = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
   std::string result;
-  for (char c : text)
-    if (c != ' ') result += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  bool after_space = false;
+  for (const char c : text) {
+    if (c != ' ') {
+      if (after_space && !result.empty() && in_number(result.back()) && in_number(c)) result += ' ';
+      result += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    after_space = c == ' ';
+  }
   return result;
 }
 

@@ -64,5 +64,12 @@ TEST(Units, TimesReadBack) {
     EXPECT_FALSE(parse_time(bad)) << bad;
 }
 
+TEST(Units, SpacesAreBetweenNumbersAndUnitsAndNotInNumbers) {
+  EXPECT_EQ(parse_duration(" 1 h  30 m "), 90min);
+  EXPECT_EQ(parse_bytes("16 GiB"), 16ULL << 30);
+  for (const auto* bad : {"1 0s", "1 .5s", "1. 5h", "10 m 3 0s"}) EXPECT_FALSE(parse_duration(bad)) << bad;
+  for (const auto* bad : {"1 6GiB", "5 12"}) EXPECT_FALSE(parse_bytes(bad)) << bad;
+}
+
 }  // namespace
 }  // namespace drover

@@ -19,6 +19,7 @@ namespace {
 constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
 constexpr std::chrono::seconds kTidy{30};
 constexpr std::string_view kFindFailed = "Failed to find again";
+constexpr std::string_view kStopFailed = "Failed to stop";
 
 /// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
 std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
@@ -108,6 +109,7 @@ void LocalEngine::tick() {
   happened(control::event::Tick{});
   if (!strangers_.empty()) look_for_strangers();
   look_at_space();
+  make_room();
   look_at_lingering();
 }
 
@@ -280,13 +282,15 @@ void LocalEngine::perform(const control::action::Stop& action) {
       action.id, record->second.task.owner,
       [this, action] { return containerizer_->stop(action.id, action.force); },
       [this, action](Status stopped) {
+        const auto earlier = retries_.find(action.id);
+        const auto failed = earlier == retries_.end() ? std::string_view() : earlier->second.failure;
         const auto* record = state_.find(action.id);
-        if (stopped || record == nullptr || record->state != control::TaskState::kStopping) return;
-        // Once it is found again, it is stopped.
-        if (const auto other = retries_.find(action.id);
-            other != retries_.end() && other->second.failure == kFindFailed)
+        if (stopped || record == nullptr || record->state != control::TaskState::kStopping) {
+          if (failed == kStopFailed) retries_.erase(earlier);
           return;
-        try_later(action.id, "Failed to stop", stopped.error(), [this, action] {
+        }
+        if (failed == kFindFailed) return;  // once it is found again, it is stopped
+        try_later(action.id, kStopFailed, stopped.error(), [this, action] {
           const auto* one = state_.find(action.id);
           if (one != nullptr && one->state == control::TaskState::kStopping) perform(action);
         });

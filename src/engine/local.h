@@ -80,6 +80,8 @@ struct Ports {
   /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
   /// room.
   std::function<std::uint64_t()> free_space;
+  /// When fewer bytes are free there, the oldest ended tasks are forgotten (control/retention.h).
+  std::uint64_t room_to_keep = 0;
   /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
   std::function<std::vector<Error>()> problems;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.
@@ -182,6 +184,11 @@ class LocalEngine final : public Daemon {
   void look_at_space();
   void look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks);
   void space_found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began);
+  // Ended tasks that are forgotten because the disk has too little room: local_retention.cc.
+  bool room_is_short() const;
+  Error short_room() const;
+  void make_room();
+  void forget_for_room(const std::map<std::string, Result<std::uint64_t>>& found);
   // Tasks that do not end although they have been killed: local_lingering.cc.
   void is_to_end(const control::TaskRecord& record);
   void look_at_lingering();
@@ -284,6 +291,9 @@ class LocalEngine final : public Daemon {
     bool looking = false;
   };
   std::map<uid_t, UserSpace> space_;
+  std::map<std::string, std::uint64_t> ended_bytes_;  ///< on the disk, of ended tasks; looked at for room
+  bool looks_for_room_ = false;
+  TimePoint make_room_at_{};           ///< not before
   TimePoint look_for_strangers_at_{};  ///< not before
   struct Lingering {
     TimePoint overdue;  ///< from then on it should have ended

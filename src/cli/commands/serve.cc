@@ -45,14 +45,15 @@ void take_limits(const std::vector<std::string>& words, ServeOptions& options) {
       throw CLI::ValidationError("--limit", to_string(set.error()));
 }
 
-void add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& help) {
+CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes,
+                      const std::string& help) {
   const auto take = [name, &bytes](const std::string& text) {
     const auto parsed = parse_bytes(text);
     if (!parsed || *parsed == 0)
       throw CLI::ValidationError(name, "'" + text + "' is no size, which is written as 20G or 512MiB");
     bytes = *parsed;
   };
-  command.add_option_function<std::string>(name, take, help)
+  return command.add_option_function<std::string>(name, take, help)
       ->type_name("SIZE")
       ->default_str(format_bytes(bytes));
 }
@@ -170,6 +171,9 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size(*command, "--keep-free", options->keep_free,
            "What images leave free on the file system of --state");
+  add_size(*command, "--room-to-keep", options->room_to_keep,
+           "When less is free on the file system of --state, the oldest ended tasks are forgotten")
+      ->default_str("a twentieth of it, 4 GiB at most");
   command
       ->add_option("--placement", options->placement,
                    "Where work goes that fits in several places: pack, spread or fragmentation")

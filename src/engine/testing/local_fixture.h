@@ -152,6 +152,7 @@ class LocalEngineTest : public ::testing::Test {
     ports.pool = ports.slow_pool = [this](uid_t, Work work) { work_.push_back(std::move(work)); };
     ports.now = [this] { return now_; };
     ports.free_space = [this] { return free_; };
+    ports.room_to_keep = room_to_keep_;
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
@@ -250,7 +251,7 @@ class LocalEngineTest : public ::testing::Test {
   TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
   std::optional<TimePoint> wake_at_;
   Status started_;  ///< how the last begin() went
-  std::uint64_t free_ = 1 << 30;
+  std::uint64_t free_ = 1 << 30, room_to_keep_ = 0;
   int ids_ = 0;
   std::deque<Work> work_;
   std::vector<std::string> log_;
