@@ -310,7 +310,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
   /// A service and a schedule, which people change their minds about.
   void define_or_remove(bool remove) {
     auto service = control::testing::service("/serve", static_cast<int>(any(0, 2)), 1);
-    service.task.environment["VERSION"] = std::to_string(any(1, 3));
+    service.task.environment.edit()["VERSION"] = std::to_string(any(1, 3));
     service.task.priority = 5;
     auto schedule = control::testing::Scheduler::schedule("often", "R/2023-11-15T00:00:00Z/PT30M");
     const bool gone = remove || happens(200);

@@ -12,13 +12,14 @@ import drover
 OTHER = 65533
 
 
-class FullDiskTest(unittest.TestCase):
+class SmallDiskTest(unittest.TestCase):
     size = "24m"
+    options = ()
 
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root: a small file system is mounted")
-        self.daemon = drover.Daemon("k40m", ("--limit", "sandbox-size=1GiB"))  # a user's share would end his hog
+        self.daemon = drover.Daemon("k40m", ("--limit", "sandbox-size=1GiB", *self.options))  # a user's share would end his hog
         self.addCleanup(self.close)
         self.daemon.state.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size},mode=711", "tmpfs", self.daemon.state], check=True)
@@ -42,6 +43,11 @@ class FullDiskTest(unittest.TestCase):
         self.daemon.wait_for_output(task, "begun")
         return task
 
+    def problems(self):
+        return [problem["message"] for problem in self.daemon.api("GET", "/health")["problems"]]
+
+
+class FullDiskTest(SmallDiskTest):
     def hog(self):
         """A task that takes every block as soon as it is free, until it is ended."""
         script = 'while :; do dd if=/dev/zero of=hog.$((n = n + 1)) bs=4k 2>/dev/null; done'
@@ -58,9 +64,6 @@ class FullDiskTest(unittest.TestCase):
             while True:
                 file.write(b"x" * 4096)
         self.assertTrue(self.is_full())
-
-    def problems(self):
-        return [problem["message"] for problem in self.daemon.api("GET", "/health")["problems"]]
 
     def test_the_task_that_fills_the_disk_is_stopped(self):
         for stopper in (None, drover.NOBODY):
@@ -139,6 +142,39 @@ class FullDiskTest(unittest.TestCase):
         self.assertRegex(ran.err, "(?i)space|full")
         self.assertFalse((self.daemon.folder / "backup").exists())
         self.assertEqual(list(self.daemon.state.glob("state.db.copy.*")), [])
+
+
+class RoomTest(SmallDiskTest):
+    size = "64m"
+    options = ("--room-to-keep", "24MiB")
+
+    def leaves(self, mebibytes, uid):
+        """A task that has ended."""
+        task = self.daemon.submit(command=["/bin/dd", "if=/dev/zero", "of=data", "bs=1M", f"count={mebibytes}"], uid=uid)
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
+        return task
+
+    def let_time_pass(self, seconds):
+        """For the clock that nobody sets."""
+        self.daemon.stop()
+        timeline = self.daemon.state / "timeline"
+        boot, at = timeline.read_text().split()
+        timeline.write_text(f"{boot} {int(at) + seconds * 1000}\n")
+        self.daemon.start()
+
+    def test_the_oldest_ended_task_of_whoever_has_most_makes_room(self):
+        others = self.leaves(1, OTHER)
+        runs = self.running(OTHER)
+        first, second = self.leaves(12, drover.NOBODY), self.leaves(12, drover.NOBODY)
+        self.let_time_pass(1200)
+        self.assertEqual(self.problems(), [])
+        third = self.leaves(16, drover.NOBODY)
+        self.assertRegex(self.daemon.cli("doctor").out, "should be: the oldest ended tasks are forgotten")
+        drover.wait_for(lambda: not self.problems(), "room to be made", timeout=90)
+        self.assertEqual({task["id"] for task in self.daemon.tasks()}, {others, runs, second, third})
+        self.assertFalse((self.daemon.state / "tasks" / first).exists())
+        self.assertEqual(self.daemon.task(runs)["state"], "running")
+        self.assertIn("it is forgotten, with the 12", self.daemon.cli("events", uid=drover.NOBODY).out)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class Shims {
     const auto longest = launch.task.origin.kind == workload::OriginKind::kService ? std::chrono::hours(96)
                                                                                    : std::chrono::minutes(15);
     watched_.erase(id);  // of the attempt before, whose end was told
-    if (launch.task.command.front() != kEndless) end_within(id, launch.attempt, longest);
+    if (launch.task.command->front() != kEndless) end_within(id, launch.attempt, longest);
     tell(id);
     return {};
   }
