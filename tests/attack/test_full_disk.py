@@ -171,7 +171,7 @@ class RoomTest(SmallDiskTest):
         third = self.leaves(16, drover.NOBODY)
         self.assertRegex(self.daemon.cli("doctor").out, "should be: the oldest ended tasks are forgotten")
         drover.wait_for(lambda: not self.problems(), "room to be made", timeout=90)
-        self.assertEqual({task["id"] for task in self.daemon.tasks()}, {others, runs, second, third})
+        self.assertEqual({record["task"]["id"] for record in self.daemon.tasks()}, {others, runs, second, third})
         self.assertFalse((self.daemon.state / "tasks" / first).exists())
         self.assertEqual(self.daemon.task(runs)["state"], "running")
         self.assertIn("it is forgotten, with the 12", self.daemon.cli("events", uid=drover.NOBODY).out)
