@@ -20,10 +20,10 @@ import drover
 
 class Engine:
     """Starts `dockerd`; where it cannot start, the test is skipped with what it said. With `live_restore` its containers live on
-    when it does not."""
+    when it does not. `options` are dockerd's."""
 
-    def __init__(self, live_restore=False):
-        self.options = ["--live-restore"] if live_restore else []
+    def __init__(self, live_restore=False, options=()):
+        self.options = [*(["--live-restore"] if live_restore else []), *options]
         self.given = os.environ.get("DROVER_TEST_ENGINE")
         if self.given:
             self.socket, self.bridge, self.process = pathlib.Path(self.given), "its own", None

@@ -3,8 +3,11 @@
 import contextlib
 import json
 import os
+import pathlib
+import shutil
 import signal
 import socket
+import tempfile
 import threading
 import unittest
 
@@ -20,10 +23,11 @@ class DockerDaemonTest(drover.DaemonTest):
     containerizers = "docker,oci"
     more = ()
     live_restore = False
+    options = ()  # of the engine
 
     @classmethod
     def setUpClass(cls):
-        cls.engine = docker_engine.Engine(cls.live_restore)
+        cls.engine = docker_engine.Engine(cls.live_restore, cls.options)
         cls.addClassCleanup(cls.engine.close)
         cls.arguments = ("--containerizers", cls.containerizers, "--docker-socket", cls.engine.socket, *cls.more)
         super().setUpClass()
@@ -138,6 +142,27 @@ class DockerTest(DockerDaemonTest):
 
 
 @unittest.skipUnless(registries.PROGRAM, "needs the package docker-registry")
+class SlowRuntimeTest(DockerDaemonTest):
+    """An engine on a machine that is so loaded that it takes long until a command has joined a container."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-slow-"))
+        cls.addClassCleanup(shutil.rmtree, folder)
+        runtime = folder / "runtime"
+        runtime.write_text('#!/bin/sh\ncase " $* " in *" exec "*) sleep 12 ;; esac\nexec runc "$@"\n')
+        runtime.chmod(0o755)
+        cls.options = ("--add-runtime", f"slow={runtime}", "--default-runtime", "slow")
+        super().setUpClass()
+
+    def test_a_command_that_joins_late_runs_all_the_same(self):
+        if self.engine.given:
+            self.skipTest("the engine that is given has its own runtime")
+        task = self.start("sleep", 600)
+        ran = self.daemon.cli("exec", task, "--", "/probe", "say", "joined")
+        self.assertEqual((ran.status, ran.out), (0, "joined\n"), ran)
+
+
 class PullTest(DockerDaemonTest):
     """What the engine pulls for tasks, from registries of this machine."""
 

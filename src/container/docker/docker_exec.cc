@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "base/fd.h"
@@ -28,6 +29,9 @@ constexpr std::size_t kExecPiece = 32 << 10;
 constexpr auto kExitPatience = std::chrono::seconds(10);
 constexpr auto kExitPoll = std::chrono::milliseconds(10);
 constexpr auto kHeldPoll = std::chrono::milliseconds(3);
+/// After that a command that is held is looked for less often.
+constexpr auto kUsualStart = std::chrono::seconds(2);
+constexpr auto kLateHeldPoll = std::chrono::milliseconds(50);
 /// In place of output, when the command could not be started.
 constexpr std::string_view kRuntimeWord = "OCI runtime exec failed";
 
@@ -141,15 +145,21 @@ class DockerExec final : public ExecProcess {
     ::eventfd_write(ended_.get(), 1);
   }
 
-  /// Nothing comes of the command before, unless the engine could not start it. Also when nobody wants it any
-  /// more: what is still held could not be ended.
+  /// Nothing comes of the command before, unless the engine could not start it. However long a loaded machine
+  /// takes to start it: what is held waits for nothing else. For a while also when nobody wants it any more,
+  /// since what is still held could not be ended.
   void let_go() {
-    const auto deadline = std::chrono::steady_clock::now() + kExitPatience;
-    while (std::chrono::steady_clock::now() < deadline && !enclose_exec(*cgroup_, mark_)) {
+    const auto begun = std::chrono::steady_clock::now();
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+    while (!enclose_exec(*cgroup_, mark_)) {
+      const auto now = std::chrono::steady_clock::now();
+      if (leaving_ && !deadline) deadline = now + kExitPatience;
+      if (deadline && now > *deadline) return;
       pollfd said{stream_.fd(), POLLIN, 0};
-      if (::poll(&said, 1, static_cast<int>(kHeldPoll.count())) <= 0) continue;
+      const auto pause = now - begun < kUsualStart ? kHeldPoll : kLateHeldPoll;
+      if (::poll(&said, 1, static_cast<int>(pause.count())) <= 0) continue;
       if (const auto state = engine_.inspect_exec(exec_); !state || !state->running) return;
-      std::this_thread::sleep_for(kHeldPoll);
+      std::this_thread::sleep_for(pause);
     }
   }
 
