@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import termios
+import threading
 import time
 
 import drover
@@ -53,6 +54,27 @@ class ExecTest(drover.DaemonTest):
         ran = self.exec(self.task, "--", "/bin/sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' x")
         self.assertEqual(len(ran.out), 5_000_000)
 
+    def test_a_daemon_that_hears_no_more_has_said_how_it_ended(self):
+        path = self.daemon.folder / "told-and-gone"
+        end = json.dumps({"exit_status": 7}).encode()
+        answer = (b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: drover-exec\r\n\r\n"
+                  + struct.pack(">BI", 3, len(end)) + end)
+
+        def tell_and_go(server):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            server.listen()
+            thread = threading.Thread(target=tell_and_go, args=(server,))
+            thread.start()
+            ran = drover.run([self.daemon.binary, "exec", self.task, "--", "true"], env={**os.environ, "DROVER_SOCKET": str(path)})
+            thread.join()
+        self.assertEqual((ran.status, ran.err), (7, ""), ran)
+
     def test_what_cannot_be_run(self):
         self.assertEqual(self.exec(self.task, "--", "/no/such").status, 127)
         self.assertEqual(self.exec(self.task, "--", "/etc/passwd").status, 126)
@@ -77,6 +99,7 @@ class ExecTest(drover.DaemonTest):
     def start_in_terminal(self, *command):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+        self.before = termios.tcgetattr(slave)
         process = subprocess.Popen(self.daemon.cli_command("exec", "-it", self.task, "--", *command), stdin=slave,
                                    stdout=slave, stderr=slave, start_new_session=True,
                                    env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)})
@@ -96,7 +119,6 @@ class ExecTest(drover.DaemonTest):
     def test_a_terminal_is_one_and_is_set_back(self):
         process, master, slave = self.start_in_terminal("/bin/sh", "-c", 'stty size; read line; echo "got $line"; '
                                                         'until stty size | grep "44 99"; do sleep 0.1; done; exit 5')
-        before = termios.tcgetattr(slave)
         self.read_until(master, b"33 101")
         os.write(master, b"hello\r")
         self.read_until(master, b"got hello")
@@ -105,7 +127,7 @@ class ExecTest(drover.DaemonTest):
         self.read_until(master, b"44 99")
         self.assertEqual(process.wait(drover.PATIENCE), 5)
         self.assertTrue(termios.tcgetattr(slave)[3] & termios.ECHO)
-        self.assertEqual(before[6][termios.VMIN], termios.tcgetattr(slave)[6][termios.VMIN])
+        self.assertEqual(self.before[6][termios.VMIN], termios.tcgetattr(slave)[6][termios.VMIN])
 
     def test_control_c_is_the_commands(self):
         process, master, _ = self.start_in_terminal("/bin/sh", "-c", "trap 'echo caught; exit 6' INT; echo ready; "

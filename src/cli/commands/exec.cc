@@ -94,7 +94,7 @@ class Exchange {
   }
 
   Result<int> run() {
-    if (!reads_input_) DROVER_CHECK_OK(send(kInput, ""));
+    if (!reads_input_) send(kInput, "");
     while (true) {
       DROVER_TRY(const auto status, take_frames());
       if (status) return *status;
@@ -103,14 +103,17 @@ class Exchange {
                                      pollfd{reads_input_ ? STDIN_FILENO : -1, POLLIN, 0}};
       if (::poll(polls.data(), polls.size(), -1) < 0) continue;
       if (polls[1].revents != 0) DROVER_CHECK_OK(take_signals());
-      if (polls[2].revents != 0) DROVER_CHECK_OK(pass_on_input());
+      if (polls[2].revents != 0) pass_on_input();
       if (polls[0].revents != 0) DROVER_CHECK_OK(receive());
     }
   }
 
  private:
-  Status send(char channel, std::string_view payload) {
-    return write_all(connection_.socket.get(), frame(channel, payload), "the connection to the daemon");
+  /// A daemon that hears no more has said how the command ended, which is still to be read, or is gone, which
+  /// reading tells too.
+  void send(char channel, std::string_view payload) {
+    if (!write_all(connection_.socket.get(), frame(channel, payload), "the connection to the daemon"))
+      reads_input_ = false;
   }
 
   Status receive() {
@@ -122,12 +125,12 @@ class Exchange {
     return {};
   }
 
-  Status pass_on_input() {
+  void pass_on_input() {
     std::array<char, 32768> buffer;
     const auto count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return {};
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (count <= 0) reads_input_ = false;
-    return send(kInput, {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+    send(kInput, {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
   }
 
   Status take_signals() {
@@ -135,7 +138,7 @@ class Exchange {
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       if (info.ssi_signo != SIGWINCH)
         return fail(ErrorKind::kUnavailable, "Interrupted: the command has been ended");
-      if (tty_) DROVER_CHECK_OK(send(kResize, terminal_size().dump()));
+      if (tty_) send(kResize, terminal_size().dump());
     }
     return {};
   }
