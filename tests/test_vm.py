@@ -26,8 +26,8 @@ class ModulesTest(unittest.TestCase):
     def run_module(self, module):
         environment = {name: value for name, value in os.environ.items() if name.startswith("DROVER_")}
         report = f"/tmp/{module}.jsonl"
-        ran = self.machine.run(["python3", "-B", "tests/blackbox.py", module, report], {**environment, "DROVER_BUILD": str(drover.BUILD)},
-                               timeout=TIMEOUT)
+        ran = self.machine.run(["python3", "-B", "tests/blackbox.py", module, report], {**environment, "DROVER_BUILD": str(drover.BUILD),
+                               "DROVER_TEST_SLOWNESS": str(self.machine.slowness)}, timeout=TIMEOUT)
         self.assertEqual(ran.status, 0, f"{ran}\n{self.machine.console()}")
         cases = [json.loads(line) for line in self.machine.run(["cat", report]).out.splitlines()]
         wrong = [f"{name}\n{detail}" for name, outcome, detail in cases if outcome == "failed"]
