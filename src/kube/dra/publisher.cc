@@ -40,14 +40,23 @@ struct Publisher::Written {
   json sent;
 };
 
+struct Publisher::There {
+  std::string node_uid;
+  std::map<std::string, json> slices;  ///< by name
+};
+
 Publisher::Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::string node)
     : api_(std::move(api)), driver_(std::move(driver)), node_(std::move(node)) {}
 
 Publisher::~Publisher() = default;
 
+void Publisher::look_again() {
+  there_.reset();
+}
+
 Result<bool> Publisher::publish(const PoolContent& content) {
   DROVER_CHECK_OK(check_names(driver_, node_));
-  const bool by_memory = there_.has_value();
+  const bool by_memory = there_ != nullptr;
   auto published = publish_once(content);
   if (published) return published;
   there_.reset();
@@ -71,7 +80,7 @@ Status Publisher::look() {
   DROVER_TRY(there.node_uid, api_->node_uid());
   DROVER_TRY(const auto slices, api_->list());
   for (const auto& slice : slices) there.slices[text_at(slice, "/metadata/name")] = slice;
-  there_ = std::move(there);
+  there_ = std::make_unique<There>(std::move(there));
   return {};
 }
 

@@ -5,8 +5,7 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -45,7 +44,7 @@ class Publisher {
   /// What is there is asked for only the first time and after an error: what changes is written at once.
   Result<bool> publish(const PoolContent& content);
   /// Somebody else may have changed the slices: the next publish() asks what is there.
-  void look_again() { there_.reset(); }
+  void look_again();
 
   /// What the API server did not keep of what was written, as of the last publish(): "taints"; sorted. It
   /// drops what its feature gates do not know.
@@ -53,10 +52,7 @@ class Publisher {
 
  private:
   struct Written;
-  struct There {
-    std::string node_uid;
-    std::map<std::string, nlohmann::json> slices;  ///< by name
-  };
+  struct There;
   Result<bool> publish_once(const PoolContent& content);
   Status look();
   Status write(const SliceChanges& changes);
@@ -65,7 +61,7 @@ class Publisher {
 
   std::shared_ptr<SliceApi> api_;
   std::string driver_, node_;
-  std::optional<There> there_;              ///< at the API server, as far as is known
+  std::unique_ptr<There> there_;            ///< at the API server, as far as is known; null: it is not
   std::map<std::string, Written> written_;  ///< by the slice's name
   std::vector<std::string> dropped_;
 };
