@@ -8,6 +8,7 @@
 
 #include "gpu/nvml_functions.h"  // IWYU pragma: export
 #include "gpu/nvml_mig.h"        // IWYU pragma: export
+#include "gpu/nvml_nvlink.h"     // IWYU pragma: export
 #include "gpu/nvml_types.h"      // IWYU pragma: export
 
 // The layout is the contract with a library that we do not build.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gpu/nvml_mig.h"
+#include "gpu/nvml_nvlink.h"
 #include "gpu/nvml_types.h"
 
 #ifdef __cplusplus
