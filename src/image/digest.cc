@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ids.h"
 #include "image/text.h"
 
 namespace drover::image {
@@ -42,9 +43,7 @@ std::string Sha256::finish() {
 }
 
 std::string sha256_of(std::string_view bytes) {
-  Sha256 hash;
-  hash.update(bytes);
-  return hash.finish();
+  return std::string(kPrefix) + sha256_hex(bytes);
 }
 
 Result<std::string> digest_hex(std::string_view digest) {

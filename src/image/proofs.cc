@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 
-#include "image/digest.h"
+#include "base/ids.h"
 
 namespace drover::image {
 namespace {
 
 std::string file_name(const std::string& key) {
-  return sha256_of(key).substr(sizeof "sha256:" - 1);
+  return sha256_hex(key);
 }
 
 }  // namespace
