@@ -27,13 +27,11 @@
 #include "cdi/write.h"
 #include "cdi_file.h"
 #include "container/cgroup.h"
-#include "container/composing.h"
-#include "container/docker/docker_launcher.h"
 #include "container/hidden_paths.h"
 #include "container/layers_in_use.h"
 #include "container/network/listening_ports.h"
-#include "container/oci_launcher.h"
 #include "container/shim_containerizer.h"
+#include "containerizers.h"
 #include "control/journal.h"
 #include "engine/images.h"
 #include "engine/local.h"
@@ -111,7 +109,7 @@ class Service {
     view.cgroups = container::cgroup_mode(hierarchies);
     leave_processes_to_the_machine(hierarchies);
     log_inventory(machine.inventory);
-    DROVER_CHECK_OK(check_containerizers());
+    DROVER_CHECK_OK(check_containerizers(options_));
     auto state =
         control::restore(std::move(journaled), machine, placement::node_policy(options_.placement).value());
     state.privileged_allowed = options_.allow_privileged;
@@ -122,10 +120,10 @@ class Service {
                                                     std::move(view));
     told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
     DROVER_CHECK_OK(listen());
-    DROVER_TRY(auto launcher, make_launcher());
-    DROVER_TRY(auto containerizer,
-               container::ShimContainerizer::create(options_.state, std::move(launcher), engine_->watcher()));
-    DROVER_CHECK_OK(engine_->start(std::move(containerizer), runtime_));
+    DROVER_TRY(auto made, make_containerizers(options_, images_));
+    DROVER_TRY(auto containerizer, container::ShimContainerizer::create(
+                                       options_.state, std::move(made.launcher), engine_->watcher()));
+    DROVER_CHECK_OK(engine_->start(std::move(containerizer), std::move(made.runtime)));
     spdlog::info("This node offers {}", engine_->node().resources);
     wake_at(timeline_.now() + kHouseKeeping);
     return {};
@@ -221,7 +219,7 @@ class Service {
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(); };
-    ports.image_variants = variant_lookup();
+    ports.image_variants = variant_lookup(images_);
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
       DROVER_TRY(const auto places, gpu::simulator_places());
       DROVER_TRY(const auto file, gpu::profile_file(profile, places));
@@ -271,77 +269,6 @@ class Service {
     engine::WebhookOptions options;
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
     return options;
-  }
-
-  image::VariantLookup variant_lookup() {
-    return [this](const auto& reference, const User& reader, const auto& options) {
-      return images_.variants(reference, reader, options);
-    };
-  }
-
-  container::LauncherOptions launcher_options() {
-    container::LauncherOptions options;
-    options.executable = "/proc/self/exe";
-    options.prepare_image = [this](const auto& reference, const User& reader, const auto& wish) {
-      return images_.prepare(reference, reader, wish);
-    };
-    options.image_variants = variant_lookup();
-    options.selinux = options_.selinux;
-    options.ids = {options_.container_ids};
-    options.hidden = {container::place_to_hide(options_.socket)};
-    return options;
-  }
-
-  /// Whichever are configured, both are there: tasks of an earlier life may be the other's.
-  Result<std::unique_ptr<container::Launcher>> make_launcher() {
-    DROVER_TRY(auto oci,
-               container::OciLauncher::create({options_.state, options_.runtime, launcher_options(),
-                                               [](const std::string& line) { spdlog::warn("{}", line); }}));
-    DROVER_TRY(auto configured, container::parse_containerizers(options_.containerizers));
-    if (std::ranges::find(configured, container::ContainerizerKind::kOci) != configured.end()) {
-      DROVER_TRY(runtime_, working_runtime(oci->runtimes()));
-    }
-    container::docker::DockerOptions docker_options;
-    docker_options.state = options_.state;
-    docker_options.socket = options_.docker_socket;
-    docker_options.launching = launcher_options();
-    DROVER_TRY(auto docker, container::docker::DockerLauncher::create(std::move(docker_options)));
-    if (uses_docker(configured)) find_engine();
-    return std::make_unique<container::ComposingLauncher>(std::move(configured), std::move(oci),
-                                                          std::move(docker), launcher_options());
-  }
-
-  static bool uses_docker(const std::vector<container::ContainerizerKind>& configured) {
-    return std::ranges::find(configured, container::ContainerizerKind::kDocker) != configured.end();
-  }
-
-  /// An engine that does not answer may come later: each launch asks anew.
-  void find_engine() {
-    const auto version = container::docker::Engine::find(options_.docker_socket).and_then([](auto engine) {
-      return engine.version();
-    });
-    if (!version) return spdlog::warn("{}", to_string(version.error()));
-    const auto words = fmt::format("{} {}", version->name, version->version);
-    spdlog::info("{} answers at '{}'", words, options_.docker_socket);
-    runtime_ += (runtime_.empty() ? "" : ", ") + words;
-  }
-
-  Status check_containerizers() {
-    DROVER_TRY(const auto configured, container::parse_containerizers(options_.containerizers));
-    if (options_.allow_privileged && !uses_docker(configured))
-      return fail(ErrorKind::kInvalid,
-                  "--allow-privileged is for containers of a Docker Engine, and none is used here",
-                  "add --containerizers docker,oci", "--allow-privileged");
-    return {};
-  }
-
-  /// A runtime that was asked for must work; without any, the daemon still finds its tasks again and says so.
-  Result<std::string> working_runtime(const std::vector<container::RuntimeReport>& reports) {
-    if (!reports.empty() && reports.back().works()) return reports.back().name + " " + reports.back().version;
-    const auto error = container::no_runtime(reports);
-    if (!options_.runtime.empty()) return Failure(error);
-    spdlog::warn("{}", to_string(error));
-    return std::string("none");
   }
 
   Status admit_anonymous(api::ServerOptions& options) {
@@ -442,7 +369,6 @@ class Service {
                                {.fresh = std::chrono::milliseconds(0)}};
   SteadyTimeline timeline_ = SteadyTimeline::resume(options_.state + "/timeline");
   std::string name_ = host_name();
-  std::string runtime_;    ///< what runs containers, for people: "runc 1.1.5, Docker Engine 20.10.24"
   Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
   std::unique_ptr<FairPool> pool_ = std::make_unique<FairPool>(FairPool::Limits{kPoolThreads, kAtOnce, kAll});
