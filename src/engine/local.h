@@ -183,6 +183,8 @@ class LocalEngine final : public Daemon {
   // What users' tasks take up on the disk: local_space.cc.
   void look_at_space();
   void look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks);
+  /// Ended tasks that were not looked at yet: they change no more. Of one user, or of all.
+  void add_ended(std::vector<TaskProcesses>& tasks, std::optional<uid_t> owner = std::nullopt);
   void space_found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began);
   // Ended tasks that are forgotten because the disk has too little room: local_retention.cc.
   bool room_is_short() const;
@@ -284,14 +286,13 @@ class LocalEngine final : public Daemon {
     struct Task {
       std::uint64_t bytes = 0;
       std::uint64_t while_all_was_well = 0;  ///< when its user last had no more than he may
-      bool is_settled = false;               ///< it has ended, and was looked at since
     };
-    std::map<std::string, Task> tasks;
+    std::map<std::string, Task> tasks;  ///< that were running when they were looked at last
     TimePoint next{};
     bool looking = false;
   };
   std::map<uid_t, UserSpace> space_;
-  std::map<std::string, std::uint64_t> ended_bytes_;  ///< on the disk, of ended tasks; looked at for room
+  std::map<std::string, std::uint64_t> ended_bytes_;  ///< on the disk, of ended tasks that were looked at
   bool looks_for_room_ = false;
   TimePoint make_room_at_{};           ///< not before
   TimePoint look_for_strangers_at_{};  ///< not before

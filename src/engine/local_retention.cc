@@ -37,10 +37,7 @@ void LocalEngine::make_room() {
   if (steady() < make_room_at_) return ports_.wake_at(make_room_at_);
   looks_for_room_ = true;
   auto tasks = processes_of_tasks();
-  // Those that ended change no more, and are looked at once.
-  std::erase_if(ended_bytes_, [&](const auto& entry) { return !state_.tasks.contains(entry.first); });
-  for (const auto& [at, id] : state_.ended)
-    if (!ended_bytes_.contains(id)) tasks.push_back({id});
+  add_ended(tasks);
   ports_.pool(0, [this, tasks = std::move(tasks), began = steady()] {
     ports_.post([this, found = ports_.task_space(tasks), began] {
       looks_for_room_ = false;

@@ -38,14 +38,17 @@ void LocalEngine::look_at_space() {
 void LocalEngine::look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks) {
   auto& space = space_[owner];
   space.looking = true;
-  std::erase_if(space.tasks, [&](const auto& task) { return !state_.tasks.contains(task.first); });
-  // Those that ended change no more, and are looked at once.
-  for (const auto& [id, record] : state_.tasks)
-    if (record.task.owner == owner && control::is_final(record.state) && !space.tasks[id].is_settled)
-      tasks.push_back({id});
+  add_ended(tasks, owner);
   ports_.pool(owner, [this, owner, tasks = std::move(tasks), began = steady()] {
     ports_.post([this, owner, found = ports_.task_space(tasks), began] { space_found(owner, found, began); });
   });
+}
+
+void LocalEngine::add_ended(std::vector<TaskProcesses>& tasks, std::optional<uid_t> owner) {
+  std::erase_if(ended_bytes_, [&](const auto& entry) { return !state_.tasks.contains(entry.first); });
+  for (const auto& [at, id] : state_.ended)
+    if (!ended_bytes_.contains(id) && (!owner || state_.tasks.at(id).task.owner == *owner))
+      tasks.push_back({id});
 }
 
 void LocalEngine::space_found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found,
@@ -57,14 +60,19 @@ void LocalEngine::space_found(uid_t owner, const std::map<std::string, Result<st
     const auto record = state_.tasks.find(id);
     if (record == state_.tasks.end()) continue;
     auto& task = space.tasks[id];
-    task.is_settled = control::is_final(record->second.state);
     if (bytes)
       task.bytes = *bytes;
     else if (bytes.error().kind == ErrorKind::kExhausted)
       ending.emplace_back(id, bytes.error().message);
+    if (control::is_final(record->second.state)) ended_bytes_[id] = task.bytes;
   }
+  std::erase_if(space.tasks, [&](const auto& task) {
+    return !state_.tasks.contains(task.first) || ended_bytes_.contains(task.first);
+  });
   std::uint64_t sum = 0;
   for (const auto& [id, task] : space.tasks) sum += task.bytes;
+  for (const auto& [id, bytes] : ended_bytes_)
+    if (const auto* record = state_.find(id); record != nullptr && record->task.owner == owner) sum += bytes;
   const auto limit = state_.limits.sandbox_bytes;
   const bool too_much = limit > 0 && sum > limit;
   const auto grown = [&](const std::string& id) {
