@@ -219,7 +219,8 @@ void Draft::settle_templates() {
     const auto found = state_.template_uses.find(key);
     const auto before = found == state_.template_uses.end() ? 0 : static_cast<std::ptrdiff_t>(found->second);
     if (before == 0 && change > 0) outcome_.templates[key] = added_templates_.at(key);
-    if (before > 0 && before + change == 0) outcome_.templates[key] = std::nullopt;
+    if (before > 0 && before + change == 0 && !state_.unread_templates.contains(key))
+      outcome_.templates[key] = std::nullopt;
   }
 }
 

@@ -196,16 +196,14 @@ Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& la
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto& origin = tasks[i].origin;
     const auto key = framework_task_key(origin.name, origin.task_id);
-    FrameworkTask row{origin.name,
-                      origin.task_id,
-                      tasks[i].id,
-                      tasks[i].name,
-                      launches[i].executor_id,
-                      "",
-                      {},
-                      0,
-                      launches[i].health_check,
-                      launches[i].check};
+    FrameworkTask row;
+    row.framework = origin.name;
+    row.task_id = origin.task_id;
+    row.id = tasks[i].id;
+    row.name = tasks[i].name;
+    row.executor_id = launches[i].executor_id;
+    row.health_check = launches[i].health_check;
+    row.check = launches[i].check;
     // What was not acknowledged of an earlier task of that id is told first.
     if (const auto* before = draft.framework_tasks.find(key)) row.updates = before->updates;
     draft.framework_tasks.put(key, std::move(row));

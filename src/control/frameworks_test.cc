@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "control/journal.h"
+#include "control/testing/journal.h"
 #include "control/testing/machine.h"
 
 namespace drover::control {
@@ -365,7 +366,7 @@ TEST_F(Frameworks, SurviveTheJournal) {
   for (const auto& [id, record] : machine_.state.frameworks) all.frameworks.emplace(id, record);
   for (const auto& [id, record] : machine_.state.framework_tasks) all.framework_tasks.emplace(id, record);
   const auto changes = changes_of(all);
-  const auto read = decode_journal({changes.put.begin(), changes.put.end()});
+  const auto read = testing::decode_journal({changes.put.begin(), changes.put.end()});
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_EQ(read->frameworks, machine_.state.frameworks);
   EXPECT_EQ(read->framework_tasks, machine_.state.framework_tasks);

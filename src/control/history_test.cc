@@ -10,6 +10,7 @@
 #include "base/property_steps.h"
 #include "control/journal.h"
 #include "control/sharing.h"
+#include "control/testing/journal.h"
 #include "control/testing/machine.h"
 
 namespace drover::control {
@@ -257,7 +258,7 @@ void check_history() {
     check_limits(machine.state, before);
 
     if (pick(0, 4) > 0) continue;
-    auto read = decode_journal(journal);
+    auto read = testing::decode_journal(journal);
     RC_ASSERT(read.has_value());
     const auto restored = restore(*read, machine.state.machine());
     RC_ASSERT(restored.tasks == machine.state.tasks);

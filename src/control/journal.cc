@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
-#include "base/json_writer.h"
 #include "control/rules.h"
 #include "control/stored.h"
 #include "workload/task_writer.h"
@@ -21,13 +20,6 @@ constexpr std::string_view kTemplate = "/template:";
 
 std::string text_of(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string template_text_of(const workload::Task& task) {
-  std::string text;
-  JsonWriter writer(text);
-  workload::write_template(writer, task);
-  return text;
 }
 
 std::string key_of(std::string_view table, const std::string& id) {
@@ -95,14 +87,8 @@ Status JournalReader::read(const std::string& key, const std::string& text) {
   if (key == kRulesKey || key == kSequenceKey) return Failure(context(read.error(), what));
   journaled_.unread.push_back(context(read.error(), what));
   if (auto named = template_named_by(text); !named.empty())
-    journaled_.templates_of_unread.push_back(std::move(named));
+    journaled_.unread_templates.insert(std::move(named));
   return {};
-}
-
-Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries) {
-  JournalReader reader;
-  for (const auto& [key, text] : entries) DROVER_CHECK_OK(reader.read(key, text));
-  return std::move(reader).take();
 }
 
 std::string forgotten_key(const std::string& id) {
@@ -118,7 +104,7 @@ JournalChanges changes_of(const Outcome& outcome) {
   }
   for (const auto& [key, task] : outcome.templates)
     if (task)
-      changes.put.emplace_back(fmt::format("{}{}", kTemplate, key), template_text_of(*task));
+      changes.put.emplace_back(fmt::format("{}{}", kTemplate, key), workload::template_text(*task));
     else
       changes.removed.push_back(fmt::format("{}{}", kTemplate, key));
   if (outcome.added) changes.put.emplace_back(kSequenceKey, text_of(newest + 1));

@@ -3,7 +3,6 @@
 // How the journal keeps the state: a task's record by its id, everything else by a key that begins with a
 // slash, which no task's id does. Texts only; the store writes them. Pure.
 
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
@@ -28,7 +27,6 @@ class JournalReader {
   Journaled journaled_;
   Templates templates_;
 };
-Result<Journaled> decode_journal(const std::map<std::string, std::string>& entries);
 
 struct JournalChanges {
   std::vector<std::pair<std::string, std::string>> put;  ///< keys and texts

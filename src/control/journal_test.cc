@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "control/testing/journal.h"
 #include "control/testing/machine.h"
 
 namespace drover::control {
@@ -28,7 +29,7 @@ TEST(JournalEntries, OneThatCannotBeReadKeepsNoOtherFromBeingRead) {
   for (const auto& [key, text] : {std::pair("b", "{"), std::pair("c", R"({"task": 7})"),
                                   std::pair("/from-the-future/x", "{}"), std::pair("/services/y", "[]")})
     entries[key] = text;
-  const auto read = decode_journal(entries);
+  const auto read = testing::decode_journal(entries);
   ASSERT_TRUE(read) << to_string(read.error());
   ASSERT_EQ(read->records.size(), 1u);
   EXPECT_EQ(read->records[0].task.id, "a");
@@ -44,7 +45,7 @@ TEST(JournalEntries, RulesThatCannotBeReadAreAnError) {
   auto entries = entries_of(outcome);
   ASSERT_EQ(entries.size(), 1u);
   entries.begin()->second = R"({"queues": 3})";
-  EXPECT_FALSE(decode_journal(entries)) << "nobody gets past a quota by it";
+  EXPECT_FALSE(testing::decode_journal(entries)) << "nobody gets past a quota by it";
 }
 
 /// As daemons of the first format wrote it: `file` is of tests/data/formats/1.
@@ -59,7 +60,7 @@ std::map<std::string, std::string> first_journal(const std::string& file = "jour
 }
 
 TEST(JournalEntries, OfTheFirstFormatAreRead) {
-  const auto read = decode_journal(first_journal());
+  const auto read = testing::decode_journal(first_journal());
   ASSERT_TRUE(read) << to_string(read.error());
   for (const auto& error : read->unread) ADD_FAILURE() << to_string(error);
   EXPECT_EQ(read->records.size(), 17u);
@@ -75,7 +76,7 @@ TEST(JournalEntries, OfTheFirstFormatAreRead) {
 }
 
 TEST(JournalEntries, OfTheFirstFormatWithATemplateAreRead) {
-  const auto read = decode_journal(first_journal("templates.jsonl"));
+  const auto read = testing::decode_journal(first_journal("templates.jsonl"));
   ASSERT_TRUE(read) << to_string(read.error());
   for (const auto& error : read->unread) ADD_FAILURE() << to_string(error);
   ASSERT_EQ(read->records.size(), 2u);
@@ -88,7 +89,7 @@ TEST(JournalEntries, OfTheFirstFormatWithATemplateAreRead) {
 
 TEST(JournalEntries, OfTheFirstFormatLoseNothingWhenTheyAreWrittenAgain) {
   const auto before = first_journal();
-  auto read = decode_journal(before).value();
+  auto read = testing::decode_journal(before).value();
   Outcome outcome;
   outcome.changed = read.records;
   outcome.rules = read.rules;
@@ -152,7 +153,8 @@ TEST(JournalEntries, WhatTheMembersOfAGangHaveInCommonIsKeptOnce) {
   const auto changes = changes_of(keeper.on(event::Started{"g-7", testing::kNow, std::nullopt, ""}));
   for (const auto& [key, text] : changes.put) EXPECT_LT(text.size(), kBytes / 10) << key;
 
-  const auto restored = restore(decode_journal(keeper.journal).value(), keeper.machine.state.machine());
+  const auto restored =
+      restore(testing::decode_journal(keeper.journal).value(), keeper.machine.state.machine());
   EXPECT_EQ(restored.tasks, keeper.machine.state.tasks);
   const auto& first = restored.tasks.at("g-0").task;
   EXPECT_EQ(first.environment.at("FILL").size(), kBytes);
@@ -180,17 +182,27 @@ TEST(JournalEntries, ATaskWhoseTemplateIsGoneOrDamagedIsKeptAndTold) {
   const auto key = keeper.templates().at(0);
   auto journal = keeper.journal;
   journal.erase(key);
-  auto read = decode_journal(journal).value();
+  auto read = testing::decode_journal(journal).value();
   ASSERT_EQ(read.unread.size(), 1u);
   EXPECT_TRUE(read.unread[0].message.starts_with("task 'a'")) << read.unread[0].message;
   EXPECT_TRUE(read.records.empty()) << "nothing is run in part";
+
+  // Whoever needs it next writes it anew, which mends the first one too.
+  JournaledMachine again;
+  again.journal = journal;
+  again.machine.state = restore(testing::decode_journal(journal).value(), again.machine.state.machine());
+  again.on(event::Submitted{{with_environment(testing::task("other", 0), 5000)}});
+  EXPECT_EQ(again.templates(), std::vector{key});
+  read = testing::decode_journal(again.journal).value();
+  EXPECT_TRUE(read.unread.empty());
+  EXPECT_EQ(read.records.size(), 2u);
 
   // One that a newer Drover wrote: its template stays, though a task of ours that had it goes.
   journal = keeper.journal;
   auto newer = nlohmann::json::parse(journal.at("a"));
   newer["state"] = "hibernating";
   journal["b"] = newer.dump();
-  keeper.machine.state = restore(decode_journal(journal).value(), keeper.machine.state.machine());
+  keeper.machine.state = restore(testing::decode_journal(journal).value(), keeper.machine.state.machine());
   keeper.journal = journal;
   keeper.on(event::Ended{"a", testing::exited(0)});
   keeper.on(event::RemoveRequested{"a"});

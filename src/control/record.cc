@@ -120,8 +120,9 @@ void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
   writer.end_array();
 }
 
-void write(JsonWriter& writer, const TaskRecord& record) {
-  writer.begin_object();
+namespace {
+
+void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task_name) {
   write_text(writer, "containerizer", record.containerizer);
   writer.field("cpus", record.cpus);
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
@@ -143,10 +144,17 @@ void write(JsonWriter& writer, const TaskRecord& record) {
   write_text(writer, "stop_reason", record.stop_reason);
   writer.field("stop_requested", record.stop_requested);
   writer.field("submitted_at", format_time(record.submitted_at));
-  writer.key("task");
+  writer.key(task_name);
   workload::write(writer, record.task);
   writer.field("timed_out", record.timed_out);
   write_text(writer, "unhealthy", record.unhealthy);
+}
+
+}  // namespace
+
+void write(JsonWriter& writer, const TaskRecord& record) {
+  writer.begin_object();
+  write_fields(writer, record, "task");
   writer.end_object();
 }
 
@@ -158,9 +166,7 @@ std::string text_of(const TaskRecord& record) {
 }
 
 std::string template_key_of(const workload::Task& task) {
-  std::string text;
-  JsonWriter writer(text);
-  workload::write_template(writer, task);
+  const auto text = workload::template_text(task);
   return text.size() < kLargeTemplate ? "" : sha256_hex(text);
 }
 
@@ -168,11 +174,13 @@ std::string kept_text_of(const TaskRecord& record) {
   if (record.template_key.empty()) return text_of(record);
   auto own = record;
   workload::take_template(own.task, {});
-  auto value = encode(own);
-  value[kOwnPart] = std::move(value["task"]);
-  value.erase("task");
-  value[kTemplateKey] = record.template_key;
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  write_fields(writer, own, kOwnPart);
+  writer.field(kTemplateKey, record.template_key);
+  writer.end_object();
+  return text;
 }
 
 Result<TaskRecord> decode_kept_record(const json& value, const Templates& templates) {

@@ -108,7 +108,7 @@ State restore(Journaled journaled, placement::Node node, placement::NodePolicy p
   state.next_sequence = journaled.next_sequence;
   state.forgotten = std::move(journaled.forgotten);
   state.unread = std::move(journaled.unread);
-  for (const auto& key : journaled.templates_of_unread) ++state.template_uses[key];
+  state.unread_templates = std::move(journaled.unread_templates);
   state.node = node.name;
   state.cluster = placement::Cluster(policy);
   Outcome outcome;

@@ -93,6 +93,7 @@ struct State : Tables<Rows> {
   std::set<std::string>
       forgotten;              ///< ids of tasks that were removed, as restore() found them: see Journaled
   std::vector<Error> unread;  ///< entries of the journal that cannot be read, and stay there
+  std::set<std::string> unread_templates;  ///< keys of templates that such entries name: they stay too
 
   // Kept by apply():
   std::map<std::uint64_t, Queued> queue;                  ///< tasks that wait, by order of acceptance
@@ -103,7 +104,7 @@ struct State : Tables<Rows> {
   ImageFits images;                                       ///< at most kMostImages
   ByTime ended;                                           ///< ids of tasks, by steady_end()
   Usages usages;
-  std::map<std::string, std::size_t> template_uses;  ///< by key: how many records of the journal need it
+  std::map<std::string, std::size_t> template_uses;  ///< by key: how many of `tasks` have it
   ByTime schedules_due;                              ///< names of schedules, by next_time()
 
   const placement::Node& machine() const { return *cluster.node(node); }
@@ -148,8 +149,8 @@ struct Journaled : Tables<Rows> {
   std::set<std::string> forgotten;
   placement::Rules rules;
   std::uint64_t next_sequence = 1;
-  std::vector<Error> unread;                     ///< of entries that cannot be read, by which they are
-  std::vector<std::string> templates_of_unread;  ///< keys that such entries name, each once an entry
+  std::vector<Error> unread;               ///< of entries that cannot be read, by which they are
+  std::set<std::string> unread_templates;  ///< keys of templates that such entries name
 };
 
 /// The state as the journal left it.

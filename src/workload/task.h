@@ -147,7 +147,7 @@ Result<Task> decode_task(const nlohmann::json& value);
 /// may be large: command, environment, labels, fetch and volumes. Gives `task` the template of `from`, which
 /// both share from then on.
 void take_template(Task& task, const Task& from);
-/// A task that has nothing but the template that write_template() wrote (task_writer.h).
+/// A task that has nothing but the template that template_text() wrote (task_writer.h).
 Result<Task> decode_template(const nlohmann::json& value);
 
 }  // namespace drover::workload

@@ -146,7 +146,9 @@ void write(JsonWriter& writer, const Task& task) {
   writer.end_object();
 }
 
-void write_template(JsonWriter& writer, const Task& task) {
+std::string template_text(const Task& task) {
+  std::string text;
+  JsonWriter writer(text);
   writer.begin_object();
   writer.field("command", *task.command);
   writer.field("env", *task.environment);
@@ -154,6 +156,7 @@ void write_template(JsonWriter& writer, const Task& task) {
   writer.field("labels", *task.labels);
   write_rare(writer, "volumes", *task.volumes);
   writer.end_object();
+  return text;
 }
 
 std::uint64_t definition_bytes(const Task& task) {

@@ -13,8 +13,9 @@ namespace drover::workload {
 
 /// The only form in which a task is written; decode_task() reads it. Fields by name.
 void write(JsonWriter& writer, const Task& task);
+
 /// Its template alone (task.h); decode_template() reads it.
-void write_template(JsonWriter& writer, const Task& task);
+std::string template_text(const Task& task);
 
 /// Bytes of the task as text: what limits on definitions count.
 std::uint64_t definition_bytes(const Task& task);

@@ -14,6 +14,7 @@
 
 #include "control/journal.h"
 #include "control/services.h"
+#include "control/testing/journal.h"
 #include "control/testing/services.h"
 #include "control/testing/simulated_engine.h"
 #include "control/testing/simulated_framework.h"
