@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "control/sharing.h"
@@ -11,13 +12,15 @@ namespace drover::control {
 namespace {
 
 using Records = std::vector<const TaskRecord*>;
+/// Of all who own something: looked for when they matter.
+using Owners = std::function<const Records&()>;
 
 Error broken(std::string what) {
   return {ErrorKind::kInternal, fmt::format("Drover was about to start work wrongly, and did not: {}", what),
           "this is a mistake of Drover: please report it, with the log", ""};
 }
 
-/// Who owns something once the outcome counts.
+/// Who owns something once the outcome counts. Looks at all that runs.
 Records owners_after(const State& state, const Outcome& outcome) {
   std::set<std::string> changed(outcome.removed.begin(), outcome.removed.end());
   Records owners;
@@ -41,7 +44,7 @@ Records starts_of(const State& state, const Outcome& outcome) {
 }
 
 std::optional<Error> find_overdrawn_gpu(const placement::Node& machine, const Records& starts,
-                                        const Records& owners) {
+                                        const Owners& owners) {
   const auto is_there = [&](const std::string& uuid) {
     return std::ranges::find(machine.inventory.devices, uuid, &gpu::Device::uuid) !=
            machine.inventory.devices.end();
@@ -55,9 +58,10 @@ std::optional<Error> find_overdrawn_gpu(const placement::Node& machine, const Re
         return broken(
             fmt::format("task '{}' would get GPU {}, which is not there", record->task.id, grant.uuid));
     }
+  if (taken.empty()) return std::nullopt;
   std::map<std::string, int> milli;
   std::set<std::string> groups;  // those who share a GPU on purpose count once
-  for (const auto* record : owners) {
+  for (const auto* record : owners()) {
     const auto group = request_of(record->task).group;
     for (const auto& grant : record->gpus)
       if (group.empty() || groups.insert(grant.uuid + "/" + group).second) milli[grant.uuid] += grant.milli;
@@ -78,19 +82,19 @@ bool is_within(const placement::Limits& limit, const placement::Amounts& used) {
 /// Of those that are meant, when somebody who takes more than a part of a group's is among who starts.
 template <typename Predicate>
 bool passes(const placement::Cluster& cluster, const placement::Limits& limit, const Records& starts,
-            const Records& owners, Predicate is_meant) {
+            const Owners& owners, Predicate is_meant) {
   if (std::ranges::none_of(starts, [&](const auto* record) {
         return record->task.resources.group.empty() && is_meant(record->task);
       }))
     return false;
   std::vector<const workload::Task*> meant;
-  for (const auto* record : owners)
+  for (const auto* record : owners())
     if (is_meant(record->task)) meant.push_back(&record->task);
   return !is_within(limit, held_by(cluster, meant));
 }
 
 std::optional<Error> find_passed_limit(const State& state, const placement::Rules& rules,
-                                       const Records& starts, const Records& owners) {
+                                       const Records& starts, const Owners& owners) {
   for (const auto& [subject, quota] : rules.quotas)
     if (passes(state.cluster, quota.limit, starts, owners,
                [&](const auto& task) { return is_of(task, subject); }))
@@ -107,7 +111,11 @@ std::optional<Error> find_passed_limit(const State& state, const placement::Rule
 std::optional<Error> broken_invariant(const State& state, const Outcome& outcome) {
   const auto starts = starts_of(state, outcome);
   if (starts.empty()) return std::nullopt;
-  const auto owners = owners_after(state, outcome);
+  std::optional<Records> found_owners;
+  const auto owners = [&]() -> const Records& {
+    if (!found_owners) found_owners = owners_after(state, outcome);
+    return *found_owners;
+  };
   const auto& machine = outcome.node ? *outcome.node : state.machine();
   if (auto found = find_overdrawn_gpu(machine, starts, owners)) return found;
   return find_passed_limit(state, outcome.rules ? *outcome.rules : state.rules, starts, owners);
