@@ -48,10 +48,15 @@ container::Launch launch_of(const control::TaskRecord& record, const std::string
   return launch;
 }
 
+Ports with_steady(Ports ports) {
+  if (!ports.steady) ports.steady = ports.now;
+  return ports;
+}
+
 }  // namespace
 
 LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view)
-    : ports_(std::move(ports)),
+    : ports_(with_steady(std::move(ports))),
       journal_(std::move(journal)),
       state_(std::move(state)),
       view_(std::move(view)),
@@ -61,14 +66,14 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
 container::Watcher LocalEngine::watcher() {
   return {[this](const std::string& id, container::Running running) {
             ports_.post([this, id, running] {
-              first_processes_[id] = running.pid;
+              processes_.started(id, running.pid);
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
               look_at_space();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
             ports_.post([this, id, ending] {
-              first_processes_.erase(id);
+              processes_.ended(id);
               happened(control::event::Ended{id, ending});
             });
           },
@@ -107,7 +112,7 @@ void LocalEngine::tick() {
       ports_.log(to_string(tidied.error()));
   }
   happened(control::event::Tick{});
-  if (!strangers_.empty()) look_for_strangers();
+  if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
   look_at_space();
   make_room();
   look_at_lingering();
@@ -118,14 +123,15 @@ void LocalEngine::set_machine(placement::Node machine) {
   machine.inventory = gpu::recognise(std::move(machine.inventory), state_.machine().inventory);
   told_machine_ = std::move(machine);
   offer_machine();
-  look_for_strangers();
+  strangers_.look_at(told_machine_.inventory.devices);
 }
 
 void LocalEngine::offer_machine() {
   const auto& before = state_.machine();
   auto machine = told_machine_;
   for (auto& device : machine.inventory.devices)
-    if (const auto found = strangers_.find(device.uuid); device.unfit.empty() && found != strangers_.end())
+    if (const auto found = strangers_.found().find(device.uuid);
+        device.unfit.empty() && found != strangers_.found().end())
       device.unfit = found->second;
   machine.strange_ports = before.strange_ports;
   if (machine == before) return;
@@ -196,7 +202,7 @@ void LocalEngine::perform(const control::action::Launch& action) {
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   const auto in_use = std::make_shared<std::optional<Error>>();
-  const auto none_else = look_before_start(machine.devices);
+  const auto none_else = strangers_.look_before_start(machine.devices);
   in_order(
       action.id, record.task.owner,
       [this, record, machine, source, in_use, none_else] {

@@ -14,79 +14,17 @@
 #include <vector>
 
 #include "base/complaint.h"
-#include "cdi/specification.h"
-#include "container/containerizer.h"
 #include "control/controller.h"
-#include "engine/check_targets.h"
 #include "engine/daemon.h"
 #include "engine/feed.h"
 #include "engine/listeners.h"
-#include "image/store.h"
+#include "engine/ports.h"
+#include "engine/processes.h"
+#include "engine/strangers.h"
 #include "metrics/histogram.h"
 #include "store/journal.h"
 
 namespace drover::engine {
-
-using Work = std::function<void()>;
-
-/// A task that may have processes now.
-struct TaskProcesses {
-  std::string id;
-  pid_t first = 0;             ///< of its container; 0: not known
-  std::set<std::string> gpus;  ///< UUIDs of those that it has, or a share of
-};
-
-/// Where the world comes in.
-struct Ports {
-  std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
-  /// Runs it on a thread that may block; of one user only so much at once (base/fair_pool.h).
-  std::function<void(uid_t, Work)> pool;
-  /// The same for what may take hours, and holds up only its like.
-  std::function<void(uid_t, Work)> slow_pool;
-  std::function<TimePoint()> now;
-  /// Goes on whatever becomes of `now` (base/steady_timeline.h). May be empty: then `now` does.
-  std::function<TimePoint()> steady;
-  std::function<void(TimePoint)> wake_at;        ///< calls tick() no later than then, by `steady`
-  std::function<std::string()> new_id;           ///< random; a clash is noticed
-  std::function<void(const std::string&)> log;   ///< what somebody should look at
-  std::function<void(const std::string&)> info;  ///< good news; may be empty: then nobody is told
-  /// Why these GPUs must not be given on, by UUID: somebody else than who has them has them open. Called on
-  /// the pool; looks at every process of the machine. May be empty: then nobody is looked for.
-  std::function<std::map<std::string, std::string>(const std::vector<gpu::Device>&,
-                                                   const std::vector<TaskProcesses>&)>
-      strangers;
-  /// What still runs of each of these tasks, in words: "process 7 (train) hangs in the kernel". Called on the
-  /// pool; looks at every process of the machine. May be empty: then nobody asks.
-  std::function<std::map<std::string, std::string>(const std::vector<TaskProcesses>&)> what_still_runs;
-  /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are
-  /// left out. Called on the pool. May be empty: then nobody asks.
-  std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;
-  /// Device nodes of these GPUs, in their order. Called on the pool.
-  std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
-  /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
-  std::function<Result<container::DriverSupply>()> driver_supply;
-  /// Called on the pool.
-  std::function<Result<std::string>()> cdi_specification;
-  /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
-  /// Quick: it reads a few files. May be empty: then there are none.
-  std::function<Result<cdi::Edits>(const workload::Task&)> devices;
-  image::VariantLookup image_variants;  ///< called on a pool
-  /// The machine of a profile of the simulator, by its name. Called on the pool.
-  std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
-  /// That a container can be pinned to; none where it cannot.
-  std::vector<int> usable_cpus;
-  /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
-  std::function<std::set<int>()> listening;
-  /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
-  /// room.
-  std::function<std::uint64_t()> free_space;
-  /// When fewer bytes are free there, the oldest ended tasks are forgotten (control/retention.h).
-  std::uint64_t room_to_keep = 0;
-  /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
-  std::function<std::vector<Error>()> problems;
-  /// From now on exactly these checks are made of the task. May be empty: then there are none.
-  std::function<void(const std::string& task_id, std::vector<CheckTarget>)> check;
-};
 
 class LocalEngine final : public Daemon {
  public:
@@ -147,7 +85,7 @@ class LocalEngine final : public Daemon {
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return ports_.now(); }
-  TimePoint steady() const override { return ports_.steady ? ports_.steady() : ports_.now(); }
+  TimePoint steady() const override { return ports_.steady(); }
   Result<std::string> change(const control::Event& event) override;
   void happened(control::Event event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
@@ -169,17 +107,6 @@ class LocalEngine final : public Daemon {
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
 
-  // Who has GPUs open that are not his: local_strangers.cc.
-  TaskProcesses processes_of(const control::TaskRecord& record) const;
-  std::vector<TaskProcesses> processes_of_tasks() const;
-  /// Of all GPUs, unless that was done lately or is being done.
-  void look_for_strangers();
-  void strangers_found(std::map<std::string, std::string> found);
-  /// Looks on the pool while a start is prepared. Told on the pool, when it is ready: why the GPUs may not be
-  /// given now.
-  std::function<std::optional<Error>()> look_before_start(const std::vector<gpu::Device>& devices);
-  std::optional<Error> refuse_for_strangers(const std::vector<gpu::Device>& devices,
-                                            const std::vector<TaskProcesses>& tasks);
   // What users' tasks take up on the disk: local_space.cc.
   void look_at_space();
   void look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks);
@@ -279,9 +206,9 @@ class LocalEngine final : public Daemon {
   std::optional<Error> broken_;    ///< what a plan would have done wrongly, last
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
-  placement::Node told_machine_;                  ///< by set_machine(); strangers make GPUs of it unfit
-  std::map<std::string, std::string> strangers_;  ///< why a GPU is not given, by UUID
-  bool looking_for_strangers_ = false;
+  placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unfit
+  Processes processes_{state_};
+  Strangers strangers_{ports_, ports_.strangers, processes_, [this] { offer_machine(); }};
   struct UserSpace {
     struct Task {
       std::uint64_t bytes = 0;
@@ -295,7 +222,6 @@ class LocalEngine final : public Daemon {
   std::map<std::string, std::uint64_t> ended_bytes_;  ///< on the disk, of ended tasks that were looked at
   bool looks_for_room_ = false;
   TimePoint make_room_at_{};           ///< not before
-  TimePoint look_for_strangers_at_{};  ///< not before
   struct Lingering {
     TimePoint overdue;  ///< from then on it should have ended
     std::string words;  ///< what still runs; "" until that is known
@@ -303,7 +229,6 @@ class LocalEngine final : public Daemon {
   std::map<std::string, Lingering> lingering_;  ///< tasks that are asked to end
   bool looking_at_lingering_ = false;
   TimePoint look_at_lingering_at_{};              ///< not before
-  std::map<std::string, pid_t> first_processes_;  ///< of tasks that run
   TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   struct Retry {

@@ -29,7 +29,7 @@ void LocalEngine::look_at_lingering() {
     if (now < one->second.overdue)
       ports_.wake_at(one->second.overdue);
     else if (const auto* record = state_.find(one->first))
-      overdue.push_back(processes_of(*record));
+      overdue.push_back(processes_.of(*record));
     else
       lingering_.erase(one);
   }

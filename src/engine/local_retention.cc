@@ -36,7 +36,7 @@ void LocalEngine::make_room() {
   if (!ports_.task_space || looks_for_room_ || !room_is_short()) return;
   if (steady() < make_room_at_) return ports_.wake_at(make_room_at_);
   looks_for_room_ = true;
-  auto tasks = processes_of_tasks();
+  auto tasks = processes_.of_tasks();
   add_ended(tasks);
   ports_.pool(0, [this, tasks = std::move(tasks), began = steady()] {
     ports_.post([this, found = ports_.task_space(tasks), began] {

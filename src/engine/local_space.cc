@@ -22,7 +22,7 @@ constexpr std::uint64_t kLittle = 1 << 20;
 void LocalEngine::look_at_space() {
   if (!ports_.task_space) return;
   std::map<uid_t, std::vector<TaskProcesses>> active;
-  for (auto& task : processes_of_tasks())
+  for (auto& task : processes_.of_tasks())
     if (const auto owner = state_.tasks.at(task.id).task.owner; owner != 0)
       active[owner].push_back(std::move(task));
   for (auto& [owner, tasks] : active) {
