@@ -90,7 +90,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   if (!found.empty())
     DROVER_CHECK_OK(process(control::event::Adopted{std::move(found)}).map([](const auto&) {}));
   for (const auto& [id, record] : state_.tasks) {
-    if (record.state == control::TaskState::kStopping) is_to_end(record);
+    lingering_.moved(record);
     if (control::owns_resources(record.state))
       recover(id);
     else if (control::is_final(record.state) || record.preemptions > 0)
@@ -115,7 +115,7 @@ void LocalEngine::tick() {
   if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
   look_at_space();
   make_room();
-  look_at_lingering();
+  lingering_.look();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
@@ -166,10 +166,7 @@ void LocalEngine::prepares(const std::string& id, const std::string& step) {
 
 void LocalEngine::publish(const control::TaskRecord& record) {
   if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
-  if (record.state == control::TaskState::kStopping)
-    is_to_end(record);
-  else
-    lingering_.erase(record.task.id);
+  lingering_.moved(record);
   auto message = fmt::format("{} is {}", record.task.name, control::to_string(record.state));
   if (!record.reason.empty()) message += ": " + record.reason;
   feed_.add({0, ports_.now(), fmt::format("task_{}", control::to_string(record.state)), record.task.id,

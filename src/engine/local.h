@@ -17,6 +17,7 @@
 #include "control/controller.h"
 #include "engine/daemon.h"
 #include "engine/feed.h"
+#include "engine/lingering.h"
 #include "engine/listeners.h"
 #include "engine/ports.h"
 #include "engine/processes.h"
@@ -118,10 +119,6 @@ class LocalEngine final : public Daemon {
   Error short_room() const;
   void make_room();
   void forget_for_room(const std::map<std::string, Result<std::uint64_t>>& found);
-  // Tasks that do not end although they have been killed: local_lingering.cc.
-  void is_to_end(const control::TaskRecord& record);
-  void look_at_lingering();
-  void lingering_found(const std::vector<TaskProcesses>& asked, std::map<std::string, std::string> found);
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
@@ -221,14 +218,7 @@ class LocalEngine final : public Daemon {
   std::map<uid_t, UserSpace> space_;
   std::map<std::string, std::uint64_t> ended_bytes_;  ///< on the disk, of ended tasks that were looked at
   bool looks_for_room_ = false;
-  TimePoint make_room_at_{};           ///< not before
-  struct Lingering {
-    TimePoint overdue;  ///< from then on it should have ended
-    std::string words;  ///< what still runs; "" until that is known
-  };
-  std::map<std::string, Lingering> lingering_;  ///< tasks that are asked to end
-  bool looking_at_lingering_ = false;
-  TimePoint look_at_lingering_at_{};              ///< not before
+  TimePoint make_room_at_{};                      ///< not before
   TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   struct Retry {
@@ -248,6 +238,7 @@ class LocalEngine final : public Daemon {
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
   std::stop_source looking_;                           ///< at images in registries
   Feed feed_;
+  Lingering lingering_{ports_, ports_.what_still_runs, state_, processes_, feed_};
   Listeners<control::Notice> notices_;
 };
 

@@ -50,8 +50,7 @@ control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const 
   if (record.state == control::TaskState::kQueued)
     copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_, record), "; "));
   if (const auto step = preparing_.find(record.task.id); step != preparing_.end()) copy.reason = step->second;
-  if (const auto one = lingering_.find(record.task.id); one != lingering_.end() && !one->second.words.empty())
-    copy.reason = one->second.words;
+  if (auto words = lingering_.words(record.task.id); !words.empty()) copy.reason = std::move(words);
   return copy;
 }
 
