@@ -68,7 +68,7 @@ container::Watcher LocalEngine::watcher() {
             ports_.post([this, id, running] {
               processes_.started(id, running.pid);
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
-              look_at_space();
+              disk_use_.look();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
@@ -108,13 +108,13 @@ void LocalEngine::tick() {
   try_again();
   if (steady() >= tidy_at_) {
     tidy_at_ = steady() + kTidy;
-    if (const auto tidied = journal_.tidy(); !tidied && !disk_is_full())
+    if (const auto tidied = journal_.tidy(); !tidied && !disk_room_.is_full())
       ports_.log(to_string(tidied.error()));
   }
   happened(control::event::Tick{});
   if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
-  look_at_space();
-  make_room();
+  disk_use_.look();
+  disk_room_.make();
   lingering_.look();
 }
 

@@ -16,6 +16,9 @@
 #include "base/complaint.h"
 #include "control/controller.h"
 #include "engine/daemon.h"
+#include "engine/disk_room.h"
+#include "engine/disk_use.h"
+#include "engine/ended_sizes.h"
 #include "engine/feed.h"
 #include "engine/lingering.h"
 #include "engine/listeners.h"
@@ -99,8 +102,6 @@ class LocalEngine final : public Daemon {
   Result<control::Outcome> decide(const control::Event& event, Moment now);
   /// An error when it cannot be kept: then nothing has changed, and the same may succeed later.
   Result<std::string> carry_out(const control::Event& event, control::Outcome& outcome, Moment now);
-  bool disk_is_full() const;
-  Error full_disk() const;
   /// An error when the disk has no room for what an event makes.
   Status has_room_for(const control::Event& event) const;
   void retry_unsaved();
@@ -108,17 +109,6 @@ class LocalEngine final : public Daemon {
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
 
-  // What users' tasks take up on the disk: local_space.cc.
-  void look_at_space();
-  void look_at_space_of(uid_t owner, std::vector<TaskProcesses> tasks);
-  /// Ended tasks that were not looked at yet: they change no more. Of one user, or of all.
-  void add_ended(std::vector<TaskProcesses>& tasks, std::optional<uid_t> owner = std::nullopt);
-  void space_found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began);
-  // Ended tasks that are forgotten because the disk has too little room: local_retention.cc.
-  bool room_is_short() const;
-  Error short_room() const;
-  void make_room();
-  void forget_for_room(const std::map<std::string, Result<std::uint64_t>>& found);
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
@@ -206,19 +196,6 @@ class LocalEngine final : public Daemon {
   placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unfit
   Processes processes_{state_};
   Strangers strangers_{ports_, ports_.strangers, processes_, [this] { offer_machine(); }};
-  struct UserSpace {
-    struct Task {
-      std::uint64_t bytes = 0;
-      std::uint64_t while_all_was_well = 0;  ///< when its user last had no more than he may
-    };
-    std::map<std::string, Task> tasks;  ///< that were running when they were looked at last
-    TimePoint next{};
-    bool looking = false;
-  };
-  std::map<uid_t, UserSpace> space_;
-  std::map<std::string, std::uint64_t> ended_bytes_;  ///< on the disk, of ended tasks that were looked at
-  bool looks_for_room_ = false;
-  TimePoint make_room_at_{};                      ///< not before
   TimePoint tidy_at_{};                           ///< the journal, next
   std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
   struct Retry {
@@ -238,6 +215,15 @@ class LocalEngine final : public Daemon {
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
   std::stop_source looking_;                           ///< at images in registries
   Feed feed_;
+  EndedSizes ended_sizes_{state_};
+  DiskUse disk_use_{ports_,     ports_.task_space, state_,
+                    processes_, ended_sizes_,      [this](auto event) { happened(std::move(event)); }};
+  // When it cannot be kept, the next look sees the same.
+  DiskRoom disk_room_{
+      ports_,     state_,
+      processes_, ended_sizes_,
+      feed_,      [this](const std::string& id) {
+                        (void)process(control::event::RemoveRequested{id}); }};
   Lingering lingering_{ports_, ports_.what_still_runs, state_, processes_, feed_};
   Listeners<control::Notice> notices_;
 };

@@ -15,8 +15,6 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
-/// What is left is kept for what ends tasks.
-constexpr std::uint64_t kRoomForNewWork = 1 << 20;
 constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
 
 /// Whether it asks for something that was not there before.
@@ -48,19 +46,9 @@ void LocalEngine::look_at_ports() {
   (void)process(control::event::NodeChanged{std::move(machine)});
 }
 
-bool LocalEngine::disk_is_full() const {
-  return ports_.free_space && ports_.free_space() < kRoomForNewWork;
-}
-
-Error LocalEngine::full_disk() const {
-  return {ErrorKind::kExhausted,
-          fmt::format("The disk of the state folder is full: {} are free", format_bytes(ports_.free_space())),
-          "stop what fills it, or remove ended tasks: drover rm", ""};
-}
-
 Status LocalEngine::has_room_for(const control::Event& event) const {
-  if (!makes_work(event) || !disk_is_full()) return {};
-  return Failure(full_disk());
+  if (!makes_work(event) || !disk_room_.is_full()) return {};
+  return Failure(disk_room_.full());
 }
 
 Result<std::string> LocalEngine::process(const control::Event& event) {

@@ -94,10 +94,7 @@ Status LocalEngine::put_into_quarantine(const std::string& id, bool runs) {
 
 std::vector<Error> LocalEngine::problems() const {
   auto problems = ports_.problems ? ports_.problems() : std::vector<Error>{};
-  if (disk_is_full())
-    problems.push_back(full_disk());
-  else if (room_is_short())
-    problems.push_back(short_room());
+  if (auto problem = disk_room_.problem()) problems.push_back(std::move(*problem));
   if (broken_) problems.push_back(*broken_);
   if (!state_.unread.empty()) problems.push_back(unread_entries(state_.unread));
   if (!containerizer_) return problems;
