@@ -40,7 +40,7 @@ class DiskUse {
     std::uint64_t while_all_was_well = 0;  ///< when its user last had no more than he may
     std::uint64_t grown() const { return bytes - std::min(bytes, while_all_was_well); }
   };
-  struct User {
+  struct OfUser {
     std::map<std::string, Use> tasks;  ///< that were running when they were looked at last
     TimePoint next{};
     bool looking = false;
@@ -58,7 +58,7 @@ class DiskUse {
   const Processes& processes_;
   EndedSizes& ended_;
   std::function<void(control::event::Overdrawn)> overdrawn_;
-  std::map<uid_t, User> users_;
+  std::map<uid_t, OfUser> users_;
 };
 
 }  // namespace drover::engine

@@ -1,15 +1,15 @@
 #pragma once
 
 // The local engine: the daemon of one machine. It owns the control state, journals every outcome before it
-// counts, carries out the actions through a Containerizer and turns what happens into events. All methods run
-// on the control strand; blocking work goes to the pool. Knows no HTTP and no clock but those in Ports.
+// counts, has the actions carried out (executor.h), and turns what happens into events. What it keeps an eye
+// on beside that are rooms of their own, which see the state, never change it, and say what they found. All
+// methods run on the control strand; blocking work goes to the pools. Knows no HTTP and no clock but those in
+// Ports.
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
-#include <stop_token>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +19,9 @@
 #include "engine/disk_room.h"
 #include "engine/disk_use.h"
 #include "engine/ended_sizes.h"
+#include "engine/executor.h"
 #include "engine/feed.h"
+#include "engine/image_inspector.h"
 #include "engine/lingering.h"
 #include "engine/listeners.h"
 #include "engine/ports.h"
@@ -38,7 +40,7 @@ class LocalEngine final : public Daemon {
   /// For the Containerizer's constructor: what it sees becomes events on the strand.
   container::Watcher watcher();
   /// Starts work: finds the tasks of an earlier life again, also those that no record knows (blocks for
-  /// these: local_strays.cc), then launches what waits. `runtime` is shown to people: "runc 1.1.5".
+  /// these: strays.h), then launches what waits. `runtime` is shown to people: "runc 1.1.5".
   Status start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   void tick();
   /// Ends preparations that may take long, so that the pool can be joined: before the daemon goes. The tasks
@@ -48,7 +50,9 @@ class LocalEngine final : public Daemon {
   /// For checks by command: CheckPorts::run_command.
   void run_command(const std::string& task_id, const std::vector<std::string>& command,
                    std::chrono::milliseconds timeout,
-                   std::function<void(Result<CheckPorts::CommandOutcome>)> done);
+                   std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
+    executor_.run_command(task_id, command, timeout, std::move(done));
+  }
   /// The machine was looked at again. Its name is as before.
   void set_machine(placement::Node machine);
 
@@ -97,6 +101,7 @@ class LocalEngine final : public Daemon {
   }
 
  private:
+  ExecutorHooks executor_hooks();
   /// Decide, journal, apply, act: change().
   Result<std::string> process(const control::Event& event);
   Result<control::Outcome> decide(const control::Event& event, Moment now);
@@ -108,84 +113,29 @@ class LocalEngine final : public Daemon {
   void end_first(const control::event::StopRequested& wish);
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
-
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
-  static bool may_take_hours(const workload::Task& task);
-  static bool may_be_pulled(const std::string& image);
-  void prepares(const std::string& id, const std::string& step);
-
-  void copy_on(const std::shared_ptr<store::Copy>& copy,
-               std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
-
-  // Folders that the journal does not know: local_strays.cc. Nothing that a task wrote is removed because the
-  // journal is silent about it.
-  /// Takes those of tasks that ended out of the way; returns the tasks that run.
-  Result<std::vector<control::TaskRecord>> look_for_strays();
-  /// The task when it runs, and the journal does not know it, or not where.
-  Result<std::optional<control::TaskRecord>> look_for_stray(const std::string& id);
-  Status put_into_quarantine(const std::string& id, bool runs);
-
-  // What is known of images: local_images.cc.
-  /// With who reads each.
-  /// With the user by whose rights each is looked at; nullopt: its owner, who is looked up first.
-  using ImagesToSee = std::map<control::ImageName, std::optional<User>>;
-  void look_at(ImagesToSee images, std::function<void()> done = {});
-  static void add(ImagesToSee& images, const workload::Task& task);
-  /// Of all work that may be started, and all that is known.
-  ImagesToSee images_of_work() const;
-  /// The tasks of these wait until they were looked at.
-  void hold(const ImagesToSee& images);
-
-  void perform(const control::action::Launch& action);
-  void perform(const control::action::Stop& action);
-  void perform(const control::action::Clean& action);
-  void perform(const control::action::Forget& action);
-  void recover(const std::string& id);
-  /// Work about a task failed: `failure` (a literal) is told once, and `work` is done again until it
-  /// succeeds, or puts nothing into the task's chain: then it is needed no more.
-  void try_later(const std::string& id, std::string_view failure, const Error& why,
-                 std::function<void()> work);
-  /// All that is due.
-  void try_again();
-  /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
-  /// answer.
-  enum class Pace { kUsual, kSlow };
-  void in_order(const std::string& id, uid_t owner, std::function<Status()> work,
-                std::function<void(Status)> then, Pace pace = Pace::kUsual);
-  /// `machine` is as it was when this was decided, with the task's GPUs.
-  Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
-                const std::stop_token& stop, std::function<Status()> may_start);
 
   /// The task of a request, with user and owner.
-  Result<cdi::Edits> devices_of(const workload::Task& task) const;
   Result<workload::Task> complete(const Caller& caller, workload::TaskRequest request) const;
   /// The tasks of a gang by rank, with their ids; the paths of errors say which member.
   Result<std::vector<workload::Task>> complete(const Caller& caller, workload::GangRequest request) const;
   std::string unused_id() const;
   Status change_rules(const Caller& caller, const std::function<Status(placement::Rules&)>& change);
-
-  /// The caller's tasks that `id` may mean (see task()).
-  std::vector<const control::TaskRecord*> matches(const Caller& caller, const std::string& id) const;
-  Result<const control::TaskRecord*> find_one(const Caller& caller, const std::string& id) const;
-  /// The only one, or the first of the only gang.
-  Result<const control::TaskRecord*> find_job(const Caller& caller, const std::string& id) const;
-  QueueView view_of(const Caller& caller, const placement::Queue& queue) const;
-  std::string describe_cpus(const control::TaskRecord& record) const;
-  std::vector<std::string> why_it_waits(const control::TaskRecord& record) const;
-  std::vector<std::string> what_it_has(const control::TaskRecord& record) const;
-  /// Where a task that waits stands, and what would let it start.
-  void add_outlook(const control::TaskRecord& record, ExplanationView& view) const;
+  void copy_on(const std::shared_ptr<store::Copy>& copy,
+               std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
   /// With the reason why it waits, or what is being done for it.
   control::TaskRecord shown(const control::TaskRecord& record) const;
   bool is_shown_as_it_is(const control::TaskRecord& record) const;
 
-  Ports ports_;
+  const Ports ports_;
   store::Journal journal_;
   control::State state_;
   NodeView view_;
-  std::unique_ptr<container::Containerizer> containerizer_;
+  Feed feed_;
+  Listeners<control::Notice> notices_;
+
   metrics::Histogram commits_{metrics::kDurations};
   std::deque<control::Event> unsaved_;
   bool retrying_ = false;
@@ -193,39 +143,17 @@ class LocalEngine final : public Daemon {
   std::optional<Error> broken_;    ///< what a plan would have done wrongly, last
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
+  TimePoint tidy_at_{};           ///< the journal, next
   placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unfit
-  Processes processes_{state_};
-  Strangers strangers_{ports_, ports_.strangers, processes_, [this] { offer_machine(); }};
-  TimePoint tidy_at_{};                           ///< the journal, next
-  std::map<std::string, std::string> preparing_;  ///< what is being done for a task that starts, in words
-  struct Retry {
-    std::string_view failure;  ///< what was told; a literal
-    TimePoint at;
-    std::function<void()> work;
-  };
-  std::map<std::string, Retry> retries_;  ///< by task
-  /// Work about one task, and the threads that it is for. A step that has begun does nothing a second time.
-  struct Step {
-    Work step;
-    uid_t owner;
-    const std::function<void(uid_t, Work)>* threads;
-    void send() const { (*threads)(owner, step); }
-  };
-  std::map<std::string, std::deque<Step>> chains_;
-  std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
-  std::stop_source looking_;                           ///< at images in registries
-  Feed feed_;
-  EndedSizes ended_sizes_{state_};
-  DiskUse disk_use_{ports_,     ports_.task_space, state_,
-                    processes_, ended_sizes_,      [this](auto event) { happened(std::move(event)); }};
-  // When it cannot be kept, the next look sees the same.
-  DiskRoom disk_room_{
-      ports_,     state_,
-      processes_, ended_sizes_,
-      feed_,      [this](const std::string& id) {
-                        (void)process(control::event::RemoveRequested{id}); }};
-  Lingering lingering_{ports_, ports_.what_still_runs, state_, processes_, feed_};
-  Listeners<control::Notice> notices_;
+
+  Executor executor_;
+  ImageInspector images_;
+  Processes processes_;
+  EndedSizes ended_sizes_;
+  Strangers strangers_;
+  Lingering lingering_;
+  DiskUse disk_use_;
+  DiskRoom disk_room_;
 };
 
 }  // namespace drover::engine

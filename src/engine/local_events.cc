@@ -1,8 +1,6 @@
 // How LocalEngine takes an event: it is decided, journaled, and then it counts; and what becomes of what the
 // journal cannot take.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -58,6 +56,17 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
   return carry_out(event, outcome, now);
 }
 
+/// Instances of services are never refused: those of images that are not known yet wait until they are.
+Result<std::string> LocalEngine::change(const control::Event& event) {
+  ImageInspector::Wanted images;
+  if (const auto* services = std::get_if<control::event::ServicesChanged>(&event))
+    for (const auto& service : services->put) ImageInspector::add(images, service.task);
+  control::apply(state_, images_.hold(images));
+  auto made = process(event);
+  images_.look_at_each(images);
+  return made;
+}
+
 Result<control::Outcome> LocalEngine::decide(const control::Event& event, Moment now) {
   // Checks are many, and start nothing that needs a port.
   if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
@@ -84,8 +93,7 @@ Result<std::string> LocalEngine::carry_out(const control::Event& event, control:
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
     notices_.tell(notice);
   }
-  for (const auto& action : outcome.actions)
-    std::visit([&](const auto& specific) { perform(specific); }, action);
+  for (const auto& action : outcome.actions) executor_.perform(action);
   if (ports_.check)
     for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
   const bool is_tick = std::holds_alternative<control::event::Tick>(event);
@@ -113,7 +121,8 @@ void LocalEngine::end_first(const control::event::StopRequested& wish) {
   const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
                                         : control::members_of_job(wish.id, state_.finder());
   for (const auto* record : members)
-    if (control::owns_resources(record->state)) perform(control::action::Stop{record->task.id, wish.force});
+    if (control::owns_resources(record->state))
+      executor_.perform(control::action::Stop{record->task.id, wish.force});
 }
 
 void LocalEngine::retry_unsaved() {
