@@ -1,10 +1,10 @@
 #pragma once
 
 // The local engine: the daemon of one machine. It owns the control state, journals every outcome before it
-// counts, has the actions carried out (executor.h), and turns what happens into events. What it keeps an eye
-// on beside that are rooms of their own, which see the state, never change it, and say what they found. All
-// methods run on the control strand; blocking work goes to the pools. Knows no HTTP and no clock but those in
-// Ports.
+// counts, has the actions carried out (executor.h), and turns what happens into events. Whatever else it
+// keeps an eye on is a part with a header of its own, which sees the state, never changes it, and says what
+// it found. All methods run on the control strand; blocking work goes to the pools. Knows no HTTP and no
+// clock but those in Ports.
 
 #include <deque>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
 
 // Where the world comes into the local engine: threads, time, and what is seen and done on the machine. Its
-// rooms (strangers.h, executor.h, …) are each handed what they need of it. Values.
+// parts (strangers.h, executor.h, …) are each handed what they need of it. Values.
 
 #include <sys/types.h>
 
