@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/local.h"
+#include "engine/ports.h"
 #include "gpu/strangers.h"
 
 namespace drover {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/local.h"
+#include "engine/ports.h"
 
 namespace drover {
 

@@ -3,72 +3,75 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 
-#include "control/deadlines.h"
-#include "control/environment.h"
-#include "control/jobs.h"
-#include "control/journal.h"
+#include "engine/find_tasks.h"
 #include "engine/image_fits.h"
+#include "engine/strays.h"
 #include "gpu/recognise.h"
-#include "image/reference.h"
 
 namespace drover::engine {
 namespace {
 
-constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
 constexpr std::chrono::seconds kTidy{30};
-constexpr std::string_view kFindFailed = "Failed to find again";
-constexpr std::string_view kStopFailed = "Failed to stop";
 
-/// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
-std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
-  const auto& gang = record.task.gang;
-  if (!gang) return std::nullopt;
-  const std::vector<std::string> hosts(static_cast<std::size_t>(gang->size), host);
-  return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
+Error unread_entries(const std::vector<Error>& unread) {
+  const auto count = unread.size();
+  return {ErrorKind::kCorrupt,
+          fmt::format("{} entr{} of the journal cannot be read and {} kept as {}: {}{}", count,
+                      count == 1 ? "y" : "ies", count == 1 ? "is" : "are", count == 1 ? "it is" : "they are",
+                      unread.front().message, count == 1 ? "" : ", …"),
+          "a newer Drover may read them; 'drover backup' makes a copy with all of them", ""};
 }
 
-container::Launch launch_of(const control::TaskRecord& record, const std::string& host,
-                            std::uint64_t processes) {
-  container::Launch launch;
-  launch.task = record.task;
-  launch.record = control::text_of(record);
-  launch.task.environment = control::environment_of(record, host);
-  launch.attempt = record.preemptions;
-  launch.gpu_uuids = control::uuids_of(record);
-  if (!record.task.resources.share.whole())
-    for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
-  launch.host_ports = record.ports;
-  launch.processes = record.task.processes.value_or(
-      static_cast<int>(std::min<std::uint64_t>(processes, workload::kMaxProcesses)));
-  launch.cpus = record.cpus;
-  launch.nics = record.nics;
-  launch.gang = place_of(record, host);
-  return launch;
+Ports with_steady(Ports ports) {
+  if (!ports.steady) ports.steady = ports.now;
+  return ports;
 }
 
 }  // namespace
 
 LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view)
-    : ports_(std::move(ports)),
+    : ports_(with_steady(std::move(ports))),
       journal_(std::move(journal)),
       state_(std::move(state)),
       view_(std::move(view)),
+      feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())),
       told_machine_(state_.machine()),
-      feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())) {}
+      executor_(ports_, state_, feed_, executor_hooks()),
+      images_(ports_, state_, [this](auto known) { (void)process(std::move(known)); }),
+      processes_(state_),
+      ended_sizes_(state_),
+      strangers_(ports_, ports_.strangers, processes_, [this] { offer_machine(); }),
+      lingering_(ports_, ports_.what_still_runs, state_, processes_, feed_),
+      disk_use_(ports_, ports_.task_space, state_, processes_, ended_sizes_,
+                [this](auto overdrawn) { happened(std::move(overdrawn)); }),
+      // When it cannot be kept, the next look sees the same.
+      disk_room_(ports_, state_, processes_, ended_sizes_, feed_,
+                 [this](const std::string& id) { (void)process(control::event::RemoveRequested{id}); }) {}
+
+ExecutorHooks LocalEngine::executor_hooks() {
+  return {[this](control::Event event) { happened(std::move(event)); },
+          [this](const auto& devices) { return strangers_.look_before_start(devices); },
+          // Its image may have come, or have changed, since it was looked at.
+          [this](const workload::Task& task) {
+            ImageInspector::Wanted image;
+            ImageInspector::add(image, task);
+            images_.look_at(std::move(image));
+          },
+          [this](const std::string& id) { gone_.push_back(id); }};
+}
 
 container::Watcher LocalEngine::watcher() {
   return {[this](const std::string& id, container::Running running) {
             ports_.post([this, id, running] {
-              first_processes_[id] = running.pid;
+              processes_.started(id, running.pid);
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
-              look_at_space();
+              disk_use_.look();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
             ports_.post([this, id, ending] {
-              first_processes_.erase(id);
+              processes_.ended(id);
               happened(control::event::Ended{id, ending});
             });
           },
@@ -76,41 +79,43 @@ container::Watcher LocalEngine::watcher() {
 }
 
 Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
-  containerizer_ = std::move(containerizer);
+  executor_.start(std::move(containerizer), view_.name);
   view_.runtime = std::move(runtime);
   // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
-  DROVER_TRY(auto found, look_for_strays());
-  const auto images = images_of_work();
-  hold(images);
-  if (!found.empty())
-    DROVER_CHECK_OK(process(control::event::Adopted{std::move(found)}).map([](const auto&) {}));
+  DROVER_TRY(auto strays, look_for_strays(*executor_.containerizer(), state_, ports_.log));
+  gone_ = std::move(strays.gone);
+  for (const auto& id : strays.forgotten) executor_.perform(control::action::Forget{id});
+  for (const auto& problem : problems()) ports_.log(to_string(problem));
+  const auto images = images_.of_work();
+  control::apply(state_, images_.hold(images));
+  if (!strays.running.empty())
+    DROVER_CHECK_OK(process(control::event::Adopted{std::move(strays.running)}).map([](const auto&) {}));
   for (const auto& [id, record] : state_.tasks) {
-    if (record.state == control::TaskState::kStopping) is_to_end(record);
+    lingering_.moved(record);
     if (control::owns_resources(record.state))
-      recover(id);
+      executor_.recover(id);
     else if (control::is_final(record.state) || record.preemptions > 0)
-      perform(control::action::Clean{id});
+      executor_.perform(control::action::Clean{id});
   }
   if (ports_.check)
     for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
-  // One by one: a file system that does not answer holds up its own images alone.
-  for (const auto& image : images) look_at({image});
+  images_.look_at_each(images);
   tick();
   return {};
 }
 
 void LocalEngine::tick() {
-  try_again();
+  executor_.try_again();
   if (steady() >= tidy_at_) {
     tidy_at_ = steady() + kTidy;
-    if (const auto tidied = journal_.tidy(); !tidied && !disk_is_full())
+    if (const auto tidied = journal_.tidy(); !tidied && !disk_room_.is_full())
       ports_.log(to_string(tidied.error()));
   }
   happened(control::event::Tick{});
-  if (!strangers_.empty()) look_for_strangers();
-  look_at_space();
-  make_room();
-  look_at_lingering();
+  if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
+  disk_use_.look();
+  disk_room_.make();
+  lingering_.look();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
@@ -118,14 +123,15 @@ void LocalEngine::set_machine(placement::Node machine) {
   machine.inventory = gpu::recognise(std::move(machine.inventory), state_.machine().inventory);
   told_machine_ = std::move(machine);
   offer_machine();
-  look_for_strangers();
+  strangers_.look_at(told_machine_.inventory.devices);
 }
 
 void LocalEngine::offer_machine() {
   const auto& before = state_.machine();
   auto machine = told_machine_;
   for (auto& device : machine.inventory.devices)
-    if (const auto found = strangers_.find(device.uuid); device.unfit.empty() && found != strangers_.end())
+    if (const auto found = strangers_.found().find(device.uuid);
+        device.unfit.empty() && found != strangers_.found().end())
       device.unfit = found->second;
   machine.strange_ports = before.strange_ports;
   if (machine == before) return;
@@ -143,110 +149,35 @@ void LocalEngine::offer_machine() {
       ports_.info(message);
     feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
   }
-  ImagesToSee images;
-  if (variant_facts(machine) != variant_facts(before)) images = images_of_work();
-  hold(images);
+  ImageInspector::Wanted images;
+  if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
+  control::apply(state_, images_.hold(images));
   happened(control::event::NodeChanged{std::move(machine)});
-  for (const auto& image : images) look_at({image});
-}
-
-void LocalEngine::prepares(const std::string& id, const std::string& step) {
-  const auto found = state_.tasks.find(id);
-  if (found == state_.tasks.end() || found->second.state != control::TaskState::kStarting) return;
-  preparing_[id] = step;
-  const auto& task = found->second.task;
-  feed_.add({0, ports_.now(), "task_preparing", id, task.owner, fmt::format("{}: {}", task.name, step)});
+  images_.look_at_each(images);
 }
 
 void LocalEngine::publish(const control::TaskRecord& record) {
-  if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
-  if (record.state == control::TaskState::kStopping)
-    is_to_end(record);
-  else
-    lingering_.erase(record.task.id);
+  executor_.moved(record);
+  lingering_.moved(record);
   auto message = fmt::format("{} is {}", record.task.name, control::to_string(record.state));
   if (!record.reason.empty()) message += ": " + record.reason;
   feed_.add({0, ports_.now(), fmt::format("task_{}", control::to_string(record.state)), record.task.id,
              record.task.owner, message});
 }
 
-/// A list may name what registries have.
-bool LocalEngine::may_be_pulled(const std::string& image) {
-  using Kind = image::Reference::Kind;
-  const auto reference = image::parse_reference(image);
-  return reference && (reference->kind == Kind::kName || reference->kind == Kind::kVariantList);
-}
-
-/// What comes over the network: files, and images that registries have.
-bool LocalEngine::may_take_hours(const workload::Task& task) {
-  return !task.fetch.empty() || may_be_pulled(task.image.value_or("/"));
-}
-
-void LocalEngine::perform(const control::action::Launch& action) {
-  if (!containerizer_) return;
-  const auto& record = state_.tasks.at(action.id);
-  const auto& node = state_.machine();
-  const auto& inventory = node.inventory;
-  gpu::MachineFacts machine{inventory.driver_version, inventory.cuda_version, {}, node.cpu};
-  for (const auto& uuid : control::uuids_of(record))
-    for (const auto& device : inventory.devices)
-      if (device.uuid == uuid) machine.devices.push_back(device);
-  ImagesToSee image;
-  add(image, record.task);
-  const std::stop_source source;
-  launching_.insert_or_assign(action.id, source);
-  const auto in_use = std::make_shared<std::optional<Error>>();
-  const auto none_else = look_before_start(machine.devices);
-  in_order(
-      action.id, record.task.owner,
-      [this, record, machine, source, in_use, none_else] {
-        return launch(record, machine, source.get_token(), [in_use, none_else]() -> Status {
-          *in_use = none_else();
-          return *in_use ? Status(Failure(**in_use)) : Status();
-        });
-      },
-      [this, id = action.id, attempt = record.preemptions, source, image, in_use](Status launched) {
-        if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
-          launching_.erase(own);
-        if (*in_use)
-          happened(control::event::PutBack{id, **in_use, attempt});
-        else if (!launched)
-          happened(control::event::LaunchFailed{id, launched.error(), attempt});
-        look_at(image);  // it may have come, or have changed, since it was looked at
-      },
-      may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
+std::vector<Error> LocalEngine::problems() const {
+  auto problems = ports_.problems ? ports_.problems() : std::vector<Error>{};
+  if (auto problem = disk_room_.problem()) problems.push_back(std::move(*problem));
+  if (broken_) problems.push_back(*broken_);
+  if (!state_.unread.empty()) problems.push_back(unread_entries(state_.unread));
+  if (executor_.containerizer() == nullptr) return problems;
+  if (auto problem = quarantine_problem(*executor_.containerizer())) problems.push_back(std::move(*problem));
+  return problems;
 }
 
 void LocalEngine::abandon_launches() {
-  for (auto& [id, source] : launching_) source.request_stop();
-  looking_.request_stop();
-}
-
-Status LocalEngine::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
-                           const std::stop_token& stop, std::function<Status()> may_start) {
-  if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
-  auto launch = launch_of(record, view_.name, state_.limits.processes);
-  launch.stop = stop;
-  launch.may_start = std::move(may_start);
-  launch.progress = [this, id = record.task.id](const std::string& step) {
-    ports_.post([this, id, step] { prepares(id, step); });
-  };
-  launch.machine = machine;
-  const auto& devices = machine.devices;
-  if (devices.size() != record.gpus.size())
-    return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
-  if (!devices.empty()) {
-    DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
-    DROVER_TRY(launch.driver, ports_.driver_supply());
-  }
-  DROVER_TRY(launch.devices, devices_of(record.task));
-  return containerizer_->launch(launch);
-}
-
-Result<cdi::Edits> LocalEngine::devices_of(const workload::Task& task) const {
-  if (task.devices.empty()) return cdi::Edits();
-  if (ports_.devices) return ports_.devices(task);
-  return fail(ErrorKind::kUnsupported, "This daemon gives no devices of other vendors");
+  executor_.abandon_launches();
+  images_.stop();
 }
 
 void LocalEngine::checked(const CheckResult& result) {
@@ -255,141 +186,9 @@ void LocalEngine::checked(const CheckResult& result) {
   happened(control::event::Checked{result_of(result, ports_.now())});
 }
 
-void LocalEngine::run_command(const std::string& task_id, const std::vector<std::string>& command,
-                              std::chrono::milliseconds timeout,
-                              std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
-  const auto* record = state_.find(task_id);
-  const auto owner = record == nullptr ? 0 : record->task.owner;
-  ports_.pool(owner, [this, task_id, command, timeout, done = std::move(done)] {
-    auto process = containerizer_->exec(task_id, {.command = command});
-    if (!process) return done(Failure(process.error()));
-    done(container::await_command(**process, timeout).map([](container::CommandOutcome outcome) {
-      return CheckPorts::CommandOutcome{outcome.exit_status, std::move(outcome.output)};
-    }));
-  });
-}
-
-void LocalEngine::perform(const control::action::Stop& action) {
-  const auto record = state_.tasks.find(action.id);
-  if (!containerizer_ || record == state_.tasks.end()) return;
-  if (const auto launching = launching_.find(action.id); launching != launching_.end()) {
-    launching->second.request_stop();
-    // A launch that still waits for a thread among fetches that take hours gives up on another.
-    const auto& step = chains_.at(action.id).front();
-    ports_.pool(step.owner, step.step);
-  }
-  in_order(
-      action.id, record->second.task.owner,
-      [this, action] { return containerizer_->stop(action.id, action.force); },
-      [this, action](Status stopped) {
-        const auto earlier = retries_.find(action.id);
-        const auto failed = earlier == retries_.end() ? std::string_view() : earlier->second.failure;
-        const auto* record = state_.find(action.id);
-        if (stopped || record == nullptr || record->state != control::TaskState::kStopping) {
-          if (failed == kStopFailed) retries_.erase(earlier);
-          return;
-        }
-        if (failed == kFindFailed) return;  // once it is found again, it is stopped
-        try_later(action.id, kStopFailed, stopped.error(), [this, action] {
-          const auto* one = state_.find(action.id);
-          if (one != nullptr && one->state == control::TaskState::kStopping) perform(action);
-        });
-      });
-}
-
-void LocalEngine::perform(const control::action::Clean& action) {
-  const auto record = state_.tasks.find(action.id);
-  // The same event may have it forgotten, which cleans up too.
-  if (!containerizer_ || record == state_.tasks.end()) return;
-  in_order(
-      action.id, record->second.task.owner, [this, id = action.id] { return containerizer_->clean(id); },
-      [this, action](Status cleaned) {
-        if (cleaned)
-          retries_.erase(action.id);
-        else
-          try_later(action.id, "Failed to clean up after", cleaned.error(), [this, action] {
-            const auto* record = state_.find(action.id);  // another attempt cleans up before it begins
-            if (record != nullptr && !control::owns_resources(record->state)) perform(action);
-          });
-      });
-}
-
-void LocalEngine::perform(const control::action::Forget& action) {
-  if (!containerizer_) return;
-  in_order(
-      action.id, action.owner, [this, id = action.id] { return containerizer_->forget(id); },
-      [this, action](Status forgotten) {
-        if (!forgotten)
-          return try_later(action.id, "Failed to remove the sandbox of", forgotten.error(),
-                           [this, action] { perform(action); });
-        retries_.erase(action.id);
-        gone_.push_back(action.id);
-      });
-}
-
-void LocalEngine::recover(const std::string& id) {
-  auto found = std::make_shared<container::Found>(container::Found::kAlive);
-  in_order(
-      id, state_.tasks.at(id).task.owner,
-      [this, id, found, attempt = state_.tasks.at(id).preemptions]() -> Status {
-        DROVER_TRY(*found, containerizer_->recover(id, attempt));
-        return {};
-      },
-      [this, id, found](Status recovered) {
-        // Its GPUs stay its own: better a GPU idle than one given twice.
-        if (!recovered)
-          return try_later(id, kFindFailed, recovered.error(), [this, id] {
-            const auto* record = state_.find(id);
-            if (record != nullptr && control::owns_resources(record->state)) recover(id);
-          });
-        retries_.erase(id);
-        if (*found == container::Found::kNever) happened(control::event::NeverStarted{id});
-        if (*found == container::Found::kAlive) happened(control::event::StillAlive{id});
-      });
-}
-
-void LocalEngine::try_later(const std::string& id, std::string_view failure, const Error& why,
-                            std::function<void()> work) {
-  auto& retry = retries_[id];
-  if (retry.failure != failure)
-    ports_.log(fmt::format("{} task '{}', and will try again: {}", failure, id, to_string(why)));
-  retry = {failure, steady() + kTryAgain, std::move(work)};
-  ports_.wake_at(retry.at);
-}
-
-void LocalEngine::try_again() {
-  for (auto retry = retries_.begin(); retry != retries_.end();) {
-    const auto& [id, again] = *retry++;
-    if (steady() < again.at || chains_.contains(id)) continue;
-    std::function<void()>(again.work)();
-    if (!chains_.contains(id)) retries_.erase(std::string(id));  // it is needed no more
-  }
-}
-
-void LocalEngine::in_order(const std::string& id, uid_t owner, std::function<Status()> work,
-                           std::function<void(Status)> then, Pace pace) {
-  auto& chain = chains_[id];
-  const auto begun = std::make_shared<std::atomic_flag>();
-  auto step = [this, id, begun, work = std::move(work), then = std::move(then)] {
-    if (begun->test_and_set()) return;
-    auto status = std::make_shared<Status>(work());
-    ports_.post([this, id, then, status] {
-      then(std::move(*status));
-      auto& rest = chains_[id];
-      rest.pop_front();
-      if (rest.empty())
-        chains_.erase(id);
-      else
-        rest.front().send();
-    });
-  };
-  chain.push_back({std::move(step), owner, pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
-  if (chain.size() == 1) chain.front().send();
-}
-
 void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
                        std::function<void(Result<control::TaskRecord>)> done) {
-  const auto found = find_job(caller, id);
+  const auto found = find_job(state_, caller, id);
   if (!found) return done(Failure(found.error()));
   const auto& task = (*found)->task;
   const auto full_id = task.id;
@@ -404,7 +203,7 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
 }
 
 void LocalEngine::remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) {
-  const auto found = find_one(caller, id);
+  const auto found = find_task(state_, caller, id);
   if (!found) return done(Failure(found.error()));
   done(process(control::event::RemoveRequested{(*found)->task.id}).map([](const std::string&) {}));
 }

@@ -1,8 +1,6 @@
 // How LocalEngine takes an event: it is decided, journaled, and then it counts; and what becomes of what the
 // journal cannot take.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -15,8 +13,6 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
-/// What is left is kept for what ends tasks.
-constexpr std::uint64_t kRoomForNewWork = 1 << 20;
 constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
 
 /// Whether it asks for something that was not there before.
@@ -48,19 +44,9 @@ void LocalEngine::look_at_ports() {
   (void)process(control::event::NodeChanged{std::move(machine)});
 }
 
-bool LocalEngine::disk_is_full() const {
-  return ports_.free_space && ports_.free_space() < kRoomForNewWork;
-}
-
-Error LocalEngine::full_disk() const {
-  return {ErrorKind::kExhausted,
-          fmt::format("The disk of the state folder is full: {} are free", format_bytes(ports_.free_space())),
-          "stop what fills it, or remove ended tasks: drover rm", ""};
-}
-
 Status LocalEngine::has_room_for(const control::Event& event) const {
-  if (!makes_work(event) || !disk_is_full()) return {};
-  return Failure(full_disk());
+  if (!makes_work(event) || !disk_room_.is_full()) return {};
+  return Failure(disk_room_.full());
 }
 
 Result<std::string> LocalEngine::process(const control::Event& event) {
@@ -68,6 +54,17 @@ Result<std::string> LocalEngine::process(const control::Event& event) {
   const Moment now(ports_.now(), steady());
   DROVER_TRY(auto outcome, decide(event, now));
   return carry_out(event, outcome, now);
+}
+
+/// Instances of services are never refused: those of images that are not known yet wait until they are.
+Result<std::string> LocalEngine::change(const control::Event& event) {
+  ImageInspector::Wanted images;
+  if (const auto* services = std::get_if<control::event::ServicesChanged>(&event))
+    for (const auto& service : services->put) ImageInspector::add(images, service.task);
+  control::apply(state_, images_.hold(images));
+  auto made = process(event);
+  images_.look_at_each(images);
+  return made;
 }
 
 Result<control::Outcome> LocalEngine::decide(const control::Event& event, Moment now) {
@@ -96,8 +93,7 @@ Result<std::string> LocalEngine::carry_out(const control::Event& event, control:
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
     notices_.tell(notice);
   }
-  for (const auto& action : outcome.actions)
-    std::visit([&](const auto& specific) { perform(specific); }, action);
+  for (const auto& action : outcome.actions) executor_.perform(action);
   if (ports_.check)
     for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
   const bool is_tick = std::holds_alternative<control::event::Tick>(event);
@@ -125,7 +121,8 @@ void LocalEngine::end_first(const control::event::StopRequested& wish) {
   const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
                                         : control::members_of_job(wish.id, state_.finder());
   for (const auto* record : members)
-    if (control::owns_resources(record->state)) perform(control::action::Stop{record->task.id, wish.force});
+    if (control::owns_resources(record->state))
+      executor_.perform(control::action::Stop{record->task.id, wish.force});
 }
 
 void LocalEngine::retry_unsaved() {

@@ -5,6 +5,7 @@
 #include "control/preview.h"
 #include "control/remedies.h"
 #include "engine/access.h"
+#include "engine/find_tasks.h"
 #include "engine/local.h"
 
 namespace drover::engine {
@@ -21,7 +22,7 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
   task.owner = caller.user.uid;
   task.owner_name = caller.user.name;
   task.user = caller.user;
-  if (const auto devices = devices_of(task); !devices) {
+  if (const auto devices = executor_.devices_of(task); !devices) {
     auto error = devices.error();
     if (error.kind != ErrorKind::kPermissionDenied) error.kind = ErrorKind::kInvalid;
     error.path = "/devices";
@@ -87,22 +88,14 @@ void LocalEngine::submit_gang(const Caller& caller, workload::GangRequest reques
 
 void LocalEngine::image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                                  std::function<void(Result<VariantsView>)> done) {
-  const auto& pool = may_be_pulled(image) ? ports_.slow_pool : ports_.pool;
-  pool(caller.user.uid,
-       [this, user = caller.user, image, profile, own = facts_of(state_.machine()), done = std::move(done)] {
-         const auto look = [&]() -> Result<VariantsView> {
-           auto machine = own;
-           if (!profile.empty()) {
-             DROVER_TRY(machine, ports_.profile_facts(profile));
-           }
-           image::LookOptions wish{.ask_registries = true};
-           wish.stop = looking_.get_token();
-           DROVER_TRY(auto variants, ports_.image_variants(image, user, wish));
-           return explain_variants(std::move(variants), std::move(machine), profile);
-         };
-         auto answer = std::make_shared<Result<VariantsView>>(look());
-         ports_.post([done, answer] { done(std::move(*answer)); });
-       });
+  images_.variants(caller, image, profile, std::move(done));
+}
+
+void LocalEngine::look_at_images(const Caller& caller, const std::vector<std::string>& images,
+                                 std::function<void()> done) {
+  ImageInspector::Wanted wanted;
+  for (const auto& image : images) wanted.emplace(control::ImageName{caller.user.uid, image}, caller.user);
+  images_.look_at(std::move(wanted), std::move(done));
 }
 
 void LocalEngine::backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
@@ -127,20 +120,14 @@ void LocalEngine::copy_on(const std::shared_ptr<store::Copy>& copy,
 
 void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest request,
                        std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) {
-  const auto found = find_one(caller, id);
+  const auto found = find_task(state_, caller, id);
   if (!found) return done(Failure(found.error()));
   const auto& record = **found;
-  if (record.state != control::TaskState::kRunning || !containerizer_)
+  if (record.state != control::TaskState::kRunning || executor_.containerizer() == nullptr)
     return done(fail(ErrorKind::kConflict,
                      fmt::format("The task '{}' is {}", id, control::to_string(record.state)),
                      "commands run in tasks that run"));
-  ports_.pool(caller.user.uid, [this, full_id = record.task.id, request = std::move(request),
-                                done = std::move(done)] {
-    auto started = containerizer_->exec(full_id, request);
-    auto answer = std::make_shared<Result<std::shared_ptr<ExecProcess>>>(
-        started ? Result<std::shared_ptr<ExecProcess>>(std::move(*started)) : Failure(started.error()));
-    ports_.post([done, answer] { done(std::move(*answer)); });
-  });
+  executor_.exec(caller.user.uid, record.task.id, std::move(request), std::move(done));
 }
 
 Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {

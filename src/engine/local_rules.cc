@@ -36,39 +36,39 @@ Error about_one(Error error) {
   return error;
 }
 
-}  // namespace
-
-QueueView LocalEngine::view_of(const Caller& caller, const Queue& queue) const {
+QueueView view_of(const control::State& state, const Caller& caller, const Queue& queue) {
   QueueView view;
   view.queue = queue;
-  view.used = control::used_in(state_, queue.path);
-  view.usable = caller.is_root() || placement::may_use(state_.rules, queue.path, caller.user.name);
-  if (!state_.standing) return view;
+  view.used = control::used_in(state, queue.path);
+  view.usable = caller.is_root() || placement::may_use(state.rules, queue.path, caller.user.name);
+  if (!state.standing) return view;
   int place = 0;
-  for (const auto& job : state_.standing->order) {
+  for (const auto& job : state.standing->order) {
     ++place;
-    const auto members = control::members_of_job(job, state_.finder());
+    const auto members = control::members_of_job(job, state.finder());
     if (members.empty() || members.front()->task.queue != queue.path) continue;
     const auto& first = *members.front();
     QueueView::Waiting waiting;
     waiting.user = first.task.owner_name;
-    waiting.wanted = control::wanted_by(state_, first);
+    waiting.wanted = control::wanted_by(state, first);
     waiting.members = static_cast<int>(members.size());
     waiting.submitted_at = first.submitted_at;
     waiting.place = place;
     if (may_see(caller, first)) {
       waiting.id = job;
       waiting.priority = first.task.priority;
-      waiting.reasons = control::waiting_reasons(state_, first);
+      waiting.reasons = control::waiting_reasons(state, first);
     }
     view.waiting.push_back(std::move(waiting));
   }
   return view;
 }
 
+}  // namespace
+
 std::vector<QueueView> LocalEngine::queues(const Caller& caller) const {
   std::vector<QueueView> views;
-  for (const auto& [path, queue] : all_queues(state_.rules)) views.push_back(view_of(caller, queue));
+  for (const auto& [path, queue] : all_queues(state_.rules)) views.push_back(view_of(state_, caller, queue));
   return views;
 }
 

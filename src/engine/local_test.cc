@@ -40,28 +40,6 @@ TEST_F(LocalEngineTest, ARestartFindsRunningTasksAndDoublesNone) {
   EXPECT_EQ(world_.cleaned, std::vector<std::string>{id});
 }
 
-TEST_F(LocalEngineTest, WhatCannotBeCleanedUpIsTriedAgain) {
-  begin();
-  const auto id = submit(1)->task.id;
-  run();
-  world_.clean_error = Error{ErrorKind::kTimeout, "600 processes do not end", "", ""};
-  end(id, 0);
-  for (int again = 0; again < 3; ++again) {
-    ASSERT_GT(*wake_at_, now_);
-    now_ = *wake_at_;
-    engine_->tick();
-    run();
-  }
-  EXPECT_EQ(world_.cleaned, std::vector<std::string>{});
-  EXPECT_EQ(std::count(log_.begin(), log_.end(),
-                       "Failed to clean up after task 't1', and will try again: 600 processes do not end"),
-            1);
-  world_.clean_error.reset();
-  now_ += std::chrono::minutes(1);
-  for (int again = 0; again < 3; ++again) engine_->tick(), run();
-  EXPECT_EQ(world_.cleaned, std::vector<std::string>{id});
-}
-
 TEST_F(LocalEngineTest, AFailedLaunchTellsWhyAndGivesTheGpusBack) {
   begin();
   world_.launch_error = Error{ErrorKind::kInvalid, "The image '/x' is not an image", "look", ""};
@@ -107,15 +85,13 @@ TEST_F(LocalEngineTest, ExplainsWhyATaskWaitsAndHowItEnded) {
             (std::vector<std::string>{"exited with status 3", "it had GPU 0 (GPU-0), GPU 1 (GPU-1)"}));
 }
 
-TEST_F(LocalEngineTest, FindsATaskByPrefixAndName) {
+TEST_F(LocalEngineTest, ABackupIsForRootAlone) {
   begin();
-  const auto first = submit(0)->task.id;
-  EXPECT_EQ(engine_->task({}, "job")->task.id, first);
-  const auto second = submit(0)->task.id;
-  EXPECT_EQ(engine_->task({}, "job").error().hint, "name one by its id: t1, t2");
-  end(first, 0);
-  EXPECT_EQ(engine_->task({}, "job")->task.id, second) << "a name means what goes on now";
-  EXPECT_EQ(engine_->task({}, "t").error().kind, ErrorKind::kInvalid);
+  Result<std::shared_ptr<UniqueFd>> answer = fail(ErrorKind::kInternal, "no answer came");
+  engine_->backup({{1000, 1000, {}, "alice", "/"}}, [&](auto copy) { answer = std::move(copy); });
+  run();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::kPermissionDenied);
 }
 
 TEST_F(LocalEngineTest, WakesWhenATasksTimeIsUp) {

@@ -10,16 +10,12 @@
 #include "control/remedies.h"
 #include "control/upgrade_block.h"
 #include "engine/access.h"
+#include "engine/find_tasks.h"
 #include "engine/local.h"
 #include "gpu/kernel.h"
 
 namespace drover::engine {
 namespace {
-
-Failure no_such_task(const std::string& id) {
-  return fail(ErrorKind::kNotFound, fmt::format("There is no task '{}'", id),
-              "'drover ps -a' lists your tasks");
-}
 
 /// "GPU 3 (GPU-1f…)", or how much of it: "0.5 of GPU 3 (GPU-1f…)".
 std::vector<std::string> described(const std::vector<placement::Grant>& grants, const workload::Share& share,
@@ -38,61 +34,78 @@ std::vector<std::string> described(const std::vector<placement::Grant>& grants, 
   return texts;
 }
 
+std::string describe_cpus(const control::TaskRecord& record, const std::vector<int>& usable) {
+  const auto chosen = gpu::format_cpu_list(record.cpus);
+  const auto pinned = container::cpus_to_pin(record.cpus, usable);
+  if (pinned == record.cpus) return fmt::format("it is pinned to the CPUs {}", chosen);
+  if (pinned.empty())
+    return fmt::format("it is not pinned: the CPUs chosen for it ({}) are {}", chosen,
+                       std::includes(record.cpus.begin(), record.cpus.end(), usable.begin(), usable.end())
+                           ? "all that this host has"
+                           : "not on this host");
+  return fmt::format("it is pinned to the CPUs {}: of those chosen for it ({}) this host has no others",
+                     gpu::format_cpu_list(pinned), chosen);
+}
+
+std::vector<std::string> why_it_waits(const control::State& state, const control::TaskRecord& record) {
+  auto lines = control::waiting_reasons(state, record);
+  if (record.task.origin.kind == workload::OriginKind::kService)
+    if (auto block = control::upgrade_block(state, record.task.origin.name))
+      lines.push_back(std::move(*block));
+  if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
+  for (const auto& device : state.machine().inventory.devices)
+    if (!record.task.resources.gpus.empty() && !device.unfit.empty())
+      lines.push_back(
+          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
+  return lines;
+}
+
+std::vector<std::string> what_it_has(const control::State& state, const control::TaskRecord& record,
+                                     const std::vector<int>& usable) {
+  std::vector<std::string> lines;
+  const auto& share = record.task.resources.share;
+  if (!record.gpus.empty())
+    lines.push_back(fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
+                                fmt::join(described(record.gpus, share, state.machine().inventory), ", "),
+                                share.whole() ? "" : " (not enforced)"));
+  if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
+  return lines;
+}
+
+/// Where a task that waits stands, and what would let it start.
+void add_outlook(const control::State& state, const control::TaskRecord& record, TimePoint now,
+                 ExplanationView& view) {
+  if (!state.standing) return;
+  const auto& job = control::job_id(record.task);
+  const auto& order = state.standing->order;
+  if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
+    view.place = static_cast<int>(place - order.begin()) + 1;
+  if (const auto reasons = state.standing->reasons.find(job); reasons != state.standing->reasons.end())
+    view.remedies = reasons->second.remedies;
+  if (!view.remedies.empty()) return;
+  std::vector<workload::Task> tasks;
+  for (const auto* member : control::members_of(record.task, state.finder())) tasks.push_back(member->task);
+  view.remedies = control::remedies(state, tasks, now);
+}
+
 }  // namespace
 
 bool LocalEngine::is_shown_as_it_is(const control::TaskRecord& record) const {
   return record.state != control::TaskState::kQueued && record.state != control::TaskState::kStopping &&
-         !preparing_.contains(record.task.id);
+         executor_.preparing(record.task.id).empty();
 }
 
 control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
   auto copy = record;
   if (record.state == control::TaskState::kQueued)
     copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_, record), "; "));
-  if (const auto step = preparing_.find(record.task.id); step != preparing_.end()) copy.reason = step->second;
-  if (const auto one = lingering_.find(record.task.id); one != lingering_.end() && !one->second.words.empty())
-    copy.reason = one->second.words;
+  if (auto step = executor_.preparing(record.task.id); !step.empty()) copy.reason = std::move(step);
+  if (auto words = lingering_.words(record.task.id); !words.empty()) copy.reason = std::move(words);
   return copy;
 }
 
-std::vector<const control::TaskRecord*> LocalEngine::matches(const Caller& caller,
-                                                             const std::string& id) const {
-  if (const auto exact = state_.tasks.find(id); exact != state_.tasks.end() && may_see(caller, exact->second))
-    return {&exact->second};
-  std::vector<const control::TaskRecord*> by_prefix, by_name;
-  for (const auto& [full, record] : state_.tasks) {
-    if (!may_see(caller, record)) continue;
-    if (!id.empty() && full.starts_with(id)) by_prefix.push_back(&record);
-    if (record.task.name == id) by_name.push_back(&record);
-  }
-  // A name is mostly meant for what is going on now.
-  if (by_name.size() > 1 &&
-      std::any_of(by_name.begin(), by_name.end(), [](auto* r) { return !is_final(r->state); }))
-    std::erase_if(by_name, [](const auto* record) { return is_final(record->state); });
-  return by_name.empty() ? by_prefix : by_name;
-}
-
-Result<const control::TaskRecord*> LocalEngine::find_one(const Caller& caller, const std::string& id) const {
-  const auto found = matches(caller, id);
-  if (found.size() == 1) return found.front();
-  if (found.empty()) return no_such_task(id);
-  std::vector<std::string> ids;
-  for (const auto* record : found) ids.push_back(record->task.id);
-  return fail(ErrorKind::kInvalid, fmt::format("'{}' may mean {} tasks", id, ids.size()),
-              fmt::format("name one by its id: {}", fmt::join(ids, ", ")));
-}
-
-Result<const control::TaskRecord*> LocalEngine::find_job(const Caller& caller, const std::string& id) const {
-  const auto found = matches(caller, id);
-  const auto of_one_gang = [&](const control::TaskRecord* record) {
-    return record->task.gang && control::job_id(record->task) == control::job_id(found.front()->task);
-  };
-  if (found.size() > 1 && std::all_of(found.begin(), found.end(), of_one_gang)) return found.front();
-  return find_one(caller, id);
-}
-
 Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto* record, find_one(caller, id));
+  DROVER_TRY(const auto* record, find_task(state_, caller, id));
   return shown(*record);
 }
 
@@ -109,77 +122,25 @@ void LocalEngine::each_task(const Caller& caller,
       visit(shown(*record));
 }
 
-std::string LocalEngine::describe_cpus(const control::TaskRecord& record) const {
-  const auto chosen = gpu::format_cpu_list(record.cpus);
-  const auto pinned = container::cpus_to_pin(record.cpus, ports_.usable_cpus);
-  if (pinned == record.cpus) return fmt::format("it is pinned to the CPUs {}", chosen);
-  if (pinned.empty())
-    return fmt::format("it is not pinned: the CPUs chosen for it ({}) are {}", chosen,
-                       std::includes(record.cpus.begin(), record.cpus.end(), ports_.usable_cpus.begin(),
-                                     ports_.usable_cpus.end())
-                           ? "all that this host has"
-                           : "not on this host");
-  return fmt::format("it is pinned to the CPUs {}: of those chosen for it ({}) this host has no others",
-                     gpu::format_cpu_list(pinned), chosen);
-}
-
-std::vector<std::string> LocalEngine::why_it_waits(const control::TaskRecord& record) const {
-  auto lines = control::waiting_reasons(state_, record);
-  if (record.task.origin.kind == workload::OriginKind::kService)
-    if (auto block = control::upgrade_block(state_, record.task.origin.name))
-      lines.push_back(std::move(*block));
-  if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
-  for (const auto& device : state_.machine().inventory.devices)
-    if (!record.task.resources.gpus.empty() && !device.unfit.empty())
-      lines.push_back(
-          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
-  return lines;
-}
-
-std::vector<std::string> LocalEngine::what_it_has(const control::TaskRecord& record) const {
-  std::vector<std::string> lines;
-  const auto& share = record.task.resources.share;
-  if (!record.gpus.empty())
-    lines.push_back(fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
-                                fmt::join(described(record.gpus, share, state_.machine().inventory), ", "),
-                                share.whole() ? "" : " (not enforced)"));
-  if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record));
-  return lines;
-}
-
 Result<ExplanationView> LocalEngine::explain(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto* found, find_job(caller, id));
+  DROVER_TRY(const auto* found, find_job(state_, caller, id));
   ExplanationView view;
   view.record = shown(*found);
   if (found->state == control::TaskState::kQueued) {
-    view.reasons = why_it_waits(*found);
-    add_outlook(*found, view);
+    view.reasons = why_it_waits(state_, *found);
+    add_outlook(state_, *found, ports_.now(), view);
   } else if (!view.record.reason.empty()) {
     view.reasons.push_back(view.record.reason);
   }
-  for (auto& line : what_it_has(*found)) view.reasons.push_back(std::move(line));
+  for (auto& line : what_it_has(state_, *found, ports_.usable_cpus)) view.reasons.push_back(std::move(line));
   if (view.record.exit_status && view.record.reason.empty())
     view.reasons.push_back(fmt::format("exited with status {}", *view.record.exit_status));
   return view;
 }
 
-void LocalEngine::add_outlook(const control::TaskRecord& record, ExplanationView& view) const {
-  if (!state_.standing) return;
-  const auto& job = control::job_id(record.task);
-  const auto& order = state_.standing->order;
-  if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
-    view.place = static_cast<int>(place - order.begin()) + 1;
-  if (const auto reasons = state_.standing->reasons.find(job); reasons != state_.standing->reasons.end())
-    view.remedies = reasons->second.remedies;
-  if (!view.remedies.empty()) return;
-  std::vector<workload::Task> tasks;
-  for (const auto* member : control::members_of(record.task, state_.finder())) tasks.push_back(member->task);
-  view.remedies = control::remedies(state_, tasks, ports_.now());
-}
-
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto* record, find_one(caller, id));
-  return containerizer_->sandbox(record->task.id);
+  DROVER_TRY(const auto* record, find_task(state_, caller, id));
+  return executor_.containerizer()->sandbox(record->task.id);
 }
 
 void LocalEngine::add_facts(metrics::DaemonFacts& facts) const {

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class LocalRetentionTest : public testing::LocalEngineTest {
+class DiskRoomTest : public testing::LocalEngineTest {
  protected:
   std::string ended(std::uint64_t bytes, const Caller& caller) {
     const auto id = submit(0, caller)->task.id;
@@ -35,7 +35,7 @@ class LocalRetentionTest : public testing::LocalEngineTest {
   const Caller alice_{{1001, 1001, {}, "alice", "/"}}, bob_{{1002, 1002, {}, "bob", "/"}};
 };
 
-TEST_F(LocalRetentionTest, EndedTasksMakeRoomWhenThereIsTooLittle) {
+TEST_F(DiskRoomTest, EndedTasksMakeRoomWhenThereIsTooLittle) {
   free_ = 4 << 20;
   room_to_keep_ = free_ + 8;
   begin();
@@ -52,7 +52,7 @@ TEST_F(LocalRetentionTest, EndedTasksMakeRoomWhenThereIsTooLittle) {
   EXPECT_FALSE(engine_->task({}, first));
 }
 
-TEST_F(LocalRetentionTest, NoMoreGoesThanIsNeededAndOnlyWhileItIs) {
+TEST_F(DiskRoomTest, NoMoreGoesThanIsNeededAndOnlyWhileItIs) {
   free_ = 4 << 20;
   room_to_keep_ = 4 << 20;
   begin();
@@ -69,6 +69,26 @@ TEST_F(LocalRetentionTest, NoMoreGoesThanIsNeededAndOnlyWhileItIs) {
   EXPECT_THAT(world_.forgotten, ElementsAre(first, second, third));
   free_ += 3 << 20;
   EXPECT_THAT(problems(), IsEmpty());
+}
+
+TEST_F(DiskRoomTest, AFullDiskTakesNoNewWorkAndEndsWhatIsThere) {
+  begin();
+  const auto id = submit(1)->task.id;
+  run();
+  free_ = 0;
+  const auto refused = submit(0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kExhausted);
+  ASSERT_EQ(engine_->problems().size(), 1u);
+  EXPECT_EQ(engine_->problems().front().kind, ErrorKind::kExhausted);
+  engine_->stop({}, id, false, [](const auto& stopped) { EXPECT_TRUE(stopped); });
+  run();
+  EXPECT_THAT(world_.stopped, ElementsAre(id));
+  end(id, 143);
+  EXPECT_EQ(state_of(id), control::TaskState::kKilled);
+  free_ = 1 << 30;
+  EXPECT_TRUE(submit(0));
+  EXPECT_THAT(engine_->problems(), IsEmpty());
 }
 
 }  // namespace

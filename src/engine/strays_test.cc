@@ -148,33 +148,5 @@ TEST_F(StraysTest, NothingIsGivenBesideWhatCannotBeEnded) {
   EXPECT_THAT(started_.error().message, HasSubstr("stray"));
 }
 
-TEST_F(StraysTest, ABackupIsForRootAlone) {
-  begin();
-  Result<std::shared_ptr<UniqueFd>> answer = fail(ErrorKind::kInternal, "no answer came");
-  engine_->backup({{1000, 1000, {}, "alice", "/"}}, [&](auto copy) { answer = std::move(copy); });
-  run();
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().kind, ErrorKind::kPermissionDenied);
-}
-
-TEST_F(StraysTest, AFullDiskTakesNoNewWorkAndEndsWhatIsThere) {
-  begin();
-  const auto id = running(1);
-  free_ = 0;
-  const auto refused = submit(0);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, ErrorKind::kExhausted);
-  ASSERT_EQ(engine_->problems().size(), 1u);
-  EXPECT_EQ(engine_->problems().front().kind, ErrorKind::kExhausted);
-  engine_->stop({}, id, false, [](const auto& stopped) { EXPECT_TRUE(stopped); });
-  run();
-  EXPECT_THAT(world_.stopped, ElementsAre(id));
-  end(id, 143);
-  EXPECT_EQ(state_of(id), TaskState::kKilled);
-  free_ = 1 << 30;
-  EXPECT_TRUE(submit(0));
-  EXPECT_THAT(engine_->problems(), IsEmpty());
-}
-
 }  // namespace
 }  // namespace drover::engine

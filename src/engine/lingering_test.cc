@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using testing::LocalEngineTest;
 using ::testing::Not;
 
-class LocalLingeringTest : public LocalEngineTest {
+class LingeringTest : public LocalEngineTest {
  protected:
   std::string running(int gpus) {
     const auto id = submit(gpus)->task.id;
@@ -35,7 +35,7 @@ class LocalLingeringTest : public LocalEngineTest {
   std::string reason(const std::string& id) { return engine_->task({}, id)->reason; }
 };
 
-TEST_F(LocalLingeringTest, ATaskThatDoesNotEndKeepsItsGpusAndSaysWhy) {
+TEST_F(LingeringTest, ATaskThatDoesNotEndKeepsItsGpusAndSaysWhy) {
   begin();
   const auto stuck = running(2);
   stop(stuck);
@@ -56,7 +56,7 @@ TEST_F(LocalLingeringTest, ATaskThatDoesNotEndKeepsItsGpusAndSaysWhy) {
   EXPECT_THAT(reason(stuck), Not(HasSubstr("has not ended")));
 }
 
-TEST_F(LocalLingeringTest, IsToldAgainAfterARestart) {
+TEST_F(LingeringTest, IsToldAgainAfterARestart) {
   begin();
   const auto stuck = running(0);
   stop(stuck);
@@ -66,7 +66,7 @@ TEST_F(LocalLingeringTest, IsToldAgainAfterARestart) {
   EXPECT_EQ(reason(stuck), "it was killed and has not ended: process 43 (train) still runs");
 }
 
-TEST_F(LocalLingeringTest, WhatChangesIsShownAndNotLoggedAgain) {
+TEST_F(LingeringTest, WhatChangesIsShownAndNotLoggedAgain) {
   begin();
   const auto stuck = running(0);
   stop(stuck);

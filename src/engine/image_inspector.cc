@@ -1,7 +1,7 @@
-// What LocalEngine knows of images that stand for several.
+#include "engine/image_inspector.h"
 
 #include "engine/image_fits.h"
-#include "engine/local.h"
+#include "image/reference.h"
 
 namespace drover::engine {
 namespace {
@@ -17,14 +17,13 @@ bool is_known(const control::ImageFits& known, const control::ImageName& image,
 
 }  // namespace
 
-void LocalEngine::look_at_images(const Caller& caller, const std::vector<std::string>& images,
-                                 std::function<void()> done) {
-  ImagesToSee wanted;
-  for (const auto& image : images) wanted.emplace(control::ImageName{caller.user.uid, image}, caller.user);
-  look_at(std::move(wanted), std::move(done));
+bool may_be_pulled(const std::string& image) {
+  using Kind = image::Reference::Kind;
+  const auto reference = image::parse_reference(image);
+  return reference && (reference->kind == Kind::kName || reference->kind == Kind::kVariantList);
 }
 
-void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
+void ImageInspector::look_at(Wanted images, std::function<void()> done) {
   if (images.empty() || !ports_.image_variants) {
     if (done) done();
     return;
@@ -43,19 +42,23 @@ void LocalEngine::look_at(ImagesToSee images, std::function<void()> done) {
     ports_.post([this, images, machine, done, found] {
       if (variant_facts(state_.machine()) != machine) return look_at(images, done);
       std::erase_if(*found, [&](const auto& one) { return is_known(state_.images, one.first, one.second); });
-      if (!found->empty()) (void)process(control::event::ImagesKnown{std::move(*found)});
+      if (!found->empty()) known_({std::move(*found)});
       if (done) done();
     });
   });
 }
 
-void LocalEngine::add(ImagesToSee& images, const workload::Task& task) {
+void ImageInspector::look_at_each(const Wanted& images) {
+  for (const auto& image : images) look_at({image});
+}
+
+void ImageInspector::add(Wanted& images, const workload::Task& task) {
   if (const auto name = control::image_name(task))
     images.emplace(*name, task.owner == task.user.uid ? std::optional(task.user) : std::nullopt);
 }
 
-LocalEngine::ImagesToSee LocalEngine::images_of_work() const {
-  ImagesToSee images;
+ImageInspector::Wanted ImageInspector::of_work() const {
+  Wanted images;
   for (const auto& [sequence, queued] : state_.queue) add(images, state_.tasks.at(queued.id).task);
   for (const auto& [id, record] : state_.services) add(images, record.target.task);
   for (const auto& [name, record] : state_.schedules) add(images, record.schedule.task);
@@ -63,24 +66,33 @@ LocalEngine::ImagesToSee LocalEngine::images_of_work() const {
   return images;
 }
 
-void LocalEngine::hold(const ImagesToSee& images) {
-  if (images.empty() || !ports_.image_variants) return;
+control::Outcome ImageInspector::hold(const Wanted& images) const {
   control::Outcome held;  // without a plan: that would start what is to be held, at the start of the daemon
+  if (!ports_.image_variants) return held;
   control::ImageFit fit;
   fit.pending = true;
   for (const auto& [name, reader] : images) held.images.emplace(name, fit);
-  control::apply(state_, held);
+  return held;
 }
 
-/// Instances of services are never refused: those of images that are not known yet wait until they are.
-Result<std::string> LocalEngine::change(const control::Event& event) {
-  ImagesToSee images;
-  if (const auto* services = std::get_if<control::event::ServicesChanged>(&event))
-    for (const auto& service : services->put) add(images, service.task);
-  hold(images);
-  auto made = process(event);
-  for (const auto& image : images) look_at({image});
-  return made;
+void ImageInspector::variants(const Caller& caller, const std::string& image, const std::string& profile,
+                              std::function<void(Result<VariantsView>)> done) {
+  const auto& pool = may_be_pulled(image) ? ports_.slow_pool : ports_.pool;
+  pool(caller.user.uid,
+       [this, user = caller.user, image, profile, own = facts_of(state_.machine()), done = std::move(done)] {
+         const auto look = [&]() -> Result<VariantsView> {
+           auto machine = own;
+           if (!profile.empty()) {
+             DROVER_TRY(machine, ports_.profile_facts(profile));
+           }
+           image::LookOptions wish{.ask_registries = true};
+           wish.stop = asking_.get_token();
+           DROVER_TRY(auto variants, ports_.image_variants(image, user, wish));
+           return explain_variants(std::move(variants), std::move(machine), profile);
+         };
+         auto answer = std::make_shared<Result<VariantsView>>(look());
+         ports_.post([done, answer] { done(std::move(*answer)); });
+       });
 }
 
 }  // namespace drover::engine

@@ -15,9 +15,9 @@ using testing::LocalEngineTest;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-class LocalSpaceTest : public LocalEngineTest {
+class DiskUseTest : public LocalEngineTest {
  protected:
-  LocalSpaceTest() { limits_.sandbox_bytes = 100 * kMiB; }
+  DiskUseTest() { limits_.sandbox_bytes = 100 * kMiB; }
 
   std::string running(const Caller& caller) {
     const auto id = submit(0, caller)->task.id;
@@ -35,7 +35,7 @@ class LocalSpaceTest : public LocalEngineTest {
   const Caller alice_{{1001, 1001, {}, "alice", "/"}}, bob_{{1002, 1002, {}, "bob", "/"}};
 };
 
-TEST_F(LocalSpaceTest, TheTaskThatGrewIsEnded) {
+TEST_F(DiskUseTest, TheTaskThatGrewIsEnded) {
   begin();
   const auto quiet = running(alice_), hog = running(alice_), others = running(bob_);
   world_.space = {{quiet, 60 * kMiB}, {hog, 30 * kMiB}, {others, 90 * kMiB}};
@@ -51,7 +51,7 @@ TEST_F(LocalSpaceTest, TheTaskThatGrewIsEnded) {
       HasSubstr("killed because what 'alice' keeps on the disk grew to 110 MiB, and 100 MiB are allowed"));
 }
 
-TEST_F(LocalSpaceTest, WhatEndedTasksLeftCountsUntilItIsRemoved) {
+TEST_F(DiskUseTest, WhatEndedTasksLeftCountsUntilItIsRemoved) {
   begin();
   const auto before = running(alice_);
   world_.space[before] = 90 * kMiB;
@@ -70,7 +70,7 @@ TEST_F(LocalSpaceTest, WhatEndedTasksLeftCountsUntilItIsRemoved) {
   EXPECT_EQ(state_of(last), TaskState::kRunning);
 }
 
-TEST_F(LocalSpaceTest, WhoOnlyWritesDownWhatHeDoesGoesOn) {
+TEST_F(DiskUseTest, WhoOnlyWritesDownWhatHeDoesGoesOn) {
   begin();
   const auto before = running(alice_), next = running(alice_);
   world_.space = {{before, 99 * kMiB}, {next, kMiB / 2}};
@@ -85,7 +85,7 @@ TEST_F(LocalSpaceTest, WhoOnlyWritesDownWhatHeDoesGoesOn) {
   EXPECT_EQ(world_.stopped.front(), next) << "little by little it is not little";
 }
 
-TEST_F(LocalSpaceTest, RootMay) {
+TEST_F(DiskUseTest, RootMay) {
   begin();
   const auto id = running({});
   world_.space[id] = 1000 * kMiB;

@@ -15,7 +15,7 @@ using testing::LocalEngineTest;
 
 constexpr const char* kWho = "process 7 (job) has it open, and is no task's";
 
-class LocalStrangersTest : public LocalEngineTest {
+class StrangersTest : public LocalEngineTest {
  protected:
   std::string unfit(std::size_t gpu) { return engine_->inventory().devices[gpu].unfit; }
   /// As the daemon's clock does it.
@@ -26,7 +26,7 @@ class LocalStrangersTest : public LocalEngineTest {
   }
 };
 
-TEST_F(LocalStrangersTest, AGpuThatSomebodyElseHasOpenIsNotGiven) {
+TEST_F(StrangersTest, AGpuThatSomebodyElseHasOpenIsNotGiven) {
   begin(1);
   world_.strangers["GPU-0"] = kWho;
   const auto id = submit(1)->task.id;
@@ -46,7 +46,7 @@ TEST_F(LocalStrangersTest, AGpuThatSomebodyElseHasOpenIsNotGiven) {
   EXPECT_EQ(world_.attempts[id], 0) << "nothing of it had run";
 }
 
-TEST_F(LocalStrangersTest, AnotherGpuIsGivenInstead) {
+TEST_F(StrangersTest, AnotherGpuIsGivenInstead) {
   begin(2);
   world_.strangers["GPU-0"] = kWho;
   const auto first = submit(1)->task.id;
@@ -55,7 +55,7 @@ TEST_F(LocalStrangersTest, AnotherGpuIsGivenInstead) {
   EXPECT_EQ(world_.asked.back().gpu_uuids, std::vector<std::string>{"GPU-1"});
 }
 
-TEST_F(LocalStrangersTest, TheyAreToldBeforeAnybodyAsksForTheGpu) {
+TEST_F(StrangersTest, TheyAreToldBeforeAnybodyAsksForTheGpu) {
   begin(2);
   world_.strangers["GPU-1"] = kWho;
   engine_->set_machine(node(2));
@@ -66,7 +66,7 @@ TEST_F(LocalStrangersTest, TheyAreToldBeforeAnybodyAsksForTheGpu) {
   EXPECT_EQ(unfit(1), kWho) << "also when the machine is told anew";
 }
 
-TEST_F(LocalStrangersTest, WhatAilsAGpuOtherwiseGoesFirst) {
+TEST_F(StrangersTest, WhatAilsAGpuOtherwiseGoesFirst) {
   begin(1);
   world_.strangers["GPU-0"] = kWho;
   auto machine = node(1);
@@ -76,7 +76,7 @@ TEST_F(LocalStrangersTest, WhatAilsAGpuOtherwiseGoesFirst) {
   EXPECT_EQ(unfit(0), "XID 79: it has fallen off the bus");
 }
 
-TEST_F(LocalStrangersTest, AllProcessesAreLookedAtSeldom) {
+TEST_F(StrangersTest, AllProcessesAreLookedAtSeldom) {
   begin(2);
   world_.looks.clear();
   for (int i = 0; i < 60; ++i) {
@@ -95,7 +95,7 @@ TEST_F(LocalStrangersTest, AllProcessesAreLookedAtSeldom) {
   EXPECT_EQ(world_.looks.size(), before + 1) << "a task without GPUs needs none";
 }
 
-TEST_F(LocalStrangersTest, AGangIsPutBackWhole) {
+TEST_F(StrangersTest, AGangIsPutBackWhole) {
   begin(2);
   world_.strangers["GPU-1"] = kWho;
   const auto gang = submit_gang(gang_of(2, 1));

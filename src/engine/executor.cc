@@ -1,0 +1,284 @@
+#include "engine/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "control/environment.h"
+#include "control/jobs.h"
+#include "control/journal.h"
+#include "engine/image_inspector.h"
+
+namespace drover::engine {
+namespace {
+
+constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
+constexpr std::string_view kFindFailed = "Failed to find again";
+constexpr std::string_view kStopFailed = "Failed to stop";
+
+/// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
+std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
+  const auto& gang = record.task.gang;
+  if (!gang) return std::nullopt;
+  const std::vector<std::string> hosts(static_cast<std::size_t>(gang->size), host);
+  return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
+}
+
+container::Launch launch_of(const control::TaskRecord& record, const std::string& host,
+                            std::uint64_t processes) {
+  container::Launch launch;
+  launch.task = record.task;
+  launch.record = control::text_of(record);
+  launch.task.environment = control::environment_of(record, host);
+  launch.attempt = record.preemptions;
+  launch.gpu_uuids = control::uuids_of(record);
+  if (!record.task.resources.share.whole())
+    for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
+  launch.host_ports = record.ports;
+  launch.processes = record.task.processes.value_or(
+      static_cast<int>(std::min<std::uint64_t>(processes, workload::kMaxProcesses)));
+  launch.cpus = record.cpus;
+  launch.nics = record.nics;
+  launch.gang = place_of(record, host);
+  return launch;
+}
+
+/// What comes over the network: files, and images that registries have.
+bool may_take_hours(const workload::Task& task) {
+  return !task.fetch.empty() || may_be_pulled(task.image.value_or("/"));
+}
+
+}  // namespace
+
+void Executor::start(std::unique_ptr<container::Containerizer> containerizer, std::string host) {
+  containerizer_ = std::move(containerizer);
+  host_ = std::move(host);
+}
+
+void Executor::perform(const control::Action& action) {
+  if (containerizer_) std::visit([this](const auto& specific) { carry_out(specific); }, action);
+}
+
+void Executor::moved(const control::TaskRecord& record) {
+  if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
+}
+
+std::string Executor::preparing(const std::string& id) const {
+  const auto step = preparing_.find(id);
+  return step == preparing_.end() ? "" : step->second;
+}
+
+void Executor::prepares(const std::string& id, const std::string& step) {
+  const auto found = state_.tasks.find(id);
+  if (found == state_.tasks.end() || found->second.state != control::TaskState::kStarting) return;
+  preparing_[id] = step;
+  const auto& task = found->second.task;
+  feed_.add({0, ports_.now(), "task_preparing", id, task.owner, fmt::format("{}: {}", task.name, step)});
+}
+
+void Executor::carry_out(const control::action::Launch& action) {
+  const auto& record = state_.tasks.at(action.id);
+  const auto& node = state_.machine();
+  const auto& inventory = node.inventory;
+  gpu::MachineFacts machine{inventory.driver_version, inventory.cuda_version, {}, node.cpu};
+  for (const auto& uuid : control::uuids_of(record))
+    for (const auto& device : inventory.devices)
+      if (device.uuid == uuid) machine.devices.push_back(device);
+  const std::stop_source source;
+  launching_.insert_or_assign(action.id, source);
+  const auto in_use = std::make_shared<std::optional<Error>>();
+  const auto none_else = hooks_.look_before_start(machine.devices);
+  in_order(
+      action.id, record.task.owner,
+      [this, record, machine, source, in_use, none_else] {
+        return launch(record, machine, source.get_token(), [in_use, none_else]() -> Status {
+          *in_use = none_else();
+          return *in_use ? Status(Failure(**in_use)) : Status();
+        });
+      },
+      [this, id = action.id, attempt = record.preemptions, source, task = record.task,
+       in_use](Status launched) {
+        if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
+          launching_.erase(own);
+        if (*in_use)
+          hooks_.happened(control::event::PutBack{id, **in_use, attempt});
+        else if (!launched)
+          hooks_.happened(control::event::LaunchFailed{id, launched.error(), attempt});
+        hooks_.launched(task);
+      },
+      may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
+}
+
+Status Executor::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
+                        const std::stop_token& stop, std::function<Status()> may_start) {
+  if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
+  auto launch = launch_of(record, host_, state_.limits.processes);
+  launch.stop = stop;
+  launch.may_start = std::move(may_start);
+  launch.progress = [this, id = record.task.id](const std::string& step) {
+    ports_.post([this, id, step] { prepares(id, step); });
+  };
+  launch.machine = machine;
+  const auto& devices = machine.devices;
+  if (devices.size() != record.gpus.size())
+    return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
+  if (!devices.empty()) {
+    DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
+    DROVER_TRY(launch.driver, ports_.driver_supply());
+  }
+  DROVER_TRY(launch.devices, devices_of(record.task));
+  return containerizer_->launch(launch);
+}
+
+void Executor::exec(uid_t asker, const std::string& id, ExecRequest request,
+                    std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) {
+  ports_.pool(asker, [this, id, request = std::move(request), done = std::move(done)] {
+    auto started = containerizer_->exec(id, request);
+    auto answer = std::make_shared<Result<std::shared_ptr<ExecProcess>>>(
+        started ? Result<std::shared_ptr<ExecProcess>>(std::move(*started)) : Failure(started.error()));
+    ports_.post([done, answer] { done(std::move(*answer)); });
+  });
+}
+
+Result<cdi::Edits> Executor::devices_of(const workload::Task& task) const {
+  if (task.devices.empty()) return cdi::Edits();
+  if (ports_.devices) return ports_.devices(task);
+  return fail(ErrorKind::kUnsupported, "This daemon gives no devices of other vendors");
+}
+
+void Executor::abandon_launches() {
+  for (auto& [id, source] : launching_) source.request_stop();
+}
+
+void Executor::run_command(const std::string& task_id, const std::vector<std::string>& command,
+                           std::chrono::milliseconds timeout,
+                           std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
+  const auto* record = state_.find(task_id);
+  const auto owner = record == nullptr ? 0 : record->task.owner;
+  ports_.pool(owner, [this, task_id, command, timeout, done = std::move(done)] {
+    auto process = containerizer_->exec(task_id, {.command = command});
+    if (!process) return done(Failure(process.error()));
+    done(container::await_command(**process, timeout).map([](container::CommandOutcome outcome) {
+      return CheckPorts::CommandOutcome{outcome.exit_status, std::move(outcome.output)};
+    }));
+  });
+}
+
+void Executor::carry_out(const control::action::Stop& action) {
+  const auto record = state_.tasks.find(action.id);
+  if (record == state_.tasks.end()) return;
+  if (const auto launching = launching_.find(action.id); launching != launching_.end()) {
+    launching->second.request_stop();
+    // A launch that still waits for a thread among fetches that take hours gives up on another.
+    const auto& step = chains_.at(action.id).front();
+    ports_.pool(step.owner, step.step);
+  }
+  in_order(
+      action.id, record->second.task.owner,
+      [this, action] { return containerizer_->stop(action.id, action.force); },
+      [this, action](Status stopped) {
+        const auto earlier = retries_.find(action.id);
+        const auto failed = earlier == retries_.end() ? std::string_view() : earlier->second.failure;
+        const auto* record = state_.find(action.id);
+        if (stopped || record == nullptr || record->state != control::TaskState::kStopping) {
+          if (failed == kStopFailed) retries_.erase(earlier);
+          return;
+        }
+        if (failed == kFindFailed) return;  // once it is found again, it is stopped
+        try_later(action.id, kStopFailed, stopped.error(), [this, action] {
+          const auto* one = state_.find(action.id);
+          if (one != nullptr && one->state == control::TaskState::kStopping) perform(action);
+        });
+      });
+}
+
+void Executor::carry_out(const control::action::Clean& action) {
+  const auto record = state_.tasks.find(action.id);
+  // The same event may have it forgotten, which cleans up too.
+  if (record == state_.tasks.end()) return;
+  in_order(
+      action.id, record->second.task.owner, [this, id = action.id] { return containerizer_->clean(id); },
+      [this, action](Status cleaned) {
+        if (cleaned)
+          retries_.erase(action.id);
+        else
+          try_later(action.id, "Failed to clean up after", cleaned.error(), [this, action] {
+            const auto* record = state_.find(action.id);  // another attempt cleans up before it begins
+            if (record != nullptr && !control::owns_resources(record->state)) perform(action);
+          });
+      });
+}
+
+void Executor::carry_out(const control::action::Forget& action) {
+  in_order(
+      action.id, action.owner, [this, id = action.id] { return containerizer_->forget(id); },
+      [this, action](Status forgotten) {
+        if (!forgotten)
+          return try_later(action.id, "Failed to remove the sandbox of", forgotten.error(),
+                           [this, action] { perform(action); });
+        retries_.erase(action.id);
+        hooks_.folder_gone(action.id);
+      });
+}
+
+void Executor::recover(const std::string& id) {
+  auto found = std::make_shared<container::Found>(container::Found::kAlive);
+  in_order(
+      id, state_.tasks.at(id).task.owner,
+      [this, id, found, attempt = state_.tasks.at(id).preemptions]() -> Status {
+        DROVER_TRY(*found, containerizer_->recover(id, attempt));
+        return {};
+      },
+      [this, id, found](Status recovered) {
+        // Its GPUs stay its own: better a GPU idle than one given twice.
+        if (!recovered)
+          return try_later(id, kFindFailed, recovered.error(), [this, id] {
+            const auto* record = state_.find(id);
+            if (record != nullptr && control::owns_resources(record->state)) recover(id);
+          });
+        retries_.erase(id);
+        if (*found == container::Found::kNever) hooks_.happened(control::event::NeverStarted{id});
+        if (*found == container::Found::kAlive) hooks_.happened(control::event::StillAlive{id});
+      });
+}
+
+void Executor::try_later(const std::string& id, std::string_view failure, const Error& why, Work work) {
+  auto& retry = retries_[id];
+  if (retry.failure != failure)
+    ports_.log(fmt::format("{} task '{}', and will try again: {}", failure, id, to_string(why)));
+  retry = {failure, ports_.steady() + kTryAgain, std::move(work)};
+  ports_.wake_at(retry.at);
+}
+
+void Executor::try_again() {
+  for (auto retry = retries_.begin(); retry != retries_.end();) {
+    const auto& [id, again] = *retry++;
+    if (ports_.steady() < again.at || chains_.contains(id)) continue;
+    Work(again.work)();
+    if (!chains_.contains(id)) retries_.erase(std::string(id));  // it is needed no more
+  }
+}
+
+void Executor::in_order(const std::string& id, uid_t owner, std::function<Status()> work,
+                        std::function<void(Status)> then, Pace pace) {
+  auto& chain = chains_[id];
+  const auto begun = std::make_shared<std::atomic_flag>();
+  auto step = [this, id, begun, work = std::move(work), then = std::move(then)] {
+    if (begun->test_and_set()) return;
+    auto status = std::make_shared<Status>(work());
+    ports_.post([this, id, then, status] {
+      then(std::move(*status));
+      auto& rest = chains_[id];
+      rest.pop_front();
+      if (rest.empty())
+        chains_.erase(id);
+      else
+        rest.front().send();
+    });
+  };
+  chain.push_back({std::move(step), owner, pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
+  if (chain.size() == 1) chain.front().send();
+}
+
+}  // namespace drover::engine

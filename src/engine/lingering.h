@@ -1,0 +1,51 @@
+#pragma once
+
+// Tasks that do not end although they have been killed. They keep their GPUs: what hangs in the driver may
+// still use them. So it is told whose they are, and what hangs. Owned by the control strand; the looks, which
+// see every process of the machine, are made on the pool.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/feed.h"
+#include "engine/ports.h"
+#include "engine/processes.h"
+
+namespace drover::engine {
+
+class Lingering {
+ public:
+  using Look = decltype(Ports::what_still_runs);  ///< may be empty: then nobody looks
+
+  /// All of it outlives this and what it has on the pool.
+  Lingering(const Loop& loop, const Look& look, const control::State& state, const Processes& processes,
+            Feed& feed)
+      : loop_(loop), look_(look), state_(state), processes_(processes), feed_(feed) {}
+
+  /// The task came into this state: whether it is to end from now on, or has, or begins anew.
+  void moved(const control::TaskRecord& record);
+  /// Looks at those that should have ended, unless that was done lately or is being done.
+  void look();
+  /// What still runs of a task that should have ended; "" when there is nothing to say.
+  std::string words(const std::string& id) const;
+
+ private:
+  void found(const std::vector<TaskProcesses>& asked, std::map<std::string, std::string> found);
+
+  struct One {
+    TimePoint overdue;  ///< from then on it should have ended
+    std::string words;  ///< what still runs; "" until that is known
+  };
+
+  const Loop& loop_;
+  const Look& look_;
+  const control::State& state_;
+  const Processes& processes_;
+  Feed& feed_;
+  std::map<std::string, One> ending_;  ///< tasks that are asked to end
+  bool looking_ = false;
+  TimePoint next_{};  ///< not before
+};
+
+}  // namespace drover::engine

@@ -1,0 +1,91 @@
+#pragma once
+
+// Where the world comes into the local engine: threads, time, and what is seen and done on the machine. Its
+// parts (strangers.h, executor.h, …) are each handed what they need of it. Values.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cdi/specification.h"
+#include "container/containerizer.h"
+#include "engine/check_targets.h"
+#include "gpu/device.h"
+#include "image/store.h"
+#include "workload/task.h"
+
+namespace drover::engine {
+
+using Work = std::function<void()>;
+
+/// The control strand, the threads beside it, and time.
+struct Loop {
+  std::function<void(Work)> post;  ///< runs it on the control strand; callable from any thread
+  /// Runs it on a thread that may block; of one user only so much at once (base/fair_pool.h).
+  std::function<void(uid_t, Work)> pool;
+  /// The same for what may take hours, and holds up only its like.
+  std::function<void(uid_t, Work)> slow_pool;
+  std::function<TimePoint()> now;
+  /// Goes on whatever becomes of `now` (base/steady_timeline.h). May be empty: then `now` does.
+  std::function<TimePoint()> steady;
+  std::function<void(TimePoint)> wake_at;       ///< calls tick() no later than then, by `steady`
+  std::function<void(const std::string&)> log;  ///< what somebody should look at
+};
+
+/// A task that may have processes now.
+struct TaskProcesses {
+  std::string id;
+  pid_t first = 0;             ///< of its container; 0: not known
+  std::set<std::string> gpus;  ///< UUIDs of those that it has, or a share of
+};
+
+/// Where the world comes in.
+struct Ports : Loop {
+  std::function<std::string()> new_id;           ///< random; a clash is noticed
+  std::function<void(const std::string&)> info;  ///< good news; may be empty: then nobody is told
+  /// Why these GPUs must not be given on, by UUID: somebody else than who has them has them open. Called on
+  /// the pool; looks at every process of the machine. May be empty: then nobody is looked for.
+  std::function<std::map<std::string, std::string>(const std::vector<gpu::Device>&,
+                                                   const std::vector<TaskProcesses>&)>
+      strangers;
+  /// What still runs of each of these tasks, in words: "process 7 (train) hangs in the kernel". Called on the
+  /// pool; looks at every process of the machine. May be empty: then nobody asks.
+  std::function<std::map<std::string, std::string>(const std::vector<TaskProcesses>&)> what_still_runs;
+  /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are
+  /// left out. Called on the pool. May be empty: then nobody asks.
+  std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;
+  /// Device nodes of these GPUs, in their order. Called on the pool.
+  std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
+  /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
+  std::function<Result<container::DriverSupply>()> driver_supply;
+  /// Called on the pool.
+  std::function<Result<std::string>()> cdi_specification;
+  /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
+  /// Quick: it reads a few files. May be empty: then there are none.
+  std::function<Result<cdi::Edits>(const workload::Task&)> devices;
+  image::VariantLookup image_variants;  ///< called on a pool
+  /// The machine of a profile of the simulator, by its name. Called on the pool.
+  std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
+  /// That a container can be pinned to; none where it cannot.
+  std::vector<int> usable_cpus;
+  /// Ports of the machine on which somebody listens now. Quick; may be empty: then nobody is known to.
+  std::function<std::set<int>()> listening;
+  /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
+  /// room.
+  std::function<std::uint64_t()> free_space;
+  /// When fewer bytes are free there, the oldest ended tasks are forgotten (control/retention.h).
+  std::uint64_t room_to_keep = 0;
+  /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
+  std::function<std::vector<Error>()> problems;
+  /// From now on exactly these checks are made of the task. May be empty: then there are none.
+  std::function<void(const std::string& task_id, std::vector<CheckTarget>)> check;
+};
+
+}  // namespace drover::engine
