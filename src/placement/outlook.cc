@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "placement/device_mask.h"
@@ -12,7 +13,6 @@ namespace drover::placement {
 namespace {
 
 constexpr double kTemperature = 10;  ///< milli-GPU
-constexpr int kCpuPrices = 24;
 constexpr int kFirstSteps = 300;
 constexpr int kLaterSteps = 6;
 constexpr double kFirstRate = 0.5;
@@ -70,8 +70,9 @@ void Outlook::expect(const std::vector<TypicalRequest>& mix) {
 
 /// Devices on which every typical request takes the same are of one class.
 void Outlook::learn_kind(const NodeKind& kind) {
-  if (kinds_.contains(kind.id)) return;
-  auto& by_device = kinds_[kind.id].by_device;
+  if (at(kind.id) >= kinds_.size()) kinds_.resize(at(kind.id) + 1);
+  auto& by_device = kinds_[at(kind.id)];
+  if (!by_device.empty()) return;
   for (int device = 0; device < kind.count(); ++device) {
     DeviceClass takes;
     for (const auto& typical : typical_) {
@@ -122,9 +123,9 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
         typical.shape->gpus() > 0 ? milli_gpus_of(i) : kCpuOnlyReward * gpu_per_cpu * request_cpus;
     typical.price = typical.priced ? std::min(typical.price, typical.reward) : 0.9 * typical.reward;
   }
-  cpu_prices_.assign(1, 0);
-  for (int i = 0; i + 1 < kCpuPrices; ++i)
-    cpu_prices_.push_back(gpu_per_cpu * std::pow(10, -2 + 3.0 * i / (kCpuPrices - 2)));
+  for (std::size_t i = 1; i < kCpuPrices; ++i)
+    cpu_prices_[i] = gpu_per_cpu * std::pow(10, -2 + 3.0 * static_cast<double>(i - 1) /
+                                                         static_cast<double>(kCpuPrices - 2));
 }
 
 void Outlook::look_at(const std::vector<const NodeState*>& nodes) {
@@ -153,7 +154,7 @@ bool Outlook::mostly_new() const {
 
 Outlook::Room Outlook::room_of(const NodeState& node) const {
   Room room{.milli_cpus = static_cast<double>(std::max<std::int64_t>(0, node.free_milli_cpus))};
-  const auto& classes = kinds_.at(node.kind->id).by_device;
+  const auto& classes = kinds_[at(node.kind->id)];
   for (auto rest = node.fit; rest != 0; rest &= rest - 1) {
     const auto device = at(std::countr_zero(rest));
     const auto device_class = classes[device];
@@ -183,6 +184,11 @@ void Outlook::weigh(bool for_use) {
   for (const auto& typical : typical_)
     if (const auto cpus = typical.shape->request().milli_cpus; typical.shape->gpus() == 0 && cpus > 0)
       cpu_floor_ = std::max(cpu_floor_, typical.price / static_cast<double>(cpus));
+  for (std::size_t i = 0; i < kCpuPrices; ++i) {
+    floored_prices_[i] = std::max(cpu_prices_[i], cpu_floor_);
+    const bool outbid = i + 1 < kCpuPrices && cpu_prices_[i + 1] <= cpu_floor_;
+    outbid_[i] = outbid ? std::numeric_limits<double>::infinity() : 0;
+  }
   fillings_.clear();
   for (const auto& device_class : classes_)
     for (const auto cpu_price : cpu_prices_) {
@@ -245,31 +251,36 @@ double Outlook::cpus_used(const Room& room, std::size_t cpu_price) const {
   return cpus;
 }
 
-/// The price at which the worth is least, among those that are not below what CPU-only requests give.
-Outlook::Priced Outlook::priced(const Room& room) const {
-  std::array<double, kCpuPrices> sums{};
+Outlook::ByCpuPrice Outlook::worths(const Room& room) const {
+  ByCpuPrice sums{};
   for (const auto& part : room.parts) {
     const auto* row = worths(part);
     for (std::size_t price = 0; price < sums.size(); ++price) sums[price] += row[price];
   }
-  Priced best;
-  for (auto price = sums.size(); price-- > 0;) {
-    const auto worth = sums[price] + std::max(cpu_prices_[price], cpu_floor_) * room.milli_cpus;
-    if (price + 1 == sums.size() || worth <= best.worth) best = {price, worth};
-    if (cpu_prices_[price] <= cpu_floor_) break;
-  }
-  return best;
+  for (std::size_t price = 0; price < sums.size(); ++price)
+    sums[price] += floored_prices_[price] * room.milli_cpus + outbid_[price];
+  return sums;
 }
 
 double Outlook::worth(const NodeState& node) const {
-  return worths_.empty() ? 0 : priced(room_of(node)).worth;
+  if (worths_.empty()) return 0;
+  const auto sums = worths(room_of(node));
+  // Four side by side: one after the other, each comparison would wait for the one before.
+  constexpr std::size_t kLanes = 4;
+  static_assert(kCpuPrices % kLanes == 0);
+  std::array<double, kLanes> least;
+  std::copy_n(sums.begin(), kLanes, least.begin());
+  for (std::size_t price = kLanes; price < sums.size(); price += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) least[lane] = std::min(least[lane], sums[price + lane]);
+  return *std::ranges::min_element(least);
 }
 
 /// The prices around the one at which the CPUs of the room are just used up, and how much of its demand is at
 /// the first of them. CPUs that the GPUs do not need at the floor go to CPU-only requests.
 Outlook::Split Outlook::split(const Room& room) const {
   const auto count = cpu_prices_.size();
-  auto first = priced(room).cpu_price;
+  const auto sums = worths(room);
+  auto first = static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin());
   auto second = first;
   const bool too_many = cpus_used(room, first) > room.milli_cpus;
   while (too_many ? second + 1 < count : second > 0) {

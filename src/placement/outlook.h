@@ -15,6 +15,7 @@
 // lets a fraction of a request lie where the whole has too few CPUs. For small requests that hardly matters;
 // those for several GPUs are left out there. Deterministic.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -62,16 +63,11 @@ class Outlook {
     std::vector<double> multiples;  ///< CPUs of the requests for several GPUs, ascending
     std::size_t first_row = 0;      ///< in worths_
   };
-  struct KindClasses {
-    std::vector<int> by_device;  ///< into classes_
-  };
   /// A node's free room, by class: what worth() and the gradient look at.
   struct Part;
   struct Room;
-  struct Priced {
-    std::size_t cpu_price = 0;
-    double worth = 0;
-  };
+  static constexpr std::size_t kCpuPrices = 24;
+  using ByCpuPrice = std::array<double, kCpuPrices>;
   struct Split {
     std::size_t first = 0;
     std::size_t second = 0;
@@ -89,20 +85,24 @@ class Outlook {
   std::pair<std::vector<double>, double> placed(const std::vector<Room>& rooms) const;
   void step(const std::vector<Room>& rooms, double rate);
   double cpus_used(const Room& room, std::size_t cpu_price) const;
-  Priced priced(const Room& room) const;
+  /// What the room is worth at each price; infinity below what CPU-only requests give.
+  ByCpuPrice worths(const Room& room) const;
   void flatten(bool with_unplanned);
   /// By price of a CPU: what a part of a room is worth.
   const double* worths(const Part& part) const;
   const Filling& filling(int device_class, std::size_t cpu_price) const;
 
   std::vector<Typical> typical_;
-  std::vector<double> cpu_prices_;  ///< milli-GPU per milli-CPU, ascending, from 0
-  double cpu_floor_ = 0;            ///< what CPU-only requests would give for a CPU
+  ByCpuPrice cpu_prices_{};      ///< milli-GPU per milli-CPU, ascending, from 0
+  double cpu_floor_ = 0;         ///< what CPU-only requests would give for a CPU
+  ByCpuPrice floored_prices_{};  ///< cpu_prices_, but at least the floor
+  ByCpuPrice outbid_{};          ///< 0, or infinity where the floor and another price are above
   std::vector<Class> classes_;
   std::map<DeviceClass, int> class_numbers_;
-  std::map<int, KindClasses> kinds_;  ///< by NodeKind::id
-  std::vector<Filling> fillings_;     ///< [class * cpu prices + cpu price]
-  std::vector<double> worths_;        ///< the same in one table, since worth() is asked for every candidate
+  std::vector<std::vector<int>>
+      kinds_;                      ///< [NodeKind::id][device]: into classes_; empty when it was not seen
+  std::vector<Filling> fillings_;  ///< [class * cpu prices + cpu price]
+  std::vector<double> worths_;     ///< the same in one table, since worth() is asked for every candidate
 };
 
 }  // namespace drover::placement
