@@ -84,7 +84,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   hold(images);
   if (!found.empty())
     DROVER_CHECK_OK(process(control::event::Adopted{std::move(found)}).map([](const auto&) {}));
-  for (const auto& [id, record] : state_.tasks) {
+  for (const auto& [id, record] : control::Rows<control::TaskRecord>(state_.tasks)) {
     if (record.state == control::TaskState::kStopping) is_to_end(record);
     if (control::owns_resources(record.state))
       recover(id);
