@@ -119,8 +119,7 @@ class LocalEngine final : public Daemon {
             std::function<void(Result<control::TaskRecord>)> done) override;
   void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
-  void each_task(const Caller& caller,
-                 const std::function<void(const control::TaskRecord&)>& visit) const override;
+  TaskList tasks(const Caller& caller) const override;
   Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
   void exec(const Caller& caller, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
@@ -263,9 +262,8 @@ class LocalEngine final : public Daemon {
   std::vector<std::string> what_it_has(const control::TaskRecord& record) const;
   /// Where a task that waits stands, and what would let it start.
   void add_outlook(const control::TaskRecord& record, ExplanationView& view) const;
-  /// With the reason why it waits, or what is being done for it.
   control::TaskRecord shown(const control::TaskRecord& record) const;
-  bool is_shown_as_it_is(const control::TaskRecord& record) const;
+  Doings doings() const;
 
   Ports ports_;
   store::Journal journal_;

@@ -40,19 +40,20 @@ std::vector<std::string> described(const std::vector<placement::Grant>& grants, 
 
 }  // namespace
 
-bool LocalEngine::is_shown_as_it_is(const control::TaskRecord& record) const {
-  return record.state != control::TaskState::kQueued && record.state != control::TaskState::kStopping &&
-         !preparing_.contains(record.task.id);
+Doings LocalEngine::doings() const {
+  auto doings = preparing_;
+  for (const auto& [id, one] : lingering_)
+    if (!one.words.empty()) doings.insert_or_assign(id, one.words);
+  return doings;
 }
 
 control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
-  auto copy = record;
-  if (record.state == control::TaskState::kQueued)
-    copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_, record), "; "));
-  if (const auto step = preparing_.find(record.task.id); step != preparing_.end()) copy.reason = step->second;
-  if (const auto one = lingering_.find(record.task.id); one != lingering_.end() && !one->second.words.empty())
-    copy.reason = one->second.words;
-  return copy;
+  const auto& id = record.task.id;
+  Doings doings;
+  if (const auto step = preparing_.find(id); step != preparing_.end()) doings.insert(*step);
+  if (const auto one = lingering_.find(id); one != lingering_.end() && !one->second.words.empty())
+    doings.insert_or_assign(id, one->second.words);
+  return engine::shown(state_, record, doings);
 }
 
 std::vector<const control::TaskRecord*> LocalEngine::matches(const Caller& caller,
@@ -96,17 +97,8 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
   return shown(*record);
 }
 
-void LocalEngine::each_task(const Caller& caller,
-                            const std::function<void(const control::TaskRecord&)>& visit) const {
-  std::vector<const control::TaskRecord*> records;
-  for (const auto& [id, record] : state_.tasks)
-    if (may_see(caller, record)) records.push_back(&record);
-  std::ranges::sort(records, {}, &control::TaskRecord::sequence);
-  for (const auto* record : records)
-    if (is_shown_as_it_is(*record))
-      visit(*record);
-    else
-      visit(shown(*record));
+TaskList LocalEngine::tasks(const Caller& caller) const {
+  return {snapshot(), caller, doings()};
 }
 
 std::string LocalEngine::describe_cpus(const control::TaskRecord& record) const {
