@@ -48,7 +48,7 @@ boost::asio::awaitable<T> on_pool(FairPool& pool, FairPool::Key key, Function fu
       answer(failure, std::move(value));
     });
     if (!taken)
-      answer(nullptr, fail(ErrorKind::kUnavailable, "Too many requests of yours wait for a disk already",
+      answer(nullptr, fail(ErrorKind::kUnavailable, "Too many requests of yours wait already",
                            "let some finish, and try again"));
   };
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -60,6 +61,7 @@ struct Response {
   std::function<asio::awaitable<void>(Duplex&)> upgrade;
   std::optional<std::uint64_t> stream_length;  ///< when it is known before
   bool read_only = false;                      ///< nothing changed, whatever the method: not for the audit
+  std::shared_ptr<void> share;                 ///< of what is on its way to the caller, when it is counted
 };
 
 Response json_response(const nlohmann::json& value, int status = 200);

@@ -22,6 +22,7 @@ namespace drover::api {
 namespace marathon_v2 {
 struct Parts;
 }
+class AnswerShares;
 struct Workers;
 namespace mesos {
 class Master;
@@ -51,6 +52,7 @@ struct Services {
   LookAtGpus look_at_gpus;
   AddFacts add_facts;
   Tally* tally = nullptr;
+  AnswerShares* answers = nullptr;
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 

@@ -236,6 +236,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->anonymous = chosen.anonymous;
   shared->limits = chosen.limits;
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
+  shared->services.answers = shared->answers.get();
   shared->log = chosen.log;
   shared->audit = chosen.audit;
   boost::system::error_code error;

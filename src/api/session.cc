@@ -21,7 +21,6 @@ namespace drover::api {
 namespace {
 
 constexpr std::chrono::seconds kPatienceWithRefused{5};
-constexpr std::chrono::seconds kPatienceWithReaders{10};
 
 Response too_large(std::uint64_t limit) {
   return error_response({ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limit), "", ""},
@@ -214,13 +213,10 @@ asio::awaitable<bool> Session::serve_one() {
     shared_->audit(audit_line(caller->user, message, response->status));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
-  {
-    std::shared_ptr<void> on_its_way;
-    if (caller && !caller->is_root())
-      on_its_way =
-          shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
-    co_await send(std::move(*response), message);
-  }
+  if (caller && !response->share)
+    response->share =
+        shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
+  co_await send(std::move(*response), message);
   interruptible_ = true;
   co_return keep_alive && !stopping_;
 }
@@ -278,18 +274,13 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
 }
 
 asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
-  if (caller.is_root()) co_return Status();
-  auto& answers = *shared_->answers;
-  const auto until = AnswerShares::Clock::now() + kPatienceWithReaders;
+  const auto& answers = shared_->answers;
+  const auto until = AnswerShares::Clock::now() + AnswerShares::kPatience;
   while (true) {
     const auto now = AnswerShares::Clock::now();
-    const auto wait = answers.wait(caller.user.uid, now);
+    const auto wait = answers->wait(caller.user.uid, now);
     if (wait <= wait.zero() || stopping_) co_return Status();
-    if (now > until)
-      co_return fail(ErrorKind::kUnavailable,
-                     fmt::format("'{}' has too many answers, of which {} are not read", caller.user.name,
-                                 format_bytes(answers.unsent(caller.user.uid))),
-                     "read them, or close their connections; " + allow_more(&UserLimits::answer_bytes));
+    if (now > until) co_return Failure(answers->refusal(caller.user));
     co_await pause_until(std::min(now + wait, until + wait));
   }
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/shared_map.h"
 #include "control/framework_record.h"
 #include "control/schedule_record.h"
 #include "control/service_record.h"
@@ -16,7 +17,7 @@
 namespace drover::control {
 
 template <typename Record>
-using Rows = std::map<std::string, Record>;
+using Rows = SharedMap<std::string, Record>;
 
 template <typename Record>
 using Changes = std::map<std::string, std::optional<Record>>;  ///< none: the row is removed

@@ -17,6 +17,7 @@
 #include "base/users.h"
 #include "control/controller.h"
 #include "engine/execution.h"
+#include "engine/task_list.h"
 #include "engine/variants.h"
 #include "gpu/device.h"
 #include "metrics/daemon_metrics.h"
@@ -25,12 +26,6 @@
 #include "workload/task.h"
 
 namespace drover::engine {
-
-/// Who asks. Root may do everything; others see, stop and read only what they own.
-struct Caller {
-  User user;
-  bool is_root() const { return user.uid == 0; }
-};
 
 /// What this node offers, and what of it is free.
 struct NodeView {
@@ -127,15 +122,8 @@ class Daemon {
 
   /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
-  /// The caller's tasks (root: everyone's), oldest first. A queued one carries in `reason` why it waits.
-  std::vector<control::TaskRecord> tasks(const Caller& caller) const {
-    std::vector<control::TaskRecord> result;
-    each_task(caller, [&](const control::TaskRecord& record) { result.push_back(record); });
-    return result;
-  }
-  /// The same without copies: calls visit(record) for each.
-  virtual void each_task(const Caller& caller,
-                         const std::function<void(const control::TaskRecord&)>& visit) const = 0;
+  /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.
+  virtual TaskList tasks(const Caller& caller) const = 0;
   /// Also by the id of a gang.
   virtual Result<ExplanationView> explain(const Caller& caller, const std::string& id) const = 0;
   /// Starts a command in the container of a task that runs, as the task's user. `id` as for task(). Whoever
@@ -209,6 +197,12 @@ class Daemon {
   // For the APIs whose definitions become services, schedules and offers. They know whose things a caller may
   // see and change: access.h.
   virtual const control::State& state() const = 0;
+  /// The state as it is now, to be read on any thread. Takes microseconds.
+  std::shared_ptr<const control::State> snapshot() const {
+    auto copy = std::make_shared<control::State>(state());
+    copy->cluster.detach();
+    return copy;
+  }
   virtual TimePoint now() const = 0;
   /// By the clock that nobody sets: Moment::steady.
   virtual TimePoint steady() const { return now(); }

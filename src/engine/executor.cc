@@ -64,11 +64,6 @@ void Executor::moved(const control::TaskRecord& record) {
   if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
 }
 
-std::string Executor::preparing(const std::string& id) const {
-  const auto step = preparing_.find(id);
-  return step == preparing_.end() ? "" : step->second;
-}
-
 void Executor::prepares(const std::string& id, const std::string& step) {
   const auto found = state_.tasks.find(id);
   if (found == state_.tasks.end() || found->second.state != control::TaskState::kStarting) return;

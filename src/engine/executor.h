@@ -51,8 +51,8 @@ class Executor {
 
   /// The task came into this state.
   void moved(const control::TaskRecord& record);
-  /// What is being done for a task that starts, in words; "" when there is nothing to say.
-  std::string preparing(const std::string& id) const;
+  /// What is being done for tasks that start, in words, by their ids.
+  const std::map<std::string, std::string>& preparing() const { return preparing_; }
 
   /// A command in a container; see Daemon::exec. `id` is whole.
   void exec(uid_t asker, const std::string& id, ExecRequest request,

@@ -124,15 +124,15 @@ TEST_F(ExecutorTest, WhatIsNeededNoMoreIsNotTriedAgain) {
 }
 
 TEST_F(ExecutorTest, WhatIsBeingDoneIsSaidWhileTheTaskStarts) {
-  EXPECT_EQ(executor_.preparing("t"), "");
+  EXPECT_EQ(executor_.preparing().count("t"), 0U);
   executor_.perform(control::action::Launch{"t"});
   run();
   world_.asked.front().progress("fetching");
   run();
-  EXPECT_EQ(executor_.preparing("t"), "fetching");
+  EXPECT_EQ(executor_.preparing().at("t"), "fetching");
   state_.tasks["t"].state = TaskState::kRunning;
   executor_.moved(state_.tasks["t"]);
-  EXPECT_EQ(executor_.preparing("t"), "");
+  EXPECT_EQ(executor_.preparing().count("t"), 0U);
 }
 
 }  // namespace

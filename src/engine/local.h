@@ -65,8 +65,7 @@ class LocalEngine final : public Daemon {
             std::function<void(Result<control::TaskRecord>)> done) override;
   void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
-  void each_task(const Caller& caller,
-                 const std::function<void(const control::TaskRecord&)>& visit) const override;
+  TaskList tasks(const Caller& caller) const override;
   Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
   void exec(const Caller& caller, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
@@ -127,7 +126,7 @@ class LocalEngine final : public Daemon {
                std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
   /// With the reason why it waits, or what is being done for it.
   control::TaskRecord shown(const control::TaskRecord& record) const;
-  bool is_shown_as_it_is(const control::TaskRecord& record) const;
+  Doings doings() const;
 
   const Ports ports_;
   store::Journal journal_;

@@ -91,8 +91,9 @@ Answer list_plugins(const Services& services, const Request&) {
   return answer(services, dumped({{"plugins", json::array()}}));
 }
 
-Answer get_metrics(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+namespace {
+
+Answer write_metrics(const Services& services, const Request&, const World& world) {
   int apps = 0;
   Counts sum;
   for (const auto* record : world.services()) {
@@ -113,6 +114,12 @@ Answer get_metrics(const Services& services, const Request& request) {
                         {"histograms", json::object()},
                         {"meters", json::object()},
                         {"timers", json::object()}}));
+}
+
+}  // namespace
+
+AnswerBeside get_metrics(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, write_metrics);
 }
 
 /// Marathon and Chronos show the levels of their loggers; Drover has one logger, and keeps its level.

@@ -39,10 +39,7 @@ std::string command_of(const ServiceRecord& record) {
   return text;
 }
 
-}  // namespace
-
-Answer list_apps(const Services& services, const Request& request) {
-  const World world(services, *request.caller, Scope::kAll);
+Answer write_apps(const Services& services, const Request& request, const World& world) {
   const auto rules = parse_label_selector(query(request, "label"));
   if (!rules)
     return refuse(services, Refusal{422, "Object is not valid", {{"/label", {rules.error().message}}}, ""});
@@ -58,21 +55,29 @@ Answer list_apps(const Services& services, const Request& request) {
   return answer(services, apps_text(world, records, embed, "apps"));
 }
 
-Answer get_app(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+Answer write_app_or_apps(const Services& services, const Request& request, const World& world) {
   const auto& given = request.parameters.at("id");
   auto embed = Embed::of_apps(values(request, "embed"));
-  if (given == "*" || given.ends_with("/*")) {
-    const auto group = marathon::absolute_path(given.substr(0, given.size() - 1));
-    if (!world.has_group(group)) return refuse(services, 404, "Group '" + group + "' does not exist");
-    return answer(services, apps_text(world, world.services(group), embed, "*"));
+  if (const auto group = group_of(given)) {
+    if (!world.has_group(*group)) return refuse(services, 404, "Group '" + *group + "' does not exist");
+    return answer(services, apps_text(world, world.services(*group), embed, "*"));
   }
   const auto id = marathon::absolute_path(given);
-  if (id == "/") return list_apps(services, request);
   const auto* record = world.service(id);
   if (record == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   embed.tasks = embed.last_failure = true;
   return answer(services, R"({"app":)" + app_text(world, *record, embed) + "}");
+}
+
+}  // namespace
+
+AnswerBeside list_apps(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, write_apps);
+}
+
+AnswerBeside get_app(const Services& services, const Request& request) {
+  if (marathon::absolute_path(request.parameters.at("id")) == "/") return list_apps(services, request);
+  return beside_of(services, request, Scope::kSome, write_app_or_apps);
 }
 
 Answer list_versions(const Services& services, const Request& request) {

@@ -132,22 +132,22 @@ void Master::stop() {
   watch_.reset();
 }
 
-v1::MasterInfo Master::describe() const {
+v1::MasterInfo describe(const std::string& master_id, const MasterOptions& options) {
   v1::MasterInfo info;
-  info.set_id(id_);
+  info.set_id(master_id);
   boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address_v4(options_.ip, error);
+  const auto address = boost::asio::ip::make_address_v4(options.ip, error);
   const auto bytes = error ? boost::asio::ip::address_v4::loopback().to_bytes() : address.to_bytes();
   std::uint32_t packed = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) packed = (packed << 8) | bytes[i];
   info.set_ip(packed);
-  info.set_port(static_cast<std::uint32_t>(options_.port));
-  info.set_pid(fmt::format("master@{}:{}", options_.ip, options_.port));
-  info.set_hostname(options_.hostname);
+  info.set_port(static_cast<std::uint32_t>(options.port));
+  info.set_pid(fmt::format("master@{}:{}", options.ip, options.port));
+  info.set_hostname(options.hostname);
   info.set_version(kMesosVersion);
-  info.mutable_address()->set_hostname(options_.hostname);
-  info.mutable_address()->set_ip(options_.ip);
-  info.mutable_address()->set_port(options_.port);
+  info.mutable_address()->set_hostname(options.hostname);
+  info.mutable_address()->set_ip(options.ip);
+  info.mutable_address()->set_port(options.port);
   // No capabilities: they concern agents and operators, and mesos-go gives up on one that it does not know.
   return info;
 }
@@ -224,7 +224,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   subscribed.set_type(Event::SUBSCRIBED);
   subscribed.mutable_subscribed()->mutable_framework_id()->set_value(id);
   subscribed.mutable_subscribed()->set_heartbeat_interval_seconds(kHeartbeat.count());
-  *subscribed.mutable_subscribed()->mutable_master_info() = describe();
+  *subscribed.mutable_subscribed()->mutable_master_info() = describe(id_, options_);
   stream->send(subscribed);
   stream->send(heartbeat());
   tell_all(id);
@@ -270,6 +270,12 @@ Response accepted() {
 }
 
 }  // namespace
+
+std::set<std::string> Master::connected() const {
+  std::set<std::string> ids;
+  for (const auto& [id, subscriber] : subscribers_) ids.insert(id);
+  return ids;
+}
 
 std::set<std::string> Master::users_of(const engine::Caller& caller, const Call& call) const {
   const auto& frameworks = daemon_.state().frameworks;

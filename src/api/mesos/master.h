@@ -63,6 +63,9 @@ struct Launch {
 /// Users by the names that tasks give, looked up before.
 using Users = std::map<std::string, User>;
 
+/// A master as frameworks and operators are told of it.
+::mesos::v1::MasterInfo describe(const std::string& master_id, const MasterOptions& options);
+
 class Master {
  public:
   Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterOptions options);
@@ -92,8 +95,8 @@ class Master {
   /// What is offered at the moment, by framework.
   std::map<std::string, Amounts> offered() const { return book_.offered(); }
   const control::OfferBook& book() const { return book_; }
-  bool subscribed(const std::string& framework) const { return subscribers_.contains(framework); }
-  ::mesos::v1::MasterInfo describe() const;
+  /// Ids of the frameworks that are subscribed.
+  std::set<std::string> connected() const;
 
   /// Whoever wants to hear that a framework subscribed or described itself anew, until the returned handle
   /// dies.

@@ -73,7 +73,7 @@ class FakeDaemon : public engine::Daemon {
     record.state = start_state;
     if (start_state == control::TaskState::kQueued) record.reason = kWhyItWaits;
     std::filesystem::create_directories(sandbox_of(record.task.id));
-    records_[record.task.id] = record;
+    records_.insert_or_assign(record.task.id, record);
     tell("task_" + std::string(control::to_string(record.state)), record.task.id);
     done(record);
   }
@@ -153,10 +153,13 @@ class FakeDaemon : public engine::Daemon {
       return fail(ErrorKind::kNotFound, fmt::format("There is no task '{}'", id));
     return found->second;
   }
-  void each_task(const engine::Caller& caller,
-                 const std::function<void(const control::TaskRecord&)>& visit) const override {
+  engine::TaskList tasks(const engine::Caller& caller) const override {
+    auto state = std::make_shared<control::State>();
+    state->tasks = records_;
+    engine::Doings reasons;
     for (const auto& [id, record] : records_)
-      if (may(caller, record)) visit(record);
+      if (record.state == control::TaskState::kQueued) reasons[id] = record.reason;
+    return {std::move(state), caller, std::move(reasons)};
   }
   Result<engine::ExplanationView> explain(const engine::Caller& caller,
                                           const std::string& id) const override {
@@ -238,20 +241,29 @@ class FakeDaemon : public engine::Daemon {
   // What a test does
 
   void set_state(const std::string& id, control::TaskState state) {
-    records_.at(id).state = state;
+    records_.edit(id).state = state;
     tell("task_" + std::string(control::to_string(state)), id);
   }
   void end(const std::string& id, int status, control::TaskState state, const std::string& reason = "") {
-    auto& record = records_.at(id);
+    auto& record = records_.edit(id);
     record.exit_status = status;
     record.reason = reason;
     set_state(id, state);
   }
   /// What another member of its gang makes it end.
-  void drag(const std::string& id, const std::string& reason) { records_.at(id).gang_reason = reason; }
+  void drag(const std::string& id, const std::string& reason) { records_.edit(id).gang_reason = reason; }
   void fail_to_start(const std::string& id, const std::string& reason) {
-    records_.at(id).reason = reason;
+    records_.edit(id).reason = reason;
     set_state(id, control::TaskState::kFailed);
+  }
+  /// So many more like it, of other ids.
+  void copy(const std::string& id, int count) {
+    auto record = records_.at(id);
+    for (int i = 0; i < count; ++i) {
+      record.task.id = fmt::format("{}-{}", id, i);
+      record.sequence = ++count_;
+      records_.insert_or_assign(record.task.id, record);
+    }
   }
   void tell(const std::string& kind, const std::string& id) {
     engine::EventView event;
@@ -289,7 +301,7 @@ class FakeDaemon : public engine::Daemon {
 
   std::string folder_;
   std::uint64_t count_ = 0;
-  std::map<std::string, control::TaskRecord> records_;
+  control::Rows<control::TaskRecord> records_;
   std::vector<engine::EventView> events_;
   std::vector<std::weak_ptr<std::function<void()>>> listeners_;
 };
