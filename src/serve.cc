@@ -46,6 +46,7 @@
 #include "strangers.h"
 #include "task_processes.h"
 #include "task_space.h"
+#include "unused.h"
 
 namespace drover {
 namespace {
@@ -202,6 +203,9 @@ class Service {
     ports.room_to_keep = options_.room_to_keep > 0
                              ? options_.room_to_keep
                              : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
+    ports.free_unused = [this](std::uint64_t bytes, const auto& named) {
+      free_unused({options_.state, images_, *hardware_}, bytes, named);
+    };
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };

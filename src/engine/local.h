@@ -80,8 +80,12 @@ struct Ports {
   /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
   /// room.
   std::function<std::uint64_t()> free_space;
-  /// When fewer bytes are free there, the oldest ended tasks are forgotten (control/retention.h).
+  /// When fewer bytes are free there, what nobody uses goes, and then the oldest ended tasks are forgotten
+  /// (control/retention.h).
   std::uint64_t room_to_keep = 0;
+  /// Frees so many bytes of images and of what else can be had again, as far as nobody uses it; what these
+  /// images consist of stays. Called on the pool. May be empty: then there is nothing of the kind.
+  std::function<void(std::uint64_t bytes, const std::set<control::ImageName>& named)> free_unused;
   /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
   std::function<std::vector<Error>()> problems;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.
@@ -189,6 +193,8 @@ class LocalEngine final : public Daemon {
   // Ended tasks that are forgotten because the disk has too little room: local_retention.cc.
   bool room_is_short() const;
   Error short_room() const;
+  /// To free, so that there is enough for a while.
+  std::uint64_t missing_room() const;
   void make_room();
   void forget_for_room(const std::map<std::string, Result<std::uint64_t>>& found);
   // Tasks that do not end although they have been killed: local_lingering.cc.
@@ -221,6 +227,8 @@ class LocalEngine final : public Daemon {
   static void add(ImagesToSee& images, const workload::Task& task);
   /// Of all work that may be started, and all that is known.
   ImagesToSee images_of_work() const;
+  /// By any task, service or schedule.
+  std::set<control::ImageName> named_images() const;
   /// The tasks of these wait until they were looked at.
   void hold(const ImagesToSee& images);
 

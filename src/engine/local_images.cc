@@ -63,6 +63,17 @@ LocalEngine::ImagesToSee LocalEngine::images_of_work() const {
   return images;
 }
 
+std::set<control::ImageName> LocalEngine::named_images() const {
+  std::set<control::ImageName> names;
+  const auto add = [&](const workload::Task& task) {
+    if (auto name = control::image_name(task)) names.insert(*std::move(name));
+  };
+  for (const auto& [id, record] : state_.tasks) add(record.task);
+  for (const auto& [id, record] : state_.services) add(record.target.task);
+  for (const auto& [name, record] : state_.schedules) add(record.schedule.task);
+  return names;
+}
+
 void LocalEngine::hold(const ImagesToSee& images) {
   if (images.empty() || !ports_.image_variants) return;
   control::Outcome held;  // without a plan: that would start what is to be held, at the start of the daemon

@@ -1,4 +1,5 @@
-// How LocalEngine makes room when the disk of the state folder has too little: ended tasks are forgotten.
+// How LocalEngine makes room when the disk of the state folder has too little: what nobody uses goes, and
+// then ended tasks are forgotten.
 
 #include <fmt/format.h>
 
@@ -26,10 +27,15 @@ bool LocalEngine::room_is_short() const {
 Error LocalEngine::short_room() const {
   return {
       ErrorKind::kExhausted,
-      fmt::format("The disk of the state folder has {} free, and {} should be: the oldest ended tasks are "
-                  "forgotten, with their sandboxes",
+      fmt::format("The disk of the state folder has {} free, and {} should be: images that nobody uses are "
+                  "removed, and then the oldest ended tasks are forgotten, with their sandboxes",
                   format_bytes(ports_.free_space()), format_bytes(ports_.room_to_keep)),
       "free some space: drover image prune, drover rm; or ask for less with drover serve --room-to-keep", ""};
+}
+
+std::uint64_t LocalEngine::missing_room() const {
+  const auto goal = ports_.room_to_keep + ports_.room_to_keep / kBeyond;
+  return goal - std::min(goal, ports_.free_space());
 }
 
 void LocalEngine::make_room() {
@@ -38,7 +44,8 @@ void LocalEngine::make_room() {
   looks_for_room_ = true;
   auto tasks = processes_of_tasks();
   add_ended(tasks);
-  ports_.pool(0, [this, tasks = std::move(tasks), began = steady()] {
+  ports_.pool(0, [this, tasks = std::move(tasks), named = named_images(), began = steady()] {
+    if (ports_.free_unused) ports_.free_unused(missing_room(), named);
     ports_.post([this, found = ports_.task_space(tasks), began] {
       looks_for_room_ = false;
       const auto taken = std::max<std::chrono::milliseconds>(steady() - began, {});
@@ -58,9 +65,8 @@ void LocalEngine::forget_for_room(const std::map<std::string, Result<std::uint64
       ended_bytes_[id] = *size;
   }
   const auto free = ports_.free_space();
-  const auto goal = ports_.room_to_keep + ports_.room_to_keep / kBeyond;
   if (!room_is_short()) return;
-  for (const auto& id : control::tasks_to_forget(state_, bytes, goal - std::min(goal, free), steady())) {
+  for (const auto& id : control::tasks_to_forget(state_, bytes, missing_room(), steady())) {
     const auto& task = state_.tasks.at(id).task;
     const auto words = fmt::format("it is forgotten, with the {} of its sandbox: the disk has {} free",
                                    format_bytes(bytes.at(id)), format_bytes(free));
