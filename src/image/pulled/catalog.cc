@@ -102,6 +102,7 @@ void forget(std::vector<NamedImage>& images, const RegistryName& name, const std
 
 Result<std::unique_ptr<Catalog>> Catalog::open(const Directory& layout) {
   DROVER_TRY(auto own, Directory::open(layout.path()));
+  DROVER_CHECK_OK(own.remove_unfinished(""));
   std::vector<NamedImage> images;
   if (own.exists(kIndexFile)) {
     DROVER_TRY(const auto text, own.read(kIndexFile, kMaxDocument));

@@ -40,7 +40,7 @@ struct NamedImage {
 
 class Catalog {
  public:
-  /// kCorrupt, and what to do, when the file is damaged.
+  /// kCorrupt, and what to do, when the file is damaged. Nobody else may have it open.
   static Result<std::unique_ptr<Catalog>> open(const Directory& layout);
 
   /// What the name means to this user.
