@@ -11,6 +11,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <random>
 
@@ -46,6 +47,7 @@
 #include "strangers.h"
 #include "task_processes.h"
 #include "task_space.h"
+#include "unused.h"
 
 namespace drover {
 namespace {
@@ -202,6 +204,9 @@ class Service {
     ports.room_to_keep = options_.room_to_keep > 0
                              ? options_.room_to_keep
                              : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
+    ports.free_unused = [this](std::uint64_t bytes, const auto& named) {
+      free_unused({options_.state, images_, *hardware_}, bytes, named);
+    };
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
@@ -401,6 +406,18 @@ image::StoreOptions image_options(const cli::ServeOptions& options) {
   return images;
 }
 
+/// Of files that a daemon which was killed had begun to write, and that nothing else clears up.
+void remove_unfinished(const cli::ServeOptions& options) {
+  const auto remove = [](const std::string& path, const std::string& prefix) {
+    const auto folder = Directory::open(path);
+    const auto removed = folder ? folder->remove_unfinished(prefix) : Status();
+    if (!removed) spdlog::warn("{}", to_string(removed.error()));
+  };
+  remove(options.state + "/sim", "");
+  if (const std::filesystem::path file = options.cdi_specification; !file.empty())
+    remove(file.parent_path(), file.filename().string() + ".");
+}
+
 Status run_service(const cli::ServeOptions& options) {
   if (::geteuid() != 0)
     return fail(ErrorKind::kPermissionDenied,
@@ -415,6 +432,7 @@ Status run_service(const cli::ServeOptions& options) {
   DROVER_TRY(auto journaled, read_journal(journal, path));
   DROVER_TRY(const auto news, store::join(journal, options.state));
   for (const auto& sentence : news) spdlog::warn("{}", sentence);
+  remove_unfinished(options);
   DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
                                             .simulate = options.simulate,
                                             .driver_root = options.driver_root,

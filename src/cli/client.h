@@ -2,8 +2,10 @@
 
 // The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
 // Client may be used by several threads. A daemon that cannot be reached is kUnavailable; what it refuses
-// comes back as the Error that it sent.
+// comes back as the Error that it sent. One that has not begun to answer after a while is asked for its
+// health besides: as long as it answers that, its answer is waited for, however long it takes.
 
+#include <chrono>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,10 +16,15 @@
 
 namespace drover::cli {
 
+inline constexpr std::chrono::seconds kUsualPatience{30};
+
 struct Endpoint {
   std::string socket;  ///< path of the unix socket; used unless `url` is given
   std::string url;     ///< "http://HOST:PORT"
   std::string token;   ///< shown over TCP only
+  /// So long a sign of life is waited for, and for the queue of a daemon that takes no connection; 0: for
+  /// ever.
+  std::chrono::milliseconds patience = kUsualPatience;
 };
 
 /// Takes a piece of an answer; false ends the transfer without an error.

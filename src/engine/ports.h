@@ -80,8 +80,12 @@ struct Ports : Loop {
   /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
   /// room.
   std::function<std::uint64_t()> free_space;
-  /// When fewer bytes are free there, the oldest ended tasks are forgotten (control/retention.h).
+  /// When fewer bytes are free there, what nobody uses goes, and then the oldest ended tasks are forgotten
+  /// (control/retention.h).
   std::uint64_t room_to_keep = 0;
+  /// Frees so many bytes of images and of what else can be had again, as far as nobody uses it; what these
+  /// images consist of stays. Called on the pool. May be empty: then there is nothing of the kind.
+  std::function<void(std::uint64_t bytes, const std::set<control::ImageName>& named)> free_unused;
   /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
   std::function<std::vector<Error>()> problems;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.

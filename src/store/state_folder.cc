@@ -135,6 +135,7 @@ Result<std::vector<std::string>> join(Journal& journal, const std::string& path)
   // Of a daemon that died.
   for (const auto& name : folder.list().value_or(std::vector<std::string>{}))
     if (name.starts_with("state.db.copy.")) (void)folder.remove_tree(name);
+  (void)folder.remove_unfinished("");
   std::vector<std::string> news;
   DROVER_TRY(const auto restored, journal.note(kRestored));
   if (!restored.empty())

@@ -171,8 +171,9 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size(*command, "--keep-free", options->keep_free,
            "What images leave free on the file system of --state");
-  add_size(*command, "--room-to-keep", options->room_to_keep,
-           "When less is free on the file system of --state, the oldest ended tasks are forgotten")
+  add_size(
+      *command, "--room-to-keep", options->room_to_keep,
+      "When less is free on the file system of --state, unused images go, and then the oldest ended tasks")
       ->default_str("a twentieth of it, 4 GiB at most");
   command
       ->add_option("--placement", options->placement,

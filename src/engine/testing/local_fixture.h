@@ -153,6 +153,12 @@ class LocalEngineTest : public ::testing::Test {
     ports.now = [this] { return now_; };
     ports.free_space = [this] { return free_; };
     ports.room_to_keep = room_to_keep_;
+    ports.free_unused = [this](std::uint64_t bytes, const std::set<control::ImageName>& named) {
+      const auto freed = std::min(bytes, unused_);
+      unused_ -= freed;
+      free_ += freed;
+      named_ = named;
+    };
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
@@ -251,7 +257,8 @@ class LocalEngineTest : public ::testing::Test {
   TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
   std::optional<TimePoint> wake_at_;
   Status started_;  ///< how the last begin() went
-  std::uint64_t free_ = 1 << 30, room_to_keep_ = 0;
+  std::uint64_t free_ = 1 << 30, room_to_keep_ = 0, unused_ = 0;
+  std::set<control::ImageName> named_;  ///< by work, when what is unused was asked for last
   int ids_ = 0;
   std::deque<Work> work_;
   std::vector<std::string> log_;

@@ -19,6 +19,9 @@ constexpr const char* kRefName = "org.opencontainers.image.ref.name";
 constexpr const char* kUsers = "io.drover.users";
 constexpr const char* kPulledAt = "io.drover.pulled-at";
 constexpr const char* kBytes = "io.drover.bytes";
+constexpr const char* kFrom = "io.drover.from";
+constexpr const char* kFromRegistry = "registry";
+constexpr const char* kFromFiles = "files";
 /// All of it stays one document that layouts may have.
 constexpr std::size_t kMostNames = 5000;
 
@@ -54,6 +57,7 @@ json encode_image(const NamedImage& image) {
            {{kRefName, image.name.canonical()},
             {kUsers, encode_users(image)},
             {kPulledAt, format_time(image.pulled_at)},
+            {kFrom, image.from_registry ? kFromRegistry : kFromFiles},
             {kBytes, std::to_string(image.bytes)}}}};
 }
 
@@ -64,6 +68,7 @@ std::optional<NamedImage> decode_image(Descriptor descriptor) {
   if (!name || !at) return std::nullopt;
   image.name = *name;
   image.pulled_at = *at;
+  image.from_registry = annotation_of(descriptor, kFrom) == kFromRegistry;
   const auto bytes = annotation_of(descriptor, kBytes);
   std::from_chars(bytes.data(), bytes.data() + bytes.size(), image.bytes);
   if (!decode_users(annotation_of(descriptor, kUsers), image)) return std::nullopt;
@@ -97,6 +102,7 @@ void forget(std::vector<NamedImage>& images, const RegistryName& name, const std
 
 Result<std::unique_ptr<Catalog>> Catalog::open(const Directory& layout) {
   DROVER_TRY(auto own, Directory::open(layout.path()));
+  DROVER_CHECK_OK(own.remove_unfinished(""));
   std::vector<NamedImage> images;
   if (own.exists(kIndexFile)) {
     DROVER_TRY(const auto text, own.read(kIndexFile, kMaxDocument));
