@@ -26,6 +26,7 @@
 
 #include "base/decode.h"
 #include "base/json_items.h"
+#include "cli/tls_tunnel.h"
 
 namespace drover::cli {
 
@@ -48,6 +49,7 @@ constexpr std::chrono::seconds kSilence{60};  ///< the daemon's own limits are s
 constexpr std::size_t kMaxAnswer = 256ULL << 20;
 
 struct Address {
+  bool secure = false;
   std::string host;
   std::string port;
   std::string authority;  ///< for the Host header
@@ -55,10 +57,12 @@ struct Address {
 
 Result<Address> parse_url(const std::string& text) {
   const auto url = boost::urls::parse_uri(text);
-  if (!url || url->scheme() != "http" || url->host().empty())
+  const bool secure = url && url->scheme() == "https";
+  if (!url || (!secure && url->scheme() != "http") || url->host().empty())
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", text),
-                "write it as http://HOST:PORT");
-  Address address{url->host_address(), url->has_port() ? std::string(url->port()) : "80", ""};
+                "write it as http://HOST:PORT or https://HOST:PORT");
+  Address address{secure, url->host_address(),
+                  url->has_port() ? std::string(url->port()) : (secure ? "443" : "80"), ""};
   address.authority = std::string(url->encoded_host_and_port());
   return address;
 }
@@ -74,6 +78,22 @@ Stream connect(asio::io_context& context, const Endpoint& endpoint, const Addres
   asio::connect(socket, resolver.resolve(address.host, address.port));
   socket.set_option(asio::ip::tcp::no_delay(true));
   return Stream(std::move(socket));
+}
+
+/// One that leaves this machine encrypted comes out of a tunnel.
+struct Connection {
+  std::unique_ptr<TlsTunnel> tunnel;
+  Stream stream;
+};
+
+Result<Connection> open_connection(asio::io_context& context, const Endpoint& endpoint,
+                                   const Address& address) {
+  auto stream = connect(context, endpoint, address);
+  if (!address.secure) return Connection{nullptr, std::move(stream)};
+  UniqueFd socket(stream.socket().release());
+  DROVER_TRY(auto tunnel, TlsTunnel::open(std::move(socket), address.host, endpoint.ca_file));
+  asio::generic::stream_protocol::socket plain(context, {AF_UNIX, 0}, tunnel->take_plain_end().release());
+  return Connection{std::move(tunnel), Stream(std::move(plain))};
 }
 
 /// Reads what is left of the message, piece by piece.
@@ -103,9 +123,14 @@ asio::awaitable<std::optional<Error>> converse(Stream& stream,
   stream.expires_after(kSilence);
   co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
   const auto status = parser.get().result_int();
-  if (status < 400) {
+  if (status < 300) {
     co_await read_body(stream, buffer, parser, sink);
     co_return std::nullopt;
+  }
+  if (status < 400) {
+    co_return Error{ErrorKind::kUnavailable,
+                    fmt::format("The answer is to ask another server (status {}), which is not done", status),
+                    "give the address of that server, if you trust it, with --host", ""};
   }
   std::string refusal;
   const Sink collect = [&](std::string_view piece) {
@@ -188,7 +213,8 @@ Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
                                  const std::string& protocol) const {
   const bool tcp = !endpoint_.url.empty();
-  DROVER_TRY(const auto address, tcp ? parse_url(endpoint_.url) : Result<Address>(Address{"", "", "drover"}));
+  DROVER_TRY(const auto address,
+             tcp ? parse_url(endpoint_.url) : Result<Address>(Address{false, "", "", "drover"}));
   http::request<http::string_body> request(http::verb::post, target, 11);
   request.set(http::field::host, address.authority);
   if (tcp && !endpoint_.token.empty()) request.set(http::field::authorization, "Bearer " + endpoint_.token);
@@ -199,7 +225,8 @@ Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
   request.prepare_payload();
   try {
     asio::io_context context(1);
-    auto stream = connect(context, endpoint_, address);
+    DROVER_TRY(auto connection, open_connection(context, endpoint_, address));
+    auto& stream = connection.stream;
     http::write(stream, request);
     beast::flat_buffer buffer;
     http::response_parser<http::string_body> parser;
@@ -209,6 +236,7 @@ Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
       return Failure(read_refusal(parser.get().result_int(), parser.get().body()));
     }
     Upgraded upgraded;
+    upgraded.tunnel = std::move(connection.tunnel);
     const auto rest = buffer.cdata();
     upgraded.rest.assign(static_cast<const char*>(rest.data()), rest.size());
     upgraded.socket.reset(::dup(stream.socket().native_handle()));
@@ -225,7 +253,8 @@ Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
 Status Client::perform(const Call& call, const Sink& sink) const {
   const bool tcp = !endpoint_.url.empty();
   const auto& where = tcp ? endpoint_.url : endpoint_.socket;
-  DROVER_TRY(const auto address, tcp ? parse_url(endpoint_.url) : Result<Address>(Address{"", "", "drover"}));
+  DROVER_TRY(const auto address,
+             tcp ? parse_url(endpoint_.url) : Result<Address>(Address{false, "", "", "drover"}));
   http::request<http::string_body> request(call.method, call.target, 11);
   request.set(http::field::host, address.authority);
   if (tcp && !endpoint_.token.empty()) request.set(http::field::authorization, "Bearer " + endpoint_.token);
@@ -241,7 +270,8 @@ Status Client::perform(const Call& call, const Sink& sink) const {
   bool connected = false;
   try {
     asio::io_context context(1);
-    auto stream = connect(context, endpoint_, address);
+    DROVER_TRY(auto connection, open_connection(context, endpoint_, address));
+    auto& stream = connection.stream;
     connected = true;
     std::optional<Error> refusal;
     std::exception_ptr broken;

@@ -1,10 +1,12 @@
 #pragma once
 
 // The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
-// Client may be used by several threads. A daemon that cannot be reached is kUnavailable; what it refuses
-// comes back as the Error that it sent.
+// Client may be used by several threads. Over https the server shows a certificate for the name that it is
+// called by, or hears nothing. No redirection is followed, so nobody else is shown the token. A daemon that
+// cannot be reached is kUnavailable; what it refuses comes back as the Error that it sent.
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -15,9 +17,10 @@
 namespace drover::cli {
 
 struct Endpoint {
-  std::string socket;  ///< path of the unix socket; used unless `url` is given
-  std::string url;     ///< "http://HOST:PORT"
-  std::string token;   ///< shown over TCP only
+  std::string socket;   ///< path of the unix socket; used unless `url` is given
+  std::string url;      ///< "http://HOST:PORT", or https
+  std::string token;    ///< shown over TCP only
+  std::string ca_file;  ///< the authorities that are trusted with https; "": those of this machine
 };
 
 /// Takes a piece of an answer; false ends the transfer without an error.
@@ -25,6 +28,7 @@ using Sink = std::function<bool(std::string_view piece)>;
 
 /// A connection that has left HTTP.
 struct Upgraded {
+  std::shared_ptr<void> tunnel;  ///< behind `socket`, which is closed before it goes
   UniqueFd socket;
   std::string rest;  ///< what has come after the answer already
 };
