@@ -109,15 +109,6 @@ class DefinitionsTest(FairTest):
             self.refused(self.mallory, "POST", "/v1/tasks",
                          self.task(env={"A": "x" * 200_000}, gang={"members": [{"cpus": 0.1}] * 100}), "16777216 are allowed")
 
-    def test_a_gang_of_many_members_takes_what_one_of_them_does(self):
-        cpus = self.daemon.api("GET", "/v1/nodes")["nodes"][0]["cpus"]["total"]
-        holder = self.daemon.submit("sleep", 1000, cpus=cpus)
-        self.addCleanup(self.daemon.end_tasks)
-        self.daemon.wait_until_running(holder)
-        gang = self.task(env={"A": "x" * 14_600}, cpus=0.001, memory="4MiB", gang={"size": 1024})
-        with self.growing_less_than(MOST_OF_A_GANG):
-            self.daemon.api("POST", "/v1/tasks", gang, uid=self.mallory.uid)
-
     def test_the_plan_of_such_a_gang(self):
         with self.growing_less_than(100):
             self.refused(self.mallory, "POST", "/v1/plan", self.task(env={"A": "x" * 200_000}, gang={"size": 100}), "allowed")
@@ -133,6 +124,17 @@ class DefinitionsTest(FairTest):
         job = {"name": "mallory", "command": "true", "schedule": "R/2030-01-01T00:00:00Z/P1D",
                "environmentVariables": [{"name": "A", "value": "x" * 600_000}]}
         self.refused(self.mallory, "POST", "/v1/scheduler/iso8601", job, "524288 are allowed")
+
+
+class GangMemoryTest(FairTest):
+    def test_a_gang_of_many_members_takes_what_one_of_them_does(self):
+        cpus = self.daemon.api("GET", "/v1/nodes")["nodes"][0]["cpus"]["total"]
+        holder = self.daemon.submit("sleep", 1000, cpus=cpus)
+        self.addCleanup(self.daemon.end_tasks)
+        self.daemon.wait_until_running(holder)
+        gang = self.task(env={"A": "x" * 14_600}, cpus=0.001, memory="4MiB", gang={"size": 1024})
+        with self.growing_less_than(MOST_OF_A_GANG):
+            self.daemon.api("POST", "/v1/tasks", gang, uid=self.mallory.uid)
 
 
 class SmallLimitsTest(FairTest):
