@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "cdi/registry.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "driver/volume.h"
@@ -36,6 +35,7 @@ std::string kernel_says(const std::string& path) {
 Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
+  hardware.registry_ = std::make_shared<cdi::KeptRegistry>(options.cdi_folders);
   DROVER_TRY(hardware.allowed_, cdi::Allowed::parse(options.allowed_devices));
   hardware.program_ = options.hook_program;
   if (hardware.program_.empty()) {
@@ -226,7 +226,7 @@ Result<cdi::Edits> Hardware::devices_of(const workload::Task& task) const {
     if (task.owner != 0) DROVER_CHECK_OK(allowed_.check(name, task.user));
     names.push_back(std::move(name));
   }
-  DROVER_TRY(auto edits, cdi::Registry::read(options_.cdi_folders).edits_of(names));
+  DROVER_TRY(auto edits, registry_->edits_of(names));
   DROVER_CHECK_OK(cdi::complete_device_nodes(edits));
   const auto shown = fmt::format("{}", fmt::join(task.devices, "', '"));
   const auto nodes_of_gpus = [this] {

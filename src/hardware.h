@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "cdi/allowed.h"
+#include "cdi/registry.h"
 #include "cdi/specification.h"
 #include "container/containerizer.h"
 #include "driver/host_files.h"
@@ -97,6 +98,7 @@ class Hardware {
 
   HardwareOptions options_;
   cdi::Allowed allowed_;
+  std::shared_ptr<cdi::KeptRegistry> registry_;
   std::optional<gpu::Simulation> simulation_;
   std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
   gpu::HostFacts host_;

@@ -34,6 +34,7 @@
 #include "base/decode.h"
 #include "base/json_items.h"
 #include "base/units.h"
+#include "cli/tls_tunnel.h"
 
 namespace drover::cli {
 
@@ -58,6 +59,7 @@ constexpr std::chrono::milliseconds kGrace{50};  ///< to hear an answer that cam
 constexpr std::size_t kMaxAnswer = 256ULL << 20;
 
 struct Address {
+  bool secure = false;
   std::string host;
   std::string port;
   std::string authority;  ///< for the Host header
@@ -65,10 +67,12 @@ struct Address {
 
 Result<Address> parse_url(const std::string& text) {
   const auto url = boost::urls::parse_uri(text);
-  if (!url || url->scheme() != "http" || url->host().empty())
+  const bool secure = url && url->scheme() == "https";
+  if (!url || (!secure && url->scheme() != "http") || url->host().empty())
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", text),
-                "write it as http://HOST:PORT");
-  Address address{url->host_address(), url->has_port() ? std::string(url->port()) : "80", ""};
+                "write it as http://HOST:PORT or https://HOST:PORT");
+  Address address{secure, url->host_address(),
+                  url->has_port() ? std::string(url->port()) : (secure ? "443" : "80"), ""};
   address.authority = std::string(url->encoded_host_and_port());
   return address;
 }
@@ -112,6 +116,23 @@ Stream connect(asio::io_context& context, const Endpoint& endpoint, const Addres
   }
 }
 
+/// One that leaves this machine encrypted comes out of a tunnel.
+struct Connection {
+  std::unique_ptr<TlsTunnel> tunnel;
+  Stream stream;
+};
+
+/// Throws system_error when there is nobody.
+Result<Connection> open_connection(asio::io_context& context, const Endpoint& endpoint,
+                                   const Address& address) {
+  auto stream = connect(context, endpoint, address);
+  if (!address.secure) return Connection{nullptr, std::move(stream)};
+  UniqueFd socket(stream.socket().release());
+  DROVER_TRY(auto tunnel, TlsTunnel::open(std::move(socket), address.host, endpoint.ca_file));
+  asio::generic::stream_protocol::socket plain(context, {AF_UNIX, 0}, tunnel->take_plain_end().release());
+  return Connection{std::move(tunnel), Stream(std::move(plain))};
+}
+
 http::request<http::string_body> request_of(http::verb method, const std::string& target,
                                             const Endpoint& endpoint, const Address& address) {
   http::request<http::string_body> request(method, target, 11);
@@ -126,7 +147,9 @@ bool is_alive(Endpoint endpoint, const Address& address) {
   endpoint.patience /= kProbe;
   try {
     asio::io_context context(1);
-    auto stream = connect(context, endpoint, address);
+    auto connection = open_connection(context, endpoint, address);
+    if (!connection) return false;
+    auto& stream = connection->stream;
     bool answered = false;
     const auto ask = [&]() -> asio::awaitable<void> {
       const auto request = request_of(http::verb::get, "/health", endpoint, address);
@@ -152,7 +175,7 @@ struct Talk {
   const Address& address;
   asio::io_context context{1};
   asio::steady_timer timer{context};
-  std::optional<Stream> stream{};
+  std::optional<Connection> connection{};
   bool begun = false;
   bool over = false;
 
@@ -166,7 +189,7 @@ struct Talk {
       timer.async_wait([this](const auto& later) {
         if (later || begun) return;
         over = true;
-        stream->close();
+        connection->stream.close();
       });
     });
   }
@@ -204,7 +227,7 @@ asio::awaitable<void> read_body(Stream& stream, beast::flat_buffer& buffer,
 
 asio::awaitable<void> converse(Talk& talk, const http::request<http::string_body>& request, const Sink& sink,
                                std::optional<Error>& refused) {
-  auto& stream = *talk.stream;
+  auto& stream = talk.connection->stream;
   co_await http::async_write(stream, request, asio::use_awaitable);
   beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
@@ -212,8 +235,14 @@ asio::awaitable<void> converse(Talk& talk, const http::request<http::string_body
   co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
   talk.begun = true;
   const auto status = parser.get().result_int();
-  if (status < 400) {
+  if (status < 300) {
     co_await read_body(stream, buffer, parser, sink);
+    co_return;
+  }
+  if (status < 400) {
+    refused = Error{ErrorKind::kUnavailable,
+                    fmt::format("The answer is to ask another server (status {}), which is not done", status),
+                    "give the address of that server, if you trust it, with --host", ""};
     co_return;
   }
   std::string refusal;
@@ -228,7 +257,7 @@ asio::awaitable<void> converse(Talk& talk, const http::request<http::string_body
 /// For a protocol that is not HTTP; what has come of it already is in `rest`.
 asio::awaitable<void> leave_http(Talk& talk, const http::request<http::string_body>& request,
                                  std::string& rest, std::optional<Error>& refused) {
-  auto& stream = *talk.stream;
+  auto& stream = talk.connection->stream;
   co_await http::async_write(stream, request, asio::use_awaitable);
   beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
@@ -251,7 +280,7 @@ Failure no_answer(const Talk& talk, const boost::system::error_code& code) {
     return fail(ErrorKind::kUnavailable,
                 fmt::format("No answer came from {} in {}", daemon, format_duration(talk.endpoint.patience)),
                 "is it stopped, or the machine overloaded? --patience TIME waits longer");
-  if (talk.stream)
+  if (talk.connection)
     return fail(ErrorKind::kUnavailable,
                 fmt::format("Lost the connection to {}: {}", daemon, code.message()));
   return fail(ErrorKind::kUnavailable, fmt::format("Failed to reach {}: {}", daemon, code.message()),
@@ -260,7 +289,7 @@ Failure no_answer(const Talk& talk, const boost::system::error_code& code) {
 }
 
 Result<Address> address_of(const Endpoint& endpoint) {
-  return endpoint.url.empty() ? Result<Address>(Address{"", "", "drover"}) : parse_url(endpoint.url);
+  return endpoint.url.empty() ? Result<Address>(Address{false, "", "", "drover"}) : parse_url(endpoint.url);
 }
 
 ErrorKind kind_of_status(unsigned status) {
@@ -341,10 +370,11 @@ Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
   try {
     Upgraded upgraded;
     std::optional<Error> refused;
-    talk.stream.emplace(connect(talk.context, endpoint_, address));
+    DROVER_TRY(talk.connection, open_connection(talk.context, endpoint_, address));
     talk.run(leave_http(talk, request, upgraded.rest, refused));
     if (refused) return Failure(std::move(*refused));
-    upgraded.socket.reset(::dup(talk.stream->socket().native_handle()));
+    upgraded.tunnel = std::move(talk.connection->tunnel);
+    upgraded.socket.reset(::dup(talk.connection->stream.socket().native_handle()));
     ::fcntl(upgraded.socket.get(), F_SETFL, ::fcntl(upgraded.socket.get(), F_GETFL) & ~O_NONBLOCK);
     return upgraded;
   } catch (const boost::system::system_error& error) {
@@ -363,7 +393,7 @@ Status Client::perform(const Call& call, const Sink& sink) const {
   Talk talk{endpoint_, address};
   try {
     std::optional<Error> refused;
-    talk.stream.emplace(connect(talk.context, endpoint_, address));
+    DROVER_TRY(talk.connection, open_connection(talk.context, endpoint_, address));
     talk.run(converse(talk, request, sink, refused));
     if (refused) return Failure(std::move(*refused));
     return {};

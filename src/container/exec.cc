@@ -221,7 +221,7 @@ Result<int> Joined::wait() {
   // Without a process id the runtime has not come so far as to start anything.
   if (!task_.exists(pid_file(id_))) {
     const auto log = task_.read(log_file(id_));
-    return Failure(explain_runtime_failure(runtime_, last_word(log ? *log : "", "")));
+    return Failure(explain_runtime_failure(runtime_, last_word(log ? *log : "", ""), wait_status_));
   }
   return WIFEXITED(*wait_status_) ? WEXITSTATUS(*wait_status_) : 128 + WTERMSIG(*wait_status_);
 }

@@ -29,6 +29,7 @@ struct Submitted {
 struct StopRequested {
   std::string id;  ///< of a task or of a gang
   bool force = false;
+  bool operator==(const StopRequested&) const = default;
 };
 /// A task is ended because of what it takes up of the disk.
 struct Overdrawn {

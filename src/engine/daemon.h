@@ -112,9 +112,9 @@ class Daemon {
                            std::function<void(Result<std::vector<control::TaskRecord>>)> done) = 0;
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
-  /// Asks the task to end; answers when the wish is in the journal. `force` skips the grace. With one member
-  /// of a gang, or the id of the gang, the whole gang is stopped; the answer is the named member or the
-  /// first.
+  /// Asks the task to end; answers when the wish is in the journal, or on a full disk when the task itself
+  /// was told: it may be what fills it. `force` skips the grace. With one member of a gang, or the id of the
+  /// gang, the whole gang is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
                     std::function<void(Result<control::TaskRecord>)> done) = 0;
   /// Forgets an ended task and removes its sandbox.
@@ -209,6 +209,10 @@ class Daemon {
   /// Decides, journals, and then it counts. The answer is the id of what the event made, "" when it made
   /// nothing that has one. On an Error nothing has changed.
   [[nodiscard]] virtual Result<std::string> change(const control::Event& event) = 0;
+  /// For what a client asks who is not told what the state refuses: that is passed over. An Error means that
+  /// it could not be kept, and he is to ask again. A stop is carried out all the same, and kept when it can
+  /// be.
+  [[nodiscard]] virtual Status ask(const control::Event& event) = 0;
   /// For what has happened and nobody can be told that it has not: it counts at once when it can be kept, and
   /// is tried again while it cannot. What the state does not allow any more is passed over.
   virtual void happened(control::Event event) = 0;

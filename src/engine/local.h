@@ -94,6 +94,7 @@ class LocalEngine final : public Daemon {
   TimePoint now() const override { return ports_.now(); }
   TimePoint steady() const override { return ports_.steady(); }
   Result<std::string> change(const control::Event& event) override;
+  Status ask(const control::Event& event) override;
   void happened(control::Event event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
     return notices_.add(std::move(listener));

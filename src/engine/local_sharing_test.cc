@@ -32,8 +32,11 @@ TEST_F(LocalSharingTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
 
   EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
   auto wrong = gang_of(2, 0);
-  wrong.members[1].user = "no-such-user";
-  EXPECT_EQ(submit_gang(wrong).error().path, "/members/1/user");
+  wrong.members[1].user = "root";
+  const auto unasked = submit_gang(wrong);
+  ASSERT_FALSE(unasked);
+  EXPECT_EQ(unasked.error().path, "/members/1/user");
+  EXPECT_EQ(unasked.error().kind, ErrorKind::kInternal) << "the database of users is not asked on the strand";
   EXPECT_EQ(engine_->tasks({}).records().size(), 2u);
 }
 

@@ -263,7 +263,11 @@ Response unknown_operations(const Call& call, MediaType type) {
   return message_response(answer, type);
 }
 
-Response accepted() {
+/// Never said of what would be lost with the daemon. What Mesos' own clients do with a 503 is to call again.
+Response accepted(const Status& kept = {}) {
+  if (!kept)
+    return text_response(503,
+                         fmt::format("The call could not be kept, call again: {}", to_string(kept.error())));
   auto response = text_response(202, "");
   response.content_type = "";
   return response;
@@ -317,8 +321,7 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
   const auto& framework = call.framework_id().value();
   switch (call.type()) {
     case Call::TEARDOWN:
-      daemon_.happened(control::event::FrameworkTornDown{framework});
-      break;
+      return accepted(daemon_.ask(control::event::FrameworkTornDown{framework}));
     case Call::ACCEPT:
       accept(framework, call, users);
       break;
@@ -333,15 +336,11 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       book_.suppress(framework, list_of(call.suppress().roles()));
       break;
     case Call::KILL:
-      kill(framework, call);
-      break;
+      return accepted(kill(framework, call));
     case Call::SHUTDOWN:
-      shut_down(framework, call.shutdown().executor_id().value());
-      break;
+      return accepted(shut_down(framework, call.shutdown().executor_id().value()));
     case Call::ACKNOWLEDGE:
-      daemon_.happened(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
-                                                          uuid_text(call.acknowledge().uuid())});
-      break;
+      return accepted(acknowledge(framework, call));
     case Call::RECONCILE:
       reconcile(framework, call);
       break;

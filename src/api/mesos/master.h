@@ -151,9 +151,11 @@ class Master {
               const Users& users);
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
-  void kill(const std::string& framework, const Call& call);
+  /// Those that return a Status: an Error when what was asked could not be kept.
+  Status acknowledge(const std::string& framework, const Call& call);
+  Status kill(const std::string& framework, const Call& call);
   void force_later(const std::string& id, std::chrono::milliseconds grace);
-  void shut_down(const std::string& framework, const std::string& executor);
+  Status shut_down(const std::string& framework, const std::string& executor);
   void reconcile(const std::string& framework, const Call& call);
   /// `agent`: where the framework believes the task to be; "" when it does not say.
   void reconcile_one(const std::string& framework, const std::string& task_id, const std::string& agent);

@@ -163,20 +163,29 @@ void Master::reconcile(const std::string& framework, const Call& call) {
     if (task.framework == framework) reconcile_one(framework, task.task_id, agent_id());
 }
 
-void Master::kill(const std::string& framework, const Call& call) {
+Status Master::acknowledge(const std::string& framework, const Call& call) {
+  return daemon_.ask(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
+                                                        uuid_text(call.acknowledge().uuid())});
+}
+
+Status Master::kill(const std::string& framework, const Call& call) {
   const auto& kill = call.kill();
   const auto& task_id = kill.task_id().value();
   const auto& rows = daemon_.state().framework_tasks;
   const auto row = rows.find(control::framework_task_key(framework, task_id));
-  if (row == rows.end()) return reconcile_one(framework, task_id, kill.agent_id().value());
-  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return;
+  if (row == rows.end()) {
+    reconcile_one(framework, task_id, kill.agent_id().value());
+    return {};
+  }
+  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return {};
   const auto id = row->second.id;
   const auto grace = grace_of(kill.kill_policy());
   const bool at_once = grace && grace->count() == 0;
   const auto* task = daemon_.state().find(id);
   const bool sooner = grace && task != nullptr && *grace < task->task.grace;
-  daemon_.happened(control::event::StopRequested{id, at_once});
+  auto kept = daemon_.ask(control::event::StopRequested{id, at_once});
   if (sooner && !at_once) force_later(id, *grace);
+  return kept;
 }
 
 /// Its shim only knows the task's own grace, and would wait for longer.
@@ -191,11 +200,14 @@ void Master::force_later(const std::string& id, std::chrono::milliseconds grace)
   });
 }
 
-void Master::shut_down(const std::string& framework, const std::string& executor) {
+Status Master::shut_down(const std::string& framework, const std::string& executor) {
   std::vector<std::string> ids;
   for (const auto& [key, task] : daemon_.state().framework_tasks)
     if (task.framework == framework && task.executor_id == executor) ids.push_back(task.id);
-  for (const auto& id : ids) daemon_.happened(control::event::StopRequested{id, false});
+  Status kept;
+  for (const auto& id : ids)
+    if (auto one = daemon_.ask(control::event::StopRequested{id, false}); !one) kept = std::move(one);
+  return kept;
 }
 
 }  // namespace drover::api::mesos

@@ -29,6 +29,7 @@
 #include "api/server.h"
 #include "api/testing/raw_http.h"
 #include "base/files.h"
+#include "control/journal.h"
 #include "engine/daemon.h"
 #include "engine/listeners.h"
 
@@ -227,9 +228,23 @@ class FakeDaemon : public engine::Daemon {
   }
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return now_; }
-  void happened(control::Event event) override { (void)change(event); }
+  Status ask(const control::Event& event) override {
+    if (!control::decide(state_, event, now_)) return {};
+    if (auto made = change(event); !made) {
+      if (std::holds_alternative<control::event::StopRequested>(event)) happened(event);
+      return Failure(made.error());
+    }
+    return {};
+  }
+  void happened(control::Event event) override {
+    waiting.push_back(std::move(event));
+    if (!journal_is_full) keep_what_waits();
+  }
   Result<std::string> change(const control::Event& event) override {
     DROVER_TRY(auto outcome, control::decide(state_, event, now_));
+    const auto [put, removed] = control::changes_of(outcome);
+    if (journal_is_full && (!put.empty() || !removed.empty()))
+      return fail(ErrorKind::kExhausted, "The disk is full");
     control::apply(state_, outcome);
     for (const auto& notice : outcome.notices) watchers_.tell(notice);
     return outcome.made;
@@ -240,6 +255,11 @@ class FakeDaemon : public engine::Daemon {
 
   // What a test does
 
+  /// The journal has room again.
+  void keep_what_waits() {
+    journal_is_full = false;
+    for (const auto& event : std::exchange(waiting, {})) (void)change(event);
+  }
   void set_state(const std::string& id, control::TaskState state) {
     records_.edit(id).state = state;
     tell("task_" + std::string(control::to_string(state)), id);
@@ -282,6 +302,8 @@ class FakeDaemon : public engine::Daemon {
   control::TaskState start_state = control::TaskState::kRunning;
   mutable std::atomic<int> explained = 0;  ///< how often it was asked why a task waits
   bool stop_ends = true;
+  bool journal_is_full = false;  ///< then changes are refused, and what has happened waits
+  std::vector<control::Event> waiting;
   std::vector<std::pair<std::string, bool>> stops;
   control::State state_ =
       control::restore({}, placement::Node{.name = "fake", .milli_cpus = 64'000, .memory_bytes = 1ULL << 40});

@@ -189,7 +189,7 @@ void add_serve(CLI::App& app, Context& context) {
   command
       ->add_option_function<std::vector<std::string>>(
           "--limit", [options](const auto& words) { take_limits(words, *options); },
-          "What one user may take up, by the names of docs/limits.md; may be repeated")
+          "What one user, and all, may take up, by the names of docs/limits.md; may be repeated")
       ->type_name("NAME=VALUE");
   command->add_flag("--marathon-strict", options->marathon_strict,
                     "Refuse what Marathon itself refuses: GPUs in containers of type DOCKER");

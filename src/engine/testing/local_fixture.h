@@ -205,6 +205,8 @@ class LocalEngineTest : public ::testing::Test {
     request.task.name = "job";
     request.task.command = {"true"};
     if (gpus > 0) request.task.resources.gpus = {{gpus, {}}};
+    if (user)
+      if (auto found = find_user(*user)) request.found_user = std::move(*found);
     request.user = std::move(user);
     Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
     engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });
