@@ -88,6 +88,7 @@ struct State : Tables<Rows> {
   placement::Rules rules;
   bool privileged_allowed = false;          ///< what the administrator said when he started the daemon
   UserLimits limits;                        ///< the same
+  ExecutorTimeouts executor_timeouts;       ///< the same
   std::map<std::string, TaskRecord> tasks;  ///< by id
   std::uint64_t next_sequence = 1;
   std::set<std::string>

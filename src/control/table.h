@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "control/executor_record.h"
 #include "control/framework_record.h"
 #include "control/schedule_record.h"
 #include "control/service_record.h"
@@ -72,6 +73,7 @@ struct Tables {
   Kind<Deployment> deployments;  ///< that are under way
   Kind<FrameworkRecord> frameworks;
   Kind<FrameworkTask> framework_tasks;  ///< by framework_task_key()
+  Kind<ExecutorRecord> executors;       ///< by executor_key()
   Kind<ScheduleRecord> schedules;       ///< by name
 };
 
@@ -84,6 +86,7 @@ void each_table(Visit visit, T&&... tables) {
   visit("/deployment", tables.deployments...);
   visit("/framework", tables.frameworks...);
   visit("/framework_task", tables.framework_tasks...);
+  visit("/executor", tables.executors...);
   visit("/schedule", tables.schedules...);
 }
 
