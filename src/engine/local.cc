@@ -232,6 +232,7 @@ Status LocalEngine::launch(const control::TaskRecord& record, const gpu::Machine
     ports_.post([this, id, step] { prepares(id, step); });
   };
   launch.machine = machine;
+  add_secrets(launch.task);
   const auto& devices = machine.devices;
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
@@ -241,6 +242,14 @@ Status LocalEngine::launch(const control::TaskRecord& record, const gpu::Machine
   }
   DROVER_TRY(launch.devices, devices_of(record.task));
   return containerizer_->launch(launch);
+}
+
+void LocalEngine::add_secrets(workload::Task& task) const {
+  if (!ports_.secret) return;
+  const auto given = task.environment;
+  for (const auto& [name, value] : given)
+    if (auto secret = value.empty() ? ports_.secret(task.id, name) : std::nullopt)
+      task.environment.edit()[name] = std::move(*secret);
 }
 
 Result<cdi::Edits> LocalEngine::devices_of(const workload::Task& task) const {

@@ -70,6 +70,9 @@ struct Ports {
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
+  /// The value of a variable that only the task's container is told, and that is kept nowhere: for those that
+  /// a task has without a value. nullopt: it stays so. Called on the pool. May be empty: then there are none.
+  std::function<std::optional<std::string>(const std::string& task_id, const std::string& name)> secret;
   image::VariantLookup image_variants;  ///< called on a pool
   /// The machine of a profile of the simulator, by its name. Called on the pool.
   std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
@@ -244,6 +247,7 @@ class LocalEngine final : public Daemon {
   Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                 const std::stop_token& stop, std::function<Status()> may_start);
 
+  void add_secrets(workload::Task& task) const;
   /// The task of a request, with user and owner.
   Result<cdi::Edits> devices_of(const workload::Task& task) const;
   Result<workload::Task> complete(const Caller& caller, workload::TaskRequest request) const;

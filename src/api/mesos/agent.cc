@@ -43,7 +43,9 @@ json view_executor(const Services& services, const SeenFramework& framework, con
   return {{"id", executor.id},
           {"name", executor.name},
           {"source", executor.id},
-          {"type", executor.of_group ? "DEFAULT" : ""},
+          {"type", executor.own        ? "CUSTOM"
+                   : executor.of_group ? "DEFAULT"
+                                       : ""},
           {"container", executor.shown->task.id},
           {"directory", sandbox_path(*services.mesos, framework.id, *executor.shown, executor.id)},
           {"resources", view(executor.used)},
@@ -110,7 +112,7 @@ json view_containers(const Services& services, const engine::Caller& caller) {
   json containers = json::array();
   for (const bool removed : {false, true})
     for (const auto& framework : frameworks_for(services, caller, removed))
-      for (const auto* record : framework.tasks)
+      for (const auto* record : framework.containers)
         if (control::owns_resources(record->state))
           containers.push_back(view_container(
               framework.id, *record, executor_of(services.daemon->state(), *record), services.daemon->now()));

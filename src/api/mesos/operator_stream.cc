@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "api/mesos/executor_tasks.h"
 #include "api/mesos/operator_protocol.h"
 #include "api/mesos/protobuf_json.h"
 #include "api/mesos/stream.h"
@@ -65,6 +66,7 @@ class Watcher {
   }
 
   void hear_of(const TaskRecord& record) {
+    if (is_executor(record)) return;
     const auto framework = framework_of(services_, caller_, record);
     if (!framework) return;
     auto task = v1_task(services_, *framework, record);
