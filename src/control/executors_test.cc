@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/files.h"
 #include "control/executor_feed.h"
 #include "control/testing/executors.h"
+#include "control/testing/journal.h"
 
 namespace drover::control {
 namespace {
@@ -212,6 +217,29 @@ TEST_F(Executors, AFeedTellsEachThingOnce) {
   ASSERT_TRUE(update("c", "TASK_FINISHED", "u"));
   ASSERT_TRUE(launch(executor_launch("e", {"c"})));
   EXPECT_THAT(again.next(machine_.state, executor()), SizeIs(1));
+}
+
+/// What a daemon of the first format with executors wrote.
+TEST(ExecutorRows, OfTheFirstFormatAreRead) {
+  std::map<std::string, std::string> entries;
+  std::istringstream lines(read_file(DROVER_SOURCE_DIR "/tests/data/formats/1/executors.jsonl").value());
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = nlohmann::json::parse(line);
+    entries[row.at("key")] = row.at("text");
+  }
+  const auto read = testing::decode_journal(entries);
+  ASSERT_TRUE(read) << to_string(read.error());
+  for (const auto& error : read->unread) ADD_FAILURE() << to_string(error);
+  const auto& executor = read->executors.begin()->second;
+  EXPECT_EQ(executor.executor_id, "e");
+  EXPECT_TRUE(executor.registered);
+  EXPECT_GT(executor.given.milli_cpus, 0);
+  ASSERT_FALSE(read->framework_tasks.empty());
+  for (const auto& [key, task] : read->framework_tasks) {
+    ASSERT_TRUE(task.within) << key;
+    EXPECT_EQ(task.id, executor.id);
+    EXPECT_THAT(task.within->info, HasSubstr(task.task_id));
+  }
 }
 
 }  // namespace
