@@ -116,6 +116,8 @@ class Service {
         control::restore(std::move(journaled), machine, placement::node_policy(options_.placement).value());
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
+    state.executor_timeouts = {options_.executor_registration_timeout, options_.executor_recovery_timeout};
+    DROVER_TRY(executor_tokens_, api::ExecutorTokens::open(options_.state + "/executors.key"));
     if (state.limits.sandbox_bytes == 0) state.limits.sandbox_bytes = disk_size(options_.state) / kUsersPart;
     checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
@@ -224,6 +226,9 @@ class Service {
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(); };
+    ports.secret = [this](const auto& task, const auto& name) {
+      return name == api::kExecutorToken ? std::optional(executor_tokens_->of(task)) : std::nullopt;
+    };
     ports.image_variants = variant_lookup(images_);
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
       DROVER_TRY(const auto places, gpu::simulator_places());
@@ -314,6 +319,7 @@ class Service {
     options.answer_bytes = options_.limits.answer_bytes;
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
+    options.executor_tokens = executor_tokens_;
     options.images = &pulls_;
     if (options_.network == "bridge") options.default_network = workload::NetworkMode::kBridge;
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
@@ -385,6 +391,7 @@ class Service {
   metrics::Histogram lags_{metrics::kDurations};
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();         ///< what it is set to
+  std::optional<api::ExecutorTokens> executor_tokens_;
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_{webhook_options()};
   std::unique_ptr<engine::LocalEngine> engine_;

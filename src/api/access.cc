@@ -110,6 +110,10 @@ std::optional<std::string> authenticate(const std::vector<Credential>& credentia
   return user;
 }
 
+std::string_view bearer_token(std::string_view authorization) {
+  return after_scheme(authorization, "Bearer").value_or("");
+}
+
 bool host_allowed(std::string_view host_header, const ListenAddress& address,
                   const std::vector<std::string>& names) {
   const auto named = http::split_host(host_header, address.port);

@@ -33,8 +33,11 @@ struct Request {
   std::string content_type;
   std::string last_event_id;
   std::string body;
-  /// Nobody only on routes that are open to strangers.
+  /// Nobody only on routes that are open to strangers, or to executors.
   std::optional<engine::Caller> caller;
+  /// The task that is the container of the executor who asks (executor_tokens.h), which has not ended; "":
+  /// none does.
+  std::string executor;
 };
 
 /// Takes the pieces of a live response. Throws boost::system::system_error when the client is gone.

@@ -16,6 +16,7 @@
 #include "api/async.h"
 #include "api/workers.h"
 #include "base/units.h"
+#include "control/executors.h"
 
 namespace drover::api {
 namespace {
@@ -179,7 +180,8 @@ asio::awaitable<bool> Session::serve_one() {
   const auto error = co_await read_header(parser);
   interruptible_ = false;
   std::optional<Response> response;
-  std::optional<engine::Caller> caller;
+  Asker asker;
+  const auto& caller = asker.caller;
   bool rest_unread = true;
   if (error) {
     response = unreadable(error, shared_->limits);
@@ -187,9 +189,9 @@ asio::awaitable<bool> Session::serve_one() {
   } else if (auto admitted = co_await admit(parser.get().base()); !admitted) {
     response = error_response(admitted.error());
   } else {
-    caller = std::move(*admitted);
+    asker = std::move(*admitted);
     // A stranger's body is not read: no open route takes one.
-    if (caller || parser.is_done()) {
+    if (!asker.is_stranger() || parser.is_done()) {
       response = co_await read_body(parser);
       rest_unread = response.has_value();
     }
@@ -201,6 +203,7 @@ asio::awaitable<bool> Session::serve_one() {
     auto request = to_request(message);
     if (request) {
       request->caller = caller;
+      request->executor = asker.executor;
       const auto turn = caller ? co_await await_turn(*caller) : Status();
       response = turn ? co_await route(shared_->routes, shared_->services, std::move(*request))
                       : error_response(turn.error());
@@ -245,14 +248,14 @@ asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
   throw boost::system::system_error(error);
 }
 
-asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http::request_header<>& header) {
+asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& header) {
   const auto forbidden = [](std::string message, std::string hint) {
     return fail(ErrorKind::kPermissionDenied, std::move(message), std::move(hint));
   };
   const auto origin = header_value(header, http::field::origin);
   if (peer_) {
     if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
-    co_return peer_;
+    co_return Asker{peer_, ""};
   }
   const auto names = called_names(header);
   for (const auto& name : names)
@@ -264,13 +267,27 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   const auto authorization = header_value(header, http::field::authorization);
   if (authorization.empty())
-    co_return shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt;
+    co_return Asker{shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
+                    ""};
+  co_return co_await admit_known(authorization);
+}
+
+std::optional<Result<Asker>> Session::find_executor(std::string_view token) const {
+  const auto task = shared_->executor_tokens ? shared_->executor_tokens->task_of(token) : std::nullopt;
+  if (!task) return std::nullopt;
+  if (control::executor_in(shared_->services.daemon->state(), *task) != nullptr)
+    return Asker{std::nullopt, *task};
+  return fail(ErrorKind::kUnauthenticated, "The executor whose token this is has ended");
+}
+
+asio::awaitable<Result<Asker>> Session::admit_known(std::string authorization) {
+  if (auto executor = find_executor(bearer_token(authorization))) co_return std::move(*executor);
   const auto name = authenticate(shared_->credentials, authorization);
   if (!name) co_return Failure(co_await refuse_secret());
   constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
   auto user = co_await shared_->services.workers->users.named(*name, kNotKnownYet);
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
-  co_return engine::Caller{std::move(*user)};
+  co_return Asker{engine::Caller{std::move(*user)}, ""};
 }
 
 asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {

@@ -92,9 +92,10 @@ struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
   placement::Cluster cluster;
   placement::Rules rules;
-  bool privileged_allowed = false;  ///< what the administrator said when he started the daemon
-  UserLimits limits;                ///< the same
-  Rows<TaskRecord> tasks;           ///< by id
+  bool privileged_allowed = false;     ///< what the administrator said when he started the daemon
+  UserLimits limits;                   ///< the same
+  ExecutorTimeouts executor_timeouts;  ///< the same
+  Rows<TaskRecord> tasks;              ///< by id
   std::uint64_t next_sequence = 1;
   /// Ids of tasks that were removed, as restore() found them: see Journaled.
   SharedSet<std::string> forgotten;

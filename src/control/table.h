@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/shared_map.h"
+#include "control/executor_record.h"
 #include "control/framework_record.h"
 #include "control/schedule_record.h"
 #include "control/service_record.h"
@@ -73,6 +74,7 @@ struct Tables {
   Kind<Deployment> deployments;  ///< that are under way
   Kind<FrameworkRecord> frameworks;
   Kind<FrameworkTask> framework_tasks;  ///< by framework_task_key()
+  Kind<ExecutorRecord> executors;       ///< by executor_key()
   Kind<ScheduleRecord> schedules;       ///< by name
 };
 
@@ -85,6 +87,7 @@ void each_table(Visit visit, T&&... tables) {
   visit("/deployment", tables.deployments...);
   visit("/framework", tables.frameworks...);
   visit("/framework_task", tables.framework_tasks...);
+  visit("/executor", tables.executors...);
   visit("/schedule", tables.schedules...);
 }
 

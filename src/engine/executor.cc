@@ -115,6 +115,7 @@ Status Executor::launch(const control::TaskRecord& record, const gpu::MachineFac
     ports_.post([this, id, step] { prepares(id, step); });
   };
   launch.machine = machine;
+  add_secrets(launch.task);
   const auto& devices = machine.devices;
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
@@ -134,6 +135,14 @@ void Executor::exec(uid_t asker, const std::string& id, ExecRequest request,
         started ? Result<std::shared_ptr<ExecProcess>>(std::move(*started)) : Failure(started.error()));
     ports_.post([done, answer] { done(std::move(*answer)); });
   });
+}
+
+void Executor::add_secrets(workload::Task& task) const {
+  if (!ports_.secret) return;
+  const auto given = task.environment;
+  for (const auto& [name, value] : given)
+    if (auto secret = value.empty() ? ports_.secret(task.id, name) : std::nullopt)
+      task.environment.edit()[name] = std::move(*secret);
 }
 
 Result<cdi::Edits> Executor::devices_of(const workload::Task& task) const {

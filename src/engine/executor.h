@@ -73,6 +73,7 @@ class Executor {
   /// `machine` is as it was when this was decided, with the task's GPUs. Called on a pool.
   Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                 const std::stop_token& stop, std::function<Status()> may_start);
+  void add_secrets(workload::Task& task) const;
   void prepares(const std::string& id, const std::string& step);
 
   /// Work about a task failed: `failure` (a literal) is told once, and `work` is done again until it

@@ -20,6 +20,7 @@ bool makes_work(const control::Event& event) {
   namespace e = control::event;
   const auto* services = std::get_if<e::ServicesChanged>(&event);
   return std::holds_alternative<e::Submitted>(event) || std::holds_alternative<e::FrameworkLaunched>(event) ||
+         std::holds_alternative<e::ExecutorLaunched>(event) ||
          std::holds_alternative<e::ScheduleDefined>(event) ||
          std::holds_alternative<e::ScheduleRunRequested>(event) ||
          (services != nullptr && !services->put.empty());

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -70,6 +71,9 @@ struct Ports : Loop {
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
+  /// The value of a variable that only the task's container is told, and that is kept nowhere: for those that
+  /// a task has without a value. nullopt: it stays so. Called on the pool. May be empty: then there are none.
+  std::function<std::optional<std::string>(const std::string& task_id, const std::string& name)> secret;
   image::VariantLookup image_variants;  ///< called on a pool
   /// The machine of a profile of the simulator, by its name. Called on the pool.
   std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;

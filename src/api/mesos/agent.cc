@@ -43,7 +43,7 @@ void write_executor(JsonWriter& writer, const Snapshot& snapshot, const SeenFram
   writer.key("resources");
   write(writer, executor.used);
   writer.field("source", executor.id);
-  writer.field("type", executor.of_group ? "DEFAULT" : "");
+  writer.field("type", executor.own ? "CUSTOM" : executor.of_group ? "DEFAULT" : "");
   for (const std::string_view list : {"completed_tasks", "queued_tasks", "tasks"}) {
     writer.key(list);
     writer.begin_array();
@@ -129,7 +129,7 @@ Result<Response> write_agent_state(const Snapshot& snapshot, const Request&) {
 void each_container(const Snapshot& snapshot, const std::function<void(json)>& visit) {
   for (const bool removed : {false, true})
     for (const auto& framework : frameworks_for(snapshot, removed))
-      for (const auto* record : framework.tasks)
+      for (const auto* record : framework.containers)
         if (control::owns_resources(record->state))
           visit(view_container(framework.id, *record, executor_of(*snapshot.state, *record), snapshot.now));
 }

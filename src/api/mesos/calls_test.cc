@@ -71,7 +71,7 @@ TEST_F(CallsTest, OperationsAreDoneOneAfterTheOther) {
                             R"([{"operation_id":{"value":"r1"},"state":"OPERATION_UNKNOWN"}]}})");
 }
 
-TEST_F(CallsTest, ExecutorsOfFrameworksAreRefusedInWords) {
+TEST_F(CallsTest, WhereTheDaemonIsNotOnTcpExecutorsAreRefusedInWords) {
   auto stream = subscribe();
   const auto framework = id_of(stream);
   const auto offer = offer_of(stream);
@@ -89,10 +89,9 @@ TEST_F(CallsTest, ExecutorsOfFrameworksAreRefusedInWords) {
   const auto single = status(stream);
   EXPECT_EQ(single.at("state"), "TASK_ERROR");
   EXPECT_EQ(single.at("reason"), "REASON_TASK_INVALID");
-  EXPECT_THAT(single.at("message").get<std::string>(), HasSubstr("Executors of frameworks are not run here"));
+  EXPECT_THAT(single.at("message").get<std::string>(), HasSubstr("start it with --listen"));
   const auto grouped = status(stream);
   EXPECT_EQ(grouped.at("reason"), "REASON_TASK_GROUP_INVALID");
-  EXPECT_THAT(grouped.at("message").get<std::string>(), HasSubstr("an executor of type DEFAULT"));
   EXPECT_EQ(
       status_of(call(
           stream, framework,

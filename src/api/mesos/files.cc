@@ -68,7 +68,7 @@ class Names {
   const std::string& of(uid_t uid, gid_t gid) {
     auto& name = names_[uid];
     if (!name.empty()) return name;
-    const auto user = user_of(uid, gid);
+    const auto user = drover::user_of(uid, gid);
     return name = user ? user->name : std::to_string(uid);
   }
 

@@ -112,6 +112,9 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
       id_(uuid_named(daemon.node().name)),
       started_at_(daemon.now()),
       book_(id_),
+      executors_(context, daemon,
+                 {[this] { return describe_agent(); },
+                  [this](const auto& executor, const auto& data) { tell_message(executor, data); }}),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
   std::vector<std::string> away;
@@ -130,6 +133,7 @@ void Master::stop() {
   timer_.cancel();
   escalations_.clear();
   watch_.reset();
+  executors_.stop();
 }
 
 v1::MasterInfo describe(const std::string& master_id, const MasterOptions& options) {
@@ -149,6 +153,14 @@ v1::MasterInfo describe(const std::string& master_id, const MasterOptions& optio
   info.mutable_address()->set_ip(options.ip);
   info.mutable_address()->set_port(options.port);
   // No capabilities: they concern agents and operators, and mesos-go gives up on one that it does not know.
+  return info;
+}
+
+v1::AgentInfo Master::describe_agent() const {
+  v1::AgentInfo info;
+  info.mutable_id()->set_value(agent_id());
+  info.set_hostname(options_.hostname);
+  info.set_port(options_.port);
   return info;
 }
 
@@ -286,14 +298,16 @@ std::set<std::string> Master::users_of(const engine::Caller& caller, const Call&
   const auto found = frameworks.find(call.framework_id().value());
   if (found == frameworks.end() || !check_caller(daemon_.state(), caller, found->first)) return {};
   std::set<std::string> names;
-  const auto add = [&](const v1::TaskInfo& info) {
-    auto name = user_of(info, found->second.user);
+  const auto add_name = [&](const std::string& name) {
     // Others than root have only themselves, whoever a task says that it wants.
-    if (found->second.owner == 0 || name == found->second.owner_name) names.insert(std::move(name));
+    if (found->second.owner == 0 || name == found->second.owner_name) names.insert(name);
   };
+  const auto add = [&](const v1::TaskInfo& info) { add_name(user_of(info, found->second.user)); };
   for (const auto& operation : call.accept().operations()) {
     for (const auto& info : operation.launch().task_infos()) add(info);
     for (const auto& info : operation.launch_group().task_group().tasks()) add(info);
+    if (const auto& user = operation.launch_group().executor().command().user(); !user.empty())
+      add_name(user);
   }
   return names;
 }
@@ -350,8 +364,10 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       return update_framework(caller, call);
     case Call::UNKNOWN:
       return text_response(501, "");
-    default:  // MESSAGE goes to executors, which do not listen here; Mesos ignores REQUEST; nothing is
-              // inverse
+    case Call::MESSAGE:
+      executors_.send_message(framework, call.message().executor_id().value(), call.message().data());
+      break;
+    default:  // Mesos ignores REQUEST; nothing is inverse
       break;
   }
   return accepted();
@@ -376,10 +392,11 @@ Response Master::update_framework(const engine::Caller& caller, const Call& call
 }
 
 void Master::heard(const control::Notice& notice) {
+  executors_.heard(notice);
   if (const auto* update = std::get_if<control::notice::StatusUpdated>(&notice))
     tell_next(update->framework, update->task_id);
   else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice))
-    tell_failure(ended->framework, ended->executor);
+    tell_failure(*ended);
   else if (const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice))
     close(removed->framework, "");
   else if (std::holds_alternative<control::notice::TaskMoved>(notice))

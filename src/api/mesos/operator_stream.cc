@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/async.h"
+#include "api/mesos/executor_tasks.h"
 #include "api/mesos/operator_protocol.h"
 #include "api/mesos/protobuf_json.h"
 #include "api/mesos/stream.h"
@@ -102,6 +103,7 @@ class Watcher {
   }
 
   void hear_of(const TaskRecord& record) {
+    if (is_executor(record)) return;
     const auto glance = glance_at(services_, caller_);
     const auto framework = framework_of(glance, record);
     if (!framework) return;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "api/mesos/executor.h"
 #include "api/mesos/operator.h"
 #include "api/mesos/operator_api.h"
 #include "api/mesos/scheduler.h"
@@ -13,9 +14,15 @@ constexpr bool kClosed = false;
 constexpr bool kRaw = true;
 /// A framework with very many tasks asks after all of them at once.
 constexpr std::uint64_t kCallBytes = 16 << 20;
+/// An executor that comes again brings its tasks, and what of them was not acknowledged.
+constexpr std::uint64_t kExecutorCallBytes = 8 << 20;
 
 constexpr Route scheduler(std::string_view path) {
   return {"*", path, call_scheduler, kClosed, kRaw, kCallBytes};
+}
+
+constexpr Route executor(std::string_view path) {
+  return {"*", path, call_executor, kClosed, kRaw, kExecutorCallBytes, true};
 }
 
 constexpr Route calling(std::string_view path, Handler handler) {
@@ -35,6 +42,8 @@ constexpr Route teardown(std::string_view path) {
 constexpr std::array kRoutes = {
     scheduler("/api/v1/scheduler"),
     scheduler("/master/api/v1/scheduler"),
+    executor("/api/v1/executor"),
+    executor("/slave(1)/api/v1/executor"),
     calling("/api/v1", call_master),
     calling("/master/api/v1", call_master),
     calling("/slave(1)/api/v1", call_agent),

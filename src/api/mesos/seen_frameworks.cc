@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/mesos/executor_tasks.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -32,9 +33,21 @@ void drop_oldest_ended(std::vector<const TaskRecord*>& tasks) {
 }
 
 void add_amounts(const std::map<std::string, Amounts>& offered, SeenFramework& seen) {
-  for (const auto* task : seen.tasks)
+  for (const auto* task : seen.containers)
     if (control::owns_resources(task->state)) seen.used += control::held_by(*task);
   if (const auto found = offered.find(seen.id); found != offered.end()) seen.offered = found->second;
+}
+
+/// Executors that the framework brought are no tasks; what they run is.
+void tell_executors_apart(const control::State& state, SeenFramework& seen) {
+  seen.containers = seen.tasks;
+  std::erase_if(seen.tasks, [&](const auto* record) {
+    if (!is_executor(*record)) return false;
+    seen.executors.push_back(record);
+    return true;
+  });
+  seen.within = tasks_within(state, seen.id);
+  for (const auto& record : seen.within) seen.tasks.push_back(record.get());
 }
 
 /// What stands for all the apps, or for all the schedules: it runs as long as the daemon. Without its tasks.
@@ -98,8 +111,10 @@ std::vector<SeenFramework> frameworks_for(const Snapshot& snapshot, bool removed
     for (const auto kind : {OriginKind::kService, OriginKind::kSchedule})
       add_tasks_of(snapshot, kind, frameworks.emplace_back(built_in(snapshot, kind)));
   for (auto& seen : frameworks) {
+    tell_executors_apart(state, seen);
     add_amounts(snapshot.offered, seen);
     drop_oldest_ended(seen.tasks);
+    drop_oldest_ended(seen.executors);
   }
   return frameworks;
 }
@@ -143,11 +158,22 @@ std::string executor_of(const control::State& state, const TaskRecord& record) {
 
 std::vector<SeenExecutor> executors_of(const Snapshot& snapshot, const SeenFramework& framework) {
   std::map<std::string, SeenExecutor> executors;
+  for (const auto* record : framework.executors) {
+    auto& executor = executors[record->task.origin.task_id];
+    executor.id = record->task.origin.task_id;
+    executor.name = record->task.name;
+    executor.own = true;
+    const bool alive = !control::is_final(record->state);
+    if (executor.shown == nullptr || alive) executor.shown = record;
+    executor.alive |= alive;
+    if (control::owns_resources(record->state)) executor.used = control::held_by(*record);
+  }
   for (const auto* record : framework.tasks) {
     const auto id = executor_of(*snapshot.state, *record);
     auto& executor = executors[id];
     executor.id = id;
     executor.tasks.push_back(record);
+    if (executor.own) continue;
     // One that lives, if any does: the id may have been used before.
     if (!std::exchange(executor.alive, executor.alive || !control::is_final(record->state)))
       executor.shown = record;
@@ -155,8 +181,8 @@ std::vector<SeenExecutor> executors_of(const Snapshot& snapshot, const SeenFrame
   }
   std::vector<SeenExecutor> listed;
   for (auto& [id, executor] : executors) {
-    executor.of_group = executor.shown->task.origin.task_id != id;
-    if (!executor.of_group) executor.name = fmt::format("Command Executor (Task: {})", id);
+    executor.of_group = !executor.own && executor.shown->task.origin.task_id != id;
+    if (!executor.own && !executor.of_group) executor.name = fmt::format("Command Executor (Task: {})", id);
     listed.push_back(std::move(executor));
   }
   return listed;

@@ -4,6 +4,7 @@
 // Mesos know the apps of Marathon and the runs of Chronos as tasks of frameworks named so. The tasks are
 // those of the snapshot, which outlives them.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,11 @@ struct SeenFramework {
   std::string id;
   control::FrameworkRecord record;
   bool connected = false;
-  std::vector<const control::TaskRecord*> tasks;  ///< those launched; of ended ones the last 1000
+  std::vector<const control::TaskRecord*> tasks;       ///< those launched; of ended ones the last 1000
+  std::vector<const control::TaskRecord*> executors;   ///< containers of executors that it brought
+  std::vector<const control::TaskRecord*> containers;  ///< those, and those of all other tasks
+  std::vector<std::shared_ptr<const control::TaskRecord>>
+      within;  ///< owns those of `tasks` that executors run
   control::Amounts used, offered;
 };
 
@@ -40,6 +45,7 @@ std::string executor_of(const control::State& state, const control::TaskRecord& 
 struct SeenExecutor {
   std::string id;
   std::string name;
+  bool own = false;       ///< its framework brought it
   bool of_group = false;  ///< else of the one task that it is named after
   bool alive = false;     ///< one of its tasks has not ended
   std::vector<const control::TaskRecord*> tasks;

@@ -72,34 +72,6 @@ void add_scalar(const std::string& name, double value, const ResourceStyle& styl
   if (!style.allocated_to.empty()) resource.mutable_allocation_info()->set_role(style.allocated_to);
 }
 
-/// Of a task, a command or an executor: what `validateID` of Mesos refuses.
-Status check_id(const std::string& id) {
-  if (id.empty()) return invalid("ID must not be empty");
-  if (id.size() > kLongestId)
-    return invalid(fmt::format("ID must not be greater than {} characters", kLongestId));
-  if (id == "." || id == "..") return invalid(fmt::format("'{}' is disallowed", id));
-  for (const unsigned char c : id)
-    if (c < 0x21 || c == 0x7f || c == '/' || c == '\\')
-      return invalid(fmt::format("'{}' contains invalid characters", id));
-  return {};
-}
-
-Status add_command(const v1::CommandInfo& command, workload::Task& task) {
-  task.command = words_of(command);
-  DROVER_CHECK_OK(read_environment(command.environment(), task));
-  for (const auto& uri : command.uris())
-    task.fetch.edit().push_back(
-        {uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
-  return {};
-}
-
-/// The ports of the offer that were accepted and are not mapped are the machine's own.
-void add_ports(const Amounts& amounts, workload::Task& task) {
-  if (!task.network.ports.empty()) return;
-  for (const auto& range : amounts.ports)
-    for (int port = range.begin; port <= range.end; ++port) task.network.ports.push_back({.host_port = port});
-}
-
 void add_environment(const v1::TaskInfo& info, const LaunchContext& context, workload::Task& task) {
   auto& environment = task.environment.edit();
   environment["MESOS_TASK_ID"] = info.task_id().value();
@@ -120,14 +92,39 @@ Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_gro
       return invalid("Only cpus and mem may be included in a task's resource limits");
   if (info.has_executor() && info.has_command())
     return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
-  if (info.has_executor() && !in_group)
-    return invalid("Executors of frameworks are not run here: give the task a command instead");
+  if (info.has_executor() && in_group) return invalid("'TaskInfo.executor' must not be set");
   if (!info.has_command())
     return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
   return {};
 }
 
 }  // namespace
+
+Status check_id(const std::string& id) {
+  if (id.empty()) return invalid("ID must not be empty");
+  if (id.size() > kLongestId)
+    return invalid(fmt::format("ID must not be greater than {} characters", kLongestId));
+  if (id == "." || id == "..") return invalid(fmt::format("'{}' is disallowed", id));
+  for (const unsigned char c : id)
+    if (c < 0x21 || c == 0x7f || c == '/' || c == '\\')
+      return invalid(fmt::format("'{}' contains invalid characters", id));
+  return {};
+}
+
+Status read_command(const v1::CommandInfo& command, workload::Task& task) {
+  task.command = words_of(command);
+  DROVER_CHECK_OK(read_environment(command.environment(), task));
+  for (const auto& uri : command.uris())
+    task.fetch.edit().push_back(
+        {uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
+  return {};
+}
+
+void add_ports(const Amounts& amounts, workload::Task& task) {
+  if (!task.network.ports.empty()) return;
+  for (const auto& range : amounts.ports)
+    for (int port = range.begin; port <= range.end; ++port) task.network.ports.push_back({.host_port = port});
+}
 
 std::optional<std::chrono::milliseconds> grace_of(const v1::KillPolicy& policy) {
   if (!policy.has_grace_period()) return std::nullopt;
@@ -176,7 +173,8 @@ void write_resources(const Amounts& amounts, const ResourceStyle& style, Resourc
 }
 
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user) {
-  return info.command().user().empty() ? default_user : info.command().user();
+  const auto& named = info.has_executor() ? info.executor().command().user() : info.command().user();
+  return named.empty() ? default_user : named;
 }
 
 Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& context, bool in_group) {
@@ -199,7 +197,7 @@ Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& 
   if (amounts->gpus > 0) task.resources.gpus.push_back({amounts->gpus, {}});
   task.resources.milli_cpus = amounts->milli_cpus;
   task.resources.memory_bytes = amounts->memory_bytes;
-  DROVER_CHECK_OK(add_command(info.command(), task));
+  DROVER_CHECK_OK(read_command(info.command(), task));
   if (info.has_container()) DROVER_CHECK_OK(read_container(info.container(), task));
   if (task.command.empty() && !task.image) return invalid("Command must have a value");
   add_ports(*amounts, task);

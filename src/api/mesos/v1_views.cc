@@ -76,6 +76,7 @@ json executor_message(const Snapshot& snapshot, const SeenFramework& framework,
                {"source", executor.id},
                {"resources", resource_list(executor.used)}};
   if (executor.of_group) info["type"] = "DEFAULT";
+  if (executor.own) info["type"] = "CUSTOM";
   return {{"executor_info", std::move(info)}, {"agent_id", id_message(snapshot.agent_id)}};
 }
 

@@ -45,6 +45,19 @@ void take_limits(const std::vector<std::string>& words, ServeOptions& options) {
       throw CLI::ValidationError("--limit", to_string(set.error()));
 }
 
+void add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& duration,
+                  const std::string& help) {
+  const auto take = [name, &duration](const std::string& text) {
+    const auto parsed = parse_duration(text);
+    if (!parsed || parsed->count() == 0)
+      throw CLI::ValidationError(name, "'" + text + "' is no time, which is written as 90s or 15m");
+    duration = *parsed;
+  };
+  command.add_option_function<std::string>(name, take, help)
+      ->type_name("TIME")
+      ->default_str(format_duration(duration));
+}
+
 CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes,
                       const std::string& help) {
   const auto take = [name, &bytes](const std::string& text) {
@@ -198,6 +211,10 @@ void add_serve(CLI::App& app, Context& context) {
                    "Offer a machine with GPUs only to Mesos frameworks that know GPUs")
       ->type_name("BOOL")
       ->default_str("true");
+  add_duration(*command, "--executor-registration-timeout", options->executor_registration_timeout,
+               "How long an executor of a Mesos framework may take from its start to its subscription");
+  add_duration(*command, "--executor-recovery-timeout", options->executor_recovery_timeout,
+               "How long it may be away, for example while the daemon is");
   on_call(command, context, options, serve);
 }
 
