@@ -37,6 +37,17 @@ json statuses_of(const Master& master, const control::TaskRecord& record, const 
   return statuses;
 }
 
+/// {"cpus": 1.5, "mem": "Infinity"}, as far as it said so.
+json limits_of(const workload::Task& task) {
+  json limits = json::object();
+  const auto add = [&](const char* name, double amount) {
+    limits[name] = amount > 0 ? json(amount) : json("Infinity");
+  };
+  if (const auto most = task.limits.milli_cpus) add("cpus", static_cast<double>(*most) / 1000);
+  if (const auto most = task.limits.memory_bytes) add("mem", static_cast<double>(*most) / kMiB);
+  return limits;
+}
+
 /// Where an instance of an app is found, as Marathon tells it.
 json discovery_of(const TaskRecord& record) {
   json ports = json::array();
@@ -98,6 +109,7 @@ json view_task(const Services& services, const SeenFramework& framework, const T
                 {"labels", std::move(labels)},
                 {"directory", sandbox_path(master, framework.id, record, executor)},
                 {"gpu_uuids", std::move(gpus)}};
+  if (auto limits = limits_of(record.task); !limits.empty()) shown["limits"] = std::move(limits);
   if (origin.kind == workload::OriginKind::kService) shown["discovery"] = discovery_of(record);
   return shown;
 }
