@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 
 #include "container/bundle.h"
 #include "container/init.h"
 #include "container/limits.h"
+#include "container/oom_score.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
 #include "container/volume_plan.h"
@@ -59,10 +59,7 @@ std::uint64_t memory_of_machine() {
 }
 
 int oom_score_adj_of(const workload::Task& task) {
-  int own = 0;
-  if (const auto text = read_file("/proc/self/oom_score_adj"))
-    std::from_chars(text->data(), text->data() + text->size(), own);
-  return std::max(own, oom_score_adj_of(task, memory_of_machine()));
+  return std::max(own_oom_score_adj(), oom_score_adj_of(task, memory_of_machine()));
 }
 
 Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::string& task_id) const {

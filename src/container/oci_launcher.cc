@@ -203,7 +203,7 @@ Cgroup OciLauncher::cgroup(const std::string& task_id) const {
 Result<std::unique_ptr<ExecProcess>> OciLauncher::exec(const Directory& folder, const std::string& task_id,
                                                        const ExecRequest& request) const {
   DROVER_TRY(const auto runtime_path, runtime_of(folder));
-  return start_exec(folder, task_id, runtime_path, cgroup(task_id), request);
+  return start_exec(folder, task_id, {options_.executable, runtime_path}, cgroup(task_id), request);
 }
 
 /// The one that made the container: another one knows nothing of it.
