@@ -6,12 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 
 #include "container/bundle.h"
 #include "container/init.h"
+#include "container/limits.h"
+#include "container/oom_score.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
 #include "container/volume_plan.h"
@@ -51,11 +53,13 @@ Result<LauncherOptions> with_state(LauncherOptions options, const std::string& g
   return options;
 }
 
-int own_oom_score_adj() {
-  int value = 0;
-  if (const auto text = read_file("/proc/self/oom_score_adj"))
-    std::from_chars(text->data(), text->data() + text->size(), value);
-  return value;
+std::uint64_t memory_of_machine() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+int oom_score_adj_of(const workload::Task& task) {
+  return std::max(own_oom_score_adj(), oom_score_adj_of(task, memory_of_machine()));
 }
 
 Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::string& task_id) const {

@@ -95,6 +95,12 @@ def cover(test, source, place):
     test.addClassCleanup(_system_call, "umount", place.encode())
 
 
+def root_may(capability):
+    """Whether this process, and what it starts, has a capability of Linux."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return bool(int(status.split("CapEff:")[1].split()[0], 16) >> capability & 1)
+
+
 # What lies on the machine
 
 def make_folder(path, mode=0o755, uid=0):

@@ -77,17 +77,18 @@ void write_with_executors(JsonWriter& writer, const Snapshot& snapshot,
 /// Of usage only the limits: what is not measured is left out.
 json view_container(const std::string& framework, const TaskRecord& record, const std::string& executor,
                     TimePoint now) {
-  const auto held = control::held_by(record);
+  const auto& task = record.task;
+  json statistics = {{"timestamp", seconds_of(now)}};
+  if (const auto most = task.most_milli_cpus(); most > 0)
+    statistics["cpus_limit"] = static_cast<double>(most) / 1000;
+  if (const auto most = task.most_memory_bytes(); most > 0) statistics["mem_limit_bytes"] = most;
   return {{"framework_id", framework},
           {"executor_id", executor},
           {"executor_name", task_name(record)},
-          {"source", record.task.origin.task_id},
-          {"container_id", record.task.id},
-          {"status", {{"container_id", {{"value", record.task.id}}}}},
-          {"statistics",
-           {{"cpus_limit", static_cast<double>(held.milli_cpus) / 1000},
-            {"mem_limit_bytes", held.memory_bytes},
-            {"timestamp", seconds_of(now)}}}};
+          {"source", task.origin.task_id},
+          {"container_id", task.id},
+          {"status", {{"container_id", {{"value", task.id}}}}},
+          {"statistics", std::move(statistics)}};
 }
 
 }  // namespace

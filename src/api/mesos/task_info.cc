@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "api/mesos/values.h"
 
@@ -72,6 +73,40 @@ void add_scalar(const std::string& name, double value, const ResourceStyle& styl
   if (!style.allocated_to.empty()) resource.mutable_allocation_info()->set_role(style.allocated_to);
 }
 
+/// In thousandths or bytes, as many as `unit` a whole one; 0: there is none. No number is below every
+/// request.
+Result<std::uint64_t> limit_of(double limit, std::uint64_t request, double unit, std::string_view name) {
+  if (limit == std::numeric_limits<double>::infinity()) return 0;
+  const auto amount =
+      limit >= 0 ? static_cast<std::uint64_t>(std::llround(std::min(limit, kMost) * unit)) : 0;
+  if (amount < request)
+    return invalid(fmt::format("The {0} limit must be greater than or equal to the {0} request", name));
+  return amount;
+}
+
+Status add_limits(const v1::TaskInfo& info, bool in_group, workload::Task& task) {
+  const auto& limits = info.limits();
+  if (in_group && !limits.empty() && info.container().linux_info().share_cgroups())
+    return invalid(
+        "Resource limits may only be set for tasks within a task group when the 'share_cgroups' field is set "
+        "to 'false'");
+  if (limits.size() > limits.count("cpus") + limits.count("mem"))
+    return invalid("Only cpus and mem may be included in a task's resource limits");
+  if (const auto cpus = limits.find("cpus"); cpus != limits.end()) {
+    const auto request = static_cast<std::uint64_t>(task.resources.milli_cpus);
+    if (request == 0) return invalid("When a CPU limit is specified, a CPU request must also be specified");
+    DROVER_TRY(const auto milli, limit_of(cpus->second.value(), request, 1000, "cpu"));
+    task.limits.milli_cpus = static_cast<std::int64_t>(milli);
+  }
+  if (const auto memory = limits.find("mem"); memory != limits.end()) {
+    const auto request = task.resources.memory_bytes;
+    if (request == 0)
+      return invalid("When a memory limit is specified, a memory request must also be specified");
+    DROVER_TRY(task.limits.memory_bytes, limit_of(memory->second.value(), request, kMiB, "memory"));
+  }
+  return {};
+}
+
 void add_environment(const v1::TaskInfo& info, const LaunchContext& context, workload::Task& task) {
   auto& environment = task.environment.edit();
   environment["MESOS_TASK_ID"] = info.task_id().value();
@@ -87,9 +122,6 @@ Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_gro
   if (info.agent_id().value() != context.agent)
     return invalid(fmt::format("Task uses invalid agent {} while agent {} is expected",
                                info.agent_id().value(), context.agent));
-  for (const auto& [name, limit] : info.limits())
-    if (name != "cpus" && name != "mem")
-      return invalid("Only cpus and mem may be included in a task's resource limits");
   if (info.has_executor() && info.has_command())
     return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
   if (info.has_executor() && in_group) return invalid("'TaskInfo.executor' must not be set");
@@ -197,6 +229,7 @@ Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& 
   if (amounts->gpus > 0) task.resources.gpus.push_back({amounts->gpus, {}});
   task.resources.milli_cpus = amounts->milli_cpus;
   task.resources.memory_bytes = amounts->memory_bytes;
+  DROVER_CHECK_OK(add_limits(info, in_group, task));
   DROVER_CHECK_OK(read_command(info.command(), task));
   if (info.has_container()) DROVER_CHECK_OK(read_container(info.container(), task));
   if (task.command.empty() && !task.image) return invalid("Command must have a value");

@@ -115,6 +115,8 @@ json v1_task(const Snapshot& snapshot, const SeenFramework& framework, const Tas
   task["executor_id"] = task["executor_id"] == "" ? json() : id_message(task["executor_id"]);
   task["resources"] = resource_list(control::held_by(record));
   task["labels"] = task["labels"].empty() ? json() : json{{"labels", task["labels"]}};
+  if (auto limits = task.find("limits"); limits != task.end())
+    for (auto& limit : *limits) limit = id_message(limit);
   for (auto& status : task["statuses"]) status["task_id"] = task["task_id"];
   return task;
 }

@@ -60,6 +60,23 @@ void write_statuses(JsonWriter& writer, const Snapshot& snapshot, const TaskReco
   writer.end_array();
 }
 
+/// "limits": {"cpus": 1.5, "mem": "Infinity"}, as far as it said so.
+void write_limits(JsonWriter& writer, const workload::Task& task) {
+  const auto& limits = task.limits;
+  if (!limits.milli_cpus && !limits.memory_bytes) return;
+  const auto add = [&](std::string_view name, double amount) {
+    if (amount > 0)
+      writer.field(name, amount);
+    else
+      writer.field(name, "Infinity");
+  };
+  writer.key("limits");
+  writer.begin_object();
+  if (limits.milli_cpus) add("cpus", static_cast<double>(*limits.milli_cpus) / 1000);
+  if (limits.memory_bytes) add("mem", static_cast<double>(*limits.memory_bytes) / kMiB);
+  writer.end_object();
+}
+
 /// Where an instance of an app is found, as Marathon tells it.
 void write_discovery(JsonWriter& writer, const TaskRecord& record) {
   writer.begin_object();
@@ -148,6 +165,7 @@ void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramewor
   writer.field("id", origin.task_id);
   writer.key("labels");
   write_labels(writer, record);
+  write_limits(writer, record.task);
   writer.field("name", task_name(record));
   writer.key("resources");
   write(writer, control::held_by(record));
