@@ -431,7 +431,7 @@ TEST_F(MarathonWire, InstancesTellWhereTheyAreAndHowTheyEnded) {
   const auto failure = ask("GET", "/v2/apps/shop/web").body()["app"]["lastTaskFailure"];
   EXPECT_EQ(failure["message"], "Command exited with status 3");
   const auto text = all.receive(R"("taskStatus":"TASK_FAILED")");
-  const auto last = text.substr(text.rfind("event: "));
+  const auto last = text.substr(text.rfind("event: status_update_event"));
   EXPECT_THAT(last, HasSubstr(R"("message":"Command exited with status 3")"));
   EXPECT_THAT(last, HasSubstr(std::string(R"("ipAddresses":)") + here));
 }
