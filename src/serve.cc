@@ -20,6 +20,7 @@
 #include "api/server.h"
 #include "base/fair_pool.h"
 #include "base/files.h"
+#include "base/ids.h"
 #include "base/process.h"
 #include "base/service_manager.h"
 #include "base/steady_timeline.h"
@@ -101,7 +102,8 @@ class Service {
     pool_.reset();
   }
 
-  Status start(store::Journal journal, control::Journaled journaled) {
+  /// `id`: of the journal and its folder.
+  Status start(store::Journal journal, control::Journaled journaled, const std::string& id) {
     watch_gpus();
     const auto machine = look();
     engine::NodeView view;
@@ -114,6 +116,7 @@ class Service {
     DROVER_CHECK_OK(check_containerizers(options_));
     auto state =
         control::restore(std::move(journaled), machine, placement::node_policy(options_.placement).value());
+    state.journal_id = uuid_named(id);
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
     state.executor_timeouts = {options_.executor_registration_timeout, options_.executor_recovery_timeout};
@@ -272,7 +275,8 @@ class Service {
     if (ended == nullptr) return;
     auto message = api::chronos::report_of(*ended, engine_->state());
     if (message && !webhooks_.send(std::move(*message)))
-      spdlog::warn("The webhook of the job '{}' was not told: too many wait already", ended->schedule);
+      spdlog::warn("The webhook of the job '{}' was not told of run '{}': too many wait already",
+                   ended->schedule, ended->entry.run.origin_id);
   }
 
   static engine::WebhookOptions webhook_options() {
@@ -437,8 +441,8 @@ Status run_service(const cli::ServeOptions& options) {
   const auto path = store::journal_file(options.state);
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
-  DROVER_TRY(const auto news, store::join(journal, options.state));
-  for (const auto& sentence : news) spdlog::warn("{}", sentence);
+  DROVER_TRY(const auto joined, store::join(journal, options.state));
+  for (const auto& sentence : joined.news) spdlog::warn("{}", sentence);
   remove_unfinished(options);
   DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
                                             .simulate = options.simulate,
@@ -447,7 +451,7 @@ Status run_service(const cli::ServeOptions& options) {
                                             .allowed_devices = options.allow_devices}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
   Service service(options, std::move(hardware), std::move(images));
-  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));
+  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled), joined.id));
   service.run();
   return {};
 }

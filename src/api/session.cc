@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -162,13 +163,26 @@ bool may_change(const http::request_header<>& header) {
          target.find("/api/v1/scheduler") == std::string_view::npos;
 }
 
-std::string audit_line(const User& user, const http::request_header<>& header, int status) {
+/// What is no word of this length could pretend to be another line, or fill the log.
+bool is_short_word(std::string_view text) {
+  constexpr std::size_t kLongest = 128;
+  return !text.empty() && text.size() <= kLongest &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+std::string audit_line(const User& user, const http::request_header<>& header, const Response& response) {
   constexpr std::size_t kLongestPath = 256;
   std::string_view path(header.target().data(), header.target().size());
   path = path.substr(0, std::min(path.find('?'), kLongestPath));  // what is asked for may be a secret
   const std::string_view method(header.method_string().data(), header.method_string().size());
-  return fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method, path,
-                     status);
+  auto line = fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method,
+                          path, response.status);
+  for (const auto& [name, value] : response.headers)
+    if (name == "Location") line += " made=" + value;
+  const auto id = header["X-Request-Id"];
+  if (const std::string_view text(id.data(), id.size()); is_short_word(text))
+    line += fmt::format(" request={}", text);
+  return line;
 }
 
 }  // namespace
@@ -199,21 +213,10 @@ asio::awaitable<bool> Session::serve_one() {
   auto& message = parser.get();
   if (rest_unread) message.keep_alive(false);
   unread_ = rest_unread;
-  if (!response) {
-    auto request = to_request(message);
-    if (request) {
-      request->caller = caller;
-      request->executor = asker.executor;
-      const auto turn = caller ? co_await await_turn(*caller) : Status();
-      response = turn ? co_await route(shared_->routes, shared_->services, std::move(*request))
-                      : error_response(turn.error());
-    } else {
-      response = error_response(request.error());
-    }
-  }
+  if (!response) response = co_await answer(message, asker);
   ++shared_->services.tally->answers[response->status];
   if (shared_->audit && caller && may_change(message) && !response->read_only)
-    shared_->audit(audit_line(caller->user, message, response->status));
+    shared_->audit(audit_line(caller->user, message, *response));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
   if (caller && !response->share)
@@ -222,6 +225,17 @@ asio::awaitable<bool> Session::serve_one() {
   co_await send(std::move(*response), message);
   interruptible_ = true;
   co_return keep_alive && !stopping_;
+}
+
+/// To what was read whole, when it is the caller's turn.
+asio::awaitable<Response> Session::answer(const Message& message, const Asker& asker) {
+  auto request = to_request(message);
+  if (!request) co_return error_response(request.error());
+  request->caller = asker.caller;
+  request->executor = asker.executor;
+  const auto turn = asker.caller ? co_await await_turn(*asker.caller) : Status();
+  if (!turn) co_return error_response(turn.error());
+  co_return co_await route(shared_->routes, shared_->services, std::move(*request));
 }
 
 asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {

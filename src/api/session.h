@@ -74,6 +74,7 @@ class Session : public Duplex {
   asio::awaitable<std::string> read() override;
 
  private:
+  using Message = http::request<http::string_body>;
   using Parser = http::request_parser<http::string_body>;
 
   asio::awaitable<bool> serve_one();
@@ -82,6 +83,7 @@ class Session : public Duplex {
   asio::awaitable<boost::system::error_code> read_header(Parser& parser);
   /// Reads the body that belongs to `parser`'s header; the answer when it is refused.
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
+  asio::awaitable<Response> answer(const Message& message, const Asker& asker);
   /// Who asks, or why he may not.
   asio::awaitable<Result<Asker>> admit(const http::request_header<>& header);
   /// By a secret.
@@ -93,7 +95,7 @@ class Session : public Duplex {
   asio::awaitable<Error> refuse_secret();
   /// At most until the session is stopped.
   asio::awaitable<void> pause_until(std::chrono::steady_clock::time_point then);
-  asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
+  asio::awaitable<void> send(Response response, const Message& request);
   asio::awaitable<void> stream_of(Response& response, std::exception_ptr& failure);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);

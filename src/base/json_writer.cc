@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover {
 
 namespace {
@@ -30,8 +32,7 @@ std::int64_t thousandths_of(double number) {
 
 void append_json_text(std::string& out, std::string_view text) {
   if (!is_plain_text(text)) {
-    using nlohmann::json;
-    out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    out += to_text(nlohmann::json(text));
     return;
   }
   out += '"';

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover {
 namespace {
 
@@ -67,7 +69,7 @@ RC_GTEST_PROP(JsonWriterProperty, WritesTheBytesThatTheLibraryWrites, ()) {
   std::string text = "before ";
   JsonWriter writer(text);
   write(writer, value);
-  RC_ASSERT(text == "before " + value.dump(-1, ' ', false, json::error_handler_t::replace));
+  RC_ASSERT(text == "before " + to_text(value));
 }
 
 TEST(JsonWriter, EscapesWhatMustBeAndReplacesWhatIsNoText) {
@@ -87,8 +89,7 @@ RC_GTEST_PROP(JsonWriterProperty, WritesNumbersListsAndFieldsAsTheLibraryDoes, (
   writer.value(words);
   writer.value(fields);
   writer.end_array();
-  RC_ASSERT(text ==
-            json::array({number, words, fields}).dump(-1, ' ', false, json::error_handler_t::replace));
+  RC_ASSERT(text == to_text(json::array({number, words, fields})));
 }
 
 /// They are written in a way of their own.

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -18,6 +17,8 @@
 
 #include "base/decode.h"
 #include "base/fd.h"
+#include "base/json_text.h"
+#include "base/pidfd.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/units.h"
@@ -143,8 +144,7 @@ class ExecStarter {
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
     DROVER_CHECK_OK(cgroup.child(exec_group(id)).create());
     DROVER_TRY(const auto process, process_of(task, request, id));
-    DROVER_CHECK_OK(
-        replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
+    DROVER_CHECK_OK(replace_file(task, order_file(id), to_text(process)));
     auto made = std::make_unique<Joined>(std::move(folder), id, programs.runtime, std::move(cgroup));
     made->tty_ = request.tty;
     auto words = before_runtime(programs.drover, process);
@@ -227,7 +227,7 @@ Result<int> Joined::wait() {
 void Joined::kill() {
   kill_exec(cgroup_, id_);
   if (wait_status_) return;  // the runtime has gone, and starts nothing more
-  ::syscall(SYS_pidfd_send_signal, runtime_process_.process.get(), SIGKILL, nullptr, 0);
+  send_signal(runtime_process_.process, SIGKILL);
   // It may just have been about to start the command.
   kill_exec(cgroup_, id_);
 }

@@ -36,8 +36,8 @@ class Executor {
   Executor(const Ports& ports, const control::State& state, Feed& feed, ExecutorHooks hooks)
       : ports_(ports), state_(state), feed_(feed), hooks_(std::move(hooks)) {}
 
-  /// Before it nothing is carried out. `host` is the name of this machine, as tasks are told it.
-  void start(std::unique_ptr<container::Containerizer> containerizer, std::string host);
+  /// Before it nothing is carried out.
+  void start(std::unique_ptr<container::Containerizer> containerizer);
   /// Null before start().
   container::Containerizer* containerizer() const { return containerizer_.get(); }
 
@@ -103,7 +103,6 @@ class Executor {
   Feed& feed_;
   ExecutorHooks hooks_;
   std::unique_ptr<container::Containerizer> containerizer_;
-  std::string host_;
   std::map<std::string, std::string> preparing_;  ///< by task, in words
   std::map<std::string, Retry> retries_;          ///< by task
   std::map<std::string, std::deque<Step>> chains_;

@@ -79,7 +79,7 @@ container::Watcher LocalEngine::watcher() {
 }
 
 Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
-  executor_.start(std::move(containerizer), view_.name);
+  executor_.start(std::move(containerizer));
   view_.runtime = std::move(runtime);
   // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
   DROVER_TRY(auto strays, look_for_strays(*executor_.containerizer(), state_, ports_.log));

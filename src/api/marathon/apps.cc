@@ -1,12 +1,13 @@
 // Apps and their versions, to read.
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/label_selector.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
+#include "base/text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -14,12 +15,6 @@ namespace drover::api::marathon_v2 {
 namespace {
 
 using control::ServiceRecord;
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return lower(text).find(lower(part)) != std::string::npos;
@@ -87,7 +82,7 @@ Answer list_versions(const Services& services, const Request& request) {
   if (record == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   nlohmann::json versions = {format_time(record->target.version)};
   for (const auto& service : record->versions) versions.push_back(format_time(service.version));
-  return answer(services, dumped({{"versions", std::move(versions)}}));
+  return answer(services, to_text(nlohmann::json{{"versions", std::move(versions)}}));
 }
 
 Answer get_version(const Services& services, const Request& request) {

@@ -6,6 +6,7 @@
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "marathon/instant.h"
 #include "marathon/path.h"
 
@@ -51,7 +52,7 @@ Answer show_versions(const Services& services, const Request& request, const Wor
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
   nlohmann::json times = nlohmann::json::array();
   for (const auto version : group_versions(world, id)) times.push_back(format_time(version));
-  return answer(services, dumped(times));
+  return answer(services, to_text(times));
 }
 
 Answer show_version(const Services& services, const Request& request, const World& world) {

@@ -109,9 +109,8 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
     : context_(context),
       daemon_(daemon),
       options_(std::move(options)),
-      id_(uuid_named(daemon.node().name)),
       started_at_(daemon.now()),
-      book_(id_),
+      book_(daemon.state().journal_id),
       executors_(context, daemon,
                  {[this] { return describe_agent(); },
                   [this](const auto& executor, const auto& data) { tell_message(executor, data); }}),
@@ -211,7 +210,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
     return refuse_subscription(type, mistake);
   const auto& state = daemon_.state();
   auto id = info.id().value();
-  if (id.empty()) id = control::next_framework_id(state, id_);
+  if (id.empty()) id = control::next_framework_id(state, this->id());
   if (id == marathon_id() || id == chronos_id())
     return refuse_subscription(type, fmt::format("Framework '{}' is part of this master", id));
   const auto known = state.frameworks.find(id);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/values.h"
+#include "base/json_text.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -286,7 +287,7 @@ std::size_t room_for(const std::vector<SeenFramework>& frameworks) {
 
 Response compact(const json& value) {
   Response response;
-  response.body = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  response.body = to_text(value);
   return response;
 }
 

@@ -162,6 +162,7 @@ class LocalEngineTest : public ::testing::Test {
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
+    ports.info = [this](const std::string& line) { information_.push_back(line); };
     ports.gpu_nodes = [](const std::vector<gpu::Device>& devices) -> Result<std::vector<gpu::DeviceNode>> {
       std::vector<gpu::DeviceNode> nodes;
       for (const auto& device : devices)
@@ -263,7 +264,8 @@ class LocalEngineTest : public ::testing::Test {
   std::set<control::ImageName> named_;  ///< by work, when what is unused was asked for last
   int ids_ = 0;
   std::deque<Work> work_;
-  std::vector<std::string> log_;
+  std::vector<std::string> log_;          ///< warnings
+  std::vector<std::string> information_;  ///< what is told besides
   UserLimits limits_;
   World world_;
   store::testing::FaultyDisk disk_;
