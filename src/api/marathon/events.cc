@@ -47,8 +47,15 @@ std::string_view condition_of(const TaskRecord& task) {
 }
 
 std::string message_of(const TaskRecord& task) {
-  if (!task.reason.empty()) return task.reason;
+  if (!task.reason.empty()) return failure_message(task.reason);
   return task.exit_status ? "Command exited with status " + std::to_string(*task.exit_status) : "";
+}
+
+/// Mesos never heard of it, so it has no status: it ended while it waited for its first start.
+bool never_launched(const notice::TaskMoved& moved) {
+  const auto& task = moved.record;
+  const bool waited = moved.before.value_or(TaskState::kQueued) == TaskState::kQueued;
+  return waited && control::is_final(task.state) && task.preemptions == 0;
 }
 
 /// The health check as its app's definition shows it.
@@ -72,7 +79,7 @@ class Events {
     const auto& task = moved.record;
     const auto& origin = task.task.origin;
     if (origin.kind != workload::OriginKind::kService || moved.before == task.state) return;
-    if (task.state != TaskState::kQueued)
+    if (task.state != TaskState::kQueued && !never_launched(moved))
       add("status_update_event", task.task.owner,
           {{"slaveId", agent_.id},
            {"taskId", origin.task_id},

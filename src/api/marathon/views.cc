@@ -66,12 +66,6 @@ void write_deployments(JsonWriter& writer, const std::vector<std::string>& deplo
   writer.end_array();
 }
 
-/// As Mesos tells Marathon.
-std::string failure_message(const std::string& reason) {
-  const bool of_command = reason.starts_with("exited with status") || reason.starts_with("ended by signal");
-  return of_command ? "Command " + reason : reason;
-}
-
 json failure_view(const World& world, const ServiceRecord& record) {
   const auto& failure = *record.last_failure;
   return {{"appId", record.target.id},
@@ -200,6 +194,11 @@ std::string apps_text(const World& world, const std::vector<const ServiceRecord*
   writer.end_array();
   writer.end_object();
   return text;
+}
+
+std::string failure_message(const std::string& reason) {
+  const bool of_command = reason.starts_with("exited with status") || reason.starts_with("ended by signal");
+  return of_command ? "Command " + reason : reason;
 }
 
 json ip_addresses(const TaskRecord& task, const std::string& ip) {
