@@ -291,12 +291,14 @@ TEST(Specification, PinsToTheGivenCpus) {
 
 TEST(Environment, WhatIsolationRestsOnWinsOverImageAndTask) {
   auto launch = a_launch();
-  launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"MESOS_SANDBOX", "/elsewhere"}};
+  launch.task.environment = {
+      {"NVIDIA_VISIBLE_DEVICES", "all"}, {"MESOS_SANDBOX", "/elsewhere"}, {"MESOS_DIRECTORY", "/else"}};
   auto image = an_image();
   image.config.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   const auto none = environment_of(launch, &image, launch.task.user, "/sandbox");
   EXPECT_THAT(none, Contains("NVIDIA_VISIBLE_DEVICES=void"));
   EXPECT_THAT(none, Contains("MESOS_SANDBOX=/mnt/mesos/sandbox"));
+  EXPECT_THAT(none, Contains("MESOS_DIRECTORY=/mnt/mesos/sandbox"));
   auto owner = with_gpus();
   owner.task.environment = launch.task.environment;
   EXPECT_THAT(environment_of(owner, &image, launch.task.user, "/sandbox"),
