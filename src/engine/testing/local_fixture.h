@@ -156,6 +156,7 @@ class LocalEngineTest : public ::testing::Test {
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
+    ports.info = [this](const std::string& line) { information_.push_back(line); };
     ports.gpu_nodes = [](const std::vector<gpu::Device>& devices) -> Result<std::vector<gpu::DeviceNode>> {
       std::vector<gpu::DeviceNode> nodes;
       for (const auto& device : devices)
@@ -254,7 +255,8 @@ class LocalEngineTest : public ::testing::Test {
   std::uint64_t free_ = 1 << 30, room_to_keep_ = 0;
   int ids_ = 0;
   std::deque<Work> work_;
-  std::vector<std::string> log_;
+  std::vector<std::string> log_;          ///< warnings
+  std::vector<std::string> information_;  ///< what is told besides
   UserLimits limits_;
   World world_;
   store::testing::FaultyDisk disk_;
