@@ -19,6 +19,7 @@
 #include "api/server.h"
 #include "base/fair_pool.h"
 #include "base/files.h"
+#include "base/ids.h"
 #include "base/process.h"
 #include "base/service_manager.h"
 #include "base/steady_timeline.h"
@@ -99,7 +100,8 @@ class Service {
     pool_.reset();
   }
 
-  Status start(store::Journal journal, control::Journaled journaled) {
+  /// `id`: of the journal and its folder.
+  Status start(store::Journal journal, control::Journaled journaled, const std::string& id) {
     watch_gpus();
     const auto machine = look();
     engine::NodeView view;
@@ -112,6 +114,7 @@ class Service {
     DROVER_CHECK_OK(check_containerizers(options_));
     auto state =
         control::restore(std::move(journaled), machine, placement::node_policy(options_.placement).value());
+    state.journal_id = uuid_named(id);
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
     if (state.limits.sandbox_bytes == 0) state.limits.sandbox_bytes = disk_size(options_.state) / kUsersPart;
@@ -413,8 +416,8 @@ Status run_service(const cli::ServeOptions& options) {
   const auto path = store::journal_file(options.state);
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
-  DROVER_TRY(const auto news, store::join(journal, options.state));
-  for (const auto& sentence : news) spdlog::warn("{}", sentence);
+  DROVER_TRY(const auto joined, store::join(journal, options.state));
+  for (const auto& sentence : joined.news) spdlog::warn("{}", sentence);
   DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
                                             .simulate = options.simulate,
                                             .driver_root = options.driver_root,
@@ -422,7 +425,7 @@ Status run_service(const cli::ServeOptions& options) {
                                             .allowed_devices = options.allow_devices}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
   Service service(options, std::move(hardware), std::move(images));
-  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));
+  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled), joined.id));
   service.run();
   return {};
 }

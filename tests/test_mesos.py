@@ -352,6 +352,18 @@ class MesosTest(drover.DaemonTest):
         gone = json.loads(self.daemon.request("GET", "/master/frameworks")[2])
         self.assertIn(framework.id, [one["id"] for one in gone["completed_frameworks"]])
 
+    def test_the_master_is_known_by_its_state_folder(self):
+        def master(daemon):
+            return json.loads(daemon.request("GET", "/state")[2])["id"]
+
+        first = master(self.daemon)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(master(self.daemon), first)
+        other = drover.Daemon().start()
+        self.addCleanup(lambda: self.assertEqual(other.close(), []))
+        self.assertNotEqual(master(other), first)
+
     def test_without_a_failover_timeout_the_tasks_end_with_the_connection(self):
         framework = self.framework(failover=0.0)
         framework.launch(framework.offer(), "orphan", "exec sleep 1000")

@@ -84,6 +84,8 @@ inline constexpr std::size_t kMostImages = 4096;
 
 struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
+  /// A UUID that is kept as long as the journal: by it those know the machine who come from Mesos.
+  std::string journal_id;
   placement::Cluster cluster;
   placement::Rules rules;
   bool privileged_allowed = false;          ///< what the administrator said when he started the daemon

@@ -29,22 +29,22 @@ std::optional<container::GangPlace> place_of(const control::TaskRecord& record, 
   return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
 }
 
-container::Launch launch_of(const control::TaskRecord& record, const std::string& host,
-                            std::uint64_t processes) {
+/// Reads nothing of the state but what stays as it is.
+container::Launch launch_of(const control::TaskRecord& record, const control::State& state) {
   container::Launch launch;
   launch.task = record.task;
   launch.record = control::text_of(record);
-  launch.task.environment = control::environment_of(record, host);
+  launch.task.environment = control::environment_of(record, state.node, state.journal_id);
   launch.attempt = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
   if (!record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
   launch.host_ports = record.ports;
   launch.processes = record.task.processes.value_or(
-      static_cast<int>(std::min<std::uint64_t>(processes, workload::kMaxProcesses)));
+      static_cast<int>(std::min<std::uint64_t>(state.limits.processes, workload::kMaxProcesses)));
   launch.cpus = record.cpus;
   launch.nics = record.nics;
-  launch.gang = place_of(record, host);
+  launch.gang = place_of(record, state.node);
   return launch;
 }
 
@@ -225,7 +225,7 @@ void LocalEngine::abandon_launches() {
 Status LocalEngine::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                            const std::stop_token& stop, std::function<Status()> may_start) {
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
-  auto launch = launch_of(record, view_.name, state_.limits.processes);
+  auto launch = launch_of(record, state_);
   launch.stop = stop;
   launch.may_start = std::move(may_start);
   launch.progress = [this, id = record.task.id](const std::string& step) {

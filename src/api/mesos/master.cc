@@ -109,9 +109,8 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
     : context_(context),
       daemon_(daemon),
       options_(std::move(options)),
-      id_(uuid_named(daemon.node().name)),
       started_at_(daemon.now()),
-      book_(id_),
+      book_(daemon.state().journal_id),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
   std::vector<std::string> away;
@@ -134,7 +133,7 @@ void Master::stop() {
 
 v1::MasterInfo Master::describe() const {
   v1::MasterInfo info;
-  info.set_id(id_);
+  info.set_id(id());
   boost::system::error_code error;
   const auto address = boost::asio::ip::make_address_v4(options_.ip, error);
   const auto bytes = error ? boost::asio::ip::address_v4::loopback().to_bytes() : address.to_bytes();
@@ -199,7 +198,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
     return refuse_subscription(type, mistake);
   const auto& state = daemon_.state();
   auto id = info.id().value();
-  if (id.empty()) id = control::next_framework_id(state, id_);
+  if (id.empty()) id = control::next_framework_id(state, this->id());
   if (id == marathon_id() || id == chronos_id())
     return refuse_subscription(type, fmt::format("Framework '{}' is part of this master", id));
   const auto known = state.frameworks.find(id);

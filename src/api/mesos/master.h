@@ -81,11 +81,11 @@ class Master {
   /// Names of users that the tasks of an ACCEPT run as.
   std::set<std::string> users_of(const engine::Caller& caller, const Call& call) const;
 
-  const std::string& id() const { return id_; }
-  std::string agent_id() const { return id_ + "-S0"; }
+  const std::string& id() const { return daemon_.state().journal_id; }
+  std::string agent_id() const { return control::agent_id(id()); }
   /// Of the frameworks that stand for the apps of Marathon and for the schedules of Chronos.
-  std::string marathon_id() const { return id_ + "-marathon"; }
-  std::string chronos_id() const { return id_ + "-chronos"; }
+  std::string marathon_id() const { return control::marathon_id(id()); }
+  std::string chronos_id() const { return control::chronos_id(id()); }
   /// When it became the master, as the daemon's clock has it.
   TimePoint started_at() const { return started_at_; }
   const MasterOptions& options() const { return options_; }
@@ -158,7 +158,6 @@ class Master {
   boost::asio::io_context& context_;
   engine::Daemon& daemon_;
   MasterOptions options_;
-  std::string id_;
   TimePoint started_at_{};
   std::map<std::string, Subscriber> subscribers_;
   control::OfferBook book_;

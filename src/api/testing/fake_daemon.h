@@ -37,6 +37,7 @@ namespace drover::api::testing {
 class FakeDaemon : public engine::Daemon {
  public:
   explicit FakeDaemon(std::string folder) : folder_(std::move(folder)) {
+    state_.journal_id = "6fcb514b-b878-4c9d-95b7-8dc3a7ce6fd8";
     inventory_.simulated = true;
     inventory_.simulation = "fake";
     inventory_.driver_version = "390.30";
