@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover {
 
 namespace {
@@ -20,8 +22,7 @@ bool is_plain_text(std::string_view text) {
 
 void append_json_text(std::string& out, std::string_view text) {
   if (!is_plain_text(text)) {
-    using nlohmann::json;
-    out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    out += to_text(nlohmann::json(text));
     return;
   }
   out += '"';

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover {
 namespace {
 
@@ -66,7 +68,7 @@ RC_GTEST_PROP(JsonWriterProperty, WritesTheBytesThatTheLibraryWrites, ()) {
   std::string text = "before ";
   JsonWriter writer(text);
   write(writer, value);
-  RC_ASSERT(text == "before " + value.dump(-1, ' ', false, json::error_handler_t::replace));
+  RC_ASSERT(text == "before " + to_text(value));
 }
 
 TEST(JsonWriter, EscapesWhatMustBeAndReplacesWhatIsNoText) {
@@ -86,8 +88,7 @@ RC_GTEST_PROP(JsonWriterProperty, WritesNumbersListsAndFieldsAsTheLibraryDoes, (
   writer.value(words);
   writer.value(fields);
   writer.end_array();
-  RC_ASSERT(text ==
-            json::array({number, words, fields}).dump(-1, ' ', false, json::error_handler_t::replace));
+  RC_ASSERT(text == to_text(json::array({number, words, fields})));
 }
 
 TEST(JsonWriter, TakesFieldsThatAreTextAlready) {

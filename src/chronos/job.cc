@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 #include "chronos/pattern.h"
 #include "workload/docker_parameters.h"
 #include "workload/resource_fields.h"
@@ -353,7 +354,7 @@ JobRequest JobReader::read() {
   environment["CHRONOS_RESOURCE_MEM"] = fmt::format("{}", shown_["mem"].get<double>());
   environment["CHRONOS_RESOURCE_CPU"] = fmt::format("{}", shown_["cpus"].get<double>());
   environment["CHRONOS_RESOURCE_DISK"] = fmt::format("{}", shown_["disk"].get<double>());
-  schedule_.definition = shown_.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  schedule_.definition = to_text(shown_);
   return {std::move(schedule_), run_as_user};
 }
 

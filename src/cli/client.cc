@@ -26,6 +26,7 @@
 
 #include "base/decode.h"
 #include "base/json_items.h"
+#include "base/json_text.h"
 
 namespace drover::cli {
 
@@ -195,7 +196,7 @@ Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
   request.set(http::field::content_type, "application/json");
   request.set(http::field::connection, "Upgrade");
   request.set(http::field::upgrade, protocol);
-  request.body() = body.dump(-1, ' ', false, json::error_handler_t::replace);
+  request.body() = to_text(body);
   request.prepare_payload();
   try {
     asio::io_context context(1);
@@ -325,8 +326,7 @@ Status Client::stream(const std::string& target, const std::string& last_event_i
 }
 
 Status Client::stream_post(const std::string& target, const json& body, const Sink& sink) const {
-  return perform({http::verb::post, target, body.dump(-1, ' ', false, json::error_handler_t::replace), ""},
-                 sink);
+  return perform({http::verb::post, target, to_text(body), ""}, sink);
 }
 
 std::string percent_encode(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cdi/apply.h"
 #include "container/capabilities.h"
 #include "container/environment.h"
@@ -177,8 +178,7 @@ Result<Specification> make_specification(const Launch& launch, const image::Imag
     cdi::set_environment(config, name + "=" + value);
   DROVER_TRY(auto devices, take_devices(config));
   DROVER_TRY(auto binds, take_binds(config));
-  return Specification{config.dump(-1, ' ', false, json::error_handler_t::replace), std::move(binds),
-                       std::move(devices)};
+  return Specification{to_text(config), std::move(binds), std::move(devices)};
 }
 
 std::string without_ids(const std::string& configuration) {
@@ -189,7 +189,7 @@ std::string without_ids(const std::string& configuration) {
   for (auto& space : part["namespaces"])
     if (space["type"] != "user") kept.push_back(std::move(space));
   part["namespaces"] = std::move(kept);
-  return config.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(config);
 }
 
 }  // namespace drover::container

@@ -18,6 +18,7 @@
 
 #include "base/decode.h"
 #include "base/fd.h"
+#include "base/json_text.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/units.h"
@@ -135,8 +136,7 @@ class ExecStarter {
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
     DROVER_CHECK_OK(cgroup.child(exec_group(id)).create());
     DROVER_TRY(const auto process, process_of(task, request, id));
-    DROVER_CHECK_OK(
-        replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
+    DROVER_CHECK_OK(replace_file(task, order_file(id), to_text(process)));
     auto made = std::make_unique<Joined>(std::move(folder), id, runtime, std::move(cgroup));
     made->tty_ = request.tty;
     const std::vector<std::string> words = {runtime,

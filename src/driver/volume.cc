@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "driver/root.h"
 
 namespace drover::driver {
@@ -47,7 +48,7 @@ Result<std::string> describe(const DriverFiles& files, const Root& root) {
   for (const auto& link : files.links) links[link.path] = link.target;
   const nlohmann::json manifest{{"version", files.version}, {"files", list}, {"links", links}};
   // File names are bytes: whatever is not UTF-8 in them must not throw.
-  return manifest.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return to_text(manifest, 1) + "\n";
 }
 
 /// Whether the volume there was made from `manifest` and still has every file in full length.

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/json_writer.h"
 #include "workload/resource_fields.h"
 #include "workload/stored.h"
@@ -81,7 +82,7 @@ void write_user(JsonWriter& writer, const User& user) {
 
 /// What few tasks have: as the library writes it.
 void write_rare(JsonWriter& writer, std::string_view name, const json& value) {
-  writer.field_raw(name, value.dump(-1, ' ', false, json::error_handler_t::replace));
+  writer.field_raw(name, to_text(value));
 }
 
 }  // namespace

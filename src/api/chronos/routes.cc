@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chronos/handlers.h"
+#include "base/json_text.h"
 
 namespace drover::api {
 namespace chronos {
@@ -67,8 +68,7 @@ Response error_of(const Error& error) {
   auto message = error.message;
   if (!error.hint.empty()) message += " (" + error.hint + ")";
   using nlohmann::ordered_json;
-  auto response = json_text(ordered_json({{"status", shape.words}, {"message", message}})
-                                .dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  auto response = json_text(to_text(ordered_json({{"status", shape.words}, {"message", message}})));
   response.status = shape.status;
   return response;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -24,7 +25,7 @@ Response answer(const Services& services, std::string text, int status) {
 }
 
 Response refuse(const Services& services, int status, const std::string& message) {
-  return answer(services, dumped({{"message", message}}), status);
+  return answer(services, to_text(json{{"message", message}}), status);
 }
 
 Response refuse(const Services& services, const Refusal& refusal) {
@@ -52,7 +53,7 @@ Response locked(const Services& services, const std::vector<std::string>& deploy
        "at '/v2/deployments/<DEPLOYMENT_ID>'."},
       {"deployments", json::array()}};
   for (const auto& id : deployments) body["deployments"].push_back({{"id", id}});
-  return answer(services, dumped(body), 409);
+  return answer(services, to_text(body), 409);
 }
 
 Response with_deployment(Response response, const std::string& id) {
@@ -73,10 +74,6 @@ Decoded<json> body_of(const Request& request) {
   const auto& path = value.error().path;
   return tl::unexpected(
       Refusal{400, "Invalid JSON", {}, value.error().message + (path.empty() ? "" : ", at " + path)});
-}
-
-std::string dumped(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 bool flag(const Request& request, const std::string& name, bool otherwise) {

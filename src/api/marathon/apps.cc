@@ -7,6 +7,7 @@
 #include "api/marathon/handlers.h"
 #include "api/marathon/label_selector.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -82,7 +83,7 @@ Answer list_versions(const Services& services, const Request& request) {
   if (record == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   nlohmann::json versions = {format_time(record->target.version)};
   for (const auto& service : record->versions) versions.push_back(format_time(service.version));
-  return answer(services, dumped({{"versions", std::move(versions)}}));
+  return answer(services, to_text(nlohmann::json{{"versions", std::move(versions)}}));
 }
 
 Answer get_version(const Services& services, const Request& request) {

@@ -9,6 +9,7 @@
 #include "api/marathon/changes.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "control/controller.h"
 #include "control/upgrade_block.h"
 #include "marathon/path.h"
@@ -24,7 +25,7 @@ Answer list_deployments(const Services& services, const Request& request) {
   json deployments = json::array();
   for (const auto& [id, deployment] : world.state().deployments)
     if (world.may_see(deployment)) deployments.push_back(deployment_view(world, deployment));
-  return answer(services, dumped(deployments));
+  return answer(services, to_text(deployments));
 }
 
 namespace {
@@ -147,7 +148,7 @@ std::optional<std::string> queued(const World& world, const ServiceRecord& recor
   writer.field("count", count);
   writer.field_raw("delay", fmt::format(R"({{"overdue":{},"timeLeftSeconds":{}}})", left == 0, left));
   if (with_offers) writer.field_raw("lastUnusedOffers", "[]");
-  writer.field_raw("processedOffersSummary", dumped(summary));
+  writer.field_raw("processedOffersSummary", to_text(summary));
   writer.field("since", format_time(since));
   writer.end_object();
   return item;

@@ -5,6 +5,7 @@
 
 #include "api/marathon/views.h"
 #include "api/sse.h"
+#include "base/json_text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -20,7 +21,7 @@ namespace {
 WireEvent event(const char* type, std::optional<uid_t> owner, json fields, TimePoint now) {
   fields["eventType"] = type;
   fields["timestamp"] = format_time(now);
-  const auto text = fields.dump(-1, ' ', false, json::error_handler_t::replace);
+  const auto text = to_text(fields);
   return {type, owner, sse_event(type, "", text)};
 }
 

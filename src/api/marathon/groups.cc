@@ -6,6 +6,7 @@
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "marathon/instant.h"
 #include "marathon/path.h"
 
@@ -63,7 +64,7 @@ Answer list_group_versions(const Services& services, const Request& request) {
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
   nlohmann::json times = nlohmann::json::array();
   for (const auto version : group_versions(world, id)) times.push_back(format_time(version));
-  return answer(services, dumped(times));
+  return answer(services, to_text(times));
 }
 
 Answer get_group_version(const Services& services, const Request& request) {

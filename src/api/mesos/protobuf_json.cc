@@ -14,6 +14,7 @@
 
 #include "api/sandbox.h"
 #include "base/base64.h"
+#include "base/json_text.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -274,7 +275,7 @@ Status from_json(const json& value, Message& message) {
 }
 
 std::string to_json(const Message& message) {
-  return object_of(message).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return to_text(object_of(message));
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/values.h"
+#include "base/json_text.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -201,7 +202,7 @@ json view_frameworks(const Services& services, const engine::Caller& caller, boo
 
 Response compact(const json& value) {
   Response response;
-  response.body = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  response.body = to_text(value);
   return response;
 }
 

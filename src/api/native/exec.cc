@@ -16,6 +16,7 @@
 #include "api/native/handlers.h"
 #include "api/workers.h"
 #include "base/decode.h"
+#include "base/json_text.h"
 
 namespace drover::api {
 namespace {
@@ -105,7 +106,7 @@ class Exchange {
                                     {{"kind", error_kind_info(status.error().kind).name},
                                      {"message", status.error().message},
                                      {"hint", status.error().hint}}}};
-    co_await client_.write(frame(Channel::kEnd, end.dump(-1, ' ', false, json::error_handler_t::replace)));
+    co_await client_.write(frame(Channel::kEnd, to_text(end)));
   }
 
   /// What is there now; `all`: until there is no more, or more than was written before the end, which a pipe

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "container/bundle.h"
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
@@ -166,7 +167,7 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   facts.shared_memory_bytes = half_of_memory();
   facts.logs = options_.logs;
   DROVER_TRY(const auto body, make_create_body(launch, image, facts));
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(body);
 }
 
 Result<DockerLauncher::Findings> DockerLauncher::look_into(

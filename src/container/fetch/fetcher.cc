@@ -15,6 +15,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/open_path.h"
 #include "base/units.h"
 #include "container/fetch/cache.h"
@@ -29,8 +30,7 @@ using nlohmann::json;
 constexpr auto kTellAgain = std::chrono::milliseconds(700);
 
 void say(const json& line) {
-  (void)write_all(STDOUT_FILENO, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n",
-                  "standard output");
+  (void)write_all(STDOUT_FILENO, to_text(line) + "\n", "standard output");
 }
 
 /// For good: nothing of root is left in this process.
@@ -181,7 +181,7 @@ std::string encode(const FetchOrder& order) {
                       {"extract_expansion", limits.extract.expansion},
                       {"extract_free_bytes", limits.extract.free_bytes},
                       {"cache_bytes", limits.cache_bytes}};
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(value);
 }
 
 Result<FetchOrder> decode_fetch_order(std::string_view text) {
