@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "base/units.h"
 
 #undef curl_easy_setopt
@@ -103,13 +103,6 @@ struct Transfer {
   }
 };
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](unsigned char c) { return std::isspace(c) != 0; };
-  while (!text.empty() && blank(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && blank(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
-
 std::size_t hear_header(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const std::string_view line(bytes, size * count);
@@ -123,10 +116,7 @@ std::size_t hear_header(char* bytes, std::size_t size, std::size_t count, void* 
   auto& headers = transfer.answer.headers;
   if (colon == std::string_view::npos || line.size() > kLongestHeader || headers.size() >= kMostHeaders)
     return size * count;
-  std::string name(line.substr(0, colon));
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  auto& value = headers[name];
+  auto& value = headers[lower(line.substr(0, colon))];
   if (value.size() < kLongestHeader)
     value.append(value.empty() ? "" : ", ").append(trimmed(line.substr(colon + 1)));
   return size * count;

@@ -3,16 +3,12 @@
 
 #include "api/chronos/handlers.h"
 #include "api/chronos/job_view.h"
+#include "base/text.h"
 
 namespace drover::api::chronos {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string lower(std::string text) {
-  for (auto& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
 
 std::string command_of(const control::ScheduleRecord& record) {
   const auto definition = ordered_json::parse(record.schedule.definition, nullptr, false);

@@ -7,6 +7,7 @@
 
 #include "base/decode.h"
 #include "base/json_text.h"
+#include "base/text.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -79,9 +80,7 @@ Decoded<json> body_of(const Request& request) {
 bool flag(const Request& request, const std::string& name, bool otherwise) {
   const auto found = request.query.find(name);
   if (found == request.query.end()) return otherwise;
-  auto value = found->second;
-  std::transform(value.begin(), value.end(), value.begin(), ::tolower);  // Python says True
-  return value == "true";
+  return equal_without_case(found->second, "true");  // Python says True
 }
 
 std::vector<std::string> values(const Request& request, std::string_view name) {

@@ -1,6 +1,5 @@
 // Apps and their versions, to read.
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/marathon/answers.h"
@@ -8,6 +7,7 @@
 #include "api/marathon/label_selector.h"
 #include "api/marathon/views.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -15,12 +15,6 @@ namespace drover::api::marathon_v2 {
 namespace {
 
 using control::ServiceRecord;
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return lower(text).find(lower(part)) != std::string::npos;
