@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "base/decode.h"
 #include "base/fd.h"
 #include "base/json_text.h"
+#include "base/pidfd.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/units.h"
@@ -229,7 +229,7 @@ Result<int> Joined::wait() {
 void Joined::kill() {
   kill_exec(cgroup_, id_);
   if (wait_status_) return;  // the runtime has gone, and starts nothing more
-  ::syscall(SYS_pidfd_send_signal, runtime_process_.process.get(), SIGKILL, nullptr, 0);
+  send_signal(runtime_process_.process, SIGKILL);
   // It may just have been about to start the command.
   kill_exec(cgroup_, id_);
 }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
 
+#include "base/pidfd.h"
 #include "container/bundle.h"
 #include "container/init.h"
 #include "container/shim_watcher.h"
@@ -62,8 +62,7 @@ Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::st
   DROVER_TRY(auto shim, spawn_shim(options_.executable, folder.path()));
   const auto word = await_word(shim, options_.start_timeout + kShimMargin);
   if (word) return Outcome{std::move(shim.process), *word};
-  if (word.error().kind == ErrorKind::kTimeout)
-    ::syscall(SYS_pidfd_send_signal, shim.process.get(), SIGKILL, nullptr, 0);
+  if (word.error().kind == ErrorKind::kTimeout) send_signal(shim.process, SIGKILL);
   DROVER_CHECK_OK(await_process(shim.process.get(), kShimMargin));
   DROVER_CHECK_OK(clear(folder, task_id));
   return Failure(word.error());
