@@ -198,17 +198,7 @@ asio::awaitable<bool> Session::serve_one() {
   auto& message = parser.get();
   if (rest_unread) message.keep_alive(false);
   unread_ = rest_unread;
-  if (!response) {
-    auto request = to_request(message);
-    if (request) {
-      request->caller = caller;
-      const auto turn = caller ? co_await await_turn(*caller) : Status();
-      response = turn ? co_await route(shared_->routes, shared_->services, std::move(*request))
-                      : error_response(turn.error());
-    } else {
-      response = error_response(request.error());
-    }
-  }
+  if (!response) response = co_await answer(message, caller);
   ++shared_->services.tally->answers[response->status];
   if (shared_->audit && caller && may_change(message) && !response->read_only)
     shared_->audit(audit_line(caller->user, message, response->status));
@@ -223,6 +213,17 @@ asio::awaitable<bool> Session::serve_one() {
   }
   interruptible_ = true;
   co_return keep_alive && !stopping_;
+}
+
+/// To what was read whole, when it is the caller's turn.
+asio::awaitable<Response> Session::answer(const Message& message,
+                                          const std::optional<engine::Caller>& caller) {
+  auto request = to_request(message);
+  if (!request) co_return error_response(request.error());
+  request->caller = caller;
+  const auto turn = caller ? co_await await_turn(*caller) : Status();
+  if (!turn) co_return error_response(turn.error());
+  co_return co_await route(shared_->routes, shared_->services, std::move(*request));
 }
 
 asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {

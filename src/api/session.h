@@ -64,6 +64,7 @@ class Session : public Duplex {
   asio::awaitable<std::string> read() override;
 
  private:
+  using Message = http::request<http::string_body>;
   using Parser = http::request_parser<http::string_body>;
 
   asio::awaitable<bool> serve_one();
@@ -72,6 +73,7 @@ class Session : public Duplex {
   asio::awaitable<boost::system::error_code> read_header(Parser& parser);
   /// Reads the body that belongs to `parser`'s header; the answer when it is refused.
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
+  asio::awaitable<Response> answer(const Message& message, const std::optional<engine::Caller>& caller);
   /// Who asks, or why he may not.
   asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::request_header<>& header);
   /// Returns when the caller may have another answer, or why he may not.
@@ -79,7 +81,7 @@ class Session : public Duplex {
   asio::awaitable<Error> refuse_secret();
   /// At most until the session is stopped.
   asio::awaitable<void> pause_until(std::chrono::steady_clock::time_point then);
-  asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
+  asio::awaitable<void> send(Response response, const Message& request);
   asio::awaitable<void> stream_of(Response& response, std::exception_ptr& failure);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);
