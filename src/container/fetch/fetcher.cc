@@ -27,6 +27,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kFetchOrderFormat = 1;
 constexpr auto kTellAgain = std::chrono::milliseconds(700);
 
 void say(const json& line) {
@@ -168,7 +169,8 @@ std::string encode(const FetchOrder& order) {
   json files = json::array();
   for (const auto& file : order.files) files.push_back(encode_file(file));
   const auto& limits = order.limits;
-  const json value = {{"files", files},
+  const json value = {{"format", kFetchOrderFormat},
+                      {"files", files},
                       {"user", encode_user(order.user)},
                       {"parent", order.parent},
                       {"download_bytes", limits.download.bytes},
@@ -188,6 +190,7 @@ Result<FetchOrder> decode_fetch_order(std::string_view text) {
   DROVER_TRY(const auto value, parse_json(text, "The fetcher's order"));
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
+  decoder.format(kFetchOrderFormat);
   FetchOrder order;
   const auto number = [&](const char* name) {
     return decoder.integer(name, 0, std::numeric_limits<std::int64_t>::max()).value_or(0);

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/decode.h"
+#include "base/json_text.h"
 #include "image/pulled/blobs.h"
 
 namespace drover::image {
@@ -19,6 +21,9 @@ constexpr const char* kRefName = "org.opencontainers.image.ref.name";
 constexpr const char* kUsers = "io.drover.users";
 constexpr const char* kPulledAt = "io.drover.pulled-at";
 constexpr const char* kBytes = "io.drover.bytes";
+/// Of the file itself; one without it is of the first format.
+constexpr const char* kFormatName = "io.drover.format";
+constexpr const char* kFormat = "1";
 /// All of it stays one document that layouts may have.
 constexpr std::size_t kMostNames = 5000;
 
@@ -78,6 +83,17 @@ Failure damaged_catalog(const Directory& layout, std::string_view why) {
               "move it aside: the images are pulled again when they are needed");
 }
 
+/// The entries of a newer format may mean something else.
+Status check_format(const Directory& layout, std::string_view text) {
+  DROVER_TRY(const auto index, parse_json(text, "it"));
+  const auto at = json::json_pointer("/annotations") / kFormatName;
+  if (!index.contains(at) || index.at(at) == kFormat) return {};
+  return fail(ErrorKind::kInvalid,
+              fmt::format("The list of images '{}/{}' is of format {}, a newer Drover's; this one knows {}",
+                          layout.path(), kIndexFile, to_text(index.at(at)), kFormat),
+              "use the newer one");
+}
+
 /// Of what a name means, the user's own goes before everybody's.
 const NamedImage* meaning(const std::vector<NamedImage>& images, const RegistryName& name, uid_t uid) {
   const NamedImage* found = nullptr;
@@ -102,6 +118,7 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const Directory& layout) {
     DROVER_TRY(const auto text, own.read(kIndexFile, kMaxDocument));
     const auto index = parse_index(text, "it");
     if (!index) return damaged_catalog(layout, index.error().message);
+    DROVER_CHECK_OK(check_format(layout, text));
     for (const auto& descriptor : index->manifests) {
       auto image = decode_image(descriptor);
       if (!image) return damaged_catalog(layout, fmt::format("the entry of '{}'", descriptor.digest));
@@ -139,7 +156,8 @@ Status Catalog::replace(std::vector<NamedImage> images) {
   });
   json manifests = json::array();
   for (const auto& image : images) manifests.push_back(encode_image(image));
-  const json index = {{"schemaVersion", 2}, {"manifests", std::move(manifests)}};
+  const json index = {
+      {"schemaVersion", 2}, {"manifests", std::move(manifests)}, {"annotations", {{kFormatName, kFormat}}}};
   DROVER_CHECK_OK(layout_.write(kIndexFile, index.dump(), 0600));
   images_ = std::move(images);
   return {};
