@@ -265,7 +265,8 @@ class Service {
     if (ended == nullptr) return;
     auto message = api::chronos::report_of(*ended, engine_->state());
     if (message && !webhooks_.send(std::move(*message)))
-      spdlog::warn("The webhook of the job '{}' was not told: too many wait already", ended->schedule);
+      spdlog::warn("The webhook of the job '{}' was not told of run '{}': too many wait already",
+                   ended->schedule, ended->entry.run.origin_id);
   }
 
   static engine::WebhookOptions webhook_options() {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -162,13 +163,26 @@ bool may_change(const http::request_header<>& header) {
          target.find("/api/v1/scheduler") == std::string_view::npos;
 }
 
-std::string audit_line(const User& user, const http::request_header<>& header, int status) {
+/// What is no word of this length could pretend to be another line, or fill the log.
+bool is_short_word(std::string_view text) {
+  constexpr std::size_t kLongest = 128;
+  return !text.empty() && text.size() <= kLongest &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+std::string audit_line(const User& user, const http::request_header<>& header, const Response& response) {
   constexpr std::size_t kLongestPath = 256;
   std::string_view path(header.target().data(), header.target().size());
   path = path.substr(0, std::min(path.find('?'), kLongestPath));  // what is asked for may be a secret
   const std::string_view method(header.method_string().data(), header.method_string().size());
-  return fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method, path,
-                     status);
+  auto line = fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method,
+                          path, response.status);
+  for (const auto& [name, value] : response.headers)
+    if (name == "Location") line += " made=" + value;
+  const auto id = header["X-Request-Id"];
+  if (const std::string_view text(id.data(), id.size()); is_short_word(text))
+    line += fmt::format(" request={}", text);
+  return line;
 }
 
 }  // namespace
@@ -201,7 +215,7 @@ asio::awaitable<bool> Session::serve_one() {
   if (!response) response = co_await answer(message, caller);
   ++shared_->services.tally->answers[response->status];
   if (shared_->audit && caller && may_change(message) && !response->read_only)
-    shared_->audit(audit_line(caller->user, message, response->status));
+    shared_->audit(audit_line(caller->user, message, *response));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
   {

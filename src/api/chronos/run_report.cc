@@ -74,7 +74,7 @@ std::optional<engine::WebhookMessage> report_of(const control::notice::ScheduleR
   body["startedAt"] = entry.started_at ? ordered_json(format_time(*entry.started_at)) : ordered_json();
   body["endedAt"] = format_time(entry.at);
   add_fields_of_chronos(found->second, body);
-  return engine::WebhookMessage{std::move(*to), to_text(body)};
+  return engine::WebhookMessage{std::move(*to), to_text(body), entry.run.origin_id};
 }
 
 }  // namespace drover::api::chronos
