@@ -56,7 +56,7 @@ void JsonWriter::value(double number) {
 }
 
 void JsonWriter::fields(const nlohmann::json& object) {
-  const auto text = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const auto text = to_text(object);
   if (text.size() > 2) raw(std::string_view(text).substr(1, text.size() - 2));
 }
 

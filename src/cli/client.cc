@@ -371,7 +371,8 @@ Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
   try {
     Upgraded upgraded;
     std::optional<Error> refused;
-    DROVER_TRY(talk.connection, open_connection(talk.context, endpoint_, address));
+    DROVER_TRY(auto connection, open_connection(talk.context, endpoint_, address));
+    talk.connection.emplace(std::move(connection));
     talk.run(leave_http(talk, request, upgraded.rest, refused));
     if (refused) return Failure(std::move(*refused));
     upgraded.tunnel = std::move(talk.connection->tunnel);
@@ -394,7 +395,8 @@ Status Client::perform(const Call& call, const Sink& sink) const {
   Talk talk{endpoint_, address};
   try {
     std::optional<Error> refused;
-    DROVER_TRY(talk.connection, open_connection(talk.context, endpoint_, address));
+    DROVER_TRY(auto connection, open_connection(talk.context, endpoint_, address));
+    talk.connection.emplace(std::move(connection));
     talk.run(converse(talk, request, sink, refused));
     if (refused) return Failure(std::move(*refused));
     return {};

@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 class ExecutorTest : public ::testing::Test {
  protected:
   ExecutorTest() {
-    executor_.start(std::make_unique<FakeContainerizer>(world_), "here");
+    executor_.start(std::make_unique<FakeContainerizer>(world_));
     auto& record = state_.tasks.edit("t");
     record.task.id = "t";
     record.state = TaskState::kStarting;

@@ -235,7 +235,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   subscribed.set_type(Event::SUBSCRIBED);
   subscribed.mutable_subscribed()->mutable_framework_id()->set_value(id);
   subscribed.mutable_subscribed()->set_heartbeat_interval_seconds(kHeartbeat.count());
-  *subscribed.mutable_subscribed()->mutable_master_info() = describe(id_, options_);
+  *subscribed.mutable_subscribed()->mutable_master_info() = describe(this->id(), options_);
   stream->send(subscribed);
   stream->send(heartbeat());
   tell_all(id);

@@ -103,6 +103,7 @@ class Master {
   Executors& executors() { return executors_; }
   /// Ids of the frameworks that are subscribed.
   std::set<std::string> connected() const;
+  ::mesos::v1::AgentInfo describe_agent() const;
 
   /// Whoever wants to hear that a framework subscribed or described itself anew, until the returned handle
   /// dies.

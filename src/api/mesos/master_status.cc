@@ -214,7 +214,7 @@ Status Master::kill(const std::string& framework, const Call& call) {
   const auto id = row->second.id;
   const auto grace = grace_of(kill.kill_policy());
   if (row->second.within)
-    return daemon_.happened(control::event::ExecutorTaskKilled{framework, task_id, grace});
+    return daemon_.ask(control::event::ExecutorTaskKilled{framework, task_id, grace});
   const bool at_once = grace && grace->count() == 0;
   const auto* task = daemon_.state().find(id);
   const bool sooner = grace && task != nullptr && *grace < task->task.grace;
