@@ -213,8 +213,7 @@ Status Master::kill(const std::string& framework, const Call& call) {
   if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return {};
   const auto id = row->second.id;
   const auto grace = grace_of(kill.kill_policy());
-  if (row->second.within)
-    return daemon_.ask(control::event::ExecutorTaskKilled{framework, task_id, grace});
+  if (row->second.within) return daemon_.ask(control::event::ExecutorTaskKilled{framework, task_id, grace});
   const bool at_once = grace && grace->count() == 0;
   const auto* task = daemon_.state().find(id);
   const bool sooner = grace && task != nullptr && *grace < task->task.grace;
