@@ -61,7 +61,9 @@ class ExecutorHistory {
     for (auto& [task, has] : has_)
       while (!is_terminal(has.state)) work(task, true);
     subscribe();
-    while (!machine_.state.framework_tasks.empty()) {
+    // Each round takes an update of each task: one that is lost is never acknowledged.
+    for (int round = 0; !machine_.state.framework_tasks.empty(); ++round) {
+      RC_ASSERT(round < 1000);
       if (executor() != nullptr && nothing_to_hear()) end();
       for (const auto& [task, heard] : heard_) acknowledge(task);
     }
