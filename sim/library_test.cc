@@ -325,6 +325,20 @@ TEST_F(LibraryTest, AnAbsentGpuIsNotListed) {
   EXPECT_EQ(device(0), first);
 }
 
+TEST_F(LibraryTest, PowerIsThatOfTheGpuAlone) {
+  start("dgx-h100");
+  nvmlFieldValue_t field{};
+  field.fieldId = NVML_FI_DEV_POWER_INSTANT;
+  EXPECT_EQ(NVML(nvmlDeviceGetFieldValues)(device(0), 1, &field), NVML_SUCCESS);
+  EXPECT_EQ(field.nvmlReturn, NVML_SUCCESS);
+  EXPECT_GE(field.value.ullVal, 70'000U);
+  for (const unsigned int scope : {NVML_POWER_SCOPE_MODULE, NVML_POWER_SCOPE_MEMORY}) {
+    field.scopeId = scope;
+    EXPECT_EQ(NVML(nvmlDeviceGetFieldValues)(device(0), 1, &field), NVML_SUCCESS);
+    EXPECT_EQ(field.nvmlReturn, NVML_ERROR_NOT_SUPPORTED) << scope;
+  }
+}
+
 TEST_F(LibraryTest, RecoveryActionIsToldWhereTheDriverCan) {
   start("dgx-h100");
   nvmlFieldValue_t field{};

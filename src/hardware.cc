@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "cdi/registry.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "driver/volume.h"
@@ -22,6 +21,7 @@ namespace {
 
 /// A driver that wakes up its cards takes some seconds.
 constexpr std::chrono::seconds kLoadPatience{20};
+constexpr const char* kVolumes = "driver";
 
 /// What a file of one line below /sys says; "" when it is not there.
 std::string kernel_says(const std::string& path) {
@@ -35,6 +35,7 @@ std::string kernel_says(const std::string& path) {
 Result<Hardware> Hardware::open(const HardwareOptions& options) {
   Hardware hardware;
   hardware.options_ = options;
+  hardware.registry_ = std::make_shared<cdi::KeptRegistry>(options.cdi_folders);
   DROVER_TRY(hardware.allowed_, cdi::Allowed::parse(options.allowed_devices));
   hardware.program_ = options.hook_program;
   if (hardware.program_.empty()) {
@@ -47,7 +48,7 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
     DROVER_TRY(hardware.simulation_, gpu::prepare_simulation(options.simulate, options.state, places));
     DROVER_TRY(hardware.host_, gpu::simulated_host_facts(hardware.simulation_->profile_file));
   }
-  if (!options.driver_root.empty() && options.volume) DROVER_CHECK_OK(hardware.volume());
+  if (!options.driver_root.empty() && options.volume) DROVER_CHECK_OK(hardware.volume().map([](auto&&) {}));
   return hardware;
 }
 
@@ -154,14 +155,25 @@ gpu::MigNodePlaces Hardware::mig_node_places() const {
   return places;
 }
 
-Result<std::string> Hardware::volume() const {
+Result<driver::DriverFiles> Hardware::files_of_volume() const {
   driver::FindOptions find;
   find.root = driver_root();
   if (simulation_ && options_.driver_root.empty()) find.data_files = simulation_->data_files;
   find.version = driver_version();
-  DROVER_TRY(const auto files, driver::find(find));
-  DROVER_TRY(const auto built, driver::build_volume(files, options_.state + "/driver"));
-  return built.path;
+  return driver::find(find);
+}
+
+Result<driver::Volume> Hardware::volume() const {
+  DROVER_TRY(const auto files, files_of_volume());
+  return driver::build_volume(files, options_.state + "/" + kVolumes);
+}
+
+/// Where it cannot be told which driver the machine has, all of them stay.
+Result<driver::RemovedVolumes> Hardware::remove_old_volumes(
+    std::uint64_t bytes, const std::function<bool(const std::string& name)>& is_used) const {
+  const auto files = files_of_volume();
+  if (!files) return driver::RemovedVolumes();
+  return driver::remove_old_volumes(options_.state + "/" + kVolumes, files->version, bytes, is_used);
 }
 
 std::string Hardware::driver_root() const {
@@ -191,9 +203,10 @@ Result<driver::HostFiles> Hardware::driver_files() const {
 Result<container::DriverSupply> Hardware::driver_supply() const {
   container::DriverSupply supply;
   DROVER_TRY(supply.control_devices, control_nodes());
-  supply.volume = [this]() -> Result<container::ReadOnlyMount> {
-    DROVER_TRY(auto folder, volume());
-    return container::ReadOnlyMount{std::move(folder), driver::kContainerFolder};
+  // Held until the launch is through: from then on the container is seen to have it.
+  supply.volume = [this, held = std::make_shared<driver::Volume>()]() -> Result<container::ReadOnlyMount> {
+    DROVER_TRY(*held, volume());
+    return container::ReadOnlyMount{held->path, driver::kContainerFolder};
   };
   supply.files = [this]() -> Result<cdi::Edits> {
     DROVER_TRY(const auto files, driver_files());
@@ -213,7 +226,7 @@ Result<cdi::Edits> Hardware::devices_of(const workload::Task& task) const {
     if (task.owner != 0) DROVER_CHECK_OK(allowed_.check(name, task.user));
     names.push_back(std::move(name));
   }
-  DROVER_TRY(auto edits, cdi::Registry::read(options_.cdi_folders).edits_of(names));
+  DROVER_TRY(auto edits, registry_->edits_of(names));
   DROVER_CHECK_OK(cdi::complete_device_nodes(edits));
   const auto shown = fmt::format("{}", fmt::join(task.devices, "', '"));
   const auto nodes_of_gpus = [this] {

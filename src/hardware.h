@@ -13,9 +13,11 @@
 
 #include "base/result.h"
 #include "cdi/allowed.h"
+#include "cdi/registry.h"
 #include "cdi/specification.h"
 #include "container/containerizer.h"
 #include "driver/host_files.h"
+#include "driver/volume.h"
 #include "gpu/discovery.h"
 #include "gpu/host.h"
 #include "gpu/mig_nodes.h"
@@ -59,6 +61,9 @@ class Hardware {
   /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the
   /// answer.
   Result<container::DriverSupply> driver_supply() const;
+  /// Removes driver volumes of other drivers than the machine has now: driver::remove_old_volumes.
+  Result<driver::RemovedVolumes> remove_old_volumes(
+      std::uint64_t bytes, const std::function<bool(const std::string& name)>& is_used) const;
   /// What the CDI devices of other vendors do that a task names. kPermissionDenied for one that the
   /// owner of the task may not have, and for one that brings GPUs along, which only the placement gives;
   /// kInvalid for one that brings files to a task without an image, which would change the machine's own.
@@ -70,7 +75,8 @@ class Hardware {
   Hardware() = default;
   std::function<Result<gpu::Nvml>()> loader() const;
   bool is_out_of_date(const gpu::Nvml& nvml) const;
-  Result<std::string> volume() const;
+  Result<driver::DriverFiles> files_of_volume() const;
+  Result<driver::Volume> volume() const;
   Result<driver::HostFiles> driver_files() const;
   /// One folder, as this process sees it and as the host does.
   struct DevicePlaces {
@@ -92,6 +98,7 @@ class Hardware {
 
   HardwareOptions options_;
   cdi::Allowed allowed_;
+  std::shared_ptr<cdi::KeptRegistry> registry_;
   std::optional<gpu::Simulation> simulation_;
   std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
   gpu::HostFacts host_;

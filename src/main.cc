@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "container/fetch/fetcher.h"
+#include "container/oom_score.h"
 #include "container/shim.h"
 #include "doctor.h"
 #include "driver/hook/hook.h"
@@ -20,6 +21,8 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "shim")
     return container::run_shim(argv[2], container::kShimWordDescriptor);
   if (argc == 2 && std::string_view(argv[1]) == "fetcher") return container::run_fetcher();
+  if (argc >= 4 && std::string_view(argv[1]) == container::kWithOomScore)
+    return container::run_with_oom_score(argv + 2);
   // Half in a container, whose processes /proc does not show by their own numbers: nothing of a library's
   // that looks at it runs at the end, as the search for leaks of a sanitizer does.
   if (argc >= 2 && std::string_view(argv[1]) == driver::kCdiHookCommand)

@@ -11,6 +11,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <random>
 
@@ -19,6 +20,7 @@
 #include "api/server.h"
 #include "base/fair_pool.h"
 #include "base/files.h"
+#include "base/ids.h"
 #include "base/process.h"
 #include "base/service_manager.h"
 #include "base/steady_timeline.h"
@@ -46,6 +48,7 @@
 #include "strangers.h"
 #include "task_processes.h"
 #include "task_space.h"
+#include "unused.h"
 
 namespace drover {
 namespace {
@@ -99,7 +102,8 @@ class Service {
     pool_.reset();
   }
 
-  Status start(store::Journal journal, control::Journaled journaled) {
+  /// `id`: of the journal and its folder.
+  Status start(store::Journal journal, control::Journaled journaled, const std::string& id) {
     watch_gpus();
     const auto machine = look();
     engine::NodeView view;
@@ -112,8 +116,11 @@ class Service {
     DROVER_CHECK_OK(check_containerizers(options_));
     auto state =
         control::restore(std::move(journaled), machine, placement::node_policy(options_.placement).value());
+    state.journal_id = uuid_named(id);
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
+    state.executor_timeouts = {options_.executor_registration_timeout, options_.executor_recovery_timeout};
+    DROVER_TRY(executor_tokens_, api::ExecutorTokens::open(options_.state + "/executors.key"));
     if (state.limits.sandbox_bytes == 0) state.limits.sandbox_bytes = disk_size(options_.state) / kUsersPart;
     checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
@@ -202,6 +209,9 @@ class Service {
     ports.room_to_keep = options_.room_to_keep > 0
                              ? options_.room_to_keep
                              : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
+    ports.free_unused = [this](std::uint64_t bytes, const auto& named) {
+      free_unused({options_.state, images_, *hardware_}, bytes, named);
+    };
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
     ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
@@ -219,6 +229,9 @@ class Service {
     ports.check = [this](const auto& task, auto targets) { checks_->set(task, std::move(targets)); };
     ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
     ports.cdi_specification = [this] { return cdi_text(); };
+    ports.secret = [this](const auto& task, const auto& name) {
+      return name == api::kExecutorToken ? std::optional(executor_tokens_->of(task)) : std::nullopt;
+    };
     ports.image_variants = variant_lookup(images_);
     ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
       DROVER_TRY(const auto places, gpu::simulator_places());
@@ -262,7 +275,8 @@ class Service {
     if (ended == nullptr) return;
     auto message = api::chronos::report_of(*ended, engine_->state());
     if (message && !webhooks_.send(std::move(*message)))
-      spdlog::warn("The webhook of the job '{}' was not told: too many wait already", ended->schedule);
+      spdlog::warn("The webhook of the job '{}' was not told of run '{}': too many wait already",
+                   ended->schedule, ended->entry.run.origin_id);
   }
 
   static engine::WebhookOptions webhook_options() {
@@ -309,6 +323,7 @@ class Service {
     options.answer_bytes = options_.limits.answer_bytes;
     options.marathon_strict = options_.marathon_strict;
     options.filter_gpu_resources = options_.filter_gpu_resources;
+    options.executor_tokens = executor_tokens_;
     options.images = &pulls_;
     if (options_.network == "bridge") options.default_network = workload::NetworkMode::kBridge;
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
@@ -380,6 +395,7 @@ class Service {
   metrics::Histogram lags_{metrics::kDurations};
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   TimePoint alarm_at_ = TimePoint::max();         ///< what it is set to
+  std::optional<api::ExecutorTokens> executor_tokens_;
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_{webhook_options()};
   std::unique_ptr<engine::LocalEngine> engine_;
@@ -401,6 +417,18 @@ image::StoreOptions image_options(const cli::ServeOptions& options) {
   return images;
 }
 
+/// Of files that a daemon which was killed had begun to write, and that nothing else clears up.
+void remove_unfinished(const cli::ServeOptions& options) {
+  const auto remove = [](const std::string& path, const std::string& prefix) {
+    const auto folder = Directory::open(path);
+    const auto removed = folder ? folder->remove_unfinished(prefix) : Status();
+    if (!removed) spdlog::warn("{}", to_string(removed.error()));
+  };
+  remove(options.state + "/sim", "");
+  if (const std::filesystem::path file = options.cdi_specification; !file.empty())
+    remove(file.parent_path(), file.filename().string() + ".");
+}
+
 Status run_service(const cli::ServeOptions& options) {
   if (::geteuid() != 0)
     return fail(ErrorKind::kPermissionDenied,
@@ -413,8 +441,9 @@ Status run_service(const cli::ServeOptions& options) {
   const auto path = store::journal_file(options.state);
   DROVER_TRY(auto journal, store::Journal::open(path));
   DROVER_TRY(auto journaled, read_journal(journal, path));
-  DROVER_TRY(const auto news, store::join(journal, options.state));
-  for (const auto& sentence : news) spdlog::warn("{}", sentence);
+  DROVER_TRY(const auto joined, store::join(journal, options.state));
+  for (const auto& sentence : joined.news) spdlog::warn("{}", sentence);
+  remove_unfinished(options);
   DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
                                             .simulate = options.simulate,
                                             .driver_root = options.driver_root,
@@ -422,7 +451,7 @@ Status run_service(const cli::ServeOptions& options) {
                                             .allowed_devices = options.allow_devices}));
   DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
   Service service(options, std::move(hardware), std::move(images));
-  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled)));
+  DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled), joined.id));
   service.run();
   return {};
 }

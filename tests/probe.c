@@ -291,7 +291,7 @@ static const struct Verb kVerbs[] = {
     {"allocate", 1}, {"ignore", 0}, {"exit", 1},  {"id", 0},     {"env", 1},    {"say", 1},
     {"complain", 1}, {"pwd", 0},    {"crash", 0}, {"exists", 1}, {"serve", 2},  {"lock", 1},
     {"read", 1},     {"list", 1},   {"seize", 1}, {"inject", 1}, {"lend", 2},   {"borrow", 1},
-    {"rename", 1},   {"show", 1},   {"fill", 2},  {"leave", 1},
+    {"rename", 1},   {"show", 1},   {"fill", 2},  {"leave", 1},  {"signal", 1},
 };
 
 static void perform(const char* verb, char** words) {
@@ -324,6 +324,7 @@ static void perform(const char* verb, char** words) {
   if (strcmp(verb, "borrow") == 0) borrow(words[0]);
   if (strcmp(verb, "leave") == 0) leave(words[0]);
   if (strcmp(verb, "rename") == 0) rename_to(words[0]);
+  if (strcmp(verb, "signal") == 0) kill(getpid(), atoi(words[0]));
   fflush(stdout);
 }
 

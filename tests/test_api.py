@@ -172,7 +172,7 @@ class LogTest(drover.DaemonTest):
         self.daemon.request("POST", "/api/v1", {"type": "GET_STATE"})  # reads, whatever its method
         self.daemon.request("POST", "/api/v1", {"type": "TEARDOWN", "teardown": {"framework_id": {"value": "none"}}})
         self.assertEqual(self.audited(), [
-            "audit user=1234 uid=1234 method=POST path=/v1/tasks status=201",
+            f"audit user=1234 uid=1234 method=POST path=/v1/tasks status=201 made=/v1/tasks/{task}",
             f"audit user=1235 uid=1235 method=DELETE path=/v1/tasks/{task} status=400",  # what stands behind the path is not told
             "audit user=root uid=0 method=POST path=/v1/tasks status=400",
             "audit user=root uid=0 method=POST path=/api/v1 status=400"])

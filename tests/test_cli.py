@@ -1,10 +1,16 @@
 """What the command line offers to people and to scripts, besides running tasks."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
+import socket
+import socketserver
 import subprocess
+import threading
+import time
 import unittest
 
 import drover
@@ -130,6 +136,65 @@ class CliTest(drover.DaemonTest):
         done = subprocess.run(["sh", "-c", f"{command} | head -n 1"], capture_output=True, text=True, timeout=drover.PATIENCE)
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("terminate", done.stderr)
+
+
+class PatienceTest(drover.DaemonTest):
+    """A daemon that does not answer is told of after a while; one that only takes long is waited for."""
+
+    profile = "k40m"
+
+    def stop_daemon(self):
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
+
+    def assert_gives_up(self):
+        for words in (["ps"], ["gpus"], ["stop", "it"], ["exec", "it", "--", "true"], ["run", "--detach", "--", "true"]):
+            with self.subTest(words=words):
+                ran = self.daemon.cli("--patience", "1s", *words)
+                self.assert_one_sentence(ran, f"No answer came from the daemon at '{self.daemon.socket}' in 1.0s", "--patience TIME")
+
+    def test_a_daemon_that_is_stopped(self):
+        self.stop_daemon()
+        self.assert_gives_up()
+
+    def test_a_daemon_that_takes_no_connection(self):
+        self.stop_daemon()
+        with contextlib.ExitStack() as waiting:
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    client = waiting.enter_context(socket.socket(socket.AF_UNIX))
+                    client.setblocking(False)
+                    client.connect(str(self.daemon.socket))
+            self.assert_gives_up()
+
+    def test_what_is_not_time_is_refused(self):
+        self.assert_one_sentence(self.daemon.cli("--patience", "soon", "ps"), "--patience", "soon")
+        self.assert_one_sentence(self.daemon.cli("ps", env={"DROVER_PATIENCE": "soon"}), "soon")
+
+    def test_a_task_that_is_silent_for_long(self):
+        ran = self.daemon.cli("--patience", "5s", "run", "--", self.daemon.probe, "sleep", "8", ",", "say", "at last")
+        self.assertEqual((ran.status, ran.out), (0, "at last\n"), ran)
+
+    def test_an_answer_that_takes_long_is_waited_for(self):
+        path = self.daemon.folder / "slow"
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                body = b'{"status": "ok"}'
+                if b"/health" not in self.rfile.readline():
+                    body = b'{"tasks": []}'
+                    time.sleep(8)
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                ran = self.daemon.cli("--patience", "5s", "ps", "--json", env={"DROVER_SOCKET": str(path)})
+            finally:
+                server.shutdown()
+                thread.join()
+        self.assertEqual((ran.status, json.loads(ran.out)), (0, {"tasks": []}), ran)
 
 
 if __name__ == "__main__":

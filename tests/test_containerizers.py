@@ -38,6 +38,13 @@ class Table:
         self.assertEqual(record["exit_status"], 128 + signal.SIGSEGV, record)
         self.assertIn("signal 11", record["reason"])
 
+    def test_a_command_ends_by_the_signals_that_it_sends_itself(self):
+        for number in (signal.SIGTERM, signal.SIGABRT):
+            task = self.submit("signal", int(number), "say", "survived")
+            record = self.daemon.wait_until_final(task)
+            self.assertEqual((record["state"], record["exit_status"]), ("failed", 128 + number), record)
+            self.assertIn(f"signal {int(number)}", record["reason"])
+
     def test_an_image_runs_its_own_command(self):
         ran = self.daemon.cli("run", "--image", self.image)
         self.assertEqual((ran.status, ran.out), (0, "hello from the image\n"), ran)

@@ -37,7 +37,11 @@ class ControlBenchTest(unittest.TestCase):
             ("`GET /v1/tasks`", APPS * INSTANCES),
             ("`GET /v1/scheduler/jobs`", JOBS),
             ("`GET /v1/scheduler/jobs/summary`", JOBS),
-            ("`GET /state`", 1),
+            ("`GET /state`", APPS * INSTANCES),
+            ("`GET /tasks?limit=100000`", APPS * INSTANCES),
+            ("`GET /slave(1)/state`", APPS * INSTANCES),
+            ("`GET /containers`", APPS * INSTANCES),
+            ("`POST /api/v1`, GET_STATE", APPS * INSTANCES),
         ):
             with self.subTest(what=what):
                 self.assertEqual(rows[what]["items"], items)
@@ -47,6 +51,15 @@ class ControlBenchTest(unittest.TestCase):
         self.assertGreater(rows["`GET /v2/apps?embed=apps.tasks`"]["bytes"],
                            rows["`GET /v2/apps`"]["bytes"] + rows["`GET /v2/tasks`"]["bytes"] // 2)
         self.assertLess(rows["`GET /v1/tasks?active=true&summary=true`"]["bytes"], rows["`GET /v1/tasks`"]["bytes"] // 2)
+
+    def test_what_others_wait_for_is_measured(self):
+        rows = {row["list"]: row for row in self.measured["neighbours"]}
+        self.assertIn("/state", rows)
+        for what, row in rows.items():
+            with self.subTest(list=what):
+                self.assertGreaterEqual(row["rounds"], 3)
+                self.assertGreaterEqual(row["longest_ms"], row["median_ms"])
+                self.assertEqual(row["lists"] > 0, what != "")
 
     def test_commands_and_changes_are_measured(self):
         self.assertEqual(len(self.measured["commands"]), 3)

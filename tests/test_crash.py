@@ -111,5 +111,31 @@ class CrashTest(drover.DaemonTest):
         print(f"{kills} kills, {len(records)} tasks, {len(accepted)} of them acknowledged, {preempted} preempted")
 
 
+class LeftoverTest(drover.DaemonTest):
+    profile = "k40m"
+
+    def test_what_a_killed_daemon_had_begun_to_write_is_removed(self):
+        task = self.daemon.submit("say", "hello")
+        self.daemon.wait_until_final(task)
+        sandbox = self.daemon.state / "tasks" / task / "sandbox"
+        specification = self.daemon.folder / "cdi/nvidia.json"
+        specification.parent.mkdir()
+        self.daemon.arguments += ["--cdi-specification", specification]
+        name = ".{}.0123abcd.tmp".format
+        begun = [self.daemon.state / name("timeline"), self.daemon.state / "sim" / name("mig-minors"),
+                 self.daemon.state / "images/pulled" / name("index.json"),
+                 self.daemon.state / "images/pulled/blobs/sha256" / name("0" * 64), specification.with_name(name(specification.name))]
+        others = [sandbox / name("mine"), specification.with_name(name("another.json"))]
+        links = [self.daemon.state / name("link"), self.daemon.state / "sim" / name("link")]
+        self.daemon.kill()
+        for path in begun + others:
+            path.write_text("half of")
+        for path in links:
+            path.symlink_to(others[0])
+        self.daemon.start()
+        self.assertEqual([path for path in begun if path.exists()], [])
+        self.assertEqual([path for path in others + links if not path.exists()], [])
+
+
 if __name__ == "__main__":
     unittest.main()

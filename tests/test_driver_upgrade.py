@@ -5,11 +5,13 @@ The machine is put together from the simulator's files, as if a driver were inst
 simulated, and finds them as it would find the vendor's.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
+import subprocess
 import unittest
 
 import drover
@@ -148,6 +150,39 @@ class DriverContainerTest(unittest.TestCase):
         self.assertRegex(self.machine.cli("run", "--gpus", 1, "--", "true").err, words)
         self.assertRegex(self.machine.run_here("--socket", "/nonexistent", "cdi", "generate", "--driver-root", self.machine.root).err,
                          words)
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root: device nodes are made for real")
+class HangingDriverTest(unittest.TestCase):
+    """A library whose nvmlInit never returns, as when the kernel's module has fallen into a hole."""
+
+    def setUp(self):
+        self.machine = Machine()
+        self.addCleanup(lambda: self.assertEqual(self.machine.close(), []))
+        self.machine.install("535.216.03")
+        library = (self.machine.lib64 / "libnvidia-ml.so.1").resolve()
+        library.unlink()
+        subprocess.run(["clang-19", "-shared", "-fPIC", "-DFAKE_HANGS", "-I", drover.ROOT / "src", "-Wl,-soname,libnvidia-ml.so.1",
+                        "-o", library, drover.ROOT / "src/gpu/testdata/fake_nvml.c"], check=True)
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.machine.process.pid}/task"))
+
+    def test_what_needs_no_gpu_goes_on(self):
+        self.machine.start()
+        self.addCleanup(self.machine.end_tasks)
+        problems = str(self.machine.api("GET", "/health")["problems"])
+        self.assertIn("The NVIDIA driver does not answer: NVML is being loaded and does not return", problems)
+        before = self.threads()
+        # More than any pool has threads, while whoever asks for GPUs waits for the driver.
+        for _ in range(80):
+            self.assertEqual(self.machine.request("GET", "/v1/gpus", timeout=5)[0], 200)
+            with contextlib.suppress(drover.ApiError):
+                self.machine.submit("exit", 0, gpus=1)
+        tasks = [self.machine.submit("exit", 7, cpus=0.01) for _ in range(80)]
+        for task in tasks:
+            self.assertEqual(self.machine.wait_until_final(task)["exit_status"], 7)
+        self.assertLess(self.threads(), before + 80)
 
 
 if __name__ == "__main__":

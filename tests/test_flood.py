@@ -17,6 +17,7 @@ COUNT = int(os.environ.get("DROVER_TEST_SUBMISSIONS", "3000"))
 AT_ONCE = 4
 HOG, OTHER = 4321, 4322  # users without an account
 MOST_MEMORY = 256 << 20
+SUBMISSIONS_OF_A_LIST = 8
 
 
 def child(work):
@@ -66,10 +67,11 @@ class FloodTest(drover.DaemonTest):
                 connection.close()
         return statuses
 
-    def ask(self, stop):
+    def ask(self, goes_on, least=50):
+        """How long each of the lists of another user takes, while that is so."""
         become(OTHER)
         times = []
-        while not stop.exists() or len(times) < 20:
+        while goes_on() or len(times) < least:
             began = time.monotonic()
             connection = drover.UnixConnection(self.daemon.socket, drover.PATIENCE)
             connection.request("GET", "/v1/tasks?active=true&summary=true")
@@ -87,7 +89,8 @@ class FloodTest(drover.DaemonTest):
     def test_many_submissions_of_one_user(self):
         self.daemon.submit("sleep", 3600, uid=OTHER)
         stop = self.daemon.folder / "over"
-        asking = child(lambda: self.ask(stop))
+        quiet = statistics.median(child(lambda: self.ask(lambda: False))())
+        asking = child(lambda: self.ask(lambda: not stop.exists()))
         began = time.monotonic()
         floods = [child(lambda: self.flood(COUNT // AT_ONCE)) for _ in range(AT_ONCE)]
         statuses = {}
@@ -100,13 +103,16 @@ class FloodTest(drover.DaemonTest):
         memory = self.memory("VmHWM")
         waiting = len([task for task in self.daemon.tasks(uid=HOG) if task["state"] == "queued"])
         print(f"\n{COUNT} submissions of one user in {taken:.1f} s: {statuses}; {waiting} of them wait; the daemon took {memory >> 20} MiB at most; "
-              f"{len(times)} lists of another user: median {statistics.median(times) * 1000:.1f} ms, p99 {times[len(times) * 99 // 100] * 1000:.1f} ms", flush=True)
+              f"{len(times)} lists of another user: median {statistics.median(times) * 1000:.1f} ms (before: {quiet * 1000:.1f} ms), "
+              f"p99 {times[len(times) * 99 // 100] * 1000:.1f} ms", flush=True)
         accepted = sum(count for status, count in statuses.items() if int(status) < 300)
         self.assertEqual(waiting, accepted)
         self.assertLessEqual(accepted, 10000)
         self.assertEqual(sum(statuses.values()), COUNT // AT_ONCE * AT_ONCE)
         if not drover.is_sanitized():
             self.assertLess(memory, MOST_MEMORY)
+            # 50 ms, or on a machine that is busy with other things what some submissions take there.
+            self.assertLess(statistics.median(times), max(0.05, SUBMISSIONS_OF_A_LIST * taken / COUNT))
 
 
 if __name__ == "__main__":

@@ -64,6 +64,14 @@ class ChartTest(unittest.TestCase):
             self.assertIn(line, rendered)
         self.assertNotIn("privileged: true", rendered)
 
+    def test_a_program_that_hangs_is_started_anew(self):
+        for values in ({}, EVERYTHING, {"roles": {"dra": False}}, {"simulate": "k80"}):
+            with self.subTest(values=values):
+                rendered = self.helm.template(values=values)
+                self.assertEqual(len(re.findall(r"livenessProbe:\n +httpGet: \{path: /healthz, port: health\}", rendered)), 1)
+                (port,) = re.findall(r"- --health-address=\[\$\(POD_IP\)\]:(\d+)", rendered)
+                self.assertIn(f"{{name: health, containerPort: {port}}}", rendered)
+
     def test_permissions_follow_the_roles(self):
         silent = {"labels": False, "conditions": False, "events": False}
         rendered = self.helm.template("--no-hooks", values={"roles": {"dra": False}, "report": silent})

@@ -87,7 +87,7 @@ class MarathonTest(drover.DaemonTest):
         self.create("/bad", "exit", 3, backoffSeconds=3600)
         failure = drover.wait_for(lambda: self.get("/bad").get("lastTaskFailure"), "a failure")
         self.assertEqual(failure["state"], "TASK_FAILED")
-        self.assertIn("3", failure["message"])
+        self.assertEqual(failure["message"], "Command exited with status 3")
         (item,) = [item for item in self.daemon.api("GET", "/v2/queue")["queue"] if item["app"]["id"] == "/bad"]
         self.assertGreater(item["delay"]["timeLeftSeconds"], 3000)
         status, _, _ = self.daemon.request("DELETE", "/v2/queue//bad/delay")

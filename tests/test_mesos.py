@@ -227,6 +227,16 @@ class MesosTest(drover.DaemonTest):
         self.assertEqual(framework.status()["check_status"]["command"], {"exit_code": 1})
         framework.call("TEARDOWN")
 
+    def test_a_task_may_use_more_memory_than_it_asks_for_up_to_its_limit(self):
+        framework = self.framework()
+        for limit, state in ((256, "TASK_FINISHED"), ("Infinity", "TASK_FINISHED"), (80, "TASK_FAILED")):
+            framework.launch(framework.offer(), f"within-{limit}", "head -c 96m /dev/zero | exec tail -c 100m >/dev/null",
+                             limits={"mem": {"value": limit}, "cpus": {"value": "Infinity"}})
+            told = [framework.status() for _ in range(3)]
+            self.assertEqual([status["state"] for status in told], ["TASK_STARTING", "TASK_RUNNING", state], told)
+        self.assertEqual(told[-1]["reason"], "REASON_CONTAINER_LIMITATION_MEMORY")
+        framework.call("TEARDOWN")
+
     def test_groups_and_operations_in_one_accept(self):
         framework = self.framework()
         offer = framework.offer()
@@ -351,6 +361,18 @@ class MesosTest(drover.DaemonTest):
         again.call("TEARDOWN")
         gone = json.loads(self.daemon.request("GET", "/master/frameworks")[2])
         self.assertIn(framework.id, [one["id"] for one in gone["completed_frameworks"]])
+
+    def test_the_master_is_known_by_its_state_folder(self):
+        def master(daemon):
+            return json.loads(daemon.request("GET", "/state")[2])["id"]
+
+        first = master(self.daemon)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(master(self.daemon), first)
+        other = drover.Daemon().start()
+        self.addCleanup(lambda: self.assertEqual(other.close(), []))
+        self.assertNotEqual(master(other), first)
 
     def test_without_a_failover_timeout_the_tasks_end_with_the_connection(self):
         framework = self.framework(failover=0.0)

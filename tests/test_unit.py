@@ -103,5 +103,57 @@ class BoundedTest(drover.DaemonTest):
                 self.assertFalse(mode(path) & 0o077, f"{path.name} has mode {mode(path):o}")
 
 
+class ServiceGroupDaemon(drover.Daemon):
+    """In a control group of its own, as systemd puts a service."""
+
+    roots = [pathlib.Path("/sys/fs/cgroup", name) for name in ("memory", "systemd", "unified")]
+    roots = [root for root in roots if (root / "cgroup.procs").exists()] or [pathlib.Path("/sys/fs/cgroup")]
+
+    def groups(self):
+        return [root / f"{self.folder.name}.service" for root in self.roots]
+
+    def command(self):
+        for group in self.groups():
+            group.mkdir(exist_ok=True)
+        entering = ["sh", "-c", 'for group in $GROUPS_TO_ENTER; do echo $$ > "$group/cgroup.procs"; done; exec "$@"', "sh"]
+        self.environment["GROUPS_TO_ENTER"] = " ".join(map(str, self.groups()))
+        return [*entering, *super().command()]
+
+    def charged(self):
+        """Bytes of memory."""
+        for name in ("memory.current", "memory.usage_in_bytes"):
+            if (self.groups()[0] / name).exists():
+                return int((self.groups()[0] / name).read_text())
+        raise unittest.SkipTest("memory is not counted here by control groups")
+
+    def close(self):
+        found = super().close()
+        for group in self.groups():
+            group.rmdir()
+        return found
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root: control groups are made")
+class MemoryTest(drover.DaemonTest):
+    kind_of_daemon = ServiceGroupDaemon
+    profile = "k40m"
+
+    @unittest.skipIf(drover.is_sanitized(), "a shim takes more then")
+    def test_a_thousand_running_tasks_do_not_throttle_the_daemon(self):
+        (high,) = settings("MemoryHigh")
+        self.addCleanup(self.daemon.end_tasks)
+
+        def run(count):
+            for task in [self.daemon.submit("sleep", 1000, cpus=0.01, memory="8MiB") for _ in range(count)]:
+                self.daemon.wait_until_running(task)
+
+        run(5)  # what is needed for the first ones is needed once
+        before = self.daemon.charged()
+        run(20)
+        each = (self.daemon.charged() - before) / 20
+        print(f"\n{each / 2**20:.2f} MiB of each running task are charged to the service", flush=True)
+        self.assertLess(1000 * each + (1 << 30), int(high.removesuffix("G")) << 30)
+
+
 if __name__ == "__main__":
     unittest.main()

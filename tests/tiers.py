@@ -20,13 +20,14 @@ ATTACKS = "attack."  # how the names of modules in tests/attack begin
 # Whose tests bring a stranger's bytes, names or files into the memory of the daemon, its shims and its CLI. What the other attacks try
 # is decided by the kernel, or by rules that the unit tests run through under the sanitizers.
 HOSTILE_MODULES = {"test_absurd", "test_api", "test_bad_input", "test_chronos", "test_crash", "test_exec", "test_fetch", "test_hostile",
-                   "test_hostile_images", "test_marathon", "test_mesos", "test_registry", "attack.test_answers", "attack.test_exec",
+                   "test_hostile_images", "test_marathon", "test_mesos", "test_mesos_executor", "test_registry", "attack.test_answers",
+                   "attack.test_exec", "attack.test_executors",
                    "attack.test_fetcher", "attack.test_files", "attack.test_frameworks", "attack.test_image_folders",
                    "attack.test_mount_places", "attack.test_names", "attack.test_terminals"}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 # They begin first: what is left at the end is short.
-LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs", "test_health", "attack.test_disk_share",
-                "attack.test_fairness_reads", "attack.test_image_folders", "attack.test_journal", "attack.test_limits",
+LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs", "test_health", "test_node_health", "attack.test_disk_share",
+                "attack.test_fairness_reads", "attack.test_figures", "attack.test_image_folders", "attack.test_journal", "attack.test_limits",
                 "attack.test_strangers"}
 
 # A machine of another kind, in an emulator: some forty minutes of one processor.

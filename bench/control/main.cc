@@ -1,5 +1,6 @@
-// Measures the control plane: how long answers take and what events cost with thousands of apps, and what a
-// thousand followers of events cost. docs/benchmarks.md says what for.
+// Measures the control plane: how long answers take and what events cost with thousands of apps, what others
+// wait for while long answers are made, and what a thousand followers of events cost. docs/benchmarks.md says
+// what for.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
 
 #include "changes.h"
 #include "load.h"
+#include "neighbours.h"
 #include "reads.h"
 #include "streams.h"
 
@@ -55,6 +57,10 @@ int run(const Options& options) {
   if (options.wants("reads")) add("reads", time_reads(subject, api, options.rounds));
   if (options.wants("commands") && !options.program.empty())
     add("commands", time_commands(subject, options.program, options.rounds / 10 + 1));
+  if (options.wants("neighbours")) {
+    measured["neighbours"] = time_neighbours(subject, api, options.rounds);
+    if (!options.json) print_neighbours(measured["neighbours"]);
+  }
   if (options.wants("changes")) add("changes", time_changes(subject, api, options.size, options.rounds));
   if (options.wants("streams")) {
     measured["streams"] = time_streams(subject, api, options.followers, options.events);
@@ -86,7 +92,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(4, 1'000'000))
       ->capture_default_str();
   app.add_option("--only", options.only, "Only this part; may be repeated")
-      ->check(CLI::IsMember({"reads", "commands", "changes", "streams"}));
+      ->check(CLI::IsMember({"reads", "neighbours", "commands", "changes", "streams"}));
   app.add_option("--drover", options.program,
                  "The program whose commands are measured; none: they are left out")
       ->check(CLI::ExistingFile);

@@ -20,7 +20,8 @@ using nlohmann::json;
 
 struct Question {
   const char* target;
-  const char* pointer;  ///< where in the answer the items are, as a JSON pointer
+  const char* pointer;    ///< where in the answer the items are, as a JSON pointer
+  const char* call = "";  ///< of the v1 API of Mesos, where it is one
 };
 
 constexpr Question kQuestions[] = {
@@ -35,7 +36,11 @@ constexpr Question kQuestions[] = {
     {"/v1/gpus", "/gpus"},
     {"/v1/scheduler/jobs", ""},
     {"/v1/scheduler/jobs/summary", "/jobs"},
-    {"/state", "/slaves"},
+    {"/state", "/frameworks/0/tasks"},
+    {"/tasks?limit=100000", "/tasks"},
+    {"/slave(1)/state", "/frameworks/0/executors"},
+    {"/containers", ""},
+    {"/api/v1", "/get_state/get_tasks/tasks", "GET_STATE"},
     {"/metrics/snapshot", ""},
 };
 
@@ -61,8 +66,11 @@ void run_program(const std::string& program, const std::vector<std::string>& arg
 std::vector<Row> time_reads(Subject& subject, Connection& api, int rounds) {
   std::vector<Row> rows;
   for (const auto& question : kQuestions) {
-    Row row{.what = fmt::format("`GET {}`", question.target)};
-    const auto ask = [&] { return expect_success(api.ask("GET", question.target), row.what); };
+    const std::string call = question.call;
+    const auto* method = call.empty() ? "GET" : "POST";
+    const auto request = call.empty() ? call : json({{"type", call}}).dump();
+    Row row{.what = fmt::format("`{} {}`", method, question.target) + (call.empty() ? "" : ", " + call)};
+    const auto ask = [&] { return expect_success(api.ask(method, question.target, request), row.what); };
     const auto body = ask().body;
     row.items = count_items(question, body);
     row.bytes = body.size();

@@ -95,7 +95,9 @@ std::optional<std::uint64_t> nvlink_field(const Call& call, unsigned int field, 
   }
 }
 
-std::optional<std::uint64_t> power_field(const Call& call, unsigned int field) {
+/// Memory and module are only told apart from the GPU by cards that no profile has.
+std::optional<std::uint64_t> power_field(const Call& call, unsigned int field, unsigned int scope) {
+  if (scope != NVML_POWER_SCOPE_GPU) return std::nullopt;
   switch (field) {
     case NVML_FI_DEV_POWER_AVERAGE:
     case NVML_FI_DEV_POWER_INSTANT:
@@ -130,7 +132,7 @@ std::optional<std::uint64_t> value_of(const Call& call, unsigned int field, unsi
     return nvlink_field(call, field, scope);
   if (between(NVML_FI_DEV_POWER_AVERAGE, NVML_FI_DEV_POWER_CURRENT_LIMIT) ||
       field == NVML_FI_DEV_POWER_REQUESTED_LIMIT)
-    return power_field(call, field);
+    return power_field(call, field, scope);
   if (field == NVML_FI_DEV_PCIE_REPLAY_COUNTER) return call.faults.pcie.replays;
   if (field == NVML_FI_DEV_MEMORY_TEMP) return call.faults.memory_temperature_c;
   if (field == NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER || field == NVML_FI_DEV_C2C_LINK_COUNT) return 0;

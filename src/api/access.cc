@@ -9,6 +9,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "base/base64.h"
+#include "base/text.h"
 
 namespace drover::api {
 namespace {
@@ -17,15 +18,6 @@ constexpr std::size_t kMinSecret = 16;
 
 bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
-}
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
 }
 
 /// Compares digests, so that neither the place of a difference nor the length shows in the time it takes.
@@ -43,7 +35,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 
 /// What follows "`scheme` " in an Authorization header; schemes are case-insensitive (RFC 9110, 11.1).
 std::optional<std::string_view> after_scheme(std::string_view header, std::string_view scheme) {
-  if (header.size() <= scheme.size() || !same_name(header.substr(0, scheme.size()), scheme) ||
+  if (header.size() <= scheme.size() || !equal_without_case(header.substr(0, scheme.size()), scheme) ||
       header[scheme.size()] != ' ')
     return std::nullopt;
   header.remove_prefix(std::min(header.find_first_not_of(' ', scheme.size()), header.size()));
@@ -59,7 +51,7 @@ struct Claim {
 std::optional<Claim> read_claim(std::string_view authorization) {
   if (const auto token = after_scheme(authorization, "Bearer")) return Claim{"", std::string(*token)};
   constexpr std::string_view kTokenOfDcos = "token=";
-  if (same_name(authorization.substr(0, kTokenOfDcos.size()), kTokenOfDcos))
+  if (equal_without_case(authorization.substr(0, kTokenOfDcos.size()), kTokenOfDcos))
     return Claim{"", std::string(authorization.substr(kTokenOfDcos.size()))};
   const auto basic = after_scheme(authorization, "Basic");
   const auto pair = basic ? decode_base64(*basic) : std::nullopt;
@@ -110,13 +102,17 @@ std::optional<std::string> authenticate(const std::vector<Credential>& credentia
   return user;
 }
 
+std::string_view bearer_token(std::string_view authorization) {
+  return after_scheme(authorization, "Bearer").value_or("");
+}
+
 bool host_allowed(std::string_view host_header, const ListenAddress& address,
                   const std::vector<std::string>& names) {
   const auto named = http::split_host(host_header, address.port);
   if (!named || named->port != address.port) return false;
   const bool everywhere = address.host == "0.0.0.0" || address.host == "::";
   if (everywhere && is_literal_address(named->host)) return true;
-  const auto is_it = [&](std::string_view name) { return same_name(name, named->host); };
+  const auto is_it = [&](std::string_view name) { return equal_without_case(name, named->host); };
   const std::array<std::string_view, 4> always = {address.host, "localhost", "127.0.0.1", "::1"};
   return std::any_of(always.begin(), always.end(), is_it) || std::any_of(names.begin(), names.end(), is_it);
 }
@@ -132,7 +128,7 @@ Status check_host_name(std::string_view name) {
 
 bool origin_allowed(std::string_view origin, std::string_view host_header) {
   for (const std::string_view scheme : {"http://", "https://"})
-    if (origin.starts_with(scheme)) return same_name(origin.substr(scheme.size()), host_header);
+    if (origin.starts_with(scheme)) return equal_without_case(origin.substr(scheme.size()), host_header);
   return false;
 }
 

@@ -34,6 +34,9 @@ Result<std::vector<Credential>> parse_credentials(std::string_view text);
 std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
                                         std::string_view authorization);
 
+/// What an `Authorization` header shows as "Bearer TOKEN"; "" when it does not.
+std::string_view bearer_token(std::string_view authorization);
+
 using drover::http::ListenAddress;
 using drover::http::parse_listen_address;
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // How much of the daemon's memory and time the answers to one user take up. What is not sent yet is held in
-// memory, and building a large answer keeps everybody waiting: so each user has a share of so many bytes that
-// are on their way, and of as many a second. Used on the control strand only.
+// memory, and writing a large answer takes a processor: so each user has a share of so many bytes that are on
+// their way, and of as many a second. Root has no limit. Thread safe.
 
 #include <sys/types.h>
 
@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "base/users.h"
 
 namespace drover::api {
 
@@ -19,6 +23,9 @@ class AnswerShares {
 
   explicit AnswerShares(std::uint64_t share) : share_(share) {}
 
+  /// Who has waited so long for one's turn is refused.
+  static constexpr std::chrono::seconds kPatience{10};
+
   /// How long the user must wait before another answer is made; 0 when he need not. Less than asked for is of
   /// no use while his earlier answers are not read: ask again after it.
   Clock::duration wait(uid_t user, Clock::time_point now);
@@ -26,6 +33,8 @@ class AnswerShares {
   std::shared_ptr<void> begin(uid_t user, std::uint64_t bytes, Clock::time_point now);
   /// Bytes on their way.
   std::uint64_t unsent(uid_t user) const;
+  /// After kPatience.
+  Error refusal(const User& user) const;
 
  private:
   struct Share {
@@ -35,7 +44,8 @@ class AnswerShares {
   };
   void age(Share& share, Clock::time_point now) const;
 
-  std::uint64_t share_;
+  const std::uint64_t share_;
+  mutable std::mutex mutex_;
   std::map<uid_t, Share> shares_;
 };
 

@@ -2,7 +2,6 @@
 
 // Bridges between coroutines and the two other ways in which things finish: callbacks and blocking calls.
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -13,14 +12,11 @@
 #include <memory>
 #include <utility>
 
+#include "base/as_tuple.h"
 #include "base/fair_pool.h"
 #include "base/result.h"
 
 namespace drover::api {
-
-/// For operations of which a failure is an answer: co_await gives the error and the value, and does not
-/// throw.
-inline constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 /// Runs `function`, which returns a Result, on the pool, as work of `key`; the coroutine goes on where it
 /// was. kUnavailable when too much of that key waits already. A cancelled coroutine still waits for it:
@@ -48,7 +44,7 @@ boost::asio::awaitable<T> on_pool(FairPool& pool, FairPool::Key key, Function fu
       answer(failure, std::move(value));
     });
     if (!taken)
-      answer(nullptr, fail(ErrorKind::kUnavailable, "Too many requests of yours wait for a disk already",
+      answer(nullptr, fail(ErrorKind::kUnavailable, "Too many requests of yours wait already",
                            "let some finish, and try again"));
   };
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,

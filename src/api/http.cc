@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 
 namespace drover::api {
 
@@ -18,7 +19,7 @@ Response json_response(const json& value, int status) {
   Response response;
   response.status = status;
   // File names and messages of other programs may hold bytes that are no UTF-8; they are shown as U+FFFD.
-  response.body = value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  response.body = to_text(value, 2) + "\n";
   return response;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -32,8 +33,11 @@ struct Request {
   std::string content_type;
   std::string last_event_id;
   std::string body;
-  /// Nobody only on routes that are open to strangers.
+  /// Nobody only on routes that are open to strangers, or to executors.
   std::optional<engine::Caller> caller;
+  /// The task that is the container of the executor who asks (executor_tokens.h), which has not ended; "":
+  /// none does.
+  std::string executor;
 };
 
 /// Takes the pieces of a live response. Throws boost::system::system_error when the client is gone.
@@ -60,6 +64,7 @@ struct Response {
   std::function<asio::awaitable<void>(Duplex&)> upgrade;
   std::optional<std::uint64_t> stream_length;  ///< when it is known before
   bool read_only = false;                      ///< nothing changed, whatever the method: not for the audit
+  std::shared_ptr<void> share;                 ///< of what is on its way to the caller, when it is counted
 };
 
 Response json_response(const nlohmann::json& value, int status = 200);

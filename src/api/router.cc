@@ -137,7 +137,10 @@ asio::awaitable<Response> route(std::span<const Route> routes, const Services& s
                                fmt::format("There is nothing at '/{}'", fmt::join(request.segments, "/")),
                                "docs/openapi.yaml lists what there is", ""});
   if (found == nullptr) co_return method_not_allowed(request, allowed);
-  if (!found->open && !request.caller)
+  if (!found->open && !found->for_executors && !request.executor.empty())
+    co_return refuse(request, {ErrorKind::kPermissionDenied,
+                               "The token of an executor is good for the executor API alone", "", ""});
+  if (!found->open && !found->for_executors && !request.caller)
     co_return refuse(request,
                      {ErrorKind::kUnauthenticated, "This needs a token",
                       "send 'Authorization: Bearer TOKEN'; the daemon's credentials file has it", ""});

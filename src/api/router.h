@@ -22,6 +22,7 @@ namespace drover::api {
 namespace marathon_v2 {
 struct Parts;
 }
+class AnswerShares;
 struct Workers;
 namespace mesos {
 class Master;
@@ -51,6 +52,7 @@ struct Services {
   LookAtGpus look_at_gpus;
   AddFacts add_facts;
   Tally* tally = nullptr;
+  AnswerShares* answers = nullptr;
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 
@@ -63,6 +65,7 @@ struct Route {
   bool open = false;             ///< also to those who have not shown who they are
   bool raw = false;              ///< bodies of any type; the handler answers wrong ones
   std::uint64_t body_bytes = 0;  ///< the most that a body may have; 0 is what the server allows in general
+  bool for_executors = false;    ///< what executors of frameworks may call; the handler refuses all others
 };
 
 /// The largest body that one of the routes allows at this path by this method, or 0 when none says.

@@ -98,6 +98,13 @@ auto once_free(Listen listen) {
   return acceptor;
 }
 
+/// Where programs of this machine find a server at the address.
+ListenAddress reachable(ListenAddress address) {
+  if (address.host == "0.0.0.0") address.host = "127.0.0.1";
+  if (address.host == "::") address.host = "::1";
+  return address;
+}
+
 std::optional<ucred> peer_of(const stream_protocol::socket& socket) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
@@ -234,8 +241,10 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->routes = all_routes();
   shared->credentials = chosen.credentials;
   shared->anonymous = chosen.anonymous;
+  shared->executor_tokens = chosen.executor_tokens;
   shared->limits = chosen.limits;
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
+  shared->services.answers = shared->answers.get();
   shared->log = chosen.log;
   shared->audit = chosen.audit;
   boost::system::error_code error;
@@ -273,6 +282,8 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   mesos.filter_gpu_resources = chosen.filter_gpu_resources;
   mesos.hostname = shared->machine;
   if (shared->listen) mesos.port = shared->listen->port;
+  if (shared->listen && chosen.executor_tokens)
+    mesos.executor_endpoint = to_string(reachable(*shared->listen));
   if (asio::ip::make_address_v4(shared->listen ? shared->listen->host : "", error); !error)
     mesos.ip = shared->listen->host == "0.0.0.0" ? mesos.ip : shared->listen->host;
   parts->mesos = std::make_unique<mesos::Master>(context, daemon, std::move(mesos));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "api/access.h"
+#include "api/executor_tokens.h"
 #include "api/router.h"
 #include "base/result.h"
 #include "base/user_limits.h"
@@ -48,6 +49,8 @@ struct ServerOptions {
   /// Whom requests over TCP act for that show no secret, as clients of systems do that knew none. Everybody
   /// on this machine may then be this user: only with a loopback address.
   std::optional<User> anonymous;
+  /// Of executors that frameworks bring, over TCP. None: they are refused.
+  std::optional<ExecutorTokens> executor_tokens;
   std::string version;
   std::function<void(const std::string&)> log;  ///< a line about who tries to come in; empty: nobody is told
   /// A line about each request that may change something: who, what, and the answer's status. Empty: nobody

@@ -87,6 +87,23 @@ TEST_F(ServerTest, ATaskFromSubmissionToRemoval) {
   EXPECT_EQ(status_of(ask("GET", "/v1/tasks/task-1")), 404);
 }
 
+TEST(ServerAudit, AChangeIsTiedToWhatItMadeAndToItsRequest) {
+  std::vector<std::string> lines;
+  ServerOptions options;
+  options.audit = [&lines](const std::string& line) { lines.push_back(line); };
+  testing::ServerFixture server(options);
+  const auto submit = [&](const std::string& id) {
+    const auto header = "Content-Type: application/json\r\nX-Request-Id: " + id + "\r\n";
+    return status_of(server.exchange("POST", "/v1/tasks", R"({"command": ["true"]})", header));
+  };
+  EXPECT_EQ(submit("7f3a-1"), 201);
+  EXPECT_EQ(submit("x audit user=eve"), 201);
+  const auto told = server.on_strand([&] { return lines; });
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_THAT(told[0], ::testing::EndsWith("path=/v1/tasks status=201 made=/v1/tasks/task-1 request=7f3a-1"));
+  EXPECT_THAT(told[1], ::testing::EndsWith("made=/v1/tasks/task-2")) << "that is no id";
+}
+
 TEST_F(ServerTest, EveryMistakeIsNamedAtOnce) {
   const auto answer = ask("POST", "/v1/tasks", R"({"comand": ["true"], "gpus": 1.5, "cpus": -1})");
   EXPECT_EQ(status_of(answer), 400);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -16,12 +17,12 @@
 #include "api/async.h"
 #include "api/workers.h"
 #include "base/units.h"
+#include "control/executors.h"
 
 namespace drover::api {
 namespace {
 
 constexpr std::chrono::seconds kPatienceWithRefused{5};
-constexpr std::chrono::seconds kPatienceWithReaders{10};
 
 Response too_large(std::uint64_t limit) {
   return error_response({ErrorKind::kInvalid, fmt::format("The body is larger than {} bytes", limit), "", ""},
@@ -162,13 +163,26 @@ bool may_change(const http::request_header<>& header) {
          target.find("/api/v1/scheduler") == std::string_view::npos;
 }
 
-std::string audit_line(const User& user, const http::request_header<>& header, int status) {
+/// What is no word of this length could pretend to be another line, or fill the log.
+bool is_short_word(std::string_view text) {
+  constexpr std::size_t kLongest = 128;
+  return !text.empty() && text.size() <= kLongest &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+std::string audit_line(const User& user, const http::request_header<>& header, const Response& response) {
   constexpr std::size_t kLongestPath = 256;
   std::string_view path(header.target().data(), header.target().size());
   path = path.substr(0, std::min(path.find('?'), kLongestPath));  // what is asked for may be a secret
   const std::string_view method(header.method_string().data(), header.method_string().size());
-  return fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method, path,
-                     status);
+  auto line = fmt::format("audit user={} uid={} method={} path={} status={}", user.name, user.uid, method,
+                          path, response.status);
+  for (const auto& [name, value] : response.headers)
+    if (name == "Location") line += " made=" + value;
+  const auto id = header["X-Request-Id"];
+  if (const std::string_view text(id.data(), id.size()); is_short_word(text))
+    line += fmt::format(" request={}", text);
+  return line;
 }
 
 }  // namespace
@@ -180,7 +194,8 @@ asio::awaitable<bool> Session::serve_one() {
   const auto error = co_await read_header(parser);
   interruptible_ = false;
   std::optional<Response> response;
-  std::optional<engine::Caller> caller;
+  Asker asker;
+  const auto& caller = asker.caller;
   bool rest_unread = true;
   if (error) {
     response = unreadable(error, shared_->limits);
@@ -188,9 +203,9 @@ asio::awaitable<bool> Session::serve_one() {
   } else if (auto admitted = co_await admit(parser.get().base()); !admitted) {
     response = error_response(admitted.error());
   } else {
-    caller = std::move(*admitted);
+    asker = std::move(*admitted);
     // A stranger's body is not read: no open route takes one.
-    if (caller || parser.is_done()) {
+    if (!asker.is_stranger() || parser.is_done()) {
       response = co_await read_body(parser);
       rest_unread = response.has_value();
     }
@@ -198,31 +213,29 @@ asio::awaitable<bool> Session::serve_one() {
   auto& message = parser.get();
   if (rest_unread) message.keep_alive(false);
   unread_ = rest_unread;
-  if (!response) {
-    auto request = to_request(message);
-    if (request) {
-      request->caller = caller;
-      const auto turn = caller ? co_await await_turn(*caller) : Status();
-      response = turn ? co_await route(shared_->routes, shared_->services, std::move(*request))
-                      : error_response(turn.error());
-    } else {
-      response = error_response(request.error());
-    }
-  }
+  if (!response) response = co_await answer(message, asker);
   ++shared_->services.tally->answers[response->status];
   if (shared_->audit && caller && may_change(message) && !response->read_only)
-    shared_->audit(audit_line(caller->user, message, response->status));
+    shared_->audit(audit_line(caller->user, message, *response));
   const bool keep_alive = message.keep_alive() && !stopping_;
   message.keep_alive(keep_alive);
-  {
-    std::shared_ptr<void> on_its_way;
-    if (caller && !caller->is_root())
-      on_its_way =
-          shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
-    co_await send(std::move(*response), message);
-  }
+  if (caller && !response->share)
+    response->share =
+        shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
+  co_await send(std::move(*response), message);
   interruptible_ = true;
   co_return keep_alive && !stopping_;
+}
+
+/// To what was read whole, when it is the caller's turn.
+asio::awaitable<Response> Session::answer(const Message& message, const Asker& asker) {
+  auto request = to_request(message);
+  if (!request) co_return error_response(request.error());
+  request->caller = asker.caller;
+  request->executor = asker.executor;
+  const auto turn = asker.caller ? co_await await_turn(*asker.caller) : Status();
+  if (!turn) co_return error_response(turn.error());
+  co_return co_await route(shared_->routes, shared_->services, std::move(*request));
 }
 
 asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
@@ -249,14 +262,14 @@ asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
   throw boost::system::system_error(error);
 }
 
-asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http::request_header<>& header) {
+asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& header) {
   const auto forbidden = [](std::string message, std::string hint) {
     return fail(ErrorKind::kPermissionDenied, std::move(message), std::move(hint));
   };
   const auto origin = header_value(header, http::field::origin);
   if (peer_) {
     if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
-    co_return peer_;
+    co_return Asker{peer_, ""};
   }
   const auto names = called_names(header);
   for (const auto& name : names)
@@ -268,28 +281,37 @@ asio::awaitable<Result<std::optional<engine::Caller>>> Session::admit(const http
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   const auto authorization = header_value(header, http::field::authorization);
   if (authorization.empty())
-    co_return shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt;
+    co_return Asker{shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
+                    ""};
+  co_return co_await admit_known(authorization);
+}
+
+std::optional<Result<Asker>> Session::find_executor(std::string_view token) const {
+  const auto task = shared_->executor_tokens ? shared_->executor_tokens->task_of(token) : std::nullopt;
+  if (!task) return std::nullopt;
+  if (control::executor_in(shared_->services.daemon->state(), *task) != nullptr)
+    return Asker{std::nullopt, *task};
+  return fail(ErrorKind::kUnauthenticated, "The executor whose token this is has ended");
+}
+
+asio::awaitable<Result<Asker>> Session::admit_known(std::string authorization) {
+  if (auto executor = find_executor(bearer_token(authorization))) co_return std::move(*executor);
   const auto name = authenticate(shared_->credentials, authorization);
   if (!name) co_return Failure(co_await refuse_secret());
   constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
   auto user = co_await shared_->services.workers->users.named(*name, kNotKnownYet);
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
-  co_return engine::Caller{std::move(*user)};
+  co_return Asker{engine::Caller{std::move(*user)}, ""};
 }
 
 asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
-  if (caller.is_root()) co_return Status();
-  auto& answers = *shared_->answers;
-  const auto until = AnswerShares::Clock::now() + kPatienceWithReaders;
+  const auto& answers = shared_->answers;
+  const auto until = AnswerShares::Clock::now() + AnswerShares::kPatience;
   while (true) {
     const auto now = AnswerShares::Clock::now();
-    const auto wait = answers.wait(caller.user.uid, now);
+    const auto wait = answers->wait(caller.user.uid, now);
     if (wait <= wait.zero() || stopping_) co_return Status();
-    if (now > until)
-      co_return fail(ErrorKind::kUnavailable,
-                     fmt::format("'{}' has too many answers, of which {} are not read", caller.user.name,
-                                 format_bytes(answers.unsent(caller.user.uid))),
-                     "read them, or close their connections; " + allow_more(&UserLimits::answer_bytes));
+    if (now > until) co_return Failure(answers->refusal(caller.user));
     co_await pause_until(std::min(now + wait, until + wait));
   }
 }

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "api/answer_shares.h"
+#include "api/executor_tokens.h"
 #include "api/router.h"
 #include "api/server.h"
 #include "api/wrong_secrets.h"
@@ -38,11 +39,20 @@ struct Shared {
   std::vector<std::string> names;       ///< all that it goes by
   std::vector<Credential> credentials;
   std::optional<User> anonymous;
+  std::optional<ExecutorTokens> executor_tokens;
   Limits limits;
   std::unique_ptr<AnswerShares> answers;
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> audit;
   std::unique_ptr<WrongSecrets> wrong_secrets = std::make_unique<WrongSecrets>();
+};
+
+/// Who asks: a user, an executor of a framework, or a stranger.
+struct Asker {
+  std::optional<engine::Caller> caller;
+  std::string executor;  ///< as in Request
+
+  bool is_stranger() const { return !caller && executor.empty(); }
 };
 
 class Session : public Duplex {
@@ -64,6 +74,7 @@ class Session : public Duplex {
   asio::awaitable<std::string> read() override;
 
  private:
+  using Message = http::request<http::string_body>;
   using Parser = http::request_parser<http::string_body>;
 
   asio::awaitable<bool> serve_one();
@@ -72,14 +83,19 @@ class Session : public Duplex {
   asio::awaitable<boost::system::error_code> read_header(Parser& parser);
   /// Reads the body that belongs to `parser`'s header; the answer when it is refused.
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
+  asio::awaitable<Response> answer(const Message& message, const Asker& asker);
   /// Who asks, or why he may not.
-  asio::awaitable<Result<std::optional<engine::Caller>>> admit(const http::request_header<>& header);
+  asio::awaitable<Result<Asker>> admit(const http::request_header<>& header);
+  /// By a secret.
+  asio::awaitable<Result<Asker>> admit_known(std::string authorization);
+  /// The executor whose token it is, which may have ended; none when it is no such token.
+  std::optional<Result<Asker>> find_executor(std::string_view token) const;
   /// Returns when the caller may have another answer, or why he may not.
   asio::awaitable<Status> await_turn(const engine::Caller& caller);
   asio::awaitable<Error> refuse_secret();
   /// At most until the session is stopped.
   asio::awaitable<void> pause_until(std::chrono::steady_clock::time_point then);
-  asio::awaitable<void> send(Response response, const http::request<http::string_body>& request);
+  asio::awaitable<void> send(Response response, const Message& request);
   asio::awaitable<void> stream_of(Response& response, std::exception_ptr& failure);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);

@@ -1,8 +1,8 @@
 #pragma once
 
-// The threads beside the control strand. What may block is done there, apart by what it waits for: so
-// nobody's slow disk, long removal or silent name service holds up what has nothing to do with it, and
-// nobody's share of the threads is more than another user's. The keys are uids of callers.
+// The threads beside the control strand. What may block or takes long is done there, apart by what it waits
+// for: so nobody's slow disk, long removal or silent name service holds up what has nothing to do with it,
+// and nobody's share of the threads is more than another user's. The keys are uids of callers.
 
 #include "api/identities.h"
 #include "base/fair_pool.h"
@@ -12,9 +12,9 @@ namespace drover::api {
 struct Workers {
   explicit Workers(boost::asio::io_context& context) : users(context) {}
 
-  FairPool files{
-      {.threads = 16, .at_once = 2, .waiting = 1024}};  ///< reading files, and writing long answers
-  FairPool removals{{.threads = 16, .at_once = 1, .waiting = 64}};       ///< of images
+  FairPool files{{.threads = 16, .at_once = 2, .waiting = 1024}};
+  FairPool lists{{.threads = 2, .at_once = 1, .waiting = 1024}};    ///< writing long answers; never blocks
+  FairPool removals{{.threads = 16, .at_once = 1, .waiting = 64}};  ///< of images
   FairPool endings{{.threads = 32, .at_once = 4, .waiting = 1u << 20}};  ///< of commands in containers
   Identities users;
 };

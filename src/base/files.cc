@@ -27,6 +27,15 @@ std::string temporary_name(std::string_view name) {
   return fmt::format(".{}.{:08x}{}", name, random(), kTemporary);
 }
 
+bool is_temporary(std::string_view name, std::string_view prefix) {
+  constexpr std::size_t kDigits = 8;
+  if (!name.starts_with('.') || !name.ends_with(kTemporary)) return false;
+  name = name.substr(1, name.size() - 1 - kTemporary.size());
+  const auto end = name.size() - std::min(name.size(), kDigits);
+  return name.starts_with(prefix) && end > 1 && name[end - 1] == '.' &&
+         name.find_first_not_of("0123456789abcdef", end) == std::string_view::npos;
+}
+
 using DirStream = std::unique_ptr<DIR, decltype([](DIR* stream) { ::closedir(stream); })>;
 
 /// Takes ownership of `fd`.
@@ -131,10 +140,17 @@ Status Directory::remove_tree(const std::string& name) const {
 }
 
 Status Directory::remove_unfinished(std::string_view prefix) const {
+  struct stat info{};
+  if (::fstat(fd_.get(), &info) != 0) return fail_errno(fmt::format("Failed to look at '{}'", path_), errno);
+  if (info.st_uid != ::geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return {};
   DROVER_TRY(const auto names, list());
-  for (const std::string_view name : names)
-    if (name.starts_with('.') && name.substr(1).starts_with(prefix) && name.ends_with(kTemporary))
-      DROVER_CHECK_OK(remove_tree(std::string(name)));
+  for (const auto& name : names) {
+    const bool ours = is_temporary(name, prefix) &&
+                      ::fstatat(fd_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      S_ISREG(info.st_mode);
+    if (ours && ::unlinkat(fd_.get(), name.c_str(), 0) != 0 && errno != ENOENT)
+      return fail_errno(fmt::format("Failed to remove '{}/{}'", path_, name), errno);
+  }
   return {};
 }
 

@@ -47,8 +47,9 @@ class Directory {
   Result<std::vector<std::string>> list() const;
   /// Removes a file or a whole tree without following links or crossing into other mounts. Absent is fine.
   Status remove_tree(const std::string& name) const;
-  /// Removes what writes of files whose names begin so have left when their process was killed. Nobody may
-  /// be writing them.
+  /// Removes what writes of files whose names begin so have left when their process was killed: nothing but
+  /// files with such names, and nothing of a folder that others than its owner can write to. Nobody may be
+  /// writing them.
   Status remove_unfinished(std::string_view prefix) const;
   /// Makes renames and creations in this directory durable.
   Status sync() const;

@@ -61,11 +61,30 @@ TEST_F(FilesTest, WhatAKilledProcessHasLeftOfAWriteCanBeRemoved) {
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   ASSERT_TRUE(WIFSIGNALED(status));
   ASSERT_EQ(directory->list()->size(), 1u);
-  for (const char* name : {"mine-2", ".mine-3", ".mine-3.tmpl", "mine-4.tmp", ".another's.00000000.tmp"})
+  for (const char* name : {"mine-2", ".mine-3", ".mine-3.tmpl", "mine-4.tmp", ".mine-5.0123456.tmp",
+                           ".mine-6.0123456g.tmp", ".another's.00000000.tmp"})
     ASSERT_TRUE(directory->write(name, ""));
-  EXPECT_TRUE(directory->remove_unfinished("mine-"));
-  EXPECT_THAT(*directory->list(), ::testing::ElementsAre(".another's.00000000.tmp", ".mine-3", ".mine-3.tmpl",
-                                                         "mine-2", "mine-4.tmp"));
+  ASSERT_TRUE(directory->remove_unfinished("mine-"));
+  EXPECT_EQ(directory->list()->size(), 7U);
+  ASSERT_TRUE(directory->remove_unfinished(""));
+  EXPECT_THAT(*directory->list(), ::testing::ElementsAre(".mine-3", ".mine-3.tmpl", ".mine-5.0123456.tmp",
+                                                         ".mine-6.0123456g.tmp", "mine-2", "mine-4.tmp"));
+}
+
+TEST_F(FilesTest, OnlyFilesGoThatNobodyElseCanHaveMade) {
+  const auto directory = Directory::create(folder_ / "mine");
+  ASSERT_TRUE(directory);
+  ASSERT_TRUE(directory->write("precious", "text"));
+  fs::create_directory(folder_ / "mine/.folder.00000000.tmp");
+  fs::create_symlink("precious", folder_ / "mine/.link.00000000.tmp");
+  ASSERT_TRUE(directory->write(".file.00000000.tmp", ""));
+  ::chmod((folder_ / "mine").c_str(), 0777);
+  ASSERT_TRUE(directory->remove_unfinished(""));
+  EXPECT_EQ(directory->list()->size(), 4U) << "others can write there";
+  ::chmod((folder_ / "mine").c_str(), 0755);
+  ASSERT_TRUE(directory->remove_unfinished(""));
+  EXPECT_THAT(*directory->list(),
+              ::testing::ElementsAre(".folder.00000000.tmp", ".link.00000000.tmp", "precious"));
 }
 
 TEST_F(FilesTest, WhatIsMadeHasItsModeWhateverTheUmaskIs) {

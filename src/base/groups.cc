@@ -1,19 +1,22 @@
 #include "base/groups.h"
 
 #include <fmt/format.h>
-#include <grp.h>
 
 #include <charconv>
-#include <vector>
 
+#include "base/name_service.h"
 namespace drover {
 
-Result<gid_t> find_group(const std::string& name_or_gid) {
-  std::vector<char> buffer(1 << 20);  // all members are listed
-  group entry{};
-  group* found = nullptr;
-  ::getgrnam_r(name_or_gid.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) return found->gr_gid;
+Result<gid_t> find_group(const std::string& name_or_gid, const AskGroup& ask) {
+  gid_t named = 0;
+  const auto found = ask_name_service<group>(
+      [&](group* entry, char* buffer, std::size_t size, group** answer) {
+        return ask(name_or_gid.c_str(), entry, buffer, size, answer);
+      },
+      [&](const group& entry) { named = entry.gr_gid; });
+  if (!found)
+    return Failure(context(found.error(), fmt::format("Failed to look up group '{}'", name_or_gid)));
+  if (*found) return named;
   gid_t gid = 0;
   const auto* end = name_or_gid.data() + name_or_gid.size();
   const auto [stop, error] = std::from_chars(name_or_gid.data(), end, gid);

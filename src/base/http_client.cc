@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "base/units.h"
 
 #undef curl_easy_setopt
@@ -35,6 +35,7 @@ struct Curl {
   decltype(&::curl_easy_strerror) describe = nullptr;
   decltype(&::curl_slist_append) append = nullptr;
   decltype(&::curl_slist_free_all) free_list = nullptr;
+  decltype(&::curl_easy_option_by_id) option = nullptr;  ///< not in libraries before 7.73
 };
 
 template <typename Function>
@@ -61,6 +62,7 @@ Result<Curl> load_curl() {
       !find_function(library, "curl_slist_free_all", curl.free_list) ||
       start(CURL_GLOBAL_DEFAULT) != CURLE_OK)
     return fail(ErrorKind::kUnsupported, "this machine has no libcurl", "install the package libcurl4");
+  find_function(library, "curl_easy_option_by_id", curl.option);
   return curl;
 }
 
@@ -103,13 +105,6 @@ struct Transfer {
   }
 };
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](unsigned char c) { return std::isspace(c) != 0; };
-  while (!text.empty() && blank(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && blank(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
-
 std::size_t hear_header(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const std::string_view line(bytes, size * count);
@@ -123,10 +118,7 @@ std::size_t hear_header(char* bytes, std::size_t size, std::size_t count, void* 
   auto& headers = transfer.answer.headers;
   if (colon == std::string_view::npos || line.size() > kLongestHeader || headers.size() >= kMostHeaders)
     return size * count;
-  std::string name(line.substr(0, colon));
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  auto& value = headers[name];
+  auto& value = headers[lower(line.substr(0, colon))];
   if (value.size() < kLongestHeader)
     value.append(value.empty() ? "" : ", ").append(trimmed(line.substr(colon + 1)));
   return size * count;
@@ -169,8 +161,31 @@ int hear_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl
   return go_on ? 0 : 1;
 }
 
-void set_trust(const Curl& curl, CURL* handle, const HttpTrust* trust) {
-  const auto set = [&](CURLoption option, auto value) { curl.set(handle, option, value); };
+/// Sets options, and keeps the first that the library does not take: without it the transfer would go on,
+/// only less protected.
+class Options {
+ public:
+  Options(const Curl& curl, CURL* handle) : curl_(curl), handle_(handle) {}
+
+  template <typename Value>
+  void operator()(CURLoption option, Value value) {
+    const auto code = curl_.set(handle_, option, value);
+    if (code == CURLE_OK || !done_) return;
+    const auto* known = curl_.option == nullptr ? nullptr : curl_.option(option);
+    done_ = fail(ErrorKind::kUnsupported,
+                 fmt::format("libcurl does not take its option {}: {}",
+                             known == nullptr ? std::to_string(option) : known->name, curl_.describe(code)),
+                 "install libcurl 7.85 or later");
+  }
+  const Status& done() const { return done_; }
+
+ private:
+  const Curl& curl_;
+  CURL* handle_;
+  Status done_;
+};
+
+void set_trust(Options& set, const HttpTrust* trust) {
   const auto set_text = [&](CURLoption option, const std::string& text) {
     curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
     if (!text.empty()) set(option, &blob);
@@ -185,6 +200,46 @@ void set_trust(const Curl& curl, CURL* handle, const HttpTrust* trust) {
   set_text(CURLOPT_CAINFO_BLOB, trust->authorities);
   set_text(CURLOPT_SSLCERT_BLOB, trust->certificate);
   set_text(CURLOPT_SSLKEY_BLOB, trust->key);
+}
+
+void set_limits(Options& set, const HttpRequest& request) {
+  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
+  set(CURLOPT_MAXREDIRS, kMaxRedirects);
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_USERAGENT, "drover");
+  set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  set(CURLOPT_TIMEOUT, static_cast<long>(request.limits.duration.count()));
+  set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.limits.slowest));
+  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.limits.stall.count()));
+  set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(request.limits.bytes));
+  set(CURLOPT_BUFFERSIZE, 256L << 10);
+}
+
+void set_listeners(Options& set, Transfer& transfer) {
+  set(CURLOPT_HEADERFUNCTION, &hear_header);
+  set(CURLOPT_HEADERDATA, &transfer);
+  set(CURLOPT_WRITEFUNCTION, &hear_body);
+  set(CURLOPT_WRITEDATA, &transfer);
+  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_XFERINFOFUNCTION, &hear_progress);
+  set(CURLOPT_XFERINFODATA, &transfer);
+}
+
+/// What is sent, and the headers, for the caller to free.
+curl_slist* set_content(Options& set, const Curl& curl, const HttpRequest& request) {
+  curl_slist* headers = nullptr;
+  if (request.content) {
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.content->bytes.size()));
+    set(CURLOPT_POSTFIELDS, request.content->bytes.c_str());
+    headers = curl.append(headers, ("Content-Type: " + request.content->type).c_str());
+  }
+  if (request.method != (request.content ? "POST" : "GET"))
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  for (const auto& header : request.headers) headers = curl.append(headers, header.c_str());
+  return headers;
 }
 
 Result<HttpAnswer> outcome(Transfer& transfer, CURLcode code, const char* said) {
@@ -233,43 +288,17 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request, const Body& b
   Transfer transfer{curl, handle_->easy, request, body, progress};
   std::array<char, CURL_ERROR_SIZE> said{};
   curl.reset(handle_->easy);  // of its options; connections stay
-  const auto set = [&](CURLoption option, auto value) { curl.set(handle_->easy, option, value); };
-  set(CURLOPT_URL, request.url.c_str());
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
-  set(CURLOPT_MAXREDIRS, kMaxRedirects);
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_USERAGENT, "drover");
-  set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  set(CURLOPT_TIMEOUT, static_cast<long>(request.limits.duration.count()));
-  set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.limits.slowest));
-  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.limits.stall.count()));
-  set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(request.limits.bytes));
-  set(CURLOPT_BUFFERSIZE, 256L << 10);
+  Options set(curl, handle_->easy);
+  set_limits(set, request);
+  set_trust(set, request.trust.get());
+  set_listeners(set, transfer);
   set(CURLOPT_ERRORBUFFER, said.data());
-  set_trust(curl, handle_->easy, request.trust.get());
-  set(CURLOPT_HEADERFUNCTION, &hear_header);
-  set(CURLOPT_HEADERDATA, &transfer);
-  set(CURLOPT_WRITEFUNCTION, &hear_body);
-  set(CURLOPT_WRITEDATA, &transfer);
-  set(CURLOPT_NOPROGRESS, 0L);
-  set(CURLOPT_XFERINFOFUNCTION, &hear_progress);
-  set(CURLOPT_XFERINFODATA, &transfer);
-  curl_slist* headers = nullptr;
-  if (request.content) {
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.content->bytes.size()));
-    set(CURLOPT_POSTFIELDS, request.content->bytes.c_str());
-    headers = curl.append(headers, ("Content-Type: " + request.content->type).c_str());
-  }
-  if (request.method != (request.content ? "POST" : "GET"))
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  for (const auto& header : request.headers) headers = curl.append(headers, header.c_str());
-  set(CURLOPT_HTTPHEADER, headers);
+  const std::unique_ptr<curl_slist, decltype(curl.free_list)> headers(set_content(set, curl, request),
+                                                                      curl.free_list);
+  set(CURLOPT_HTTPHEADER, headers.get());
+  if (!set.done()) return Failure(set.done().error());
   const auto code = curl.perform(handle_->easy);
-  auto result = outcome(transfer, code, said.data());
-  curl.free_list(headers);
-  return result;
+  return outcome(transfer, code, said.data());
 }
 
 std::string HttpAnswer::header(const std::string& name) const {

@@ -79,7 +79,8 @@ class HttpClient {
   using Progress = std::function<Status(const HttpAnswer& head, std::uint64_t done, std::uint64_t total)>;
 
   /// An answer of whatever status is a success. Errors are half a sentence: "Could not resolve host: x".
-  /// kTimeout, kExhausted (too large), and kUnavailable for all that may go better another time.
+  /// kTimeout, kExhausted (too large), kUnsupported when the library does not know an option that was to
+  /// protect the transfer, and kUnavailable for all that may go better another time.
   Result<HttpAnswer> perform(const HttpRequest& request, const Body& body, const Progress& progress = {});
 
  private:

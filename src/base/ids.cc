@@ -28,6 +28,16 @@ std::string uuid_of(std::uint64_t high, std::uint64_t low) {
                      low >> 48, low & 0xffffffffffffULL);
 }
 
+std::string uuid_named(std::string_view name) {
+  std::uint64_t high = 1;
+  std::uint64_t low = 2;
+  for (const unsigned char c : name) {
+    high = mix(high, c);
+    low = mix(low, c);
+  }
+  return uuid_of(high, low);
+}
+
 std::string sha256_hex(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());

@@ -13,6 +13,12 @@ TEST(Ids, AUuidHasItsVersionAndVariant) {
   EXPECT_EQ(uuid_of(0x0123456789abcdefULL, 0x0123456789abcdefULL), "01234567-89ab-4def-8123-456789abcdef");
 }
 
+TEST(Ids, NamesHaveUuidsOfTheirOwn) {
+  EXPECT_EQ(uuid_named("gpu1"), uuid_named("gpu1"));
+  EXPECT_NE(uuid_named("gpu1"), uuid_named("gpu2"));
+  EXPECT_EQ(uuid_named("gpu1").size(), 36U);
+}
+
 TEST(Ids, NumbersSideBySideAreFarApart) {
   std::set<std::uint64_t> seen;
   for (std::uint64_t i = 0; i < 100'000; ++i) seen.insert(mix(1'700'000'000'000 + i % 10, i / 10) >> 16);

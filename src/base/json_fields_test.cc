@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover {
 namespace {
 
@@ -30,16 +32,13 @@ RC_GTEST_PROP(JsonFieldsProperty, AreTheFieldsOfTheObject,
     object[name] = text;
     object[name + "list"] = {1, text, {{text, name}}};
   }
-  const auto dump = [](const ordered_json& value) {
-    return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-  };
-  const auto text = dump(object);
+  const auto text = to_text(object);
   const auto fields = json_fields(text);
   RC_ASSERT(fields.size() == object.size());
   std::size_t index = 0;
   for (const auto& [name, value] : object.items()) {
-    RC_ASSERT("\"" + std::string(fields[index].first) + "\"" == dump(name));
-    RC_ASSERT(fields[index].second == dump(value));
+    RC_ASSERT("\"" + std::string(fields[index].first) + "\"" == to_text(ordered_json(name)));
+    RC_ASSERT(fields[index].second == to_text(value));
     ++index;
   }
 }

@@ -1,6 +1,10 @@
 #include "base/json_writer.h"
 
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
 
 namespace drover {
 
@@ -16,12 +20,19 @@ bool is_plain_text(std::string_view text) {
   return plain;
 }
 
+/// As whole thousandths, when it is so many and no more digits than a double keeps; 0: no.
+std::int64_t thousandths_of(double number) {
+  constexpr double kMost = 1e12;
+  if (!(std::abs(number) < kMost)) return 0;
+  const double thousandths = std::nearbyint(number * 1000);
+  return thousandths / 1000 == number ? static_cast<std::int64_t>(thousandths) : 0;
+}
+
 }  // namespace
 
 void append_json_text(std::string& out, std::string_view text) {
   if (!is_plain_text(text)) {
-    using nlohmann::json;
-    out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    out += to_text(nlohmann::json(text));
     return;
   }
   out += '"';
@@ -30,7 +41,23 @@ void append_json_text(std::string& out, std::string_view text) {
 }
 
 void JsonWriter::value(double number) {
-  raw(nlohmann::json(number).dump());
+  // Amounts and times are of such numbers, thousands in a list.
+  const auto thousandths = thousandths_of(number);
+  if (thousandths == 0) return raw(nlohmann::json(number).dump());
+  const auto digits = static_cast<unsigned>(std::abs(thousandths) % 1000);
+  const std::array<char, 4> decimals{'.', static_cast<char>('0' + digits / 100),
+                                     static_cast<char>('0' + digits / 10 % 10),
+                                     static_cast<char>('0' + digits % 10)};
+  if (number < 0 && thousandths > -1000)
+    raw("-0");  // a whole number has no such
+  else
+    value(thousandths / 1000);
+  out_.append(decimals.data(), digits % 10 != 0 ? 4 : digits % 100 != 0 ? 3 : 2);
+}
+
+void JsonWriter::fields(const nlohmann::json& object) {
+  const auto text = to_text(object);
+  if (text.size() > 2) raw(std::string_view(text).substr(1, text.size() - 2));
 }
 
 }  // namespace drover

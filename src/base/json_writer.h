@@ -8,6 +8,7 @@
 #include <charconv>
 #include <concepts>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -74,6 +75,8 @@ class JsonWriter {
     key(name);
     raw(json);
   }
+  /// All fields of an object, which has few.
+  void fields(const nlohmann::json& object);
 
  private:
   /// A string ends with its quote, so these can only be what they look like.

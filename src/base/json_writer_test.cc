@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
 
 namespace drover {
 namespace {
@@ -66,7 +69,7 @@ RC_GTEST_PROP(JsonWriterProperty, WritesTheBytesThatTheLibraryWrites, ()) {
   std::string text = "before ";
   JsonWriter writer(text);
   write(writer, value);
-  RC_ASSERT(text == "before " + value.dump(-1, ' ', false, json::error_handler_t::replace));
+  RC_ASSERT(text == "before " + to_text(value));
 }
 
 TEST(JsonWriter, EscapesWhatMustBeAndReplacesWhatIsNoText) {
@@ -86,8 +89,28 @@ RC_GTEST_PROP(JsonWriterProperty, WritesNumbersListsAndFieldsAsTheLibraryDoes, (
   writer.value(words);
   writer.value(fields);
   writer.end_array();
-  RC_ASSERT(text ==
-            json::array({number, words, fields}).dump(-1, ' ', false, json::error_handler_t::replace));
+  RC_ASSERT(text == to_text(json::array({number, words, fields})));
+}
+
+/// They are written in a way of their own.
+RC_GTEST_PROP(JsonWriterProperty, WritesThousandthsAsTheLibraryDoes, ()) {
+  const auto digits = *rc::gen::inRange(0, 17);
+  const auto most = static_cast<std::int64_t>(std::pow(10.0, digits));
+  const auto number = static_cast<double>(*rc::gen::inRange(-most, most)) / 1000;
+  std::string text;
+  JsonWriter(text).value(number);
+  RC_ASSERT(text == json(number).dump());
+}
+
+TEST(JsonWriter, TakesTheFieldsOfAnObject) {
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  writer.fields(json::object());
+  writer.field("first", true);
+  writer.fields({{"a", 1}, {"b", "\xff"}});
+  writer.end_object();
+  EXPECT_EQ(text, "{\"first\":true,\"a\":1,\"b\":\"\xef\xbf\xbd\"}");
 }
 
 TEST(JsonWriter, TakesFieldsThatAreTextAlready) {

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/pidfd.h"
 #include "base/spawn.h"
 
 namespace drover {
@@ -68,7 +68,7 @@ bool exchange(StandardPipes& pipes, const Command& command, Deadline deadline, C
 
 /// False when the deadline came first. A program may have closed its outputs and go on.
 bool ends(pid_t pid, Deadline deadline) {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto process = open_process(pid);
   if (!process.valid()) return true;  // then it is waited for however long it takes
   pollfd ended{process.get(), POLLIN, 0};
   int found = 0;

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
+
+#include "base/pidfd.h"
 
 namespace drover {
 namespace {
@@ -37,7 +38,7 @@ class UsualUmask {
 };
 
 Result<Spawned> watched(pid_t pid, const std::string& program) {
-  Spawned child{pid, UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+  Spawned child{pid, open_process(pid)};
   if (child.process.valid()) return child;
   const int error = errno;
   ::kill(pid, SIGKILL);

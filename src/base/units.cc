@@ -9,6 +9,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/text.h"
+
 namespace drover {
 namespace {
 
@@ -59,7 +61,7 @@ std::string lower_trimmed(std::string_view text) {
   for (const char c : text) {
     if (c != ' ') {
       if (after_space && !result.empty() && in_number(result.back()) && in_number(c)) result += ' ';
-      result += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+      result += lower(c);
     }
     after_space = c == ' ';
   }

@@ -26,6 +26,12 @@ constexpr std::array kUserLimits = {
     UserLimit{"sandbox-size", &UserLimits::sandbox_bytes, true,
               "what all tasks of one user keep on the disk"},
     UserLimit{"processes", &UserLimits::processes, false, "processes of a task that does not say"},
+    UserLimit{"all-tasks", &UserLimits::all_tasks, false, "tasks of all users that wait or run"},
+    UserLimit{"all-ended-tasks", &UserLimits::all_ended_tasks, false,
+              "tasks of all users that have ended and are remembered"},
+    UserLimit{"all-definitions", &UserLimits::all_definitions, false, "apps, groups and jobs of all users"},
+    UserLimit{"all-stored-size", &UserLimits::all_stored_bytes, true, "all definitions of all users"},
+    UserLimit{"all-frameworks", &UserLimits::all_frameworks, false, "frameworks of all users"},
 };
 
 const UserLimit* limit_of(std::string_view name) {

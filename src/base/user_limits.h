@@ -1,8 +1,9 @@
 #pragma once
 
-// What one user may take up of the daemon, so that nobody can stop the others. One table has them all: what
-// each is called, what it means and what it is unless the administrator says otherwise (`drover serve --limit
-// NAME=VALUE`, docs/limits.md). Root is exempt from what is counted by user. Values; pure.
+// What one user may take up of the daemon, so that nobody can stop the others, and what all may together, so
+// that the daemon bears it. One table has them all: what each is called, what it means and what it is unless
+// the administrator says otherwise (`drover serve --limit NAME=VALUE`, docs/limits.md). Root is exempt from
+// what is counted by user, and not from what is counted in all. Values; pure.
 
 #include <cstdint>
 #include <span>
@@ -25,6 +26,13 @@ struct UserLimits {
   std::uint64_t answer_bytes = 16 << 20;  ///< on their way at once, and a second
   std::uint64_t sandbox_bytes = 0;        ///< on the disk; 0: half of that disk
   std::uint64_t processes = 4096;         ///< of one task that does not say, a root user's too
+
+  // Of all users together.
+  std::uint64_t all_tasks = 50'000;  ///< that wait or run; of services again so many instances
+  std::uint64_t all_ended_tasks = 100'000;
+  std::uint64_t all_definitions = 10'000;  ///< services, groups and jobs
+  std::uint64_t all_stored_bytes = 512 << 20;
+  std::uint64_t all_frameworks = 1'000;
 };
 
 /// One of them, as people see it.

@@ -2,19 +2,16 @@
 
 #include <fmt/format.h>
 #include <grp.h>
+#include <pwd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <optional>
 
-#include "base/passwd.h"
+#include "base/name_service.h"
 
 namespace drover {
 namespace {
-
-constexpr std::size_t kFirstBuffer = 16 << 10;
-constexpr std::size_t kMostBuffer = 16 << 20;
 
 User from_passwd(const passwd& entry) {
   User user{entry.pw_uid, entry.pw_gid, {}, entry.pw_name, entry.pw_dir};
@@ -28,33 +25,14 @@ User from_passwd(const passwd& entry) {
   return user;
 }
 
-Result<std::optional<User>> look_up(const AskPasswd& ask, const std::string& who) {
+Result<std::optional<User>> look_up(const AskNameService<passwd>& ask, const std::string& who) {
   std::optional<User> user;
-  const auto found = ask_passwd(ask, [&](const passwd& entry) { user = from_passwd(entry); });
+  const auto found = ask_name_service<passwd>(ask, [&](const passwd& entry) { user = from_passwd(entry); });
   if (!found) return Failure(context(found.error(), fmt::format("Failed to look up user '{}'", who)));
   return user;
 }
 
 }  // namespace
-
-Result<bool> ask_passwd(const AskPasswd& ask, const std::function<void(const passwd&)>& use) {
-  for (std::vector<char> buffer(kFirstBuffer);; buffer.resize(2 * buffer.size())) {
-    passwd entry{};
-    passwd* found = nullptr;
-    const int error = ask(&entry, buffer.data(), buffer.size(), &found);
-    if (error == EINTR || (error == ERANGE && buffer.size() < kMostBuffer)) continue;
-    if (found != nullptr && error == 0) {
-      use(*found);
-      return true;
-    }
-    // Services say in three ways that they do not know somebody (getpwnam(3)).
-    if (error == 0 || error == ENOENT || error == ESRCH) return false;
-    auto failure = errno_error("the machine's user database does not answer", error);
-    failure.kind = ErrorKind::kUnavailable;
-    failure.hint = "'getent passwd' asks it, too: look after the services in /etc/nsswitch.conf";
-    return Failure(std::move(failure));
-  }
-}
 
 Result<User> find_user(const std::string& name_or_uid) {
   DROVER_TRY(auto known, look_up(

@@ -1,20 +1,21 @@
 #include "base/users.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "base/passwd.h"
+#include "base/name_service.h"
 
 namespace drover {
 namespace {
 
-/// What ask_passwd() makes of a database that answers with `error`.
+/// What ask_name_service() makes of a database that answers with `error`.
 Result<bool> answer(int error) {
-  return ask_passwd([=](passwd*, char*, std::size_t, passwd**) { return error; },
-                    [](const passwd&) { FAIL() << "nobody was found"; });
+  return ask_name_service<passwd>([=](passwd*, char*, std::size_t, passwd**) { return error; },
+                                  [](const passwd&) { FAIL() << "nobody was found"; });
 }
 
 TEST(Users, AUidThatNobodyKnowsIsStillAUser) {
@@ -43,7 +44,7 @@ TEST(Users, ADatabaseThatFailsIsAnErrorAndNobody) {
 TEST(Users, AnEntryThatNeedsALargeBufferGetsOne) {
   constexpr std::size_t kNeeded = 1 << 20;
   std::string home;
-  const auto found = ask_passwd(
+  const auto found = ask_name_service<passwd>(
       [&](passwd* entry, char* buffer, std::size_t size, passwd** result) {
         if (size < kNeeded) return ERANGE;
         std::memset(buffer, 'x', kNeeded - 1);

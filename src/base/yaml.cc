@@ -1,13 +1,12 @@
 #include "base/yaml.h"
 
-#include <yaml.h>
-
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/yaml_events.h"
 
 namespace drover {
 namespace {
@@ -17,56 +16,22 @@ using nlohmann::json;
 constexpr int kMaxYamlDepth = 16;
 constexpr std::size_t kMaxYamlBytes = 1 << 20;
 
-class YamlEvent {
- public:
-  explicit YamlEvent(yaml_parser_t& parser) : valid_(yaml_parser_parse(&parser, &event_) != 0) {}
-  ~YamlEvent() {
-    if (valid_) yaml_event_delete(&event_);
-  }
-  YamlEvent(const YamlEvent&) = delete;
-  YamlEvent& operator=(const YamlEvent&) = delete;
-
-  bool valid() const { return valid_; }
-  yaml_event_type_t type() const { return event_.type; }
-  std::size_t line() const { return event_.start_mark.line + 1; }
-  bool plain() const { return event_.data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
-  std::string text() const {
-    return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
-  }
-
- private:
-  yaml_event_t event_{};
-  bool valid_;
-};
-
-template <typename Number, typename... Base>
-bool parse_yaml_number(std::string_view text, Number& number, Base... base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 json plain_scalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null") return nullptr;
   if (text == "true") return true;
   if (text == "false") return false;
   std::int64_t whole = 0;
-  if (text.starts_with("0x") && parse_yaml_number(std::string_view(text).substr(2), whole, 16)) return whole;
-  if (parse_yaml_number(text, whole)) return whole;
+  if (text.starts_with("0x") && read_yaml_number(std::string_view(text).substr(2), whole, 16)) return whole;
+  if (read_yaml_number(text, whole)) return whole;
   double number = 0;
   const bool starts_as_number = text[0] == '-' || text[0] == '.' || (text[0] >= '0' && text[0] <= '9');
-  if (starts_as_number && parse_yaml_number(text, number)) return number;
+  if (starts_as_number && read_yaml_number(text, number)) return number;
   return text;
 }
 
 class YamlReader {
  public:
-  YamlReader(std::string_view text, std::string_view what) : what_(what) {
-    yaml_parser_initialize(&parser_);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  }
-  ~YamlReader() { yaml_parser_delete(&parser_); }
-  YamlReader(const YamlReader&) = delete;
-  YamlReader& operator=(const YamlReader&) = delete;
+  YamlReader(std::string_view text, std::string_view what) : parser_(text), what_(what) {}
 
   Result<json> document() {
     json value;
@@ -132,18 +97,15 @@ class YamlReader {
     }
   }
 
-  Failure syntax_error() const {
-    const char* problem = parser_.problem == nullptr ? "not YAML" : parser_.problem;
-    return at_line(parser_.problem_mark.line + 1, problem, "");
-  }
+  Failure syntax_error() const { return at_line(parser_.place().line + 1, parser_.problem("not YAML"), ""); }
   Failure mistake(const YamlEvent& event, const std::string& message, const std::string& hint) const {
-    return at_line(event.line(), message, hint);
+    return at_line(event.place().line + 1, message, hint);
   }
   Failure at_line(std::size_t line, const std::string& message, const std::string& hint) const {
     return fail(ErrorKind::kInvalid, what_ + ": line " + std::to_string(line) + ": " + message, hint);
   }
 
-  yaml_parser_t parser_{};
+  YamlParser parser_;
   std::string what_;
 };
 

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/fake_tree.h"
 #include "cdi/apply.h"
@@ -183,6 +186,32 @@ TEST(CdiApply, NodesAreCompletedFromTheHost) {
   EXPECT_EQ(complete_device_nodes(edits).error().kind, ErrorKind::kNotFound);
   edits.device_nodes = {{"/etc"}};
   EXPECT_FALSE(complete_device_nodes(edits));
+}
+
+TEST(CdiRegistry, IsReadAgainWhenAFileHasChanged) {
+  FakeTree tree;
+  tree.file("etc/a.json", kSmall);
+  const auto hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(tree / "etc/a.json", hour_ago);
+  KeptRegistry kept({tree / "etc", tree / "none"}, std::chrono::milliseconds(0));
+  const auto first = kept.registry();
+  EXPECT_EQ(kept.registry(), first) << "nothing has changed";
+  for (const auto* value : {"A=2", "A=3", "A=4"}) {  // in one moment, where it is, and of the same size
+    tree.file("etc/a.json", std::regex_replace(kSmall, std::regex("A=1"), value));
+    EXPECT_THAT(kept.edits_of({{"vendor.com/net", "a"}}).value().environment, ::testing::Contains(value));
+  }
+  std::filesystem::remove(tree / "etc/a.json");
+  EXPECT_FALSE(kept.edits_of({{"vendor.com/net", "a"}}));
+}
+
+TEST(CdiRegistry, WhatIsMissingIsLookedForAtOnce) {
+  FakeTree tree;
+  tree.file("etc/a.json", kSmall);
+  KeptRegistry kept({tree / "etc"}, std::chrono::hours(1));
+  EXPECT_TRUE(kept.edits_of({{"vendor.com/net", "a"}}));
+  tree.file("etc/other.json", std::regex_replace(kSmall, std::regex("vendor"), "other"));
+  EXPECT_EQ(kept.registry()->devices().size(), 2U) << "the last look was not long ago";
+  EXPECT_TRUE(kept.edits_of({{"other.com/net", "a"}}));
 }
 
 TEST(CdiRegistry, TheLaterFolderWinsAndConflictsAreTold) {

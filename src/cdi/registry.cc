@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
+#include <optional>
 #include <set>
 
 #include "base/files.h"
@@ -19,6 +21,30 @@ constexpr std::size_t kMostNamesShown = 20;
 
 bool is_specification(const std::string& name) {
   return !name.starts_with('.') && (name.ends_with(".json") || name.ends_with(".yaml"));
+}
+
+/// What tells one state of the files from another: whoever writes into one changes its times or its size.
+/// None when one was written just now: the next who writes into it may find the clock of the file system
+/// where it was.
+std::optional<std::string> looks_of(const std::vector<std::string>& folders) {
+  const auto just_now = ::time(nullptr) - 2;
+  std::string looks;
+  bool settled = true;
+  for (const auto& folder : folders) {
+    const auto directory = Directory::open(folder);
+    if (!directory) continue;
+    for (const auto& name : directory->list().value_or(std::vector<std::string>{})) {
+      if (!is_specification(name)) continue;
+      struct stat info{};
+      const auto path = folder + "/" + name;
+      if (::stat(path.c_str(), &info) != 0) info = {};
+      settled &= info.st_mtim.tv_sec < just_now;
+      looks +=
+          fmt::format("{} {} {} {} {}.{} {}.{}\n", path, info.st_dev, info.st_ino, info.st_size,
+                      info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+    }
+  }
+  return settled ? std::optional(std::move(looks)) : std::nullopt;
 }
 
 std::string shown_names(const std::map<DeviceName, Registry::Entry>& devices) {
@@ -98,6 +124,28 @@ Result<Edits> Registry::edits_of(const std::vector<DeviceName>& names) const {
     edits.append(own);
   }
   return edits;
+}
+
+std::shared_ptr<const Registry> KeptRegistry::registry() {
+  const std::lock_guard lock(mutex_);
+  return registry_ && Clock::now() < looked_at_ + freshness_ ? registry_ : look();
+}
+
+std::shared_ptr<const Registry> KeptRegistry::look() {
+  looked_at_ = Clock::now();
+  // Before they are read: what is written meanwhile is seen the next time.
+  auto looks = looks_of(folders_);
+  if (!registry_ || !looks || looks != seen_) {
+    registry_ = std::make_shared<const Registry>(Registry::read(folders_));
+    seen_ = std::move(looks);
+  }
+  return registry_;
+}
+
+Result<Edits> KeptRegistry::edits_of(const std::vector<DeviceName>& names) {
+  if (auto edits = registry()->edits_of(names)) return edits;
+  const std::lock_guard lock(mutex_);
+  return look()->edits_of(names);
 }
 
 Status complete_device_nodes(Edits& edits) {

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover::cdi {
 namespace {
 
@@ -129,7 +131,7 @@ std::string yaml_of(const std::string& json) {
 void append_yaml(std::string& out, const Json& value, std::size_t indent, bool in_list) {
   const std::string margin(indent, ' ');
   if (!value.is_structured() || value.empty()) {
-    out += ' ' + yaml_of(value.dump(-1, ' ', false, Json::error_handler_t::replace)) + '\n';
+    out += ' ' + yaml_of(to_text(value)) + '\n';
     return;
   }
   if (!in_list) out += '\n';
@@ -144,7 +146,7 @@ void append_yaml(std::string& out, const Json& value, std::size_t indent, bool i
   for (const auto& [name, item] : value.items()) {
     out += first ? std::string(" ") : margin;
     first = false;
-    out += yaml_of(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)) + ':';
+    out += yaml_of(to_text(Json(name))) + ':';
     append_yaml(out, item, indent + 2, false);
   }
 }
@@ -157,7 +159,7 @@ Format format_of_file(const std::string& name) {
 
 std::string write_specification(const Specification& specification, Format format) {
   const auto json = written(specification);
-  if (format == Format::kJson) return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (format == Format::kJson) return to_text(json, 2) + "\n";
   std::string text = "---";
   append_yaml(text, json, 0, false);
   return text;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 #include "chronos/pattern.h"
 #include "workload/docker_parameters.h"
 #include "workload/resource_fields.h"
@@ -89,6 +90,9 @@ class JobReader {
   void read_parameters(Decoder& container);
   void read_networks(Decoder& container);
   void read_constraints();
+  void read_epsilon();
+  void read_webhook();
+  void tell_job();
   void constrain(const json& constraint, std::size_t index);
 
   const json& job_;
@@ -306,6 +310,34 @@ void JobReader::read_constraints() {
   for (std::size_t i = 0; i < list->size(); ++i) constrain((*list)[i], i);
 }
 
+void JobReader::read_epsilon() {
+  const auto epsilon = text("epsilon");
+  if (epsilon.empty()) return;
+  shown_["epsilon"] = epsilon;
+  if (const auto period = workload::parse_period(epsilon); !period)
+    in_.mistake("epsilon", period.error().message, period.error().hint);
+  else
+    schedule_.epsilon = period->time + std::chrono::days(period->days + 30 * period->months);
+}
+
+void JobReader::read_webhook() {
+  const auto url = text("notificationUrl");
+  if (url.empty()) return;
+  shown_["notificationUrl"] = schedule_.webhook = url;
+  if (const auto hook = workload::parse_webhook(url); !hook)
+    in_.mistake("notificationUrl", hook.error().message, hook.error().hint);
+}
+
+/// Variables that tell a run of its job. The user's own do not hide them.
+void JobReader::tell_job() {
+  auto& environment = schedule_.task.environment.edit();
+  environment["CHRONOS_JOB_OWNER"] = shown_["owner"];
+  environment["CHRONOS_JOB_NAME"] = schedule_.name;
+  environment["CHRONOS_RESOURCE_MEM"] = fmt::format("{}", shown_["mem"].get<double>());
+  environment["CHRONOS_RESOURCE_CPU"] = fmt::format("{}", shown_["cpus"].get<double>());
+  environment["CHRONOS_RESOURCE_DISK"] = fmt::format("{}", shown_["disk"].get<double>());
+}
+
 JobRequest JobReader::read() {
   auto& task = schedule_.task;
   schedule_.name = task.name = text("name");
@@ -332,28 +364,12 @@ JobRequest JobReader::read() {
   if (seconds > 0) task.timeout = std::chrono::seconds(seconds);
   read_container();
   read_constraints();
-  if (const auto epsilon = text("epsilon"); !epsilon.empty()) {
-    shown_["epsilon"] = epsilon;
-    if (const auto period = workload::parse_period(epsilon); !period)
-      in_.mistake("epsilon", period.error().message, period.error().hint);
-    else
-      schedule_.epsilon = period->time + std::chrono::days(period->days + 30 * period->months);
-  }
-  if (const auto url = text("notificationUrl"); !url.empty()) {
-    shown_["notificationUrl"] = schedule_.webhook = url;
-    if (const auto hook = workload::parse_webhook(url); !hook)
-      in_.mistake("notificationUrl", hook.error().message, hook.error().hint);
-  }
+  read_epsilon();
+  read_webhook();
   if (in_.value("async") != nullptr) shown_["async"] = truth("async", false);
   shown_["runAsUser"] = run_as_user;
-  // The user's own variables do not hide these.
-  auto& environment = task.environment.edit();
-  environment["CHRONOS_JOB_OWNER"] = shown_["owner"];
-  environment["CHRONOS_JOB_NAME"] = schedule_.name;
-  environment["CHRONOS_RESOURCE_MEM"] = fmt::format("{}", shown_["mem"].get<double>());
-  environment["CHRONOS_RESOURCE_CPU"] = fmt::format("{}", shown_["cpus"].get<double>());
-  environment["CHRONOS_RESOURCE_DISK"] = fmt::format("{}", shown_["disk"].get<double>());
-  schedule_.definition = shown_.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  tell_job();
+  schedule_.definition = to_text(shown_);
   return {std::move(schedule_), run_as_user};
 }
 

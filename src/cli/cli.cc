@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/usage.h"
 
 namespace drover::cli {
 namespace {
+
+constexpr std::chrono::hours kMostPatience{24};
 
 std::string environment(const char* name, const char* fallback = "") {
   const char* value = std::getenv(name);
@@ -23,11 +26,25 @@ std::string environment(const char* name, const char* fallback = "") {
 
 void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
   endpoint = {environment("DROVER_SOCKET", kDefaultSocket), environment("DROVER_HOST"),
-              environment("DROVER_TOKEN")};
+              environment("DROVER_TOKEN"), environment("DROVER_CA_FILE")};
+  const auto set_patience = [&endpoint](const std::string& text) {
+    const auto patience = parse_duration(text);
+    if (!patience) throw CLI::ValidationError("--patience", patience.error().message);
+    endpoint.patience = std::min<std::chrono::milliseconds>(*patience, kMostPatience);
+  };
   app.add_option("--socket", endpoint.socket, "Socket of the daemon (DROVER_SOCKET)")->type_name("PATH");
-  app.add_option("--host", endpoint.url, "Use a daemon over TCP: http://HOST:PORT (DROVER_HOST)")
+  app.add_option("--host", endpoint.url,
+                 "Use a daemon over TCP: http://HOST:PORT or https://HOST:PORT (DROVER_HOST)")
       ->type_name("URL");
   app.add_option("--token", endpoint.token, "Secret for --host (DROVER_TOKEN)")->type_name("TOKEN");
+  app.add_option_function<std::string>("--patience", set_patience,
+                                       "How long to wait for a daemon that does not answer (DROVER_PATIENCE)")
+      ->envname("DROVER_PATIENCE")
+      ->type_name("TIME")
+      ->default_str(format_duration(endpoint.patience));
+  app.add_option("--ca-file", endpoint.ca_file,
+                 "Authorities that are trusted with https, instead of the machine's (DROVER_CA_FILE)")
+      ->type_name("FILE");
 }
 
 void add_commands(CLI::App& app, Context& context) {

@@ -3,6 +3,7 @@
 // The command line: `drover COMMAND …`. A client of the daemon's API and nothing more: what works on this
 // machine itself (the daemon, the checks of doctor) comes in through Hooks.
 
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -59,6 +60,9 @@ struct ServeOptions {
   bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;
+  /// How long an executor of a Mesos framework may take to subscribe, and to come again.
+  std::chrono::milliseconds executor_registration_timeout = std::chrono::minutes(1);
+  std::chrono::milliseconds executor_recovery_timeout = std::chrono::minutes(15);
 };
 
 /// What `drover kube node` was asked for; empty: not given.

@@ -2,19 +2,23 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
@@ -22,10 +26,16 @@
 #include <boost/url/parse.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
 #include <boost/url/url_view.hpp>
+#include <cerrno>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "base/decode.h"
 #include "base/json_items.h"
+#include "base/json_text.h"
+#include "base/units.h"
+#include "cli/tls_tunnel.h"
 
 namespace drover::cli {
 
@@ -44,10 +54,13 @@ struct Client::Call {
 
 namespace {
 
-constexpr std::chrono::seconds kSilence{60};  ///< the daemon's own limits are shorter
+constexpr std::chrono::seconds kSilence{60};     ///< within an answer; the daemon's own limits are shorter
+constexpr int kProbe = 2;                        ///< half of the patience is over: is it alive?
+constexpr std::chrono::milliseconds kGrace{50};  ///< to hear an answer that came during the question
 constexpr std::size_t kMaxAnswer = 256ULL << 20;
 
 struct Address {
+  bool secure = false;
   std::string host;
   std::string port;
   std::string authority;  ///< for the Host header
@@ -55,26 +68,147 @@ struct Address {
 
 Result<Address> parse_url(const std::string& text) {
   const auto url = boost::urls::parse_uri(text);
-  if (!url || url->scheme() != "http" || url->host().empty())
+  const bool secure = url && url->scheme() == "https";
+  if (!url || (!secure && url->scheme() != "http") || url->host().empty())
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", text),
-                "write it as http://HOST:PORT");
-  Address address{url->host_address(), url->has_port() ? std::string(url->port()) : "80", ""};
+                "write it as http://HOST:PORT or https://HOST:PORT");
+  Address address{secure, url->host_address(),
+                  url->has_port() ? std::string(url->port()) : (secure ? "443" : "80"), ""};
   address.authority = std::string(url->encoded_host_and_port());
   return address;
 }
 
-Stream connect(asio::io_context& context, const Endpoint& endpoint, const Address& address) {
-  if (endpoint.url.empty()) {
-    asio::local::stream_protocol::socket socket(context);
-    socket.connect(asio::local::stream_protocol::endpoint(endpoint.socket));
-    return Stream(std::move(socket));
+/// An asynchronous one would not wait for a place in a queue that is full, and a plain one without end.
+void connect_within(asio::generic::stream_protocol::socket& socket,
+                    const asio::generic::stream_protocol::endpoint& place,
+                    std::chrono::milliseconds patience) {
+  const auto set_limit = [&](std::chrono::milliseconds limit) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(limit);
+    const timeval time{seconds.count(), std::chrono::microseconds(limit - seconds).count()};
+    ::setsockopt(socket.native_handle(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  };
+  set_limit(patience);
+  if (::connect(socket.native_handle(), place.data(), static_cast<socklen_t>(place.size())) != 0) {
+    const bool late = errno == EAGAIN || errno == EINPROGRESS;
+    throw boost::system::system_error(late ? ETIMEDOUT : errno, boost::system::system_category());
   }
-  asio::ip::tcp::resolver resolver(context);
-  asio::ip::tcp::socket socket(context);
-  asio::connect(socket, resolver.resolve(address.host, address.port));
-  socket.set_option(asio::ip::tcp::no_delay(true));
-  return Stream(std::move(socket));
+  set_limit({});
 }
+
+Stream connect(asio::io_context& context, const Endpoint& endpoint, const Address& address) {
+  using Protocol = asio::generic::stream_protocol;
+  std::vector<Protocol::endpoint> places;
+  if (endpoint.url.empty()) {
+    places.emplace_back(asio::local::stream_protocol::endpoint(endpoint.socket));
+  } else {
+    asio::ip::tcp::resolver resolver(context);
+    for (const auto& found : resolver.resolve(address.host, address.port))
+      places.emplace_back(found.endpoint());
+  }
+  for (auto place = places.begin();; ++place) {
+    try {
+      Protocol::socket socket(context, place->protocol());
+      connect_within(socket, *place, endpoint.patience);
+      if (!endpoint.url.empty()) socket.set_option(asio::ip::tcp::no_delay(true));
+      return Stream(std::move(socket));
+    } catch (const boost::system::system_error&) {
+      if (place + 1 == places.end()) throw;
+    }
+  }
+}
+
+/// One that leaves this machine encrypted comes out of a tunnel.
+struct Connection {
+  std::unique_ptr<TlsTunnel> tunnel;
+  Stream stream;
+};
+
+/// Throws system_error when there is nobody.
+Result<Connection> open_connection(asio::io_context& context, const Endpoint& endpoint,
+                                   const Address& address) {
+  auto stream = connect(context, endpoint, address);
+  if (!address.secure) return Connection{nullptr, std::move(stream)};
+  UniqueFd socket(stream.socket().release());
+  DROVER_TRY(auto tunnel, TlsTunnel::open(std::move(socket), address.host, endpoint.ca_file));
+  asio::generic::stream_protocol::socket plain(context, {AF_UNIX, 0}, tunnel->take_plain_end().release());
+  return Connection{std::move(tunnel), Stream(std::move(plain))};
+}
+
+http::request<http::string_body> request_of(http::verb method, const std::string& target,
+                                            const Endpoint& endpoint, const Address& address) {
+  http::request<http::string_body> request(method, target, 11);
+  request.set(http::field::host, address.authority);
+  if (!endpoint.url.empty() && !endpoint.token.empty())
+    request.set(http::field::authorization, "Bearer " + endpoint.token);
+  return request;
+}
+
+/// Whether the daemon answers anybody, whatever it says.
+bool is_alive(Endpoint endpoint, const Address& address) {
+  endpoint.patience /= kProbe;
+  try {
+    asio::io_context context(1);
+    auto connection = open_connection(context, endpoint, address);
+    if (!connection) return false;
+    auto& stream = connection->stream;
+    bool answered = false;
+    const auto ask = [&]() -> asio::awaitable<void> {
+      const auto request = request_of(http::verb::get, "/health", endpoint, address);
+      stream.expires_after(endpoint.patience);
+      co_await http::async_write(stream, request, asio::use_awaitable);
+      beast::flat_buffer buffer;
+      http::response_parser<http::empty_body> parser;
+      co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+      answered = true;
+    };
+    asio::co_spawn(context, ask, [](const std::exception_ptr&) {});
+    context.run();
+    return answered;
+  } catch (const boost::system::system_error&) {
+    return false;
+  }
+}
+
+/// A talk with the daemon, which sets `begun` when the head of its answer is there. Until then it goes on as
+/// long as the daemon is alive.
+struct Talk {
+  const Endpoint& endpoint;
+  const Address& address;
+  asio::io_context context{1};
+  asio::steady_timer timer{context};
+  std::optional<Connection> connection{};
+  bool begun = false;
+  bool over = false;
+
+  void watch() {
+    if (endpoint.patience.count() == 0) return;
+    timer.expires_after(endpoint.patience / kProbe);
+    timer.async_wait([this](const auto& error) {
+      if (error || begun) return;
+      if (is_alive(endpoint, address)) return watch();
+      timer.expires_after(kGrace);
+      timer.async_wait([this](const auto& later) {
+        if (later || begun) return;
+        over = true;
+        connection->stream.close();
+      });
+    });
+  }
+
+  /// Throws system_error: timed_out when the daemon does not answer.
+  void run(asio::awaitable<void> conversation) {
+    std::exception_ptr broken;
+    asio::co_spawn(context, std::move(conversation), [&](std::exception_ptr exception) {
+      if (!over) broken = std::move(exception);
+      begun = true;
+      timer.cancel();
+    });
+    watch();
+    context.run();
+    if (over) throw boost::system::system_error(asio::error::timed_out);
+    if (broken) std::rethrow_exception(broken);
+  }
+};
 
 /// Reads what is left of the message, piece by piece.
 asio::awaitable<void> read_body(Stream& stream, beast::flat_buffer& buffer,
@@ -92,20 +226,25 @@ asio::awaitable<void> read_body(Stream& stream, beast::flat_buffer& buffer,
   }
 }
 
-asio::awaitable<std::optional<Error>> converse(Stream& stream,
-                                               const http::request<http::string_body>& request,
-                                               const Sink& sink) {
-  stream.expires_after(kSilence);
+asio::awaitable<void> converse(Talk& talk, const http::request<http::string_body>& request, const Sink& sink,
+                               std::optional<Error>& refused) {
+  auto& stream = talk.connection->stream;
   co_await http::async_write(stream, request, asio::use_awaitable);
   beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
   parser.body_limit(boost::none);
-  stream.expires_after(kSilence);
   co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+  talk.begun = true;
   const auto status = parser.get().result_int();
-  if (status < 400) {
+  if (status < 300) {
     co_await read_body(stream, buffer, parser, sink);
-    co_return std::nullopt;
+    co_return;
+  }
+  if (status < 400) {
+    refused = Error{ErrorKind::kUnavailable,
+                    fmt::format("The answer is to ask another server (status {}), which is not done", status),
+                    "give the address of that server, if you trust it, with --host", ""};
+    co_return;
   }
   std::string refusal;
   const Sink collect = [&](std::string_view piece) {
@@ -113,12 +252,46 @@ asio::awaitable<std::optional<Error>> converse(Stream& stream,
     return refusal.size() < kMaxAnswer;
   };
   co_await read_body(stream, buffer, parser, collect);
-  co_return read_refusal(status, refusal);
+  refused = read_refusal(status, refusal);
 }
 
-}  // namespace
+/// For a protocol that is not HTTP; what has come of it already is in `rest`.
+asio::awaitable<void> leave_http(Talk& talk, const http::request<http::string_body>& request,
+                                 std::string& rest, std::optional<Error>& refused) {
+  auto& stream = talk.connection->stream;
+  co_await http::async_write(stream, request, asio::use_awaitable);
+  beast::flat_buffer buffer;
+  http::response_parser<http::string_body> parser;
+  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+  talk.begun = true;
+  if (parser.get().result() == http::status::switching_protocols) {
+    rest = beast::buffers_to_string(buffer.cdata());
+    co_return;
+  }
+  stream.expires_after(kSilence);
+  co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
+  refused = read_refusal(parser.get().result_int(), parser.get().body());
+}
 
-namespace {
+/// What is said when there is no answer, or not all of it.
+Failure no_answer(const Talk& talk, const boost::system::error_code& code) {
+  const bool tcp = !talk.endpoint.url.empty();
+  const auto daemon = fmt::format("the daemon at '{}'", tcp ? talk.endpoint.url : talk.endpoint.socket);
+  if (code == asio::error::timed_out)
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("No answer came from {} in {}", daemon, format_duration(talk.endpoint.patience)),
+                "is it stopped, or the machine overloaded? --patience TIME waits longer");
+  if (talk.connection)
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("Lost the connection to {}: {}", daemon, code.message()));
+  return fail(ErrorKind::kUnavailable, fmt::format("Failed to reach {}: {}", daemon, code.message()),
+              tcp ? "check the address, and that the daemon was started with --listen"
+                  : "start it with 'sudo drover serve', or name its socket with --socket");
+}
+
+Result<Address> address_of(const Endpoint& endpoint) {
+  return endpoint.url.empty() ? Result<Address>(Address{false, "", "", "drover"}) : parse_url(endpoint.url);
+}
 
 ErrorKind kind_of_status(unsigned status) {
   switch (status) {
@@ -187,79 +360,48 @@ Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
 Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
                                  const std::string& protocol) const {
-  const bool tcp = !endpoint_.url.empty();
-  DROVER_TRY(const auto address, tcp ? parse_url(endpoint_.url) : Result<Address>(Address{"", "", "drover"}));
-  http::request<http::string_body> request(http::verb::post, target, 11);
-  request.set(http::field::host, address.authority);
-  if (tcp && !endpoint_.token.empty()) request.set(http::field::authorization, "Bearer " + endpoint_.token);
+  DROVER_TRY(const auto address, address_of(endpoint_));
+  auto request = request_of(http::verb::post, target, endpoint_, address);
   request.set(http::field::content_type, "application/json");
   request.set(http::field::connection, "Upgrade");
   request.set(http::field::upgrade, protocol);
-  request.body() = body.dump(-1, ' ', false, json::error_handler_t::replace);
+  request.body() = to_text(body);
   request.prepare_payload();
+  Talk talk{endpoint_, address};
   try {
-    asio::io_context context(1);
-    auto stream = connect(context, endpoint_, address);
-    http::write(stream, request);
-    beast::flat_buffer buffer;
-    http::response_parser<http::string_body> parser;
-    http::read_header(stream, buffer, parser);
-    if (parser.get().result() != http::status::switching_protocols) {
-      http::read(stream, buffer, parser);
-      return Failure(read_refusal(parser.get().result_int(), parser.get().body()));
-    }
     Upgraded upgraded;
-    const auto rest = buffer.cdata();
-    upgraded.rest.assign(static_cast<const char*>(rest.data()), rest.size());
-    upgraded.socket.reset(::dup(stream.socket().native_handle()));
+    std::optional<Error> refused;
+    DROVER_TRY(auto connection, open_connection(talk.context, endpoint_, address));
+    talk.connection.emplace(std::move(connection));
+    talk.run(leave_http(talk, request, upgraded.rest, refused));
+    if (refused) return Failure(std::move(*refused));
+    upgraded.tunnel = std::move(talk.connection->tunnel);
+    upgraded.socket.reset(::dup(talk.connection->stream.socket().native_handle()));
     ::fcntl(upgraded.socket.get(), F_SETFL, ::fcntl(upgraded.socket.get(), F_GETFL) & ~O_NONBLOCK);
     return upgraded;
   } catch (const boost::system::system_error& error) {
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("Failed to speak with the daemon at '{}': {}",
-                            tcp ? endpoint_.url : endpoint_.socket, error.code().message()),
-                "'sudo drover serve' starts it");
+    return no_answer(talk, error.code());
   }
 }
 
 Status Client::perform(const Call& call, const Sink& sink) const {
-  const bool tcp = !endpoint_.url.empty();
-  const auto& where = tcp ? endpoint_.url : endpoint_.socket;
-  DROVER_TRY(const auto address, tcp ? parse_url(endpoint_.url) : Result<Address>(Address{"", "", "drover"}));
-  http::request<http::string_body> request(call.method, call.target, 11);
-  request.set(http::field::host, address.authority);
-  if (tcp && !endpoint_.token.empty()) request.set(http::field::authorization, "Bearer " + endpoint_.token);
+  DROVER_TRY(const auto address, address_of(endpoint_));
+  auto request = request_of(call.method, call.target, endpoint_, address);
   if (!call.body.empty()) request.set(http::field::content_type, "application/json");
   if (!call.last_event_id.empty()) request.set("Last-Event-ID", call.last_event_id);
   request.keep_alive(false);
   request.body() = call.body;
   request.prepare_payload();
-
-  const auto what = [&](std::string_view doing) {
-    return fmt::format("{} the daemon at '{}'", doing, where);
-  };
-  bool connected = false;
+  Talk talk{endpoint_, address};
   try {
-    asio::io_context context(1);
-    auto stream = connect(context, endpoint_, address);
-    connected = true;
-    std::optional<Error> refusal;
-    std::exception_ptr broken;
-    asio::co_spawn(context, converse(stream, request, sink),
-                   [&](std::exception_ptr exception, std::optional<Error> error) {
-                     broken = exception;
-                     refusal = std::move(error);
-                   });
-    context.run();
-    if (broken) std::rethrow_exception(broken);
-    if (refusal) return Failure(std::move(*refusal));
+    std::optional<Error> refused;
+    DROVER_TRY(auto connection, open_connection(talk.context, endpoint_, address));
+    talk.connection.emplace(std::move(connection));
+    talk.run(converse(talk, request, sink, refused));
+    if (refused) return Failure(std::move(*refused));
     return {};
   } catch (const boost::system::system_error& error) {
-    if (connected)
-      return fail(ErrorKind::kUnavailable, what("Lost the connection to") + ": " + error.code().message());
-    return fail(ErrorKind::kUnavailable, what("Failed to reach") + ": " + error.code().message(),
-                tcp ? "check the address, and that the daemon was started with --listen"
-                    : "start it with 'sudo drover serve', or name its socket with --socket");
+    return no_answer(talk, error.code());
   }
 }
 
@@ -325,8 +467,7 @@ Status Client::stream(const std::string& target, const std::string& last_event_i
 }
 
 Status Client::stream_post(const std::string& target, const json& body, const Sink& sink) const {
-  return perform({http::verb::post, target, body.dump(-1, ' ', false, json::error_handler_t::replace), ""},
-                 sink);
+  return perform({http::verb::post, target, to_text(body), ""}, sink);
 }
 
 std::string percent_encode(std::string_view text) {

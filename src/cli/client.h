@@ -1,10 +1,16 @@
 #pragma once
 
 // The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
-// Client may be used by several threads. A daemon that cannot be reached is kUnavailable; what it refuses
-// comes back as the Error that it sent.
+// The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
+// Client may be used by several threads. Over https the server shows a certificate for the name that it is
+// called by, or hears nothing. No redirection is followed, so nobody else is shown the token. A daemon that
+// cannot be reached is kUnavailable; what it refuses comes back as the Error that it sent. One that has not
+// begun to answer after a while is asked for its health besides: as long as it answers that, its answer is
+// waited for, however long it takes.
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -14,10 +20,16 @@
 
 namespace drover::cli {
 
+inline constexpr std::chrono::seconds kUsualPatience{30};
+
 struct Endpoint {
-  std::string socket;  ///< path of the unix socket; used unless `url` is given
-  std::string url;     ///< "http://HOST:PORT"
-  std::string token;   ///< shown over TCP only
+  std::string socket;   ///< path of the unix socket; used unless `url` is given
+  std::string url;      ///< "http://HOST:PORT", or https
+  std::string token;    ///< shown over TCP only
+  std::string ca_file;  ///< the authorities that are trusted with https; "": those of this machine
+  /// So long a sign of life is waited for, and for the queue of a daemon that takes no connection; 0: for
+  /// ever.
+  std::chrono::milliseconds patience = kUsualPatience;
 };
 
 /// Takes a piece of an answer; false ends the transfer without an error.
@@ -25,6 +37,7 @@ using Sink = std::function<bool(std::string_view piece)>;
 
 /// A connection that has left HTTP.
 struct Upgraded {
+  std::shared_ptr<void> tunnel;  ///< behind `socket`, which is closed before it goes
   UniqueFd socket;
   std::string rest;  ///< what has come after the answer already
 };

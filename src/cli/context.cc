@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/printable.h"
 
 namespace drover::cli {
@@ -38,7 +39,7 @@ void print(std::string_view text) {
 }
 
 void print_json(const nlohmann::json& value) {
-  print(printable_json(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
+  print(printable_json(to_text(value, 2)) + "\n");
 }
 
 bool colours(int fd) {

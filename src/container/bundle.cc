@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cdi/apply.h"
 #include "container/capabilities.h"
 #include "container/environment.h"
@@ -51,10 +52,11 @@ json mount(std::string destination, std::string type, std::string source, std::v
           {"options", std::move(options)}};
 }
 
-json system_mounts(const workload::Resources& resources, const BundleFacts& facts) {
+json system_mounts(const workload::Task& task, const BundleFacts& facts) {
   std::vector<std::string> shared_memory = {"nosuid", "noexec", "nodev", "mode=1777"};
   // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
-  if (resources.memory_bytes > 0) shared_memory.push_back(fmt::format("size={}", resources.memory_bytes));
+  if (const auto most = memory_limit(task, facts.machine_memory_bytes); most > 0)
+    shared_memory.push_back(fmt::format("size={}", most));
   return json::array(
       {mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
        mount("/dev", "bind", facts.root + "/dev", {"rbind"}),
@@ -68,7 +70,7 @@ json system_mounts(const workload::Resources& resources, const BundleFacts& fact
 }
 
 json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
-  auto all = system_mounts(launch.task.resources, facts);
+  auto all = system_mounts(launch.task, facts);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
   if (image != nullptr && facts.driver_volume)
@@ -94,19 +96,33 @@ json device_rules() {
   return json::array({{{"allow", false}, {"access", "rwm"}}});
 }
 
-json resources(const Launch& launch, const BundleFacts& facts) {
-  const auto& wanted = launch.task.resources;
-  json limits = {{"devices", device_rules()}, {"pids", {{"limit", launch.processes}}}};
-  if (wanted.milli_cpus > 0) {
-    const auto cpu = cpu_limits(wanted.milli_cpus);
-    limits["cpu"] = {{"shares", cpu.shares}, {"quota", cpu.quota_micros}, {"period", cpu.period_micros}};
+json cpu_limits_of(const workload::Task& task) {
+  const auto cpu = cpu_limits(task);
+  json limits = {{"shares", cpu.shares}};
+  if (cpu.quota_micros > 0) {
+    limits["quota"] = cpu.quota_micros;
+    limits["period"] = cpu.period_micros;
   }
-  if (!facts.cpuset.empty()) limits["cpu"]["cpus"] = facts.cpuset;
-  if (wanted.memory_bytes > 0) {
-    limits["memory"] = {{"limit", wanted.memory_bytes}};
+  return limits;
+}
+
+json memory_limits_of(const workload::Task& task, const BundleFacts& facts) {
+  json limits = json::object();
+  if (const auto most = memory_limit(task, facts.machine_memory_bytes); most > 0) {
+    limits["limit"] = most;
     // Memory and swap together: a task that is at its limit ends instead of making the machine crawl.
-    if (facts.limit_swap) limits["memory"]["swap"] = wanted.memory_bytes;
+    if (facts.limit_swap) limits["swap"] = most;
   }
+  if (task.may_exceed_memory()) limits["reservation"] = task.resources.memory_bytes;
+  return limits;
+}
+
+json resources(const Launch& launch, const BundleFacts& facts) {
+  const auto& task = launch.task;
+  json limits = {{"devices", device_rules()}, {"pids", {{"limit", launch.processes}}}};
+  if (task.resources.milli_cpus > 0) limits["cpu"] = cpu_limits_of(task);
+  if (!facts.cpuset.empty()) limits["cpu"]["cpus"] = facts.cpuset;
+  if (task.resources.memory_bytes > 0) limits["memory"] = memory_limits_of(task, facts);
   return limits;
 }
 
@@ -177,8 +193,7 @@ Result<Specification> make_specification(const Launch& launch, const image::Imag
     cdi::set_environment(config, name + "=" + value);
   DROVER_TRY(auto devices, take_devices(config));
   DROVER_TRY(auto binds, take_binds(config));
-  return Specification{config.dump(-1, ' ', false, json::error_handler_t::replace), std::move(binds),
-                       std::move(devices)};
+  return Specification{to_text(config), std::move(binds), std::move(devices)};
 }
 
 std::string without_ids(const std::string& configuration) {
@@ -189,7 +204,7 @@ std::string without_ids(const std::string& configuration) {
   for (auto& space : part["namespaces"])
     if (space["type"] != "user") kept.push_back(std::move(space));
   part["namespaces"] = std::move(kept);
-  return config.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(config);
 }
 
 }  // namespace drover::container

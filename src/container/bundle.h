@@ -38,7 +38,8 @@ struct BundleFacts {
   bool limit_swap = false;                   ///< the kernel can
   std::string cpuset;                        ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
   std::vector<std::string> thermal_folders;  ///< see hidden_paths.h
-  int oom_score_adj = 0;                     ///< of the daemon; a task never gets a lower one than 0
+  std::uint64_t machine_memory_bytes = 0;    ///< 0: unknown
+  int oom_score_adj = 0;                     ///< as launcher.h has it; a task never gets a lower one than 0
 };
 
 /// How the container calls itself: on the machine's network as the machine, which others can resolve (none);

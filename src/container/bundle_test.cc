@@ -7,6 +7,7 @@
 
 #include "container/environment.h"
 #include "container/init.h"
+#include "container/limits.h"
 
 namespace drover::container {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -176,6 +178,56 @@ TEST(Specification, LimitsCpuAndMemory) {
       specification(a_launch(), nullptr, without_swap)["linux"]["resources"]["memory"].contains("swap"));
 }
 
+TEST(Specification, ATaskMayUseMoreThanItWasGiven) {
+  auto launch = a_launch();
+  launch.task.limits = {3000, 1ULL << 30};
+  auto specified = specification(launch, nullptr);
+  auto resources = specified["linux"]["resources"];
+  EXPECT_EQ(resources["cpu"], json::parse(R"({"shares": 1536, "quota": 300000, "period": 100000})"));
+  EXPECT_EQ(resources["memory"],
+            json::parse(R"({"limit": 1073741824, "swap": 1073741824, "reservation": 536870912})"));
+  EXPECT_THAT(specified["mounts"].dump(), HasSubstr("size=1073741824"));
+  launch.task.limits = {0, 0};
+  specified = specification(launch, nullptr);
+  resources = specified["linux"]["resources"];
+  EXPECT_EQ(resources["cpu"], json::parse(R"({"shares": 1536})"));
+  EXPECT_EQ(resources["memory"], json::parse(R"({"reservation": 536870912})"));
+  EXPECT_THAT(specified["mounts"].dump(), Not(HasSubstr("size=")));
+  auto machine = facts();
+  machine.machine_memory_bytes = 8ULL << 30;
+  for (const std::uint64_t most : {0ULL, 9ULL << 30}) {
+    launch.task.limits = {0, most};
+    EXPECT_EQ(specification(launch, nullptr, machine)["linux"]["resources"]["memory"]["limit"], 8ULL << 30)
+        << "more than the machine has";
+  }
+}
+
+TEST(Limits, AreSuchThatTheKernelTakesThem) {
+  auto task = a_launch().task;
+  task.limits = {1LL << 50, {}};
+  EXPECT_LT(cpu_limits(task).quota_micros, 1ULL << 44);
+  task.resources.milli_cpus = 1;
+  task.limits = {1, {}};
+  EXPECT_EQ(cpu_limits(task).quota_micros, 1000u);
+  EXPECT_EQ(cpu_limits(task).shares, 2u);
+  task.limits = {{}, 0};
+  EXPECT_EQ(memory_limit(task, 1), task.resources.memory_bytes) << "no less than it was given";
+}
+
+TEST(Limits, WhoUsesMoreThanHeWasGivenGoesFirstWhenMemoryRunsShort) {
+  constexpr std::uint64_t kMachine = 8ULL << 30;
+  auto task = a_launch().task;
+  EXPECT_EQ(oom_score_adj_of(task, kMachine), 0);
+  task.limits.memory_bytes = task.resources.memory_bytes;
+  EXPECT_EQ(oom_score_adj_of(task, kMachine), 0) << "it cannot";
+  task.limits.memory_bytes = 1ULL << 30;
+  EXPECT_EQ(oom_score_adj_of(task, kMachine), 937) << "it has a sixteenth";
+  task.limits.memory_bytes = 0;
+  EXPECT_EQ(oom_score_adj_of(task, kMachine), 937);
+  EXPECT_EQ(oom_score_adj_of(task, 1), 0) << "it has all";
+  EXPECT_EQ(oom_score_adj_of(task, 0), 0) << "nobody knows";
+}
+
 TEST(Specification, OnlyRootHasCapabilitiesAndNobodyGetsNewOnes) {
   auto process = specification(a_launch(), nullptr)["process"];
   EXPECT_EQ(process["noNewPrivileges"], true);
@@ -291,12 +343,14 @@ TEST(Specification, PinsToTheGivenCpus) {
 
 TEST(Environment, WhatIsolationRestsOnWinsOverImageAndTask) {
   auto launch = a_launch();
-  launch.task.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"MESOS_SANDBOX", "/elsewhere"}};
+  launch.task.environment = {
+      {"NVIDIA_VISIBLE_DEVICES", "all"}, {"MESOS_SANDBOX", "/elsewhere"}, {"MESOS_DIRECTORY", "/else"}};
   auto image = an_image();
   image.config.environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   const auto none = environment_of(launch, &image, launch.task.user, "/sandbox");
   EXPECT_THAT(none, Contains("NVIDIA_VISIBLE_DEVICES=void"));
   EXPECT_THAT(none, Contains("MESOS_SANDBOX=/mnt/mesos/sandbox"));
+  EXPECT_THAT(none, Contains("MESOS_DIRECTORY=/mnt/mesos/sandbox"));
   auto owner = with_gpus();
   owner.task.environment = launch.task.environment;
   EXPECT_THAT(environment_of(owner, &image, launch.task.user, "/sandbox"),

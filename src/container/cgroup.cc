@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/pidfd.h"
 #include "gpu/kernel.h"
 
 namespace drover::container {
@@ -242,13 +242,13 @@ std::vector<pid_t> Cgroup::processes() const {
 void Cgroup::signal_all(int signal, pid_t except) const {
   std::vector<UniqueFd> handles;
   const auto first = processes();
-  for (const auto pid : first) handles.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  for (const auto pid : first) handles.push_back(open_process(pid));
   // Who is still listed after its descriptor was opened is meant by it, and no later process with its id.
   const auto second = processes();
   for (std::size_t i = 0; i < first.size(); ++i)
     if (handles[i].valid() && first[i] != except &&
         std::binary_search(second.begin(), second.end(), first[i]))
-      ::syscall(SYS_pidfd_send_signal, handles[i].get(), signal, nullptr, 0);
+      send_signal(handles[i], signal);
 }
 
 Status Cgroup::kill_all(std::chrono::milliseconds timeout) const {

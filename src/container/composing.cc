@@ -84,7 +84,9 @@ Status ComposingLauncher::prepare(const Directory& folder, const Launch& launch)
   if (kind == ContainerizerKind::kOci)
     DROVER_CHECK_OK(folder.remove_tree(kContainerizerFile));
   else  // durably: what it leaves to the engine outlives the machine's crash
-    DROVER_CHECK_OK(folder.write(kContainerizerFile, to_string(kind), 0600));
+    DROVER_CHECK_OK(folder.remove_unfinished(kContainerizerFile).and_then([&] {
+      return folder.write(kContainerizerFile, to_string(kind), 0600);
+    }));
   return launcher(kind).prepare(folder, launch);
 }
 

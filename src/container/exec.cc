@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -18,12 +17,15 @@
 
 #include "base/decode.h"
 #include "base/fd.h"
+#include "base/json_text.h"
+#include "base/pidfd.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/units.h"
 #include "container/containerizer.h"
 #include "container/exec_mark.h"
 #include "container/init.h"
+#include "container/oom_score.h"
 #include "container/runtime_failure.h"
 #include "container/task_folder.h"
 
@@ -76,6 +78,13 @@ Result<json> process_of(const Directory& task, const ExecRequest& request, const
   return process;
 }
 
+/// What gives the runtime, and so all that it starts, the score of the container. None when it has that.
+std::vector<std::string> before_runtime(const std::string& drover, const json& process) {
+  const int score = process.value("oomScoreAdj", 0);
+  if (score <= own_oom_score_adj()) return {};
+  return {drover, kWithOomScore, std::to_string(score)};
+}
+
 Status set_size(int terminal, int rows, int columns) {
   winsize size{};
   size.ws_row = static_cast<unsigned short>(std::clamp(rows, 1, 10'000));
@@ -126,7 +135,7 @@ class Joined final : public ExecProcess {
 class ExecStarter {
  public:
   static Result<std::unique_ptr<ExecProcess>> start(const Directory& task, const std::string& task_id,
-                                                    const std::string& runtime, Cgroup cgroup,
+                                                    const ExecPrograms& programs, Cgroup cgroup,
                                                     const ExecRequest& request) {
     const auto id = next_exec_id();
     DROVER_TRY(const auto joining, lock_joining(task));
@@ -135,25 +144,14 @@ class ExecStarter {
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
     DROVER_CHECK_OK(cgroup.child(exec_group(id)).create());
     DROVER_TRY(const auto process, process_of(task, request, id));
-    DROVER_CHECK_OK(
-        replace_file(task, order_file(id), process.dump(-1, ' ', false, json::error_handler_t::replace)));
-    auto made = std::make_unique<Joined>(std::move(folder), id, runtime, std::move(cgroup));
+    DROVER_CHECK_OK(replace_file(task, order_file(id), to_text(process)));
+    auto made = std::make_unique<Joined>(std::move(folder), id, programs.runtime, std::move(cgroup));
     made->tty_ = request.tty;
-    const std::vector<std::string> words = {runtime,
-                                            "--root",
-                                            task.path() + "/" + kRuntimeState,
-                                            "--log",
-                                            task.path() + "/" + log_file(id),
-                                            "--log-format",
-                                            "json",
-                                            "exec",
-                                            "--cgroup",
-                                            exec_group(id),
-                                            "--process",
-                                            task.path() + "/" + order_file(id),
-                                            "--pid-file",
-                                            task.path() + "/" + pid_file(id),
-                                            task_id};
+    auto words = before_runtime(programs.drover, process);
+    const auto file = [&](const std::string& name) { return task.path() + "/" + name; };
+    words.insert(words.end(), {programs.runtime, "--root", file(kRuntimeState), "--log", file(log_file(id)),
+                               "--log-format", "json", "exec", "--cgroup", exec_group(id), "--process",
+                               file(order_file(id)), "--pid-file", file(pid_file(id)), task_id});
     DROVER_TRY(made->runtime_process_, request.tty ? with_terminal(*made, words, request, joining.get())
                                                    : with_pipes(*made, words, joining.get()));
     return made;
@@ -221,7 +219,7 @@ Result<int> Joined::wait() {
   // Without a process id the runtime has not come so far as to start anything.
   if (!task_.exists(pid_file(id_))) {
     const auto log = task_.read(log_file(id_));
-    return Failure(explain_runtime_failure(runtime_, last_word(log ? *log : "", "")));
+    return Failure(explain_runtime_failure(runtime_, last_word(log ? *log : "", ""), wait_status_));
   }
   return WIFEXITED(*wait_status_) ? WEXITSTATUS(*wait_status_) : 128 + WTERMSIG(*wait_status_);
 }
@@ -229,7 +227,7 @@ Result<int> Joined::wait() {
 void Joined::kill() {
   kill_exec(cgroup_, id_);
   if (wait_status_) return;  // the runtime has gone, and starts nothing more
-  ::syscall(SYS_pidfd_send_signal, runtime_process_.process.get(), SIGKILL, nullptr, 0);
+  send_signal(runtime_process_.process, SIGKILL);
   // It may just have been about to start the command.
   kill_exec(cgroup_, id_);
 }
@@ -237,14 +235,14 @@ void Joined::kill() {
 }  // namespace
 
 Result<std::unique_ptr<ExecProcess>> start_exec(const Directory& task, const std::string& task_id,
-                                                const std::string& runtime, Cgroup cgroup,
+                                                const ExecPrograms& programs, Cgroup cgroup,
                                                 const ExecRequest& request) {
   if (request.command.empty() || request.command.front().empty())
     return fail(ErrorKind::kInvalid, "There is no command to run", "write it after '--'", "/command");
   if (!task.exists(kBundle) || cgroup.processes().empty())
     return fail(ErrorKind::kConflict, fmt::format("Task '{}' does not run", task_id),
                 "'drover ps' shows what does");
-  return ExecStarter::start(task, task_id, runtime, std::move(cgroup), request);
+  return ExecStarter::start(task, task_id, programs, std::move(cgroup), request);
 }
 
 Result<std::unique_ptr<ExecProcess>> Containerizer::exec(const std::string&, const ExecRequest&) {

@@ -47,9 +47,15 @@ class ExecProcess {
   virtual void kill() = 0;
 };
 
+/// Paths of programs.
+struct ExecPrograms {
+  std::string drover;   ///< for `drover with-oom-score`
+  std::string runtime;  ///< that made the container
+};
+
 /// Starts it in the container of the task whose folder this is. kConflict when the container does not run.
 Result<std::unique_ptr<ExecProcess>> start_exec(const Directory& task, const std::string& task_id,
-                                                const std::string& runtime, Cgroup cgroup,
+                                                const ExecPrograms& programs, Cgroup cgroup,
                                                 const ExecRequest& request);
 
 struct CommandOutcome {

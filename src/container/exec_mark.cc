@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/pidfd.h"
 
 namespace drover::container {
 namespace {
@@ -45,10 +45,10 @@ void kill_marked(const Cgroup& cgroup, const std::string& assignment, bool prefi
   while (std::chrono::steady_clock::now() < deadline) {
     bool any = false;
     for (const auto pid : cgroup.processes()) {
-      const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      const auto process = open_process(pid);
       if (!process.valid() || !has_variable(pid, assignment, prefix)) continue;
       any = true;
-      ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+      send_signal(process, SIGKILL);
     }
     if (!any) return;
     std::this_thread::sleep_for(kEndPoll);
@@ -68,14 +68,14 @@ std::string exec_group(const std::string& id) {
 
 bool enclose_exec(const Cgroup& cgroup, const std::string& id) {
   for (const auto pid : cgroup.processes()) {
-    const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const auto process = open_process(pid);
     if (!process.valid() || !is_stopped(pid) ||
         !has_variable(pid, fmt::format("{}={}", kExecMarker, id), false))
       continue;
     const auto group = cgroup.child(exec_group(id));
     // Where it cannot be, the variable has to do.
     if (group.create()) group.take(pid);
-    ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
+    send_signal(process, SIGCONT);
     return true;
   }
   return false;

@@ -21,11 +21,12 @@ using namespace std::chrono_literals;
 class ExecTest : public OciFixture {
  protected:
   /// A task that runs until it is forgotten.
-  std::string start(uid_t uid = 0) {
+  std::string start(uid_t uid = 0, workload::Limits limits = {}) {
     auto launch = launch_of("exec", {"/bin/sh", "-c", "echo up; exec sleep 600"});
     launch.task.environment.edit()["FROM_TASK"] = "yes";
     launch.task.user.uid = uid;
     launch.task.user.gid = uid;
+    launch.task.limits = limits;
     EXPECT_TRUE(oci_->launch(launch));
     EXPECT_TRUE(heard_.await_started(launch.task.id));
     return launch.task.id;
@@ -120,6 +121,25 @@ TEST_F(ExecTest, TheRuntimeThatMadeTheContainerIsAskedThoughAnotherWasChosenSinc
   const auto said = run_in(id, {"/bin/sh", "-c", "echo inside"});
   ASSERT_TRUE(said) << to_string(said.error());
   EXPECT_EQ(said->output, "inside\n");
+}
+
+TEST_F(ExecTest, IsKilledForWantOfMemoryAsSoonAsItsTask) {
+  const auto started = state_ + "/runtime", score = state_ + "/score";
+  std::ofstream(started) << "#!/bin/sh\ncase \"$*\" in *' exec '*) cat /proc/self/oom_score_adj >" << score
+                         << " ;; esac\nexec " << runtimes().back().path << " \"$@\"\n";
+  fs::permissions(started, fs::perms(0755));
+  auto changed = options();
+  changed.runtime = started;
+  open(std::move(changed));
+  const auto id = start(65534, {.memory_bytes = 0});
+  const auto ran = run_in(id, {"/bin/sh", "-c", "cat /proc/1/oom_score_adj /proc/self/oom_score_adj"});
+  ASSERT_TRUE(ran) << to_string(ran.error());
+  int task = 0, own = 0, runtime = 0;
+  std::istringstream(ran->output) >> task >> own;
+  std::ifstream(score) >> runtime;
+  EXPECT_GT(task, 500);
+  EXPECT_EQ(own, task);
+  EXPECT_EQ(runtime, task) << "there are some that leave it to what they start";
 }
 
 TEST_F(ExecTest, IsKilledWithItsChildrenAtTheTimeout) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "container/fetch/fetcher.h"
 #include "container/order.h"
 #include "container/status_file.h"
 
@@ -59,9 +60,19 @@ TEST(Formats, WhatIsToBeDoneIsDoneWholeOrNotAtAll) {
   EXPECT_FALSE(decode_order(value.dump()));
 }
 
+TEST(Formats, TheFirstOrderOfAFetcherIsRead) {
+  const auto order = decode_fetch_order(kept("fetch-order.json"));
+  ASSERT_TRUE(order) << to_string(order.error());
+  EXPECT_EQ(order->user.uid, 1000U);
+  EXPECT_EQ(order->files.at(0).uri, "https://example.org/model.tar.gz");
+  EXPECT_EQ(order->limits.download.window, std::chrono::seconds(60));
+  EXPECT_EQ(json::parse(encode(*order)).at("format"), 1);
+}
+
 TEST(Formats, ANewerFormatIsNotGuessedAt) {
   for (const auto& error : {decode_order(as_of_the_future(kept("running-launch.json"))).error(),
-                            decode_status(as_of_the_future(kept("ended-status.json"))).error()})
+                            decode_status(as_of_the_future(kept("ended-status.json"))).error(),
+                            decode_fetch_order(as_of_the_future(kept("fetch-order.json"))).error()})
     EXPECT_THAT(error.message, HasSubstr("format 99 is a newer Drover's; this one knows 1"));
 }
 

@@ -1,9 +1,15 @@
 #include "container/init.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+
+#include "base/process.h"
 
 namespace drover::container {
 namespace {
@@ -32,6 +38,28 @@ TEST(InitArguments, TheFolderIsFoundAgain) {
               Optional(ElementsAre(kInitInside, "--direct", "/work", "look")))
       << "of the version before";
   EXPECT_EQ(direct_arguments({"sh", "-c", "true", "x", "y"}, {"look"}), std::nullopt);
+}
+
+/// As the first process of a container is started: what has no handler does not reach process 1 itself.
+std::string ending_in_container(const std::string& script) {
+  std::string folder = std::filesystem::temp_directory_path() / "drover-init-XXXXXX";
+  EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto program = place_init(folder);
+  EXPECT_TRUE(program) << to_string(program.error());
+  Command command;
+  command.arguments = {"unshare", "--pid", "--fork", *program, "--report", "2", "/", "/bin/sh", "-c", script};
+  command.environment = minimal_environment();
+  const auto ended = run_command(command);
+  EXPECT_TRUE(ended) << to_string(ended.error());
+  std::filesystem::remove_all(folder);
+  return fmt::format("{} {}", ended->exit_status, ended->errors);
+}
+
+TEST(InitTest, EndsAsTheCommandDoes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root makes a process 1";
+  EXPECT_EQ(ending_in_container("exit 7"), "7 running\n");
+  EXPECT_EQ(ending_in_container("kill -TERM $$; sleep 1; exit 0"), "143 running\nsignal 15\n");
+  EXPECT_EQ(ending_in_container("kill -ABRT $$; sleep 1; exit 0"), "134 running\nsignal 6\n");
 }
 
 TEST(InitReportTest, TellsOfTheStartAndOfTheSignal) {

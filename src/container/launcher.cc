@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 
+#include "base/pidfd.h"
 #include "container/bundle.h"
 #include "container/init.h"
+#include "container/limits.h"
+#include "container/oom_score.h"
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
 #include "container/volume_plan.h"
@@ -51,19 +53,20 @@ Result<LauncherOptions> with_state(LauncherOptions options, const std::string& g
   return options;
 }
 
-int own_oom_score_adj() {
-  int value = 0;
-  if (const auto text = read_file("/proc/self/oom_score_adj"))
-    std::from_chars(text->data(), text->data() + text->size(), value);
-  return value;
+std::uint64_t memory_of_machine() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+int oom_score_adj_of(const workload::Task& task) {
+  return std::max(own_oom_score_adj(), oom_score_adj_of(task, memory_of_machine()));
 }
 
 Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::string& task_id) const {
   DROVER_TRY(auto shim, spawn_shim(options_.executable, folder.path()));
   const auto word = await_word(shim, options_.start_timeout + kShimMargin);
   if (word) return Outcome{std::move(shim.process), *word};
-  if (word.error().kind == ErrorKind::kTimeout)
-    ::syscall(SYS_pidfd_send_signal, shim.process.get(), SIGKILL, nullptr, 0);
+  if (word.error().kind == ErrorKind::kTimeout) send_signal(shim.process, SIGKILL);
   DROVER_CHECK_OK(await_process(shim.process.get(), kShimMargin));
   DROVER_CHECK_OK(clear(folder, task_id));
   return Failure(word.error());

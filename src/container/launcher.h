@@ -51,8 +51,11 @@ struct LauncherOptions {
 /// kInvalid when the state folder lies where every container has its own files.
 Result<LauncherOptions> with_state(LauncherOptions options, const std::string& state);
 
-/// Of this process, which a container gets too.
-int own_oom_score_adj();
+/// Of this machine, in bytes.
+std::uint64_t memory_of_machine();
+
+/// This process' own, which a container gets too, or more (limits.h).
+int oom_score_adj_of(const workload::Task& task);
 
 class Launcher {
  public:

@@ -203,7 +203,7 @@ Cgroup OciLauncher::cgroup(const std::string& task_id) const {
 Result<std::unique_ptr<ExecProcess>> OciLauncher::exec(const Directory& folder, const std::string& task_id,
                                                        const ExecRequest& request) const {
   DROVER_TRY(const auto runtime_path, runtime_of(folder));
-  return start_exec(folder, task_id, runtime_path, cgroup(task_id), request);
+  return start_exec(folder, task_id, {options_.executable, runtime_path}, cgroup(task_id), request);
 }
 
 /// The one that made the container: another one knows nothing of it.
@@ -304,7 +304,8 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
   if (modules.apparmor == SecurityModules::AppArmor::kReady) facts.apparmor_profile = kAppArmorProfile;
   if (is_labelled(modules, image)) facts.selinux = selinux_labels(launch.task.id);
   facts.thermal_folders = thermal_folders();
-  facts.oom_score_adj = own_oom_score_adj();
+  facts.machine_memory_bytes = memory_of_machine();
+  facts.oom_score_adj = oom_score_adj_of(launch.task);
   DROVER_TRY(auto specification, make_specification(launch, image, facts));
   // The hooks of root that is not the machine's read it; nobody else comes into the task's folder.
   DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0755));

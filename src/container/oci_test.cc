@@ -113,6 +113,20 @@ TEST_F(OciTest, SaysThatMemoryRanOut) {
   EXPECT_THAT(ending.message, HasSubstr("out of memory"));
 }
 
+TEST_F(OciTest, LetsATaskUseMoreMemoryThanItWasGivenUpToItsLimit) {
+  const auto launch_with = [this](const char* id, std::uint64_t limit) {
+    auto launch = launch_of(
+        id, {"/bin/sh", "-c",
+             "test $(cat /proc/self/oom_score_adj) -gt 0 && head -c 64m /dev/zero | tail >/dev/null"});
+    launch.task.resources.memory_bytes = 24ULL << 20;
+    launch.task.limits.memory_bytes = limit;
+    return launch;
+  };
+  EXPECT_EQ(run(launch_with("bursting", 256ULL << 20)).exit_status, 0);
+  EXPECT_EQ(run(launch_with("unlimited", 0)).exit_status, 0);
+  EXPECT_TRUE(run(launch_with("beyond", 32ULL << 20)).out_of_memory);
+}
+
 TEST_F(OciTest, RunsAsItsUserInASandboxOfItsOwn) {
   auto launch = launch_of(
       "nobody", {"/bin/sh", "-c", "id -u; id -g; pwd; echo mine > file; echo $MESOS_SANDBOX $HOME"});

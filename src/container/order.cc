@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 
 namespace drover::container {
 namespace {
@@ -155,7 +156,7 @@ std::string encode(const Order& order) {
   }
   if (order.docker) value["docker"] = encode_docker(*order.docker);
   if (order.network) value["network"] = encode_network(*order.network);
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(value);
 }
 
 Result<Order> decode_order(std::string_view text) {

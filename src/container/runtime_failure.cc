@@ -1,7 +1,9 @@
 #include "container/runtime_failure.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +59,15 @@ std::string_view refused_command(std::string_view word) {
   return "";
 }
 
+/// What is known of a runtime that left no word.
+std::string silent_end(std::optional<int> wait_status) {
+  if (!wait_status) return "it did not say why";
+  if (WIFSIGNALED(*wait_status))
+    return fmt::format("it was ended by signal {} ({})", WTERMSIG(*wait_status),
+                       ::strsignal(WTERMSIG(*wait_status)));
+  return fmt::format("it ended with status {} and did not say why", WEXITSTATUS(*wait_status));
+}
+
 }  // namespace
 
 std::string last_word(std::string_view log, std::string_view standard_error) {
@@ -69,7 +80,8 @@ std::string last_word(std::string_view log, std::string_view standard_error) {
   return word.empty() ? std::string(last_line(standard_error)) : word;
 }
 
-Error explain_runtime_failure(const std::string& runtime, std::string_view word) {
+Error explain_runtime_failure(const std::string& runtime, std::string_view word,
+                              std::optional<int> wait_status) {
   const auto name = std::filesystem::path(runtime).filename().string();
   const auto command = refused_command(word);
   if (!command.empty() && (contains(word, "not found") || contains(word, "no such file")))
@@ -82,10 +94,10 @@ Error explain_runtime_failure(const std::string& runtime, std::string_view word)
   word = after(word, name + " run failed: ");
   word = after(word, "unable to start container process: ");
   word = after(word, "error during container init: ");
-  return {
-      ErrorKind::kUnavailable,
-      fmt::format("'{}' could not start the container: {}", name, word.empty() ? "it did not say why" : word),
-      "'drover doctor' tries the runtime", ""};
+  return {ErrorKind::kUnavailable,
+          fmt::format("'{}' could not start the container: {}", name,
+                      word.empty() ? silent_end(wait_status) : std::string(word)),
+          "'drover doctor' tries the runtime", ""};
 }
 
 int exit_status_of(const Error& start_failure) {

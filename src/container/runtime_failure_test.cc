@@ -2,11 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 namespace drover::container {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::EndsWith;
 
 TEST(RuntimeFailure, TheLogsLastErrorIsTheLastWord) {
   EXPECT_EQ(last_word("{\"level\":\"warning\",\"msg\":\"w\"}\n{\"level\":\"error\",\"msg\":\"first\"}\n"
@@ -38,7 +39,15 @@ TEST(RuntimeFailure, AnythingElseIsSaidInTheRuntimesWords) {
   EXPECT_EQ(other.kind, ErrorKind::kUnavailable);
   EXPECT_EQ(other.message, "'crun' could not start the container: cgroups in hybrid mode not supported");
   EXPECT_EQ(exit_status_of(other), 125);
-  EXPECT_THAT(explain_runtime_failure("crun", "").message, HasSubstr("it did not say why"));
+}
+
+TEST(RuntimeFailure, OfOneThatSaidNothingItIsToldHowItEnded) {
+  const auto message = [](std::optional<int> status) {
+    return explain_runtime_failure("crun", "", status).message;
+  };
+  EXPECT_THAT(message(std::nullopt), EndsWith("the container: it did not say why"));
+  EXPECT_THAT(message(SIGKILL), EndsWith("the container: it was ended by signal 9 (Killed)"));
+  EXPECT_THAT(message(3 << 8), EndsWith("the container: it ended with status 3 and did not say why"));
 }
 
 }  // namespace

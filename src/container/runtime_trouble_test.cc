@@ -66,7 +66,7 @@ TEST_F(RuntimeTroubleTest, ARuntimeThatIsKilledIsToldOf) {
   const auto launch = launch_of("killed", {"/bin/true"});
   const auto launched = oci_->launch(launch);
   ASSERT_FALSE(launched);
-  EXPECT_THAT(launched.error().message, HasSubstr("did not say why"));
+  EXPECT_THAT(launched.error().message, HasSubstr("could not start the container: it was ended by signal 9"));
   expect_nothing_left(launch.task.id);
 }
 

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "base/pidfd.h"
 #include "base/units.h"
 #include "container/shim.h"
 #include "container/status_file.h"
@@ -294,7 +294,7 @@ Status ShimContainerizer::end(const std::string& task_id) {
     DROVER_TRY(shim, lock_holder(folder));
   }
   if (shim.valid()) {
-    ::syscall(SYS_pidfd_send_signal, shim.get(), SIGUSR1, nullptr, 0);
+    send_signal(shim, SIGUSR1);
     DROVER_CHECK_OK(await_process(shim.get(), kForgetTimeout));
   }
   return clean(task_id);

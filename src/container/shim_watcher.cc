@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <utility>
+
+#include "base/pidfd.h"
 
 namespace drover::container {
 namespace {
@@ -77,7 +78,7 @@ Status ShimWatcher::signal(const std::string& task_id, int signal) {
   if (found == shims_.end() && settling_.contains(task_id)) return {};
   if (found == shims_.end())
     return fail(ErrorKind::kNotFound, fmt::format("Task '{}' does not run here", task_id));
-  if (::syscall(SYS_pidfd_send_signal, found->second.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
+  if (!send_signal(found->second, signal) && errno != ESRCH)
     return fail_errno(fmt::format("Failed to stop task '{}'", task_id), errno);
   return {};
 }

@@ -1,7 +1,6 @@
 #include "container/shim_watcher.h"
 
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "base/pidfd.h"
+
 namespace drover::container {
 namespace {
 
@@ -21,7 +22,7 @@ UniqueFd a_process() {
   if (pid == 0) {
     while (true) ::pause();
   }
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  return open_process(pid);
 }
 
 bool eventually(const std::function<bool()>& condition) {
@@ -129,7 +130,7 @@ TEST(ShimWatcher, WhatIsForgottenIsNotTold) {
   ASSERT_TRUE(process.valid());
   EXPECT_FALSE(watcher->watches("a"));
   EXPECT_EQ(await_process(process.get(), std::chrono::milliseconds(10)).error().kind, ErrorKind::kTimeout);
-  ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  send_signal(process, SIGKILL);
   EXPECT_TRUE(await_process(process.get(), std::chrono::seconds(30)));
   EXPECT_EQ(ended, 0);
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 #include "container/task_folder.h"
 
 namespace drover::container {
@@ -43,7 +44,7 @@ std::string encode(const TaskStatus& status) {
                        {"lost", status.ending->lost},
                        {"message", status.ending->message.substr(0, kMaxMessage)},
                        {"finished_at", format_time(status.ending->finished_at)}};
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(value);
 }
 
 Result<TaskStatus> decode_status(std::string_view text) {

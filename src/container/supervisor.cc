@@ -213,6 +213,7 @@ void Supervisor::reap() {
 void Supervisor::runtime_ended(int status) {
   runtime_ = 0;
   if (start_failed_) return;
+  runtime_status_ = status;
   const auto text = task_.read(kPidFile);
   if (text) std::from_chars(text->data(), text->data() + text->size(), init_);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || init_ <= 0) {
@@ -256,7 +257,7 @@ void Supervisor::give_up_start() {
 
 Error Supervisor::start_failure() const {
   const auto log = task_.read(kRuntimeLog);
-  return explain_runtime_failure(order_.runtime, last_word(log ? *log : "", error_tail_));
+  return explain_runtime_failure(order_.runtime, last_word(log ? *log : "", error_tail_), runtime_status_);
 }
 
 void Supervisor::container_ended(int status) {

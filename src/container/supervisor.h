@@ -91,6 +91,7 @@ class Supervisor {
   std::map<pid_t, int> orphans_;  ///< reaped before it was known whether one of them is the container
   std::string error_tail_;        ///< the end of standard error until the container runs
   std::optional<Running> running_;
+  std::optional<int> runtime_status_;
   std::optional<int> wait_status_;  ///< of the container's first process
   bool start_failed_ = false;
   std::optional<Error> failure_;  ///< other than what the runtime says of itself

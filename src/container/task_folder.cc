@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,8 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
+
+#include "base/pidfd.h"
 
 namespace drover::container {
 namespace {
@@ -123,7 +124,7 @@ Result<UniqueFd> lock_holder(const Directory& task) {
     DROVER_TRY(const auto before, try_lock(task));
     if (before.held()) return UniqueFd();
     DROVER_TRY(const auto pid, signature(task));
-    UniqueFd holder(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+    auto holder = pid > 0 ? open_process(pid) : UniqueFd();
     DROVER_TRY(const auto after, try_lock(task));
     DROVER_TRY(const auto still, signature(task));
     if (holder.valid() && !after.held() && still == pid) return holder;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/units.h"
 #include "workload/task_writer.h"
@@ -10,9 +11,11 @@
 namespace drover::control {
 namespace {
 
-/// A user who is over the limit is brought below it by this part of it, so that not every submission of his
-/// looks for what it can do without.
+/// Who is over a limit is brought below it by this part of it, so that not every submission looks for what it
+/// can do without.
 constexpr std::uint64_t kRoomPart = 8;
+/// More go with the next submissions: when an administrator lowers a limit, nobody is kept waiting for it.
+constexpr std::uint64_t kMostForgotten = 4096;
 
 Status check_definition(const UserLimits& limits, std::uint64_t bytes, const std::string& what) {
   if (bytes <= limits.definition_bytes) return {};
@@ -48,6 +51,128 @@ void make_room_for_definitions(Draft& draft, uid_t owner, std::uint64_t own, std
   const auto limit = draft.limits().stored_bytes;
   const auto room = limit - std::min(limit, own);
   if (ended > room) forget_ended(draft, owner, ended - room + limit / kRoomPart);
+}
+
+/// What each user may keep at most so that all together have no more than `most`.
+std::uint64_t fair_share(const Usages& usages, std::uint64_t Usage::* amount, std::uint64_t most) {
+  std::vector<std::uint64_t> amounts;
+  for (const auto& [owner, usage] : usages) amounts.push_back(usage.*amount);
+  std::ranges::sort(amounts);
+  for (std::size_t i = 0; i < amounts.size(); ++i) {
+    const auto share = most / (amounts.size() - i);
+    if (amounts[i] > share) return share;
+    most -= amounts[i];
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+/// Where all have more than `room` of what has ended, those who have most lose what ended first. `amount`:
+/// Usage::ended or ended_bytes.
+void make_room_in_all(Draft& draft, std::uint64_t Usage::* amount, std::uint64_t room, std::uint64_t limit) {
+  if (sum(draft.usages()).*amount <= room) return;
+  const auto share = fair_share(draft.usages(), amount, room - std::min(room, limit / kRoomPart));
+  auto usages = draft.usages();
+  std::uint64_t gone = 0;
+  for (const auto& [at, id] : draft.base().ended) {
+    const auto& task = draft.base().tasks.at(id).task;
+    if (task.origin.kind == workload::OriginKind::kService) continue;
+    auto& kept = usages[task.owner].*amount;
+    if (kept <= share) continue;
+    kept -= amount == &Usage::ended ? 1 : stored_bytes(task);
+    draft.remove(id);
+    if (++gone == kMostForgotten) return;
+  }
+}
+
+Failure too_many_in_all(const std::string& what, std::uint64_t UserLimits::* limit,
+                        const UserLimits& limits) {
+  return fail(ErrorKind::kExhausted, fmt::format("{}, and {} are allowed in all", what, limits.*limit),
+              "remove what nobody needs; " + allow_more(limit));
+}
+
+Status check_bytes_of_all(const UserLimits& limits, const std::string& what, std::uint64_t bytes) {
+  const auto limit = limits.all_stored_bytes;
+  if (bytes <= limit) return {};
+  return fail(ErrorKind::kExhausted,
+              fmt::format("The definitions of all {} would take {}, and {} are allowed in all", what,
+                          format_bytes(bytes), format_bytes(limit)),
+              "remove what nobody needs; " + allow_more(&UserLimits::all_stored_bytes));
+}
+
+/// All users' tasks, with `count` new ones.
+Status check_all(Draft& draft, std::uint64_t count, std::uint64_t bytes) {
+  const auto& limits = draft.limits();
+  const auto all = sum(draft.usages());
+  if (all.live + count > limits.all_tasks)
+    return too_many_in_all(fmt::format("{} tasks wait or run", all.live), &UserLimits::all_tasks, limits);
+  DROVER_CHECK_OK(check_bytes_of_all(limits, "tasks", all.live_bytes + bytes));
+  make_room_in_all(draft, &Usage::ended, limits.all_ended_tasks, limits.all_ended_tasks);
+  make_room_in_all(draft, &Usage::ended_bytes, limits.all_stored_bytes - all.live_bytes - bytes,
+                   limits.all_stored_bytes);
+  return {};
+}
+
+/// What a definition takes up with the tasks that come of it, about: quicker than to look at each of these.
+std::uint64_t rough_bytes(std::uint64_t definition, int instances) {
+  return (static_cast<std::uint64_t>(instances) + 2) * (kRecordBytes + definition);
+}
+
+/// What all have of definitions: services, groups and jobs.
+struct Definitions {
+  std::uint64_t count = 0;
+  std::uint64_t instances = 0;
+  std::uint64_t bytes = 0;
+
+  void add(const workload::Service& service) {
+    ++count;
+    instances += static_cast<std::uint64_t>(service.instances);
+    bytes += rough_bytes(service.definition.size(), service.instances);
+  }
+  void add(const workload::Schedule& schedule) {
+    ++count;
+    bytes += rough_bytes(schedule.definition.size(), 0);
+  }
+};
+
+/// Without the services and groups that `left_out` names, for those that will be in their place.
+Definitions definitions_of_all(const Draft& draft, const std::set<std::string>& left_out) {
+  Definitions all;
+  draft.services.each([&](const std::string& id, const ServiceRecord& record) {
+    for (const auto& version : record.versions) all.bytes += rough_bytes(version.definition.size(), 0);
+    if (!left_out.contains(id)) all.add(record.target);
+  });
+  draft.groups.each(
+      [&](const std::string& id, const GroupRecord&) { all.count += left_out.contains(id) ? 0 : 1; });
+  draft.schedules.each([&](const std::string& id, const ScheduleRecord& record) {
+    if (!left_out.contains(id)) all.add(record.schedule);
+  });
+  return all;
+}
+
+/// Whoever makes do with less than there was is not refused.
+Status check_all(const Draft& draft, const Definitions& after) {
+  const auto& limits = draft.limits();
+  if (after.count <= limits.all_definitions && after.instances <= limits.all_tasks &&
+      after.bytes <= limits.all_stored_bytes)
+    return {};
+  const auto before = definitions_of_all(draft, {});
+  if (after.count > limits.all_definitions && after.count > before.count)
+    return too_many_in_all(fmt::format("There would be {} apps, groups and jobs", after.count),
+                           &UserLimits::all_definitions, limits);
+  if (after.instances > limits.all_tasks && after.instances > before.instances)
+    return too_many_in_all(fmt::format("All apps would have {} instances", after.instances),
+                           &UserLimits::all_tasks, limits);
+  return after.bytes > before.bytes ? check_bytes_of_all(limits, "apps and jobs", after.bytes) : Status{};
+}
+
+Status check_all(const Draft& draft, const event::ServicesChanged& change) {
+  std::set<std::string> left_out(change.removed.begin(), change.removed.end());
+  for (const auto& service : change.put) left_out.insert(service.id);
+  for (const auto& [id, group] : change.groups) left_out.insert(id);
+  auto after = definitions_of_all(draft, left_out);
+  for (const auto& service : change.put) after.add(service);
+  for (const auto& [id, group] : change.groups) after.count += group ? 1 : 0;
+  return check_all(draft, after);
 }
 
 std::uint64_t bytes_of(const workload::Service& service) {
@@ -102,6 +227,32 @@ std::map<uid_t, ServiceUsage> usage_after(const Draft& draft, const event::Servi
   return usages;
 }
 
+struct Frameworks {
+  std::uint64_t living = 0;
+  std::vector<std::pair<TimePoint, std::string>> removed;
+};
+
+/// Of one owner, or of all.
+Frameworks frameworks_of(const Draft& draft, std::optional<uid_t> owner) {
+  Frameworks found;
+  draft.frameworks.each([&](const std::string& id, const FrameworkRecord& record) {
+    if (owner && record.owner != *owner) return;
+    if (record.removed_at)
+      found.removed.emplace_back(*record.removed_at, id);
+    else
+      ++found.living;
+  });
+  return found;
+}
+
+/// Those that were removed first go, until there are fewer than so many.
+void forget_removed(Draft& draft, Frameworks frameworks, std::uint64_t most) {
+  auto& removed = frameworks.removed;
+  std::ranges::sort(removed);
+  for (std::size_t i = 0; i + most <= removed.size() && i < kMostForgotten; ++i)
+    draft.frameworks.remove(removed[i].second);
+}
+
 }  // namespace
 
 Status admit(Draft& draft, const std::vector<workload::Task>& tasks) {
@@ -116,6 +267,7 @@ Status admit(Draft& draft, const std::vector<workload::Task>& tasks) {
     }
     bytes += kRecordBytes + size;
   }
+  DROVER_CHECK_OK(check_all(draft, tasks.size(), bytes));
   if (owner.owner == 0) return {};
   const auto usage = draft.usage(owner.owner);
   if (usage.waiting + tasks.size() > limits.waiting_tasks)
@@ -134,6 +286,7 @@ Status admit(const Draft& draft, const event::ServicesChanged& change) {
     DROVER_CHECK_OK(check_definition(
         limits, std::max<std::uint64_t>(workload::definition_bytes(service.task), service.definition.size()),
         fmt::format("the service '{}'", service.id)));
+  DROVER_CHECK_OK(check_all(draft, change));
   for (const auto& [owner, usage] : usage_after(draft, change)) {
     if (owner == 0) continue;
     if (usage.instances > limits.waiting_tasks)
@@ -154,6 +307,9 @@ Status admit(const Draft& draft, const workload::Schedule& schedule) {
       draft.limits(),
       std::max<std::uint64_t>(workload::definition_bytes(schedule.task), schedule.definition.size()),
       fmt::format("the job '{}'", schedule.name)));
+  auto after = definitions_of_all(draft, {schedule.name});
+  after.add(schedule);
+  DROVER_CHECK_OK(check_all(draft, after));
   if (schedule.task.owner == 0) return {};
   std::uint64_t own = 0;
   draft.schedules.each([&](const std::string& name, const ScheduleRecord& record) {
@@ -167,24 +323,19 @@ Status admit(Draft& draft, const FrameworkRecord& framework) {
   const auto& limits = draft.limits();
   DROVER_CHECK_OK(
       check_definition(limits, framework.info.size(), fmt::format("the framework '{}'", framework.name)));
+  const auto all = frameworks_of(draft, std::nullopt);
+  if (all.living >= limits.all_frameworks)
+    return too_many_in_all(fmt::format("There are {} frameworks", all.living), &UserLimits::all_frameworks,
+                           limits);
+  forget_removed(draft, all, limits.all_frameworks);
   if (framework.owner == 0) return {};
-  std::uint64_t living = 0;
-  std::vector<std::pair<TimePoint, std::string>> removed;
-  draft.frameworks.each([&](const std::string& id, const FrameworkRecord& record) {
-    if (record.owner != framework.owner) return;
-    if (record.removed_at)
-      removed.emplace_back(*record.removed_at, id);
-    else
-      ++living;
-  });
-  if (living >= limits.frameworks)
+  const auto own = frameworks_of(draft, framework.owner);
+  if (own.living >= limits.frameworks)
     return fail(ErrorKind::kExhausted,
-                fmt::format("'{}' has {} frameworks, and {} are allowed", framework.owner_name, living,
+                fmt::format("'{}' has {} frameworks, and {} are allowed", framework.owner_name, own.living,
                             limits.frameworks),
                 "tear some down; " + allow_more(&UserLimits::frameworks));
-  std::ranges::sort(removed);
-  for (std::size_t i = 0; i + limits.frameworks <= removed.size(); ++i)
-    draft.frameworks.remove(removed[i].second);
+  forget_removed(draft, own, limits.frameworks);
   return {};
 }
 

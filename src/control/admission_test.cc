@@ -44,7 +44,8 @@ TEST(Admission, AUserHasOnlySoManyWaitingTasks) {
   EXPECT_TRUE(refused.error().hint.ends_with("drover serve --limit waiting-tasks=N"));
   EXPECT_TRUE(machine.submit(of("victim", kVictim, "v")));
   for (int i = 0; i < 5; ++i)
-    EXPECT_TRUE(machine.submit(task("r" + std::to_string(i), 1))) << "root is exempt";
+    EXPECT_TRUE(machine.submit(task("r" + std::to_string(i), 1)))
+        << "root is exempt from what is counted by user";
 
   ASSERT_TRUE(machine.on(event::StopRequested{"m0"}));
   EXPECT_TRUE(machine.submit(mallorys("m4"))) << "one waits no more";
@@ -211,6 +212,114 @@ TEST(Admission, AUserHasOnlySoManyFrameworksAndOldOnesAreForgotten) {
   }
   EXPECT_LE(machine.state.frameworks.size(), 1U + 3U + 1U);
   EXPECT_TRUE(machine.state.frameworks.contains("f19"));
+}
+
+// In all, root included.
+
+TEST(Admission, AllTasksTogetherAreLimited) {
+  Limited machine;
+  machine.state.limits.all_tasks = 5;
+  ASSERT_TRUE(machine.submit(mallorys("m")));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(machine.submit(task("r" + std::to_string(i), 1)));
+  const auto refused = machine.submit(task("r3", 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kExhausted);
+  EXPECT_EQ(refused.error().message, "5 tasks wait or run, and 5 are allowed in all");
+  EXPECT_TRUE(refused.error().hint.ends_with("drover serve --limit all-tasks=N")) << refused.error().hint;
+  ASSERT_TRUE(machine.on(event::StopRequested{"r0"}));
+  EXPECT_TRUE(machine.submit(task("r3", 1))) << "one waits no more";
+}
+
+TEST(Admission, AllDefinitionsTogetherAreLimited) {
+  Limited machine;
+  machine.state.limits.all_stored_bytes = 10'000;
+  const auto large = [](const std::string& id) {
+    auto result = task(id, 1);
+    result.environment.edit()["FILL"] = std::string(3000, 'x');
+    return result;
+  };
+  for (const auto* id : {"r0", "r1"}) ASSERT_TRUE(machine.submit(large(id)));
+  const auto refused = machine.submit(large("r2"));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("and 9.8 KiB are allowed in all"), std::string::npos)
+      << refused.error().message;
+  ASSERT_TRUE(machine.on(event::StopRequested{"r0"}));
+  EXPECT_TRUE(machine.submit(large("r2"))) << "what has ended makes room";
+  EXPECT_FALSE(machine.state.tasks.contains("r0"));
+}
+
+TEST(Admission, OfAllTasksThatHaveEndedOnlySoManyAreRemembered) {
+  Limited machine;
+  machine.state.limits.all_ended_tasks = 16;
+  ASSERT_TRUE(machine.submit(mallorys("m")));
+  ASSERT_TRUE(machine.on(event::StopRequested{"m"}, kNow - std::chrono::hours(1)));
+  for (int i = 0; i < 100; ++i) {
+    const auto id = "r" + std::to_string(i);
+    ASSERT_TRUE(machine.submit(task(id, 1))) << i;
+    ASSERT_TRUE(machine.on(event::StopRequested{id}, kNow + std::chrono::seconds(i)));
+    ASSERT_LE(machine.state.ended.size(), 17U);
+  }
+  EXPECT_FALSE(machine.state.tasks.contains("r0")) << "the oldest of whoever has most";
+  EXPECT_TRUE(machine.state.tasks.contains("m"));
+  EXPECT_TRUE(machine.state.tasks.contains("r99"));
+  EXPECT_EQ(sum(machine.state.usages).ended, machine.state.ended.size());
+}
+
+TEST(Admission, AllAppsGroupsAndJobsTogetherAreLimited) {
+  testing::Services machine(0);
+  machine.state.limits.all_definitions = 3;
+  machine.state.limits.all_tasks = 10;
+  ASSERT_TRUE(machine.put(testing::service("/a", 2)));
+  const auto many = machine.put(testing::service("/b", 9));
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().message, "All apps would have 11 instances, and 10 are allowed in all");
+  ASSERT_TRUE(machine.on(event::ServicesChanged{.groups = {{"/g", GroupRecord{}}}}, machine.now));
+  auto job = testing::Scheduler::schedule("job", "R/2030-01-01T00:00:00Z/P1D");
+  ASSERT_TRUE(machine.on(event::ScheduleDefined{job}, machine.now));
+  const auto refused = machine.put(testing::service("/b", 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "There would be 4 apps, groups and jobs, and 3 are allowed in all");
+  ASSERT_TRUE(machine.on(event::ScheduleDefined{job}, machine.now)) << "the same again is no second one";
+  job.name = "other";
+  EXPECT_FALSE(machine.on(event::ScheduleDefined{job}, machine.now));
+  machine.state.limits.all_definitions = 1;
+  EXPECT_TRUE(machine.put(testing::service("/a", 1), true)) << "no more than there were";
+}
+
+TEST(Admission, AJobThatOverlapsFillsNoMoreThanThereIs) {
+  testing::Scheduler scheduler;
+  scheduler.machine.state.limits.all_tasks = 20;
+  auto job = testing::Scheduler::schedule("often", "R/2023-11-14T22:14:00Z/PT1M");
+  job.task.resources.gpus = {{1, {}}};  // there is one, and its run does not end
+  job.concurrent = true;
+  ASSERT_TRUE(scheduler.define(job));
+  scheduler.go_to(kNow + std::chrono::hours(3));
+  EXPECT_EQ(scheduler.machine.state.tasks.size(), 20U);
+  const auto& history = scheduler.machine.state.schedules.at("often").history;
+  ASSERT_FALSE(history.empty());
+  EXPECT_NE(history.back().message.find("20 tasks wait or run, and 20 are allowed in all"), std::string::npos)
+      << history.back().message;
+}
+
+TEST(Admission, AllFrameworksTogetherAreLimited) {
+  Machine machine(0);
+  machine.state.limits.all_frameworks = 3;
+  FrameworkRecord roots;
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(machine.on(event::FrameworkSubscribed{"f" + std::to_string(i), roots}));
+  const auto refused = machine.on(event::FrameworkSubscribed{"f3", roots});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "There are 3 frameworks, and 3 are allowed in all");
+  for (int i = 0; i < 50; ++i) {
+    const auto id = "f" + std::to_string(i);
+    const auto at = kNow + std::chrono::seconds(i);
+    if (i >= 3) {
+      ASSERT_TRUE(machine.on(event::FrameworkSubscribed{id, roots}, at));
+    }
+    ASSERT_TRUE(machine.on(event::FrameworkTornDown{id}, at));
+    ASSERT_LE(machine.state.frameworks.size(), 6U) << "a scheduler that fails again and again";
+  }
+  EXPECT_TRUE(machine.state.frameworks.contains("f49"));
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ Amounts& Amounts::operator+=(const Amounts& other) {
   milli_cpus += other.milli_cpus;
   memory_bytes += other.memory_bytes;
   disk_bytes += other.disk_bytes;
+  if (other.ports.empty()) return *this;
   ports.insert(ports.end(), other.ports.begin(), other.ports.end());
   ports = merged(std::move(ports));
   return *this;

@@ -8,6 +8,7 @@
 #include "control/adoption.h"
 #include "control/deadlines.h"
 #include "control/ending.h"
+#include "control/executors.h"
 #include "control/frameworks.h"
 #include "control/instances.h"
 #include "control/invariants.h"
@@ -61,6 +62,7 @@ Status handle(Draft& draft, const event::Started& event) {
   record.steady_started_at = draft.steady() - std::max(draft.now() - event.at, TimePoint::duration::zero());
   record.containerizer = event.containerizer;
   if (record.state == TaskState::kStarting) record.state = TaskState::kRunning;
+  executor_started(draft, record);
   return {};
 }
 
@@ -176,6 +178,7 @@ Status handle(Draft& draft, const event::Tick&) {
     draft.remove(id);
   }
   expire_frameworks(draft);
+  expire_executors(draft);
   return {};
 }
 
@@ -230,6 +233,26 @@ Status handle(Draft& draft, const event::UpdateAcknowledged& event) {
   return acknowledge_update(draft, event.framework, event.task_id, event.uuid);
 }
 
+Status handle(Draft& draft, const event::ExecutorLaunched& event) {
+  return launch_on_executor(draft, event.launch);
+}
+
+Status handle(Draft& draft, const event::ExecutorSubscribed& event) {
+  return subscribe_executor(draft, event);
+}
+
+Status handle(Draft& draft, const event::ExecutorUpdated& event) {
+  return update_by_executor(draft, event);
+}
+
+Status handle(Draft& draft, const event::ExecutorDisconnected& event) {
+  return disconnect_executor(draft, event);
+}
+
+Status handle(Draft& draft, const event::ExecutorTaskKilled& event) {
+  return kill_on_executor(draft, event);
+}
+
 /// Whether the last plan left it out because of those before it.
 bool is_behind(const State& state, const TaskRecord& record) {
   const auto* first = record.task.gang ? state.find(member_id(record.task.gang->id, 0)) : &record;
@@ -281,6 +304,8 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
 std::optional<TimePoint> next_deadline(const State& state, Moment now) {
   auto next = next_attempt(state);
   if (const auto deadline = next_framework_deadline(state); deadline && (!next || *deadline < *next))
+    next = deadline;
+  if (const auto deadline = next_executor_deadline(state); deadline && (!next || *deadline < *next))
     next = deadline;
   if (auto due = next_due(state)) {
     *due += now.steady - now.wall;

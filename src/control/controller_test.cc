@@ -154,9 +154,12 @@ TEST(Controller, ATaskThatIsToldLateHasItsTimeFromItsStart) {
 }
 
 TEST(Controller, SaysHowATaskEnded) {
-  const auto reason_after = [](workload::Ending ending) {
+  workload::Limits limits;
+  const auto reason_after = [&](workload::Ending ending) {
     Machine machine(0);
-    EXPECT_TRUE(machine.submit(task("a", 0)));
+    auto submitted = task("a", 0);
+    submitted.limits = limits;
+    EXPECT_TRUE(machine.submit(submitted));
     EXPECT_TRUE(machine.on(event::Ended{"a", ending}));
     return machine.state.tasks.at("a").reason;
   };
@@ -166,6 +169,13 @@ TEST(Controller, SaysHowATaskEnded) {
   oom.out_of_memory = true;
   EXPECT_EQ(reason_after(oom),
             "killed because it used more than its 1 GiB of memory; ask for more with --mem");
+  limits.memory_bytes = 2ULL << 30;
+  EXPECT_EQ(reason_after(oom),
+            "killed because it used more than its 1 GiB of memory: the machine had no more, or its limit of "
+            "2 GiB was reached");
+  limits.memory_bytes = 0;
+  EXPECT_EQ(reason_after(oom),
+            "killed because it used more than its 1 GiB of memory: the machine had no more");
 }
 
 TEST(Controller, AfterARestartATaskIsLaunchedAgainOnlyIfItNeverStarted) {

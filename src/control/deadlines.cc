@@ -18,6 +18,8 @@ std::optional<TimePoint> next_deadline(const Outcome& outcome, Moment now) {
     if (record && record->not_before != TimePoint{}) add(record->not_before);
   for (const auto& [id, record] : outcome.frameworks)
     if (record) add(record->remove_at);
+  for (const auto& [id, record] : outcome.executors)
+    if (record) add(record->due);
   for (const auto& [name, record] : outcome.schedules)
     if (const auto due = record ? next_time(*record) : std::nullopt) add(*due + (now.steady - now.wall));
   return next;

@@ -26,6 +26,7 @@ class Draft : public Tables<Overlay> {
 
   bool privileged_allowed() const { return state_.privileged_allowed; }
   const UserLimits& limits() const { return state_.limits; }
+  const ExecutorTimeouts& executor_timeouts() const { return state_.executor_timeouts; }
   /// With the tasks that were added.
   const Usages& usages() const { return added_usages_ ? *added_usages_ : state_.usages; }
   Usage usage(uid_t owner) const;

@@ -70,6 +70,15 @@ bool makes_room(const TaskRecord& record, const workload::Ending& ending) {
   return record.task.gang && ending.exit_status == 0 && restarts_after_preemption(record.task);
 }
 
+std::string want_of_memory(const workload::Task& task) {
+  const auto used = fmt::format("killed because it used more than its {} of memory",
+                                format_bytes(task.resources.memory_bytes));
+  if (!task.may_exceed_memory()) return used + "; ask for more with --mem";
+  const auto most = task.most_memory_bytes();
+  const auto limit = most > 0 ? fmt::format(", or its limit of {} was reached", format_bytes(most)) : "";
+  return used + ": the machine had no more" + limit;
+}
+
 std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload::Ending& ending) {
   if (ending.lost) return {TaskState::kLost, ending.message};
   if (record.timed_out)
@@ -84,10 +93,7 @@ std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload
   if (record.stop_requested) return {TaskState::kKilled, "stopped on request"};
   if (!record.gang_reason.empty() && ending.stopped)
     return {TaskState::kKilled, "stopped because of " + record.gang_reason};
-  if (ending.out_of_memory)
-    return {TaskState::kFailed,
-            fmt::format("killed because it used more than its {} of memory; ask for more with --mem",
-                        format_bytes(record.task.resources.memory_bytes))};
+  if (ending.out_of_memory) return {TaskState::kFailed, want_of_memory(record.task)};
   if (!ending.message.empty()) return {TaskState::kFailed, ending.message};
   if (ending.exit_status > 128)
     return {TaskState::kFailed, fmt::format("ended by signal {}", ending.exit_status - 128)};

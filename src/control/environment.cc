@@ -59,16 +59,28 @@ void add_marathon(Environment& environment, const workload::Task& task) {
   environment["MARATHON_APP_LABELS"] = fmt::format("{}", fmt::join(labels, " "));
 }
 
+/// As Mesos' agent and its command executor add them. A framework's task has them from its description.
+void add_mesos(Environment& environment, const TaskRecord& record, const std::string& id) {
+  const auto& origin = record.task.origin;
+  if (!origin.task_id.empty()) environment["MESOS_TASK_ID"] = origin.task_id;
+  const bool service = origin.kind == workload::OriginKind::kService;
+  if (!service && origin.kind != workload::OriginKind::kSchedule) return;
+  environment["MESOS_FRAMEWORK_ID"] = service ? marathon_id(id) : chronos_id(id);
+  environment["MESOS_AGENT_ID"] = environment["MESOS_SLAVE_ID"] = agent_id(id);
+  environment["MESOS_EXECUTOR_ID"] = origin.task_id;
+  environment["MESOS_ALLOCATION_ROLE"] = "*";
+}
+
 }  // namespace
 
-Environment environment_of(const TaskRecord& record, const std::string& machine) {
+Environment environment_of(const TaskRecord& record, const std::string& machine, const std::string& id) {
   const auto& task = record.task;
   Environment environment;
   add_ports(environment, record);
   if (task.origin.kind != workload::OriginKind::kPerson) environment["HOST"] = machine;
   if (task.origin.kind == workload::OriginKind::kService) add_marathon(environment, task);
   for (const auto& [name, value] : task.environment) environment[name] = value;
-  if (!task.origin.task_id.empty()) environment["MESOS_TASK_ID"] = task.origin.task_id;
+  add_mesos(environment, record, id);
   return environment;
 }
 

@@ -29,6 +29,11 @@ TEST(Environment, TellsAnAppWhatMarathonTellsIt) {
       {"MARATHON_APP_RESOURCE_GPUS", "2"},
       {"MARATHON_APP_RESOURCE_MEM", "2048.0"},
       {"MARATHON_APP_VERSION", "2026-01-02T03:04:05.006Z"},
+      {"MESOS_AGENT_ID", "M-S0"},
+      {"MESOS_ALLOCATION_ROLE", "*"},
+      {"MESOS_EXECUTOR_ID", "shop_web.1"},
+      {"MESOS_FRAMEWORK_ID", "M-marathon"},
+      {"MESOS_SLAVE_ID", "M-S0"},
       {"MESOS_TASK_ID", "shop_web.1"},
       {"PORT", "mine"},
       {"PORT0", "31005"},
@@ -37,13 +42,28 @@ TEST(Environment, TellsAnAppWhatMarathonTellsIt) {
       {"PORT_8888", "31005"},
       {"PORT_HTTP_API", "31005"},
   };
-  EXPECT_EQ(environment_of(record, "gpu1"), expected);
+  EXPECT_EQ(environment_of(record, "gpu1", "M"), expected);
+}
+
+TEST(Environment, TellsARunWhatMesosTellsIt) {
+  TaskRecord record;
+  record.task.origin = {workload::OriginKind::kSchedule, "nightly", "ct:1:0:nightly:", ""};
+  const std::map<std::string, std::string> expected = {
+      {"HOST", "gpu1"},
+      {"MESOS_AGENT_ID", "M-S0"},
+      {"MESOS_ALLOCATION_ROLE", "*"},
+      {"MESOS_EXECUTOR_ID", "ct:1:0:nightly:"},
+      {"MESOS_FRAMEWORK_ID", "M-chronos"},
+      {"MESOS_SLAVE_ID", "M-S0"},
+      {"MESOS_TASK_ID", "ct:1:0:nightly:"},
+  };
+  EXPECT_EQ(environment_of(record, "gpu1", "M"), expected);
 }
 
 TEST(Environment, OfATaskThatSomebodySubmittedIsWhatHeSaid) {
   TaskRecord record;
   record.task.environment = {{"A", "1"}};
-  EXPECT_EQ(environment_of(record, "gpu1"), record.task.environment);
+  EXPECT_EQ(environment_of(record, "gpu1", "M"), record.task.environment);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "control/executor_record.h"
 #include "control/framework_record.h"
 #include "control/health.h"
 #include "control/image_fit.h"
@@ -29,6 +30,7 @@ struct Submitted {
 struct StopRequested {
   std::string id;  ///< of a task or of a gang
   bool force = false;
+  bool operator==(const StopRequested&) const = default;
 };
 /// A task is ended because of what it takes up of the disk.
 struct Overdrawn {
@@ -144,6 +146,33 @@ struct UpdateAcknowledged {
   std::string uuid;
 };
 
+/// Of an executor that does not run yet: its container is submitted.
+struct ExecutorLaunched {
+  ExecutorLaunch launch;
+};
+/// It came, or came again, with what it has not seen acknowledged.
+struct ExecutorSubscribed {
+  std::string framework;
+  std::string executor_id;
+  std::vector<ExecutorUpdate> updates;
+};
+struct ExecutorUpdated {
+  std::string framework;
+  std::string executor_id;
+  ExecutorUpdate update;
+};
+/// Its connection ended; after a restart those of all have.
+struct ExecutorDisconnected {
+  std::string framework;
+  std::string executor_id;
+};
+/// Of a task that an executor runs.
+struct ExecutorTaskKilled {
+  std::string framework;
+  std::string task_id;
+  std::optional<std::chrono::milliseconds> grace = std::nullopt;
+};
+
 /// A schedule that is new, or has a new definition; its task is complete but for id and origin.
 struct ScheduleDefined {
   workload::Schedule schedule;
@@ -171,13 +200,16 @@ struct ScheduleProgressed {
 };
 }  // namespace event
 
-using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Overdrawn, event::Started, event::Ended,
-    event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
-    event::RemoveRequested, event::NodeChanged, event::RulesChanged, event::Tick, event::ServicesChanged,
-    event::InstancesKilled, event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
-    event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
-    event::FrameworkLaunched, event::UpdateAcknowledged, event::ScheduleDefined, event::ScheduleRemoved,
-    event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
+using Event =
+    std::variant<event::Submitted, event::StopRequested, event::Overdrawn, event::Started, event::Ended,
+                 event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
+                 event::RemoveRequested, event::NodeChanged, event::RulesChanged, event::Tick,
+                 event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
+                 event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
+                 event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
+                 event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,
+                 event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
+                 event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested,
+                 event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

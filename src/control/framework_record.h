@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "control/executor_record.h"
 #include "workload/service.h"
 #include "workload/task.h"
 
@@ -45,6 +46,7 @@ struct StatusUpdate {
   std::optional<bool> healthy =
       std::nullopt;  ///< of a task with a health check, once that has found something
   std::optional<int> check_status = std::nullopt;  ///< CheckResult::status of the last check that was made
+  std::string status = "";  ///< the TaskStatus that an executor gave, in JSON; it says more
 
   bool operator==(const StatusUpdate&) const = default;
 };
@@ -53,7 +55,7 @@ struct StatusUpdate {
 struct FrameworkTask {
   std::string framework;
   std::string task_id;  ///< the framework's own
-  std::string id;       ///< Drover's
+  std::string id;       ///< Drover's; of the executor's container, where that is the framework's own
   std::string name;
   std::string executor_id;
   std::string told;                   ///< state of the last update that was made; "" before the first
@@ -62,6 +64,7 @@ struct FrameworkTask {
   std::optional<workload::HealthCheck> health_check = std::nullopt;
   std::optional<workload::HealthCheck> check = std::nullopt;  ///< of which its framework is only told
   std::optional<int> check_status = std::nullopt;             ///< as in StatusUpdate
+  std::optional<ExecutorPart> within = std::nullopt;          ///< of one that an executor runs
 
   bool operator==(const FrameworkTask&) const = default;
 };

@@ -10,7 +10,9 @@
 #include "control/admission.h"
 #include "control/controller.h"
 #include "control/ending.h"
+#include "control/executors.h"
 #include "control/jobs.h"
+#include "control/status_updates.h"
 #include "control/submission.h"
 
 namespace drover::control {
@@ -21,60 +23,12 @@ constexpr const char* kCheckReason = "REASON_TASK_CHECK_STATUS_UPDATED";
 
 using workload::OriginKind;
 
-/// Null when there is none, or it was removed.
-const FrameworkRecord* living(const Draft& draft, const std::string& id) {
-  const auto* record = draft.frameworks.find(id);
-  return record != nullptr && !record->removed_at ? record : nullptr;
-}
-
-Failure no_such_framework(const std::string& id) {
-  return fail(ErrorKind::kNotFound, fmt::format("There is no framework '{}'", id));
-}
-
-bool is_terminal(std::string_view mesos) {
-  return mesos == "TASK_FINISHED" || mesos == "TASK_FAILED" || mesos == "TASK_KILLED" ||
-         mesos == "TASK_LOST" || mesos == "TASK_GONE";
-}
-
-/// How the task's end reads to those who know Mesos.
-std::string message_of(const TaskRecord& record) {
-  if (!is_final(record.state)) return "";
-  if (record.exit_status && record.reason.starts_with("exited with status"))
-    return fmt::format("Command exited with status {}", *record.exit_status);
-  if (record.state == TaskState::kFinished) return "Command exited with status 0";
-  if (record.reason.empty()) return "";
-  return (record.preempted ? "Container " : "Command ") + record.reason;
-}
-
-std::string reason_of(const TaskRecord& record) {
-  if (is_final(record.state) && record.preempted) return "REASON_CONTAINER_PREEMPTED";
-  if (record.state == TaskState::kLost) return "REASON_EXECUTOR_TERMINATED";
-  if (record.state != TaskState::kFailed || !record.unhealthy.empty()) return "";
-  if (record.timed_out) return "REASON_MAX_COMPLETION_TIME_REACHED";
-  if (record.reason.starts_with("killed because it used more")) return "REASON_CONTAINER_LIMITATION_MEMORY";
-  if (!record.overdrawn.empty()) return "REASON_CONTAINER_LIMITATION_DISK";
-  if (!record.started_at) return "REASON_CONTAINER_LAUNCH_FAILED";
-  return "";  // it failed by itself: a reason would blame the agent
-}
-
-void add_update(Draft& draft, FrameworkTask& task, StatusUpdate update) {
-  const auto number = static_cast<std::uint64_t>(++task.update_count);
-  std::uint64_t name = 0;
-  for (const char c : task.id) name = mix(name, static_cast<unsigned char>(c));
-  update.uuid =
-      uuid_of(mix(name, number), mix(static_cast<std::uint64_t>(update.at.time_since_epoch().count()), name));
-  update.check_status = task.check_status;
-  task.told = update.state;
-  task.updates.push_back(std::move(update));
-  draft.tell(notice::StatusUpdated{task.framework, task.task_id});
-}
-
 void tell_of(Draft& draft, const TaskRecord& record) {
   const auto& origin = record.task.origin;
-  const auto* framework = living(draft, origin.name);
+  const auto* framework = living_framework(draft, origin.name);
   const auto key = framework_task_key(origin.name, origin.task_id);
   const auto* row = draft.framework_tasks.find(key);
-  if (framework == nullptr || row == nullptr || row->id != record.task.id) return;
+  if (framework == nullptr || row == nullptr || row->within || row->id != record.task.id) return;
   const auto state = mesos_state(record, *framework);
   if (state == row->told || state == "TASK_STAGING") return;
   auto& task = draft.framework_tasks.change(key);
@@ -96,14 +50,16 @@ void tell_of_executors(Draft& draft) {
     const auto& origin = record->task.origin;
     if (origin.kind != OriginKind::kFramework) continue;
     const auto* row = draft.framework_tasks.find(framework_task_key(origin.name, origin.task_id));
-    if (row != nullptr && row->executor_id != row->task_id) ended.emplace(row->framework, row->executor_id);
+    if (row != nullptr && !row->within && row->executor_id != row->task_id)
+      ended.emplace(row->framework, row->executor_id);
   }
   if (ended.empty()) return;
   draft.framework_tasks.each([&](const std::string&, const FrameworkTask& task) {
     const auto* record = draft.find(task.id);
     if (record != nullptr && !is_final(record->state)) ended.erase({task.framework, task.executor_id});
   });
-  for (const auto& [framework, executor] : ended) draft.tell(notice::ExecutorEnded{framework, executor});
+  for (const auto& [framework, executor] : ended)
+    draft.tell(notice::ExecutorEnded{.framework = framework, .executor = executor});
 }
 
 /// The ids of the tasks of a framework that have not ended.
@@ -143,7 +99,7 @@ Status subscribe_framework(Draft& draft, const std::string& id, FrameworkRecord 
 }
 
 Status disconnect_framework(Draft& draft, const std::string& id, std::chrono::milliseconds patience) {
-  const auto* known = living(draft, id);
+  const auto* known = living_framework(draft, id);
   if (known == nullptr) return no_such_framework(id);
   const auto wait = std::max(known->failover_timeout, patience);
   if (wait.count() == 0) return remove_framework(draft, id);
@@ -154,7 +110,7 @@ Status disconnect_framework(Draft& draft, const std::string& id, std::chrono::mi
 }
 
 Status remove_framework(Draft& draft, const std::string& id) {
-  if (living(draft, id) == nullptr) return no_such_framework(id);
+  if (living_framework(draft, id) == nullptr) return no_such_framework(id);
   for (const auto& task : alive_of(draft, id)) {
     if (is_final(draft.find(task)->state)) continue;  // with others of its gang
     draft.change(task).stop_requested = true;
@@ -165,6 +121,7 @@ Status remove_framework(Draft& draft, const std::string& id) {
     if (task.framework == id) rows.push_back(key);
   });
   for (const auto& key : rows) draft.framework_tasks.remove(key);
+  forget_executors(draft, id);
   auto& record = draft.frameworks.change(id);
   record.removed_at = draft.now();
   if (!record.disconnected_at) record.disconnected_at = draft.now();
@@ -177,11 +134,8 @@ Status launch_for_framework(Draft& draft, const std::vector<FrameworkLaunch>& la
   std::vector<workload::Task> tasks;
   for (const auto& launch : launches) {
     const auto& origin = launch.task.origin;
-    if (living(draft, origin.name) == nullptr) return no_such_framework(origin.name);
-    const auto* row = draft.framework_tasks.find(framework_task_key(origin.name, origin.task_id));
-    const auto* before = row == nullptr ? nullptr : draft.find(row->id);
-    if (before != nullptr && !is_final(before->state))
-      return fail(ErrorKind::kConflict, "Task has duplicate ID: " + origin.task_id);
+    if (living_framework(draft, origin.name) == nullptr) return no_such_framework(origin.name);
+    DROVER_CHECK_OK(is_unused(draft, origin.name, origin.task_id));
     tasks.push_back(launch.task);
   }
   if (tasks.empty()) return fail(ErrorKind::kInvalid, "Task group cannot be empty");
@@ -310,6 +264,7 @@ void tell_frameworks(Draft& draft) {
   for (const auto* record : draft.changed())
     if (record->task.origin.kind == OriginKind::kFramework) tell_of(draft, *record);
   tell_of_executors(draft);
+  tell_of_own_executors(draft);
 }
 
 std::string next_framework_id(const State& state, const std::string& master) {

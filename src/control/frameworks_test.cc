@@ -80,6 +80,7 @@ TEST_F(Frameworks, AFailedCommandTellsItsStatus) {
   EXPECT_TRUE(machine_.on(event::Ended{start("t"), exited(3)}));
   EXPECT_EQ(row("t")->updates.back().state, "TASK_FAILED");
   EXPECT_EQ(row("t")->updates.back().message, "Command exited with status 3");
+  EXPECT_EQ(row("t")->updates.back().reason, "") << "a reason would blame the agent";
 }
 
 TEST_F(Frameworks, OneThatEndsBeforeItsStartIsToldHasRun) {

@@ -150,7 +150,7 @@ Event random_event(const State& state, int fresh) {
   }
 }
 
-void check_records(const Machine& machine, const std::map<std::string, TaskRecord>& before) {
+void check_records(const Machine& machine, const Rows<TaskRecord>& before) {
   for (const auto& [id, record] : machine.state.tasks) {
     const auto count = static_cast<std::size_t>(record.task.resources.gpu_count());
     RC_ASSERT(record.gpus.size() == (owns_resources(record.state) ? count : record.gpus.size()));
@@ -215,7 +215,7 @@ bool within(const placement::Limits& limit, const placement::Amounts& used) {
 
 /// What newly takes GPUs stays within the limits; what ran before they came goes on. Whoever joins the GPUs
 /// of a group takes none.
-void check_limits(const State& state, const std::map<std::string, TaskRecord>& before) {
+void check_limits(const State& state, const Rows<TaskRecord>& before) {
   for (const auto& id : state.active) {
     const auto& task = state.tasks.at(id).task;
     const auto old = before.find(id);

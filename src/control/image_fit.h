@@ -6,12 +6,12 @@
 
 #include <sys/types.h>
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/shared_map.h"
 #include "gpu/device.h"
 #include "placement/request.h"
 #include "workload/task.h"
@@ -34,7 +34,7 @@ struct ImageFit {
 };
 
 /// Images that are not in here stand for a single one, or nothing is known of them.
-using ImageFits = std::map<ImageName, ImageFit>;
+using ImageFits = SharedMap<ImageName, ImageFit>;
 
 /// None for a task without an image.
 std::optional<ImageName> image_name(const workload::Task& task);

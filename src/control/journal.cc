@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 #include "control/rules.h"
 #include "control/stored.h"
 #include "workload/task_writer.h"
@@ -17,10 +18,6 @@ constexpr std::string_view kRulesKey = "/rules";
 constexpr std::string_view kSequenceKey = "/sequence";
 constexpr std::string_view kForgotten = "/forgotten:";
 constexpr std::string_view kTemplate = "/template:";
-
-std::string text_of(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::string key_of(std::string_view table, const std::string& id) {
   return fmt::format("{}:{}", table, id);
@@ -107,15 +104,15 @@ JournalChanges changes_of(const Outcome& outcome) {
       changes.put.emplace_back(fmt::format("{}{}", kTemplate, key), workload::template_text(*task));
     else
       changes.removed.push_back(fmt::format("{}{}", kTemplate, key));
-  if (outcome.added) changes.put.emplace_back(kSequenceKey, text_of(newest + 1));
-  if (outcome.rules) changes.put.emplace_back(kRulesKey, text_of(encode(*outcome.rules)));
+  if (outcome.added) changes.put.emplace_back(kSequenceKey, std::to_string(newest + 1));
+  if (outcome.rules) changes.put.emplace_back(kRulesKey, to_text(encode(*outcome.rules)));
   changes.removed.insert(changes.removed.end(), outcome.removed.begin(), outcome.removed.end());
   for (const auto& id : outcome.removed) changes.put.emplace_back(forgotten_key(id), "true");
   each_table(
       [&](const char* table, const auto& rows) {
         for (const auto& [id, record] : rows)
           if (record)
-            changes.put.emplace_back(key_of(table, id), text_of(*record));
+            changes.put.emplace_back(key_of(table, id), to_text(nlohmann::json(*record)));
           else
             changes.removed.push_back(key_of(table, id));
       },

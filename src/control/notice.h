@@ -61,8 +61,15 @@ struct StatusUpdated {
   std::string framework;
   std::string task_id;  ///< the framework's own
 };
-/// The last task of a group has ended. Not told again.
+/// The last task of a group has ended, or the container of an executor of the framework's own. Not told
+/// again.
 struct ExecutorEnded {
+  std::string framework;
+  std::string executor;
+  int exit_status = 0;
+};
+/// There is something to tell an executor of the framework's own: a task, or that one is to end.
+struct ExecutorToTell {
   std::string framework;
   std::string executor;
 };
@@ -77,10 +84,10 @@ struct ScheduleRunEnded {
 };
 }  // namespace notice
 
-using Notice =
-    std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed, notice::UnhealthyKilled,
-                 notice::DefinitionsChanged, notice::ServiceTerminated, notice::DeploymentStep,
-                 notice::DeploymentStepDone, notice::DeploymentEnded, notice::StatusUpdated,
-                 notice::ExecutorEnded, notice::FrameworkRemoved, notice::ScheduleRunEnded>;
+using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
+                            notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
+                            notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded,
+                            notice::StatusUpdated, notice::ExecutorEnded, notice::ExecutorToTell,
+                            notice::FrameworkRemoved, notice::ScheduleRunEnded>;
 
 }  // namespace drover::control

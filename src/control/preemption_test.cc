@@ -142,7 +142,8 @@ TEST(Preemption, SurvivesARestartAtEveryStep) {
       if (step++ != restart_after) return;
       machine.restart();
       ASSERT_TRUE(machine.on(event::Tick{}));
-      for (const auto& id : std::set(machine.state.active)) ASSERT_TRUE(machine.on(event::StillAlive{id}));
+      for (const auto& id : SharedSet<std::string>(machine.state.active))
+        ASSERT_TRUE(machine.on(event::StillAlive{id}));
     };
     ASSERT_TRUE(machine.submit(task("low", 1)));
     ASSERT_TRUE(machine.on(event::Started{"low", kNow}));

@@ -34,6 +34,17 @@ enum class TaskState {
 std::string_view to_string(TaskState state);
 /// "TASK_STAGING", "TASK_RUNNING" …: as those know it who come from Mesos and Marathon.
 std::string_view mesos_state(TaskState state);
+// What else those know: the one agent, and the frameworks that stand for services and for schedules. `id` is
+// that of the journal.
+inline std::string agent_id(const std::string& id) {
+  return id + "-S0";
+}
+inline std::string marathon_id(const std::string& id) {
+  return id + "-marathon";
+}
+inline std::string chronos_id(const std::string& id) {
+  return id + "-chronos";
+}
 Result<TaskState> parse_task_state(std::string_view text);
 constexpr bool is_final(TaskState state) {
   return state >= TaskState::kFinished;

@@ -124,9 +124,9 @@ class History {
     }
     ByTime due, ended;  // what is kept by time is what a look at everything finds
     for (const auto& [name, record] : state.schedules)
-      if (const auto next = next_time(record)) due.emplace(*next, name);
+      if (const auto next = next_time(record)) due.insert({*next, name});
     for (const auto& [id, task] : state.tasks)
-      if (is_final(task.state)) ended.emplace(*steady_end(task), id);
+      if (is_final(task.state)) ended.insert({*steady_end(task), id});
     RC_ASSERT(state.schedules_due == due);
     RC_ASSERT(state.ended == ended);
     for (const auto& [name, record] : state.schedules) {

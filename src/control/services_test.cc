@@ -224,8 +224,9 @@ TEST(Services, TheOldMakesWayAsSoonAsTheNewIsWell) {
   machine.obey();
   const auto both = machine.instances("/web");
   ASSERT_THAT(both, SizeIs(2));
+  const auto old = both.front()->task.id;
   machine.check(both.back()->task.id, true);
-  EXPECT_EQ(both.front()->state, TaskState::kStopping);
+  EXPECT_EQ(machine.at(old), TaskState::kStopping);
   machine.obey();
   EXPECT_THAT(machine.state.deployments, IsEmpty());
 }

@@ -119,6 +119,33 @@ TEST(Sharing, CountsAQueueWithItsChildren) {
   EXPECT_EQ(used_in(machine.state, "research/vis").gpu_milli, 0);
 }
 
+TEST(Sharing, WhatIsNotCountedIsNotUsedWhereItHasALimit) {
+  Machine machine(1);
+  const auto ask = [&](const std::string& queue, const std::string& id, workload::Limits limits) {
+    auto asked = in_queue(queue, task_of("alice", 1000, id, 0));
+    asked.limits = limits;
+    return machine.submit(asked);
+  };
+  const auto mistake = [&](workload::Limits limits) { return ask("vision/night", "a", limits).error(); };
+  auto rules = with_queue({"vision", {}, {}, 1, {}});
+  rules.queues["vision/night"] = {.path = "vision/night", .limit = {.gpu_milli = 1000}};
+  rules.queues["vision"].limit.memory_bytes = 1ULL << 40;
+  const placement::Subject alice{SubjectKind::kUser, "alice"};
+  rules.quotas[alice] = {alice, {.milli_cpus = 64'000}, {}};
+  ASSERT_TRUE(machine.set(rules));
+  const auto wanted = task("a", 0).resources;
+  EXPECT_EQ(mistake({{}, 0}).message,
+            "the queue 'vision' has a limit on memory, so its tasks may use no more than they ask for");
+  EXPECT_EQ(mistake({{}, wanted.memory_bytes + 1}).path, "/limits/memory");
+  EXPECT_EQ(mistake({wanted.milli_cpus + 1, {}}).message,
+            "the user 'alice' has a limit on CPUs, so its tasks may use no more than they ask for");
+  EXPECT_EQ(mistake({0, {}}).path, "/limits/cpus");
+  EXPECT_TRUE(ask("vision/night", "a", {wanted.milli_cpus, wanted.memory_bytes})) << "it is all counted";
+  rules.quotas.clear();
+  ASSERT_TRUE(machine.set(rules));
+  EXPECT_TRUE(ask("default", "b", {0, 0})) << "nothing limits it there";
+}
+
 TEST(Sharing, AQueueWithWorkStays) {
   Machine machine(1);
   ASSERT_TRUE(machine.set(with_queue({"vision", {}, {}, 1, {}})));

@@ -21,7 +21,7 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record) {
   const auto& id = record.task.id;
   move(state.ended, id, end_of(before), end_of(&record));
   if (record.state == TaskState::kQueued)
-    state.queue[record.sequence] = queued(record);
+    state.queue.insert_or_assign(record.sequence, queued(record));
   else
     state.queue.erase(record.sequence);
   if (owns_resources(record.state))
@@ -29,25 +29,26 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record) {
   else
     state.active.erase(id);
   if (record.task.origin.kind != workload::OriginKind::kPerson)
-    state.by_origin[origin_of(record.task)].insert(id);
+    state.by_origin.edit(origin_of(record.task)).insert(id);
   count(state.usages, before, &record);
-  if (before == nullptr && !record.template_key.empty()) ++state.template_uses[record.template_key];
+  if (before == nullptr && !record.template_key.empty()) ++state.template_uses.edit(record.template_key);
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
 }
 
 void forget(State& state, const std::string& id) {
   const auto found = state.tasks.find(id);
   if (found == state.tasks.end()) return;
-  if (const auto origin = state.by_origin.find(origin_of(found->second.task));
-      origin != state.by_origin.end()) {
-    origin->second.erase(id);
-    if (origin->second.empty()) state.by_origin.erase(origin);
+  const auto origin = origin_of(found->second.task);
+  if (state.by_origin.contains(origin)) {
+    auto& ids = state.by_origin.edit(origin);
+    ids.erase(id);
+    if (ids.empty()) state.by_origin.erase(origin);
   }
   move(state.ended, id, end_of(&found->second), std::nullopt);
   count(state.usages, &found->second, nullptr);
-  if (const auto uses = state.template_uses.find(found->second.template_key);
-      uses != state.template_uses.end() && --uses->second == 0)
-    state.template_uses.erase(uses);
+  if (const auto& key = found->second.template_key;
+      state.template_uses.contains(key) && --state.template_uses.edit(key) == 0)
+    state.template_uses.erase(key);
   state.tasks.erase(found);
 }
 
@@ -69,20 +70,20 @@ Queued queued(const TaskRecord& record) {
 void apply(State& state, const Outcome& outcome) {
   if (outcome.node) state.cluster.set_node(*outcome.node);
   if (outcome.rules) state.rules = *outcome.rules;
-  if (outcome.standing) state.standing = *outcome.standing;
+  if (outcome.standing) state.standing = Cow<Standing>(*outcome.standing);
   std::map<std::string, const workload::Task*> jobs;
   for (const auto& record : outcome.changed) {
     const auto* before = state.find(record.task.id);
     if (moved(before, record)) jobs.emplace(job_id(record.task), &record.task);
     index(state, before, record);
-    state.tasks[record.task.id] = record;
+    state.tasks.insert_or_assign(record.task.id, record);
   }
   settle(state.cluster, state.node, jobs, state.finder());
   for (const auto& [name, fit] : outcome.images) {
     state.images.erase(name);
     if (fit && state.images.size() < kMostImages) state.images.emplace(name, *fit);
   }
-  for (const auto& [id, health] : outcome.health) state.health[id] = health;
+  for (const auto& [id, health] : outcome.health) state.health.insert_or_assign(id, health);
   for (const auto& record : outcome.changed)
     if (!owns_resources(record.state)) state.health.erase(record.task.id);
   for (const auto& id : outcome.removed) forget(state, id);

@@ -1,7 +1,11 @@
 #pragma once
 
-// What the daemon knows: the tasks, the rules of sharing, the machine, and what of it is taken. A value. What
-// is taken is computed from the records, so no crash can make the two disagree.
+// What the daemon knows: the tasks, the rules of sharing, the machine, and what of it is taken. What is taken
+// is computed from the records, so no crash can make the two disagree.
+//
+// A value, of which a copy takes microseconds, however many tasks there are: copies share what did not change
+// (base/shared_map.h). So who has much to read takes a copy, and reads it wherever he likes. What was found
+// in a state, by pointer or reference, is only valid until that state changes.
 
 #include <map>
 #include <optional>
@@ -11,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/cow.h"
+#include "base/shared_map.h"
 #include "base/user_limits.h"
 #include "control/health.h"
 #include "control/image_fit.h"
@@ -77,35 +83,38 @@ inline OriginName origin_of(const workload::Task& task) {
   return {task.origin.kind, task.origin.name};
 }
 
-using ByTime = std::set<std::pair<TimePoint, std::string>>;
+using ByTime = SharedSet<std::pair<TimePoint, std::string>>;
 
 /// Of more images nothing is known, and their tasks are checked when they start alone.
 inline constexpr std::size_t kMostImages = 4096;
 
 struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
+  /// A UUID that is kept as long as the journal: by it those know the machine who come from Mesos.
+  std::string journal_id;
   placement::Cluster cluster;
   placement::Rules rules;
-  bool privileged_allowed = false;          ///< what the administrator said when he started the daemon
-  UserLimits limits;                        ///< the same
-  std::map<std::string, TaskRecord> tasks;  ///< by id
+  bool privileged_allowed = false;     ///< what the administrator said when he started the daemon
+  UserLimits limits;                   ///< the same
+  ExecutorTimeouts executor_timeouts;  ///< the same
+  Rows<TaskRecord> tasks;              ///< by id
   std::uint64_t next_sequence = 1;
-  std::set<std::string>
-      forgotten;              ///< ids of tasks that were removed, as restore() found them: see Journaled
-  std::vector<Error> unread;  ///< entries of the journal that cannot be read, and stay there
+  /// Ids of tasks that were removed, as restore() found them: see Journaled.
+  SharedSet<std::string> forgotten;
+  std::vector<Error> unread;               ///< entries of the journal that cannot be read, and stay there
   std::set<std::string> unread_templates;  ///< keys of templates that such entries name: they stay too
 
   // Kept by apply():
-  std::map<std::uint64_t, Queued> queue;                  ///< tasks that wait, by order of acceptance
-  std::set<std::string> active;                           ///< ids of tasks that own resources
-  std::optional<Standing> standing;                       ///< absent until the first plan
-  std::map<OriginName, std::set<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
-  std::map<std::string, TaskHealth> health;               ///< by task; of those that are checked
-  ImageFits images;                                       ///< at most kMostImages
-  ByTime ended;                                           ///< ids of tasks, by steady_end()
+  SharedMap<std::uint64_t, Queued> queue;                   ///< tasks that wait, by order of acceptance
+  SharedSet<std::string> active;                            ///< ids of tasks that own resources
+  Cow<Standing> standing;                                   ///< null until the first plan
+  SharedMap<OriginName, SharedSet<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
+  SharedMap<std::string, TaskHealth> health;                ///< by task; of those that are checked
+  ImageFits images;                                         ///< at most kMostImages
+  ByTime ended;                                             ///< ids of tasks, by steady_end()
   Usages usages;
-  std::map<std::string, std::size_t> template_uses;  ///< by key: how many of `tasks` have it
-  ByTime schedules_due;                              ///< names of schedules, by next_time()
+  SharedMap<std::string, std::size_t> template_uses;  ///< by key: how many of `tasks` have it
+  ByTime schedules_due;                               ///< names of schedules, by next_time()
 
   const placement::Node& machine() const { return *cluster.node(node); }
   /// Null when there is no such task.
@@ -146,7 +155,7 @@ struct Journaled : Tables<Rows> {
   std::vector<TaskRecord> records;  ///< in any order
   /// Ids of tasks that were removed, whose folders may still be there. A folder of a task that is neither
   /// here nor among the records is one that the journal lost.
-  std::set<std::string> forgotten;
+  SharedSet<std::string> forgotten;
   placement::Rules rules;
   std::uint64_t next_sequence = 1;
   std::vector<Error> unread;               ///< of entries that cannot be read, by which they are

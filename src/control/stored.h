@@ -2,6 +2,7 @@
 
 // The stored JSON of the state's tables. For `.cc` files.
 
+#include "control/executor_record.h"
 #include "control/framework_record.h"
 #include "control/schedule_record.h"
 #include "control/service_record.h"
@@ -30,10 +31,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkRecord, name, user, own
                                                 registered_at, reregistered_at, disconnected_at, remove_at,
                                                 removed_at)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StatusUpdate, uuid, state, message, reason, at, healthy,
-                                                check_status)
+                                                check_status, status)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortRange, begin, end)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Amounts, gpus, milli_cpus, memory_bytes, disk_bytes, ports)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ExecutorRecord, framework, executor_id, id, info, given,
+                                                launches, registered, due, timed_out)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ExecutorPart, launch, in_group, info, amounts, kill,
+                                                kill_grace, heard)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkTask, framework, task_id, id, name, executor_id,
                                                 told, updates, update_count, health_check, check,
-                                                check_status)
+                                                check_status, within)
 NLOHMANN_JSON_SERIALIZE_ENUM(RunOutcome, {{RunOutcome::kSucceeded, "succeeded"},
                                           {RunOutcome::kFailed, "failed"},
                                           {RunOutcome::kKilled, "killed"},

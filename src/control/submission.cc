@@ -33,6 +33,21 @@ Status check_queue(const placement::Rules& rules, const workload::Task& task) {
   return usable;
 }
 
+/// What is used beyond what was asked for is not counted: where that has a limit, nothing may be.
+Status check_limits(const placement::Rules& rules, const workload::Task& task) {
+  const auto refuse = [](const std::string& whose, const char* what, const char* field) {
+    return fail(
+        ErrorKind::kInvalid,
+        fmt::format("{} has a limit on {}, so its tasks may use no more than they ask for", whose, what),
+        "ask for more, and leave the limit out", fmt::format("/limits/{}", field));
+  };
+  for (const auto& [whose, limit] : bounds_on(rules, task.queue, task.owner_name, task.name_space)) {
+    if (limit.milli_cpus && task.may_exceed_cpus()) return refuse(whose, "CPUs", "cpus");
+    if (limit.memory_bytes && task.may_exceed_memory()) return refuse(whose, "memory", "memory");
+  }
+  return {};
+}
+
 /// The members of a gang are one job: what places it in the queue is the same for all.
 Status check_unity(const std::vector<workload::Task>& tasks) {
   const auto& first = tasks.front();
@@ -116,7 +131,10 @@ void add_reasons_of_images(const Draft& draft, const std::vector<workload::Task>
 
 Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const placement::Job& job) {
   DROVER_CHECK_OK(check_unity(tasks));
-  for (const auto& task : tasks) DROVER_CHECK_OK(check_rights(draft, task));
+  for (const auto& task : tasks) {
+    DROVER_CHECK_OK(check_rights(draft, task));
+    DROVER_CHECK_OK(check_limits(draft.rules(), task));
+  }
   DROVER_CHECK_OK(check_named_ports(tasks));
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));

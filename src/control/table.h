@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "base/shared_map.h"
+#include "control/executor_record.h"
 #include "control/framework_record.h"
 #include "control/schedule_record.h"
 #include "control/service_record.h"
@@ -16,7 +18,7 @@
 namespace drover::control {
 
 template <typename Record>
-using Rows = std::map<std::string, Record>;
+using Rows = SharedMap<std::string, Record>;
 
 template <typename Record>
 using Changes = std::map<std::string, std::optional<Record>>;  ///< none: the row is removed
@@ -72,6 +74,7 @@ struct Tables {
   Kind<Deployment> deployments;  ///< that are under way
   Kind<FrameworkRecord> frameworks;
   Kind<FrameworkTask> framework_tasks;  ///< by framework_task_key()
+  Kind<ExecutorRecord> executors;       ///< by executor_key()
   Kind<ScheduleRecord> schedules;       ///< by name
 };
 
@@ -84,6 +87,7 @@ void each_table(Visit visit, T&&... tables) {
   visit("/deployment", tables.deployments...);
   visit("/framework", tables.frameworks...);
   visit("/framework_task", tables.framework_tasks...);
+  visit("/executor", tables.executors...);
   visit("/schedule", tables.schedules...);
 }
 

@@ -7,11 +7,30 @@ namespace {
 
 Usage usage_of(const TaskRecord& record) {
   const auto bytes = stored_bytes(record.task);
-  if (is_final(record.state)) return {0, 0, bytes};
-  return {record.state == TaskState::kQueued ? 1ULL : 0ULL, bytes, 0};
+  if (is_final(record.state)) return {.ended = 1, .ended_bytes = bytes};
+  return {.waiting = record.state == TaskState::kQueued ? 1ULL : 0ULL, .live = 1, .live_bytes = bytes};
 }
 
+constexpr std::uint64_t Usage::* kAmounts[] = {&Usage::waiting, &Usage::live, &Usage::ended,
+                                               &Usage::live_bytes, &Usage::ended_bytes};
+
 }  // namespace
+
+Usage& Usage::operator+=(const Usage& other) {
+  for (const auto amount : kAmounts) this->*amount += other.*amount;
+  return *this;
+}
+
+Usage& Usage::operator-=(const Usage& other) {
+  for (const auto amount : kAmounts) this->*amount -= other.*amount;
+  return *this;
+}
+
+Usage sum(const Usages& usages) {
+  Usage all;
+  for (const auto& [owner, usage] : usages) all += usage;
+  return all;
+}
 
 std::uint64_t stored_bytes(const workload::Task& task) {
   return kRecordBytes + workload::definition_bytes(task);
@@ -22,18 +41,8 @@ void count(Usages& usages, const TaskRecord* before, const TaskRecord* after) {
   if (task.origin.kind == workload::OriginKind::kService) return;
   if (before != nullptr && after != nullptr && before->state == after->state) return;
   auto& usage = usages[task.owner];
-  if (before != nullptr) {
-    const auto was = usage_of(*before);
-    usage.waiting -= was.waiting;
-    usage.live_bytes -= was.live_bytes;
-    usage.ended_bytes -= was.ended_bytes;
-  }
-  if (after != nullptr) {
-    const auto is = usage_of(*after);
-    usage.waiting += is.waiting;
-    usage.live_bytes += is.live_bytes;
-    usage.ended_bytes += is.ended_bytes;
-  }
+  if (before != nullptr) usage -= usage_of(*before);
+  if (after != nullptr) usage += usage_of(*after);
   if (usage == Usage{}) usages.erase(task.owner);
 }
 

@@ -10,19 +10,13 @@
 #include <utility>
 
 #include "base/shorten.h"
+#include "base/text.h"
 #include "base/version.h"
 
 namespace drover::driver {
 namespace {
 
 constexpr std::size_t kLongestRequirement = 64 << 10;
-
-std::string lowered(std::string_view text) {
-  std::string lower(text);
-  for (auto& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
 
 template <typename Each>
 Status for_each_part(std::string_view text, char separator, Each each) {
@@ -51,7 +45,7 @@ Result<Requirement::Condition> Requirement::parse_condition(std::string_view tex
   constexpr std::string_view kSigns = "<>=!";
   const auto begin = std::min(text.find_first_of(kSigns), text.size());
   const auto end = std::min(text.find_first_not_of(kSigns, begin), text.size());
-  const auto* const name = std::ranges::find(kNames, lowered(text.substr(0, begin)),
+  const auto* const name = std::ranges::find(kNames, lower(text.substr(0, begin)),
                                              [](const auto& entry) { return std::string(entry.first); });
   const auto sign = text.substr(begin, end - begin);
   const auto* const comparison =
@@ -69,7 +63,7 @@ Result<Requirement::Condition> Requirement::parse_condition(std::string_view tex
   const bool equality = comparison->second == Operator::kEqual || comparison->second == Operator::kNotEqual;
   if (by_name && !equality) return wrong("a brand is equal or not, not more or less");
   if (value.empty() || (!by_name && !Version::parse(value))) return wrong("it has no version");
-  return Condition{name->second, comparison->second, lowered(value)};
+  return Condition{name->second, comparison->second, lower(value)};
 }
 
 Result<Requirement> Requirement::parse(std::string_view text) {
@@ -94,7 +88,7 @@ bool Requirement::holds(const Condition& condition, const RequirementFacts& fact
   const auto& fact = facts.*condition.fact;
   if (fact.empty()) return true;
   if (condition.fact == &RequirementFacts::brand)
-    return (lowered(fact) == condition.value) == (condition.comparison == Operator::kEqual);
+    return (lower(fact) == condition.value) == (condition.comparison == Operator::kEqual);
   const auto has = Version::parse(fact);
   if (!has) return true;  // as good as not known
   const auto order = *has <=> *Version::parse(condition.value);

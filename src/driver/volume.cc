@@ -8,11 +8,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "driver/root.h"
 
 namespace drover::driver {
@@ -22,6 +24,7 @@ namespace {
 constexpr const char* kManifest = ".manifest.json";
 constexpr const char* kLock = ".lock";
 constexpr std::string_view kTemporary = ".building-";
+constexpr std::string_view kPrefix = "nvidia_";
 
 std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -47,7 +50,7 @@ Result<std::string> describe(const DriverFiles& files, const Root& root) {
   for (const auto& link : files.links) links[link.path] = link.target;
   const nlohmann::json manifest{{"version", files.version}, {"files", list}, {"links", links}};
   // File names are bytes: whatever is not UTF-8 in them must not throw.
-  return manifest.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return to_text(manifest, 1) + "\n";
 }
 
 /// Whether the volume there was made from `manifest` and still has every file in full length.
@@ -118,11 +121,57 @@ Status fill(const DriverFiles& files, const Root& root, const std::string& manif
   return volume.write(kManifest, manifest);
 }
 
+Status lock(int fd, int operation, const std::string& shown) {
+  while (::flock(fd, operation) != 0)
+    if (errno != EINTR) return fail_errno(fmt::format("Failed to lock '{}'", shown), errno);
+  return {};
+}
+
 Result<UniqueFd> lock(const Directory& parent) {
   DROVER_TRY(auto fd, parent.open_file(kLock, O_RDWR | O_CREAT, 0600));
-  while (::flock(fd.get(), LOCK_EX) != 0)
-    if (errno != EINTR) return fail_errno(fmt::format("Failed to lock '{}/{}'", parent.path(), kLock), errno);
+  DROVER_CHECK_OK(lock(fd.get(), LOCK_EX, parent.path() + "/" + kLock));
   return fd;
+}
+
+/// Call with the lock held. The time of the manifest is that of the last use.
+Result<std::shared_ptr<const UniqueFd>> hold(const Directory& parent, const std::string& name) {
+  DROVER_TRY(auto volume, parent.open_file(name, O_RDONLY | O_DIRECTORY));
+  DROVER_CHECK_OK(lock(volume.get(), LOCK_SH, parent.path() + "/" + name));
+  if (::utimensat(volume.get(), kManifest, nullptr, 0) != 0)
+    return fail_errno(fmt::format("Failed to write '{}/{}/{}'", parent.path(), name, kManifest), errno);
+  return std::make_shared<const UniqueFd>(std::move(volume));
+}
+
+Result<bool> is_held_by_nobody(const Directory& parent, const std::string& name) {
+  DROVER_TRY(const auto volume, parent.open_file(name, O_RDONLY | O_DIRECTORY));
+  return ::flock(volume.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+/// All but `current`, with when they were used last; the longest unused first.
+Result<std::vector<std::pair<std::int64_t, std::string>>> old_volumes(const Directory& parent,
+                                                                      const std::string& current) {
+  DROVER_TRY(const auto names, parent.list());
+  std::vector<std::pair<std::int64_t, std::string>> old;
+  for (const auto& name : names) {
+    if (!name.starts_with(kPrefix) || name == current) continue;
+    struct stat info{};
+    const auto manifest = name + "/" + kManifest;
+    const bool whole = ::fstatat(parent.fd(), manifest.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    old.emplace_back(whole ? info.st_mtim.tv_sec : 0, name);
+  }
+  std::ranges::sort(old);
+  return old;
+}
+
+/// Of its files, as far as they can be seen.
+std::uint64_t bytes_in(const Directory& parent, const std::string& name) {
+  const auto manifest = parent.read(name + "/" + kManifest);
+  const auto files = manifest ? nlohmann::json::parse(*manifest, nullptr, false) : nlohmann::json();
+  std::uint64_t bytes = 0;
+  if (!files.is_object()) return bytes;
+  for (const auto& file : files.value("files", nlohmann::json::array()))
+    bytes += file.value("size", std::uint64_t{0});
+  return bytes;
 }
 
 /// What builders left that were killed. Call with the lock held: nobody is building.
@@ -174,7 +223,7 @@ Status check_executable(const Directory& parent) {
 }  // namespace
 
 Result<Volume> build_volume(const DriverFiles& files, const std::string& folder) {
-  const auto name = "nvidia_" + files.version;
+  const auto name = std::string(kPrefix) + files.version;
   if (files.version.empty() || files.version.find('/') != std::string::npos)
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is no version of a driver", files.version));
   if (::geteuid() != 0)
@@ -188,7 +237,29 @@ Result<Volume> build_volume(const DriverFiles& files, const std::string& folder)
   DROVER_TRY(const auto manifest, describe(files, root));
   Volume volume{parent.path() + "/" + name, files.version, is_complete(parent, name, manifest)};
   if (!volume.reused) DROVER_CHECK_OK(build(files, root, manifest, parent, name));
+  DROVER_TRY(volume.held, hold(parent, name));
   return volume;
+}
+
+Result<RemovedVolumes> remove_old_volumes(const std::string& folder, const std::string& version,
+                                          std::uint64_t bytes,
+                                          const std::function<bool(const std::string& name)>& is_used) {
+  RemovedVolumes removed;
+  const auto parent = Directory::open(folder);
+  if (!parent && parent.error().kind == ErrorKind::kNotFound) return removed;
+  if (!parent) return Failure(parent.error());
+  DROVER_TRY(const auto nobody_builds, lock(*parent));
+  DROVER_TRY(auto old, old_volumes(*parent, std::string(kPrefix) + version));
+  for (const auto& [used, name] : old) {
+    if (removed.bytes >= bytes) break;
+    DROVER_TRY(const bool alone, is_held_by_nobody(*parent, name));
+    if (!alone || is_used(name)) continue;
+    const auto freed = bytes_in(*parent, name);
+    DROVER_CHECK_OK(parent->remove_tree(name));
+    removed.names.push_back(name);
+    removed.bytes += freed;
+  }
+  return removed;
 }
 
 }  // namespace drover::driver

@@ -122,6 +122,43 @@ TEST_F(VolumeTest, ChangedDriverReplacesTheNameButNotTheFolderInUse) {
   EXPECT_THAT(names_in(folder()), ElementsAre(".lock", "nvidia_390.30", "nvidia_390.30.replaced-1"));
 }
 
+TEST_F(VolumeTest, OldVolumesGoTheLongestUnusedFirstUnlessSomebodyHasThem) {
+  FakeTree& state = state_;
+  for (const auto* name : {"nvidia_1", "nvidia_2", "nvidia_3.replaced-1", "nvidia_4", "nvidia_390.30"})
+    state.file(std::string("driver/") + name + "/.manifest.json", R"({"files": [{"size": 100}]})");
+  const auto set_time = [&](const char* name, time_t second) {
+    const timespec times[] = {{second, 0}, {second, 0}};
+    ::utimensat(AT_FDCWD, (folder() + "/" + name + "/.manifest.json").c_str(), times, 0);
+  };
+  set_time("nvidia_1", 300);
+  set_time("nvidia_2", 100);
+  set_time("nvidia_3.replaced-1", 200);
+  set_time("nvidia_4", 50);
+  const auto remove = [&](std::uint64_t bytes, const std::string& version = "390.30") {
+    const auto removed = remove_old_volumes(folder(), version, bytes,
+                                            [](const std::string& name) { return name == "nvidia_4"; });
+    EXPECT_TRUE(removed) << to_string(removed.error());
+    EXPECT_EQ(removed->bytes, 100 * removed->names.size());
+    return removed->names;
+  };
+  EXPECT_THAT(remove(0), IsEmpty());
+  EXPECT_THAT(remove(101), ElementsAre("nvidia_2", "nvidia_3.replaced-1"));
+  EXPECT_THAT(names_in(folder()), ElementsAre(".lock", "nvidia_1", "nvidia_390.30", "nvidia_4"));
+  EXPECT_THAT(remove(UINT64_MAX), ElementsAre("nvidia_1"));
+  EXPECT_TRUE(remove_old_volumes(state_ / "absent", "1", 1, {}));
+}
+
+TEST_F(VolumeTest, AVolumeThatALaunchHoldsStays) {
+  auto built = build();
+  ASSERT_TRUE(built) << to_string(built.error());
+  const auto remove = [&] {
+    return remove_old_volumes(folder(), "535", UINT64_MAX, [](const std::string&) { return false; })->names;
+  };
+  EXPECT_THAT(remove(), IsEmpty());
+  built->held.reset();
+  EXPECT_THAT(remove(), ElementsAre("nvidia_390.30"));
+}
+
 TEST_F(VolumeTest, TruncatedOrIncompleteVolumeIsRebuilt) {
   for (const auto* damage : {"lib64/libcuda.so.390.30", ".manifest.json"}) {
     ASSERT_TRUE(build());

@@ -17,6 +17,7 @@
 #include "base/users.h"
 #include "control/controller.h"
 #include "engine/execution.h"
+#include "engine/task_list.h"
 #include "engine/variants.h"
 #include "gpu/device.h"
 #include "metrics/daemon_metrics.h"
@@ -25,12 +26,6 @@
 #include "workload/task.h"
 
 namespace drover::engine {
-
-/// Who asks. Root may do everything; others see, stop and read only what they own.
-struct Caller {
-  User user;
-  bool is_root() const { return user.uid == 0; }
-};
 
 /// What this node offers, and what of it is free.
 struct NodeView {
@@ -117,9 +112,9 @@ class Daemon {
                            std::function<void(Result<std::vector<control::TaskRecord>>)> done) = 0;
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
-  /// Asks the task to end; answers when the wish is in the journal. `force` skips the grace. With one member
-  /// of a gang, or the id of the gang, the whole gang is stopped; the answer is the named member or the
-  /// first.
+  /// Asks the task to end; answers when the wish is in the journal, or on a full disk when the task itself
+  /// was told: it may be what fills it. `force` skips the grace. With one member of a gang, or the id of the
+  /// gang, the whole gang is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
                     std::function<void(Result<control::TaskRecord>)> done) = 0;
   /// Forgets an ended task and removes its sandbox.
@@ -127,15 +122,8 @@ class Daemon {
 
   /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
-  /// The caller's tasks (root: everyone's), oldest first. A queued one carries in `reason` why it waits.
-  std::vector<control::TaskRecord> tasks(const Caller& caller) const {
-    std::vector<control::TaskRecord> result;
-    each_task(caller, [&](const control::TaskRecord& record) { result.push_back(record); });
-    return result;
-  }
-  /// The same without copies: calls visit(record) for each.
-  virtual void each_task(const Caller& caller,
-                         const std::function<void(const control::TaskRecord&)>& visit) const = 0;
+  /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.
+  virtual TaskList tasks(const Caller& caller) const = 0;
   /// Also by the id of a gang.
   virtual Result<ExplanationView> explain(const Caller& caller, const std::string& id) const = 0;
   /// Starts a command in the container of a task that runs, as the task's user. `id` as for task(). Whoever
@@ -209,12 +197,22 @@ class Daemon {
   // For the APIs whose definitions become services, schedules and offers. They know whose things a caller may
   // see and change: access.h.
   virtual const control::State& state() const = 0;
+  /// The state as it is now, to be read on any thread. Takes microseconds.
+  std::shared_ptr<const control::State> snapshot() const {
+    auto copy = std::make_shared<control::State>(state());
+    copy->cluster.detach();
+    return copy;
+  }
   virtual TimePoint now() const = 0;
   /// By the clock that nobody sets: Moment::steady.
   virtual TimePoint steady() const { return now(); }
   /// Decides, journals, and then it counts. The answer is the id of what the event made, "" when it made
   /// nothing that has one. On an Error nothing has changed.
   [[nodiscard]] virtual Result<std::string> change(const control::Event& event) = 0;
+  /// For what a client asks who is not told what the state refuses: that is passed over. An Error means that
+  /// it could not be kept, and he is to ask again. A stop is carried out all the same, and kept when it can
+  /// be.
+  [[nodiscard]] virtual Status ask(const control::Event& event) = 0;
   /// For what has happened and nobody can be told that it has not: it counts at once when it can be kept, and
   /// is tried again while it cannot. What the state does not allow any more is passed over.
   virtual void happened(control::Event event) = 0;

@@ -15,6 +15,18 @@ constexpr int kPartOfTimeForRoom = 8;
 /// So much of what is to be free is made free beyond it, so that not every file of a task costs another one.
 constexpr std::uint64_t kBeyond = 8;
 
+/// By any task, service or schedule.
+std::set<control::ImageName> named_images(const control::State& state) {
+  std::set<control::ImageName> names;
+  const auto add = [&](const workload::Task& task) {
+    if (auto name = control::image_name(task)) names.insert(*std::move(name));
+  };
+  for (const auto& [id, record] : state.tasks) add(record.task);
+  for (const auto& [id, record] : state.services) add(record.target.task);
+  for (const auto& [name, record] : state.schedules) add(record.schedule.task);
+  return names;
+}
+
 }  // namespace
 
 bool DiskRoom::is_full() const {
@@ -36,10 +48,15 @@ std::optional<Error> DiskRoom::problem() const {
   if (!is_short()) return std::nullopt;
   return Error{
       ErrorKind::kExhausted,
-      fmt::format("The disk of the state folder has {} free, and {} should be: the oldest ended tasks are "
-                  "forgotten, with their sandboxes",
+      fmt::format("The disk of the state folder has {} free, and {} should be: images that nobody uses are "
+                  "removed, and then the oldest ended tasks are forgotten, with their sandboxes",
                   format_bytes(ports_.free_space()), format_bytes(ports_.room_to_keep)),
       "free some space: drover image prune, drover rm; or ask for less with drover serve --room-to-keep", ""};
+}
+
+std::uint64_t DiskRoom::missing() const {
+  const auto goal = ports_.room_to_keep + ports_.room_to_keep / kBeyond;
+  return goal - std::min(goal, ports_.free_space());
 }
 
 void DiskRoom::make() {
@@ -48,7 +65,8 @@ void DiskRoom::make() {
   looking_ = true;
   auto tasks = processes_.of_tasks();
   ended_.add_unseen(tasks);
-  ports_.pool(0, [this, tasks = std::move(tasks), began = ports_.steady()] {
+  ports_.pool(0, [this, tasks = std::move(tasks), named = named_images(state_), began = ports_.steady()] {
+    if (ports_.free_unused) ports_.free_unused(missing(), named);
     ports_.post([this, seen = ports_.task_space(tasks), began] {
       looking_ = false;
       const auto now = ports_.steady();
@@ -68,10 +86,8 @@ void DiskRoom::found(const std::map<std::string, Result<std::uint64_t>>& found) 
     ended_.seen(id, *size);
   }
   const auto free = ports_.free_space();
-  const auto goal = ports_.room_to_keep + ports_.room_to_keep / kBeyond;
   if (!is_short()) return;
-  for (const auto& id :
-       control::tasks_to_forget(state_, bytes, goal - std::min(goal, free), ports_.steady())) {
+  for (const auto& id : control::tasks_to_forget(state_, bytes, missing(), ports_.steady())) {
     const auto& task = state_.tasks.at(id).task;
     const auto words = fmt::format("it is forgotten, with the {} of its sandbox: the disk has {} free",
                                    format_bytes(bytes.at(id)), format_bytes(free));

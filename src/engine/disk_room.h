@@ -1,7 +1,8 @@
 #pragma once
 
 // Room on the disk of the state folder: whether there is any, and how it is made when there is too little, by
-// forgetting ended tasks. Owned by the control strand; the looks at what tasks take up are made on the pool.
+// removing what nobody uses, and then by forgetting ended tasks. Owned by the control strand; the looks at
+// what tasks take up are made on the pool.
 
 #include <functional>
 #include <map>
@@ -38,6 +39,8 @@ class DiskRoom {
 
  private:
   bool is_short() const;
+  /// To free, so that there is enough for a while.
+  std::uint64_t missing() const;
   void found(const std::map<std::string, Result<std::uint64_t>>& found);
 
   const Ports& ports_;

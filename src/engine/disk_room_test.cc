@@ -44,12 +44,29 @@ TEST_F(DiskRoomTest, EndedTasksMakeRoomWhenThereIsTooLittle) {
   run();
   pass(1min);
   EXPECT_THAT(world_.forgotten, IsEmpty()) << "people may still want to read what they left";
-  EXPECT_THAT(problems(), Contains(HasSubstr("the oldest ended tasks are forgotten")));
+  EXPECT_THAT(problems(), Contains(HasSubstr("and then the oldest ended tasks are forgotten")));
   pass(15min);
   EXPECT_THAT(world_.forgotten, Contains(first));
   EXPECT_THAT(log_, Contains(HasSubstr("Task '" + first + "' of 'alice': it is forgotten, with the 60 B")));
   EXPECT_TRUE(engine_->task({}, runs));
   EXPECT_FALSE(engine_->task({}, first));
+}
+
+TEST_F(DiskRoomTest, WhatNobodyUsesGoesBeforeTasksDo) {
+  free_ = 4 << 20;
+  room_to_keep_ = 4 << 20;
+  unused_ = 1 << 20;
+  begin();
+  const auto task = ended(1 << 20, alice_);
+  submit_with([](workload::Task& queued) { queued.image = "redis:7"; }, bob_);
+  free_ -= 1 << 19;
+  pass(1h);
+  EXPECT_EQ(unused_, 0U);
+  EXPECT_THAT(named_, ElementsAre(control::ImageName{1002, "redis:7"}));
+  EXPECT_THAT(world_.forgotten, IsEmpty()) << "there is room again";
+  free_ -= 1 << 20;
+  pass(1h);
+  EXPECT_THAT(world_.forgotten, ElementsAre(task));
 }
 
 TEST_F(DiskRoomTest, NoMoreGoesThanIsNeededAndOnlyWhileItIs) {

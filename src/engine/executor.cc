@@ -25,22 +25,22 @@ std::optional<container::GangPlace> place_of(const control::TaskRecord& record, 
   return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
 }
 
-container::Launch launch_of(const control::TaskRecord& record, const std::string& host,
-                            std::uint64_t processes) {
+/// Called on a pool: reads nothing of the state but what stays as it is.
+container::Launch launch_of(const control::TaskRecord& record, const control::State& state) {
   container::Launch launch;
   launch.task = record.task;
   launch.record = control::text_of(record);
-  launch.task.environment = control::environment_of(record, host);
+  launch.task.environment = control::environment_of(record, state.node, state.journal_id);
   launch.attempt = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
   if (!record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
   launch.host_ports = record.ports;
   launch.processes = record.task.processes.value_or(
-      static_cast<int>(std::min<std::uint64_t>(processes, workload::kMaxProcesses)));
+      static_cast<int>(std::min<std::uint64_t>(state.limits.processes, workload::kMaxProcesses)));
   launch.cpus = record.cpus;
   launch.nics = record.nics;
-  launch.gang = place_of(record, host);
+  launch.gang = place_of(record, state.node);
   return launch;
 }
 
@@ -51,9 +51,8 @@ bool may_take_hours(const workload::Task& task) {
 
 }  // namespace
 
-void Executor::start(std::unique_ptr<container::Containerizer> containerizer, std::string host) {
+void Executor::start(std::unique_ptr<container::Containerizer> containerizer) {
   containerizer_ = std::move(containerizer);
-  host_ = std::move(host);
 }
 
 void Executor::perform(const control::Action& action) {
@@ -62,11 +61,6 @@ void Executor::perform(const control::Action& action) {
 
 void Executor::moved(const control::TaskRecord& record) {
   if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
-}
-
-std::string Executor::preparing(const std::string& id) const {
-  const auto step = preparing_.find(id);
-  return step == preparing_.end() ? "" : step->second;
 }
 
 void Executor::prepares(const std::string& id, const std::string& step) {
@@ -113,13 +107,14 @@ void Executor::carry_out(const control::action::Launch& action) {
 Status Executor::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                         const std::stop_token& stop, std::function<Status()> may_start) {
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
-  auto launch = launch_of(record, host_, state_.limits.processes);
+  auto launch = launch_of(record, state_);
   launch.stop = stop;
   launch.may_start = std::move(may_start);
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };
   launch.machine = machine;
+  add_secrets(launch.task);
   const auto& devices = machine.devices;
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
@@ -139,6 +134,14 @@ void Executor::exec(uid_t asker, const std::string& id, ExecRequest request,
         started ? Result<std::shared_ptr<ExecProcess>>(std::move(*started)) : Failure(started.error()));
     ports_.post([done, answer] { done(std::move(*answer)); });
   });
+}
+
+void Executor::add_secrets(workload::Task& task) const {
+  if (!ports_.secret) return;
+  const auto given = task.environment;
+  for (const auto& [name, value] : given)
+    if (auto secret = value.empty() ? ports_.secret(task.id, name) : std::nullopt)
+      task.environment.edit()[name] = std::move(*secret);
 }
 
 Result<cdi::Edits> Executor::devices_of(const workload::Task& task) const {

@@ -36,8 +36,8 @@ class Executor {
   Executor(const Ports& ports, const control::State& state, Feed& feed, ExecutorHooks hooks)
       : ports_(ports), state_(state), feed_(feed), hooks_(std::move(hooks)) {}
 
-  /// Before it nothing is carried out. `host` is the name of this machine, as tasks are told it.
-  void start(std::unique_ptr<container::Containerizer> containerizer, std::string host);
+  /// Before it nothing is carried out.
+  void start(std::unique_ptr<container::Containerizer> containerizer);
   /// Null before start().
   container::Containerizer* containerizer() const { return containerizer_.get(); }
 
@@ -51,8 +51,8 @@ class Executor {
 
   /// The task came into this state.
   void moved(const control::TaskRecord& record);
-  /// What is being done for a task that starts, in words; "" when there is nothing to say.
-  std::string preparing(const std::string& id) const;
+  /// What is being done for tasks that start, in words, by their ids.
+  const std::map<std::string, std::string>& preparing() const { return preparing_; }
 
   /// A command in a container; see Daemon::exec. `id` is whole.
   void exec(uid_t asker, const std::string& id, ExecRequest request,
@@ -73,6 +73,7 @@ class Executor {
   /// `machine` is as it was when this was decided, with the task's GPUs. Called on a pool.
   Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
                 const std::stop_token& stop, std::function<Status()> may_start);
+  void add_secrets(workload::Task& task) const;
   void prepares(const std::string& id, const std::string& step);
 
   /// Work about a task failed: `failure` (a literal) is told once, and `work` is done again until it
@@ -102,7 +103,6 @@ class Executor {
   Feed& feed_;
   ExecutorHooks hooks_;
   std::unique_ptr<container::Containerizer> containerizer_;
-  std::string host_;
   std::map<std::string, std::string> preparing_;  ///< by task, in words
   std::map<std::string, Retry> retries_;          ///< by task
   std::map<std::string, std::deque<Step>> chains_;

@@ -18,8 +18,8 @@ using ::testing::IsEmpty;
 class ExecutorTest : public ::testing::Test {
  protected:
   ExecutorTest() {
-    executor_.start(std::make_unique<FakeContainerizer>(world_), "here");
-    auto& record = state_.tasks["t"];
+    executor_.start(std::make_unique<FakeContainerizer>(world_));
+    auto& record = state_.tasks.edit("t");
     record.task.id = "t";
     record.state = TaskState::kStarting;
   }
@@ -77,7 +77,7 @@ TEST_F(ExecutorTest, WorkAboutOneTaskIsDoneInOrder) {
 
 TEST_F(ExecutorTest, AStopReachesALaunchThatWaitsForAThread) {
   executor_.perform(control::action::Launch{"t"});
-  state_.tasks["t"].state = TaskState::kStopping;
+  state_.tasks.edit("t").state = TaskState::kStopping;
   executor_.perform(control::action::Stop{"t", false});
   ASSERT_EQ(pool_.size(), 2u);
   std::swap(pool_[0], pool_[1]);  // the launch is still behind fetches that take hours
@@ -89,7 +89,7 @@ TEST_F(ExecutorTest, AStopReachesALaunchThatWaitsForAThread) {
 }
 
 TEST_F(ExecutorTest, WhatFailedIsToldOnceAndTriedAgain) {
-  state_.tasks["t"].state = TaskState::kFinished;
+  state_.tasks.edit("t").state = TaskState::kFinished;
   world_.clean_error = Error{ErrorKind::kTimeout, "600 processes do not end", "", ""};
   executor_.perform(control::action::Clean{"t"});
   run();
@@ -111,11 +111,11 @@ TEST_F(ExecutorTest, WhatFailedIsToldOnceAndTriedAgain) {
 }
 
 TEST_F(ExecutorTest, WhatIsNeededNoMoreIsNotTriedAgain) {
-  state_.tasks["t"].state = TaskState::kFinished;
+  state_.tasks.edit("t").state = TaskState::kFinished;
   world_.clean_error = Error{ErrorKind::kTimeout, "600 processes do not end", "", ""};
   executor_.perform(control::action::Clean{"t"});
   run();
-  state_.tasks["t"].state = TaskState::kStarting;  // another attempt cleans up before it begins
+  state_.tasks.edit("t").state = TaskState::kStarting;  // another attempt cleans up before it begins
   world_.clean_error.reset();
   now_ = wake_at_;
   executor_.try_again();
@@ -124,15 +124,15 @@ TEST_F(ExecutorTest, WhatIsNeededNoMoreIsNotTriedAgain) {
 }
 
 TEST_F(ExecutorTest, WhatIsBeingDoneIsSaidWhileTheTaskStarts) {
-  EXPECT_EQ(executor_.preparing("t"), "");
+  EXPECT_EQ(executor_.preparing().count("t"), 0U);
   executor_.perform(control::action::Launch{"t"});
   run();
   world_.asked.front().progress("fetching");
   run();
-  EXPECT_EQ(executor_.preparing("t"), "fetching");
-  state_.tasks["t"].state = TaskState::kRunning;
-  executor_.moved(state_.tasks["t"]);
-  EXPECT_EQ(executor_.preparing("t"), "");
+  EXPECT_EQ(executor_.preparing().at("t"), "fetching");
+  state_.tasks.edit("t").state = TaskState::kRunning;
+  executor_.moved(state_.tasks.at("t"));
+  EXPECT_EQ(executor_.preparing().count("t"), 0U);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ using control::TaskState;
 class FindTasksTest : public ::testing::Test {
  protected:
   control::TaskRecord& add(const std::string& id, const std::string& name, uid_t owner = 0) {
-    auto& record = state_.tasks[id];
+    auto& record = state_.tasks.edit(id);
     record.task.id = id;
     record.task.name = name;
     record.task.owner = owner;

@@ -122,7 +122,7 @@ TEST(ImageFits, PlacedIsWhatStarts) {
     task.resources = placement::testing::gpus(static_cast<int>(1 + below(3)));
     control::ImageFits fits;
     const auto own = fit(node, lists);
-    if (own) fits[{0, "tool"}] = *own;
+    if (own) fits.insert_or_assign({0, "tool"}, *own);
     auto request = task.resources;
     control::narrow(request, task, fits);
     const bool allowed = !own || !control::refusal(*own, task);

@@ -64,9 +64,11 @@ void Lingering::found(const std::vector<TaskProcesses>& asked, std::map<std::str
   }
 }
 
-std::string Lingering::words(const std::string& id) const {
-  const auto one = ending_.find(id);
-  return one == ending_.end() ? "" : one->second.words;
+std::map<std::string, std::string> Lingering::words() const {
+  std::map<std::string, std::string> words;
+  for (const auto& [id, one] : ending_)
+    if (!one.words.empty()) words.emplace(id, one.words);
+  return words;
 }
 
 }  // namespace drover::engine

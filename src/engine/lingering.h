@@ -27,8 +27,8 @@ class Lingering {
   void moved(const control::TaskRecord& record);
   /// Looks at those that should have ended, unless that was done lately or is being done.
   void look();
-  /// What still runs of a task that should have ended; "" when there is nothing to say.
-  std::string words(const std::string& id) const;
+  /// What still runs of tasks that should have ended, by their ids.
+  std::map<std::string, std::string> words() const;
 
  private:
   void found(const std::vector<TaskProcesses>& asked, std::map<std::string, std::string> found);

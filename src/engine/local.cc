@@ -79,7 +79,7 @@ container::Watcher LocalEngine::watcher() {
 }
 
 Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
-  executor_.start(std::move(containerizer), view_.name);
+  executor_.start(std::move(containerizer));
   view_.runtime = std::move(runtime);
   // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
   DROVER_TRY(auto strays, look_for_strays(*executor_.containerizer(), state_, ports_.log));
@@ -90,7 +90,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   control::apply(state_, images_.hold(images));
   if (!strays.running.empty())
     DROVER_CHECK_OK(process(control::event::Adopted{std::move(strays.running)}).map([](const auto&) {}));
-  for (const auto& [id, record] : state_.tasks) {
+  for (const auto& [id, record] : control::Rows<control::TaskRecord>(state_.tasks)) {
     lingering_.moved(record);
     if (control::owns_resources(record.state))
       executor_.recover(id);

@@ -65,8 +65,7 @@ class LocalEngine final : public Daemon {
             std::function<void(Result<control::TaskRecord>)> done) override;
   void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
-  void each_task(const Caller& caller,
-                 const std::function<void(const control::TaskRecord&)>& visit) const override;
+  TaskList tasks(const Caller& caller) const override;
   Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
   void exec(const Caller& caller, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
@@ -95,6 +94,7 @@ class LocalEngine final : public Daemon {
   TimePoint now() const override { return ports_.now(); }
   TimePoint steady() const override { return ports_.steady(); }
   Result<std::string> change(const control::Event& event) override;
+  Status ask(const control::Event& event) override;
   void happened(control::Event event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
     return notices_.add(std::move(listener));
@@ -127,7 +127,7 @@ class LocalEngine final : public Daemon {
                std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
   /// With the reason why it waits, or what is being done for it.
   control::TaskRecord shown(const control::TaskRecord& record) const;
-  bool is_shown_as_it_is(const control::TaskRecord& record) const;
+  Doings doings() const;
 
   const Ports ports_;
   store::Journal journal_;

@@ -20,6 +20,7 @@ bool makes_work(const control::Event& event) {
   namespace e = control::event;
   const auto* services = std::get_if<e::ServicesChanged>(&event);
   return std::holds_alternative<e::Submitted>(event) || std::holds_alternative<e::FrameworkLaunched>(event) ||
+         std::holds_alternative<e::ExecutorLaunched>(event) ||
          std::holds_alternative<e::ScheduleDefined>(event) ||
          std::holds_alternative<e::ScheduleRunRequested>(event) ||
          (services != nullptr && !services->put.empty());
@@ -103,7 +104,24 @@ Result<std::string> LocalEngine::carry_out(const control::Event& event, control:
   return outcome.made;
 }
 
+Status LocalEngine::ask(const control::Event& event) {
+  const Moment now(ports_.now(), steady());
+  auto outcome = decide(event, now);
+  if (!outcome) return {};
+  const auto done = carry_out(event, *outcome, now);
+  if (done) return {};
+  if (const auto* wish = std::get_if<control::event::StopRequested>(&event)) happened(*wish);
+  return Failure(done.error());
+}
+
 void LocalEngine::happened(control::Event event) {
+  const auto* stop = std::get_if<control::event::StopRequested>(&event);
+  // Whoever asks again because it could not be kept says nothing new.
+  const bool waits = stop != nullptr && std::ranges::any_of(unsaved_, [&](const auto& earlier) {
+                       const auto* other = std::get_if<control::event::StopRequested>(&earlier);
+                       return other != nullptr && *other == *stop;
+                     });
+  if (waits) return retry_unsaved();
   // Of what comes ever again while nothing can be kept, the last one says it all.
   if (std::holds_alternative<control::event::Tick>(event) ||
       std::holds_alternative<control::event::NodeChanged>(event))

@@ -18,6 +18,11 @@ class LocalFaultsTest : public LocalEngineTest {
     engine_->tick();
     run();
   }
+  std::size_t unsaved() const {
+    metrics::DaemonFacts facts;
+    engine_->add_facts(facts);
+    return facts.unsaved_events;
+  }
   std::size_t told(std::string_view part) const {
     return static_cast<std::size_t>(
         std::ranges::count_if(log_, [&](const auto& line) { return line.find(part) != line.npos; }));
@@ -87,6 +92,44 @@ TEST_F(LocalFaultsTest, WhatIsToEndEndsAlthoughNothingCanBeKept) {
   engine_->happened(control::event::StopRequested{gang[0].task.gang->id, true});
   run();
   EXPECT_THAT(world_.stopped, ::testing::IsSupersetOf({gang[0].task.id, gang[1].task.id}));
+}
+
+TEST_F(LocalFaultsTest, WhatIsAskedWhileNothingCanBeKeptIsRefusedAndAStopIsMadeOnce) {
+  begin();
+  control::FrameworkRecord record;
+  record.name = "f";
+  ASSERT_TRUE(engine_->change(control::event::FrameworkSubscribed{"F", record}));
+  const auto id = submit(1)->task.id;
+  run();
+  EXPECT_TRUE(engine_->ask(control::event::StopRequested{"none", false}))
+      << "the state would refuse it ever again";
+  disk_.fail();
+  EXPECT_FALSE(engine_->ask(control::event::FrameworkTornDown{"F"}));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(engine_->ask(control::event::StopRequested{id, false}));
+  run();
+  EXPECT_THAT(world_.stopped, ::testing::ElementsAre(id));
+  EXPECT_EQ(unsaved(), 1u) << "a hundred wishes are one";
+  disk_.recover();
+  tick();
+  EXPECT_EQ(state_of(id), TaskState::kStopping);
+  EXPECT_FALSE(engine_->state().frameworks.at("F").removed_at) << "whoever was refused comes again";
+}
+
+TEST_F(LocalFaultsTest, NewsOfTheNodeThatCannotBeKeptAreOne) {
+  begin();
+  const auto id = submit(1)->task.id;
+  run();
+  disk_.fail();
+  end(id, 0);
+  for (int i = 1; i <= 100; ++i) {
+    auto machine = engine_->state().machine();
+    machine.attributes["seen"] = {std::to_string(i)};
+    engine_->happened(control::event::NodeChanged{std::move(machine)});
+  }
+  EXPECT_EQ(unsaved(), 2u) << "the end, and the last news";
+  disk_.recover();
+  tick();
+  EXPECT_EQ(engine_->state().machine().attributes.at("seen"), std::vector<std::string>{"100"});
 }
 
 TEST_F(LocalFaultsTest, AStopThatFailedIsMadeAgainUntilTheTaskHasEnded) {

@@ -410,8 +410,8 @@ class LocalMonthTest : public testing::LocalEngineTest {
   TimePoint up_since_{};
   std::optional<TimePoint> wakes_at_;
   std::shared_ptr<void> told_;
-  std::optional<std::map<std::string, control::TaskRecord>> before_;  ///< as it was killed
-  std::map<std::string, std::optional<control::TaskRecord>> known_;   ///< with how it ended
+  std::optional<control::Rows<control::TaskRecord>> before_;         ///< as it was killed
+  std::map<std::string, std::optional<control::TaskRecord>> known_;  ///< with how it ended
   std::set<std::string> refused_ids_;
 };
 

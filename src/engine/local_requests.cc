@@ -29,12 +29,9 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
     return Failure(std::move(error));
   }
   if (!request.user) return task;
-  auto found = request.found_user ? std::move(*request.found_user) : find_user(*request.user);
-  if (!found) {
-    found.error().path = "/user";
-    return Failure(std::move(found.error()));
-  }
-  auto& user = *found;
+  // The database of users may take its time: it is asked before the request comes here.
+  if (!request.found_user) return fail(ErrorKind::kInternal, "Nobody has looked up the user", "", "/user");
+  auto& user = *request.found_user;
   if (!caller.is_root() && user.uid != caller.user.uid)
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("'{}' may not run tasks as '{}'", caller.user.name, user.name),

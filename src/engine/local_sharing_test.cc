@@ -32,9 +32,12 @@ TEST_F(LocalSharingTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
 
   EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
   auto wrong = gang_of(2, 0);
-  wrong.members[1].user = "no-such-user";
-  EXPECT_EQ(submit_gang(wrong).error().path, "/members/1/user");
-  EXPECT_EQ(engine_->tasks({}).size(), 2u);
+  wrong.members[1].user = "root";
+  const auto unasked = submit_gang(wrong);
+  ASSERT_FALSE(unasked);
+  EXPECT_EQ(unasked.error().path, "/members/1/user");
+  EXPECT_EQ(unasked.error().kind, ErrorKind::kInternal) << "the database of users is not asked on the strand";
+  EXPECT_EQ(engine_->tasks({}).records().size(), 2u);
 }
 
 TEST_F(LocalSharingTest, AGangIsStoppedByItsIdOrItsName) {
@@ -136,7 +139,7 @@ TEST_F(LocalSharingTest, PlansWithoutDoing) {
   EXPECT_TRUE(starts->starts_now);
   ASSERT_EQ(starts->members.size(), 1u);
   EXPECT_EQ(starts->members[0].gpus.size(), 2u);
-  EXPECT_TRUE(engine_->tasks({}).empty());
+  EXPECT_TRUE(engine_->tasks({}).records().empty());
 
   const auto others = submit(2, Caller{{1001, 1001, {}, "bob", "/"}})->task.id;
   const auto waits = engine_->plan(alice, gang_of(2, 1));

@@ -61,7 +61,7 @@ TEST_F(LocalEngineTest, OnlyRootActsForOthers) {
   EXPECT_EQ(submit(0, alice, "root").error().kind, ErrorKind::kPermissionDenied);
   EXPECT_EQ(submit(0, {}, "65534")->task.user.uid, 65534u);
   EXPECT_EQ(engine_->task(bob, own->task.id).error().kind, ErrorKind::kNotFound);
-  EXPECT_TRUE(engine_->tasks(bob).empty());
+  EXPECT_TRUE(engine_->tasks(bob).records().empty());
   EXPECT_FALSE(engine_->sandbox(bob, own->task.id));
   Result<control::TaskRecord> stopped = fail(ErrorKind::kInternal, "no answer came");
   engine_->stop(bob, own->task.id, true, [&](auto result) { stopped = std::move(result); });
@@ -121,10 +121,10 @@ TEST_F(LocalEngineTest, WhatEndsAndIsForgottenAtOnceIsCleanedUp) {
   service.task.resources.gpus = {{1, {}}};
   ASSERT_TRUE(engine_->change(control::event::ServicesChanged{.put = {service}}));
   run();
-  ASSERT_EQ(engine_->tasks({}).size(), 30U) << "all wait";
+  ASSERT_EQ(engine_->tasks({}).records().size(), 30U) << "all wait";
   ASSERT_TRUE(engine_->change(control::event::ServicesChanged{.removed = {"/web"}, .force = true}));
   run();
-  EXPECT_EQ(engine_->tasks({}).size(), control::kKeptInstances);
+  EXPECT_EQ(engine_->tasks({}).records().size(), control::kKeptInstances);
   EXPECT_EQ(world_.forgotten.size(), 30 - control::kKeptInstances);
 }
 

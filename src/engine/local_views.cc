@@ -90,18 +90,14 @@ void add_outlook(const control::State& state, const control::TaskRecord& record,
 
 }  // namespace
 
-bool LocalEngine::is_shown_as_it_is(const control::TaskRecord& record) const {
-  return record.state != control::TaskState::kQueued && record.state != control::TaskState::kStopping &&
-         executor_.preparing(record.task.id).empty();
+Doings LocalEngine::doings() const {
+  auto doings = executor_.preparing();
+  for (auto& [id, words] : lingering_.words()) doings.insert_or_assign(id, std::move(words));
+  return doings;
 }
 
 control::TaskRecord LocalEngine::shown(const control::TaskRecord& record) const {
-  auto copy = record;
-  if (record.state == control::TaskState::kQueued)
-    copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state_, record), "; "));
-  if (auto step = executor_.preparing(record.task.id); !step.empty()) copy.reason = std::move(step);
-  if (auto words = lingering_.words(record.task.id); !words.empty()) copy.reason = std::move(words);
-  return copy;
+  return engine::shown(state_, record, doings());
 }
 
 Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::string& id) const {
@@ -109,17 +105,8 @@ Result<control::TaskRecord> LocalEngine::task(const Caller& caller, const std::s
   return shown(*record);
 }
 
-void LocalEngine::each_task(const Caller& caller,
-                            const std::function<void(const control::TaskRecord&)>& visit) const {
-  std::vector<const control::TaskRecord*> records;
-  for (const auto& [id, record] : state_.tasks)
-    if (may_see(caller, record)) records.push_back(&record);
-  std::ranges::sort(records, {}, &control::TaskRecord::sequence);
-  for (const auto* record : records)
-    if (is_shown_as_it_is(*record))
-      visit(*record);
-    else
-      visit(shown(*record));
+TaskList LocalEngine::tasks(const Caller& caller) const {
+  return {snapshot(), caller, doings()};
 }
 
 Result<ExplanationView> LocalEngine::explain(const Caller& caller, const std::string& id) const {

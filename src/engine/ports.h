@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -70,6 +71,9 @@ struct Ports : Loop {
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
+  /// The value of a variable that only the task's container is told, and that is kept nowhere: for those that
+  /// a task has without a value. nullopt: it stays so. Called on the pool. May be empty: then there are none.
+  std::function<std::optional<std::string>(const std::string& task_id, const std::string& name)> secret;
   image::VariantLookup image_variants;  ///< called on a pool
   /// The machine of a profile of the simulator, by its name. Called on the pool.
   std::function<Result<gpu::MachineFacts>(const std::string& profile)> profile_facts;
@@ -80,8 +84,12 @@ struct Ports : Loop {
   /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
   /// room.
   std::function<std::uint64_t()> free_space;
-  /// When fewer bytes are free there, the oldest ended tasks are forgotten (control/retention.h).
+  /// When fewer bytes are free there, what nobody uses goes, and then the oldest ended tasks are forgotten
+  /// (control/retention.h).
   std::uint64_t room_to_keep = 0;
+  /// Frees so many bytes of images and of what else can be had again, as far as nobody uses it; what these
+  /// images consist of stays. Called on the pool. May be empty: then there is nothing of the kind.
+  std::function<void(std::uint64_t bytes, const std::set<control::ImageName>& named)> free_unused;
   /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
   std::function<std::vector<Error>()> problems;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.

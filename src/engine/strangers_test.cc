@@ -10,6 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using control::TaskState;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::LocalEngineTest;
 
@@ -74,6 +75,17 @@ TEST_F(StrangersTest, WhatAilsAGpuOtherwiseGoesFirst) {
   engine_->set_machine(machine);
   run();
   EXPECT_EQ(unfit(0), "XID 79: it has fallen off the bus");
+}
+
+TEST_F(StrangersTest, ThatAGpuIsFitAgainIsNoWarning) {
+  begin(1);
+  auto machine = node(1);
+  machine.inventory.devices[0].unfit = "XID 79: it has fallen off the bus";
+  engine_->set_machine(machine);
+  engine_->set_machine(node(1));
+  run();
+  EXPECT_THAT(log_, ElementsAre("GPU 0 (GPU-0): XID 79: it has fallen off the bus"));
+  EXPECT_THAT(information_, ElementsAre("GPU 0 (GPU-0) is fit"));
 }
 
 TEST_F(StrangersTest, AllProcessesAreLookedAtSeldom) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace drover::gpu {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 constexpr std::string_view kNvidiaVendor = "0x10de";
 constexpr std::string_view kDisplayClass = "0x03";
 constexpr int kMostCpus = 65536;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
 
 std::optional<int> whole_number(std::string_view text) {
   int value = 0;

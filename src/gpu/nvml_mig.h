@@ -201,6 +201,11 @@ enum {
   NVML_FI_DEV_POWER_REQUESTED_LIMIT = 192,
   NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230  // drivers since 565
 };
+enum {  // as scopeId: whose power
+  NVML_POWER_SCOPE_GPU = 0,
+  NVML_POWER_SCOPE_MODULE = 1,
+  NVML_POWER_SCOPE_MEMORY = 2
+};
 #define NVML_FI_ALL_LINKS 0xFFFFFFFFU  // as scopeId: all NVLinks of the GPU together
 
 #ifdef __cplusplus

@@ -57,7 +57,8 @@ Result<std::string> find_library(const std::vector<std::string>& candidates) {
               fmt::format("it should be one of: {}", fmt::join(candidates, ", ")));
 }
 
-/// Leaves a file that is right as it is, so that a driver volume made from it stays valid.
+/// Leaves a file that is right as it is, so that a driver volume made from it stays valid, and a full disk is
+/// no matter.
 Status put_file(const Directory& folder, const std::string& name, const std::string& content) {
   if (folder.read(name, kLargestLibrary) == content) return {};
   return folder.write(name, content);
@@ -98,7 +99,9 @@ Status make_device_files(const sim::Profile& machine, const Simulation& simulati
     return devices.remove_tree("nvidia-caps");
   }
   DROVER_CHECK_OK(make_simulated_capabilities(simulation.device_folder, in_use));
-  return write_file(simulation.mig_minors, mig_minors_text(divisible));
+  const fs::path minors_file(simulation.mig_minors);
+  DROVER_TRY(const auto folder, Directory::open(minors_file.parent_path()));
+  return put_file(folder, minors_file.filename(), mig_minors_text(divisible));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 
 #include "base/fake_tree.h"
 #include "base/files.h"
@@ -69,6 +70,23 @@ TEST_F(SimulationTest, OnceMoreChangesNothing) {
   EXPECT_EQ(fs::last_write_time(library), written);
   EXPECT_EQ(major_of(first->device_folder + "/nvidia-uvm"), major);
   EXPECT_EQ(*read_file(state_ / "sim/faults.yaml"), "0: {lost: true}\n");
+}
+
+TEST_F(SimulationTest, OnAFullDiskWhatIsThereIsEnough) {
+  const auto files = [&] {
+    std::map<std::string, ino_t> found;
+    for (const auto& entry : fs::recursive_directory_iterator(state_ / "sim")) {
+      struct stat info{};
+      ::lstat(entry.path().c_str(), &info);
+      found[entry.path()] = info.st_ino;
+    }
+    return found;
+  };
+  ASSERT_TRUE(prepare_simulation("dgx-a100", state_.root(), kPlaces));
+  const auto before = files();
+  ASSERT_TRUE(before.contains(state_ / "sim/mig-minors"));
+  ASSERT_TRUE(prepare_simulation("dgx-a100", state_.root(), kPlaces));
+  EXPECT_EQ(files(), before) << "nothing is written anew";
 }
 
 TEST_F(SimulationTest, AnotherProfileTakesThePlaceWholly) {

@@ -46,6 +46,13 @@ std::vector<std::string> diff_ids_of(const Contents& contents) {
   return diff_ids;
 }
 
+std::vector<std::string> digests_of(const Image& image) {
+  const auto diff_ids = diff_ids_of_paths(image.layers);
+  std::vector<std::string> digests(diff_ids.begin(), diff_ids.end());
+  if (!image.digest.empty()) digests.push_back(image.digest);
+  return digests;
+}
+
 /// Of files that users provide: whoever names a layer must have it.
 Result<std::vector<std::string>> acquire_all(const Layers& layers, const Source& source,
                                              const PrepareOptions& options, Allowance& allowance) {
@@ -70,6 +77,7 @@ struct Store::Parts {
   Layers layers;
   Blobs blobs;
   std::unique_ptr<Catalog> catalog;
+  std::unique_ptr<Uses> uses;
   StoreOptions options;
   Leases leases{};
   Puller puller{blobs,
@@ -81,6 +89,7 @@ struct Store::Parts {
                 options.pulling};
 
   Loader loader{blobs, *catalog, leases, layers, options.pulling.unpacking};
+  Stock stock{blobs, *catalog, leases, layers, options.layers_in_use};
 
   /// Where it is looked up: a name that lies in the folder of named images stands for what lies there.
   Result<Reference> resolve(const std::string& reference, const User& reader) const;
@@ -181,6 +190,7 @@ Result<Image> Store::Parts::prepare_source(const std::string& shown, const Refer
 
 Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& user,
                                           const PrepareOptions& wish, int level) {
+  const auto lease = leases.take({name.canonical()});  // first: a name that is found is not taken away
   if (wish.pull != PullPolicy::kAlways) {
     if (const auto known = catalog->find(name, user.uid)) {
       auto image = open_named(*known, user, wish, level);
@@ -200,7 +210,6 @@ Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& 
     told = now;
     wish.progress(in_words(progress));
   };
-  const auto lease = leases.take({name.canonical()});
   DROVER_TRY(const auto pulled, pull(name, user, tell, wish.stop));
   return open_named(pulled, user, wish, level);
 }
@@ -271,8 +280,10 @@ Result<Store> Store::open(const std::string& folder, StoreOptions options) {
   DROVER_TRY(const auto pulled, Directory::create(folder + "/pulled", 0700));
   DROVER_TRY(auto blobs, Blobs::open(pulled));
   DROVER_TRY(auto catalog, Catalog::open(pulled));
-  return Store(std::unique_ptr<Parts>(
-      new Parts{std::move(layers), std::move(blobs), std::move(catalog), std::move(options)}));
+  DROVER_TRY(auto used, root.make_subdirectory("used", 0700));
+  DROVER_TRY(auto uses, Uses::open(std::move(used)));
+  return Store(std::unique_ptr<Parts>(new Parts{std::move(layers), std::move(blobs), std::move(catalog),
+                                                std::move(uses), std::move(options)}));
 }
 
 Result<std::vector<Variant>> Store::variants(const std::string& reference, const User& reader,
@@ -285,7 +296,10 @@ Result<std::vector<Variant>> Store::variants(const std::string& reference, const
 Result<Image> Store::prepare(const std::string& reference, const User& reader,
                              const PrepareOptions& options) {
   auto image = parts_->prepare(reference, reader, options);
-  if (image) return image;
+  if (image) {
+    parts_->uses->note({reader.uid, reference}, digests_of(*image));
+    return image;
+  }
   return Failure(context(image.error(), fmt::format("Failed to prepare image '{}'", printable(reference))));
 }
 
@@ -351,8 +365,11 @@ Result<Pruned> Store::prune(uid_t uid, bool names) {
   const auto may_remove = [&](const NamedImage& image) {
     return names && (uid == 0 || image.users == std::set<uid_t>{uid});
   };
-  return image::prune(parts_->blobs, *parts_->catalog, parts_->leases, parts_->layers,
-                      parts_->options.layers_in_use, may_remove);
+  return image::prune(parts_->stock, may_remove);
+}
+
+Result<Pruned> Store::make_room(const RoomWish& wish) {
+  return image::make_room(parts_->stock, *parts_->uses, wish);
 }
 
 }  // namespace drover::image

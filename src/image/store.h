@@ -97,6 +97,8 @@ class Store {
   /// Removes what no name and no task uses; with `names`, also names that no task uses, as far as this user
   /// may remove them.
   Result<Pruned> prune(uid_t uid, bool names);
+  /// For a disk with too little room: the longest unused first, without asking anybody (pulled/prune.h).
+  Result<Pruned> make_room(const RoomWish& wish);
 
  private:
   struct Parts;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "kube/dra/devices.h"
 #include "kube/testing/machines.h"
 
 namespace drover {
@@ -59,6 +62,19 @@ TEST_F(NodeOffer, OnlyWhatTakesAGpuOutKeepsItBack) {
                           "gpu.nvidia.com/unmonitored=:None"));
   EXPECT_EQ(hindrance_of(view, uuid(0)), to_string(kLost));
   EXPECT_EQ(view.troubles[uuid(0)][1].since, kLost.since);
+}
+
+TEST_F(NodeOffer, AGpuThatHangsIsTaintedInTheSlices) {
+  const gpu::Reason silent = {gpu::ReasonKind::kSilent, 0, {}, true, TimePoint(std::chrono::seconds(9))};
+  add_health(gpu(0), {silent}, view);
+  std::vector<nlohmann::json> taints;
+  for (const auto& device : kube::dra::devices_of(view, kube::dra::Sharing::kWhole, "gpu.nvidia.com"))
+    if (device.contains("taints")) taints.push_back(device);
+  ASSERT_EQ(taints.size(), 1U) << "and nobody else";
+  EXPECT_EQ(taints[0]["attributes"]["uuid"]["string"], uuid(0));
+  EXPECT_EQ(taints[0]["taints"],
+            nlohmann::json::parse(R"([{"key": "gpu.nvidia.com/silent", "effect": "NoSchedule",
+                                                            "timeAdded": "1970-01-01T00:00:09Z"}])"));
 }
 
 TEST_F(NodeOffer, WhatConcernsAPartIsTheTroubleOfThatPart) {

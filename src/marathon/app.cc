@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_text.h"
 #include "base/json_writer.h"
 #include "base/units.h"
 #include "marathon/app_reader.h"
@@ -31,10 +32,6 @@ constexpr std::size_t kLongestName = 128;
 
 milliseconds seconds(std::int64_t count) {
   return milliseconds(count * 1000);
-}
-
-std::string text_of(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -63,7 +60,7 @@ App AppReader::read(const std::string& id, const std::string& dependency_base) {
   constraints();
   kept_as_they_are();
   shown_.erase("instances");
-  app_.service.definition = text_of(shown_);
+  app_.service.definition = to_text(shown_);
   return std::move(app_);
 }
 

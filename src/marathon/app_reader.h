@@ -49,6 +49,7 @@ class AppReader {
   workload::HealthCheck health_check(Fields& fields, nlohmann::json& shown);
   void health_check_port(Fields& fields, nlohmann::json& shown, workload::HealthCheck& check);
   void readiness_checks();
+  void ready_statuses(Fields& fields, workload::ReadinessCheck& check);
   void constraints();
   void constraint(const std::string& path, const std::vector<std::string>& words);
 

@@ -144,6 +144,20 @@ void AppReader::health_check_port(Fields& fields, json& shown, workload::HealthC
                   "mappings.");
 }
 
+void AppReader::ready_statuses(Fields& fields, workload::ReadinessCheck& check) {
+  const auto* codes = fields.raw("httpStatusCodesForReady");
+  if (codes == nullptr) return;
+  check.ready_statuses.clear();
+  if (!codes->is_array()) fields.wrong_type("httpStatusCodesForReady", "error.expected.jsarray");
+  for (const auto& code : codes->is_array() ? *codes : json::array()) {
+    if (code.is_number_integer() && code >= 100 && code <= 999)
+      check.ready_statuses.push_back(code.get<int>());
+    else
+      fields.refuse("httpStatusCodesForReady", "must have only numbers from 100 to 999");
+  }
+  if (check.ready_statuses.empty()) fields.refuse("httpStatusCodesForReady", "must not be empty");
+}
+
 void AppReader::readiness_checks() {
   json list = json::array();
   auto given = fields_.objects("readinessChecks");
@@ -162,17 +176,7 @@ void AppReader::readiness_checks() {
     if (const auto trouble = workload::path_trouble(check.path); !trouble.empty())
       fields.refuse("path", std::string(trouble));
     if (check.timeout >= check.interval) fields.refuse("timeoutSeconds", "must be less than intervalSeconds");
-    if (const auto* codes = fields.raw("httpStatusCodesForReady")) {
-      check.ready_statuses.clear();
-      if (!codes->is_array()) fields.wrong_type("httpStatusCodesForReady", "error.expected.jsarray");
-      for (const auto& code : codes->is_array() ? *codes : json::array()) {
-        if (code.is_number_integer() && code >= 100 && code <= 999)
-          check.ready_statuses.push_back(code.get<int>());
-        else
-          fields.refuse("httpStatusCodesForReady", "must have only numbers from 100 to 999");
-      }
-      if (check.ready_statuses.empty()) fields.refuse("httpStatusCodesForReady", "must not be empty");
-    }
+    ready_statuses(fields, check);
     const auto port_name = fields.text("portName").value_or("http-api");
     const auto& ports = app_.service.task.network.ports;
     const auto port =

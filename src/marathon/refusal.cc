@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 
 namespace drover::marathon {
 namespace {
@@ -27,7 +28,7 @@ std::string to_json_text(const Refusal& refusal) {
     for (const auto& detail : refusal.details)
       details.push_back({{"path", detail.path}, {"errors", detail.errors}});
   }
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(body);
 }
 
 Error to_error(const Refusal& refusal, std::string_view what) {

@@ -7,13 +7,15 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover::metrics {
 namespace {
 
 std::string valid_utf8(std::string_view text) {
   if (std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; })) return std::string(text);
   using nlohmann::json;
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+  return json::parse(to_text(json(text)));
 }
 
 void append_escaped(std::string& out, std::string_view text) {

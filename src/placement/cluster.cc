@@ -32,6 +32,10 @@ void Cluster::set_workload(std::vector<TypicalRequest> mix) {
   impl_->context.fragmentation.set_mix(std::move(mix));
 }
 
+void Cluster::detach() {
+  impl_->views.clear();
+}
+
 void Cluster::set_node(Node node) {
   impl_->set_node(std::move(node));
 }

@@ -94,6 +94,10 @@ class Cluster {
   void release(const std::string& id);
   const Decision* find(const std::string& id) const;
 
+  /// Lets go of what is kept to decide quicker, which copies share: then the copy may live on another thread.
+  /// Not for kFragmentation.
+  void detach();
+
   /// Whether kFragmentation learns from what is allocated; off for thought experiments. Returns what it was.
   bool set_learning(bool on);
 

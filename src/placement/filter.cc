@@ -4,14 +4,13 @@
 #include <charconv>
 #include <vector>
 
+#include "base/text.h"
+
 namespace drover::placement {
 namespace {
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
-}
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 std::vector<std::string> words_of(std::string_view text) {

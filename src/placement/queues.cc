@@ -226,6 +226,19 @@ Status may_use(const Rules& rules, const std::string& queue, const std::string& 
               "ask whoever keeps the queues to be put on its list, or name another queue", "/queue");
 }
 
+std::vector<Bound> bounds_on(const Rules& rules, std::string_view queue, const std::string& user,
+                             const std::string& name_space) {
+  std::vector<Bound> bounds;
+  for (auto at = queue; !at.empty(); at = parent_of(at))
+    if (const auto found = rules.queues.find(std::string(at)); found != rules.queues.end())
+      bounds.push_back({fmt::format("the queue '{}'", at), found->second.limit});
+  for (const auto& [subject, kind] : {std::pair(Subject{SubjectKind::kUser, user}, "user"),
+                                      std::pair(Subject{SubjectKind::kNamespace, name_space}, "namespace")})
+    if (const auto quota = rules.quotas.find(subject); quota != rules.quotas.end())
+      bounds.push_back({fmt::format("the {} '{}'", kind, subject.name), quota->second.limit});
+  return bounds;
+}
+
 Status may_have_priority(const Rules& rules, const std::string& user, int priority) {
   const auto quota = rules.quotas.find(Subject{SubjectKind::kUser, user});
   const int highest = quota == rules.quotas.end() ? 0 : quota->second.max_priority.value_or(0);

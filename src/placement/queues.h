@@ -85,6 +85,15 @@ Status validate(const Rules& rules);
 /// lists are empty. kNotFound names the queues that exist; kPermissionDenied.
 Status may_use(const Rules& rules, const std::string& queue, const std::string& user);
 
+/// What work of `user` in `queue` and `name_space` is held to, and whose limit that is: "the queue
+/// 'research'". The queue first, then those above it, the user and the namespace.
+struct Bound {
+  std::string whose;
+  Limits limit;
+};
+std::vector<Bound> bounds_on(const Rules& rules, std::string_view queue, const std::string& user,
+                             const std::string& name_space);
+
 /// Whether `user` may ask for that priority: their quota's max_priority, 0 without one. kPermissionDenied.
 Status may_have_priority(const Rules& rules, const std::string& user, int priority);
 

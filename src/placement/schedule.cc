@@ -34,15 +34,8 @@ Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
 Status possible(const Cluster& cluster, const Rules& rules, const Job& job) {
   DROVER_CHECK_OK(possible(cluster, job.gang));
   const auto demand = schedule::demand_of(cluster, job.gang).total();
-  for (auto at = std::string_view(job.queue); !at.empty(); at = parent_of(at))
-    if (const auto queue = rules.queues.find(std::string(at)); queue != rules.queues.end())
-      DROVER_CHECK_OK(within(queue->second.limit, demand, fmt::format("the queue '{}'", at)));
-  for (const auto& [subject, whose] :
-       {std::pair(Subject{SubjectKind::kUser, job.user}, fmt::format("the user '{}'", job.user)),
-        std::pair(Subject{SubjectKind::kNamespace, job.name_space},
-                  fmt::format("the namespace '{}'", job.name_space))})
-    if (const auto quota = rules.quotas.find(subject); quota != rules.quotas.end())
-      DROVER_CHECK_OK(within(quota->second.limit, demand, whose));
+  for (const auto& [whose, limit] : bounds_on(rules, job.queue, job.user, job.name_space))
+    DROVER_CHECK_OK(within(limit, demand, whose));
   return {};
 }
 

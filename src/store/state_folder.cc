@@ -121,7 +121,7 @@ std::string journal_file(const std::string& folder) {
   return folder + "/state.db";
 }
 
-Result<std::vector<std::string>> join(Journal& journal, const std::string& path) {
+Result<Joined> join(Journal& journal, const std::string& path) {
   DROVER_TRY(const auto folder, Directory::open(path));
   const auto ours = identity_of(folder);
   DROVER_TRY(auto known, identity_of(journal));
@@ -135,6 +135,7 @@ Result<std::vector<std::string>> join(Journal& journal, const std::string& path)
   // Of a daemon that died.
   for (const auto& name : folder.list().value_or(std::vector<std::string>{}))
     if (name.starts_with("state.db.copy.")) (void)folder.remove_tree(name);
+  (void)folder.remove_unfinished("");
   std::vector<std::string> news;
   DROVER_TRY(const auto restored, journal.note(kRestored));
   if (!restored.empty())
@@ -147,7 +148,7 @@ Result<std::vector<std::string>> join(Journal& journal, const std::string& path)
         fmt::format("The journal is older than its folder (of start {}, not {}): what happened since "
                     "then is unknown to it",
                     known.starts, ours.starts));
-  const auto id = !known.id.empty() ? known.id : !ours.id.empty() ? ours.id : new_id();
+  auto id = !known.id.empty() ? known.id : !ours.id.empty() ? ours.id : new_id();
   const auto starts = std::max(known.starts, ours.starts) + 1;
   // On a full disk it is the same journal all the same.
   auto noted = journal.set_note(kId, id);
@@ -155,7 +156,7 @@ Result<std::vector<std::string>> join(Journal& journal, const std::string& path)
   if (noted && !restored.empty()) noted = journal.set_note(kRestored, "");
   if (noted) noted = folder.write(kIdFile, fmt::format("{} {}\n", id, starts), 0600);
   if (!noted) news.push_back(to_string(noted.error()));
-  return news;
+  return Joined{std::move(id), std::move(news)};
 }
 
 Result<std::string> restore(const std::string& path, const std::string& backup, bool force) {

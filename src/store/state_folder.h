@@ -12,9 +12,12 @@
 
 namespace drover::store {
 
+struct Joined {
+  std::string id;                 ///< of the journal and its folder, 32 hex digits: kept as long as they are
+  std::vector<std::string> news;  ///< what people should know, a sentence each
+};
 /// At a start, before anything is done with what the journal says. kConflict when it is another folder's.
-/// The result is what people should know, a sentence each.
-Result<std::vector<std::string>> join(Journal& journal, const std::string& folder);
+Result<Joined> join(Journal& journal, const std::string& folder);
 
 /// Makes a backup the journal of a state folder that no daemon uses. The journal that is there is kept beside
 /// it under another name, which is the result ("" when there was none). kConflict when a daemon uses the

@@ -31,20 +31,36 @@ class StateFolderTest : public ::testing::Test {
   std::vector<std::string> live(const std::string& name, const std::string& key = "a") {
     auto journal = Journal::open(file(name));
     EXPECT_TRUE(journal) << to_string(journal.error());
-    const auto news = join(*journal, folder_ / name);
-    EXPECT_TRUE(news) << to_string(news.error());
+    auto joined = join(*journal, folder_ / name);
+    EXPECT_TRUE(joined) << to_string(joined.error());
     EXPECT_TRUE(journal->commit({{{key, name}}, {}}));
-    return news.value_or(std::vector<std::string>{"refused"});
+    if (!joined) return {"refused"};
+    id_ = std::move(joined->id);
+    return std::move(joined->news);
   }
   std::string file(const std::string& name) const { return journal_file(folder_ / name); }
   Entries entries(const std::string& name) const { return *testing::entries_of(*Journal::open(file(name))); }
 
   fs::path folder_;
+  std::string id_;  ///< what the last life was known by
 };
 
 TEST_F(StateFolderTest, ItsOwnJournalIsNoNews) {
   EXPECT_THAT(live("here"), IsEmpty());
   EXPECT_THAT(live("here"), IsEmpty());
+}
+
+TEST_F(StateFolderTest, HasAnIdOfItsOwnThatIsKept) {
+  live("here");
+  const auto first = id_;
+  EXPECT_EQ(first.size(), 32U);
+  live("here");
+  EXPECT_EQ(id_, first);
+  fs::remove(folder_ / "here/journal.id");
+  live("here");
+  EXPECT_EQ(id_, first);
+  live("there");
+  EXPECT_NE(id_, first);
 }
 
 TEST_F(StateFolderTest, AJournalOfAnotherFolderIsRefused) {

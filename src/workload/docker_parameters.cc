@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cdi/names.h"
 
@@ -13,6 +14,13 @@ namespace {
 constexpr std::array<std::string_view, 13> kWithoutEffect = {
     "hostname", "init", "log-driver", "log-opt",   "memory-swap", "memory-swappiness", "name", "pull",
     "restart",  "rm",   "shm-size",   "sig-proxy", "ulimit"};
+/// What is there instead of parameters that people write often.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kInstead = {{
+    {"user", "a task runs as a user of the machine, not of the image: name him in the definition itself"},
+    {"add-host", "a task finds the names of the machine's /etc/hosts: add the name there"},
+    {"dns", "a task resolves names as the machine does, by its /etc/resolv.conf"},
+    {"ipc", "a task has shared memory of its own, as large as its memory: leave the parameter out"},
+}};
 constexpr std::array<std::string_view, 4> kOfGpus = {"gpus", "runtime", "volume-driver", "privileged"};
 
 Failure refuse(const char* path, std::string why, std::string hint = "") {
@@ -64,6 +72,12 @@ Status read_docker_parameter(const std::string& key, const std::string& value, T
   } else if (std::ranges::find(kOfGpus, key) != kOfGpus.end()) {
     return refuse("/key", fmt::format("the parameter '{}' of Docker would go around the choice of GPUs", key),
                   "ask for GPUs with 'gpus'");
+  } else if (key == "ipc" && value == "private") {
+    return {};  // as it is
+  } else if (const auto* instead = std::ranges::find(kInstead, key, &decltype(kInstead)::value_type::first);
+             instead != kInstead.end()) {
+    return refuse("/key", fmt::format("the parameter '{}' of Docker cannot be kept", key),
+                  std::string(instead->second));
   } else if (std::ranges::find(kWithoutEffect, key) == kWithoutEffect.end()) {
     return refuse(
         "/key", fmt::format("the parameter '{}' of Docker cannot be kept", key),

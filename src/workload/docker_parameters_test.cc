@@ -37,9 +37,24 @@ TEST(DockerParameters, WhatCanBeKeptIs) {
 TEST(DockerParameters, WhatStandsInMostDefinitionsIsTaken) {
   for (const auto& [key, value] :
        {std::pair("shm-size", "8g"), std::pair("ulimit", "memlock=-1"), std::pair("hostname", "h"),
-        std::pair("memory-swap", "-1"), std::pair("rm", "true"), std::pair("log-driver", "none")}) {
+        std::pair("memory-swap", "-1"), std::pair("rm", "true"), std::pair("log-driver", "none"),
+        std::pair("ipc", "private")}) {
     Task task;
     EXPECT_TRUE(read_docker_parameter(key, value, task)) << key;
+    EXPECT_EQ(task, Task()) << key;
+  }
+}
+
+TEST(DockerParameters, WhoIsRefusedIsToldWhatThereIsInstead) {
+  for (const auto& [key, value, instead] :
+       {std::tuple("user", "1000:1000", "name him in the definition itself"),
+        std::tuple("add-host", "db:10.0.0.1", "/etc/hosts"),
+        std::tuple("dns", "10.0.0.2", "/etc/resolv.conf"),
+        std::tuple("ipc", "host", "as large as its memory")}) {
+    Task task;
+    const auto read = read_docker_parameter(key, value, task);
+    ASSERT_FALSE(read) << key;
+    EXPECT_THAT(read.error().hint, HasSubstr(instead));
     EXPECT_EQ(task, Task()) << key;
   }
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "base/units.h"
 
 namespace drover::workload {
@@ -282,9 +283,7 @@ void decode_stored_resources(Decoder& decoder, Resources& resources) {
 }
 
 Result<Interconnect> parse_interconnect(std::string_view text) {
-  std::string word(text);
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto word = lower(text);
   using gpu::PcieLevel;
   // An NVLink is nearer than any way over PCIe: pairs that have one satisfy these too.
   constexpr std::array<std::pair<std::string_view, Interconnect>, 11> kWords = {{

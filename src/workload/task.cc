@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
@@ -103,6 +104,16 @@ GangMembership decode_membership(Decoder& decoder) {
   if (const auto chosen = decoder.choice("arrangement", kArrangements))
     gang.arrangement = static_cast<Arrangement>(*chosen);
   return gang;
+}
+
+Limits decode_limits(Decoder& decoder) {
+  constexpr std::int64_t kMost = 1LL << 53;  // as long as JSON tells one from the next
+  Limits limits;
+  if (const auto cpus = decoder.number("cpus", 0, kMost / 1e3))
+    limits.milli_cpus = std::llround(*cpus * 1000);
+  if (const auto bytes = decoder.integer("memory", 0, kMost))
+    limits.memory_bytes = static_cast<std::uint64_t>(*bytes);
+  return limits;
 }
 
 /// The fields that a request and a stored task share.
@@ -329,6 +340,7 @@ Result<Task> decode_task(const json& value) {
   task.owner_name = decoder.string("owner_name")
                         .value_or(task.user.uid == task.owner ? task.user.name : std::to_string(task.owner));
   decode_stored_files(decoder, task);
+  if (auto limits = decoder.object("limits")) task.limits = decode_limits(*limits);
   task.devices = decoder.string_list("devices").value_or(task.devices);
   decode_stored(decoder, "network", task.network);
   decode_stored(decoder, "origin", task.origin);

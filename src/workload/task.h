@@ -68,6 +68,15 @@ inline constexpr int kMaxProcesses = 1 << 22;
 inline constexpr int kMinPriority = -1000;
 inline constexpr int kMaxPriority = 1000;
 
+/// How much a task may use at most, where that is not as much as it was given: more, when the machine has it
+/// to spare. Nothing of it is promised, placed or counted. 0: as much as there is.
+struct Limits {
+  std::optional<std::int64_t> milli_cpus;
+  std::optional<std::uint64_t> memory_bytes;
+
+  bool operator==(const Limits&) const = default;
+};
+
 /// Whose user-land driver a container with GPUs uses.
 enum class DriverSource {
   kHost,  ///< the machine's own is brought in
@@ -92,6 +101,7 @@ struct Task {
   DriverSource driver = DriverSource::kHost;
   std::optional<int> processes;  ///< it has at most so many; none: as many as the daemon gives
   Resources resources{.milli_cpus = 1000, .memory_bytes = 1ULL << 30};
+  Limits limits;
   std::string queue = kDefaultQueue;  ///< path: "research/vision"
   std::string name_space;             ///< "namespace" outside of C++; "" for none
   int priority = 0;                   ///< kMinPriority … kMaxPriority; higher goes first
@@ -104,6 +114,17 @@ struct Task {
   std::vector<std::string> devices;  ///< of other vendors, as CDI calls them: "vendor.com/class=name"
   Network network;
   Origin origin;  ///< what it was made for; made by the daemon
+
+  std::int64_t most_milli_cpus() const { return limits.milli_cpus.value_or(resources.milli_cpus); }
+  std::uint64_t most_memory_bytes() const { return limits.memory_bytes.value_or(resources.memory_bytes); }
+  /// Whether it may use more than it was given.
+  bool may_exceed_cpus() const {
+    return limits.milli_cpus && (*limits.milli_cpus == 0 || *limits.milli_cpus > resources.milli_cpus);
+  }
+  bool may_exceed_memory() const {
+    return limits.memory_bytes &&
+           (*limits.memory_bytes == 0 || *limits.memory_bytes > resources.memory_bytes);
+  }
 
   bool operator==(const Task&) const = default;
 };

@@ -219,6 +219,7 @@ TEST(Task, WithEverythingThatIsRareIsWrittenWithItsFieldsByName) {
   task.resources.group = "group";
   task.fetch = {{.uri = "http://x/y"}};
   task.volumes = {{"/in", "/out", true}};
+  task.limits = {0, 1ULL << 40};
   task.devices = {"vendor.com/net=eth1"};
   task.pull = PullPolicy::kAlways;
   task.network.ports = {{.name = "http"}};

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/json_writer.h"
 #include "workload/resource_fields.h"
 #include "workload/stored.h"
@@ -58,6 +59,14 @@ void write_gang(JsonWriter& writer, const GangMembership& gang) {
   writer.end_object();
 }
 
+void write_limits(JsonWriter& writer, const Limits& limits) {
+  writer.key("limits");
+  writer.begin_object();
+  if (limits.milli_cpus) writer.field("cpus", static_cast<double>(*limits.milli_cpus) / 1000);
+  if (limits.memory_bytes) writer.field("memory", *limits.memory_bytes);
+  writer.end_object();
+}
+
 void write_origin(JsonWriter& writer, const Origin& origin) {
   writer.key("origin");
   writer.begin_object();
@@ -81,7 +90,7 @@ void write_user(JsonWriter& writer, const User& user) {
 
 /// What few tasks have: as the library writes it.
 void write_rare(JsonWriter& writer, std::string_view name, const json& value) {
-  writer.field_raw(name, value.dump(-1, ' ', false, json::error_handler_t::replace));
+  writer.field_raw(name, to_text(value));
 }
 
 }  // namespace
@@ -125,6 +134,7 @@ void write(JsonWriter& writer, const Task& task) {
   if (task.image) writer.field("image", *task.image);
   if (resources.interconnect.asks()) writer.field("interconnect", to_string(resources.interconnect));
   writer.field("labels", *task.labels);
+  if (task.limits != Limits()) write_limits(writer, task.limits);
   writer.field("memory", resources.memory_bytes);
   writer.field("name", task.name);
   if (!task.name_space.empty()) writer.field("namespace", task.name_space);

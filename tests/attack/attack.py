@@ -86,8 +86,19 @@ def cover_null(test):
     test.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
     os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.stat("/dev/null").st_rdev)
     (folder / "null").chmod(0o666)
-    _system_call("mount", str(folder / "null").encode(), b"/dev/null", None, MS_BIND, None)
-    test.addClassCleanup(_system_call, "umount", b"/dev/null")
+    cover(test, folder / "null", "/dev/null")
+
+
+def cover(test, source, place):
+    """For the time of a test class, a file of the machine is another one. Call people() before."""
+    _system_call("mount", str(source).encode(), place.encode(), None, MS_BIND, None)
+    test.addClassCleanup(_system_call, "umount", place.encode())
+
+
+def root_may(capability):
+    """Whether this process, and what it starts, has a capability of Linux."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return bool(int(status.split("CapEff:")[1].split()[0], 16) >> capability & 1)
 
 
 # What lies on the machine

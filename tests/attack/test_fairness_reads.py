@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import shutil
 
 from attack import attack
 import drover
@@ -20,14 +21,14 @@ class FairnessOfReadsTest(attack.AttackTest):
         self.daemon.stop_task(task, force=True)
         self.daemon.wait_until_final(task)
 
-    def send(self, path, times):
+    def send(self, path, times, method="GET"):
         """Requests of mallory's, of which none is read."""
         connections = []
         for _ in range(times):
             connection = drover.UnixConnection(self.daemon.socket, drover.PATIENCE)
             with drover.acting_as(self.mallory.uid):
                 connection.connect()
-            connection.request("GET", path)
+            connection.request(method, path)
             connections.append(connection)
         self.addCleanup(lambda: [connection.close() for connection in connections])
         return connections
@@ -51,6 +52,28 @@ class FairnessOfReadsTest(attack.AttackTest):
         asked = self.send(f"/v1/tasks/{task}/logs?tail=5", 3)
         self.assert_others_are_answered()
         drover.wait_for(lambda: self.answered(asked) == 3, "mallory's own answers")
+
+    def test_prunes_that_do_not_end(self):
+        task = self.task_of_mallorys("echo mine")
+        # What a prune reads of each task does not come until somebody writes it.
+        folder = self.daemon.state / "tasks/hangs"
+        folder.mkdir()
+        self.addCleanup(shutil.rmtree, folder)
+        os.mkfifo(folder / "launch.json")
+        asked = self.send("/v1/images/prune", 3, "POST")
+        self.assert_others_are_answered()
+        status, _, text = self.daemon.request("GET", f"/v1/tasks/{task}/logs", uid=self.mallory.uid, timeout=attack.ANSWERED_MEANWHILE)
+        self.assertEqual((status, text), (200, b"mine\n"))
+        self.assertEqual(self.answered(asked), 0)
+
+        def release():
+            try:
+                os.close(os.open(folder / "launch.json", os.O_WRONLY | os.O_NONBLOCK))
+            except OSError:
+                pass  # the next one is not there yet
+            return self.answered(asked) == 3
+
+        drover.wait_for(release, "mallory's own answers")
 
     def test_the_end_of_many_outputs_without_lines(self):
         task = self.task_of_mallorys("rm stdout; for n in '' .1 .2 .3 .4 .5; do truncate -s 10T stdout$n; done")

@@ -2,10 +2,16 @@
 
 import contextlib
 import json
+import os
+import pathlib
+import unittest
 
 import drover
 from attack import attack
 from test_mesos import Framework, Stream
+
+
+CAP_SYS_RESOURCE = 24
 
 
 class FrameworkTest(attack.AttackTest):
@@ -156,8 +162,63 @@ class FrameworkTest(attack.AttackTest):
         self.assertNotEqual(status, 200)
         self.assert_still_runs(task)
 
+    def limited(self, framework, name, **limits):
+        """Launches a task that may use so much, and returns the first status of it."""
+        framework.launch(framework.offer(), name, "exec sleep 600", limits={kind: {"value": value} for kind, value in limits.items()})
+        return framework.status()
+
+    def test_limits_that_are_none(self):
+        mine = self.framework(self.mallory)
+        for kind in ("cpus", "mem"):
+            for value in ("NaN", "-Infinity", -1, -1e300, 0, 0.01):
+                with self.subTest(kind=kind, value=value):
+                    status = self.limited(mine, "wrong", **{kind: value})
+                    self.assertEqual(status["state"], "TASK_ERROR", status)
+                    self.assertIn("limit must be greater than or equal to", status["message"])
+        self.assertEqual(self.limited(mine, "wrong", gpus="Infinity")["state"], "TASK_ERROR")
+        self.assertEqual([one for one in self.daemon.tasks() if one["task"]["name"] == "wrong"], [])
+
+    def test_limits_beyond_the_machine(self):
+        mine = self.framework(self.mallory)
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        for value in ("Infinity", 1e300):
+            with self.subTest(value=value):
+                task = self.running(mine, f"all-{value}", limits={"cpus": {"value": value}, "mem": {"value": value}})
+                files = [pathlib.Path(group, name) for group in drover.cgroups_of([task])
+                         for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max")]
+                limits = [int(file.read_text()) for file in files if file.exists()]
+                self.assertGreater(min(limits), machine // 2)
+                self.assertLessEqual(max(limits), machine)
+
+    def scores(self, script):
+        """What the script writes of a command that joins a task which may use all memory."""
+        task = self.running(self.framework(self.mallory), "all", limits={"mem": {"value": "Infinity"}})
+        return [int(word) for word in self.cli(self.mallory, "exec", task, "--", "/bin/sh", "-c", script).out.split()]
+
+    def test_a_further_command_is_the_first_that_goes_when_memory_runs_short_too(self):
+        own, first = self.scores("cat /proc/self/oom_score_adj /proc/1/oom_score_adj")
+        self.assertGreater(first, 900)
+        self.assertEqual(own, first)
+
+    @unittest.skipUnless(attack.root_may(CAP_SYS_RESOURCE), "root lacks CAP_SYS_RESOURCE here, and the kernel lets everybody lower his score")
+    def test_not_to_be_the_first_that_goes_when_memory_runs_short(self):
+        before, after = self.scores("cat /proc/self/oom_score_adj; echo 0 >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj")
+        self.assertEqual(before, after)
+
+    def test_limits_where_there_is_a_quota(self):
+        mine = self.framework(self.mallory)
+        self.daemon.api("PUT", "/v1/quotas/user:mallory", {"limit": {"cpus": 64, "memory": "64GiB"}})
+        self.addCleanup(self.daemon.api, "DELETE", "/v1/quotas/user:mallory")
+        for limits, what in (({"cpus": "Infinity"}, "CPUs"), ({"mem": "Infinity"}, "memory"), ({"mem": 65}, "memory")):
+            with self.subTest(limits=limits):
+                status = self.limited(mine, "more", **limits)
+                self.assertEqual(status["state"], "TASK_ERROR", status)
+                self.assertEqual(status["message"],
+                                 f"the user 'mallory' has a limit on {what}, so its tasks may use no more than they ask for")
+        self.running(mine, "no-more", limits={"cpus": {"value": 0.1}, "mem": {"value": 64}})
+
     def test_messages_from_a_task_that_pretends_to_be_an_executor(self):
         for path in ("/api/v1/executor", "/slave(1)/api/v1/executor", "/executor"):
             body = {"type": "UPDATE", "executor_id": {"value": "x"}, "framework_id": {"value": "x"}}
             status, _, _ = self.post(self.mallory, body, path=path)
-            self.assertIn(status, (400, 403, 404, 405, 501))
+            self.assertEqual(status, 404 if path == "/executor" else 401, path)

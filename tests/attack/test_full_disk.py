@@ -1,13 +1,16 @@
 """One user fills the disk of the state folder: his task can still be stopped, and the others' go on."""
 
 import contextlib
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import unittest
 
 import drover
+import registries
 
 OTHER = 65533
 
@@ -145,7 +148,7 @@ class FullDiskTest(SmallDiskTest):
 
 
 class RoomTest(SmallDiskTest):
-    size = "64m"
+    size = "68m"
     options = ("--room-to-keep", "24MiB")
 
     def leaves(self, mebibytes, uid):
@@ -169,12 +172,83 @@ class RoomTest(SmallDiskTest):
         self.let_time_pass(1200)
         self.assertEqual(self.problems(), [])
         third = self.leaves(16, drover.NOBODY)
-        self.assertRegex(self.daemon.cli("doctor").out, "should be: the oldest ended tasks are forgotten")
+        self.assertRegex(self.daemon.cli("doctor").out, "should be: images that nobody uses are removed, and then the oldest ended tasks are forgotten")
         drover.wait_for(lambda: not self.problems(), "room to be made", timeout=90)
         self.assertEqual({record["task"]["id"] for record in self.daemon.tasks()}, {others, runs, second, third})
         self.assertFalse((self.daemon.state / "tasks" / first).exists())
         self.assertEqual(self.daemon.task(runs)["state"], "running")
         self.assertIn("it is forgotten, with the 12", self.daemon.cli("events", uid=drover.NOBODY).out)
+
+
+class UnusedTest(SmallDiskTest):
+    """What nobody uses makes room first: old driver volumes, and images of a registry, the longest unused before the others."""
+
+    size = "112m"
+    options = ("--room-to-keep", "24MiB", "--keep-free", "1MiB")
+
+    def image(self, registry, name):
+        """Of 8 MiB, which are kept as they came and unpacked."""
+        layer = registries.make_tar({"probe": self.daemon.probe.read_bytes(), "data": os.urandom(8 << 20)})
+        return registry.tag(name, registry.images.image([layer], Cmd=["/probe", "say", "hello"]))
+
+    def volume(self, version):
+        folder = self.daemon.state / f"driver/nvidia_{version}"
+        folder.mkdir(parents=True)
+        (folder / "data").write_bytes(bytes(2 << 20))
+        (folder / ".manifest.json").write_text(json.dumps({"files": [{"path": "data", "size": 2 << 20}]}))
+        return folder
+
+    def have_been_used_long_ago(self, names):
+        """One after the other, as far as the daemon knows."""
+        self.daemon.stop()
+        index = self.daemon.state / "images/pulled/index.json"
+        known = json.loads(index.read_text())
+        for manifest in known["manifests"]:
+            notes = manifest["annotations"]
+            day = names.index(notes["org.opencontainers.image.ref.name"]) + 1
+            notes["io.drover.pulled-at"] = f"2020-01-0{day}T00:00:00.000Z"
+        index.write_text(json.dumps(known))
+        for use in (self.daemon.state / "images/used").glob("*"):
+            os.utime(use, (0, 0))
+        self.daemon.start()
+
+    def images(self):
+        return {image["name"] for image in self.daemon.api("GET", "/v1/images")["images"]}
+
+    def test_what_nobody_uses_makes_room(self):
+        registry = registries.ScriptedRegistry()
+        self.addCleanup(registry.close)
+        runs, waits, oldest, other = names = [self.image(registry, f"team/{name}:1") for name in ("runs", "waits", "oldest", "other")]
+        task = self.daemon.submit(command=["/probe", "sleep", "600"], image=runs)
+        self.daemon.wait_until_running(task)
+        for name in names[1:]:
+            self.assertEqual(self.daemon.cli("image", "pull", name).status, 0)
+        gpus = len(self.daemon.api("GET", "/v1/gpus")["gpus"])
+        holds = self.running(OTHER)
+        queued = self.daemon.submit(command=["/probe", "say", "hello"], image=waits, gpus=gpus)
+        self.have_been_used_long_ago(names)
+        unused, mounted = self.volume("1.0"), self.volume("2.0")
+        script = 'mount --bind "$0" /mnt && exec sleep 600'
+        container = subprocess.Popen(["unshare", "--mount", "sh", "-c", script, mounted])
+        self.addCleanup(container.wait)
+        self.addCleanup(container.kill)
+        drover.wait_for(lambda: str(mounted.name) in pathlib.Path(f"/proc/{container.pid}/mountinfo").read_text(), "the mount")
+        mounted = mounted.rename(mounted.with_name("nvidia_2.0.replaced-1"))
+
+        space = os.statvfs(self.daemon.state)
+        (self.daemon.state / "filler").write_bytes(bytes(space.f_bavail * space.f_frsize - (14 << 20)))
+        drover.wait_for(lambda: oldest not in self.images(), "room to be made", timeout=90)
+        drover.wait_for(lambda: not self.problems(), "all to be well")
+        self.assertEqual(self.images(), {runs, waits, other})
+        self.assertFalse(unused.exists())
+        self.assertTrue((mounted / "data").exists(), "a container has it")
+        told = [line for line in self.daemon.read_log().splitlines() if "that nobody uses" in line]
+        self.assertEqual(len(told), 1, told)
+        self.assertRegex(told[0], rf"1[89]\.\d MiB were removed that nobody uses, 1 images, 1 layers and 1 driver volumes \('{re.escape(oldest)}', 'nvidia_1.0'\)$")
+        self.assertEqual(self.daemon.cli("exec", task, "--", "/probe", "say", "still here").out, "still here\n")
+        self.assertEqual(self.daemon.cli("run", "--pull", "never", "--image", other).out, "hello\n")
+        self.daemon.stop_task(holds, force=True)
+        self.assertEqual(self.daemon.wait_until_final(queued)["state"], "finished")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import unittest
 from attack import attack
 import drover
 
+MOST_OF_A_GANG = 80  # MiB: some 60 for 1,024 members with 15 MB of definitions, and room
 PIDS = pathlib.Path("/sys/fs/cgroup/pids/drover")  # version 1, or below the only tree of version 2
 PIDS = PIDS if PIDS.parent.is_dir() else pathlib.Path("/sys/fs/cgroup/drover")
 
@@ -123,6 +124,17 @@ class DefinitionsTest(FairTest):
         job = {"name": "mallory", "command": "true", "schedule": "R/2030-01-01T00:00:00Z/P1D",
                "environmentVariables": [{"name": "A", "value": "x" * 600_000}]}
         self.refused(self.mallory, "POST", "/v1/scheduler/iso8601", job, "524288 are allowed")
+
+
+class GangMemoryTest(FairTest):
+    def test_a_gang_of_many_members_takes_what_one_of_them_does(self):
+        cpus = self.daemon.api("GET", "/v1/nodes")["nodes"][0]["cpus"]["total"]
+        holder = self.daemon.submit("sleep", 1000, cpus=cpus)
+        self.addCleanup(self.daemon.end_tasks)
+        self.daemon.wait_until_running(holder)
+        gang = self.task(env={"A": "x" * 14_600}, cpus=0.001, memory="4MiB", gang={"size": 1024})
+        with self.growing_less_than(MOST_OF_A_GANG):
+            self.daemon.api("POST", "/v1/tasks", gang, uid=self.mallory.uid)
 
 
 class SmallLimitsTest(FairTest):
@@ -240,8 +252,9 @@ class SlowFetchTest(FairTest):
     def test_many_fetches_that_drip(self):
         server = Dripping()
         self.addCleanup(server.close)
+        # More than all the threads that fetch for everybody.
         uri = "http://127.0.0.1:%d/file" % server.server_address[1]
-        tasks = [self.submit(self.mallory, ["/bin/true"], cpus=0.01, memory="8MiB", fetch=[{"uri": uri}]) for _ in range(36)]
+        tasks = [self.submit(self.mallory, ["/bin/true"], cpus=0.01, memory="8MiB", fetch=[{"uri": uri}]) for _ in range(80)]
         self.addCleanup(lambda: [self.daemon.stop_task(task, force=True) for task in tasks])
         attack.make_file(self.ground / "file", "content", 0o644)
         record, output, _ = self.attempt(self.victim, ["/bin/cat", "file"], fetch=[{"uri": str(self.ground / "file")}])

@@ -4,18 +4,21 @@
 // everything; what belongs to others is not found.
 
 #include <string>
+#include <utility>
 
+#include "api/beside.h"
 #include "api/http.h"
 #include "api/router.h"
 
 namespace drover::api::chronos {
 
 using AnswerLater = asio::awaitable<Result<Response>>;
+using AnswerBeside = Result<Write>;
 
 // jobs.cc
-Result<Response> list_jobs(const Services& services, const Request& request);
-Result<Response> summarise_jobs(const Services& services, const Request& request);
-Result<Response> search_jobs(const Services& services, const Request& request);
+AnswerBeside list_jobs(const Services& services, const Request& request);
+AnswerBeside summarise_jobs(const Services& services, const Request& request);
+AnswerBeside search_jobs(const Services& services, const Request& request);
 Result<Response> get_job(const Services& services, const Request& request);
 
 // changes.cc
@@ -29,9 +32,9 @@ Result<Response> add_progress(const Services& services, const Request& request);
 
 // statistics.cc
 Result<Response> get_job_statistics(const Services& services, const Request& request);
-Result<Response> get_statistics(const Services& services, const Request& request);
-Result<Response> get_graph_dot(const Services& services, const Request& request);
-Result<Response> get_graph_csv(const Services& services, const Request& request);
+AnswerBeside get_statistics(const Services& services, const Request& request);
+AnswerBeside get_graph_dot(const Services& services, const Request& request);
+AnswerBeside get_graph_csv(const Services& services, const Request& request);
 Result<Response> get_leader(const Services& services, const Request& request);
 
 /// Whether the schedule is the caller's to see and to change.
@@ -40,9 +43,16 @@ bool may_use(const Request& request, const control::ScheduleRecord& record);
 Result<const control::ScheduleRecord*> find_job(const Services& services, const Request& request);
 /// Calls visit(record) for every schedule of the caller, by name.
 template <typename Visit>
-void each_job(const Services& services, const Request& request, Visit visit) {
-  for (const auto& [name, record] : services.daemon->state().schedules)
+void each_job(const control::State& state, const Request& request, Visit visit) {
+  for (const auto& [name, record] : state.schedules)
     if (may_use(request, record)) visit(record);
+}
+/// How an answer is written by write(state, request) on another thread.
+template <typename WriteState>
+Write beside_of(const Services& services, const Request& request, WriteState write) {
+  return [state = services.daemon->snapshot(), request, write = std::move(write)]() -> Result<Response> {
+    return write(*state, request);
+  };
 }
 
 Response json_text(std::string text);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/json_fields.h"
+#include "base/json_text.h"
 #include "base/json_writer.h"
 
 namespace drover::api::chronos {
@@ -21,10 +22,6 @@ using nlohmann::ordered_json;
 constexpr std::array kResources = {
     "cpus",    "disk",       "mem",      "gpus", "gpu_model", "gpu_memory", "gpu_compute_capability",
     "gpu_ecc", "gpu_driver", "gpu_share"};
-
-std::string text_of(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
 
 /// "11/20/26 12:00:00", as Chronos writes it.
 std::string clock_text(const std::optional<TimePoint>& time) {
@@ -182,7 +179,7 @@ std::string encode_statistics(const control::State& state, const control::Schedu
   ordered_json statistics = {{"histogram", std::move(histogram)}, {"taskStatHistory", std::move(runs)}};
   // Clients of Chronos know nothing of it.
   if (!skipped.empty()) statistics["skippedRuns"] = std::move(skipped);
-  return text_of(statistics);
+  return to_text(statistics);
 }
 
 }  // namespace drover::api::chronos

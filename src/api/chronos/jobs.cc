@@ -3,16 +3,12 @@
 
 #include "api/chronos/handlers.h"
 #include "api/chronos/job_view.h"
+#include "base/text.h"
 
 namespace drover::api::chronos {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string lower(std::string text) {
-  for (auto& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
 
 std::string command_of(const control::ScheduleRecord& record) {
   const auto definition = ordered_json::parse(record.schedule.definition, nullptr, false);
@@ -31,26 +27,30 @@ std::string joined(const std::vector<std::string>& jobs) {
 
 }  // namespace
 
-Result<Response> list_jobs(const Services& services, const Request& request) {
-  std::vector<std::string> jobs;
-  each_job(services, request, [&](const auto& record) { jobs.push_back(encode_job(record)); });
-  return json_text(joined(jobs));
-}
-
-Result<Response> summarise_jobs(const Services& services, const Request& request) {
-  auto jobs = ordered_json::array();
-  each_job(services, request, [&](const control::ScheduleRecord& record) {
-    jobs.push_back({{"name", record.schedule.name},
-                    {"status", status_of(record)},
-                    {"state", state_of(services.daemon->state(), record)},
-                    {"schedule", schedule_text(record)},
-                    {"parents", record.schedule.parents},
-                    {"disabled", record.schedule.disabled}});
+AnswerBeside list_jobs(const Services& services, const Request& request) {
+  return beside_of(services, request, [](const control::State& state, const Request& asked) {
+    std::vector<std::string> jobs;
+    each_job(state, asked, [&](const auto& record) { jobs.push_back(encode_job(record)); });
+    return json_text(joined(jobs));
   });
-  return json_text(ordered_json({{"jobs", std::move(jobs)}}).dump());
 }
 
-Result<Response> search_jobs(const Services& services, const Request& request) {
+AnswerBeside summarise_jobs(const Services& services, const Request& request) {
+  return beside_of(services, request, [](const control::State& state, const Request& asked) {
+    auto jobs = ordered_json::array();
+    each_job(state, asked, [&](const control::ScheduleRecord& record) {
+      jobs.push_back({{"name", record.schedule.name},
+                      {"status", status_of(record)},
+                      {"state", state_of(state, record)},
+                      {"schedule", schedule_text(record)},
+                      {"parents", record.schedule.parents},
+                      {"disabled", record.schedule.disabled}});
+    });
+    return json_text(ordered_json({{"jobs", std::move(jobs)}}).dump());
+  });
+}
+
+AnswerBeside search_jobs(const Services& services, const Request& request) {
   Query query(request);
   const auto name = lower(query.text("name"));
   const auto command = lower(query.text("command"));
@@ -59,20 +59,24 @@ Result<Response> search_jobs(const Services& services, const Request& request) {
   const auto limit = query.integer("limit", 0, kMost, 10);
   const auto offset = query.integer("offset", 0, kMost, 0);
   DROVER_CHECK_OK(query.finish());
-  std::vector<std::string> found;
-  std::int64_t seen = 0;
-  each_job(services, request, [&](const control::ScheduleRecord& record) {
+  const auto is_found = [=](const control::ScheduleRecord& record) {
     const auto own_name = lower(record.schedule.name);
     const auto own_command = lower(command_of(record));
     const auto has = [](const std::string& text, const std::string& part) {
       return text.find(part) != text.npos;
     };
-    if (!has(own_name, name) || !has(own_command, command)) return;
-    if (!any.empty() && !has(own_name, any) && !has(own_command, any)) return;
-    if (seen++ >= offset && static_cast<std::int64_t>(found.size()) < limit)
-      found.push_back(encode_job(record));
+    return has(own_name, name) && has(own_command, command) &&
+           (any.empty() || has(own_name, any) || has(own_command, any));
+  };
+  return beside_of(services, request, [=](const control::State& state, const Request& asked) {
+    std::vector<std::string> found;
+    std::int64_t seen = 0;
+    each_job(state, asked, [&](const control::ScheduleRecord& record) {
+      if (is_found(record) && seen++ >= offset && static_cast<std::int64_t>(found.size()) < limit)
+        found.push_back(encode_job(record));
+    });
+    return json_text(joined(found));
   });
-  return json_text(joined(found));
 }
 
 Result<Response> get_job(const Services& services, const Request& request) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chronos/handlers.h"
+#include "base/json_text.h"
 
 namespace drover::api {
 namespace chronos {
@@ -67,8 +68,7 @@ Response error_of(const Error& error) {
   auto message = error.message;
   if (!error.hint.empty()) message += " (" + error.hint + ")";
   using nlohmann::ordered_json;
-  auto response = json_text(ordered_json({{"status", shape.words}, {"message", message}})
-                                .dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  auto response = json_text(to_text(ordered_json({{"status", shape.words}, {"message", message}})));
   response.status = shape.status;
   return response;
 }
@@ -88,31 +88,37 @@ asio::awaitable<Result<Response>> answer(const Services& services, const Request
   co_return shown(function(services, request));
 }
 
-/// The same, for what has to wait for something in between.
+/// Writes the answer on another thread.
+template <AnswerBeside (*function)(const Services&, const Request&)>
+asio::awaitable<Result<Response>> answer_beside(const Services& services, const Request& request) {
+  co_return shown(co_await beside<function>(services, request));
+}
+
+/// Answers at once, but for what has to wait for something in between.
 template <AnswerLater (*function)(const Services&, const Request&)>
 asio::awaitable<Result<Response>> answer_later(const Services& services, const Request& request) {
   co_return shown(co_await function(services, request));
 }
 
-#define DROVER_CHRONOS_ROUTES(prefix)                                                 \
-  Route{"GET", prefix "/jobs", answer<list_jobs>},                                    \
-      Route{"GET", prefix "/jobs/summary", answer<summarise_jobs>},                   \
-      Route{"GET", prefix "/jobs/search", answer<search_jobs>},                       \
-      Route{"GET", prefix "/job/{name}", answer<get_job>},                            \
-      Route{"PUT", prefix "/job/{name}", answer<run_job>},                            \
-      Route{"DELETE", prefix "/job/{name}", answer<remove_job>},                      \
-      Route{"PUT", prefix "/job/success/{name}", answer<mark_job>},                   \
-      Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},            \
-      Route{"POST", prefix "/job/{name}/task/{task}/progress", answer<add_progress>}, \
-      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},               \
-      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                \
-      Route{"POST", prefix "/dependency", answer_later<define_dependent>},            \
-      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},             \
-      Route{"DELETE", prefix "/task/kill/{name}", answer<kill_job>},                  \
-      Route{"GET", prefix "/graph/dot", answer<get_graph_dot>},                       \
-      Route{"GET", prefix "/graph/csv", answer<get_graph_csv>},                       \
-      Route{"GET", prefix "/stats/{statistic}", answer<get_statistics>}, Route {      \
-    "GET", prefix "/leader", answer<get_leader>                                       \
+#define DROVER_CHRONOS_ROUTES(prefix)                                                   \
+  Route{"GET", prefix "/jobs", answer_beside<list_jobs>},                               \
+      Route{"GET", prefix "/jobs/summary", answer_beside<summarise_jobs>},              \
+      Route{"GET", prefix "/jobs/search", answer_beside<search_jobs>},                  \
+      Route{"GET", prefix "/job/{name}", answer<get_job>},                              \
+      Route{"PUT", prefix "/job/{name}", answer<run_job>},                              \
+      Route{"DELETE", prefix "/job/{name}", answer<remove_job>},                        \
+      Route{"PUT", prefix "/job/success/{name}", answer<mark_job>},                     \
+      Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},              \
+      Route{"POST", prefix "/job/{name}/task/{task}/progress", answer<add_progress>},   \
+      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},                 \
+      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                  \
+      Route{"POST", prefix "/dependency", answer_later<define_dependent>},              \
+      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},               \
+      Route{"DELETE", prefix "/task/kill/{name}", answer<kill_job>},                    \
+      Route{"GET", prefix "/graph/dot", answer_beside<get_graph_dot>},                  \
+      Route{"GET", prefix "/graph/csv", answer_beside<get_graph_csv>},                  \
+      Route{"GET", prefix "/stats/{statistic}", answer_beside<get_statistics>}, Route { \
+    "GET", prefix "/leader", answer<get_leader>                                         \
   }
 
 constexpr std::array kRoutes = {DROVER_CHRONOS_ROUTES("/v1/scheduler"), DROVER_CHRONOS_ROUTES("/scheduler"),

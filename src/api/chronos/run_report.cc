@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "control/stored.h"
 
 namespace drover::api::chronos {
@@ -73,8 +74,7 @@ std::optional<engine::WebhookMessage> report_of(const control::notice::ScheduleR
   body["startedAt"] = entry.started_at ? ordered_json(format_time(*entry.started_at)) : ordered_json();
   body["endedAt"] = format_time(entry.at);
   add_fields_of_chronos(found->second, body);
-  return engine::WebhookMessage{std::move(*to),
-                                body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+  return engine::WebhookMessage{std::move(*to), to_text(body), entry.run.origin_id};
 }
 
 }  // namespace drover::api::chronos

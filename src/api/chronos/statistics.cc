@@ -27,7 +27,7 @@ Result<Response> get_job_statistics(const Services& services, const Request& req
 }
 
 /// The longest first.
-Result<Response> get_statistics(const Services& services, const Request& request) {
+AnswerBeside get_statistics(const Services& services, const Request& request) {
   const auto& wanted = request.parameters.at("statistic");
   std::optional<double> part;
   for (const auto& [name, value] : kPercentiles)
@@ -35,36 +35,41 @@ Result<Response> get_statistics(const Services& services, const Request& request
   if (!part && wanted != "mean")
     return fail(ErrorKind::kInvalid, fmt::format("There is no statistic '{}'", wanted),
                 "there are 99thPercentile, 98thPercentile, 95thPercentile, 75thPercentile, median and mean");
-  std::vector<std::pair<double, std::string>> times;
-  each_job(services, request, [&](const control::ScheduleRecord& record) {
-    times.emplace_back(-(part ? percentile(record, *part) : mean(record)) / 1000, record.schedule.name);
+  return beside_of(services, request, [part](const control::State& state, const Request& asked) {
+    std::vector<std::pair<double, std::string>> times;
+    each_job(state, asked, [&](const control::ScheduleRecord& record) {
+      times.emplace_back(-(part ? percentile(record, *part) : mean(record)) / 1000, record.schedule.name);
+    });
+    std::ranges::sort(times);
+    auto shown = ordered_json::array();
+    for (const auto& [time, name] : times) shown.push_back({{"jobNameLabel", name}, {"time", -time}});
+    return json_text(shown.dump());
   });
-  std::ranges::sort(times);
-  auto shown = ordered_json::array();
-  for (const auto& [time, name] : times) shown.push_back({{"jobNameLabel", name}, {"time", -time}});
-  return json_text(shown.dump());
 }
 
-Result<Response> get_graph_dot(const Services& services, const Request& request) {
-  std::string nodes, links;
-  each_job(services, request, [&](const control::ScheduleRecord& record) {
-    const auto& name = record.schedule.name;
-    nodes += fmt::format("  \"{}\" [ label=\"{}\" ];\n", name, name);
-    for (const auto& parent : record.schedule.parents)
-      links += fmt::format("  \"{}\" -> \"{}\";\n", parent, name);
+AnswerBeside get_graph_dot(const Services& services, const Request& request) {
+  return beside_of(services, request, [](const control::State& state, const Request& asked) {
+    std::string nodes, links;
+    each_job(state, asked, [&](const control::ScheduleRecord& record) {
+      const auto& name = record.schedule.name;
+      nodes += fmt::format("  \"{}\" [ label=\"{}\" ];\n", name, name);
+      for (const auto& parent : record.schedule.parents)
+        links += fmt::format("  \"{}\" -> \"{}\";\n", parent, name);
+    });
+    return plain_text("digraph G {\n" + nodes + links + "}\n");
   });
-  return plain_text("digraph G {\n" + nodes + links + "}\n");
 }
 
-Result<Response> get_graph_csv(const Services& services, const Request& request) {
-  std::string nodes, links;
-  each_job(services, request, [&](const control::ScheduleRecord& record) {
-    const auto& name = record.schedule.name;
-    nodes +=
-        fmt::format("node,{},{},{}\n", name, status_of(record), state_of(services.daemon->state(), record));
-    for (const auto& parent : record.schedule.parents) links += fmt::format("link,{},{}\n", parent, name);
+AnswerBeside get_graph_csv(const Services& services, const Request& request) {
+  return beside_of(services, request, [](const control::State& state, const Request& asked) {
+    std::string nodes, links;
+    each_job(state, asked, [&](const control::ScheduleRecord& record) {
+      const auto& name = record.schedule.name;
+      nodes += fmt::format("node,{},{},{}\n", name, status_of(record), state_of(state, record));
+      for (const auto& parent : record.schedule.parents) links += fmt::format("link,{},{}\n", parent, name);
+    });
+    return plain_text(nodes + links);
   });
-  return plain_text(nodes + links);
 }
 
 Result<Response> get_leader(const Services& services, const Request&) {

@@ -7,6 +7,7 @@
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
 #include "api/mesos/master.h"
+#include "base/json_text.h"
 #include "marathon/app.h"
 
 namespace drover::api::marathon_v2 {
@@ -53,46 +54,47 @@ Answer get_info(const Services& services, const Request&) {
   if (colon != std::string::npos &&
       std::from_chars(here.data() + colon + 1, here.data() + here.size(), number).ec == std::errc())
     port = number;
-  return answer(services, dumped({{"name", "marathon"},
-                                  {"version", kSpoken},
-                                  {"buildref", "drover-" + services.version},
-                                  {"elected", true},
-                                  {"leader", here},
-                                  {"frameworkId", services.mesos->marathon_id()},
-                                  {"marathon_config",
-                                   {{"checkpoint", true},
-                                    {"executor", "//cmd"},
-                                    {"features", {"gpu_resources"}},
-                                    {"framework_name", "marathon"},
-                                    {"ha", false},
-                                    {"hostname", services.daemon->state().node},
-                                    {"local_port_min", marathon::kFirstServicePort},
-                                    {"local_port_max", marathon::kLastServicePort},
-                                    {"master", here},
-                                    {"mesos_leader_ui_url", "http://" + here},
-                                    {"mesos_role", "*"},
-                                    {"mesos_user", "root"},
-                                    {"webui_url", "http://" + here}}},
-                                  {"zookeeper_config", json::object()},
-                                  {"http_config", {{"http_port", port}, {"https_port", nullptr}}}}));
+  return answer(services, to_text(json{{"name", "marathon"},
+                                       {"version", kSpoken},
+                                       {"buildref", "drover-" + services.version},
+                                       {"elected", true},
+                                       {"leader", here},
+                                       {"frameworkId", services.mesos->marathon_id()},
+                                       {"marathon_config",
+                                        {{"checkpoint", true},
+                                         {"executor", "//cmd"},
+                                         {"features", {"gpu_resources"}},
+                                         {"framework_name", "marathon"},
+                                         {"ha", false},
+                                         {"hostname", services.daemon->state().node},
+                                         {"local_port_min", marathon::kFirstServicePort},
+                                         {"local_port_max", marathon::kLastServicePort},
+                                         {"master", here},
+                                         {"mesos_leader_ui_url", "http://" + here},
+                                         {"mesos_role", "*"},
+                                         {"mesos_user", "root"},
+                                         {"webui_url", "http://" + here}}},
+                                       {"zookeeper_config", json::object()},
+                                       {"http_config", {{"http_port", port}, {"https_port", nullptr}}}}));
 }
 
 Answer get_leader(const Services& services, const Request&) {
-  return answer(services, dumped({{"leader", services.address}}));
+  return answer(services, to_text(json{{"leader", services.address}}));
 }
 
 /// There is one daemon, so it is elected again at once.
 Answer abdicate(const Services& services, const Request& request) {
   if (!request.caller->is_root()) return not_his(services);
-  return answer(services, dumped({{"message", "Leadership abdicated"}}));
+  return answer(services, to_text(json{{"message", "Leadership abdicated"}}));
 }
 
 Answer list_plugins(const Services& services, const Request&) {
-  return answer(services, dumped({{"plugins", json::array()}}));
+  return answer(services, to_text(json{{"plugins", json::array()}}));
 }
 
-Answer get_metrics(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+namespace {
+
+Answer write_metrics(const Services& services, const Request&, const World& world) {
   int apps = 0;
   Counts sum;
   for (const auto* record : world.services()) {
@@ -103,16 +105,22 @@ Answer get_metrics(const Services& services, const Request& request) {
   }
   const auto gauge = [](auto value) { return json{{"value", value}}; };
   return answer(services,
-                dumped({{"version", "4.0.0"},
-                        {"gauges",
-                         {{"marathon.apps.active.gauge", gauge(apps)},
-                          {"marathon.deployments.active.gauge", gauge(world.state().deployments.size())},
-                          {"marathon.instances.running.gauge", gauge(sum.running)},
-                          {"marathon.instances.staged.gauge", gauge(sum.staged)}}},
-                        {"counters", json::object()},
-                        {"histograms", json::object()},
-                        {"meters", json::object()},
-                        {"timers", json::object()}}));
+                to_text(json{{"version", "4.0.0"},
+                             {"gauges",
+                              {{"marathon.apps.active.gauge", gauge(apps)},
+                               {"marathon.deployments.active.gauge", gauge(world.state().deployments.size())},
+                               {"marathon.instances.running.gauge", gauge(sum.running)},
+                               {"marathon.instances.staged.gauge", gauge(sum.staged)}}},
+                             {"counters", json::object()},
+                             {"histograms", json::object()},
+                             {"meters", json::object()},
+                             {"timers", json::object()}}));
+}
+
+}  // namespace
+
+AnswerBeside get_metrics(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, write_metrics);
 }
 
 /// Marathon and Chronos show the levels of their loggers; Drover has one logger, and keeps its level.

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_text.h"
+#include "base/text.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -24,7 +26,7 @@ Response answer(const Services& services, std::string text, int status) {
 }
 
 Response refuse(const Services& services, int status, const std::string& message) {
-  return answer(services, dumped({{"message", message}}), status);
+  return answer(services, to_text(json{{"message", message}}), status);
 }
 
 Response refuse(const Services& services, const Refusal& refusal) {
@@ -52,7 +54,7 @@ Response locked(const Services& services, const std::vector<std::string>& deploy
        "at '/v2/deployments/<DEPLOYMENT_ID>'."},
       {"deployments", json::array()}};
   for (const auto& id : deployments) body["deployments"].push_back({{"id", id}});
-  return answer(services, dumped(body), 409);
+  return answer(services, to_text(body), 409);
 }
 
 Response with_deployment(Response response, const std::string& id) {
@@ -75,16 +77,10 @@ Decoded<json> body_of(const Request& request) {
       Refusal{400, "Invalid JSON", {}, value.error().message + (path.empty() ? "" : ", at " + path)});
 }
 
-std::string dumped(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 bool flag(const Request& request, const std::string& name, bool otherwise) {
   const auto found = request.query.find(name);
   if (found == request.query.end()) return otherwise;
-  auto value = found->second;
-  std::transform(value.begin(), value.end(), value.begin(), ::tolower);  // Python says True
-  return value == "true";
+  return equal_without_case(found->second, "true");  // Python says True
 }
 
 std::vector<std::string> values(const Request& request, std::string_view name) {

@@ -37,9 +37,6 @@ Response deployment_result(const Services& services, const std::string& id, Time
 /// The body as JSON, or why it is none.
 Decoded<nlohmann::json> body_of(const Request& request);
 
-/// Compact; what is no UTF-8 becomes U+FFFD.
-std::string dumped(const nlohmann::json& value);
-
 /// What is after "?name=", or otherwise; anything but "true" is false.
 bool flag(const Request& request, const std::string& name, bool otherwise = false);
 /// Every value of a parameter that may be repeated, also as "name[]", and with several in one, by commas.

@@ -1,12 +1,13 @@
 // Apps and their versions, to read.
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/label_selector.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
+#include "base/text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -14,12 +15,6 @@ namespace drover::api::marathon_v2 {
 namespace {
 
 using control::ServiceRecord;
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return lower(text).find(lower(part)) != std::string::npos;
@@ -39,10 +34,7 @@ std::string command_of(const ServiceRecord& record) {
   return text;
 }
 
-}  // namespace
-
-Answer list_apps(const Services& services, const Request& request) {
-  const World world(services, *request.caller, Scope::kAll);
+Answer write_apps(const Services& services, const Request& request, const World& world) {
   const auto rules = parse_label_selector(query(request, "label"));
   if (!rules)
     return refuse(services, Refusal{422, "Object is not valid", {{"/label", {rules.error().message}}}, ""});
@@ -58,21 +50,29 @@ Answer list_apps(const Services& services, const Request& request) {
   return answer(services, apps_text(world, records, embed, "apps"));
 }
 
-Answer get_app(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+Answer write_app_or_apps(const Services& services, const Request& request, const World& world) {
   const auto& given = request.parameters.at("id");
   auto embed = Embed::of_apps(values(request, "embed"));
-  if (given == "*" || given.ends_with("/*")) {
-    const auto group = marathon::absolute_path(given.substr(0, given.size() - 1));
-    if (!world.has_group(group)) return refuse(services, 404, "Group '" + group + "' does not exist");
-    return answer(services, apps_text(world, world.services(group), embed, "*"));
+  if (const auto group = group_of(given)) {
+    if (!world.has_group(*group)) return refuse(services, 404, "Group '" + *group + "' does not exist");
+    return answer(services, apps_text(world, world.services(*group), embed, "*"));
   }
   const auto id = marathon::absolute_path(given);
-  if (id == "/") return list_apps(services, request);
   const auto* record = world.service(id);
   if (record == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   embed.tasks = embed.last_failure = true;
   return answer(services, R"({"app":)" + app_text(world, *record, embed) + "}");
+}
+
+}  // namespace
+
+AnswerBeside list_apps(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, write_apps);
+}
+
+AnswerBeside get_app(const Services& services, const Request& request) {
+  if (marathon::absolute_path(request.parameters.at("id")) == "/") return list_apps(services, request);
+  return beside_of(services, request, Scope::kSome, write_app_or_apps);
 }
 
 Answer list_versions(const Services& services, const Request& request) {
@@ -82,7 +82,7 @@ Answer list_versions(const Services& services, const Request& request) {
   if (record == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   nlohmann::json versions = {format_time(record->target.version)};
   for (const auto& service : record->versions) versions.push_back(format_time(service.version));
-  return answer(services, dumped({{"versions", std::move(versions)}}));
+  return answer(services, to_text(nlohmann::json{{"versions", std::move(versions)}}));
 }
 
 Answer get_version(const Services& services, const Request& request) {

@@ -9,6 +9,7 @@
 #include "api/marathon/changes.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "control/controller.h"
 #include "control/upgrade_block.h"
 #include "marathon/path.h"
@@ -19,12 +20,19 @@ using control::ServiceRecord;
 using nlohmann::json;
 using placement::Dimension;
 
-Answer list_deployments(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+namespace {
+
+Answer write_deployments(const Services& services, const Request&, const World& world) {
   json deployments = json::array();
   for (const auto& [id, deployment] : world.state().deployments)
     if (world.may_see(deployment)) deployments.push_back(deployment_view(world, deployment));
-  return answer(services, dumped(deployments));
+  return answer(services, to_text(deployments));
+}
+
+}  // namespace
+
+AnswerBeside list_deployments(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kSome, write_deployments);
 }
 
 namespace {
@@ -147,16 +155,13 @@ std::optional<std::string> queued(const World& world, const ServiceRecord& recor
   writer.field("count", count);
   writer.field_raw("delay", fmt::format(R"({{"overdue":{},"timeLeftSeconds":{}}})", left == 0, left));
   if (with_offers) writer.field_raw("lastUnusedOffers", "[]");
-  writer.field_raw("processedOffersSummary", dumped(summary));
+  writer.field_raw("processedOffersSummary", to_text(summary));
   writer.field("since", format_time(since));
   writer.end_object();
   return item;
 }
 
-}  // namespace
-
-Answer list_queue(const Services& services, const Request& request) {
-  const World world(services, *request.caller, Scope::kAll);
+Answer write_queue(const Services& services, const Request& request, const World& world) {
   const auto embed = values(request, "embed");
   const bool with_offers = std::ranges::find(embed, "lastUnusedOffers") != embed.end();
   std::string text = R"({"queue":)";
@@ -166,6 +171,12 @@ Answer list_queue(const Services& services, const Request& request) {
     if (const auto item = queued(world, *record, with_offers)) writer.raw(*item);
   writer.end_array();
   return answer(services, text + "}");
+}
+
+}  // namespace
+
+AnswerBeside list_queue(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, write_queue);
 }
 
 Answer reset_delay(const Services& services, const Request& request) {

@@ -5,6 +5,7 @@
 
 #include "api/marathon/views.h"
 #include "api/sse.h"
+#include "base/json_text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -20,7 +21,7 @@ namespace {
 WireEvent event(const char* type, std::optional<uid_t> owner, json fields, TimePoint now) {
   fields["eventType"] = type;
   fields["timestamp"] = format_time(now);
-  const auto text = fields.dump(-1, ' ', false, json::error_handler_t::replace);
+  const auto text = to_text(fields);
   return {type, owner, sse_event(type, "", text)};
 }
 
@@ -47,8 +48,15 @@ std::string_view condition_of(const TaskRecord& task) {
 }
 
 std::string message_of(const TaskRecord& task) {
-  if (!task.reason.empty()) return task.reason;
+  if (!task.reason.empty()) return failure_message(task.reason);
   return task.exit_status ? "Command exited with status " + std::to_string(*task.exit_status) : "";
+}
+
+/// Mesos never heard of it, so it has no status: it ended while it waited for its first start.
+bool never_launched(const notice::TaskMoved& moved) {
+  const auto& task = moved.record;
+  const bool waited = moved.before.value_or(TaskState::kQueued) == TaskState::kQueued;
+  return waited && control::is_final(task.state) && task.preemptions == 0;
 }
 
 /// The health check as its app's definition shows it.
@@ -72,7 +80,7 @@ class Events {
     const auto& task = moved.record;
     const auto& origin = task.task.origin;
     if (origin.kind != workload::OriginKind::kService || moved.before == task.state) return;
-    if (task.state != TaskState::kQueued)
+    if (task.state != TaskState::kQueued && !never_launched(moved))
       add("status_update_event", task.task.owner,
           {{"slaveId", agent_.id},
            {"taskId", origin.task_id},

@@ -10,6 +10,7 @@
 #include "api/marathon/changes.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "control/controller.h"
 #include "marathon/fields.h"
 #include "marathon/group.h"
@@ -177,7 +178,7 @@ Response preview(const Services& services, const World& world, const Change& cha
       steps = steps_view(step->deployment.steps);
       break;
     }
-  return answer(services, dumped({{"steps", std::move(steps)}}));
+  return answer(services, to_text(json{{"steps", std::move(steps)}}));
 }
 
 Answer carry_out(const Services& services, const Request& request, Wanted wanted, bool is_new,

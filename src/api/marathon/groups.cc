@@ -6,6 +6,7 @@
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/json_text.h"
 #include "marathon/instant.h"
 #include "marathon/path.h"
 
@@ -27,47 +28,34 @@ GroupEmbed group_embed(const Request& request) {
   return embed;
 }
 
-Answer show(const Services& services, const Request& request, const std::string& id) {
-  const World world(services, *request.caller);
-  if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
-  return answer(services, group_text(world, id, group_embed(request)));
-}
-
 /// The id in the path; the root where there is none.
 std::string id_of(const Request& request) {
   const auto found = request.parameters.find("id");
   return found == request.parameters.end() ? "/" : marathon::absolute_path(found->second);
 }
 
-}  // namespace
-
-Answer get_root_group(const Services& services, const Request& request) {
-  return show(services, request, "/");
+Answer show(const Services& services, const Request& request, const World& world) {
+  const auto id = id_of(request);
+  if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
+  return answer(services, group_text(world, id, group_embed(request)));
 }
 
-Answer get_group(const Services& services, const Request& request) {
-  return show(services, request, id_of(request));
-}
-
-Answer list_group_apps(const Services& services, const Request& request) {
-  const World world(services, *request.caller, Scope::kAll);
+Answer show_apps(const Services& services, const Request& request, const World& world) {
   const auto id = id_of(request);
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
   const auto embed = Embed::of_group(values(request, "embed"));
   return answer(services, apps_text(world, world.services(id), embed, "apps"));
 }
 
-Answer list_group_versions(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+Answer show_versions(const Services& services, const Request& request, const World& world) {
   const auto id = id_of(request);
   if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
   nlohmann::json times = nlohmann::json::array();
   for (const auto version : group_versions(world, id)) times.push_back(format_time(version));
-  return answer(services, dumped(times));
+  return answer(services, to_text(times));
 }
 
-Answer get_group_version(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+Answer show_version(const Services& services, const Request& request, const World& world) {
   const auto id = id_of(request);
   const auto& version = request.parameters.at("version");
   const auto time = marathon::parse_instant(version);
@@ -76,6 +64,24 @@ Answer get_group_version(const Services& services, const Request& request) {
   auto embed = group_embed(request);
   embed.at = *time;
   return answer(services, group_text(world, id, embed));
+}
+
+}  // namespace
+
+AnswerBeside get_group(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, show);
+}
+
+AnswerBeside list_group_apps(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, show_apps);
+}
+
+AnswerBeside list_group_versions(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kSome, show_versions);
+}
+
+AnswerBeside get_group_version(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kSome, show_version);
 }
 
 }  // namespace drover::api::marathon_v2

@@ -9,7 +9,8 @@ constexpr std::size_t kMostKnown = 100'000;
 
 }  // namespace
 
-const std::vector<int>& ServicePorts::of(const workload::Service& service) {
+std::vector<int> ServicePorts::of(const workload::Service& service) {
+  const std::lock_guard lock(mutex_);
   if (known_.size() > kMostKnown) known_.clear();
   const auto key = std::pair(service.id, service.version);
   const auto found = known_.find(key);

@@ -1,8 +1,10 @@
 #pragma once
 
-// What the Marathon API keeps besides the daemon's state. Owned by the server; used on the control strand.
+// What the Marathon API keeps besides the daemon's state. Owned by the server; used on the control strand,
+// but for what says otherwise.
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +15,13 @@
 
 namespace drover::api::marathon_v2 {
 
-/// The service ports of definitions, so that none is parsed twice.
+/// The service ports of definitions, so that none is parsed twice. Thread safe.
 class ServicePorts {
  public:
-  const std::vector<int>& of(const workload::Service& service);
+  std::vector<int> of(const workload::Service& service);
 
  private:
+  std::mutex mutex_;
   std::map<std::pair<std::string, TimePoint>, std::vector<int>> known_;  ///< by id and version
 };
 

@@ -76,21 +76,12 @@ Response kill(const Services& services, const World& world, const std::vector<co
   return deployment_result(services, *made, version);
 }
 
-/// What "*" at the end of the id means: all apps of a group.
-std::optional<std::string> group_of(const std::string& given) {
-  if (given != "*" && !given.ends_with("/*")) return std::nullopt;
-  return marathon::absolute_path(given.substr(0, given.size() - 1));
-}
-
 /// Whether the id can be one of a task at all.
 bool is_task_id(const std::string& id) {
   return !app_of_task_id(id).empty();
 }
 
-}  // namespace
-
-Answer list_app_tasks(const Services& services, const Request& request) {
-  const World world(services, *request.caller);
+Answer write_app_tasks(const Services& services, const Request& request, const World& world) {
   const auto& given = request.parameters.at("id");
   if (const auto group = group_of(given)) {
     if (!world.has_group(*group)) return refuse(services, 404, "Group '" + *group + "' does not exist");
@@ -105,6 +96,31 @@ Answer list_app_tasks(const Services& services, const Request& request) {
   if (service == nullptr) return refuse(services, 404, "App '" + id + "' does not exist");
   if (wants_text(request)) return endpoints(services, world, {service});
   return answer(services, listing(world, world.instances(id)));
+}
+
+Answer write_all_tasks(const Services& services, const Request& request, const World& world) {
+  if (wants_text(request)) return endpoints(services, world, world.services());
+  const auto wanted = values(request, "status");
+  const bool running = wanted.empty() || std::ranges::find(wanted, "running") != wanted.end();
+  const bool staging = wanted.empty() || std::ranges::find(wanted, "staging") != wanted.end();
+  const bool any = wanted.empty() || (!running && !staging);  // others are ignored
+  std::vector<const TaskRecord*> tasks;
+  for (const auto* record : world.services())
+    for (const auto* task : world.instances(record->target.id)) {
+      const bool is_staging = task->state == control::TaskState::kStarting;
+      if (any || (is_staging ? staging : running)) tasks.push_back(task);
+    }
+  return answer(services, listing(world, tasks));
+}
+
+}  // namespace
+
+AnswerBeside list_app_tasks(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kSome, write_app_tasks);
+}
+
+AnswerBeside list_tasks(const Services& services, const Request& request) {
+  return beside_of(services, request, Scope::kAll, write_all_tasks);
 }
 
 Answer kill_app_tasks(const Services& services, const Request& request) {
@@ -139,22 +155,6 @@ Answer kill_app_task(const Services& services, const Request& request) {
   write_task(writer, world, *task);
   killed += "}";
   return kill(services, world, {task}, *options, killed);
-}
-
-Answer list_tasks(const Services& services, const Request& request) {
-  const World world(services, *request.caller, Scope::kAll);
-  if (wants_text(request)) return endpoints(services, world, world.services());
-  const auto wanted = values(request, "status");
-  const bool running = wanted.empty() || std::ranges::find(wanted, "running") != wanted.end();
-  const bool staging = wanted.empty() || std::ranges::find(wanted, "staging") != wanted.end();
-  const bool any = wanted.empty() || (!running && !staging);  // others are ignored
-  std::vector<const TaskRecord*> tasks;
-  for (const auto* record : world.services())
-    for (const auto* task : world.instances(record->target.id)) {
-      const bool is_staging = task->state == control::TaskState::kStarting;
-      if (any || (is_staging ? staging : running)) tasks.push_back(task);
-    }
-  return answer(services, listing(world, tasks));
 }
 
 Answer kill_tasks(const Services& services, const Request& request) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "api/marathon/answers.h"
+#include "base/json_text.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -64,12 +65,6 @@ void write_deployments(JsonWriter& writer, const std::vector<std::string>& deplo
     writer.end_object();
   }
   writer.end_array();
-}
-
-/// As Mesos tells Marathon.
-std::string failure_message(const std::string& reason) {
-  const bool of_command = reason.starts_with("exited with status") || reason.starts_with("ended by signal");
-  return of_command ? "Command " + reason : reason;
 }
 
 json failure_view(const World& world, const ServiceRecord& record) {
@@ -182,9 +177,9 @@ void write_app(JsonWriter& writer, const World& world, const ServiceRecord& reco
     write_tasks(writer, world, world.instances(id));
   }
   if (embed.last_failure && record.last_failure)
-    writer.field_raw("lastTaskFailure", dumped(failure_view(world, record)));
-  if (embed.readiness) writer.field_raw("readinessCheckResults", dumped(readiness_view(world, id)));
-  if (embed.task_stats) writer.field_raw("taskStats", dumped(task_stats(world, record, world.now())));
+    writer.field_raw("lastTaskFailure", to_text(failure_view(world, record)));
+  if (embed.readiness) writer.field_raw("readinessCheckResults", to_text(readiness_view(world, id)));
+  if (embed.task_stats) writer.field_raw("taskStats", to_text(task_stats(world, record, world.now())));
   writer.end_object();
 }
 
@@ -200,6 +195,11 @@ std::string apps_text(const World& world, const std::vector<const ServiceRecord*
   writer.end_array();
   writer.end_object();
   return text;
+}
+
+std::string failure_message(const std::string& reason) {
+  const bool of_command = reason.starts_with("exited with status") || reason.starts_with("ended by signal");
+  return of_command ? "Command " + reason : reason;
 }
 
 json ip_addresses(const TaskRecord& task, const std::string& ip) {
@@ -353,8 +353,8 @@ std::string group_text(const World& world, const std::string& id, const GroupEmb
   json dependencies = json::array();
   if (const auto found = world.state().groups.find(id); found != world.state().groups.end())
     dependencies = found->second.dependencies;
-  auto text = fmt::format(R"({{"id":{},"dependencies":{},"pods":[],"version":"{}")", dumped(id),
-                          dumped(dependencies), format_time(version));
+  auto text = fmt::format(R"({{"id":{},"dependencies":{},"pods":[],"version":"{}")", to_text(json(id)),
+                          to_text(dependencies), format_time(version));
   if (embed.apps) {
     text += R"(,"apps":[)";
     const char* comma = "";

@@ -39,6 +39,8 @@ std::string apps_text(const World& world, const std::vector<const control::Servi
 /// The app of app_text(), where there may be thousands in an answer.
 void write_app(JsonWriter& writer, const World& world, const control::ServiceRecord& record,
                const Embed& embed);
+/// Why an instance ended, as Mesos tells Marathon: "Command exited with status 3".
+std::string failure_message(const std::string& reason);
 /// [{"ipAddress", "protocol"}] where an instance that has started is reached: the machine's `ip`, as Mesos
 /// tells of tasks on the network of their agent.
 nlohmann::json ip_addresses(const control::TaskRecord& task, const std::string& ip);

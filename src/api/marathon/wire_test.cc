@@ -40,16 +40,18 @@ class MarathonWire : public ::testing::Test {
     return {status_of(answer), answer.substr(0, answer.find("\r\n\r\n") + 2), body_of(answer)};
   }
 
-  void end_instances() {
-    server_.on_strand([this] {
+  /// Those that are asked to.
+  void end_instances() { end_instances(control::TaskState::kStopping, 143); }
+  void end_instances(control::TaskState state, int status) {
+    server_.on_strand([this, state, status] {
       auto& daemon = server_.daemon();
       std::vector<std::string> ids;
       for (const auto& [id, task] : daemon.state().tasks)
-        if (task.state == control::TaskState::kStopping) ids.push_back(id);
+        if (task.state == state) ids.push_back(id);
       for (const auto& id : ids) {
         workload::Ending ending;
-        ending.exit_status = 143;
-        ending.stopped = true;
+        ending.exit_status = status;
+        ending.stopped = state == control::TaskState::kStopping;
         ending.finished_at = daemon.now();
         (void)daemon.change(control::event::Ended{id, ending});
       }
@@ -405,6 +407,46 @@ TEST_F(MarathonWire, EventsComeInOrderToThoseWhoAskForThem) {
   EXPECT_THAT(chosen, HasSubstr("event: status_update_event"));
   EXPECT_THAT(chosen, Not(HasSubstr("event: deployment_info")));
   EXPECT_THAT(chosen, Not(HasSubstr("event: event_stream_attached")));
+}
+
+std::size_t count_of(std::string_view part, std::string_view text) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(MarathonWire, InstancesTellWhereTheyAreAndHowTheyEnded) {
+  auto all = RawConnection::to_unix(server_.socket());
+  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
+  all.receive("event_stream_attached\",\"remoteAddress");
+  ask("POST", "/v2/apps", kWeb);
+  const auto addresses = [&] {
+    return ask("GET", "/v2/apps/shop/web/tasks").body()["tasks"][0]["ipAddresses"];
+  };
+  EXPECT_EQ(addresses(), json::array()) << "it has not started";
+  server_.start_all();
+  const auto here = R"([{"ipAddress":"127.0.0.1","protocol":"IPv4"}])";
+  EXPECT_EQ(addresses().dump(), here);
+  end_instances(control::TaskState::kRunning, 3);
+  const auto failure = ask("GET", "/v2/apps/shop/web").body()["app"]["lastTaskFailure"];
+  EXPECT_EQ(failure["message"], "Command exited with status 3");
+  const auto text = all.receive(R"("taskStatus":"TASK_FAILED")");
+  const auto last = text.substr(text.rfind("event: status_update_event"));
+  EXPECT_THAT(last, HasSubstr(R"("message":"Command exited with status 3")"));
+  EXPECT_THAT(last, HasSubstr(std::string(R"("ipAddresses":)") + here));
+}
+
+TEST_F(MarathonWire, AnInstanceThatNeverStartedHasNoStatus) {
+  auto all = RawConnection::to_unix(server_.socket());
+  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
+  all.receive("event_stream_attached\",\"remoteAddress");
+  ask("POST", "/v2/apps", R"({"id": "/wide", "cmd": "x", "instances": 2, "cpus": 40, "mem": 16})");
+  server_.start_all();
+  EXPECT_EQ(ask("DELETE", "/v2/apps/wide?force=true").status, 200);
+  end_instances();
+  const auto text = all.receive("event: app_terminated_event\n");
+  EXPECT_EQ(count_of(R"("condition":"Killed")", text), 2U) << text;
+  EXPECT_EQ(count_of(R"("taskStatus":"TASK_KILLED")", text), 1U) << text;
 }
 
 TEST_F(MarathonWire, EventsTellOfWhatDidNotHappenToo) {

@@ -14,26 +14,49 @@ using control::TaskRecord;
 using control::TaskState;
 using workload::OriginKind;
 
-World::World(const Services& services, const engine::Caller& caller, Scope scope)
-    : services_(&services),
-      state_(&services.daemon->state()),
-      caller_(&caller),
-      host_(state_->node),
-      now_(services.daemon->now()),
-      steady_(services.daemon->steady()),
-      scope_(scope) {
-  for (const auto& [id, deployment] : state_->deployments)
+namespace {
+
+/// Without the state.
+Scene scene_without_state(const Services& services, const engine::Caller& caller) {
+  const auto& master = *services.mesos;
+  Scene scene;
+  scene.caller = caller;
+  scene.now = services.daemon->now();
+  scene.steady = services.daemon->steady();
+  scene.agent = master.agent_id();
+  scene.ip = master.options().ip;
+  scene.service_ports = &services.marathon->service_ports;
+  return scene;
+}
+
+}  // namespace
+
+Scene scene_of(const Services& services, const engine::Caller& caller) {
+  auto scene = scene_without_state(services, caller);
+  scene.state = services.daemon->snapshot();
+  return scene;
+}
+
+World::World(const Services& services, const engine::Caller& caller)
+    : World([&] {
+        auto scene = scene_without_state(services, caller);
+        scene.state = {std::shared_ptr<void>(), &services.daemon->state()};  // the daemon's own
+        return scene;
+      }()) {}
+
+World::World(Scene scene, Scope scope) : scene_(std::move(scene)), scope_(scope) {
+  for (const auto& [id, deployment] : state().deployments)
     for (const auto& [service, ignored] : deployment.before) deployments_[service].push_back(id);
   if (scope_ == Scope::kAll) look_at_all();
 }
 
 void World::look_at_all() {
-  auto health = state_->health.begin();  // by id, as the tasks are
-  for (const auto& [id, task] : state_->tasks) {
+  auto health = state().health.begin();  // by id, as the tasks are
+  for (const auto& [id, task] : state().tasks) {
     if (task.task.origin.kind != OriginKind::kService || is_final(task.state)) continue;
     live_.push_back({task.task.origin.name, &task});
-    while (health != state_->health.end() && health->first < id) ++health;
-    if (health != state_->health.end() && health->first == id) health_.emplace_back(&task, &health->second);
+    while (health != state().health.end() && health->first < id) ++health;
+    if (health != state().health.end() && health->first == id) health_.emplace_back(&task, &health->second);
   }
   std::ranges::sort(live_, [](const Live& a, const Live& b) {
     const auto order = a.service <=> b.service;
@@ -50,37 +73,29 @@ World::Tasks World::tasks_of(const std::string& service) const {
     for (const auto& live : found) tasks.push_back(live.task);
     return tasks;
   }
-  const auto found = state_->by_origin.find({OriginKind::kService, service});
-  if (found == state_->by_origin.end()) return tasks;
+  const auto found = state().by_origin.find({OriginKind::kService, service});
+  if (found == state().by_origin.end()) return tasks;
   for (const auto& id : found->second)
-    if (const auto* task = state_->find(id); task != nullptr && !is_final(task->state)) tasks.push_back(task);
+    if (const auto* task = state().find(id); task != nullptr && !is_final(task->state)) tasks.push_back(task);
   std::ranges::sort(tasks, {}, &TaskRecord::sequence);
   return tasks;
 }
 
-std::string World::agent() const {
-  return services_->mesos->agent_id();
-}
-
-const std::string& World::ip() const {
-  return services_->mesos->options().ip;
-}
-
 const ServiceRecord* World::service(const std::string& id) const {
-  const auto found = state_->services.find(id);
-  if (found == state_->services.end() || found->second.removed || !may_see(found->second.target))
+  const auto found = state().services.find(id);
+  if (found == state().services.end() || found->second.removed || !may_see(found->second.target))
     return nullptr;
   return &found->second;
 }
 
 bool World::is_taken(const std::string& id) const {
-  const auto found = state_->services.find(id);
-  return found != state_->services.end() && !found->second.removed;
+  const auto found = state().services.find(id);
+  return found != state().services.end() && !found->second.removed;
 }
 
 std::vector<const ServiceRecord*> World::services(std::string_view group) const {
   std::vector<const ServiceRecord*> result;
-  for (auto row = state_->services.lower_bound(std::string(group)); row != state_->services.end(); ++row) {
+  for (auto row = state().services.lower_bound(std::string(group)); row != state().services.end(); ++row) {
     if (!row->first.starts_with(group)) break;
     const auto& record = row->second;
     if (!record.removed && row->first != group && marathon::is_within(row->first, group) &&
@@ -92,10 +107,10 @@ std::vector<const ServiceRecord*> World::services(std::string_view group) const 
 
 bool World::has_group(const std::string& id) const {
   if (id == "/" || !services(id).empty()) return true;
-  for (auto group = state_->groups.lower_bound(id);
-       group != state_->groups.end() && group->first.starts_with(id); ++group)
+  for (auto group = state().groups.lower_bound(id);
+       group != state().groups.end() && group->first.starts_with(id); ++group)
     if (marathon::is_within(group->first, id) &&
-        (caller_->is_root() || group->second.owner == caller_->user.uid))
+        (caller().is_root() || group->second.owner == caller().user.uid))
       return true;
   return false;
 }
@@ -141,14 +156,14 @@ const control::TaskHealth* World::health(const TaskRecord& task) const {
         std::ranges::lower_bound(health_, &task, {}, [](const auto& each) { return each.first; });
     return found == health_.end() || found->first != &task ? nullptr : found->second;
   }
-  const auto found = state_->health.find(task.task.id);
-  return found == state_->health.end() ? nullptr : &found->second;
+  const auto found = state().health.find(task.task.id);
+  return found == state().health.end() ? nullptr : &found->second;
 }
 
 const ServiceRecord& World::service_of(const TaskRecord& task) const {
   const auto& name = task.task.origin.name;
   if (last_service_ == nullptr || last_service_->target.id != name)
-    last_service_ = &state_->services.at(name);
+    last_service_ = &state().services.at(name);
   return *last_service_;
 }
 
@@ -169,9 +184,9 @@ const workload::Service& World::definition_of(const TaskRecord& task, const Serv
 const std::vector<int>& World::service_ports(const workload::Service& service) const {
   if (last_definition_ != &service) {
     last_definition_ = &service;
-    last_ports_ = &services_->marathon->service_ports.of(service);
+    last_ports_ = scene_.service_ports->of(service);
   }
-  return *last_ports_;
+  return last_ports_;
 }
 
 const std::vector<std::string>& World::deployments(const std::string& service) const {
@@ -181,15 +196,15 @@ const std::vector<std::string>& World::deployments(const std::string& service) c
 }
 
 bool World::may_see(const control::Deployment& deployment) const {
-  if (caller_->is_root() || deployment.owner == caller_->user.uid) return true;
+  if (caller().is_root() || deployment.owner == caller().user.uid) return true;
   return std::ranges::any_of(deployment.before,
                              [&](const auto& each) { return service(each.first) != nullptr; });
 }
 
 bool World::may_change(const control::Deployment& deployment) const {
   return std::ranges::all_of(deployment.before, [&](const auto& each) {
-    const auto found = state_->services.find(each.first);  // also while it is being removed
-    return found == state_->services.end() || may_see(found->second.target);
+    const auto found = state().services.find(each.first);  // also while it is being removed
+    return found == state().services.end() || may_see(found->second.target);
   });
 }
 
@@ -206,6 +221,11 @@ const workload::Service* definition_at(const ServiceRecord& record, TimePoint ti
   const auto found =
       std::ranges::find_if(record.versions, [&](const auto& service) { return service.version <= time; });
   return found == record.versions.end() ? nullptr : &*found;
+}
+
+std::optional<std::string> group_of(const std::string& id) {
+  if (id != "*" && !id.ends_with("/*")) return std::nullopt;
+  return marathon::absolute_path(id.substr(0, id.size() - 1));
 }
 
 std::string app_of_task_id(std::string_view task_id) {

@@ -1,9 +1,11 @@
 #pragma once
 
-// The services, instances and deployments that one caller may see, in Marathon's terms. Reads the state
-// that it was made with; used within one call on the control strand.
+// The services, instances and deployments that one caller may see, in Marathon's terms: as they are, on the
+// control strand and within one call; or as a Scene has them, on any thread.
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,21 +30,37 @@ enum class Scope {
   kAll,  ///< one pass over all tasks is then much quicker than to search for each
 };
 
+class ServicePorts;
+
+/// What one caller's world is made of, at one moment.
+struct Scene {
+  std::shared_ptr<const control::State> state;
+  engine::Caller caller;
+  TimePoint now{};
+  TimePoint steady{};
+  std::string agent;  ///< the machine, as the Mesos API names it
+  std::string ip;
+  ServicePorts* service_ports = nullptr;
+};
+/// As it is now. On the control strand.
+Scene scene_of(const Services& services, const engine::Caller& caller);
+
 class World {
  public:
-  World(const Services& services, const engine::Caller& caller, Scope scope = Scope::kSome);
+  /// As it is, whatever becomes of it.
+  World(const Services& services, const engine::Caller& caller);
+  explicit World(Scene scene, Scope scope = Scope::kSome);
 
-  const control::State& state() const { return *state_; }
-  const engine::Caller& caller() const { return *caller_; }
-  const std::string& host() const { return host_; }
-  TimePoint now() const { return now_; }
-  TimePoint steady() const { return steady_; }
-  /// Of the machine, as the Mesos API names it.
-  std::string agent() const;
-  const std::string& ip() const;
+  const control::State& state() const { return *scene_.state; }
+  const engine::Caller& caller() const { return scene_.caller; }
+  const std::string& host() const { return state().node; }
+  TimePoint now() const { return scene_.now; }
+  TimePoint steady() const { return scene_.steady; }
+  const std::string& agent() const { return scene_.agent; }
+  const std::string& ip() const { return scene_.ip; }
 
   bool may_see(const workload::Service& service) const {
-    return caller_->is_root() || service.task.owner == caller_->user.uid;
+    return caller().is_root() || service.task.owner == caller().user.uid;
   }
   /// Null when there is none that the caller may see.
   const control::ServiceRecord* service(const std::string& id) const;
@@ -67,6 +85,7 @@ class World {
   /// The definition that the instance was started by, or the latest.
   const workload::Service& definition_of(const control::TaskRecord& task,
                                          const control::ServiceRecord& record) const;
+  /// Valid until the next call.
   const std::vector<int>& service_ports(const workload::Service& service) const;
   /// Deployments under way that touch the service.
   const std::vector<std::string>& deployments(const std::string& service) const;
@@ -81,12 +100,7 @@ class World {
   /// Those that have not ended, by age.
   Tasks tasks_of(const std::string& service) const;
 
-  const Services* services_;
-  const control::State* state_;
-  const engine::Caller* caller_;
-  std::string host_;
-  TimePoint now_;
-  TimePoint steady_;
+  Scene scene_;
   std::map<std::string, std::vector<std::string>> deployments_;  ///< by service
   Scope scope_;
   struct Live {
@@ -101,7 +115,7 @@ class World {
   mutable const control::ServiceRecord* last_dated_ = nullptr;
   mutable std::string last_version_;  ///< of `last_dated_`, as text
   mutable const workload::Service* last_definition_ = nullptr;
-  mutable const std::vector<int>* last_ports_ = nullptr;  ///< of `last_definition_`
+  mutable std::vector<int> last_ports_;  ///< of `last_definition_`
 };
 
 /// The definition of that time; null when it is not kept.
@@ -110,6 +124,8 @@ const workload::Service* version_of(const control::ServiceRecord& record, const 
 /// The definition that was in force at a time; null when it was not there yet, or is not kept.
 const workload::Service* definition_at(const control::ServiceRecord& record, TimePoint time);
 
+/// The group that an id such as "/shop/*" means, all apps of which are asked for; none for an app's.
+std::optional<std::string> group_of(const std::string& id);
 /// "/shop/web" of "shop_web.instance-6fcb…._app.1"; "" when it is no id of a task.
 std::string app_of_task_id(std::string_view task_id);
 /// Without what tells the attempts of one instance apart.

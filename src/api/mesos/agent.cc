@@ -14,111 +14,138 @@ using control::TaskRecord;
 using nlohmann::json;
 
 /// What says which task it is; the master's state has the rest beside it.
-json view_briefly(const Services& services, const SeenFramework& framework, const TaskRecord& record,
-                  const std::string& executor) {
+void write_briefly(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
+                   const TaskRecord& record, const std::string& executor) {
   const auto& id = record.task.origin.task_id;
-  return {{"id", id},
-          {"name", task_name(record)},
-          {"framework_id", framework.id},
-          {"executor_id", executor == id ? "" : executor},
-          {"slave_id", services.mesos->agent_id()},
-          {"state", control::mesos_state(record, framework.record)}};
+  writer.begin_object();
+  writer.field("executor_id", executor == id ? "" : executor);
+  writer.field("framework_id", framework.id);
+  writer.field("id", id);
+  writer.field("name", task_name(record));
+  writer.field("slave_id", snapshot.agent_id);
+  writer.field("state", control::mesos_state(record, framework.record));
+  writer.end_object();
 }
 
-json view_executor(const Services& services, const SeenFramework& framework, const SeenExecutor& executor,
-                   bool with_tasks) {
-  json tasks = json::array();
-  json queued = json::array();
-  json completed = json::array();
-  for (const auto* record : executor.tasks) {
-    auto task = with_tasks ? view_task(services, framework, *record)
-                           : view_briefly(services, framework, *record, executor.id);
-    if (control::is_final(record->state))
-      completed.push_back(std::move(task));
-    else if (record->state == control::TaskState::kQueued)
-      queued.push_back(std::move(task));
-    else
-      tasks.push_back(std::move(task));
+/// The list of an executor that a task stands in.
+const char* task_list_of(const TaskRecord& record) {
+  if (control::is_final(record.state)) return "completed_tasks";
+  return record.state == control::TaskState::kQueued ? "queued_tasks" : "tasks";
+}
+
+void write_executor(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
+                    const SeenExecutor& executor, bool with_tasks) {
+  writer.begin_object();
+  writer.field("container", executor.shown->task.id);
+  writer.field("directory", sandbox_path(snapshot, framework.id, *executor.shown, executor.id));
+  writer.field("id", executor.id);
+  writer.field("name", executor.name);
+  writer.key("resources");
+  write(writer, executor.used);
+  writer.field("source", executor.id);
+  writer.field("type", executor.own ? "CUSTOM" : executor.of_group ? "DEFAULT" : "");
+  for (const std::string_view list : {"completed_tasks", "queued_tasks", "tasks"}) {
+    writer.key(list);
+    writer.begin_array();
+    for (const auto* record : executor.tasks)
+      if (task_list_of(*record) != list)
+        continue;
+      else if (with_tasks)
+        write_task(writer, snapshot, framework, *record);
+      else
+        write_briefly(writer, snapshot, framework, *record, executor.id);
+    writer.end_array();
   }
-  return {{"id", executor.id},
-          {"name", executor.name},
-          {"source", executor.id},
-          {"type", executor.of_group ? "DEFAULT" : ""},
-          {"container", executor.shown->task.id},
-          {"directory", sandbox_path(*services.mesos, framework.id, *executor.shown, executor.id)},
-          {"resources", view(executor.used)},
-          {"tasks", std::move(tasks)},
-          {"queued_tasks", std::move(queued)},
-          {"completed_tasks", std::move(completed)}};
+  writer.end_object();
 }
 
-/// One of `/slave(1)/state`.
-json view_with_executors(const Services& services, const SeenFramework& framework) {
-  json view = {{"id", framework.id}, {"name", framework.record.name}, {"user", framework.record.user}};
-  add_executors(services, framework, true, view);
-  return view;
+/// Those of `/slave(1)/state`.
+void write_with_executors(JsonWriter& writer, const Snapshot& snapshot,
+                          const std::vector<SeenFramework>& frameworks) {
+  writer.begin_array();
+  for (const auto& framework : frameworks) {
+    writer.begin_object();
+    writer.field("id", framework.id);
+    writer.field("name", framework.record.name);
+    writer.field("user", framework.record.user);
+    write_executors(writer, snapshot, framework, true);
+    writer.end_object();
+  }
+  writer.end_array();
 }
 
 /// Of usage only the limits: what is not measured is left out.
 json view_container(const std::string& framework, const TaskRecord& record, const std::string& executor,
                     TimePoint now) {
-  const auto held = control::held_by(record);
+  const auto& task = record.task;
+  json statistics = {{"timestamp", seconds_of(now)}};
+  if (const auto most = task.most_milli_cpus(); most > 0)
+    statistics["cpus_limit"] = static_cast<double>(most) / 1000;
+  if (const auto most = task.most_memory_bytes(); most > 0) statistics["mem_limit_bytes"] = most;
   return {{"framework_id", framework},
           {"executor_id", executor},
           {"executor_name", task_name(record)},
-          {"source", record.task.origin.task_id},
-          {"container_id", record.task.id},
-          {"status", {{"container_id", {{"value", record.task.id}}}}},
-          {"statistics",
-           {{"cpus_limit", static_cast<double>(held.milli_cpus) / 1000},
-            {"mem_limit_bytes", held.memory_bytes},
-            {"timestamp", seconds_of(now)}}}};
+          {"source", task.origin.task_id},
+          {"container_id", task.id},
+          {"status", {{"container_id", {{"value", task.id}}}}},
+          {"statistics", std::move(statistics)}};
 }
 
 }  // namespace
 
-void add_executors(const Services& services, const SeenFramework& framework, bool with_tasks, json& view) {
-  json executors = json::array();
-  json completed = json::array();
-  for (const auto& executor : executors_of(services, framework))
-    (executor.alive ? executors : completed)
-        .push_back(view_executor(services, framework, executor, with_tasks));
-  view["executors"] = std::move(executors);
-  view["completed_executors"] = std::move(completed);
+void write_executors(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
+                     bool with_tasks) {
+  const auto executors = executors_of(snapshot, framework);
+  for (const bool alive : {true, false}) {
+    writer.key(alive ? "executors" : "completed_executors");
+    writer.begin_array();
+    for (const auto& executor : executors)
+      if (executor.alive == alive) write_executor(writer, snapshot, framework, executor, with_tasks);
+    writer.end_array();
+  }
 }
 
-Result<Response> get_agent_state(const Services& services, const Request& request) {
-  json frameworks = json::array();
-  json completed = json::array();
-  for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, *request.caller, removed))
-      (removed ? completed : frameworks).push_back(view_with_executors(services, framework));
-  auto state = view_slave(services);
-  const auto& options = services.mesos->options();
-  state["master_hostname"] = options.hostname;
-  state["flags"] = json::object();
-  state["build_date"] = "";
-  state["build_time"] = 0.0;
-  state["build_user"] = "drover";
-  state["start_time"] = seconds_of(services.mesos->started_at());
-  state["frameworks"] = std::move(frameworks);
-  state["completed_frameworks"] = std::move(completed);
-  return compact(state);
+Result<Response> write_agent_state(const Snapshot& snapshot, const Request&) {
+  const auto frameworks = frameworks_for(snapshot, false);
+  const auto completed = frameworks_for(snapshot, true);
+  Response response;
+  response.body.reserve(room_for(frameworks) + room_for(completed));
+  JsonWriter writer(response.body);
+  writer.begin_object();
+  writer.fields(view_slave(snapshot));
+  writer.fields({{"master_hostname", snapshot.options.hostname},
+                 {"flags", json::object()},
+                 {"build_date", ""},
+                 {"build_time", 0.0},
+                 {"build_user", "drover"},
+                 {"start_time", seconds_of(snapshot.started_at)}});
+  writer.key("frameworks");
+  write_with_executors(writer, snapshot, frameworks);
+  writer.key("completed_frameworks");
+  write_with_executors(writer, snapshot, completed);
+  writer.end_object();
+  return response;
 }
 
-json view_containers(const Services& services, const engine::Caller& caller) {
-  json containers = json::array();
+void each_container(const Snapshot& snapshot, const std::function<void(json)>& visit) {
   for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, caller, removed))
-      for (const auto* record : framework.tasks)
+    for (const auto& framework : frameworks_for(snapshot, removed))
+      for (const auto* record : framework.containers)
         if (control::owns_resources(record->state))
-          containers.push_back(view_container(
-              framework.id, *record, executor_of(services.daemon->state(), *record), services.daemon->now()));
-  return containers;
+          visit(view_container(framework.id, *record, executor_of(*snapshot.state, *record), snapshot.now));
 }
 
-Result<Response> get_containers(const Services& services, const Request& request) {
-  return compact(view_containers(services, *request.caller));
+Result<Response> write_containers(const Snapshot& snapshot, const Request&) {
+  Response response;
+  JsonWriter writer(response.body);
+  writer.begin_array();
+  each_container(snapshot, [&](const json& container) {
+    writer.begin_object();
+    writer.fields(container);
+    writer.end_object();
+  });
+  writer.end_array();
+  return response;
 }
 
 }  // namespace drover::api::mesos

@@ -71,7 +71,7 @@ TEST_F(CallsTest, OperationsAreDoneOneAfterTheOther) {
                             R"([{"operation_id":{"value":"r1"},"state":"OPERATION_UNKNOWN"}]}})");
 }
 
-TEST_F(CallsTest, ExecutorsOfFrameworksAreRefusedInWords) {
+TEST_F(CallsTest, WhereTheDaemonIsNotOnTcpExecutorsAreRefusedInWords) {
   auto stream = subscribe();
   const auto framework = id_of(stream);
   const auto offer = offer_of(stream);
@@ -89,10 +89,9 @@ TEST_F(CallsTest, ExecutorsOfFrameworksAreRefusedInWords) {
   const auto single = status(stream);
   EXPECT_EQ(single.at("state"), "TASK_ERROR");
   EXPECT_EQ(single.at("reason"), "REASON_TASK_INVALID");
-  EXPECT_THAT(single.at("message").get<std::string>(), HasSubstr("Executors of frameworks are not run here"));
+  EXPECT_THAT(single.at("message").get<std::string>(), HasSubstr("start it with --listen"));
   const auto grouped = status(stream);
   EXPECT_EQ(grouped.at("reason"), "REASON_TASK_GROUP_INVALID");
-  EXPECT_THAT(grouped.at("message").get<std::string>(), HasSubstr("an executor of type DEFAULT"));
   EXPECT_EQ(
       status_of(call(
           stream, framework,
@@ -342,6 +341,38 @@ TEST_F(CallsTest, WhatToolsReadOfTheAgentAndOfRoles) {
   EXPECT_EQ(later.at("slave_ids"), json::array());
   EXPECT_EQ(status_of(get("/master/health")), 200);
   EXPECT_THAT(body_of(get("/flags")), HasSubstr(R"("filter_gpu_resources":"true")"));
+}
+
+TEST_F(CallsTest, WhatATaskMayUseIsTold) {
+  auto stream = subscribe();
+  const auto id = id_of(stream);
+  const auto offer = offer_of(stream);
+  auto info = task_info(offer, "t", 1);
+  info["limits"] = {{"cpus", {{"value", "Infinity"}}}, {"mem", {{"value", 1024}}}};
+  call(stream, id, accept(offer, {info}));
+  server_.start_all();
+  const auto statistics = json::parse(body_of(get("/containers"))).at(0).at("statistics");
+  EXPECT_EQ(statistics.at("mem_limit_bytes"), 1ULL << 30);
+  EXPECT_FALSE(statistics.contains("cpus_limit")) << "there is none";
+  const auto told = json::parse(body_of(get("/tasks"))).at("tasks").at(0);
+  EXPECT_EQ(told.at("limits"), (json{{"cpus", "Infinity"}, {"mem", 1024.0}}));
+  EXPECT_LT(told.at("resources").at("mem"), 1024);
+}
+
+TEST_F(CallsTest, NobodyUsesMoreThanHeAskedForWhereThatHasALimit) {
+  auto stream = subscribe();
+  const auto id = id_of(stream);
+  const auto offer = offer_of(stream);
+  control::event::RulesChanged change;
+  change.rules.queues["default"] = {.path = "default", .limit = {.memory_bytes = 1ULL << 40}};
+  happens(change);
+  auto info = task_info(offer, "t", 1);
+  info["limits"] = {{"cpus", {{"value", "Infinity"}}}, {"mem", {{"value", "Infinity"}}}};
+  call(stream, id, accept(offer, {info}));
+  const auto refused = status(stream);
+  EXPECT_EQ(refused.at("state"), "TASK_ERROR");
+  EXPECT_EQ(refused.at("message"),
+            "the queue 'default' has a limit on memory, so its tasks may use no more than they ask for");
 }
 
 TEST_F(CallsTest, WhatACheckFindsIsToldWithEachUpdate) {

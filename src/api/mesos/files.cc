@@ -68,7 +68,7 @@ class Names {
   const std::string& of(uid_t uid, gid_t gid) {
     auto& name = names_[uid];
     if (!name.empty()) return name;
-    const auto user = user_of(uid, gid);
+    const auto user = drover::user_of(uid, gid);
     return name = user ? user->name : std::to_string(uid);
   }
 
@@ -163,13 +163,13 @@ asio::awaitable<Result<Response>> read_file(const Services& services, const engi
 }
 
 Result<Response> get_sandboxes(const Services& services, const Request& request) {
-  const auto& state = services.daemon->state();
+  const auto snapshot = glance_at(services, *request.caller);
   json folders = json::object();
   for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, *request.caller, removed))
+    for (const auto& framework : frameworks_for(snapshot, removed))
       for (const auto* record : framework.tasks)
         if (auto folder = services.daemon->sandbox(*request.caller, record->task.id))
-          folders[sandbox_path(*services.mesos, framework.id, *record, executor_of(state, *record))] =
+          folders[sandbox_path(snapshot, framework.id, *record, executor_of(*snapshot.state, *record))] =
               std::move(*folder);
   return compact(folders);
 }

@@ -109,9 +109,11 @@ Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterO
     : context_(context),
       daemon_(daemon),
       options_(std::move(options)),
-      id_(uuid_named(daemon.node().name)),
       started_at_(daemon.now()),
-      book_(id_),
+      book_(daemon.state().journal_id),
+      executors_(context, daemon,
+                 {[this] { return describe_agent(); },
+                  [this](const auto& executor, const auto& data) { tell_message(executor, data); }}),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
   std::vector<std::string> away;
@@ -130,25 +132,34 @@ void Master::stop() {
   timer_.cancel();
   escalations_.clear();
   watch_.reset();
+  executors_.stop();
 }
 
-v1::MasterInfo Master::describe() const {
+v1::MasterInfo describe(const std::string& master_id, const MasterOptions& options) {
   v1::MasterInfo info;
-  info.set_id(id_);
+  info.set_id(master_id);
   boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address_v4(options_.ip, error);
+  const auto address = boost::asio::ip::make_address_v4(options.ip, error);
   const auto bytes = error ? boost::asio::ip::address_v4::loopback().to_bytes() : address.to_bytes();
   std::uint32_t packed = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) packed = (packed << 8) | bytes[i];
   info.set_ip(packed);
-  info.set_port(static_cast<std::uint32_t>(options_.port));
-  info.set_pid(fmt::format("master@{}:{}", options_.ip, options_.port));
-  info.set_hostname(options_.hostname);
+  info.set_port(static_cast<std::uint32_t>(options.port));
+  info.set_pid(fmt::format("master@{}:{}", options.ip, options.port));
+  info.set_hostname(options.hostname);
   info.set_version(kMesosVersion);
-  info.mutable_address()->set_hostname(options_.hostname);
-  info.mutable_address()->set_ip(options_.ip);
-  info.mutable_address()->set_port(options_.port);
+  info.mutable_address()->set_hostname(options.hostname);
+  info.mutable_address()->set_ip(options.ip);
+  info.mutable_address()->set_port(options.port);
   // No capabilities: they concern agents and operators, and mesos-go gives up on one that it does not know.
+  return info;
+}
+
+v1::AgentInfo Master::describe_agent() const {
+  v1::AgentInfo info;
+  info.mutable_id()->set_value(agent_id());
+  info.set_hostname(options_.hostname);
+  info.set_port(options_.port);
   return info;
 }
 
@@ -199,7 +210,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
     return refuse_subscription(type, mistake);
   const auto& state = daemon_.state();
   auto id = info.id().value();
-  if (id.empty()) id = control::next_framework_id(state, id_);
+  if (id.empty()) id = control::next_framework_id(state, this->id());
   if (id == marathon_id() || id == chronos_id())
     return refuse_subscription(type, fmt::format("Framework '{}' is part of this master", id));
   const auto known = state.frameworks.find(id);
@@ -224,7 +235,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   subscribed.set_type(Event::SUBSCRIBED);
   subscribed.mutable_subscribed()->mutable_framework_id()->set_value(id);
   subscribed.mutable_subscribed()->set_heartbeat_interval_seconds(kHeartbeat.count());
-  *subscribed.mutable_subscribed()->mutable_master_info() = describe();
+  *subscribed.mutable_subscribed()->mutable_master_info() = describe(this->id(), options_);
   stream->send(subscribed);
   stream->send(heartbeat());
   tell_all(id);
@@ -263,7 +274,11 @@ Response unknown_operations(const Call& call, MediaType type) {
   return message_response(answer, type);
 }
 
-Response accepted() {
+/// Never said of what would be lost with the daemon. What Mesos' own clients do with a 503 is to call again.
+Response accepted(const Status& kept = {}) {
+  if (!kept)
+    return text_response(503,
+                         fmt::format("The call could not be kept, call again: {}", to_string(kept.error())));
   auto response = text_response(202, "");
   response.content_type = "";
   return response;
@@ -271,19 +286,27 @@ Response accepted() {
 
 }  // namespace
 
+std::set<std::string> Master::connected() const {
+  std::set<std::string> ids;
+  for (const auto& [id, subscriber] : subscribers_) ids.insert(id);
+  return ids;
+}
+
 std::set<std::string> Master::users_of(const engine::Caller& caller, const Call& call) const {
   const auto& frameworks = daemon_.state().frameworks;
   const auto found = frameworks.find(call.framework_id().value());
   if (found == frameworks.end() || !check_caller(daemon_.state(), caller, found->first)) return {};
   std::set<std::string> names;
-  const auto add = [&](const v1::TaskInfo& info) {
-    auto name = user_of(info, found->second.user);
+  const auto add_name = [&](const std::string& name) {
     // Others than root have only themselves, whoever a task says that it wants.
-    if (found->second.owner == 0 || name == found->second.owner_name) names.insert(std::move(name));
+    if (found->second.owner == 0 || name == found->second.owner_name) names.insert(name);
   };
+  const auto add = [&](const v1::TaskInfo& info) { add_name(user_of(info, found->second.user)); };
   for (const auto& operation : call.accept().operations()) {
     for (const auto& info : operation.launch().task_infos()) add(info);
     for (const auto& info : operation.launch_group().task_group().tasks()) add(info);
+    if (const auto& user = operation.launch_group().executor().command().user(); !user.empty())
+      add_name(user);
   }
   return names;
 }
@@ -311,8 +334,7 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
   const auto& framework = call.framework_id().value();
   switch (call.type()) {
     case Call::TEARDOWN:
-      daemon_.happened(control::event::FrameworkTornDown{framework});
-      break;
+      return accepted(daemon_.ask(control::event::FrameworkTornDown{framework}));
     case Call::ACCEPT:
       accept(framework, call, users);
       break;
@@ -327,15 +349,11 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       book_.suppress(framework, list_of(call.suppress().roles()));
       break;
     case Call::KILL:
-      kill(framework, call);
-      break;
+      return accepted(kill(framework, call));
     case Call::SHUTDOWN:
-      shut_down(framework, call.shutdown().executor_id().value());
-      break;
+      return accepted(shut_down(framework, call.shutdown().executor_id().value()));
     case Call::ACKNOWLEDGE:
-      daemon_.happened(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
-                                                          uuid_text(call.acknowledge().uuid())});
-      break;
+      return accepted(acknowledge(framework, call));
     case Call::RECONCILE:
       reconcile(framework, call);
       break;
@@ -345,8 +363,10 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       return update_framework(caller, call);
     case Call::UNKNOWN:
       return text_response(501, "");
-    default:  // MESSAGE goes to executors, which do not listen here; Mesos ignores REQUEST; nothing is
-              // inverse
+    case Call::MESSAGE:
+      executors_.send_message(framework, call.message().executor_id().value(), call.message().data());
+      break;
+    default:  // Mesos ignores REQUEST; nothing is inverse
       break;
   }
   return accepted();
@@ -371,10 +391,11 @@ Response Master::update_framework(const engine::Caller& caller, const Call& call
 }
 
 void Master::heard(const control::Notice& notice) {
+  executors_.heard(notice);
   if (const auto* update = std::get_if<control::notice::StatusUpdated>(&notice))
     tell_next(update->framework, update->task_id);
   else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice))
-    tell_failure(ended->framework, ended->executor);
+    tell_failure(*ended);
   else if (const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice))
     close(removed->framework, "");
   else if (std::holds_alternative<control::notice::TaskMoved>(notice))

@@ -15,13 +15,16 @@
 #include <vector>
 
 #include "api/http.h"
+#include "api/mesos/executors.h"
 #include "api/mesos/media_type.h"
 #include "control/offers.h"
 #include "engine/daemon.h"
 #include "engine/listeners.h"
 
 namespace mesos::v1 {
+class ExecutorInfo;
 class FrameworkInfo;
+class AgentInfo;
 class MasterInfo;
 class Offer_Operation;
 class TaskInfo;
@@ -35,6 +38,7 @@ class Event;
 namespace drover::api::mesos {
 
 class Stream;
+struct LaunchContext;
 using Call = ::mesos::v1::scheduler::Call;
 using Event = ::mesos::v1::scheduler::Event;
 using Operation = ::mesos::v1::Offer_Operation;
@@ -48,6 +52,7 @@ struct MasterOptions {
   std::string hostname = "localhost";
   std::string ip = "127.0.0.1";
   int port = 5050;
+  std::string executor_endpoint;  ///< where executors reach it: "127.0.0.1:5050"; "": they cannot
 };
 
 using control::Amounts;
@@ -57,11 +62,14 @@ struct Launch {
   std::vector<const ::mesos::v1::TaskInfo*> infos;
   std::string executor;  ///< of a group
   bool in_group = false;
-  std::string mistake;  ///< why it cannot be; "" for no reason
+  const ::mesos::v1::ExecutorInfo* own = nullptr;  ///< the framework's, that is to run them
 };
 
 /// Users by the names that tasks give, looked up before.
 using Users = std::map<std::string, User>;
+
+/// A master as frameworks and operators are told of it.
+::mesos::v1::MasterInfo describe(const std::string& master_id, const MasterOptions& options);
 
 class Master {
  public:
@@ -81,19 +89,21 @@ class Master {
   /// Names of users that the tasks of an ACCEPT run as.
   std::set<std::string> users_of(const engine::Caller& caller, const Call& call) const;
 
-  const std::string& id() const { return id_; }
-  std::string agent_id() const { return id_ + "-S0"; }
+  const std::string& id() const { return daemon_.state().journal_id; }
+  std::string agent_id() const { return control::agent_id(id()); }
   /// Of the frameworks that stand for the apps of Marathon and for the schedules of Chronos.
-  std::string marathon_id() const { return id_ + "-marathon"; }
-  std::string chronos_id() const { return id_ + "-chronos"; }
+  std::string marathon_id() const { return control::marathon_id(id()); }
+  std::string chronos_id() const { return control::chronos_id(id()); }
   /// When it became the master, as the daemon's clock has it.
   TimePoint started_at() const { return started_at_; }
   const MasterOptions& options() const { return options_; }
   /// What is offered at the moment, by framework.
   std::map<std::string, Amounts> offered() const { return book_.offered(); }
   const control::OfferBook& book() const { return book_; }
-  bool subscribed(const std::string& framework) const { return subscribers_.contains(framework); }
-  ::mesos::v1::MasterInfo describe() const;
+  Executors& executors() { return executors_; }
+  /// Ids of the frameworks that are subscribed.
+  std::set<std::string> connected() const;
+  ::mesos::v1::AgentInfo describe_agent() const;
 
   /// Whoever wants to hear that a framework subscribed or described itself anew, until the returned handle
   /// dies.
@@ -125,7 +135,8 @@ class Master {
   void heard(const control::Notice& notice);
   void tell_next(const std::string& framework, const std::string& task_id);
   void tell_all(const std::string& framework);
-  void tell_failure(const std::string& framework, const std::string& executor);
+  void tell_failure(const control::notice::ExecutorEnded& ended);
+  void tell_message(const control::ExecutorRecord& executor, const std::string& data);
   void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
   /// One that is not kept: without uuid, from the master. `task`: what is known of it, if it is there.
   void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
@@ -146,11 +157,15 @@ class Master {
   void accept(const std::string& framework, const Call& call, const Users& users);
   void launch(const std::string& framework, const Launch& launch, const std::string& role, Amounts& left,
               const Users& users);
+  Status launch_tasks(const Launch& launch, const LaunchContext& context, Amounts& left);
+  Status launch_on_executor(const Launch& launch, const LaunchContext& context, Amounts& left);
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
-  void kill(const std::string& framework, const Call& call);
+  /// Those that return a Status: an Error when what was asked could not be kept.
+  Status acknowledge(const std::string& framework, const Call& call);
+  Status kill(const std::string& framework, const Call& call);
   void force_later(const std::string& id, std::chrono::milliseconds grace);
-  void shut_down(const std::string& framework, const std::string& executor);
+  Status shut_down(const std::string& framework, const std::string& executor);
   void reconcile(const std::string& framework, const Call& call);
   /// `agent`: where the framework believes the task to be; "" when it does not say.
   void reconcile_one(const std::string& framework, const std::string& task_id, const std::string& agent);
@@ -158,10 +173,10 @@ class Master {
   boost::asio::io_context& context_;
   engine::Daemon& daemon_;
   MasterOptions options_;
-  std::string id_;
   TimePoint started_at_{};
   std::map<std::string, Subscriber> subscribers_;
   control::OfferBook book_;
+  Executors executors_;
   bool allocation_due_ = false;
   boost::asio::steady_timer timer_;
   /// By Drover's ids: tasks that are to be killed sooner than they say themselves.

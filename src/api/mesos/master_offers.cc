@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 
 #include "api/mesos/call.h"
+#include "api/mesos/executor_info.h"
 #include "api/mesos/master.h"
 #include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
@@ -36,21 +37,29 @@ std::vector<std::string> ids_of(const Ids& ids) {
   return values;
 }
 
-/// What a group asks of its executor beyond the one that Mesos itself brings; "" when that is nothing.
-std::string mistake_in(const v1::ExecutorInfo& executor) {
-  if (executor.type() == v1::ExecutorInfo::CUSTOM || executor.has_command())
-    return "Executors of frameworks are not run here: launch the group with an executor of type DEFAULT";
-  return "";
+/// Whether the framework brings it: else it is the one that Mesos itself has for groups.
+bool is_own(const v1::ExecutorInfo& executor) {
+  return executor.type() == v1::ExecutorInfo::CUSTOM || executor.has_command();
 }
 
-/// A LAUNCH is that of so many single tasks.
+/// A LAUNCH is that of so many single tasks, and of those that one executor is to run.
 std::vector<Launch> launches_of(const Operation& operation) {
   std::vector<Launch> launches;
-  for (const auto& info : operation.launch().task_infos()) launches.push_back({{&info}, "", false, ""});
+  for (const auto& info : operation.launch().task_infos()) {
+    const auto* own = info.has_executor() ? &info.executor() : nullptr;
+    const auto same = std::ranges::find_if(launches, [&](const Launch& launch) {
+      return own != nullptr && launch.own != nullptr &&
+             launch.own->executor_id().value() == own->executor_id().value();
+    });
+    if (same != launches.end())
+      same->infos.push_back(&info);
+    else
+      launches.push_back({{&info}, "", false, own});
+  }
   if (operation.has_launch_group()) {
     const auto& executor = operation.launch_group().executor();
-    auto& group =
-        launches.emplace_back(Launch{{}, executor.executor_id().value(), true, mistake_in(executor)});
+    auto& group = launches.emplace_back(
+        Launch{{}, executor.executor_id().value(), true, is_own(executor) ? &executor : nullptr});
     for (const auto& info : operation.launch_group().task_group().tasks()) group.infos.push_back(&info);
   }
   return launches;
@@ -98,8 +107,11 @@ void Master::send_offer(const std::string& id) {
     for (const auto& value : values) add_attribute(name, value, written);
   if (subscriber.knows_roles) written.mutable_allocation_info()->set_role(offer.role);
   std::set<std::string> executors;
+  for (const auto& [key, executor] : daemon_.state().executors)
+    if (executor.framework == framework) executors.insert(executor.executor_id);
   for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework && task.executor_id != task.task_id) executors.insert(task.executor_id);
+    if (task.framework == framework && !task.within && task.executor_id != task.task_id)
+      executors.insert(task.executor_id);
   for (const auto& executor : executors) written.add_executor_ids()->set_value(executor);
   subscriber.stream->send(event);
 }
@@ -178,46 +190,65 @@ void Master::refuse_operation(const std::string& framework, const Operation& ope
   found->second.stream->send(event);
 }
 
+namespace {
+
+Status is_within(const Amounts& left, const Amounts& wanted) {
+  if (left.covers(wanted)) return {};
+  return fail(ErrorKind::kInvalid, fmt::format("Task uses more resources {} than available {}",
+                                               to_string(wanted), to_string(left)));
+}
+
+}  // namespace
+
+Status Master::launch_tasks(const Launch& launch, const LaunchContext& context, Amounts& left) {
+  control::event::FrameworkLaunched launched;
+  Amounts wanted;
+  for (const auto* info : launch.infos) {
+    DROVER_TRY(auto task, read_task(*info, context, launch.in_group));
+    DROVER_TRY(auto health_check, read_health_check(*info, task));
+    DROVER_TRY(auto check, read_check(*info, task));
+    wanted += read_resources(info->resources()).value_or(Amounts{});
+    launched.launches.push_back({launch.in_group ? launch.executor : info->task_id().value(), std::move(task),
+                                 std::move(health_check), std::move(check)});
+  }
+  DROVER_CHECK_OK(is_within(left, wanted));
+  DROVER_CHECK_OK(daemon_.change(launched));
+  left -= wanted;
+  return {};
+}
+
+/// One that runs already has what its tasks need: nothing of the offer goes to it.
+Status Master::launch_on_executor(const Launch& launch, const LaunchContext& context, Amounts& left) {
+  const ExecutorPlace place{options_.executor_endpoint, daemon_.state().executor_timeouts};
+  DROVER_TRY(auto launched, read_executor(*launch.own, launch.infos, context, launch.in_group, place));
+  const bool runs =
+      daemon_.state().executors.contains(control::executor_key(context.framework, launched.executor_id));
+  const auto wanted = runs ? Amounts{} : launched.given;
+  DROVER_CHECK_OK(is_within(left, wanted));
+  DROVER_CHECK_OK(daemon_.change(control::event::ExecutorLaunched{std::move(launched)}));
+  left -= wanted;
+  return {};
+}
+
 /// Takes what it uses from `left`.
 void Master::launch(const std::string& framework, const Launch& launch, const std::string& role,
                     Amounts& left, const Users& users) {
-  const auto& record = daemon_.state().frameworks.at(framework);
+  const auto record = daemon_.state().frameworks.at(framework);
   const LaunchContext context{framework,    agent_id(),        users,           record.user,
                               record.owner, record.owner_name, launch.executor, role};
-  control::event::FrameworkLaunched launched;
-  Amounts wanted;
-  auto mistake = launch.mistake;
-  for (const auto* info : launch.infos) {
-    if (!mistake.empty()) break;
-    auto task = read_task(*info, context, launch.in_group);
-    if (!task) {
-      mistake = task.error().message;
-      break;
-    }
-    auto health_check = read_health_check(*info, *task);
-    auto check = read_check(*info, *task);
-    if (!health_check || !check) {
-      mistake = health_check ? check.error().message : health_check.error().message;
-      break;
-    }
-    wanted += read_resources(info->resources()).value_or(Amounts{});
-    launched.launches.push_back({launch.in_group ? launch.executor : info->task_id().value(),
-                                 std::move(*task), std::move(*health_check), std::move(*check)});
-  }
-  if (mistake.empty() && !left.covers(wanted))
-    mistake =
-        fmt::format("Task uses more resources {} than available {}", to_string(wanted), to_string(left));
-  if (mistake.empty()) {
-    const auto made = daemon_.change(launched);
-    if (!made) mistake = made.error().message;
-  }
-  if (mistake.empty()) {
-    left -= wanted;
-    return;
-  }
+  const auto launched =
+      launch.own != nullptr ? launch_on_executor(launch, context, left) : launch_tasks(launch, context, left);
+  if (launched) return;
+  const bool ends = launched.error().kind == ErrorKind::kUnavailable;  // another executor may have them
   for (const auto* info : launch.infos)
-    send_passing(framework, info->task_id().value(), "TASK_ERROR",
-                 launch.in_group ? "REASON_TASK_GROUP_INVALID" : "REASON_TASK_INVALID", mistake);
+    send_passing(framework, info->task_id().value(),
+                 !ends                     ? "TASK_ERROR"
+                 : record.knows_partitions ? "TASK_DROPPED"
+                                           : "TASK_LOST",
+                 ends              ? "REASON_EXECUTOR_TERMINATED"
+                 : launch.in_group ? "REASON_TASK_GROUP_INVALID"
+                                   : "REASON_TASK_INVALID",
+                 launched.error().message);
 }
 
 }  // namespace drover::api::mesos

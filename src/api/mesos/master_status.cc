@@ -1,13 +1,17 @@
 // What frameworks are told of their tasks.
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/mesos/call.h"
 #include "api/mesos/master.h"
+#include "api/mesos/protobuf_json.h"
 #include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
 #include "api/mesos/uuid.h"
 #include "api/mesos/values.h"
+#include "control/executors.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -57,6 +61,28 @@ void set_check_status(v1::TaskStatus& status, const control::FrameworkTask& task
   }
 }
 
+/// As wait(2) gives it.
+int wait_status(int exit_status) {
+  constexpr int kOfSignals = 128;
+  return exit_status > kOfSignals ? exit_status - kOfSignals : exit_status << 8;
+}
+
+/// What an executor said, or what follows from the task.
+v1::TaskStatus status_of(const control::FrameworkTask& task, const control::StatusUpdate& update) {
+  v1::TaskStatus status;
+  if (!update.status.empty()) {
+    (void)from_json(nlohmann::json::parse(update.status, nullptr, false), status);
+    return status;
+  }
+  status.set_state(state_named(update.state));
+  if (!update.message.empty()) status.set_message(update.message);
+  status.set_source(task.within ? v1::TaskStatus::SOURCE_AGENT : source_of(update));
+  set_reason(status, update.reason);
+  if (update.healthy) status.set_healthy(*update.healthy);
+  set_check_status(status, task, update.check_status);
+  return status;
+}
+
 }  // namespace
 
 void Master::send_status(Subscriber& subscriber, const v1::TaskStatus& status) {
@@ -85,21 +111,16 @@ void Master::tell_next(const std::string& framework, const std::string& task_id)
   told = {update.uuid, {}, again ? std::min(told.delay * 2, kLongestRetry) : kFirstRetry};
   told.again = now + told.delay;
 
-  v1::TaskStatus status;
+  auto status = status_of(row->second, update);
   status.mutable_task_id()->set_value(task_id);
-  status.set_state(state_named(update.state));
-  if (!update.message.empty()) status.set_message(update.message);
-  status.set_source(source_of(update));
-  set_reason(status, update.reason);
-  if (update.healthy) status.set_healthy(*update.healthy);
-  set_check_status(status, row->second, update.check_status);
   status.mutable_agent_id()->set_value(agent_id());
   status.mutable_executor_id()->set_value(row->second.executor_id);
   status.set_timestamp(seconds_of(update.at));
   status.set_uuid(uuid_bytes(update.uuid).value_or(""));
   auto& container = *status.mutable_container_status();
   container.mutable_container_id()->set_value(row->second.id);
-  container.add_network_infos()->add_ip_addresses()->set_ip_address(options_.ip);
+  if (container.network_infos().empty())
+    container.add_network_infos()->add_ip_addresses()->set_ip_address(options_.ip);
   send_status(subscriber, status);
 }
 
@@ -125,15 +146,27 @@ void Master::send_passing(const std::string& framework, const std::string& task_
   send_status(found->second, status);
 }
 
-/// A group's executor has nothing left to run. As in Mesos nobody is told of those of single commands.
-void Master::tell_failure(const std::string& framework, const std::string& executor) {
-  const auto found = subscribers_.find(framework);
+/// A group's executor has nothing left to run, or one of the framework's own has ended. As in Mesos nobody is
+/// told of those of single commands.
+void Master::tell_failure(const control::notice::ExecutorEnded& ended) {
+  const auto found = subscribers_.find(ended.framework);
   if (found == subscribers_.end()) return;
   Event event;
   event.set_type(Event::FAILURE);
   event.mutable_failure()->mutable_agent_id()->set_value(agent_id());
-  event.mutable_failure()->mutable_executor_id()->set_value(executor);
-  event.mutable_failure()->set_status(0);
+  event.mutable_failure()->mutable_executor_id()->set_value(ended.executor);
+  event.mutable_failure()->set_status(wait_status(ended.exit_status));
+  found->second.stream->send(event);
+}
+
+void Master::tell_message(const control::ExecutorRecord& executor, const std::string& data) {
+  const auto found = subscribers_.find(executor.framework);
+  if (found == subscribers_.end()) return;
+  Event event;
+  event.set_type(Event::MESSAGE);
+  event.mutable_message()->mutable_agent_id()->set_value(agent_id());
+  event.mutable_message()->mutable_executor_id()->set_value(executor.executor_id);
+  event.mutable_message()->set_data(data);
   found->second.stream->send(event);
 }
 
@@ -144,7 +177,7 @@ void Master::reconcile_one(const std::string& framework, const std::string& task
   const auto row = state.framework_tasks.find(control::framework_task_key(framework, task_id));
   const auto* task = row == state.framework_tasks.end() ? nullptr : state.find(row->second.id);
   if (task != nullptr) {
-    send_passing(framework, task_id, control::mesos_state(*task, record), "REASON_RECONCILIATION",
+    send_passing(framework, task_id, control::mesos_state(row->second, task, record), "REASON_RECONCILIATION",
                  "Reconciliation: Latest task state", &row->second);
   } else if (agent == agent_id()) {
     send_passing(framework, task_id, record.knows_partitions ? "TASK_GONE" : "TASK_LOST",
@@ -163,20 +196,30 @@ void Master::reconcile(const std::string& framework, const Call& call) {
     if (task.framework == framework) reconcile_one(framework, task.task_id, agent_id());
 }
 
-void Master::kill(const std::string& framework, const Call& call) {
+Status Master::acknowledge(const std::string& framework, const Call& call) {
+  return daemon_.ask(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
+                                                        uuid_text(call.acknowledge().uuid())});
+}
+
+Status Master::kill(const std::string& framework, const Call& call) {
   const auto& kill = call.kill();
   const auto& task_id = kill.task_id().value();
   const auto& rows = daemon_.state().framework_tasks;
   const auto row = rows.find(control::framework_task_key(framework, task_id));
-  if (row == rows.end()) return reconcile_one(framework, task_id, kill.agent_id().value());
-  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return;
+  if (row == rows.end()) {
+    reconcile_one(framework, task_id, kill.agent_id().value());
+    return {};
+  }
+  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return {};
   const auto id = row->second.id;
   const auto grace = grace_of(kill.kill_policy());
+  if (row->second.within) return daemon_.ask(control::event::ExecutorTaskKilled{framework, task_id, grace});
   const bool at_once = grace && grace->count() == 0;
   const auto* task = daemon_.state().find(id);
   const bool sooner = grace && task != nullptr && *grace < task->task.grace;
-  daemon_.happened(control::event::StopRequested{id, at_once});
+  auto kept = daemon_.ask(control::event::StopRequested{id, at_once});
   if (sooner && !at_once) force_later(id, *grace);
+  return kept;
 }
 
 /// Its shim only knows the task's own grace, and would wait for longer.
@@ -191,11 +234,16 @@ void Master::force_later(const std::string& id, std::chrono::milliseconds grace)
   });
 }
 
-void Master::shut_down(const std::string& framework, const std::string& executor) {
-  std::vector<std::string> ids;
+Status Master::shut_down(const std::string& framework, const std::string& executor) {
+  std::set<std::string> ids;
+  const auto own = daemon_.state().executors.find(control::executor_key(framework, executor));
+  if (own != daemon_.state().executors.end()) ids.insert(own->second.id);
   for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework && task.executor_id == executor) ids.push_back(task.id);
-  for (const auto& id : ids) daemon_.happened(control::event::StopRequested{id, false});
+    if (task.framework == framework && task.executor_id == executor) ids.insert(task.id);
+  Status kept;
+  for (const auto& id : ids)
+    if (auto one = daemon_.ask(control::event::StopRequested{id, false}); !one) kept = std::move(one);
+  return kept;
 }
 
 }  // namespace drover::api::mesos

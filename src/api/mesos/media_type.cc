@@ -3,26 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
+
 namespace drover::api::mesos {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
 
 /// Takes what stands before the next `separator`.
 std::string_view take(std::string_view& text, char separator) {
   const auto part = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
   return trimmed(part);
-}
-
-bool same(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 /// "q=0", "q=0.0": not acceptable (RFC 9110, 12.4.2).
@@ -38,7 +28,9 @@ bool allows(std::string_view accept, std::string_view wanted) {
     const auto type = take(range, ';');
     bool refused = false;
     while (!range.empty()) refused = is_refusal(take(range, ';')) || refused;
-    if (!refused && (type == "*/*" || same(type, "application/*") || same(type, wanted))) return true;
+    if (!refused &&
+        (type == "*/*" || equal_without_case(type, "application/*") || equal_without_case(type, wanted)))
+      return true;
   }
   return false;
 }
@@ -54,7 +46,7 @@ std::string_view to_string(MediaType type) {
 std::optional<MediaType> media_type(std::string_view content_type) {
   const auto name = take(content_type, ';');
   for (const auto type : kTypes)
-    if (same(name, to_string(type))) return type;
+    if (equal_without_case(name, to_string(type))) return type;
   return std::nullopt;
 }
 

@@ -20,9 +20,9 @@ namespace {
 using control::TaskState;
 using nlohmann::json;
 
-void count_resources(const Services& services, json& metrics) {
-  const auto total = total_of(services.daemon->node());
-  const auto used = control::held_by_all(services.daemon->state());
+void count_resources(const Snapshot& snapshot, json& metrics) {
+  const auto total = total_of(snapshot.node);
+  const auto used = control::held_by_all(*snapshot.state);
   const auto add = [&](const std::string& name, double all, double taken) {
     for (const auto* side : {"master/", "slave/"}) {
       metrics[side + name + "_total"] = all;
@@ -75,12 +75,12 @@ void count_executors(const control::State& state, json& metrics) {
   metrics["slave/frameworks_active"] = static_cast<double>(frameworks.size());
 }
 
-void count_frameworks(const Services& services, json& metrics) {
+void count_frameworks(const Snapshot& snapshot, json& metrics) {
   int connected = 0, known = 0;
-  for (const auto& [id, record] : services.daemon->state().frameworks) {
+  for (const auto& [id, record] : snapshot.state->frameworks) {
     if (record.removed_at) continue;
     ++known;
-    connected += services.mesos->subscribed(id) ? 1 : 0;
+    connected += snapshot.connected.contains(id) ? 1 : 0;
   }
   for (const auto* name : {"master/frameworks_active", "master/frameworks_connected"})
     metrics[name] = static_cast<double>(connected);
@@ -123,25 +123,23 @@ json view_system(const std::string& prefix, const std::string& load_prefix) {
 
 }  // namespace
 
-json view_metrics(const Services& services) {
-  const auto& state = services.daemon->state();
-  const auto& master = *services.mesos;
+json view_metrics(const Snapshot& snapshot) {
   json metrics = view_system("system/", "system/load_");
-  count_resources(services, metrics);
-  count_by_state(state, metrics);
-  count_executors(state, metrics);
-  count_frameworks(services, metrics);
-  const auto uptime = seconds_of(services.daemon->now()) - seconds_of(master.started_at());
+  count_resources(snapshot, metrics);
+  count_by_state(*snapshot.state, metrics);
+  count_executors(*snapshot.state, metrics);
+  count_frameworks(snapshot, metrics);
+  const auto uptime = seconds_of(snapshot.now) - seconds_of(snapshot.started_at);
   metrics["master/uptime_secs"] = metrics["slave/uptime_secs"] = uptime;
   metrics["master/elected"] = metrics["slave/registered"] = 1.0;
   metrics["master/slaves_active"] = metrics["master/slaves_connected"] = 1.0;
   metrics["master/slaves_inactive"] = metrics["master/slaves_disconnected"] = 0.0;
-  metrics["master/outstanding_offers"] = static_cast<double>(master.offered().size());
+  metrics["master/outstanding_offers"] = static_cast<double>(snapshot.offered.size());
   return metrics;
 }
 
-Result<Response> get_metrics(const Services& services, const Request&) {
-  return compact(view_metrics(services));
+Result<Response> write_metrics(const Snapshot& snapshot, const Request&) {
+  return compact(view_metrics(snapshot));
 }
 
 Result<Response> get_system_stats(const Services&, const Request&) {

@@ -44,68 +44,82 @@ json view_version() {
   return {{"build_date", ""}, {"build_time", 0.0}, {"build_user", "drover"}, {"version", kMesosVersion}};
 }
 
-json view_flags(const Master& master) {
-  return {{"filter_gpu_resources", master.options().filter_gpu_resources ? "true" : "false"},
-          {"port", std::to_string(master.options().port)}};
+json view_flags(const MasterOptions& options) {
+  return {{"filter_gpu_resources", options.filter_gpu_resources ? "true" : "false"},
+          {"port", std::to_string(options.port)}};
 }
 
 Result<Response> get_version(const Services&, const Request&) {
   return compact(view_version());
 }
 
-Result<Response> get_state(const Services& services, const Request& request) {
-  const auto& master = *services.mesos;
-  const auto& options = master.options();
+Result<Response> write_state(const Snapshot& snapshot, const Request&) {
+  const auto& options = snapshot.options;
   const auto pid = fmt::format("master@{}:{}", options.ip, options.port);
-  return compact(
+  const auto frameworks = frameworks_for(snapshot, false);
+  const auto completed = frameworks_for(snapshot, true);
+  Response response;
+  response.body.reserve(room_for(frameworks) + room_for(completed));
+  JsonWriter writer(response.body);
+  writer.begin_object();
+  writer.fields(
       {{"version", kMesosVersion},
        {"build_date", ""},
        {"build_time", 0.0},
        {"build_user", "drover"},
-       {"start_time", seconds_of(master.started_at())},
-       {"elected_time", seconds_of(master.started_at())},
-       {"id", master.id()},
+       {"start_time", seconds_of(snapshot.started_at)},
+       {"elected_time", seconds_of(snapshot.started_at)},
+       {"id", snapshot.master_id},
        {"pid", pid},
        {"hostname", options.hostname},
        {"leader", pid},
        {"leader_info",
-        {{"id", master.id()}, {"pid", pid}, {"port", options.port}, {"hostname", options.hostname}}},
+        {{"id", snapshot.master_id}, {"pid", pid}, {"port", options.port}, {"hostname", options.hostname}}},
        {"activated_slaves", 1.0},
        {"deactivated_slaves", 0.0},
        {"unreachable_slaves", 0.0},
-       {"flags", view_flags(master)},
-       {"slaves", json::array({view_slave(services)})},
+       {"flags", view_flags(options)},
+       {"slaves", json::array({view_slave(snapshot)})},
        {"recovered_slaves", json::array()},
-       {"frameworks", view_frameworks(services, *request.caller, false)},
-       {"completed_frameworks", view_frameworks(services, *request.caller, true)},
        {"orphan_tasks", json::array()},
        {"unregistered_frameworks", json::array()}});
+  writer.key("frameworks");
+  write_frameworks(writer, snapshot, frameworks);
+  writer.key("completed_frameworks");
+  write_frameworks(writer, snapshot, completed);
+  writer.end_object();
+  return response;
 }
 
-Result<Response> get_slaves(const Services& services, const Request& request) {
+Result<Response> write_slaves(const Snapshot& snapshot, const Request& request) {
   json slaves = json::array();
-  if (is_wanted(request, "slave_id", services.mesos->agent_id())) slaves.push_back(view_slave(services));
+  if (is_wanted(request, "slave_id", snapshot.agent_id)) slaves.push_back(view_slave(snapshot));
   return compact({{"slaves", std::move(slaves)}, {"recovered_slaves", json::array()}});
 }
 
-Result<Response> get_frameworks(const Services& services, const Request& request) {
-  const auto wanted = [&](bool removed) {
-    auto frameworks = view_frameworks(services, *request.caller, removed);
-    std::erase_if(frameworks.get_ref<json::array_t&>(), [&](const json& framework) {
-      return !is_wanted(request, "framework_id", framework["id"].get_ref<const std::string&>());
+Result<Response> write_frameworks(const Snapshot& snapshot, const Request& request) {
+  Response response;
+  JsonWriter writer(response.body);
+  writer.begin_object();
+  for (const bool removed : {false, true}) {
+    auto frameworks = frameworks_for(snapshot, removed);
+    std::erase_if(frameworks, [&](const SeenFramework& framework) {
+      return !is_wanted(request, "framework_id", framework.id);
     });
-    return frameworks;
-  };
-  return compact({{"frameworks", wanted(false)},
-                  {"completed_frameworks", wanted(true)},
-                  {"unregistered_frameworks", json::array()}});
+    response.body.reserve(response.body.size() + room_for(frameworks));
+    writer.key(removed ? "completed_frameworks" : "frameworks");
+    write_frameworks(writer, snapshot, frameworks);
+  }
+  writer.field_raw("unregistered_frameworks", "[]");
+  writer.end_object();
+  return response;
 }
 
 /// The latest first unless `order=asc`; `offset` and `limit` as Mesos has them.
-Result<Response> get_tasks(const Services& services, const Request& request) {
+Result<Response> write_tasks(const Snapshot& snapshot, const Request& request) {
   std::vector<SeenFramework> frameworks;
   for (const bool removed : {false, true})
-    std::ranges::move(frameworks_for(services, *request.caller, removed), std::back_inserter(frameworks));
+    std::ranges::move(frameworks_for(snapshot, removed), std::back_inserter(frameworks));
   struct Row {
     std::optional<TimePoint> first_status;
     const SeenFramework* framework;
@@ -126,14 +140,19 @@ Result<Response> get_tasks(const Services& services, const Request& request) {
     std::ranges::sort(rows, std::greater(), place);
   const auto begin = std::min(parameter_of(request, "offset", 0), rows.size());
   const auto end = begin + std::min(parameter_of(request, "limit", kTasksAtOnce), rows.size() - begin);
-  json tasks = json::array();
-  for (auto at = begin; at < end; ++at)
-    tasks.push_back(view_task(services, *rows[at].framework, *rows[at].task));
-  return compact({{"tasks", std::move(tasks)}});
+  Response response;
+  JsonWriter writer(response.body);
+  writer.begin_object();
+  writer.key("tasks");
+  writer.begin_array();
+  for (auto at = begin; at < end; ++at) write_task(writer, snapshot, *rows[at].framework, *rows[at].task);
+  writer.end_array();
+  writer.end_object();
+  return response;
 }
 
 Result<Response> get_flags(const Services& services, const Request&) {
-  return compact({{"flags", view_flags(*services.mesos)}});
+  return compact({{"flags", view_flags(services.mesos->options())}});
 }
 
 Result<Response> get_health(const Services&, const Request&) {

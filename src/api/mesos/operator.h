@@ -4,22 +4,25 @@
 
 #include <string>
 
+#include "api/mesos/snapshot.h"
 #include "api/router.h"
 
 namespace drover::api::mesos {
 
 Result<Response> get_version(const Services& services, const Request& request);
-Result<Response> get_state(const Services& services, const Request& request);
-Result<Response> get_slaves(const Services& services, const Request& request);
-Result<Response> get_frameworks(const Services& services, const Request& request);
-Result<Response> get_tasks(const Services& services, const Request& request);
-Result<Response> get_metrics(const Services& services, const Request& request);
+// What may be long, from a snapshot (from_snapshot())
+Result<Response> write_state(const Snapshot& snapshot, const Request& request);
+Result<Response> write_slaves(const Snapshot& snapshot, const Request& request);
+Result<Response> write_frameworks(const Snapshot& snapshot, const Request& request);
+Result<Response> write_tasks(const Snapshot& snapshot, const Request& request);
+Result<Response> write_metrics(const Snapshot& snapshot, const Request& request);
+Result<Response> write_roles(const Snapshot& snapshot, const Request& request);
+Result<Response> write_state_summary(const Snapshot& snapshot, const Request& request);
+
 Result<Response> get_redirect(const Services& services, const Request& request);
 Result<Response> get_flags(const Services& services, const Request& request);
 Result<Response> get_system_stats(const Services& services, const Request& request);
 Result<Response> get_health(const Services& services, const Request& request);
-Result<Response> get_roles(const Services& services, const Request& request);
-Result<Response> get_state_summary(const Services& services, const Request& request);
 
 /// Ends a framework with its tasks: its owner may, and root.
 Response tear_down(const Services& services, const engine::Caller& caller, const std::string& framework);
@@ -32,8 +35,8 @@ Result<Response> get_weights(const Services& services, const Request& request);
 Result<Response> get_maintenance(const Services& services, const Request& request);
 
 /// Below /slave(1).
-Result<Response> get_agent_state(const Services& services, const Request& request);
-Result<Response> get_containers(const Services& services, const Request& request);
+Result<Response> write_agent_state(const Snapshot& snapshot, const Request& request);
+Result<Response> write_containers(const Snapshot& snapshot, const Request& request);
 
 /// {"path as /files takes it": "folder on the machine"} of every sandbox that the caller may read.
 Result<Response> get_sandboxes(const Services& services, const Request& request);

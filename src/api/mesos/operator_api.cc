@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <boost/asio/this_coro.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -102,9 +102,14 @@ Status validate_operator_call(const Side& side, const json& call) {
   return {};
 }
 
-Result<Response> answer(const Side& side, const std::string& type, json value, MediaType language) {
+/// What answers a call, from the message of its field in the answer.
+using Fill = std::function<Status(Message& field)>;
+
+Result<Response> answer(const Side& side, const std::string& type, const Fill& fill, MediaType language) {
   const std::unique_ptr<Message> message(side.answer.New());
-  DROVER_CHECK_OK(from_json({{"type", type}, {field_of(type), std::move(value)}}, *message));
+  DROVER_CHECK_OK(from_json({{"type", type}}, *message));
+  const auto* const field = message->GetDescriptor()->FindFieldByName(field_of(type));
+  DROVER_CHECK_OK(fill(*message->GetReflection()->MutableMessage(message.get(), field)));
   if (!message->IsInitialized())
     return fail(ErrorKind::kInternal, fmt::format("The answer to '{}' is not whole", type));
   auto response = message_response(*message, language);
@@ -135,7 +140,9 @@ asio::awaitable<Result<Response>> answer_files(const Side& side, const Services&
   const auto show = [&side, language](const std::vector<ListedFile>& files) {
     json infos = json::array();
     for (const auto& file : files) infos.push_back(file_message(file));
-    return answer(side, "LIST_FILES", {{"file_infos", std::move(infos)}}, language);
+    return answer(
+        side, "LIST_FILES",
+        [&](Message& field) { return from_json({{"file_infos", std::move(infos)}}, field); }, language);
   };
   co_return co_await list_files(services, caller, call.at("path"), show);
 }
@@ -148,7 +155,12 @@ asio::awaitable<Result<Response>> answer_piece(const Side& side, const Services&
     return static_cast<std::int64_t>(std::min(call.value(name, fallback), kMost));
   };
   const auto show = [&side, language](FilePiece piece) {
-    return answer(side, "READ_FILE", {{"size", piece.size}, {"data", encode_base64(piece.data)}}, language);
+    return answer(
+        side, "READ_FILE",
+        [&](Message& field) {
+          return from_json({{"size", piece.size}, {"data", encode_base64(piece.data)}}, field);
+        },
+        language);
   };
   const WantedPiece wanted{number("offset", 0), number("length", kMost)};
   co_return co_await read_file(services, caller, call.at("path"), wanted, show);
@@ -182,12 +194,15 @@ asio::awaitable<Result<Response>> serve_call(const Side& side, const Services& s
     co_return co_await answer_files(side, services, caller, call["list_files"], *language);
   if (type == "READ_FILE")
     co_return co_await answer_piece(side, services, caller, call["read_file"], *language);
-  if (type == "SUBSCRIBE")
-    co_return subscribe_operator(services, caller, *language, co_await asio::this_coro::executor);
+  if (type == "SUBSCRIBE") co_return co_await subscribe_operator(services, caller, *language);
   if (type == "TEARDOWN") co_return tear_down(services, caller, call["teardown"]["framework_id"]["value"]);
   const auto view = side.views.find(type);
   if (view == side.views.end()) co_return refuse_call(type);
-  co_return answer(side, type, view->second(services, caller), *language);
+  const auto write = [&side, type, view = view->second, snapshot = snapshot_of(services, caller),
+                      language = *language] {
+    return answer(side, type, [&](Message& field) { return view(snapshot, field); }, language);
+  };
+  co_return co_await write_beside(services, caller, write);
 }
 
 }  // namespace

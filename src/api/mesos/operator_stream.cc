@@ -1,15 +1,23 @@
 #include "api/mesos/operator_stream.h"
 
+#include <boost/asio/this_coro.hpp>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "api/async.h"
+#include "api/mesos/executor_tasks.h"
 #include "api/mesos/operator_protocol.h"
 #include "api/mesos/protobuf_json.h"
 #include "api/mesos/stream.h"
 #include "api/mesos/v1_views.h"
 #include "api/mesos/values.h"
+#include "api/workers.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -24,7 +32,24 @@ v1::master::Event event_of(const json& value) {
   return event;
 }
 
-/// One subscriber. Hears of changes as long as it lives.
+/// What a subscriber is told first, and the tasks of which he knows by it that have not ended.
+struct Beginning {
+  v1::master::Event subscribed;
+  std::set<std::string> told;  ///< Drover's ids
+};
+
+Result<Beginning> beginning_of(const Snapshot& snapshot) {
+  Beginning beginning;
+  beginning.subscribed = event_of(
+      {{"type", "SUBSCRIBED"}, {"subscribed", {{"heartbeat_interval_seconds", kHeartbeat.count()}}}});
+  DROVER_CHECK_OK(v1_state(snapshot, *beginning.subscribed.mutable_subscribed()->mutable_get_state()));
+  for (const auto& framework : frameworks_for(snapshot, false))
+    for (const auto* task : framework.tasks)
+      if (!control::is_final(task->state)) beginning.told.insert(task->task.id);
+  return beginning;
+}
+
+/// One subscriber. Hears of changes as long as it lives, and tells of them from begin() on.
 class Watcher {
  public:
   Watcher(const Services& services, engine::Caller caller, MediaType type,
@@ -32,22 +57,21 @@ class Watcher {
       : services_(services),
         caller_(std::move(caller)),
         stream_(std::make_shared<Stream>(executor, type, event_of({{"type", "HEARTBEAT"}}))) {
-    stream_->send(event_of({{"type", "SUBSCRIBED"},
-                            {"subscribed",
-                             {{"get_state", v1_state(services_, caller_)},
-                              {"heartbeat_interval_seconds", kHeartbeat.count()}}}}));
-    stream_->send(event_of({{"type", "HEARTBEAT"}}));
-    for (const auto& framework : frameworks_for(services_, caller_, false))
-      for (const auto* task : framework.tasks)
-        if (!control::is_final(task->state)) told_.insert(task->task.id);
-    watch_ = services_.daemon->watch([this](const control::Notice& notice) { hear(notice); });
+    watch_ = services_.daemon->watch(
+        [this](const control::Notice& notice) { in_time([this, notice] { hear(notice); }); });
     framework_watch_ = services_.mesos->watch_frameworks([this](const std::string& id, const bool& is_new) {
-      if (const auto framework = framework_named(services_, caller_, id))
-        tell(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED",
-             is_new ? "framework_added" : "framework_updated", {{"framework", v1_framework(*framework)}});
+      in_time([this, id, is_new] { hear_of_framework(id, is_new); });
     });
   }
 
+  /// With the state as it was when this was made.
+  void begin(Beginning beginning) {
+    told_ = std::move(beginning.told);
+    stream_->send(beginning.subscribed);
+    stream_->send(event_of({{"type", "HEARTBEAT"}}));
+    const auto early = std::exchange(early_, std::nullopt);
+    for (const auto& hear_of_it : *early) hear_of_it();
+  }
   const std::shared_ptr<Stream>& stream() const { return stream_; }
 
  private:
@@ -55,19 +79,35 @@ class Watcher {
     stream_->send(event_of({{"type", type}, {field, std::move(value)}}));
   }
 
+  /// Not before begin().
+  void in_time(std::function<void()> hear_of_it) {
+    if (early_)
+      early_->push_back(std::move(hear_of_it));
+    else
+      hear_of_it();
+  }
+
+  void hear_of_framework(const std::string& id, bool is_new) {
+    if (const auto framework = framework_named(glance_at(services_, caller_), id))
+      tell(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED", is_new ? "framework_added" : "framework_updated",
+           {{"framework", v1_framework(*framework)}});
+  }
+
   void hear(const control::Notice& notice) {
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) return hear_of(moved->record);
     const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice);
     if (removed == nullptr) return;
-    if (const auto framework = framework_named(services_, caller_, removed->framework))
+    if (const auto framework = framework_named(glance_at(services_, caller_), removed->framework))
       tell("FRAMEWORK_REMOVED", "framework_removed",
            {{"framework_info", v1_framework(*framework)["framework_info"]}});
   }
 
   void hear_of(const TaskRecord& record) {
-    const auto framework = framework_of(services_, caller_, record);
+    if (is_executor(record)) return;
+    const auto glance = glance_at(services_, caller_);
+    const auto framework = framework_of(glance, record);
     if (!framework) return;
-    auto task = v1_task(services_, *framework, record);
+    auto task = v1_task(glance, *framework, record);
     const bool is_new = told_.insert(record.task.id).second;
     if (control::is_final(record.state)) told_.erase(record.task.id);
     if (is_new) return tell("TASK_ADDED", "task_added", {{"task", std::move(task)}});
@@ -84,6 +124,7 @@ class Watcher {
   const Services& services_;
   engine::Caller caller_;
   std::shared_ptr<Stream> stream_;
+  std::optional<std::vector<std::function<void()>>> early_{std::in_place};  ///< what came before begin()
   std::set<std::string> told_;  ///< the tasks that it knows and that have not ended, by Drover's ids
   std::shared_ptr<void> watch_;
   std::shared_ptr<void> framework_watch_;
@@ -91,13 +132,16 @@ class Watcher {
 
 }  // namespace
 
-Response subscribe_operator(const Services& services, const engine::Caller& caller, MediaType type,
-                            const boost::asio::any_io_executor& executor) {
-  auto watcher = std::make_shared<Watcher>(services, caller, type, executor);
+asio::awaitable<Result<Response>> subscribe_operator(const Services& services, const engine::Caller& caller,
+                                                     MediaType type) {
+  auto watcher = std::make_shared<Watcher>(services, caller, type, co_await boost::asio::this_coro::executor);
+  const auto look = [snapshot = snapshot_of(services, caller)] { return beginning_of(snapshot); };
+  DROVER_CO_TRY(auto beginning, co_await on_pool(services.workers->lists, caller.user.uid, look));
+  watcher->begin(std::move(beginning));
   auto stream = watcher->stream();
   auto response = follow(std::move(stream), [watcher = std::move(watcher)] {});
   response.read_only = true;
-  return response;
+  co_return response;
 }
 
 }  // namespace drover::api::mesos

@@ -14,6 +14,7 @@
 
 #include "api/sandbox.h"
 #include "base/base64.h"
+#include "base/json_writer.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using nlohmann::json;
-using nlohmann::ordered_json;
 
 Failure unexpected(const json& value, const FieldDescriptor& field) {
   const char* type = value.is_object()    ? "object"
@@ -187,15 +187,18 @@ Status set_field(const json& value, Message& message, const FieldDescriptor& fie
 }
 
 /// JSON has no number for what is not finite.
-ordered_json written(double number) {
-  if (std::isfinite(number)) return number;
-  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+void write_number(JsonWriter& writer, double number) {
+  if (std::isfinite(number))
+    writer.value(number);
+  else
+    writer.value(std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity");
 }
 
-ordered_json object_of(const Message& message);
+void write_message(JsonWriter& writer, const Message& message);
 
 /// One value of a field: the field's own, or item `index` of a repeated one.
-ordered_json value_of(const Message& message, const FieldDescriptor& field, std::optional<int> index) {
+void write_value(JsonWriter& writer, const Message& message, const FieldDescriptor& field,
+                 std::optional<int> index) {
   const auto& reflection = *message.GetReflection();
   const auto get = [&](auto single, auto repeated) {
     return index ? (reflection.*repeated)(message, &field, *index) : (reflection.*single)(message, &field);
@@ -203,63 +206,80 @@ ordered_json value_of(const Message& message, const FieldDescriptor& field, std:
   using R = google::protobuf::Reflection;
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
-      return get(&R::GetInt32, &R::GetRepeatedInt32);
+      return writer.value(get(&R::GetInt32, &R::GetRepeatedInt32));
     case FieldDescriptor::CPPTYPE_INT64:
-      return get(&R::GetInt64, &R::GetRepeatedInt64);
+      return writer.value(get(&R::GetInt64, &R::GetRepeatedInt64));
     case FieldDescriptor::CPPTYPE_UINT32:
-      return get(&R::GetUInt32, &R::GetRepeatedUInt32);
+      return writer.value(get(&R::GetUInt32, &R::GetRepeatedUInt32));
     case FieldDescriptor::CPPTYPE_UINT64:
-      return get(&R::GetUInt64, &R::GetRepeatedUInt64);
+      return writer.value(get(&R::GetUInt64, &R::GetRepeatedUInt64));
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return written(get(&R::GetDouble, &R::GetRepeatedDouble));
+      return write_number(writer, get(&R::GetDouble, &R::GetRepeatedDouble));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return written(get(&R::GetFloat, &R::GetRepeatedFloat));
+      return write_number(writer, static_cast<double>(get(&R::GetFloat, &R::GetRepeatedFloat)));
     case FieldDescriptor::CPPTYPE_BOOL:
-      return get(&R::GetBool, &R::GetRepeatedBool);
+      return writer.value(get(&R::GetBool, &R::GetRepeatedBool));
     case FieldDescriptor::CPPTYPE_ENUM:
-      return get(&R::GetEnum, &R::GetRepeatedEnum)->name();
+      return writer.value(get(&R::GetEnum, &R::GetRepeatedEnum)->name());
     case FieldDescriptor::CPPTYPE_STRING: {
       const auto text = get(&R::GetString, &R::GetRepeatedString);
-      return field.type() == FieldDescriptor::TYPE_BYTES ? encode_base64(text) : text;
+      return writer.value(field.type() == FieldDescriptor::TYPE_BYTES ? encode_base64(text) : text);
     }
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return object_of(index ? reflection.GetRepeatedMessage(message, &field, *index)
-                             : reflection.GetMessage(message, &field));
+      return write_message(writer, index ? reflection.GetRepeatedMessage(message, &field, *index)
+                                         : reflection.GetMessage(message, &field));
   }
-  return nullptr;
 }
 
-ordered_json repeated_of(const Message& message, const FieldDescriptor& field) {
+std::string map_key_of(const Message& entry) {
+  const auto& field = *entry.GetDescriptor()->map_key();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+    return entry.GetReflection()->GetString(entry, &field);
+  std::string text;
+  JsonWriter writer(text);
+  write_value(writer, entry, field, std::nullopt);
+  return text;
+}
+
+/// {"key": value, …}
+void write_map(JsonWriter& writer, const Message& message, const FieldDescriptor& field) {
   const auto& reflection = *message.GetReflection();
-  const auto size = reflection.FieldSize(message, &field);
-  auto values = field.is_map() ? ordered_json::object() : ordered_json::array();
-  for (int i = 0; i < size; ++i) {
-    if (!field.is_map()) {
-      values.push_back(value_of(message, field, i));
-      continue;
-    }
+  writer.begin_object();
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
     const auto& entry = reflection.GetRepeatedMessage(message, &field, i);
-    const auto key = value_of(entry, *field.message_type()->map_key(), std::nullopt);
-    values[key.is_string() ? key.get<std::string>() : key.dump()] =
-        value_of(entry, *field.message_type()->map_value(), std::nullopt);
+    writer.key(map_key_of(entry));
+    write_value(writer, entry, *field.message_type()->map_value(), std::nullopt);
   }
-  return values;
+  writer.end_object();
 }
 
-ordered_json object_of(const Message& message) {
-  auto object = ordered_json::object();
+void write_repeated(JsonWriter& writer, const Message& message, const FieldDescriptor& field) {
+  writer.begin_array();
+  const auto size = message.GetReflection()->FieldSize(message, &field);
+  for (int i = 0; i < size; ++i) write_value(writer, message, field, i);
+  writer.end_array();
+}
+
+void write_message(JsonWriter& writer, const Message& message) {
   const auto& reflection = *message.GetReflection();
   const auto& descriptor = *message.GetDescriptor();
+  writer.begin_object();
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const auto& field = *descriptor.field(i);
-    if (field.is_repeated()) {
-      if (reflection.FieldSize(message, &field) > 0) object[field.name()] = repeated_of(message, field);
-    } else if (reflection.HasField(message, &field) ||
-               (field.has_default_value() && !field.options().deprecated())) {
-      object[field.name()] = value_of(message, field, std::nullopt);
-    }
+    const bool written = field.is_repeated()
+                             ? reflection.FieldSize(message, &field) > 0
+                             : reflection.HasField(message, &field) ||
+                                   (field.has_default_value() && !field.options().deprecated());
+    if (!written) continue;
+    writer.key(field.name());
+    if (field.is_map())
+      write_map(writer, message, field);
+    else if (field.is_repeated())
+      write_repeated(writer, message, field);
+    else
+      write_value(writer, message, field, std::nullopt);
   }
-  return object;
+  writer.end_object();
 }
 
 }  // namespace
@@ -274,7 +294,10 @@ Status from_json(const json& value, Message& message) {
 }
 
 std::string to_json(const Message& message) {
-  return object_of(message).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  std::string text;
+  JsonWriter writer(text);
+  write_message(writer, message);
+  return text;
 }
 
 namespace {

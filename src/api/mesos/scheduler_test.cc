@@ -33,7 +33,8 @@ TEST_F(SchedulerTest, ASubscriptionBeginsAsThatOfMesos) {
   EXPECT_EQ(first.at("type"), "SUBSCRIBED");
   EXPECT_EQ(first.at("subscribed").at("heartbeat_interval_seconds"), 15.0);
   EXPECT_THAT(first.at("subscribed").at("framework_id").at("value").get<std::string>(),
-              MatchesRegex("[0-9a-f-]{36}-0000"));
+              server_.daemon().state_.journal_id + "-0000");
+  EXPECT_EQ(first.at("subscribed").at("master_info").at("id"), server_.daemon().state_.journal_id);
   EXPECT_EQ(first.at("subscribed").at("master_info").at("version"), "1.12.0");
   EXPECT_FALSE(first.at("subscribed").at("master_info").contains("capabilities"))
       << "mesos-go ends its stream at one that it does not know";

@@ -13,8 +13,8 @@ constexpr std::size_t kMostUnsent = 16 << 20;
 }  // namespace
 
 Stream::Stream(const boost::asio::any_io_executor& executor, MediaType type,
-               const google::protobuf::Message& heartbeat)
-    : type_(type), heartbeat_(event_record(heartbeat, type)), changed_(executor) {}
+               const google::protobuf::Message& heartbeat, std::chrono::seconds interval)
+    : type_(type), heartbeat_(event_record(heartbeat, type)), interval_(interval), changed_(executor) {}
 
 void Stream::send(const google::protobuf::Message& event) {
   if (closed_) return;
@@ -31,7 +31,7 @@ void Stream::close() {
 }
 
 asio::awaitable<void> Stream::write(BodyWriter& writer) {
-  auto next_heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
+  auto next_heartbeat = std::chrono::steady_clock::now() + interval_;
   while (true) {
     while (!records_.empty()) {
       auto record = std::move(records_.front());
@@ -43,7 +43,7 @@ asio::awaitable<void> Stream::write(BodyWriter& writer) {
     changed_.expires_at(next_heartbeat);
     co_await changed_.async_wait(kAsTuple);
     if (std::chrono::steady_clock::now() < next_heartbeat) continue;
-    next_heartbeat += kHeartbeat;
+    next_heartbeat += interval_;
     if (!closed_) co_await writer.write(heartbeat_);
   }
 }

@@ -26,7 +26,7 @@ inline constexpr std::chrono::seconds kHeartbeat{15};
 class Stream {
  public:
   Stream(const boost::asio::any_io_executor& executor, MediaType type,
-         const google::protobuf::Message& heartbeat);
+         const google::protobuf::Message& heartbeat, std::chrono::seconds interval = kHeartbeat);
 
   /// One that does not read is as good as gone: its stream ends.
   void send(const google::protobuf::Message& event);
@@ -40,6 +40,7 @@ class Stream {
  private:
   MediaType type_;
   std::string heartbeat_;
+  std::chrono::seconds interval_;  ///< between heartbeats
   std::deque<std::string> records_;
   std::size_t bytes_ = 0;  ///< in `records_`
   bool closed_ = false;

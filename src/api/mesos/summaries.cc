@@ -52,9 +52,9 @@ json view_role(const std::string& name, const SeenRole& role) {
 
 }  // namespace
 
-std::map<std::string, SeenRole> roles_for(const Services& services, const engine::Caller& caller) {
+std::map<std::string, SeenRole> roles_for(const Snapshot& snapshot) {
   std::map<std::string, SeenRole> roles{{"*", {}}};
-  for (const auto& framework : frameworks_for(services, caller, false)) {
+  for (const auto& framework : frameworks_for(snapshot, false)) {
     bool first = true;
     for (const auto& name : roles_of(framework.record)) {
       auto& role = roles[name];
@@ -63,37 +63,35 @@ std::map<std::string, SeenRole> roles_for(const Services& services, const engine
       if (first) role.allocated += framework.used;
       first = false;
     }
-    for (const auto& [offer_id, offer] : services.mesos->book().offers())
+    for (const auto& [offer_id, offer] : snapshot.offers)
       if (offer.framework == framework.id) roles[offer.role].offered += offer.amounts;
   }
   return roles;
 }
 
-Result<Response> get_roles(const Services& services, const Request& request) {
+Result<Response> write_roles(const Snapshot& snapshot, const Request&) {
   json views = json::array();
-  for (const auto& [name, role] : roles_for(services, *request.caller))
-    views.push_back(view_role(name, role));
+  for (const auto& [name, role] : roles_for(snapshot)) views.push_back(view_role(name, role));
   return compact({{"roles", std::move(views)}});
 }
 
-Result<Response> get_state_summary(const Services& services, const Request& request) {
-  const auto& master = *services.mesos;
+Result<Response> write_state_summary(const Snapshot& snapshot, const Request&) {
   auto all = none_of_any_state();
   json alive = json::array();
   json frameworks = json::array();
-  for (const auto& framework : frameworks_for(services, *request.caller, false)) {
+  for (const auto& framework : frameworks_for(snapshot, false)) {
     const auto counts = count_tasks(framework);
     for (const auto& [name, count] : counts.by_state) all[name] += count;
     if (counts.alive) alive.push_back(framework.id);
     auto view = view_framework(framework);
     view.update(json(counts.by_state));
-    view["slave_ids"] = counts.alive ? json::array({master.agent_id()}) : json::array();
+    view["slave_ids"] = counts.alive ? json::array({snapshot.agent_id}) : json::array();
     frameworks.push_back(std::move(view));
   }
-  auto slave = view_slave(services);
+  auto slave = view_slave(snapshot);
   slave.update(json(all));
   slave["framework_ids"] = std::move(alive);
-  return compact({{"hostname", master.options().hostname},
+  return compact({{"hostname", snapshot.options.hostname},
                   {"cluster", ""},
                   {"slaves", json::array({std::move(slave)})},
                   {"frameworks", std::move(frameworks)}});

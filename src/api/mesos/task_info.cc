@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "api/mesos/values.h"
 
@@ -72,32 +73,38 @@ void add_scalar(const std::string& name, double value, const ResourceStyle& styl
   if (!style.allocated_to.empty()) resource.mutable_allocation_info()->set_role(style.allocated_to);
 }
 
-/// Of a task, a command or an executor: what `validateID` of Mesos refuses.
-Status check_id(const std::string& id) {
-  if (id.empty()) return invalid("ID must not be empty");
-  if (id.size() > kLongestId)
-    return invalid(fmt::format("ID must not be greater than {} characters", kLongestId));
-  if (id == "." || id == "..") return invalid(fmt::format("'{}' is disallowed", id));
-  for (const unsigned char c : id)
-    if (c < 0x21 || c == 0x7f || c == '/' || c == '\\')
-      return invalid(fmt::format("'{}' contains invalid characters", id));
-  return {};
+/// In thousandths or bytes, as many as `unit` a whole one; 0: there is none. No number is below every
+/// request.
+Result<std::uint64_t> limit_of(double limit, std::uint64_t request, double unit, std::string_view name) {
+  if (limit == std::numeric_limits<double>::infinity()) return 0;
+  const auto amount =
+      limit >= 0 ? static_cast<std::uint64_t>(std::llround(std::min(limit, kMost) * unit)) : 0;
+  if (amount < request)
+    return invalid(fmt::format("The {0} limit must be greater than or equal to the {0} request", name));
+  return amount;
 }
 
-Status add_command(const v1::CommandInfo& command, workload::Task& task) {
-  task.command = words_of(command);
-  DROVER_CHECK_OK(read_environment(command.environment(), task));
-  for (const auto& uri : command.uris())
-    task.fetch.edit().push_back(
-        {uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
+Status add_limits(const v1::TaskInfo& info, bool in_group, workload::Task& task) {
+  const auto& limits = info.limits();
+  if (in_group && !limits.empty() && info.container().linux_info().share_cgroups())
+    return invalid(
+        "Resource limits may only be set for tasks within a task group when the 'share_cgroups' field is set "
+        "to 'false'");
+  if (limits.size() > limits.count("cpus") + limits.count("mem"))
+    return invalid("Only cpus and mem may be included in a task's resource limits");
+  if (const auto cpus = limits.find("cpus"); cpus != limits.end()) {
+    const auto request = static_cast<std::uint64_t>(task.resources.milli_cpus);
+    if (request == 0) return invalid("When a CPU limit is specified, a CPU request must also be specified");
+    DROVER_TRY(const auto milli, limit_of(cpus->second.value(), request, 1000, "cpu"));
+    task.limits.milli_cpus = static_cast<std::int64_t>(milli);
+  }
+  if (const auto memory = limits.find("mem"); memory != limits.end()) {
+    const auto request = task.resources.memory_bytes;
+    if (request == 0)
+      return invalid("When a memory limit is specified, a memory request must also be specified");
+    DROVER_TRY(task.limits.memory_bytes, limit_of(memory->second.value(), request, kMiB, "memory"));
+  }
   return {};
-}
-
-/// The ports of the offer that were accepted and are not mapped are the machine's own.
-void add_ports(const Amounts& amounts, workload::Task& task) {
-  if (!task.network.ports.empty()) return;
-  for (const auto& range : amounts.ports)
-    for (int port = range.begin; port <= range.end; ++port) task.network.ports.push_back({.host_port = port});
 }
 
 void add_environment(const v1::TaskInfo& info, const LaunchContext& context, workload::Task& task) {
@@ -115,19 +122,41 @@ Status check(const v1::TaskInfo& info, const LaunchContext& context, bool in_gro
   if (info.agent_id().value() != context.agent)
     return invalid(fmt::format("Task uses invalid agent {} while agent {} is expected",
                                info.agent_id().value(), context.agent));
-  for (const auto& [name, limit] : info.limits())
-    if (name != "cpus" && name != "mem")
-      return invalid("Only cpus and mem may be included in a task's resource limits");
   if (info.has_executor() && info.has_command())
     return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
-  if (info.has_executor() && !in_group)
-    return invalid("Executors of frameworks are not run here: give the task a command instead");
+  if (info.has_executor() && in_group) return invalid("'TaskInfo.executor' must not be set");
   if (!info.has_command())
     return invalid("Task should have at least one (but not both) of CommandInfo or ExecutorInfo present");
   return {};
 }
 
 }  // namespace
+
+Status check_id(const std::string& id) {
+  if (id.empty()) return invalid("ID must not be empty");
+  if (id.size() > kLongestId)
+    return invalid(fmt::format("ID must not be greater than {} characters", kLongestId));
+  if (id == "." || id == "..") return invalid(fmt::format("'{}' is disallowed", id));
+  for (const unsigned char c : id)
+    if (c < 0x21 || c == 0x7f || c == '/' || c == '\\')
+      return invalid(fmt::format("'{}' contains invalid characters", id));
+  return {};
+}
+
+Status read_command(const v1::CommandInfo& command, workload::Task& task) {
+  task.command = words_of(command);
+  DROVER_CHECK_OK(read_environment(command.environment(), task));
+  for (const auto& uri : command.uris())
+    task.fetch.edit().push_back(
+        {uri.value(), uri.extract(), uri.executable(), uri.cache(), uri.output_file()});
+  return {};
+}
+
+void add_ports(const Amounts& amounts, workload::Task& task) {
+  if (!task.network.ports.empty()) return;
+  for (const auto& range : amounts.ports)
+    for (int port = range.begin; port <= range.end; ++port) task.network.ports.push_back({.host_port = port});
+}
 
 std::optional<std::chrono::milliseconds> grace_of(const v1::KillPolicy& policy) {
   if (!policy.has_grace_period()) return std::nullopt;
@@ -176,7 +205,8 @@ void write_resources(const Amounts& amounts, const ResourceStyle& style, Resourc
 }
 
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user) {
-  return info.command().user().empty() ? default_user : info.command().user();
+  const auto& named = info.has_executor() ? info.executor().command().user() : info.command().user();
+  return named.empty() ? default_user : named;
 }
 
 Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& context, bool in_group) {
@@ -199,7 +229,8 @@ Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& 
   if (amounts->gpus > 0) task.resources.gpus.push_back({amounts->gpus, {}});
   task.resources.milli_cpus = amounts->milli_cpus;
   task.resources.memory_bytes = amounts->memory_bytes;
-  DROVER_CHECK_OK(add_command(info.command(), task));
+  DROVER_CHECK_OK(add_limits(info, in_group, task));
+  DROVER_CHECK_OK(read_command(info.command(), task));
   if (info.has_container()) DROVER_CHECK_OK(read_container(info.container(), task));
   if (task.command.empty() && !task.image) return invalid("Command must have a value");
   add_ports(*amounts, task);

@@ -56,7 +56,14 @@ std::optional<std::chrono::milliseconds> grace_of(const v1::KillPolicy& policy);
 Status read_container(const v1::ContainerInfo& container, workload::Task& task);
 Status read_environment(const v1::Environment& environment, workload::Task& task);
 
-/// Names of the users that the task runs as: at most one.
+/// Of a task, a command or an executor: what `validateID` of Mesos refuses.
+Status check_id(const std::string& id);
+/// What it runs, its environment, and the files that are brought to it.
+Status read_command(const v1::CommandInfo& command, workload::Task& task);
+/// The ports of the offer that were accepted and are not mapped are the machine's own.
+void add_ports(const Amounts& amounts, workload::Task& task);
+
+/// Name of the user that the task, or its executor, runs as.
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user);
 
 /// A task as it is submitted; the id is left empty. The error's message is that of TASK_ERROR.

@@ -86,6 +86,37 @@ TEST(TaskInfo, BringsWhatItNeeds) {
   EXPECT_EQ(task->labels.at("k"), "v");
 }
 
+TEST(TaskInfo, MayUseMoreThanItAsksFor) {
+  auto written = a_task();
+  EXPECT_EQ(read(written)->limits, workload::Limits());
+  written["limits"] = {{"cpus", {{"value", 1.5}}}, {"mem", {{"value", 64}}}};
+  EXPECT_EQ(read(written)->limits, (workload::Limits{1500, 64ULL << 20}));
+  EXPECT_EQ(read(written)->resources.milli_cpus, 500);
+  written["limits"] = {{"cpus", {{"value", "Infinity"}}}, {"mem", {{"value", "Infinity"}}}};
+  EXPECT_EQ(read(written)->limits, (workload::Limits{0, 0}));
+  written["limits"] = {{"mem", {{"value", 1e300}}}};
+  EXPECT_GT(read(written)->limits.memory_bytes, 1ULL << 49) << "as good as none";
+  written["limits"] = {{"cpus", {{"value", 0.4}}}};
+  EXPECT_EQ(mistake(written), "The cpu limit must be greater than or equal to the cpu request");
+  for (const json& wrong : {json(63), json("NaN"), json("-Infinity"), json(-1)}) {
+    written["limits"] = {{"mem", {{"value", wrong}}}};
+    EXPECT_EQ(mistake(written), "The memory limit must be greater than or equal to the memory request")
+        << wrong;
+  }
+  written["limits"] = {{"mem", {{"value", 64}}}};
+  EXPECT_EQ(
+      read(written, true).error().message,
+      "Resource limits may only be set for tasks within a task group when the 'share_cgroups' field is set "
+      "to 'false'");
+  written["container"] = json::parse(R"({"type": "MESOS", "linux_info": {"share_cgroups": false}})");
+  EXPECT_TRUE(read(written, true));
+  written["resources"].erase(1);
+  EXPECT_EQ(mistake(written), "When a memory limit is specified, a memory request must also be specified");
+  written["resources"].erase(0);
+  written["limits"] = {{"cpus", {{"value", "Infinity"}}}};
+  EXPECT_EQ(mistake(written), "When a CPU limit is specified, a CPU request must also be specified");
+}
+
 TEST(TaskInfo, MistakesAreToldAsByMesos) {
   auto written = a_task();
   written["resources"][2]["scalar"]["value"] = 0.5;

@@ -4,8 +4,6 @@
 
 #include <charconv>
 
-#include "base/ids.h"
-
 namespace drover::api::mesos {
 
 std::optional<std::string> uuid_bytes(std::string_view text) {
@@ -31,16 +29,6 @@ std::string uuid_text(std::string_view bytes) {
     text += fmt::format("{:02x}", static_cast<unsigned char>(bytes[i]));
   }
   return text;
-}
-
-std::string uuid_named(std::string_view name) {
-  std::uint64_t high = 1;
-  std::uint64_t low = 2;
-  for (const unsigned char c : name) {
-    high = mix(high, c);
-    low = mix(low, c);
-  }
-  return uuid_of(high, low);
 }
 
 }  // namespace drover::api::mesos

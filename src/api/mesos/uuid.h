@@ -12,7 +12,5 @@ namespace drover::api::mesos {
 std::optional<std::string> uuid_bytes(std::string_view text);
 /// 16 bytes → text.
 std::string uuid_text(std::string_view bytes);
-/// One that follows from `name`: the same always.
-std::string uuid_named(std::string_view name);
 
 }  // namespace drover::api::mesos

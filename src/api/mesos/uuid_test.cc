@@ -15,11 +15,5 @@ TEST(Uuid, TextAndBytes) {
     EXPECT_FALSE(uuid_bytes(text)) << text;
 }
 
-TEST(Uuid, NamesHaveTheirOwn) {
-  EXPECT_EQ(uuid_named("gpu1"), uuid_named("gpu1"));
-  EXPECT_NE(uuid_named("gpu1"), uuid_named("gpu2"));
-  EXPECT_TRUE(uuid_bytes(uuid_named("gpu1")));
-}
-
 }  // namespace
 }  // namespace drover::api::mesos

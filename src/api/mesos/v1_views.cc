@@ -1,5 +1,8 @@
 #include "api/mesos/v1_views.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,6 +16,7 @@ namespace drover::api::mesos {
 namespace {
 
 using control::TaskRecord;
+using google::protobuf::Message;
 using nlohmann::json;
 
 /// Ids are messages.
@@ -45,21 +49,26 @@ json named_values(const json& object) {
   return list;
 }
 
-/// The tasks by the lists of an answer: those that have not started, those that have, and "completed_tasks".
-json tasks_by(const Services& services, const engine::Caller& caller, const char* queued,
-              const char* launched) {
-  json lists = json::object();
+/// Adds the tasks to the lists of an answer: those that have not started, those that have, and
+/// "completed_tasks".
+Status add_tasks(const Snapshot& snapshot, const char* queued, const char* launched, Message& answer) {
   for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, caller, removed))
+    for (const auto& framework : frameworks_for(snapshot, removed))
       for (const auto* record : framework.tasks) {
         const bool waits = record->state == control::TaskState::kQueued;
         const auto* list = control::is_final(record->state) ? "completed_tasks" : waits ? queued : launched;
-        lists[list].push_back(v1_task(services, framework, *record));
+        DROVER_CHECK_OK(from_json({{list, v1_task(snapshot, framework, *record)}}, answer));
       }
-  return lists;
+  return {};
 }
 
-json executor_message(const Services& services, const SeenFramework& framework,
+/// Adds a part of the answer that is a view itself.
+Status add_part(const Snapshot& snapshot, const char* field, V1View view, Message& answer) {
+  const auto* const part = answer.GetDescriptor()->FindFieldByName(field);
+  return view(snapshot, *answer.GetReflection()->MutableMessage(&answer, part));
+}
+
+json executor_message(const Snapshot& snapshot, const SeenFramework& framework,
                       const SeenExecutor& executor) {
   json info = {{"executor_id", id_message(executor.id)},
                {"framework_id", id_message(framework.id)},
@@ -67,42 +76,47 @@ json executor_message(const Services& services, const SeenFramework& framework,
                {"source", executor.id},
                {"resources", resource_list(executor.used)}};
   if (executor.of_group) info["type"] = "DEFAULT";
-  return {{"executor_info", std::move(info)}, {"agent_id", id_message(services.mesos->agent_id())}};
+  if (executor.own) info["type"] = "CUSTOM";
+  return {{"executor_info", std::move(info)}, {"agent_id", id_message(snapshot.agent_id)}};
 }
 
-json agent_message(const Services& services) {
-  const auto& master = *services.mesos;
-  auto agent = view_slave(services);
+json agent_message(const Snapshot& snapshot) {
+  auto agent = view_slave(snapshot);
   json attributes = json::array();
-  for (const auto& [name, values] : services.daemon->state().machine().attributes)
+  for (const auto& [name, values] : snapshot.state->machine().attributes)
     for (const auto& value : values)
       attributes.push_back({{"name", name}, {"type", "TEXT"}, {"text", {{"value", value}}}});
   json capabilities = json::array();
   for (const auto& capability : agent["capabilities"]) capabilities.push_back({{"type", capability}});
-  auto resources = resource_list(total_of(services.daemon->node()));
-  agent["agent_info"] = {{"id", id_message(master.agent_id())},
+  auto resources = resource_list(total_of(snapshot.node));
+  agent["agent_info"] = {{"id", id_message(snapshot.agent_id)},
                          {"hostname", agent["hostname"]},
                          {"port", agent["port"]},
                          {"attributes", std::move(attributes)},
                          {"resources", resources}};
-  agent["registered_time"] = time_message(master.started_at());
+  agent["registered_time"] = time_message(snapshot.started_at);
   agent["total_resources"] = std::move(resources);
-  agent["allocated_resources"] = resource_list(control::held_by_all(services.daemon->state()));
-  agent["offered_resources"] = resource_list(all_offered(master));
+  agent["allocated_resources"] = resource_list(control::held_by_all(*snapshot.state));
+  agent["offered_resources"] = resource_list(all_offered(snapshot));
   agent["capabilities"] = std::move(capabilities);
   return agent;
 }
 
 }  // namespace
 
-json v1_task(const Services& services, const SeenFramework& framework, const TaskRecord& record) {
-  auto task = view_task(services, framework, record);
+json v1_task(const Snapshot& snapshot, const SeenFramework& framework, const TaskRecord& record) {
+  std::string text;
+  JsonWriter writer(text);
+  write_task(writer, snapshot, framework, record);
+  auto task = json::parse(text);
   task["task_id"] = id_message(task["id"]);
   task["framework_id"] = id_message(framework.id);
   task["agent_id"] = id_message(task["slave_id"]);
   task["executor_id"] = task["executor_id"] == "" ? json() : id_message(task["executor_id"]);
   task["resources"] = resource_list(control::held_by(record));
   task["labels"] = task["labels"].empty() ? json() : json{{"labels", task["labels"]}};
+  if (auto limits = task.find("limits"); limits != task.end())
+    for (auto& limit : *limits) limit = id_message(limit);
   for (auto& status : task["statuses"]) status["task_id"] = task["task_id"];
   return task;
 }
@@ -127,67 +141,67 @@ json v1_framework(const SeenFramework& framework) {
   return message;
 }
 
-json v1_health(const Services&, const engine::Caller&) {
-  return {{"healthy", true}};
+Status v1_health(const Snapshot&, Message& answer) {
+  return from_json({{"healthy", true}}, answer);
 }
 
-json v1_flags(const Services& services, const engine::Caller&) {
-  return {{"flags", named_values(view_flags(*services.mesos))}};
+Status v1_flags(const Snapshot& snapshot, Message& answer) {
+  return from_json({{"flags", named_values(view_flags(snapshot.options))}}, answer);
 }
 
-json v1_version(const Services&, const engine::Caller&) {
-  return {{"version_info", view_version()}};
+Status v1_version(const Snapshot&, Message& answer) {
+  return from_json({{"version_info", view_version()}}, answer);
 }
 
-json v1_metrics(const Services& services, const engine::Caller&) {
-  return {{"metrics", named_values(view_metrics(services))}};
+Status v1_metrics(const Snapshot& snapshot, Message& answer) {
+  return from_json({{"metrics", named_values(view_metrics(snapshot))}}, answer);
 }
 
 /// Mesos counts how verbose it is beyond its ordinary log, which is not a thing here.
-json v1_logging_level(const Services&, const engine::Caller&) {
-  return {{"level", 0}};
+Status v1_logging_level(const Snapshot&, Message& answer) {
+  return from_json({{"level", 0}}, answer);
 }
 
-json v1_frameworks(const Services& services, const engine::Caller& caller) {
-  json lists = json::object();
+Status v1_frameworks(const Snapshot& snapshot, Message& answer) {
   for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, caller, removed))
-      lists[removed ? "completed_frameworks" : "frameworks"].push_back(v1_framework(framework));
-  return lists;
+    for (const auto& framework : frameworks_for(snapshot, removed))
+      DROVER_CHECK_OK(
+          from_json({{removed ? "completed_frameworks" : "frameworks", v1_framework(framework)}}, answer));
+  return {};
 }
 
-json v1_executors(const Services& services, const engine::Caller& caller) {
-  json lists = json::object();
+Status v1_executors(const Snapshot& snapshot, Message& answer) {
   for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(services, caller, removed))
-      for (const auto& executor : executors_of(services, framework))
-        lists[executor.alive ? "executors" : "completed_executors"].push_back(
-            executor_message(services, framework, executor));
-  return lists;
+    for (const auto& framework : frameworks_for(snapshot, removed))
+      for (const auto& executor : executors_of(snapshot, framework))
+        DROVER_CHECK_OK(from_json({{executor.alive ? "executors" : "completed_executors",
+                                    executor_message(snapshot, framework, executor)}},
+                                  answer));
+  return {};
 }
 
-json v1_nothing(const Services&, const engine::Caller&) {
-  return json::object();
+Status v1_nothing(const Snapshot&, Message&) {
+  return {};
 }
 
-json v1_state(const Services& services, const engine::Caller& caller) {
-  return {{"get_tasks", v1_tasks(services, caller)},
-          {"get_executors", v1_executors(services, caller)},
-          {"get_frameworks", v1_frameworks(services, caller)},
-          {"get_agents", v1_agents(services, caller)}};
+Status v1_state(const Snapshot& snapshot, Message& answer) {
+  DROVER_CHECK_OK(add_part(snapshot, "get_tasks", v1_tasks, answer));
+  DROVER_CHECK_OK(add_part(snapshot, "get_executors", v1_executors, answer));
+  DROVER_CHECK_OK(add_part(snapshot, "get_frameworks", v1_frameworks, answer));
+  return add_part(snapshot, "get_agents", v1_agents, answer);
 }
 
-json v1_tasks(const Services& services, const engine::Caller& caller) {
-  return tasks_by(services, caller, "tasks", "tasks");
+Status v1_tasks(const Snapshot& snapshot, Message& answer) {
+  return add_tasks(snapshot, "tasks", "tasks", answer);
 }
 
-json v1_agents(const Services& services, const engine::Caller&) {
-  return {{"agents", json::array({agent_message(services)})}};
+Status v1_agents(const Snapshot& snapshot, Message& answer) {
+  return from_json({{"agents", json::array({agent_message(snapshot)})}}, answer);
 }
 
-json v1_roles(const Services& services, const engine::Caller& caller) {
+Status v1_roles(const Snapshot& snapshot, Message& answer) {
   json roles = json::array();
-  for (const auto& [name, role] : roles_for(services, caller)) {
+  for (const auto& [name, role] : roles_for(snapshot)) {
     json frameworks = json::array();
     for (const auto& id : role.frameworks) frameworks.push_back(id_message(id));
     auto resources = role.allocated;
@@ -197,48 +211,49 @@ json v1_roles(const Services& services, const engine::Caller& caller) {
                      {"frameworks", std::move(frameworks)},
                      {"resources", resource_list(resources)}});
   }
-  return {{"roles", std::move(roles)}};
+  return from_json({{"roles", std::move(roles)}}, answer);
 }
 
-json v1_master(const Services& services, const engine::Caller&) {
-  const auto& master = *services.mesos;
-  const auto since = seconds_of(master.started_at());
-  return {{"master_info", json::parse(to_json(master.describe()))},
-          {"start_time", since},
-          {"elected_time", since}};
+Status v1_master(const Snapshot& snapshot, Message& answer) {
+  const auto since = seconds_of(snapshot.started_at);
+  return from_json({{"master_info", json::parse(to_json(describe(snapshot.master_id, snapshot.options)))},
+                    {"start_time", since},
+                    {"elected_time", since}},
+                   answer);
 }
 
-json v1_no_status(const Services&, const engine::Caller&) {
-  return {{"status", json::object()}};
+Status v1_no_status(const Snapshot&, Message& answer) {
+  return from_json({{"status", json::object()}}, answer);
 }
 
-json v1_no_schedule(const Services&, const engine::Caller&) {
-  return {{"schedule", json::object()}};
+Status v1_no_schedule(const Snapshot&, Message& answer) {
+  return from_json({{"schedule", json::object()}}, answer);
 }
 
-json v1_agent_state(const Services& services, const engine::Caller& caller) {
-  return {{"get_tasks", v1_agent_tasks(services, caller)},
-          {"get_executors", v1_executors(services, caller)},
-          {"get_frameworks", v1_frameworks(services, caller)}};
+Status v1_agent_state(const Snapshot& snapshot, Message& answer) {
+  DROVER_CHECK_OK(add_part(snapshot, "get_tasks", v1_agent_tasks, answer));
+  DROVER_CHECK_OK(add_part(snapshot, "get_executors", v1_executors, answer));
+  return add_part(snapshot, "get_frameworks", v1_frameworks, answer);
 }
 
-json v1_agent_tasks(const Services& services, const engine::Caller& caller) {
-  return tasks_by(services, caller, "queued_tasks", "launched_tasks");
+Status v1_agent_tasks(const Snapshot& snapshot, Message& answer) {
+  return add_tasks(snapshot, "queued_tasks", "launched_tasks", answer);
 }
 
-json v1_agent(const Services& services, const engine::Caller&) {
-  return agent_message(services);
+Status v1_agent(const Snapshot& snapshot, Message& answer) {
+  return from_json(agent_message(snapshot), answer);
 }
 
-json v1_containers(const Services& services, const engine::Caller& caller) {
-  auto containers = view_containers(services, caller);
-  for (auto& container : containers) {
+Status v1_containers(const Snapshot& snapshot, Message& answer) {
+  Status added;
+  each_container(snapshot, [&](json container) {
     for (const auto* id : {"framework_id", "executor_id", "container_id"})
       container[id] = id_message(container[id]);
     container["container_status"] = std::move(container["status"]);
     container["resource_statistics"] = std::move(container["statistics"]);
-  }
-  return {{"containers", std::move(containers)}};
+    if (added) added = from_json({{"containers", std::move(container)}}, answer);
+  });
+  return added;
 }
 
 }  // namespace drover::api::mesos

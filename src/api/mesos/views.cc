@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "api/mesos/values.h"
+#include "base/json_text.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -22,50 +24,121 @@ json attributes_of(const control::State& state) {
   return attributes;
 }
 
+void write_container_status(JsonWriter& writer, const Snapshot& snapshot, const TaskRecord& record) {
+  writer.begin_object();
+  writer.key("container_id");
+  writer.begin_object();
+  writer.field("value", record.task.id);
+  writer.end_object();
+  writer.key("network_infos");
+  writer.begin_array();
+  writer.begin_object();
+  writer.key("ip_addresses");
+  writer.begin_array();
+  writer.begin_object();
+  writer.field("ip_address", snapshot.options.ip);
+  writer.end_object();
+  writer.end_array();
+  writer.end_object();
+  writer.end_array();
+  writer.end_object();
+}
+
 /// Of every status that a task has had, as far as that is known.
-json statuses_of(const Master& master, const control::TaskRecord& record, const std::string& state) {
-  const auto& ip = master.options().ip;
-  json container = {
-      {"container_id", {{"value", record.task.id}}},
-      {"network_infos", json::array({{{"ip_addresses", json::array({{{"ip_address", ip}}})}}})}};
-  json statuses = json::array();
-  const auto add = [&](const std::string& name, TimePoint at) {
-    statuses.push_back({{"state", name}, {"timestamp", seconds_of(at)}, {"container_status", container}});
+void write_statuses(JsonWriter& writer, const Snapshot& snapshot, const TaskRecord& record,
+                    const std::string& state) {
+  const auto add = [&](std::string_view name, TimePoint at) {
+    writer.begin_object();
+    writer.key("container_status");
+    write_container_status(writer, snapshot, record);
+    writer.field("state", name);
+    writer.field("timestamp", seconds_of(at));
+    writer.end_object();
   };
+  writer.begin_array();
   if (record.started_at) add("TASK_RUNNING", *record.started_at);
   if (record.finished_at) add(state, *record.finished_at);
-  return statuses;
+  writer.end_array();
+}
+
+/// "limits": {"cpus": 1.5, "mem": "Infinity"}, as far as it said so.
+void write_limits(JsonWriter& writer, const workload::Task& task) {
+  const auto& limits = task.limits;
+  if (!limits.milli_cpus && !limits.memory_bytes) return;
+  const auto add = [&](std::string_view name, double amount) {
+    if (amount > 0)
+      writer.field(name, amount);
+    else
+      writer.field(name, "Infinity");
+  };
+  writer.key("limits");
+  writer.begin_object();
+  if (limits.milli_cpus) add("cpus", static_cast<double>(*limits.milli_cpus) / 1000);
+  if (limits.memory_bytes) add("mem", static_cast<double>(*limits.memory_bytes) / kMiB);
+  writer.end_object();
 }
 
 /// Where an instance of an app is found, as Marathon tells it.
-json discovery_of(const TaskRecord& record) {
-  json ports = json::array();
+void write_discovery(JsonWriter& writer, const TaskRecord& record) {
+  writer.begin_object();
+  writer.field("name", task_name(record));
+  writer.key("ports");
+  writer.begin_object();
+  writer.key("ports");
+  writer.begin_array();
   const auto& wanted = record.task.network.ports;
   for (std::size_t i = 0; i < record.ports.size(); ++i) {
     const auto definition = i < wanted.size() ? wanted[i] : workload::Port{};
-    json port = {{"number", record.ports[i]}};
-    if (!definition.name.empty()) port["name"] = definition.name;
     for (const auto& [protocol, other] :
          {std::pair("tcp", workload::PortProtocol::kUdp), std::pair("udp", workload::PortProtocol::kTcp)}) {
       if (definition.protocol == other) continue;  // one of both protocols is told twice
-      port["protocol"] = protocol;
-      ports.push_back(port);
+      writer.begin_object();
+      if (!definition.name.empty()) writer.field("name", definition.name);
+      writer.field("number", record.ports[i]);
+      writer.field("protocol", protocol);
+      writer.end_object();
     }
   }
-  return {{"visibility", "FRAMEWORK"}, {"name", task_name(record)}, {"ports", {{"ports", std::move(ports)}}}};
+  writer.end_array();
+  writer.end_object();
+  writer.field("visibility", "FRAMEWORK");
+  writer.end_object();
+}
+
+void write_labels(JsonWriter& writer, const TaskRecord& record) {
+  writer.begin_array();
+  for (const auto& [key, value] : record.task.labels) {
+    writer.begin_object();
+    writer.field("key", key);
+    writer.field("value", value);
+    writer.end_object();
+  }
+  writer.end_array();
 }
 
 }  // namespace
 
+void write(JsonWriter& writer, const control::Amounts& amounts) {
+  writer.begin_object();
+  writer.field("cpus", static_cast<double>(amounts.milli_cpus) / 1000);
+  writer.field("disk", std::floor(static_cast<double>(amounts.disk_bytes) / kMiB));
+  writer.field("gpus", static_cast<double>(amounts.gpus));
+  writer.field("mem", std::floor(static_cast<double>(amounts.memory_bytes) / kMiB));
+  if (!amounts.ports.empty()) {
+    std::string ranges;
+    for (const auto& range : amounts.ports)
+      fmt::format_to(std::back_inserter(ranges), "{}{}-{}", ranges.empty() ? "[" : ", ", range.begin,
+                     range.end);
+    writer.field("ports", ranges + "]");
+  }
+  writer.end_object();
+}
+
 json view(const control::Amounts& amounts) {
-  json value = {{"cpus", static_cast<double>(amounts.milli_cpus) / 1000},
-                {"disk", std::floor(static_cast<double>(amounts.disk_bytes) / kMiB)},
-                {"gpus", static_cast<double>(amounts.gpus)},
-                {"mem", std::floor(static_cast<double>(amounts.memory_bytes) / kMiB)}};
-  std::vector<std::string> ranges;
-  for (const auto& range : amounts.ports) ranges.push_back(fmt::format("{}-{}", range.begin, range.end));
-  if (!ranges.empty()) value["ports"] = fmt::format("[{}]", fmt::join(ranges, ", "));
-  return value;
+  std::string text;
+  JsonWriter writer(text);
+  write(writer, amounts);
+  return json::parse(text);
 }
 
 control::Amounts total_of(const engine::NodeView& node) {
@@ -76,30 +149,34 @@ control::Amounts total_of(const engine::NodeView& node) {
           {{node.port_begin, node.port_end}}};
 }
 
-json view_task(const Services& services, const SeenFramework& framework, const TaskRecord& record) {
-  const auto& master = *services.mesos;
+void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
+                const TaskRecord& record) {
   const auto& origin = record.task.origin;
   const auto state = control::mesos_state(record, framework.record);
-  const auto executor = executor_of(services.daemon->state(), record);
-  json labels = json::array();
-  for (const auto& [key, value] : record.task.labels) labels.push_back({{"key", key}, {"value", value}});
-  json gpus = json::array();
-  for (const auto& uuid : control::uuids_of(record)) gpus.push_back(uuid);
-  json shown = {{"id", origin.task_id},
-                {"name", task_name(record)},
-                {"framework_id", framework.id},
-                {"executor_id", executor == origin.task_id ? "" : executor},
-                {"slave_id", master.agent_id()},
-                {"state", state},
-                {"resources", view(control::held_by(record))},
-                {"role", "*"},
-                {"user", record.task.user.name},
-                {"statuses", statuses_of(master, record, state)},
-                {"labels", std::move(labels)},
-                {"directory", sandbox_path(master, framework.id, record, executor)},
-                {"gpu_uuids", std::move(gpus)}};
-  if (origin.kind == workload::OriginKind::kService) shown["discovery"] = discovery_of(record);
-  return shown;
+  const auto executor = executor_of(*snapshot.state, record);
+  writer.begin_object();
+  writer.field("directory", sandbox_path(snapshot, framework.id, record, executor));
+  if (origin.kind == workload::OriginKind::kService) {
+    writer.key("discovery");
+    write_discovery(writer, record);
+  }
+  writer.field("executor_id", executor == origin.task_id ? "" : executor);
+  writer.field("framework_id", framework.id);
+  writer.field("gpu_uuids", control::uuids_of(record));
+  writer.field("id", origin.task_id);
+  writer.key("labels");
+  write_labels(writer, record);
+  write_limits(writer, record.task);
+  writer.field("name", task_name(record));
+  writer.key("resources");
+  write(writer, control::held_by(record));
+  writer.field("role", "*");
+  writer.field("slave_id", snapshot.agent_id);
+  writer.field("state", state);
+  writer.key("statuses");
+  write_statuses(writer, snapshot, record, state);
+  writer.field("user", record.task.user.name);
+  writer.end_object();
 }
 
 namespace {
@@ -108,16 +185,11 @@ json roles_in(const json& info) {
   return info.value("roles", json::array({info.value("role", "*")}));
 }
 
-void add_tasks(const Services& services, const SeenFramework& framework, json& view) {
-  json tasks = json::array();
-  json completed = json::array();
+void write_tasks(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework, bool ended) {
+  writer.begin_array();
   for (const auto* record : framework.tasks)
-    (control::is_final(record->state) ? completed : tasks).push_back(view_task(services, framework, *record));
-  view["tasks"] = std::move(tasks);
-  view["completed_tasks"] = std::move(completed);
-  for (const auto* list : {"unreachable_tasks", "offers"}) view[list] = json::array();
-  // One port is the master's and the agent's: who asks the agent for its state gets this one.
-  add_executors(services, framework, false, view);
+    if (control::is_final(record->state) == ended) write_task(writer, snapshot, framework, *record);
+  writer.end_array();
 }
 
 }  // namespace
@@ -161,47 +233,61 @@ json view_framework(const SeenFramework& framework) {
           {"offered_resources", view(framework.offered)}};
 }
 
-control::Amounts all_offered(const Master& master) {
+control::Amounts all_offered(const Snapshot& snapshot) {
   control::Amounts offered;
-  for (const auto& [framework, amounts] : master.offered()) offered += amounts;
+  for (const auto& [framework, amounts] : snapshot.offered) offered += amounts;
   return offered;
 }
 
-json view_slave(const Services& services) {
-  const auto& master = *services.mesos;
-  const auto node = services.daemon->node();
-  const auto total = view(total_of(node));
-  const auto& options = master.options();
-  return {{"id", master.agent_id()},
+json view_slave(const Snapshot& snapshot) {
+  const auto total = view(total_of(snapshot.node));
+  const auto& options = snapshot.options;
+  return {{"id", snapshot.agent_id},
           {"hostname", options.hostname},
           {"port", options.port},
           {"pid", fmt::format("slave(1)@{}:{}", options.ip, options.port)},
-          {"attributes", attributes_of(services.daemon->state())},
+          {"attributes", attributes_of(*snapshot.state)},
           {"resources", total},
           {"unreserved_resources", total},
           {"reserved_resources", json::object()},
-          {"used_resources", view(control::held_by_all(services.daemon->state()))},
-          {"offered_resources", view(all_offered(master))},
-          {"registered_time", seconds_of(master.started_at())},
+          {"used_resources", view(control::held_by_all(*snapshot.state))},
+          {"offered_resources", view(all_offered(snapshot))},
+          {"registered_time", seconds_of(snapshot.started_at)},
           {"active", true},
           {"deactivated", false},
           {"version", kMesosVersion},
           {"capabilities", {"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT"}}};
 }
 
-json view_frameworks(const Services& services, const engine::Caller& caller, bool removed) {
-  json frameworks = json::array();
-  for (const auto& framework : frameworks_for(services, caller, removed)) {
-    auto view = view_framework(framework);
-    add_tasks(services, framework, view);
-    frameworks.push_back(std::move(view));
+void write_frameworks(JsonWriter& writer, const Snapshot& snapshot,
+                      const std::vector<SeenFramework>& frameworks) {
+  writer.begin_array();
+  for (const auto& framework : frameworks) {
+    writer.begin_object();
+    writer.fields(view_framework(framework));
+    writer.key("tasks");
+    write_tasks(writer, snapshot, framework, false);
+    writer.key("completed_tasks");
+    write_tasks(writer, snapshot, framework, true);
+    for (const auto* list : {"unreachable_tasks", "offers"}) writer.field_raw(list, "[]");
+    // One port is the master's and the agent's: who asks the agent for its state gets this one.
+    write_executors(writer, snapshot, framework, false);
+    writer.end_object();
   }
-  return frameworks;
+  writer.end_array();
+}
+
+std::size_t room_for(const std::vector<SeenFramework>& frameworks) {
+  // More than most take, and what is not written to costs nothing.
+  constexpr std::size_t kBytesOfFramework = 4000, kBytesOfTask = 2500;
+  std::size_t bytes = 0;
+  for (const auto& framework : frameworks) bytes += kBytesOfFramework + framework.tasks.size() * kBytesOfTask;
+  return bytes;
 }
 
 Response compact(const json& value) {
   Response response;
-  response.body = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  response.body = to_text(value);
   return response;
 }
 

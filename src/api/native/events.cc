@@ -2,6 +2,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "api/async.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
 #include "api/sse.h"
@@ -39,28 +40,30 @@ asio::awaitable<void> follow_events(engine::Daemon& daemon, engine::Caller calle
 
 }  // namespace
 
-Result<Response> get_events(const Services& services, const Request& request) {
+asio::awaitable<Result<Response>> get_events(const Services& services, const Request& request) {
   Query query(request);
   auto after = static_cast<std::uint64_t>(query.integer("after", 0, kMaxNumber, 0));
   const bool follow = query.boolean("follow", true);
-  DROVER_CHECK_OK(query.finish());
+  DROVER_CO_CHECK_OK(query.finish());
   const auto& last = request.last_event_id;
   std::uint64_t resumed = 0;
   if (std::from_chars(last.data(), last.data() + last.size(), resumed).ec == std::errc()) after = resumed;
 
   auto& daemon = *services.daemon;
   if (!follow) {
-    json events = json::array();
-    for (const auto& event : daemon.events(*request.caller, after, SIZE_MAX))
-      events.push_back(json::parse(text_of(event)));
-    return json_response({{"events", std::move(events)}});
+    const auto write = [all = daemon.events(*request.caller, after, SIZE_MAX)]() -> Result<Response> {
+      json events = json::array();
+      for (const auto& event : all) events.push_back(json::parse(text_of(event)));
+      return json_response({{"events", std::move(events)}});
+    };
+    co_return co_await write_beside(services, *request.caller, write);
   }
   Response response;
   response.content_type = "text/event-stream";
   response.stream = [&daemon, caller = *request.caller, after](BodyWriter& writer) {
     return follow_events(daemon, caller, after, writer);
   };
-  return response;
+  co_return response;
 }
 
 }  // namespace drover::api

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <nlohmann/json.hpp>
 
@@ -18,13 +16,13 @@
 #include "api/native/handlers.h"
 #include "api/workers.h"
 #include "base/decode.h"
+#include "base/json_text.h"
 
 namespace drover::api {
 namespace {
 
 using nlohmann::json;
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr const char* kProtocol = "drover-exec";
 constexpr std::size_t kHead = 5;
 constexpr std::uint32_t kMaxFrame = 1 << 20;
@@ -84,11 +82,11 @@ class Exchange {
   /// Waiting can be broken off without a loss; reading and writing are done one after the other.
   static asio::awaitable<void> readable(Descriptor* descriptor) {
     if (descriptor != nullptr && descriptor->is_open()) {
-      (void)co_await descriptor->async_wait(Descriptor::wait_read, kTuple);
+      (void)co_await descriptor->async_wait(Descriptor::wait_read, kAsTuple);
       co_return;
     }
     asio::steady_timer never(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
-    (void)co_await never.async_wait(kTuple);
+    (void)co_await never.async_wait(kAsTuple);
   }
 
   asio::awaitable<void> tell_output() {
@@ -108,7 +106,7 @@ class Exchange {
                                     {{"kind", error_kind_info(status.error().kind).name},
                                      {"message", status.error().message},
                                      {"hint", status.error().hint}}}};
-    co_await client_.write(frame(Channel::kEnd, end.dump(-1, ' ', false, json::error_handler_t::replace)));
+    co_await client_.write(frame(Channel::kEnd, to_text(end)));
   }
 
   /// What is there now; `all`: until there is no more, or more than was written before the end, which a pipe
@@ -155,7 +153,7 @@ class Exchange {
       process_->close_input();
       co_return;
     }
-    const auto [failed, count] = co_await asio::async_write(input_, asio::buffer(payload), kTuple);
+    const auto [failed, count] = co_await asio::async_write(input_, asio::buffer(payload), kAsTuple);
     if (failed) input_.close();  // nobody reads it any more
   }
 

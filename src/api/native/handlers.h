@@ -2,6 +2,7 @@
 
 // The handlers of the native API, by what they are about. Each is described in docs/openapi.yaml.
 
+#include "api/beside.h"
 #include "api/http.h"
 #include "api/router.h"
 
@@ -18,7 +19,7 @@ asio::awaitable<Result<Response>> get_backup(const Services& services, const Req
 asio::awaitable<Result<Response>> get_cdi(const Services& services, const Request& request);
 
 // tasks.cc
-Result<Response> list_tasks(const Services& services, const Request& request);
+Result<Write> list_tasks(const Services& services, const Request& request);
 Result<Response> get_task(const Services& services, const Request& request);
 Result<Response> explain_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request);
@@ -56,6 +57,6 @@ asio::awaitable<Result<Response>> prune_images(const Services& services, const R
 asio::awaitable<Result<Response>> list_image_variants(const Services& services, const Request& request);
 
 // events.cc
-Result<Response> get_events(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> get_events(const Services& services, const Request& request);
 
 }  // namespace drover::api

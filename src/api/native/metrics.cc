@@ -55,17 +55,23 @@ metrics::PoolFacts pool_facts(std::string name, const FairPool& pool) {
   return {std::move(name), running, waiting};
 }
 
+void count_tasks(const control::State& state, metrics::DaemonFacts& facts) {
+  std::map<control::TaskState, std::size_t> counts;
+  for (const auto& [id, record] : state.tasks) ++counts[record.state];
+  for (const auto& [state_of_task, count] : counts)
+    facts.tasks[std::string(control::to_string(state_of_task))] = count;
+}
+
+/// All but the tasks.
 metrics::DaemonFacts facts_of(const Services& services) {
   metrics::DaemonFacts facts;
   facts.version = services.version;
-  for (const auto& [id, record] : services.daemon->state().tasks)
-    ++facts.tasks[std::string(control::to_string(record.state))];
   services.daemon->add_facts(facts);
   facts.answers = services.tally->answers;
   facts.refused_connections = services.tally->refused_connections;
   const auto& workers = *services.workers;
-  facts.pools = {pool_facts("files", workers.files), pool_facts("removals", workers.removals),
-                 pool_facts("endings", workers.endings)};
+  facts.pools = {pool_facts("files", workers.files), pool_facts("lists", workers.lists),
+                 pool_facts("removals", workers.removals), pool_facts("endings", workers.endings)};
   if (services.add_facts) services.add_facts(facts);
   return facts;
 }
@@ -80,8 +86,11 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   const auto owners = owners_for(*request.caller, *services.daemon);
   const bool all = request.caller->is_root();
   // Who else works here, and how much, is nobody's but root's.
-  auto families = all ? metrics::daemon_families(facts_of(services)) : std::vector<metrics::Family>{};
+  auto facts = all ? facts_of(services) : metrics::DaemonFacts{};
+  const auto state = services.daemon->snapshot();
   const auto write = [&]() -> Result<std::string> {
+    if (all) count_tasks(*state, facts);
+    auto families = all ? metrics::daemon_families(facts) : std::vector<metrics::Family>{};
     machine.holders = owners.by_gpu;
     machine.processes = metrics::read_processes("/proc", machine.usage, owner_by_cgroup(owners.by_task));
     if (!all) leave_out_what_is_nobodys(machine);

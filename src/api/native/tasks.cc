@@ -76,26 +76,27 @@ asio::awaitable<Status> find_users(const Services& services, const engine::Calle
 
 }  // namespace
 
-Result<Response> list_tasks(const Services& services, const Request& request) {
+Result<Write> list_tasks(const Services& services, const Request& request) {
   Query query(request);
   const bool only_active = query.boolean("active", false);
   const bool summary = query.boolean("summary", false);
   DROVER_CHECK_OK(query.finish());
-  std::string text = R"({"tasks":)";
-  JsonWriter writer(text);
-  writer.begin_array();
-  services.daemon->each_task(*request.caller, [&](const control::TaskRecord& record) {
-    if (only_active && control::is_final(record.state)) return;
-    if (summary)
-      write_summary(writer, record);
-    else
-      control::write(writer, record);
-  });
-  writer.end_array();
-  text += "}\n";
-  Response response;
-  response.body = std::move(text);
-  return response;
+  return [tasks = services.daemon->tasks(*request.caller), only_active, summary]() -> Result<Response> {
+    Response response;
+    response.body = R"({"tasks":)";
+    JsonWriter writer(response.body);
+    writer.begin_array();
+    tasks.each([&](const control::TaskRecord& record) {
+      if (only_active && control::is_final(record.state)) return;
+      if (summary)
+        write_summary(writer, record);
+      else
+        control::write(writer, record);
+    });
+    writer.end_array();
+    response.body += "}\n";
+    return response;
+  };
 }
 
 Result<Response> get_task(const Services& services, const Request& request) {

@@ -29,6 +29,7 @@
 #include "api/server.h"
 #include "api/testing/raw_http.h"
 #include "base/files.h"
+#include "control/journal.h"
 #include "engine/daemon.h"
 #include "engine/listeners.h"
 
@@ -37,6 +38,7 @@ namespace drover::api::testing {
 class FakeDaemon : public engine::Daemon {
  public:
   explicit FakeDaemon(std::string folder) : folder_(std::move(folder)) {
+    state_.journal_id = "6fcb514b-b878-4c9d-95b7-8dc3a7ce6fd8";
     inventory_.simulated = true;
     inventory_.simulation = "fake";
     inventory_.driver_version = "390.30";
@@ -73,7 +75,7 @@ class FakeDaemon : public engine::Daemon {
     record.state = start_state;
     if (start_state == control::TaskState::kQueued) record.reason = kWhyItWaits;
     std::filesystem::create_directories(sandbox_of(record.task.id));
-    records_[record.task.id] = record;
+    records_.insert_or_assign(record.task.id, record);
     tell("task_" + std::string(control::to_string(record.state)), record.task.id);
     done(record);
   }
@@ -153,10 +155,13 @@ class FakeDaemon : public engine::Daemon {
       return fail(ErrorKind::kNotFound, fmt::format("There is no task '{}'", id));
     return found->second;
   }
-  void each_task(const engine::Caller& caller,
-                 const std::function<void(const control::TaskRecord&)>& visit) const override {
+  engine::TaskList tasks(const engine::Caller& caller) const override {
+    auto state = std::make_shared<control::State>();
+    state->tasks = records_;
+    engine::Doings reasons;
     for (const auto& [id, record] : records_)
-      if (may(caller, record)) visit(record);
+      if (record.state == control::TaskState::kQueued) reasons[id] = record.reason;
+    return {std::move(state), caller, std::move(reasons)};
   }
   Result<engine::ExplanationView> explain(const engine::Caller& caller,
                                           const std::string& id) const override {
@@ -224,9 +229,23 @@ class FakeDaemon : public engine::Daemon {
   }
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return now_; }
-  void happened(control::Event event) override { (void)change(event); }
+  Status ask(const control::Event& event) override {
+    if (!control::decide(state_, event, now_)) return {};
+    if (auto made = change(event); !made) {
+      if (std::holds_alternative<control::event::StopRequested>(event)) happened(event);
+      return Failure(made.error());
+    }
+    return {};
+  }
+  void happened(control::Event event) override {
+    waiting.push_back(std::move(event));
+    if (!journal_is_full) keep_what_waits();
+  }
   Result<std::string> change(const control::Event& event) override {
     DROVER_TRY(auto outcome, control::decide(state_, event, now_));
+    const auto [put, removed] = control::changes_of(outcome);
+    if (journal_is_full && (!put.empty() || !removed.empty()))
+      return fail(ErrorKind::kExhausted, "The disk is full");
     control::apply(state_, outcome);
     for (const auto& notice : outcome.notices) watchers_.tell(notice);
     return outcome.made;
@@ -237,21 +256,35 @@ class FakeDaemon : public engine::Daemon {
 
   // What a test does
 
+  /// The journal has room again.
+  void keep_what_waits() {
+    journal_is_full = false;
+    for (const auto& event : std::exchange(waiting, {})) (void)change(event);
+  }
   void set_state(const std::string& id, control::TaskState state) {
-    records_.at(id).state = state;
+    records_.edit(id).state = state;
     tell("task_" + std::string(control::to_string(state)), id);
   }
   void end(const std::string& id, int status, control::TaskState state, const std::string& reason = "") {
-    auto& record = records_.at(id);
+    auto& record = records_.edit(id);
     record.exit_status = status;
     record.reason = reason;
     set_state(id, state);
   }
   /// What another member of its gang makes it end.
-  void drag(const std::string& id, const std::string& reason) { records_.at(id).gang_reason = reason; }
+  void drag(const std::string& id, const std::string& reason) { records_.edit(id).gang_reason = reason; }
   void fail_to_start(const std::string& id, const std::string& reason) {
-    records_.at(id).reason = reason;
+    records_.edit(id).reason = reason;
     set_state(id, control::TaskState::kFailed);
+  }
+  /// So many more like it, of other ids.
+  void copy(const std::string& id, int count) {
+    auto record = records_.at(id);
+    for (int i = 0; i < count; ++i) {
+      record.task.id = fmt::format("{}-{}", id, i);
+      record.sequence = ++count_;
+      records_.insert_or_assign(record.task.id, record);
+    }
   }
   void tell(const std::string& kind, const std::string& id) {
     engine::EventView event;
@@ -270,6 +303,8 @@ class FakeDaemon : public engine::Daemon {
   control::TaskState start_state = control::TaskState::kRunning;
   mutable std::atomic<int> explained = 0;  ///< how often it was asked why a task waits
   bool stop_ends = true;
+  bool journal_is_full = false;  ///< then changes are refused, and what has happened waits
+  std::vector<control::Event> waiting;
   std::vector<std::pair<std::string, bool>> stops;
   control::State state_ =
       control::restore({}, placement::Node{.name = "fake", .milli_cpus = 64'000, .memory_bytes = 1ULL << 40});
@@ -289,7 +324,7 @@ class FakeDaemon : public engine::Daemon {
 
   std::string folder_;
   std::uint64_t count_ = 0;
-  std::map<std::string, control::TaskRecord> records_;
+  control::Rows<control::TaskRecord> records_;
   std::vector<engine::EventView> events_;
   std::vector<std::weak_ptr<std::function<void()>>> listeners_;
 };

@@ -45,7 +45,7 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   EXPECT_THAT(preempts.out, HasSubstr("2 tasks have been ended to make room"));
   EXPECT_THAT(preempts.out, HasSubstr("would end: task-9"));
   EXPECT_EQ(json::parse(ask({"plan", "--gpus", "2", "--json"}).out).at("place"), 3);
-  EXPECT_TRUE(server_.on_strand([this] { return server_.daemon().tasks(kRoot).empty(); }));
+  EXPECT_TRUE(server_.on_strand([this] { return server_.daemon().tasks(kRoot).records().empty(); }));
 }
 
 TEST_F(CommandsTest, QueuesAreSetListedAndRemoved) {

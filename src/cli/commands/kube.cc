@@ -10,6 +10,86 @@ Result<int> run_node(Context& context, const KubeNodeOptions& options) {
   return 0;
 }
 
+void add_node_role(CLI::App& command, KubeNodeOptions& options) {
+  command.add_option("--roles", options.roles, "What to be: device-plugin, dra, or both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"device-plugin", "dra"}))
+      ->type_name("LIST")
+      ->default_str("device-plugin,dra");
+  command.add_option("--driver-name", options.driver, "The driver that claims name")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      .add_option("--claim-sharing", options.claim_sharing,
+                  "What claims may have a part of: none, memory or share")
+      ->check(CLI::IsMember({"none", "memory", "share"}))
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command.add_option("--config", options.config, "How GPUs are named and shared: a file of NVIDIA's plugin")
+      ->envname("CONFIG_FILE")
+      ->type_name("FILE");
+}
+
+void add_node_place(CLI::App& command, KubeNodeOptions& options) {
+  command.add_option("--state", options.state, "Folder for what is kept; the same path on the node itself")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_option("--kubelet-root", options.kubelet, "The kubelet's folder")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_option("--runtime-endpoint", options.runtime_endpoint, "The container runtime's socket")
+      ->type_name("PATH")
+      ->capture_default_str();
+  command.add_option("--cdi-folder", options.cdi_folder, "Where CDI specifications are written")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
+void add_node_report(CLI::App& command, KubeNodeOptions& options) {
+  command
+      .add_option("--health-address", options.health_address,
+                  "Say here, at /healthz, whether the program lives; nowhere when not given")
+      ->type_name("HOST:PORT");
+  command
+      .add_option("--metrics-address", options.metrics_address,
+                  "Tell Prometheus of the GPUs here; nowhere when not given")
+      ->type_name("HOST:PORT");
+  command
+      .add_option("--disable-health-checks", options.disable_health_checks,
+                  "XIDs that take no GPU out: numbers, 'xids' or 'all'")
+      ->envname("DP_DISABLE_HEALTHCHECKS")
+      ->type_name("LIST");
+  command
+      .add_option("--enable-health-checks", options.enable_health_checks,
+                  "XIDs that do so all the same; wins over the other list")
+      ->envname("DP_ENABLE_HEALTHCHECKS")
+      ->type_name("LIST");
+  command
+      .add_option("--report", options.report,
+                  "What the cluster is told of the GPUs: labels, conditions, events, or none")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"labels", "conditions", "events", "none"}))
+      ->type_name("LIST")
+      ->default_str("labels,conditions,events");
+  command
+      .add_option("--feature-file", options.feature_file,
+                  "Write labels to a file for node-feature-discovery, and not to the Node")
+      ->type_name("FILE");
+}
+
+void add_node_driver(CLI::App& command, KubeNodeOptions& options) {
+  command.add_option("--simulate", options.simulate, "Offer simulated GPUs: a profile's name, or a file")
+      ->type_name("PROFILE");
+  auto* root =
+      command.add_option("--driver-root", options.driver_root, "Where to look for the driver's files")
+          ->type_name("DIR");
+  command
+      .add_option("--host-driver-root", options.host_driver_root,
+                  "The path of that folder on the node, when this runs in a container")
+      ->needs(root)
+      ->type_name("DIR");
+}
+
 void add_node(CLI::App& group, Context& context) {
   auto options = std::make_shared<KubeNodeOptions>();
   auto* command = group.add_subcommand("node", "Offer this node's GPUs to its kubelet, in the foreground");
@@ -19,74 +99,8 @@ void add_node(CLI::App& group, Context& context) {
   add_log_flags(*command, options->log);
   command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
-  command->add_option("--roles", options->roles, "What to be: device-plugin, dra, or both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"device-plugin", "dra"}))
-      ->type_name("LIST")
-      ->default_str("device-plugin,dra");
-  command->add_option("--driver-name", options->driver, "The driver that claims name")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command
-      ->add_option("--claim-sharing", options->claim_sharing,
-                   "What claims may have a part of: none, memory or share")
-      ->check(CLI::IsMember({"none", "memory", "share"}))
-      ->type_name("WHAT")
-      ->capture_default_str();
-  command->add_option("--config", options->config, "How GPUs are named and shared: a file of NVIDIA's plugin")
-      ->envname("CONFIG_FILE")
-      ->type_name("FILE");
-  command->add_option("--state", options->state, "Folder for what is kept; the same path on the node itself")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--kubelet-root", options->kubelet, "The kubelet's folder")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--runtime-endpoint", options->runtime_endpoint, "The container runtime's socket")
-      ->type_name("PATH")
-      ->capture_default_str();
-  command->add_option("--cdi-folder", options->cdi_folder, "Where CDI specifications are written")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command
-      ->add_option("--health-address", options->health_address,
-                   "Say here, at /healthz, whether the program lives; nowhere when not given")
-      ->type_name("HOST:PORT");
-  command
-      ->add_option("--metrics-address", options->metrics_address,
-                   "Tell Prometheus of the GPUs here; nowhere when not given")
-      ->type_name("HOST:PORT");
-  command
-      ->add_option("--disable-health-checks", options->disable_health_checks,
-                   "XIDs that take no GPU out: numbers, 'xids' or 'all'")
-      ->envname("DP_DISABLE_HEALTHCHECKS")
-      ->type_name("LIST");
-  command
-      ->add_option("--enable-health-checks", options->enable_health_checks,
-                   "XIDs that do so all the same; wins over the other list")
-      ->envname("DP_ENABLE_HEALTHCHECKS")
-      ->type_name("LIST");
-  command
-      ->add_option("--report", options->report,
-                   "What the cluster is told of the GPUs: labels, conditions, events, or none")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"labels", "conditions", "events", "none"}))
-      ->type_name("LIST")
-      ->default_str("labels,conditions,events");
-  command
-      ->add_option("--feature-file", options->feature_file,
-                   "Write labels to a file for node-feature-discovery, and not to the Node")
-      ->type_name("FILE");
-  command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
-      ->type_name("PROFILE");
-  auto* root =
-      command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
-          ->type_name("DIR");
-  command
-      ->add_option("--host-driver-root", options->host_driver_root,
-                   "The path of that folder on the node, when this runs in a container")
-      ->needs(root)
-      ->type_name("DIR");
+  for (const auto add : {add_node_role, add_node_place, add_node_report, add_node_driver})
+    add(*command, *options);
   on_call(command, context, options, run_node);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/commands/commands.h"
 #include "cli/event_stream.h"
 #include "cli/follow.h"
@@ -65,7 +66,7 @@ Result<int> logs(Context& context, const LogsOptions& options) {
 
 void print_event(const json& event, bool as_json) {
   if (as_json) {
-    print(printable_json(event.dump(-1, ' ', false, json::error_handler_t::replace)) + "\n");
+    print(printable_json(to_text(event)) + "\n");
     return;
   }
   const auto task = event.value("task", json());

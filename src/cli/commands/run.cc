@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Drover, and not the task, is why there is no better exit status.
 /// Each member that is followed takes a connection, of which one user has only so many.
 constexpr std::size_t kMostFollowed = 128;
 

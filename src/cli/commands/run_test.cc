@@ -95,7 +95,8 @@ TEST_F(RunTest, RunSaysWhyItWaits) {
 
 TEST_F(RunTest, RunThatCouldNotBeStartedIs125WithTheReason) {
   auto ending = std::thread([this] {
-    wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
+    wait_for(
+        [&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).records().empty(); }); });
     server_.on_strand([this] { server_.daemon().fail_to_start("task-1", "There is no image 'x'"); });
   });
   const auto ran = ask({"run", "--image", "x"});
@@ -138,7 +139,8 @@ TEST_F(RunTest, OneInterruptAsksAndTheSecondKills) {
     ::_exit(run_words({"--socket", socket, "run", "--", "anything"}));
   }
   const auto stops = [&] { return server_.on_strand([&] { return server_.daemon().stops; }); };
-  wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
+  wait_for(
+      [&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).records().empty(); }); });
   wait_for([&] { return blocks_interrupts(child); });
   ::kill(child, SIGINT);
   wait_for([&] { return stops().size() == 1; });
@@ -153,7 +155,9 @@ TEST_F(RunTest, OneInterruptAsksAndTheSecondKills) {
 
 TEST_F(RunTest, AGangIsFollowedAsOne) {
   std::thread ending([this] {
-    wait_for([&] { return server_.on_strand([&] { return server_.daemon().tasks(kRoot).size() == 3; }); });
+    wait_for([&] {
+      return server_.on_strand([&] { return server_.daemon().tasks(kRoot).records().size() == 3; });
+    });
     for (const auto* id : {"task-1", "task-2", "task-3"})
       server_.append(id, "stdout", "from " + std::string(id));
     server_.append("task-2", "stderr", "oh\n");

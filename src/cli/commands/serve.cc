@@ -45,6 +45,19 @@ void take_limits(const std::vector<std::string>& words, ServeOptions& options) {
       throw CLI::ValidationError("--limit", to_string(set.error()));
 }
 
+void add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& duration,
+                  const std::string& help) {
+  const auto take = [name, &duration](const std::string& text) {
+    const auto parsed = parse_duration(text);
+    if (!parsed || parsed->count() == 0)
+      throw CLI::ValidationError(name, "'" + text + "' is no time, which is written as 90s or 15m");
+    duration = *parsed;
+  };
+  command.add_option_function<std::string>(name, take, help)
+      ->type_name("TIME")
+      ->default_str(format_duration(duration));
+}
+
 CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes,
                       const std::string& help) {
   const auto take = [name, &bytes](const std::string& text) {
@@ -56,6 +69,146 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
   return command.add_option_function<std::string>(name, take, help)
       ->type_name("SIZE")
       ->default_str(format_bytes(bytes));
+}
+
+void add_serve_tcp(CLI::App& command, ServeOptions& options) {
+  command.add_option("--listen", options.listen, "Also serve on TCP; each request shows a secret")
+      ->type_name("HOST:PORT");
+  command.add_flag("--insecure-listen", options.insecure_listen,
+                   "Let --listen name an address that is not loopback, where secrets go without TLS");
+  command
+      .add_option("--anonymous", options.anonymous,
+                  "On TCP, take those who show no secret for this user; only on a loopback address")
+      ->type_name("USER");
+  command
+      .add_option("--host-name", options.host_names,
+                  "On TCP, another name that requests may call this server by; may be repeated")
+      ->type_name("NAME");
+}
+
+void add_serve_gpu(CLI::App& command, ServeOptions& options) {
+  command.add_option("--simulate", options.simulate, "Offer simulated GPUs: a profile's name, or a file")
+      ->type_name("PROFILE");
+  command.add_option("--driver-root", options.driver_root, "Where to look for the driver's files")
+      ->type_name("DIR");
+  command
+      .add_option("--cdi-specification", options.cdi_specification,
+                  "Keep a CDI specification of the GPUs in this file, for other container engines")
+      ->type_name("FILE");
+  command
+      .add_option("--cdi-folder", options.cdi_folders,
+                  "Where CDI specifications of other vendors are; may be repeated, and the later goes first")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
+void add_serve_container(CLI::App& command, ServeOptions& options) {
+  command.add_option("--runtime", options.runtime, "OCI runtime to use; found by trying when not given")
+      ->type_name("NAME");
+  command
+      .add_option("--containerizers", options.containerizers,
+                  "Who may run tasks, first choice first: oci, docker or both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"oci", "docker", "mesos"}))
+      ->type_name("LIST")
+      ->default_str("oci");
+  command.add_option("--docker-socket", options.docker_socket, "Where the Docker Engine answers")
+      ->type_name("PATH")
+      ->capture_default_str();
+  command.add_flag("--selinux", options.selinux,
+                   "Where SELinux enforces, run containers with an image as container_t");
+  command
+      .add_option(
+          "--container-ids", options.container_ids,
+          "First of the 65536 users and groups of the machine that those of root's containers with an "
+          "image are; 0: root in them is root of the machine")
+      ->check(check_container_id)
+      ->type_name("ID")
+      ->capture_default_str();
+  command
+      .add_option("--network", options.network,
+                  "Network of tasks that name none: host, the machine's, or bridge, one of their own")
+      ->check(CLI::IsMember({"host", "bridge"}))
+      ->type_name("MODE")
+      ->capture_default_str();
+  command.add_flag("--allow-privileged", options.allow_privileged,
+                   "Let tasks be privileged, which see all GPUs; for containers of a Docker Engine");
+}
+
+void add_serve_device(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--allow-device", options.allow_devices,
+                  "Who may have which devices of other vendors: users, @groups, or everybody when there is "
+                  "nothing before the ':'; may be repeated, and otherwise only root has any")
+      ->type_name("[WHO,...:]KIND[=NAME]");
+  command
+      .add_option("--gpu-strangers", options.gpu_strangers,
+                  "What to do about a GPU that somebody has open who was not given it: wait or ignore")
+      ->check(CLI::IsMember({"wait", "ignore"}))
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command
+      .add_option("--gpu-monitor", options.gpu_monitors,
+                  "A program that may have any GPU open, whoever runs it; may be repeated")
+      ->type_name("NAME");
+}
+
+void add_serve_image(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--images", options.images, "Where images lie under their names: see 'drover run --image'")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      .add_option("--insecure-registry", options.insecure_registries,
+                  "A registry to speak to without TLS; may be repeated")
+      ->type_name("HOST[:PORT]");
+  command
+      .add_option("--registry-certificates", options.registry_certificates,
+                  "Where certificates for single registries are, in folders HOST:PORT; may be repeated")
+      ->type_name("DIR")
+      ->capture_default_str();
+  add_size(command, "--max-image-size", options.max_image_size, "What one image may hold when unpacked");
+  command
+      .add_option("--max-image-files", options.max_image_files,
+                  "How many files, links and folders one image may have")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->capture_default_str();
+  add_size(command, "--keep-free", options.keep_free, "What images leave free on the file system of --state");
+}
+
+void add_serve_sharing(CLI::App& command, ServeOptions& options) {
+  add_size(
+      command, "--room-to-keep", options.room_to_keep,
+      "When less is free on the file system of --state, unused images go, and then the oldest ended tasks")
+      ->default_str("a twentieth of it, 4 GiB at most");
+  command
+      .add_option("--placement", options.placement,
+                  "Where work goes that fits in several places: pack, spread or fragmentation")
+      ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))
+      ->type_name("POLICY")
+      ->capture_default_str();
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--attribute", [&options](const auto& words) { take_attributes(words, options); },
+          "Something that work may ask for; may be repeated")
+      ->type_name("NAME=VALUE");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--limit", [&options](const auto& words) { take_limits(words, options); },
+          "What one user, and all, may take up, by the names of docs/limits.md; may be repeated")
+      ->type_name("NAME=VALUE");
+  command.add_flag("--marathon-strict", options.marathon_strict,
+                   "Refuse what Marathon itself refuses: GPUs in containers of type DOCKER");
+  command
+      .add_option("--filter-gpu-resources", options.filter_gpu_resources,
+                  "Offer a machine with GPUs only to Mesos frameworks that know GPUs")
+      ->type_name("BOOL")
+      ->default_str("true");
+  add_duration(command, "--executor-registration-timeout", options.executor_registration_timeout,
+               "How long an executor of a Mesos framework may take from its start to its subscription");
+  add_duration(command, "--executor-recovery-timeout", options.executor_recovery_timeout,
+               "How long it may be away, for example while the daemon is");
 }
 
 }  // namespace
@@ -78,125 +231,9 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("DIR")
       ->capture_default_str();
   add_log_flags(*command, options->log);
-  command->add_option("--listen", options->listen, "Also serve on TCP; each request shows a secret")
-      ->type_name("HOST:PORT");
-  command->add_flag("--insecure-listen", options->insecure_listen,
-                    "Let --listen name an address that is not loopback, where secrets go without TLS");
-  command
-      ->add_option("--anonymous", options->anonymous,
-                   "On TCP, take those who show no secret for this user; only on a loopback address")
-      ->type_name("USER");
-  command
-      ->add_option("--host-name", options->host_names,
-                   "On TCP, another name that requests may call this server by; may be repeated")
-      ->type_name("NAME");
-  command->add_option("--simulate", options->simulate, "Offer simulated GPUs: a profile's name, or a file")
-      ->type_name("PROFILE");
-  command->add_option("--driver-root", options->driver_root, "Where to look for the driver's files")
-      ->type_name("DIR");
-  command
-      ->add_option("--cdi-specification", options->cdi_specification,
-                   "Keep a CDI specification of the GPUs in this file, for other container engines")
-      ->type_name("FILE");
-  command
-      ->add_option("--cdi-folder", options->cdi_folders,
-                   "Where CDI specifications of other vendors are; may be repeated, and the later goes first")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--runtime", options->runtime, "OCI runtime to use; found by trying when not given")
-      ->type_name("NAME");
-  command
-      ->add_option("--containerizers", options->containerizers,
-                   "Who may run tasks, first choice first: oci, docker or both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"oci", "docker", "mesos"}))
-      ->type_name("LIST")
-      ->default_str("oci");
-  command->add_option("--docker-socket", options->docker_socket, "Where the Docker Engine answers")
-      ->type_name("PATH")
-      ->capture_default_str();
-  command->add_flag("--selinux", options->selinux,
-                    "Where SELinux enforces, run containers with an image as container_t");
-  command
-      ->add_option(
-          "--container-ids", options->container_ids,
-          "First of the 65536 users and groups of the machine that those of root's containers with an "
-          "image are; 0: root in them is root of the machine")
-      ->check(check_container_id)
-      ->type_name("ID")
-      ->capture_default_str();
-  command
-      ->add_option("--network", options->network,
-                   "Network of tasks that name none: host, the machine's, or bridge, one of their own")
-      ->check(CLI::IsMember({"host", "bridge"}))
-      ->type_name("MODE")
-      ->capture_default_str();
-  command->add_flag("--allow-privileged", options->allow_privileged,
-                    "Let tasks be privileged, which see all GPUs; for containers of a Docker Engine");
-  command
-      ->add_option("--allow-device", options->allow_devices,
-                   "Who may have which devices of other vendors: users, @groups, or everybody when there is "
-                   "nothing before the ':'; may be repeated, and otherwise only root has any")
-      ->type_name("[WHO,...:]KIND[=NAME]");
-  command
-      ->add_option("--gpu-strangers", options->gpu_strangers,
-                   "What to do about a GPU that somebody has open who was not given it: wait or ignore")
-      ->check(CLI::IsMember({"wait", "ignore"}))
-      ->type_name("WHAT")
-      ->capture_default_str();
-  command
-      ->add_option("--gpu-monitor", options->gpu_monitors,
-                   "A program that may have any GPU open, whoever runs it; may be repeated")
-      ->type_name("NAME");
-  command
-      ->add_option("--images", options->images,
-                   "Where images lie under their names: see 'drover run --image'")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command
-      ->add_option("--insecure-registry", options->insecure_registries,
-                   "A registry to speak to without TLS; may be repeated")
-      ->type_name("HOST[:PORT]");
-  command
-      ->add_option("--registry-certificates", options->registry_certificates,
-                   "Where certificates for single registries are, in folders HOST:PORT; may be repeated")
-      ->type_name("DIR")
-      ->capture_default_str();
-  add_size(*command, "--max-image-size", options->max_image_size, "What one image may hold when unpacked");
-  command
-      ->add_option("--max-image-files", options->max_image_files,
-                   "How many files, links and folders one image may have")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->capture_default_str();
-  add_size(*command, "--keep-free", options->keep_free,
-           "What images leave free on the file system of --state");
-  add_size(*command, "--room-to-keep", options->room_to_keep,
-           "When less is free on the file system of --state, the oldest ended tasks are forgotten")
-      ->default_str("a twentieth of it, 4 GiB at most");
-  command
-      ->add_option("--placement", options->placement,
-                   "Where work goes that fits in several places: pack, spread or fragmentation")
-      ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))
-      ->type_name("POLICY")
-      ->capture_default_str();
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--attribute", [options](const auto& words) { take_attributes(words, *options); },
-          "Something that work may ask for; may be repeated")
-      ->type_name("NAME=VALUE");
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--limit", [options](const auto& words) { take_limits(words, *options); },
-          "What one user may take up, by the names of docs/limits.md; may be repeated")
-      ->type_name("NAME=VALUE");
-  command->add_flag("--marathon-strict", options->marathon_strict,
-                    "Refuse what Marathon itself refuses: GPUs in containers of type DOCKER");
-  command
-      ->add_option("--filter-gpu-resources", options->filter_gpu_resources,
-                   "Offer a machine with GPUs only to Mesos frameworks that know GPUs")
-      ->type_name("BOOL")
-      ->default_str("true");
+  for (const auto add : {add_serve_tcp, add_serve_gpu, add_serve_container, add_serve_device, add_serve_image,
+                         add_serve_sharing})
+    add(*command, *options);
   on_call(command, context, options, serve);
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 #include "chronos/job.h"
 #include "cli/printable.h"
 #include "marathon/app.h"
@@ -157,7 +158,7 @@ class FileReader {
 
   template <typename Add>
   std::string read_job(const json& value, DefinitionKind kind, const Add& add_here) {
-    const auto body = value.dump(-1, ' ', false, json::error_handler_t::replace);
+    const auto body = to_text(value);
     const auto job = chronos::read_job(
         body, kind == DefinitionKind::kJob ? chronos::JobKind::kScheduled : chronos::JobKind::kDependent,
         nullptr, now_);

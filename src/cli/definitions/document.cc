@@ -1,16 +1,15 @@
 #include "cli/definitions/document.h"
 
 #include <fmt/format.h>
-#include <yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <optional>
 
 #include "base/decode.h"
 #include "base/shorten.h"
+#include "base/yaml_events.h"
 
 namespace drover::cli {
 namespace {
@@ -19,60 +18,40 @@ using nlohmann::json;
 
 constexpr std::string_view kStringTag = "tag:yaml.org,2002:str";
 
-class Event {
- public:
-  explicit Event(yaml_parser_t& parser) : valid_(yaml_parser_parse(&parser, &event_) != 0) {}
-  ~Event() {
-    if (valid_) yaml_event_delete(&event_);
-  }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+Place place_of(const yaml_mark_t& mark) {
+  return {mark.line + 1, mark.column + 1};
+}
 
-  bool valid() const { return valid_; }
-  yaml_event_type_t type() const { return event_.type; }
-  Place place() const { return {event_.start_mark.line + 1, event_.start_mark.column + 1}; }
-  bool plain() const { return event_.data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
-  std::string text() const {
-    return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
-  }
-  std::string anchor() const {
-    switch (event_.type) {
-      case YAML_ALIAS_EVENT:
-        return words(event_.data.alias.anchor);
-      case YAML_SCALAR_EVENT:
-        return words(event_.data.scalar.anchor);
-      case YAML_SEQUENCE_START_EVENT:
-        return words(event_.data.sequence_start.anchor);
-      default:
-        return words(event_.data.mapping_start.anchor);
-    }
-  }
-  std::string tag() const {
-    switch (event_.type) {
-      case YAML_SCALAR_EVENT:
-        return words(event_.data.scalar.tag);
-      case YAML_SEQUENCE_START_EVENT:
-        return words(event_.data.sequence_start.tag);
-      case YAML_MAPPING_START_EVENT:
-        return words(event_.data.mapping_start.tag);
-      default:
-        return "";
-    }
-  }
+std::string words(const yaml_char_t* text) {
+  return text == nullptr ? "" : reinterpret_cast<const char*>(text);
+}
 
- private:
-  static std::string words(const yaml_char_t* text) {
-    return text == nullptr ? "" : reinterpret_cast<const char*>(text);
+std::string anchor_of(const YamlEvent& event) {
+  const auto& data = event.details().data;
+  switch (event.type()) {
+    case YAML_ALIAS_EVENT:
+      return words(data.alias.anchor);
+    case YAML_SCALAR_EVENT:
+      return words(data.scalar.anchor);
+    case YAML_SEQUENCE_START_EVENT:
+      return words(data.sequence_start.anchor);
+    default:
+      return words(data.mapping_start.anchor);
   }
+}
 
-  yaml_event_t event_{};
-  bool valid_;
-};
-
-template <typename Number, typename... Base>
-bool parse_number(std::string_view text, Number& number, Base... base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
-  return error == std::errc() && end == text.data() + text.size();
+std::string tag_of(const YamlEvent& event) {
+  const auto& data = event.details().data;
+  switch (event.type()) {
+    case YAML_SCALAR_EVENT:
+      return words(data.scalar.tag);
+    case YAML_SEQUENCE_START_EVENT:
+      return words(data.sequence_start.tag);
+    case YAML_MAPPING_START_EVENT:
+      return words(data.mapping_start.tag);
+    default:
+      return "";
+  }
 }
 
 /// YAML 1.2's core schema, but for numbers that begin with a zero: readers differ in what they are, so they
@@ -85,14 +64,14 @@ json plain_scalar(const std::string& text) {
   for (const auto* word : {"false", "False", "FALSE"})
     if (text == word) return false;
   std::int64_t whole = 0;
-  if (text.starts_with("0x") && parse_number(std::string_view(text).substr(2), whole, 16)) return whole;
+  if (text.starts_with("0x") && read_yaml_number(std::string_view(text).substr(2), whole, 16)) return whole;
   auto digits = std::string_view(text).substr(text[0] == '-' || text[0] == '+' ? 1 : 0);
   if (digits.size() > 1 && digits[0] == '0' && digits[1] != '.' && digits[1] != 'e') return text;
   if (digits.empty() || (digits[0] != '.' && (digits[0] < '0' || digits[0] > '9'))) return text;
   const auto number = std::string_view(text).substr(text[0] == '+' ? 1 : 0);
-  if (parse_number(number, whole)) return whole;
+  if (read_yaml_number(number, whole)) return whole;
   double real = 0;
-  if (parse_number(number, real) && std::isfinite(real)) return real;
+  if (read_yaml_number(number, real) && std::isfinite(real)) return real;
   return text;
 }
 
@@ -104,21 +83,14 @@ std::size_t height(const json& value) {
 }
 
 /// Stops at the first mistake.
-class YamlReader {
+class DefinitionReader {
  public:
-  explicit YamlReader(std::string_view text) {
-    yaml_parser_initialize(&parser_);
-    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  }
-  ~YamlReader() { yaml_parser_delete(&parser_); }
-  YamlReader(const YamlReader&) = delete;
-  YamlReader& operator=(const YamlReader&) = delete;
+  explicit DefinitionReader(std::string_view text) : parser_(text, YAML_UTF8_ENCODING) {}
 
   tl::expected<std::vector<Document>, Mistake> read() {
     std::vector<Document> documents;
     for (;;) {
-      const Event event(parser_);
+      const YamlEvent event(parser_);
       if (!event.valid()) return tl::unexpected(syntax_error());
       if (event.type() == YAML_STREAM_END_EVENT) return documents;
       if (event.type() == YAML_STREAM_START_EVENT || event.type() == YAML_DOCUMENT_START_EVENT) continue;
@@ -141,13 +113,13 @@ class YamlReader {
     std::size_t height = 0;
   };
 
-  bool node(const Event& event, const std::string& path, std::size_t depth, json& value) {
-    document_.places.emplace(path, event.place());
+  bool node(const YamlEvent& event, const std::string& path, std::size_t depth, json& value) {
+    document_.places.emplace(path, place_of(event.place()));
     if (depth > kMostJsonLevels)
       return refuse(event, path, fmt::format("it is nested deeper than {} levels", kMostJsonLevels));
     if (++nodes_ > kMostDefinitionNodes) return too_many(event, path);
     if (event.type() == YAML_ALIAS_EVENT) return alias(event, path, depth, value);
-    const auto tag = event.tag();
+    const auto tag = tag_of(event);
     if (!tag.empty() && tag != "!" && tag != kStringTag)
       return refuse(event, path, fmt::format("the tag '{}' is not known", tag), "leave it out");
     const auto before = nodes_ - 1;
@@ -156,15 +128,15 @@ class YamlReader {
     else if (!(event.type() == YAML_SEQUENCE_START_EVENT ? sequence(path, depth, value)
                                                          : mapping(path, depth, value)))
       return false;
-    if (const auto name = event.anchor(); !name.empty())
+    if (const auto name = anchor_of(event); !name.empty())
       anchors_[name] = {value, nodes_ - before, height(value)};
     return true;
   }
 
-  bool alias(const Event& event, const std::string& path, std::size_t depth, json& value) {
-    const auto found = anchors_.find(event.anchor());
+  bool alias(const YamlEvent& event, const std::string& path, std::size_t depth, json& value) {
+    const auto found = anchors_.find(anchor_of(event));
     if (found == anchors_.end())
-      return refuse(event, path, fmt::format("there is no anchor '&{}' before it", event.anchor()));
+      return refuse(event, path, fmt::format("there is no anchor '&{}' before it", anchor_of(event)));
     nodes_ += found->second.nodes;
     if (nodes_ > kMostDefinitionNodes) return too_many(event, path);
     if (depth + found->second.height > kMostJsonLevels)
@@ -176,7 +148,7 @@ class YamlReader {
   bool sequence(const std::string& path, std::size_t depth, json& list) {
     list = json::array();
     for (;;) {
-      const Event item(parser_);
+      const YamlEvent item(parser_);
       if (!item.valid()) return syntax_trouble();
       if (item.type() == YAML_SEQUENCE_END_EVENT) return true;
       json value;
@@ -188,7 +160,7 @@ class YamlReader {
   bool mapping(const std::string& path, std::size_t depth, json& object) {
     object = json::object();
     for (;;) {
-      const Event key(parser_);
+      const YamlEvent key(parser_);
       if (!key.valid()) return syntax_trouble();
       if (key.type() == YAML_MAPPING_END_EVENT) return true;
       if (key.type() != YAML_SCALAR_EVENT) return refuse(key, path, "the name of a field is plain text");
@@ -199,7 +171,7 @@ class YamlReader {
       if (object.contains(name))
         return refuse(key, inner, fmt::format("the field '{}' stands here twice", shortened(name)),
                       "remove one of them");
-      const Event item(parser_);
+      const YamlEvent item(parser_);
       if (!item.valid()) return syntax_trouble();
       json value;
       if (!node(item, inner, depth + 1, value)) return false;
@@ -207,11 +179,11 @@ class YamlReader {
     }
   }
 
-  bool refuse(const Event& event, const std::string& path, std::string message, std::string hint = "") {
-    mistake_ = {event.place(), shortened(path), std::move(message), std::move(hint)};
+  bool refuse(const YamlEvent& event, const std::string& path, std::string message, std::string hint = "") {
+    mistake_ = {place_of(event.place()), shortened(path), std::move(message), std::move(hint)};
     return false;
   }
-  bool too_many(const Event& event, const std::string& path) {
+  bool too_many(const YamlEvent& event, const std::string& path) {
     return refuse(event, path, fmt::format("the file has more than {} values in it", kMostDefinitionNodes),
                   "aliases count as all that they stand for");
   }
@@ -220,13 +192,12 @@ class YamlReader {
     return false;
   }
   Mistake syntax_error() const {
-    const char* problem = parser_.problem == nullptr ? "it cannot be read" : parser_.problem;
-    Place place{parser_.problem_mark.line + 1, parser_.problem_mark.column + 1};
-    if (parser_.error == YAML_READER_ERROR) place = {};  // it counts bytes then, not lines
-    return {place, "", fmt::format("this is neither YAML nor JSON: {}", problem), ""};
+    const auto place = parser_.stopped_at_a_byte() ? Place() : place_of(parser_.place());
+    return {place, "", fmt::format("this is neither YAML nor JSON: {}", parser_.problem("it cannot be read")),
+            ""};
   }
 
-  yaml_parser_t parser_{};
+  YamlParser parser_;
   Document document_;
   std::map<std::string, Anchor> anchors_;
   std::size_t nodes_ = 0;  ///< of all documents
@@ -271,7 +242,7 @@ tl::expected<std::vector<Document>, Mistake> parse_documents(std::string_view te
   if (text.size() > kMaxDefinitionBytes)
     return tl::unexpected(
         Mistake{{}, "", fmt::format("it is larger than {} MiB", kMaxDefinitionBytes >> 20), ""});
-  auto read = YamlReader(text).read();
+  auto read = DefinitionReader(text).read();
   if (!only_json && !looks_like_json(text)) return read;
   // JSON is read as JSON; the places are those that YAML finds in it.
   auto value = parse_json(text, "This");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/json_text.h"
 #include "base/shorten.h"
 #include "chronos/job.h"
 #include "cli/printable.h"
@@ -32,8 +33,7 @@ bool only_in_answers(const std::string& name) {
 std::string value_text(const json& value) {
   if (value.is_null()) return "none";
   if (value.is_number_float()) return fmt::format("{}", value.get<double>());
-  auto text = printable(value.is_string() ? value.get<std::string>()
-                                          : value.dump(-1, ' ', false, json::error_handler_t::replace));
+  auto text = printable(value.is_string() ? value.get<std::string>() : to_text(value));
   if (text.empty()) return "''";
   return shortened(std::move(text), kLongestValue);
 }
@@ -124,9 +124,8 @@ bool same_schedule(const std::string& before, const std::string& now) {
 json shown_job(const json& job, TimePoint now) {
   const auto parents = job.find("parents");
   const bool dependent = parents != job.end() && parents->is_array() && !parents->empty();
-  const auto read = chronos::read_job(job.dump(-1, ' ', false, json::error_handler_t::replace),
-                                      dependent ? chronos::JobKind::kDependent : chronos::JobKind::kScheduled,
-                                      nullptr, now);
+  const auto read = chronos::read_job(
+      to_text(job), dependent ? chronos::JobKind::kDependent : chronos::JobKind::kScheduled, nullptr, now);
   if (!read) return json::object();
   const auto& schedule = read->schedule;
   auto shown = json::parse(schedule.definition, nullptr, false);

@@ -33,7 +33,9 @@ class CliTest : public ::testing::Test {
   std::thread end_next_task(
       int status, control::TaskState state, const std::string& reason, std::function<void()> before = [] {}) {
     return std::thread([=, this] {
-      wait_for([&] { return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).empty(); }); });
+      wait_for([&] {
+        return server_.on_strand([&] { return !server_.daemon().tasks(kRoot).records().empty(); });
+      });
       before();
       end("task-1", status, state, reason);
     });

@@ -49,20 +49,24 @@ json devices_of(const Launch& launch, const BodyFacts& facts) {
 }
 
 void add_limits(const Launch& launch, const BodyFacts& facts, json& host) {
-  const auto& wanted = launch.task.resources;
-  if (wanted.milli_cpus > 0) {
-    const auto cpu = cpu_limits(wanted.milli_cpus);
+  const auto& task = launch.task;
+  if (task.resources.milli_cpus > 0) {
+    const auto cpu = cpu_limits(task);
     host["CpuShares"] = cpu.shares;
-    host["CpuQuota"] = cpu.quota_micros;
-    host["CpuPeriod"] = cpu.period_micros;
+    if (cpu.quota_micros > 0) {
+      host["CpuQuota"] = cpu.quota_micros;
+      host["CpuPeriod"] = cpu.period_micros;
+    }
   }
   if (!facts.cpuset.empty()) host["CpusetCpus"] = facts.cpuset;
   host["PidsLimit"] = launch.processes;
   // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
-  host["ShmSize"] = wanted.memory_bytes > 0 ? wanted.memory_bytes : facts.shared_memory_bytes;
-  if (wanted.memory_bytes == 0) return;
-  host["Memory"] = wanted.memory_bytes;
-  if (facts.limit_swap) host["MemorySwap"] = wanted.memory_bytes;
+  const auto memory = memory_limit(task, facts.machine_memory_bytes);
+  host["ShmSize"] = memory > 0 ? memory : facts.machine_memory_bytes / 2;  // as much as a tmpfs has by itself
+  if (task.may_exceed_memory()) host["MemoryReservation"] = task.resources.memory_bytes;
+  if (memory == 0) return;
+  host["Memory"] = memory;
+  if (facts.limit_swap) host["MemorySwap"] = memory;
 }
 
 Status add_network(const Launch& launch, json& body, json& host) {

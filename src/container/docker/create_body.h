@@ -35,12 +35,12 @@ struct BodyFacts {
   bool compat = true;  ///< check_driver
   User user;           ///< in the container's own terms
   std::vector<VolumePlan> volumes;
-  std::string volume_folder;              ///< where expose_volumes() mounts them, and the sandbox
-  std::string cpuset;                     ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
-  bool limit_swap = false;                ///< the kernel can
-  int oom_score_adj = 0;                  ///< of the daemon; a task never gets a lower one than 0
-  std::uint64_t shared_memory_bytes = 0;  ///< of /dev/shm where the task's memory is not limited
-  LogLimits logs;                         ///< of what the engine keeps beside the sandbox
+  std::string volume_folder;  ///< where expose_volumes() mounts them, and the sandbox
+  std::string cpuset;         ///< CPUs that it is pinned to: "0-3,8"; "" when it floats
+  bool limit_swap = false;    ///< the kernel can
+  std::uint64_t machine_memory_bytes = 0;
+  int oom_score_adj = 0;  ///< as launcher.h has it; a task never gets a lower one than 0
+  LogLimits logs;         ///< of what the engine keeps beside the sandbox
 };
 
 /// The device nodes of the container: its GPUs, and with them the control devices. None without GPUs.

@@ -39,7 +39,7 @@ BodyFacts facts_of_test() {
   facts.device_folder = "/state/tasks/t/devices";
   facts.volume_folder = "/state/tasks/t/volumes";
   facts.user = User{1000, 100, {}, "ann", "/home/ann"};
-  facts.shared_memory_bytes = 1 << 30;
+  facts.machine_memory_bytes = 2ULL << 30;
   return facts;
 }
 
@@ -134,6 +134,24 @@ TEST(DockerCreateBody, LimitsAreThoseOfTheTask) {
   EXPECT_EQ(host["CpuQuota"], 50'000);
   EXPECT_EQ(host["CpuShares"], 512);
   EXPECT_EQ(host["CpusetCpus"], "0-3");
+  EXPECT_FALSE(host.contains("MemoryReservation"));
+  launch.task.limits = {1000, 128 << 20};
+  host = body_of(launch, facts)["HostConfig"];
+  EXPECT_EQ(host["Memory"], 128 << 20);
+  EXPECT_EQ(host["MemorySwap"], 128 << 20);
+  EXPECT_EQ(host["MemoryReservation"], 64 << 20);
+  EXPECT_EQ(host["ShmSize"], 128 << 20);
+  EXPECT_EQ(host["CpuQuota"], 100'000);
+  EXPECT_EQ(host["CpuShares"], 512);
+  launch.task.limits = {0, 0};
+  host = body_of(launch, facts)["HostConfig"];
+  EXPECT_EQ(host["Memory"], 2ULL << 30) << "all that the machine has";
+  EXPECT_EQ(host["MemorySwap"], 2ULL << 30);
+  EXPECT_EQ(host["MemoryReservation"], 64 << 20);
+  EXPECT_EQ(host["ShmSize"], 2ULL << 30);
+  EXPECT_FALSE(host.contains("CpuQuota"));
+  EXPECT_EQ(host["CpuShares"], 512);
+  launch.task.limits = {};
   launch.task.resources.memory_bytes = 0;
   host = body_of(launch, facts)["HostConfig"];
   EXPECT_FALSE(host.contains("Memory"));

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/json_text.h"
 #include "base/spawn.h"
 #include "container/docker/frames.h"
 #include "container/exec_mark.h"
@@ -274,8 +275,7 @@ Result<std::unique_ptr<ExecProcess>> start_docker_exec(const Engine& engine, con
   const auto mark = next_exec_id();
   const bool held = cgroup && can_hold(container.entrypoint);
   const auto body = exec_body(request, container, mark, held);
-  DROVER_TRY(const auto exec,
-             engine.create_exec(container.id, body.dump(-1, ' ', false, json::error_handler_t::replace)));
+  DROVER_TRY(const auto exec, engine.create_exec(container.id, to_text(body)));
   DROVER_TRY(auto stream, engine.start_exec(exec, request.tty));
   auto made = std::make_unique<DockerExec>(engine, exec, mark, std::move(cgroup), held, request.tty,
                                            std::move(stream));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "container/bundle.h"
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
@@ -47,12 +48,6 @@ Status make_devices(const Directory& folder, const Launch& launch) {
       return fail_errno(fmt::format("Failed to make a node for '{}'", nodes[i].path), errno);
   }
   return {};
-}
-
-/// As much as a tmpfs has by itself.
-std::uint64_t half_of_memory() {
-  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
 /// The engine has no credentials of its own: it shows the registry what the task's reader has.
@@ -162,11 +157,11 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   facts.volume_folder = folder.path() + "/" + kVolumes;
   facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);
-  facts.oom_score_adj = own_oom_score_adj();
-  facts.shared_memory_bytes = half_of_memory();
+  facts.machine_memory_bytes = memory_of_machine();
+  facts.oom_score_adj = oom_score_adj_of(launch.task);
   facts.logs = options_.logs;
   DROVER_TRY(const auto body, make_create_body(launch, image, facts));
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(body);
 }
 
 Result<DockerLauncher::Findings> DockerLauncher::look_into(

@@ -4,11 +4,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/pidfd.h"
 #include "base/units.h"
 #include "container/docker/engine_volumes.h"
 #include "container/runtime_failure.h"
@@ -108,7 +108,7 @@ Status DockerSupervisor::begin_waiting() {
 /// Only where the engine's processes are this machine's: then they are told as those of any task.
 void DockerSupervisor::find_processes(int pid) {
   if (pid <= 0) return;
-  UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  auto process = open_process(pid);
   const auto groups = read_file(fmt::format("/proc/{}/cgroup", pid));
   if (!process.valid() || !groups) return;
   const auto group = group_of_container(*groups, id_);
@@ -167,7 +167,7 @@ void DockerSupervisor::ask_to_end() {
   if (asked_to_end_ || exit_code_) return;
   if (cgroup_) {
     if (cgroup_->processes().size() < 2) return;
-    ::syscall(SYS_pidfd_send_signal, first_process_.get(), SIGTERM, nullptr, 0);
+    send_signal(first_process_, SIGTERM);
   } else {
     (void)engine_.kill(id_, "SIGTERM");
   }

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/shorten.h"
 #include "container/docker/pull_progress.h"
 
@@ -42,7 +43,7 @@ std::string query(std::string_view text) {
 }
 
 std::string filters(const json& value) {
-  return query(value.dump(-1, ' ', false, json::error_handler_t::replace));
+  return query(to_text(value));
 }
 
 ErrorKind kind_of(int status) {

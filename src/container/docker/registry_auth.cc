@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "image/registry/name.h"
 
 namespace drover::container::docker {
@@ -23,7 +24,7 @@ std::string registry_auth(const image::RegistryLogin& login, const std::string& 
   add("password", login.password);
   add("identitytoken", login.identity_token);
   add("registrytoken", login.registry_token);
-  auto text = encode_base64(shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  auto text = encode_base64(to_text(shown));
   std::ranges::replace(text, '+', '-');  // RFC 4648, section 5: safe in URLs
   std::ranges::replace(text, '/', '_');
   return text;

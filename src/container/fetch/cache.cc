@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "image/digest.h"
 
 namespace drover::container {
@@ -131,9 +132,7 @@ void FetchCache::add(const std::string& uri, int file, const Validators& validat
       {"etag", validators.etag}, {"last_modified", validators.last_modified}, {"size", validators.size}};
   const UniqueFd description(
       ::openat(folder_, (name + kMeta).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (description.valid())
-    (void)write_all(description.get(), meta.dump(-1, ' ', false, json::error_handler_t::replace),
-                    "the cache");
+  if (description.valid()) (void)write_all(description.get(), to_text(meta), "the cache");
 }
 
 }  // namespace drover::container

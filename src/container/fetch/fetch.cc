@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/pidfd.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/units.h"
@@ -153,11 +153,10 @@ Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& file
   DROVER_TRY(const auto fetcher, start(plan.executable, encode(order), sandbox.fd(), cache.get()));
   std::optional<Status> last;
   {
-    const std::stop_callback end_it(
-        stop, [&] { ::syscall(SYS_pidfd_send_signal, fetcher.child.process.get(), SIGKILL, nullptr, 0); });
+    const std::stop_callback end_it(stop, [&] { send_signal(fetcher.child.process, SIGKILL); });
     last = listen(fetcher.words.get(), progress, plan.limits.all);
     // It has said its last word, or cannot be understood any more.
-    ::syscall(SYS_pidfd_send_signal, fetcher.child.process.get(), SIGKILL, nullptr, 0);
+    send_signal(fetcher.child.process, SIGKILL);
   }
   while (::waitpid(fetcher.child.pid, nullptr, 0) < 0 && errno == EINTR) continue;
   if (last && *last) return {};

@@ -15,6 +15,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/open_path.h"
 #include "base/units.h"
 #include "container/fetch/cache.h"
@@ -26,11 +27,11 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kFetchOrderFormat = 1;
 constexpr auto kTellAgain = std::chrono::milliseconds(700);
 
 void say(const json& line) {
-  (void)write_all(STDOUT_FILENO, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n",
-                  "standard output");
+  (void)write_all(STDOUT_FILENO, to_text(line) + "\n", "standard output");
 }
 
 /// For good: nothing of root is left in this process.
@@ -168,7 +169,8 @@ std::string encode(const FetchOrder& order) {
   json files = json::array();
   for (const auto& file : order.files) files.push_back(encode_file(file));
   const auto& limits = order.limits;
-  const json value = {{"files", files},
+  const json value = {{"format", kFetchOrderFormat},
+                      {"files", files},
                       {"user", encode_user(order.user)},
                       {"parent", order.parent},
                       {"download_bytes", limits.download.bytes},
@@ -181,13 +183,14 @@ std::string encode(const FetchOrder& order) {
                       {"extract_expansion", limits.extract.expansion},
                       {"extract_free_bytes", limits.extract.free_bytes},
                       {"cache_bytes", limits.cache_bytes}};
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return to_text(value);
 }
 
 Result<FetchOrder> decode_fetch_order(std::string_view text) {
   DROVER_TRY(const auto value, parse_json(text, "The fetcher's order"));
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
+  decoder.format(kFetchOrderFormat);
   FetchOrder order;
   const auto number = [&](const char* name) {
     return decoder.integer(name, 0, std::numeric_limits<std::int64_t>::max()).value_or(0);

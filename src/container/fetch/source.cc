@@ -6,20 +6,14 @@
 #include <array>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
-#include <cctype>
+
+#include "base/text.h"
 
 namespace drover::container {
 namespace {
 
 constexpr std::size_t kMaxUri = 4096;
 constexpr std::size_t kMaxName = 255;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 bool printable(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/pidfd.h"
 #include "container/network/relay.h"
 
 namespace drover::container {
@@ -108,7 +108,7 @@ Result<UniqueFd> start_forwarder(const std::vector<Listener>& listeners, int net
   const auto pid = ::fork();
   if (pid < 0) return fail_errno("Failed to create a process", errno);
   if (pid == 0) become_forwarder(listeners, network, parent);
-  UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  auto process = open_process(pid);
   if (!process.valid()) return fail_errno("Failed to watch the forwarder", errno);
   return process;
 }

@@ -1,7 +1,6 @@
 #include "container/network/relay.h"
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -10,12 +9,13 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/udp.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <vector>
+
+#include "base/as_tuple.h"
 
 namespace drover::container {
 namespace {
@@ -25,7 +25,6 @@ using asio::ip::tcp;
 using asio::ip::udp;
 using boost::system::error_code;
 
-constexpr auto kAnswer = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kBuffer = 64 << 10;
 constexpr std::size_t kMostPeers = 1024;  ///< of one UDP port
 constexpr auto kPeerSilence = std::chrono::seconds(120);
@@ -49,7 +48,7 @@ struct Connection {
 asio::awaitable<void> pump(std::shared_ptr<Connection> both, tcp::socket& from, tcp::socket& to) {
   std::vector<char> buffer(kBuffer);
   while (true) {
-    const auto [failed, count] = co_await from.async_read_some(asio::buffer(buffer), kAnswer);
+    const auto [failed, count] = co_await from.async_read_some(asio::buffer(buffer), kAsTuple);
     if (failed == asio::error::eof) break;
     if (failed) {
       error_code ignored;
@@ -57,7 +56,7 @@ asio::awaitable<void> pump(std::shared_ptr<Connection> both, tcp::socket& from, 
       both->inside.close(ignored);
       co_return;
     }
-    const auto [unsent, sent] = co_await asio::async_write(to, asio::buffer(buffer.data(), count), kAnswer);
+    const auto [unsent, sent] = co_await asio::async_write(to, asio::buffer(buffer.data(), count), kAsTuple);
     if (unsent) {
       error_code ignored;
       both->outside.close(ignored);
@@ -73,7 +72,7 @@ asio::awaitable<void> carry(tcp::socket outside, std::uint16_t port) {
   const auto executor = co_await asio::this_coro::executor;
   for (const auto& address : addresses_inside()) {
     tcp::socket inside(executor);
-    const auto [refused] = co_await inside.async_connect({address, port}, kAnswer);
+    const auto [refused] = co_await inside.async_connect({address, port}, kAsTuple);
     if (refused) continue;
     error_code ignored;
     for (auto* socket : {&outside, &inside}) {
@@ -94,13 +93,13 @@ asio::awaitable<void> accept_all(tcp::acceptor acceptor, std::uint16_t port) {
   const auto executor = co_await asio::this_coro::executor;
   asio::steady_timer timer(executor);
   while (true) {
-    auto [failed, client] = co_await acceptor.async_accept(kAnswer);
+    auto [failed, client] = co_await acceptor.async_accept(kAsTuple);
     if (!failed) {
       asio::co_spawn(executor, carry(std::move(client), port), asio::detached);
       continue;
     }
     timer.expires_after(kNoDescriptors);
-    (void)co_await timer.async_wait(kAnswer);
+    (void)co_await timer.async_wait(kAsTuple);
   }
 }
 
@@ -116,11 +115,11 @@ class Datagrams {
     std::vector<char> buffer(kBuffer);
     while (true) {
       udp::endpoint peer;
-      const auto [failed, count] = co_await socket_.async_receive_from(asio::buffer(buffer), peer, kAnswer);
+      const auto [failed, count] = co_await socket_.async_receive_from(asio::buffer(buffer), peer, kAsTuple);
       if (failed) continue;
       if (const auto link = link_to(peer)) {
         link->last = std::chrono::steady_clock::now();
-        (void)co_await link->socket.async_send(asio::buffer(buffer.data(), count), kAnswer);
+        (void)co_await link->socket.async_send(asio::buffer(buffer.data(), count), kAsTuple);
       }
     }
   }
@@ -128,7 +127,7 @@ class Datagrams {
   asio::awaitable<void> forget_silent() {
     while (true) {
       timer_.expires_after(kSweep);
-      (void)co_await timer_.async_wait(kAnswer);
+      (void)co_await timer_.async_wait(kAsTuple);
       const auto oldest = std::chrono::steady_clock::now() - kPeerSilence;
       for (auto link = links_.begin(); link != links_.end();) {
         const bool silent = link->second->last < oldest;
@@ -160,11 +159,11 @@ class Datagrams {
   asio::awaitable<void> answer(std::shared_ptr<Link> link, udp::endpoint peer) {
     std::vector<char> buffer(kBuffer);
     while (link->socket.is_open()) {
-      const auto [failed, count] = co_await link->socket.async_receive(asio::buffer(buffer), kAnswer);
+      const auto [failed, count] = co_await link->socket.async_receive(asio::buffer(buffer), kAsTuple);
       if (failed == asio::error::operation_aborted || failed == asio::error::bad_descriptor) co_return;
       if (failed) continue;  // nobody listens inside at the moment
       link->last = std::chrono::steady_clock::now();
-      (void)co_await socket_.async_send_to(asio::buffer(buffer.data(), count), peer, kAnswer);
+      (void)co_await socket_.async_send_to(asio::buffer(buffer.data(), count), peer, kAsTuple);
     }
   }
 

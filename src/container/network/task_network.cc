@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -17,6 +16,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/pidfd.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "container/network/forwarder.h"
@@ -93,7 +93,7 @@ bool is_ready(int pipe) {
 
 void end(const UniqueFd& process) {
   if (!process.valid()) return;
-  ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  send_signal(process, SIGKILL);
   siginfo_t info{};
   ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process.get()), &info, WEXITED);
 }

@@ -371,7 +371,7 @@ class Simulation final : private World {
     if (!wrong.empty()) wrong += describe();
     std::set<std::string> running;
     for (const auto& id : engine_.running()) running.insert(id);
-    expect(running == state_->active, [] { return "records and containers differ"; });
+    expect(std::ranges::equal(running, state_->active), [] { return "records and containers differ"; });
     expect(state_->queue.empty(), [] { return "somebody waits though there is room"; });
   }
 

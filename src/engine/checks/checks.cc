@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <map>
 #include <utility>
 
+#include "base/as_tuple.h"
 #include "engine/checks/gate.h"
 #include "engine/checks/probe.h"
 
@@ -23,7 +22,6 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr auto kAnswer = asio::as_tuple(asio::use_awaitable);
 /// At once, so that many servers that hang cannot take all descriptors.
 constexpr Gate::Most kMostProbes{256, 64};
 /// At once: each holds a thread of the pool.
@@ -167,7 +165,7 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
     auto next = std::chrono::steady_clock::now() + self->first_wait(entry->target);
     while (entry->active) {
       entry->timer.expires_at(next);
-      (void)co_await entry->timer.async_wait(kAnswer);
+      (void)co_await entry->timer.async_wait(kAsTuple);
       if (!entry->active) co_return;
       auto& gate = is_command(entry->target) ? self->commands_ : self->probes_;
       co_await gate.enter(entry->target.owner);
@@ -204,7 +202,7 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
                            waiting->timer.cancel();
                          });
                        });
-    if (!waiting->answer) (void)co_await waiting->timer.async_wait(kAnswer);
+    if (!waiting->answer) (void)co_await waiting->timer.async_wait(kAsTuple);
     if (!waiting->answer) co_return fail(ErrorKind::kInternal, "The command gave no answer");
     co_return *waiting->answer;
   }

@@ -5,14 +5,14 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <deque>
 #include <map>
 #include <memory>
+
+#include "base/as_tuple.h"
 
 namespace drover::engine {
 
@@ -36,7 +36,7 @@ class Gate {
         std::make_shared<Timer>(co_await boost::asio::this_coro::executor, Timer::time_point::max());
     share.waiting.push_back(waiting);
     if (share.waiting.size() == 1) turns_.push_back(user);
-    (void)co_await waiting->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    (void)co_await waiting->async_wait(kAsTuple);
   }
   /// Whoever comes in next takes the place that becomes free.
   void leave(uid_t user) {

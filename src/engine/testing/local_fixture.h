@@ -153,9 +153,16 @@ class LocalEngineTest : public ::testing::Test {
     ports.now = [this] { return now_; };
     ports.free_space = [this] { return free_; };
     ports.room_to_keep = room_to_keep_;
+    ports.free_unused = [this](std::uint64_t bytes, const std::set<control::ImageName>& named) {
+      const auto freed = std::min(bytes, unused_);
+      unused_ -= freed;
+      free_ += freed;
+      named_ = named;
+    };
     ports.wake_at = [this](TimePoint at) { wake_at_ = at; };
     ports.new_id = [this] { return "t" + std::to_string(++ids_); };
     ports.log = [this](const std::string& line) { log_.push_back(line); };
+    ports.info = [this](const std::string& line) { information_.push_back(line); };
     ports.gpu_nodes = [](const std::vector<gpu::Device>& devices) -> Result<std::vector<gpu::DeviceNode>> {
       std::vector<gpu::DeviceNode> nodes;
       for (const auto& device : devices)
@@ -199,6 +206,8 @@ class LocalEngineTest : public ::testing::Test {
     request.task.name = "job";
     request.task.command = {"true"};
     if (gpus > 0) request.task.resources.gpus = {{gpus, {}}};
+    if (user)
+      if (auto found = find_user(*user)) request.found_user = std::move(*found);
     request.user = std::move(user);
     Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
     engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });
@@ -251,10 +260,12 @@ class LocalEngineTest : public ::testing::Test {
   TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
   std::optional<TimePoint> wake_at_;
   Status started_;  ///< how the last begin() went
-  std::uint64_t free_ = 1 << 30, room_to_keep_ = 0;
+  std::uint64_t free_ = 1 << 30, room_to_keep_ = 0, unused_ = 0;
+  std::set<control::ImageName> named_;  ///< by work, when what is unused was asked for last
   int ids_ = 0;
   std::deque<Work> work_;
-  std::vector<std::string> log_;
+  std::vector<std::string> log_;          ///< warnings
+  std::vector<std::string> information_;  ///< what is told besides
   UserLimits limits_;
   World world_;
   store::testing::FaultyDisk disk_;

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -19,6 +17,7 @@
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <vector>
 
+#include "base/as_tuple.h"
 #include "base/base64.h"
 #include "base/units.h"
 #include "engine/webhooks/webhooks.h"
@@ -33,7 +32,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using workload::Webhook;
 
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kHeaderLimit = 32 << 10;
 
 PostAnswer trouble(std::string why, bool again = true) {

@@ -59,8 +59,8 @@ class Webhooks::Impl {
       if (answer.taken) break;
       const bool again = answer.worth_repeating && left > 1;
       if (options_.log)
-        options_.log(fmt::format("The webhook of '{}' was not told: {}{}", message.to.host, answer.trouble,
-                                 again ? "; it is tried again" : ""));
+        options_.log(fmt::format("The webhook at '{}' was not told of run '{}': {}{}", message.to.host,
+                                 message.run, answer.trouble, again ? "; it is tried again" : ""));
       if (!again) break;
       asio::steady_timer timer(context_, pause);
       --busy_;  // others need not wait for it meanwhile

@@ -17,6 +17,7 @@ namespace drover::engine {
 struct WebhookMessage {
   workload::Webhook to;
   std::string body;  ///< JSON
+  std::string run;   ///< that it tells of, by its id: for the log
 };
 
 struct WebhookOptions {

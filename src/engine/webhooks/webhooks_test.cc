@@ -103,7 +103,7 @@ class Log {
 };
 
 WebhookMessage message(const std::string& url, const std::string& body = R"({"job":"j"})") {
-  return {*workload::parse_webhook(url), body};
+  return {*workload::parse_webhook(url), body, "ct:1:0:j:"};
 }
 
 constexpr const char* kTaken = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -128,7 +128,8 @@ TEST(Webhooks, AreTriedAgainWhenTheServerIsInTrouble) {
   EXPECT_TRUE(webhooks.send(message(receiver.url())));
   EXPECT_EQ(receiver.wait_for(3).size(), 3U);
   const auto lines = log.wait_for(2);
-  EXPECT_EQ(lines[0], "The webhook of '127.0.0.1' was not told: it answered 503; it is tried again");
+  EXPECT_EQ(lines[0],
+            "The webhook at '127.0.0.1' was not told of run 'ct:1:0:j:': it answered 503; it is tried again");
 }
 
 TEST(Webhooks, AreGivenUpAfterTheLastTry) {
@@ -136,7 +137,8 @@ TEST(Webhooks, AreGivenUpAfterTheLastTry) {
   Log log;
   Webhooks webhooks({.tries = 2, .pause = 1ms, .log = log.sink()});
   EXPECT_TRUE(webhooks.send(message(receiver.url())));
-  EXPECT_EQ(log.wait_for(2)[1], "The webhook of '127.0.0.1' was not told: it answered 500");
+  EXPECT_EQ(log.wait_for(2)[1],
+            "The webhook at '127.0.0.1' was not told of run 'ct:1:0:j:': it answered 500");
   EXPECT_TRUE(webhooks.send(message(receiver.url())));
   EXPECT_EQ(receiver.wait_for(4).size(), 4U);
 }
@@ -148,9 +150,11 @@ TEST(Webhooks, FollowNoRedirectAndRepeatNoRefusal) {
   Log log;
   Webhooks webhooks({.pause = 1ms, .log = log.sink()});
   EXPECT_TRUE(webhooks.send(message(receiver.url(), R"({"number":1})")));
-  EXPECT_EQ(log.wait_for(1)[0], "The webhook of '127.0.0.1' was not told: it answered 302");
+  EXPECT_EQ(log.wait_for(1)[0],
+            "The webhook at '127.0.0.1' was not told of run 'ct:1:0:j:': it answered 302");
   EXPECT_TRUE(webhooks.send(message(receiver.url(), R"({"number":2})")));
-  EXPECT_EQ(log.wait_for(2)[1], "The webhook of '127.0.0.1' was not told: it answered 400");
+  EXPECT_EQ(log.wait_for(2)[1],
+            "The webhook at '127.0.0.1' was not told of run 'ct:1:0:j:': it answered 400");
   EXPECT_TRUE(webhooks.send(message(receiver.url(), R"({"number":3})")));
   const auto requests = receiver.wait_for(3);
   EXPECT_TRUE(requests[1].ends_with(R"({"number":2})"));

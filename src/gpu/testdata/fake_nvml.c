@@ -1,9 +1,11 @@
 // Libraries that are wrong in one way each, for nvml_test.cc and discovery_test.cc: the build defines which.
 //   FAKE_GOOD, FAKE_OLD_DRIVER, FAKE_NO_COUNT, FAKE_INIT_FAILS, FAKE_UNSUFFIXED: no GPUs
+//   FAKE_HANGS: nvmlInit never returns (tests/test_driver_upgrade.py builds this one)
 //   FAKE_BROKEN: GPU 0 fails one query, GPU 1 is lost, GPU 2 has no UUID, GPU 3 tells all it is asked for
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu/nvml_types.h"
 
@@ -18,6 +20,8 @@ static int open_sessions = 0;
 nvmlReturn_t REVISION(nvmlInit)(void) {
 #ifdef FAKE_INIT_FAILS
   return NVML_ERROR_DRIVER_NOT_LOADED;
+#elif defined(FAKE_HANGS)
+  for (;;) pause();
 #else
   ++open_sessions;
   return NVML_SUCCESS;

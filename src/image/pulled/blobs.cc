@@ -28,6 +28,7 @@ Result<Blobs> Blobs::open(const Directory& layout) {
   DROVER_TRY(auto own, Directory::open(layout.path()));
   DROVER_TRY(const auto blobs, layout.make_subdirectory("blobs", 0700));
   DROVER_TRY(auto whole, blobs.make_subdirectory("sha256", 0700));
+  DROVER_CHECK_OK(whole.remove_unfinished(""));
   DROVER_TRY(auto partial, layout.make_subdirectory("partial", 0700));
   DROVER_TRY(auto facts, layout.make_subdirectory("facts", 0700));
   return Blobs(std::move(own), std::move(whole), std::move(partial), std::move(facts));

@@ -35,6 +35,7 @@ std::string scope_of(bool everybody, uid_t uid);
 
 class Blobs {
  public:
+  /// Nobody else may have it open.
   static Result<Blobs> open(const Directory& layout);
 
   bool contains(const std::string& digest) const;

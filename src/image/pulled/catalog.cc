@@ -7,6 +7,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/decode.h"
+#include "base/json_text.h"
 #include "image/pulled/blobs.h"
 
 namespace drover::image {
@@ -19,6 +21,12 @@ constexpr const char* kRefName = "org.opencontainers.image.ref.name";
 constexpr const char* kUsers = "io.drover.users";
 constexpr const char* kPulledAt = "io.drover.pulled-at";
 constexpr const char* kBytes = "io.drover.bytes";
+constexpr const char* kFrom = "io.drover.from";
+constexpr const char* kFromRegistry = "registry";
+constexpr const char* kFromFiles = "files";
+/// Of the file itself; one without it is of the first format.
+constexpr const char* kFormatName = "io.drover.format";
+constexpr const char* kFormat = "1";
 /// All of it stays one document that layouts may have.
 constexpr std::size_t kMostNames = 5000;
 
@@ -54,6 +62,7 @@ json encode_image(const NamedImage& image) {
            {{kRefName, image.name.canonical()},
             {kUsers, encode_users(image)},
             {kPulledAt, format_time(image.pulled_at)},
+            {kFrom, image.from_registry ? kFromRegistry : kFromFiles},
             {kBytes, std::to_string(image.bytes)}}}};
 }
 
@@ -64,6 +73,7 @@ std::optional<NamedImage> decode_image(Descriptor descriptor) {
   if (!name || !at) return std::nullopt;
   image.name = *name;
   image.pulled_at = *at;
+  image.from_registry = annotation_of(descriptor, kFrom) == kFromRegistry;
   const auto bytes = annotation_of(descriptor, kBytes);
   std::from_chars(bytes.data(), bytes.data() + bytes.size(), image.bytes);
   if (!decode_users(annotation_of(descriptor, kUsers), image)) return std::nullopt;
@@ -76,6 +86,17 @@ Failure damaged_catalog(const Directory& layout, std::string_view why) {
   return fail(ErrorKind::kCorrupt,
               fmt::format("The list of images '{}/{}' is damaged: {}", layout.path(), kIndexFile, why),
               "move it aside: the images are pulled again when they are needed");
+}
+
+/// The entries of a newer format may mean something else.
+Status check_format(const Directory& layout, std::string_view text) {
+  DROVER_TRY(const auto index, parse_json(text, "it"));
+  const auto at = json::json_pointer("/annotations") / kFormatName;
+  if (!index.contains(at) || index.at(at) == kFormat) return {};
+  return fail(ErrorKind::kInvalid,
+              fmt::format("The list of images '{}/{}' is of format {}, a newer Drover's; this one knows {}",
+                          layout.path(), kIndexFile, to_text(index.at(at)), kFormat),
+              "use the newer one");
 }
 
 /// Of what a name means, the user's own goes before everybody's.
@@ -97,11 +118,13 @@ void forget(std::vector<NamedImage>& images, const RegistryName& name, const std
 
 Result<std::unique_ptr<Catalog>> Catalog::open(const Directory& layout) {
   DROVER_TRY(auto own, Directory::open(layout.path()));
+  DROVER_CHECK_OK(own.remove_unfinished(""));
   std::vector<NamedImage> images;
   if (own.exists(kIndexFile)) {
     DROVER_TRY(const auto text, own.read(kIndexFile, kMaxDocument));
     const auto index = parse_index(text, "it");
     if (!index) return damaged_catalog(layout, index.error().message);
+    DROVER_CHECK_OK(check_format(layout, text));
     for (const auto& descriptor : index->manifests) {
       auto image = decode_image(descriptor);
       if (!image) return damaged_catalog(layout, fmt::format("the entry of '{}'", descriptor.digest));
@@ -139,7 +162,8 @@ Status Catalog::replace(std::vector<NamedImage> images) {
   });
   json manifests = json::array();
   for (const auto& image : images) manifests.push_back(encode_image(image));
-  const json index = {{"schemaVersion", 2}, {"manifests", std::move(manifests)}};
+  const json index = {
+      {"schemaVersion", 2}, {"manifests", std::move(manifests)}, {"annotations", {{kFormatName, kFormat}}}};
   DROVER_CHECK_OK(layout_.write(kIndexFile, index.dump(), 0600));
   images_ = std::move(images);
   return {};

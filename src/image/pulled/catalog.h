@@ -29,6 +29,7 @@ struct NamedImage {
   Descriptor manifest;      ///< of this machine's platform, or an index of variants; without annotations
   std::uint64_t bytes = 0;  ///< of all its blobs
   TimePoint pulled_at{};
+  bool from_registry = false;  ///< which can give it again
   bool everybody = false;
   std::set<uid_t> users;  ///< who pulled it; the only ones that it is for unless it is for everybody
 
@@ -39,7 +40,7 @@ struct NamedImage {
 
 class Catalog {
  public:
-  /// kCorrupt, and what to do, when the file is damaged.
+  /// kCorrupt, and what to do, when the file is damaged. Nobody else may have it open.
   static Result<std::unique_ptr<Catalog>> open(const Directory& layout);
 
   /// What the name means to this user.

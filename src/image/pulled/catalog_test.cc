@@ -95,6 +95,28 @@ TEST_F(CatalogTest, NamesAreRemovedByThoseWhoMay) {
   EXPECT_TRUE(catalog_->remove(name, 3)) << "nobody else has pulled it";
 }
 
+/// As daemons before wrote it, without saying in which format.
+TEST_F(CatalogTest, TheFirstFormatIsRead) {
+  std::filesystem::copy_file(DROVER_SOURCE_DIR "/tests/data/formats/1/images.json", scratch_ / "index.json");
+  reopen();
+  EXPECT_EQ(meaning_of("tool", 7), 'a');
+  EXPECT_EQ(meaning_of("example.org/team/tool:2", 1000), 'b');
+  EXPECT_EQ(meaning_of("example.org/team/tool:2", 7), '-');
+  EXPECT_EQ(catalog_->list().at(0).bytes, 4096U);
+}
+
+TEST_F(CatalogTest, ANewerFormatIsNotGuessedAt) {
+  put(image_of("tool", 'a', true, {1}));
+  auto text = read_file(scratch_ / "index.json").value();
+  const std::string known = R"("io.drover.format":"1")";
+  ASSERT_NE(text.find(known), std::string::npos) << text;
+  text.replace(text.find(known), known.size(), R"("io.drover.format":"99")");
+  testing::write(scratch_ / "index.json", text);
+  const auto opened = Catalog::open(Directory::open(scratch_.path()).value());
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, ::testing::HasSubstr("a newer Drover's; this one knows 1"));
+}
+
 TEST_F(CatalogTest, ADamagedFileIsNotPassedOver) {
   put(image_of("tool", 'a', true, {1}));
   for (const auto* text : {"", "{", R"({"manifests": [{"digest": "sha256:00", "size": 1}]})",

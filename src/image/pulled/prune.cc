@@ -1,100 +1,84 @@
 #include "image/pulled/prune.h"
 
 #include <algorithm>
-#include <set>
-
-#include "image/digest.h"
-#include "image/layout.h"
-#include "image/platform.h"
+#include <optional>
+#include <tuple>
+#include <vector>
 
 namespace drover::image {
 namespace {
 
-using DiffIds = std::set<std::string>;
-
-/// Layers are known by the last part of their path; a root folder is none.
-DiffIds diff_ids_of_paths(const std::vector<std::string>& paths) {
-  DiffIds diff_ids;
-  for (const auto& path : paths)
-    if (auto diff_id = "sha256:" + path.substr(path.rfind('/') + 1); digest_hex(diff_id))
-      diff_ids.insert(std::move(diff_id));
-  return diff_ids;
-}
-
-/// All that an image consists of; of one that is damaged, what is known.
-struct Parts {
-  std::set<std::string> blobs;
-  DiffIds diff_ids;
+/// What may go at once.
+struct Spare {
+  TimePoint used;
+  std::optional<NamedImage> image;
+  std::string diff_id;  ///< of a layer without a name
 };
 
-Parts parts_of(const NamedImage& image, const ImageFiles& files) {
-  Parts parts{{image.manifest.digest}, {}};
-  if (image.has_variants()) return parts;
-  const auto contents = read_image(files, image.manifest, architecture_of_machine());
-  if (!contents) return parts;
-  parts.blobs.insert(sha256_of(contents->configuration));
-  for (const auto& layer : contents->layers) {
-    parts.blobs.insert(layer.digest);
-    parts.diff_ids.insert(layer.diff_id);
-  }
-  return parts;
+/// Whether work names the image: by a name of its own, or as one that a name chooses of several.
+bool is_named(const NamedImage& image, const std::set<NameOfUser>& names) {
+  return std::ranges::any_of(names, [&](const NameOfUser& one) {
+    const auto name = parse_registry_name(one.second);
+    if (!name || !image.is_for(one.first)) return false;
+    return *name == image.name ||
+           (image.name.tag.empty() && name->whole_repository() == image.name.whole_repository());
+  });
+}
+
+bool are_same(const NamedImage& one, const NamedImage& other) {
+  return one.name == other.name && one.manifest.digest == other.manifest.digest &&
+         one.everybody == other.everybody && one.users == other.users && one.pulled_at == other.pulled_at;
+}
+
+TimePoint time_of(const std::map<std::string, TimePoint>& times, const std::string& digest) {
+  const auto found = times.find(digest);
+  return found == times.end() ? TimePoint() : found->second;
 }
 
 }  // namespace
 
-Result<Pruned> prune(const Blobs& blobs, Catalog& catalog, const Leases& leases, const Layers& layers,
-                     const LayersInUse& in_use, const std::function<bool(const NamedImage&)>& may_remove) {
-  const auto sweep = leases.sweep();  // before the tasks are asked: what they write down meanwhile is leased
-  std::vector<DiffIds> tasks;
-  if (in_use) {
-    DROVER_TRY(const auto used, in_use());
-    for (const auto& paths : used) tasks.push_back(diff_ids_of_paths(paths));
-  }
-  DROVER_TRY(const auto files, blobs.files());
-  Pruned pruned;
-  DROVER_TRY(const auto gone, catalog.remove_all([&](const NamedImage& image) {
-    return may_remove(image) && !sweep.knows(image.manifest.digest) &&
-           std::ranges::find(tasks, parts_of(image, *files).diff_ids) == tasks.end();
-  }));
-  for (const auto& image : gone) pruned.names.push_back(image.name.familiar());
+Result<Pruned> prune(const Stock& stock, const std::function<bool(const NamedImage&)>& may_remove) {
+  DROVER_TRY(auto removal, Removal::begin(stock));
+  DROVER_CHECK_OK(removal.take_names(may_remove));
+  DROVER_CHECK_OK(removal.remove_loose());
+  return removal.pruned();
+}
 
-  Parts kept;
-  for (const auto& task : tasks) kept.diff_ids.insert(task.begin(), task.end());
-  for (const auto& image : catalog.list()) {
-    auto parts = parts_of(image, *files);
-    kept.blobs.merge(parts.blobs);
-    kept.diff_ids.merge(parts.diff_ids);
-  }
-  Status done;
-  const auto note = [&](Status removed) {
-    if (!removed && done) done = std::move(removed);
+Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomWish& wish) {
+  DROVER_TRY(auto removal, Removal::begin(stock));
+  const auto times = uses.times();
+  auto spared = uses.digests_of(wish.named);
+  const auto is_spare = [&](const std::string& digest, TimePoint used) {
+    return used <= wish.unused_since && !spared.contains(digest);
   };
-  DROVER_TRY(const auto all_blobs, blobs.list());
-  for (const auto& digest : all_blobs) {
-    if (kept.blobs.contains(digest)) continue;
-    sweep.remove_if_free(digest, [&] {
-      const auto size = blobs.size(digest).value_or(0);
-      note(blobs.remove(digest));
-      pruned.bytes += size;
-      ++pruned.blobs;
-    });
+  std::vector<Spare> spares;
+  for (const auto& image : stock.catalog.list()) {
+    const auto used = std::max(image.pulled_at, time_of(times, image.manifest.digest));
+    if (image.from_registry && !image.has_variants() && is_spare(image.manifest.digest, used) &&
+        !is_named(image, wish.named))
+      spares.push_back({used, image, ""});
   }
-  DROVER_TRY(const auto all_layers, layers.list());
-  for (const auto& diff_id : all_layers) {
-    if (kept.diff_ids.contains(diff_id)) continue;
-    sweep.remove_if_free(diff_id, [&] {
-      note(layers.discard(diff_id));
-      ++pruned.layers;
-    });
+  DROVER_TRY(const auto loose, removal.loose_layers());
+  for (const auto& diff_id : loose)
+    if (const auto used = time_of(times, diff_id); is_spare(diff_id, used))
+      spares.push_back({used, std::nullopt, diff_id});
+  std::ranges::sort(spares, {}, [](const Spare& spare) {
+    return std::tuple(spare.used, spare.diff_id, spare.image ? spare.image->name.canonical() : "");
+  });
+  spared.insert(loose.begin(), loose.end());
+  for (const auto& [digest, used] : times)
+    if (used > wish.unused_since) spared.insert(digest);
+
+  DROVER_CHECK_OK(removal.remove_loose(spared));
+  for (const auto& spare : spares) {
+    if (removal.pruned().bytes >= wish.bytes) break;
+    spared.erase(spare.diff_id);
+    if (spare.image)
+      DROVER_CHECK_OK(
+          removal.take_names([&](const NamedImage& image) { return are_same(image, *spare.image); }));
+    DROVER_CHECK_OK(removal.remove_loose(spared));
   }
-  DROVER_TRY(const auto begun, blobs.list_partial());
-  for (const auto& name : begun)
-    sweep.remove_if_free("sha256:" + name.substr(0, name.find('.')),
-                         [&] { pruned.bytes += blobs.remove_partial(name).value_or(0); });
-  DROVER_CHECK_OK(done);
-  DROVER_TRY(const auto freed, layers.clear_discarded());
-  pruned.bytes += freed;
-  return pruned;
+  return removal.pruned();
 }
 
 }  // namespace drover::image

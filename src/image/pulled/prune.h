@@ -1,33 +1,31 @@
 #pragma once
 
-// Removes what nobody needs any more: blobs that no name leads to, layers that no name and no task uses, and
-// what interrupted pulls have left. What is being used or made ready right now is leased, and stays.
+// What of the images goes: all that nobody needs, when somebody says so; or what was longest not used, when
+// the disk has too little room. Blocks; may take long.
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
+#include <set>
 
 #include "base/result.h"
-#include "image/layers.h"
-#include "image/pulled/blobs.h"
-#include "image/pulled/catalog.h"
-#include "image/pulled/leases.h"
+#include "base/units.h"
+#include "image/pulled/removal.h"
+#include "image/pulled/uses.h"
 
 namespace drover::image {
 
-struct Pruned {
-  std::vector<std::string> names;  ///< as people write them
-  std::size_t blobs = 0;
-  std::size_t layers = 0;
-  std::uint64_t bytes = 0;  ///< that became free
+/// Blobs that no name leads to, layers that no name and no task uses, and what interrupted pulls have left.
+/// `may_remove` says which names may go before, when no task uses them.
+Result<Pruned> prune(const Stock& stock, const std::function<bool(const NamedImage&)>& may_remove);
+
+struct RoomWish {
+  std::uint64_t bytes = 0;     ///< to free; no more goes than is needed for it
+  std::set<NameOfUser> named;  ///< by work that there is: what these mean stays
+  TimePoint unused_since{};    ///< what was used later stays
 };
 
-/// Who uses what: the paths of the layers of each task.
-using LayersInUse = std::function<Result<std::vector<std::vector<std::string>>>()>;
-
-/// `may_remove` says which names may go, when no task uses them. Blocks; may take long.
-Result<Pruned> prune(const Blobs& blobs, Catalog& catalog, const Leases& leases, const Layers& layers,
-                     const LayersInUse& in_use, const std::function<bool(const NamedImage&)>& may_remove);
+/// What interrupted pulls have left, and then, the longest unused first, images whose registry can give them
+/// again and layers of files that users have. What somebody has loaded under a name stays.
+Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomWish& wish);
 
 }  // namespace drover::image

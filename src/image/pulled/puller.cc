@@ -118,6 +118,7 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
     known->everybody = everybody;
     known->users = {user.uid};
     known->pulled_at = wall_clock();
+    known->from_registry = true;
     DROVER_CHECK_OK(catalog_.put(*known));
     return *known;
   }
@@ -135,6 +136,7 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
   image.everybody = everybody;
   image.users = {user.uid};
   image.pulled_at = wall_clock();
+  image.from_registry = true;
   DROVER_CHECK_OK(catalog_.put(image));
   return image;
 }

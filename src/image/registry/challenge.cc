@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text.h"
+
 namespace drover::image {
 namespace {
 
@@ -31,7 +33,7 @@ class Scanner {
   std::string token() {
     std::string word;
     while (!rest_.empty() && is_token_character(rest_.front())) {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(rest_.front())));
+      word += lower(rest_.front());
       rest_.remove_prefix(1);
     }
     return word;

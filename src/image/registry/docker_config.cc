@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/decode.h"
+#include "base/text.h"
 #include "image/registry/name.h"
 
 namespace drover::image {
@@ -22,9 +23,7 @@ constexpr std::size_t kMaxSecret = 64 << 10;
 std::string host_of_entry(std::string_view key) {
   for (const std::string_view scheme : {"https://", "http://"})
     if (key.starts_with(scheme)) key.remove_prefix(scheme.size());
-  std::string host(key.substr(0, key.find('/')));
-  std::ranges::transform(host, host.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto host = lower(key.substr(0, key.find('/')));
   return host == "index.docker.io" || host == "registry-1.docker.io" ? kDockerHub : host;
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
+#include "base/text.h"
 #include "image/registry/name.h"
 
 namespace drover::image {
@@ -29,9 +29,7 @@ std::optional<Origin> origin_of_authority(std::string_view authority, bool secur
   const auto bracket = authority.starts_with('[') ? authority.find(']') : 0;
   if (bracket == std::string_view::npos) return std::nullopt;
   const auto colon = authority.find(':', bracket);
-  origin.host = authority.substr(0, colon);
-  std::ranges::transform(origin.host, origin.host.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  origin.host = lower(authority.substr(0, colon));
   if (origin.host.empty() || origin.host.find_first_of("@ \\") != std::string::npos) return std::nullopt;
   if (colon == std::string_view::npos) return origin;
   const auto port = authority.substr(colon + 1);
@@ -49,9 +47,7 @@ std::string Origin::url() const {
 std::optional<Origin> origin_of(std::string_view url) {
   const auto end = url.find("://");
   if (end == std::string_view::npos) return std::nullopt;
-  std::string scheme(url.substr(0, end));
-  std::ranges::transform(scheme, scheme.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto scheme = lower(url.substr(0, end));
   if (scheme != "http" && scheme != "https") return std::nullopt;
   url.remove_prefix(end + 3);
   return origin_of_authority(url.substr(0, url.find_first_of("/?#")), scheme == "https");

@@ -176,14 +176,14 @@ Status RegistrySession::blob(HttpClient& client, const Descriptor& blob, BlobSin
 
 Result<RegistrySession::Answer> RegistrySession::get(HttpClient& client, const Ask& ask) {
   const auto deadline = std::chrono::steady_clock::now() + ask.limits.duration;
-  auto wait = limits_.first_pause;
+  Backoff backoff(limits_.first_pause, limits_.longest_pause, std::random_device()());
   auto useful = ask.progress();
   for (int tried = 1;; ++tried) {
     auto answer = attempt(client, ask);
     if (stopped()) return fail(ErrorKind::kUnavailable, "it was stopped");
     if (answer && is_good(answer->status)) return answer;
     const bool passing = answer ? is_passing(answer->status) : is_passing(answer.error());
-    auto next = std::chrono::milliseconds(wait);
+    auto next = backoff.next();
     if (answer)
       next =
           std::max<std::chrono::milliseconds>(next, retry_after(*answer).value_or(std::chrono::seconds(0)));
@@ -191,14 +191,13 @@ Result<RegistrySession::Answer> RegistrySession::get(HttpClient& client, const A
     if (ask.progress() >= useful + kUsefulProgress) {
       useful = ask.progress();
       tried = 0;
-      wait = limits_.first_pause;
+      backoff.reset();
     }
     if (!passing || tried >= limits_.attempts || std::chrono::steady_clock::now() + next > deadline) {
       if (!answer) return answer;
       return Failure(status_error(*answer, answer->said));
     }
     if (!pause(next, stop_)) return fail(ErrorKind::kUnavailable, "it was stopped");
-    wait *= 2;
   }
 }
 

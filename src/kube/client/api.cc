@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace drover::kube {
 namespace {
 
@@ -11,11 +13,6 @@ using nlohmann::json;
 
 constexpr std::size_t kPage = 500;
 constexpr std::size_t kMostObjects = 1'000'000;
-
-/// What is no UTF-8, in a message for example, must not stop what is said with it.
-std::string body_of(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 /// Adds the objects of one page; the answer is the token of the next one, "" after the last.
 Result<std::string> take_page(json page, const std::string& what, ObjectList& list) {
@@ -45,11 +42,11 @@ Result<json> Api::get(const ObjectPath& path) {
 
 Result<json> Api::create(const ObjectPath& collection, const json& object) {
   return send(
-      {.verb = "create", .path = collection, .content_type = "application/json", .body = body_of(object)});
+      {.verb = "create", .path = collection, .content_type = "application/json", .body = to_text(object)});
 }
 
 Result<json> Api::replace(const ObjectPath& path, const json& object) {
-  return send({.verb = "update", .path = path, .content_type = "application/json", .body = body_of(object)});
+  return send({.verb = "update", .path = path, .content_type = "application/json", .body = to_text(object)});
 }
 
 Result<json> Api::patch(const ObjectPath& path, PatchType type, const json& patch) {
@@ -58,7 +55,7 @@ Result<json> Api::patch(const ObjectPath& path, PatchType type, const json& patc
       {.verb = "patch",
        .path = path,
        .content_type = strategic ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
-       .body = body_of(patch)});
+       .body = to_text(patch)});
 }
 
 Result<json> Api::apply(const ObjectPath& path, const json& object, const std::string& field_manager) {
@@ -67,7 +64,7 @@ Result<json> Api::apply(const ObjectPath& path, const json& object, const std::s
                .path = path,
                .query = {{"fieldManager", field_manager}, {"force", "true"}},
                .content_type = "application/apply-patch+yaml",
-               .body = body_of(object)});
+               .body = to_text(object)});
 }
 
 Status Api::remove(const ObjectPath& path, const std::string& uid) {

@@ -8,6 +8,7 @@
 
 #include "base/decode.h"
 #include "base/pause.h"
+#include "base/text.h"
 #include "kube/client/refusal.h"
 #include "kube/client/url_text.h"
 #include "kube/client/watch_lines.h"
@@ -210,8 +211,8 @@ Result<HttpRequest> ApiClient::http_request(const ApiRequest& request) const {
   http.method = kMethods.at(request.verb);
   http.headers.emplace_back("Accept: application/json");
   if (!request.body.empty()) http.content = {request.content_type, request.body};
-  DROVER_TRY(auto token, secret(config_.token));
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) token.pop_back();
+  DROVER_TRY(const auto written, secret(config_.token));
+  const std::string token(trimmed(written));
   if (!std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; }))
     return fail(ErrorKind::kInvalid, fmt::format("the token of {} is no token", config_.source));
   if (!token.empty()) http.headers.push_back("Authorization: Bearer " + token);

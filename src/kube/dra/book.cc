@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/decode.h"
+#include "base/json_text.h"
 #include "kube/dra/devices.h"
 
 namespace drover::kube::dra {
@@ -134,7 +135,7 @@ std::string write_book(const Book& book) {
                       {"devices", std::move(devices)}});
   }
   const json document{{"format", kFormat}, {"version", kVersion}, {"claims", std::move(claims)}};
-  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return to_text(document, 2) + "\n";
 }
 
 Result<Book> read_book(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/shorten.h"
 
 namespace drover::kube {
@@ -110,13 +111,11 @@ Result<std::string> EventRecorder::make(const EventWrite& write, const std::stop
     if (patched) return write.name;
     if (patched.error().kind != ErrorKind::kNotFound) return Failure(patched.error());
   }  // servers forget Events after an hour
-  DROVER_TRY(
-      const auto made,
-      api_.send({.verb = "create",
-                 .path = {kEvents, namespace_of(write.target)},
-                 .content_type = "application/json",
-                 .body = event_of(write, source_).dump(-1, ' ', false, json::error_handler_t::replace)},
-                stop));
+  DROVER_TRY(const auto made, api_.send({.verb = "create",
+                                         .path = {kEvents, namespace_of(write.target)},
+                                         .content_type = "application/json",
+                                         .body = to_text(event_of(write, source_))},
+                                        stop));
   return text_at(made, "/metadata/name");
 }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "gpu/architecture.h"
 
 namespace drover::kube {
@@ -32,8 +32,8 @@ std::string first_line(const std::string& path) {
 /// As feature discovery spells it; Jetsons and the like, which it does not know, are "undefined" there too.
 /// "ada-lovelace".
 std::string family_of(const gpu::ComputeCapability& capability) {
-  std::string family(gpu::architecture_of(capability));
-  for (auto& c : family) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  auto family = lower(gpu::architecture_of(capability));
+  std::ranges::replace(family, ' ', '-');
   return family.empty() ? "undefined" : family;
 }
 

@@ -42,8 +42,8 @@ class OperatorTest : public WireTest {
         record.task.origin = {workload::OriginKind::kService, "/old", fmt::format("old.{}", i), ""};
         record.state = control::TaskState::kFailed;
         record.finished_at = TimePoint(std::chrono::seconds(i));
-        state.by_origin[control::origin_of(record.task)].insert(record.task.id);
-        state.tasks[record.task.id] = std::move(record);
+        state.by_origin.edit(control::origin_of(record.task)).insert(record.task.id);
+        state.tasks.insert_or_assign(record.task.id, record);
       }
       return true;
     });

@@ -35,6 +35,11 @@ class Subscription {
     connection_.send(post(body, headers, path));
     head = read_until("\r\n\r\n");
   }
+  /// The answer to a request that is sent as it is.
+  Subscription(RawConnection connection, const std::string& request) : connection_(std::move(connection)) {
+    connection_.send(request);
+    head = read_until("\r\n\r\n");
+  }
   /// One record without its length; "" when the stream has ended.
   std::string record() {
     const auto size = std::stoul(read_until("\r\n"), nullptr, 16);

@@ -8,6 +8,8 @@
 #include <array>
 #include <csignal>
 
+#include "base/text.h"
+
 namespace drover::kube::testing {
 namespace {
 
@@ -130,9 +132,7 @@ bool ScriptedServer::read_request(int fd, SSL* tls, ScriptedRequest& request) {
     for (std::string line; std::getline(lines, line);) {
       const auto colon = line.find(": ");
       if (colon == std::string::npos) continue;
-      auto name = line.substr(0, colon);
-      std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-      request.headers[name] =
+      request.headers[lower(line.substr(0, colon))] =
           line.substr(colon + 2, line.size() - colon - 2 - (line.ends_with('\r') ? 1 : 0));
     }
     const auto length = request.headers.find("content-length");
