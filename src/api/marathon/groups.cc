@@ -69,7 +69,9 @@ Answer show_version(const Services& services, const Request& request, const Worl
 }  // namespace
 
 AnswerBeside get_group(const Services& services, const Request& request) {
-  return beside_of(services, request, Scope::kAll, show);
+  // Instances are shown only where something of the apps is to be embedded.
+  const auto scope = values(request, "embed").empty() ? Scope::kSome : Scope::kAll;
+  return beside_of(services, request, scope, show);
 }
 
 AnswerBeside list_group_apps(const Services& services, const Request& request) {
