@@ -119,30 +119,24 @@ TEST_F(InventoryWatchTest, ADriverThatNeverAnsweredIsToldOf) {
 }
 
 TEST_F(InventoryWatchTest, ADriverThatAnswersAgainIsHeardThoughOneLookNeverReturns) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool over = false;
-  std::atomic<int> looks = 0;
+  struct Driver {
+    std::atomic<int> looks = 0;
+    std::atomic<bool> over = false;
+  };
+  const auto driver = std::make_shared<Driver>();  // the last look may outlive the watch
   options_.patience = 10ms;
-  {
-    const InventoryWatch watch(
-        [&](const Sight&) {
-          if (++looks > 1) return machine_with("GPU-1");
-          std::unique_lock lock(mutex);
-          changed.wait(lock, [&] { return over; });
-          return machine_with("GPU-0");
-        },
-        no_library, options_);
-    while (watch.inventory().devices.empty()) std::this_thread::sleep_for(1ms);
-    {
-      const std::lock_guard lock(mutex);
-      over = true;
-    }
-    changed.notify_all();
-    const int then = looks;
-    while (looks < then + 3) std::this_thread::sleep_for(1ms);
-    EXPECT_THAT(uuids(watch.inventory()), ElementsAre("GPU-1")) << "what began earlier tells less";
-  }
+  const InventoryWatch watch(
+      [driver](const Sight&) {
+        if (++driver->looks > 1) return machine_with("GPU-1");
+        while (!driver->over) std::this_thread::sleep_for(1ms);
+        return machine_with("GPU-0");
+      },
+      no_library, options_);
+  while (watch.inventory().devices.empty()) std::this_thread::sleep_for(1ms);
+  driver->over = true;
+  const int then = driver->looks;
+  while (driver->looks < then + 3) std::this_thread::sleep_for(1ms);
+  EXPECT_THAT(uuids(watch.inventory()), ElementsAre("GPU-1")) << "what began earlier tells less";
 }
 
 TEST_F(InventoryWatchTest, WhatWasSeenLastIsToldWhileTheDriverDoesNotAnswer) {
@@ -166,21 +160,26 @@ TEST_F(InventoryWatchTest, EndsBesideALookThatDoesNotAndHearsNothingMoreOfIt) {
 }
 
 TEST_F(InventoryWatchTest, HandsWhatWasSeenLastToTheNextLook) {
-  std::mutex mutex;
-  std::vector<std::vector<std::string>> before;
-  std::atomic<int> looks = 0;
-  {
-    const InventoryWatch watch(
-        [&](const Sight& last) {
-          const std::lock_guard lock(mutex);
-          before.push_back(uuids(last.inventory));
-          return machine_with("GPU-" + std::to_string(++looks));
-        },
-        no_library, options_);
-    while (looks < 2) std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_THAT(before[0], IsEmpty());
-  EXPECT_THAT(before[1], ElementsAre("GPU-1"));
+  struct Looks {
+    std::mutex mutex;
+    std::vector<std::vector<std::string>> before;
+  };
+  const auto looks = std::make_shared<Looks>();  // the last one may outlive the watch
+  const InventoryWatch watch(
+      [looks](const Sight& last) {
+        const std::lock_guard lock(looks->mutex);
+        looks->before.push_back(uuids(last.inventory));
+        return machine_with("GPU-" + std::to_string(looks->before.size()));
+      },
+      no_library, options_);
+  const auto count = [&] {
+    const std::lock_guard lock(looks->mutex);
+    return looks->before.size();
+  };
+  while (count() < 2) std::this_thread::sleep_for(1ms);
+  const std::lock_guard lock(looks->mutex);
+  EXPECT_THAT(looks->before[0], IsEmpty());
+  EXPECT_THAT(looks->before[1], ElementsAre("GPU-1"));
 }
 
 }  // namespace
