@@ -35,7 +35,8 @@ bool is_known(const ExecutorPart& part, const ExecutorUpdate& update) {
 /// Keys of the executor's tasks that have not ended, by their ids.
 std::vector<std::string> living_tasks(const Draft& draft, const ExecutorRecord& executor) {
   std::vector<std::string> keys;
-  draft.framework_tasks.each([&](const std::string& key, const FrameworkTask& task) {
+  const auto begin = framework_task_key(executor.framework, "");
+  draft.framework_tasks.each_below(begin, [&](const std::string& key, const FrameworkTask& task) {
     if (concerns(task, executor)) keys.push_back(key);
   });
   return keys;
@@ -52,7 +53,8 @@ const ExecutorRecord* executor_of(const Draft& draft, const TaskRecord& record) 
 /// The bytes that are kept for an executor: of its tasks, and of what their framework has not acknowledged.
 std::uint64_t kept_bytes(const Draft& draft, const ExecutorRecord& executor) {
   std::uint64_t bytes = 0;
-  draft.framework_tasks.each([&](const std::string&, const FrameworkTask& task) {
+  const auto begin = framework_task_key(executor.framework, "");
+  draft.framework_tasks.each_below(begin, [&](const std::string&, const FrameworkTask& task) {
     if (!task.within || task.id != executor.id) return;
     bytes += kRecordBytes + task.within->info.size();
     for (const auto& update : task.updates) bytes += update.status.size();
@@ -328,7 +330,7 @@ std::optional<TimePoint> next_executor_deadline(const State& state) {
 
 void forget_executors(Draft& draft, const std::string& framework) {
   std::vector<std::string> keys;
-  draft.executors.each([&](const std::string& key, const ExecutorRecord& executor) {
+  draft.executors.each_below(executor_key(framework, ""), [&](const auto& key, const auto& executor) {
     if (executor.framework == framework) keys.push_back(key);
   });
   for (const auto& key : keys) draft.executors.remove(key);

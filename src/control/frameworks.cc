@@ -117,7 +117,7 @@ Status remove_framework(Draft& draft, const std::string& id) {
     stop(draft, task, false);
   }
   std::vector<std::string> rows;
-  draft.framework_tasks.each([&](const std::string& key, const FrameworkTask& task) {
+  draft.framework_tasks.each_below(framework_task_key(id, ""), [&](const auto& key, const auto& task) {
     if (task.framework == id) rows.push_back(key);
   });
   for (const auto& key : rows) draft.framework_tasks.remove(key);

@@ -49,14 +49,23 @@ class Overlay {
   /// Calls visit(id, record) for every row, by id. The visitor changes nothing.
   template <typename Visit>
   void each(Visit visit) const {
-    auto changed = changes_.begin();
-    for (const auto& [id, record] : *rows_) {
-      for (; changed != changes_.end() && changed->first < id; ++changed)
+    each_below("", visit);
+  }
+  /// The same for those whose ids begin so; looks at no others.
+  template <typename Visit>
+  void each_below(const std::string& begin, Visit visit) const {
+    auto changed = changes_.lower_bound(begin);
+    const auto visit_changed_before = [&](const std::string* id) {
+      for (; changed != changes_.end() && changed->first.starts_with(begin); ++changed) {
+        if (id != nullptr && changed->first >= *id) return;
         if (changed->second) visit(changed->first, *changed->second);
-      if (changed == changes_.end() || changed->first != id) visit(id, record);
+      }
+    };
+    for (auto row = rows_->lower_bound(begin); row != rows_->end() && row->first.starts_with(begin); ++row) {
+      visit_changed_before(&row->first);
+      if (changed == changes_.end() || changed->first != row->first) visit(row->first, row->second);
     }
-    for (; changed != changes_.end(); ++changed)
-      if (changed->second) visit(changed->first, *changed->second);
+    visit_changed_before(nullptr);
   }
 
   const Changes<Record>& changes() const { return changes_; }
