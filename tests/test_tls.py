@@ -8,6 +8,7 @@ import socketserver
 import ssl
 import subprocess
 import threading
+import time
 import unittest
 
 import drover
@@ -189,6 +190,14 @@ class TlsTest(drover.DaemonTest):
         ran = self.cli("ps", url=f"https://127.0.0.1:{self.port}")
         self.assertEqual(ran.status, 69, ran)
         self.assert_one_sentence(ran, "Failed to agree on TLS with '127.0.0.1'")
+
+    def test_a_server_that_says_nothing(self):
+        with socket.create_server((PROXY, 0)) as deaf:
+            began = time.monotonic()
+            ran = self.cli("--patience", "1s", "ps", url=f"https://{PROXY}:{deaf.getsockname()[1]}")
+        self.assertEqual(ran.status, 69, ran)
+        self.assert_one_sentence(ran, f"Failed to agree on TLS with '{PROXY}'")
+        self.assertLess(time.monotonic() - began, 15, "it is as patient as it was told to be")
 
     def test_a_file_without_authorities(self):
         server = self.serve()

@@ -129,7 +129,8 @@ Result<Connection> open_connection(asio::io_context& context, const Endpoint& en
   auto stream = connect(context, endpoint, address);
   if (!address.secure) return Connection{nullptr, std::move(stream)};
   UniqueFd socket(stream.socket().release());
-  DROVER_TRY(auto tunnel, TlsTunnel::open(std::move(socket), address.host, endpoint.ca_file));
+  DROVER_TRY(auto tunnel,
+             TlsTunnel::open(std::move(socket), address.host, endpoint.ca_file, endpoint.patience));
   asio::generic::stream_protocol::socket plain(context, {AF_UNIX, 0}, tunnel->take_plain_end().release());
   return Connection{std::move(tunnel), Stream(std::move(plain))};
 }

@@ -40,7 +40,6 @@ struct TlsTunnel::Carrier {
 namespace {
 
 constexpr auto kCarried = asio::as_tuple(asio::use_awaitable);
-constexpr std::chrono::seconds kHandshakeTime{30};
 constexpr std::chrono::seconds kLastMoment{2};
 
 Result<asio::ssl::context> authorities(const std::string& ca_file) {
@@ -153,7 +152,8 @@ std::thread without_signals(std::function<void()> work) {
 }  // namespace
 
 Result<std::unique_ptr<TlsTunnel>> TlsTunnel::open(UniqueFd connected, const std::string& host,
-                                                   const std::string& ca_file) {
+                                                   const std::string& ca_file,
+                                                   std::chrono::milliseconds patience) {
   DROVER_TRY(auto trusted, authorities(ca_file));
   auto carrier = std::make_unique<Carrier>(std::move(trusted));
   auto& secure = carrier->secure;
@@ -164,7 +164,10 @@ Result<std::unique_ptr<TlsTunnel>> TlsTunnel::open(UniqueFd connected, const std
   expect(secure.native_handle(), host);
   std::optional<error_code> shaken;
   secure.async_handshake(asio::ssl::stream_base::client, [&](const auto& error) { shaken = error; });
-  carrier->context.run_for(kHandshakeTime);
+  if (patience.count() == 0)
+    carrier->context.run();
+  else
+    carrier->context.run_for(patience);
   if (!shaken) {
     secure.next_layer().close();
     carrier->context.run();

@@ -6,6 +6,7 @@
 // plain end before that. At least TLS 1.2; the certificate is checked against the authorities of this
 // machine, or those of a file, and its name against the host's.
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -16,11 +17,12 @@ namespace drover::cli {
 
 class TlsTunnel {
  public:
-  /// Shakes hands over a connected TCP socket, which takes 30 s at most. `host`: the name or the literal
-  /// address that the certificate is to be for. `ca_file`: PEM; "" for the machine's authorities.
-  /// kUnavailable, and kInvalid for a file without authorities.
+  /// Shakes hands over a connected TCP socket, for which it takes so long at most; 0: for ever. `host`: the
+  /// name or the literal address that the certificate is to be for. `ca_file`: PEM; "" for the machine's
+  /// authorities. kUnavailable, and kInvalid for a file without authorities.
   static Result<std::unique_ptr<TlsTunnel>> open(UniqueFd connected, const std::string& host,
-                                                 const std::string& ca_file);
+                                                 const std::string& ca_file,
+                                                 std::chrono::milliseconds patience);
   ~TlsTunnel();
   TlsTunnel(const TlsTunnel&) = delete;
   TlsTunnel& operator=(const TlsTunnel&) = delete;

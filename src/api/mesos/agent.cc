@@ -112,12 +112,11 @@ Result<Response> write_agent_state(const Snapshot& snapshot, const Request&) {
   response.body.reserve(room_for(frameworks) + room_for(completed));
   JsonWriter writer(response.body);
   writer.begin_object();
-  writer.fields(view_slave(snapshot));
+  auto facts = view_slave(snapshot);
+  facts.update(view_version());
+  writer.fields(facts);
   writer.fields({{"master_hostname", snapshot.options.hostname},
                  {"flags", json::object()},
-                 {"build_date", ""},
-                 {"build_time", 0.0},
-                 {"build_user", "drover"},
                  {"start_time", seconds_of(snapshot.started_at)}});
   writer.key("frameworks");
   write_with_executors(writer, snapshot, frameworks);

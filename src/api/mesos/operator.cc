@@ -62,12 +62,9 @@ Result<Response> write_state(const Snapshot& snapshot, const Request&) {
   response.body.reserve(room_for(frameworks) + room_for(completed));
   JsonWriter writer(response.body);
   writer.begin_object();
+  writer.fields(view_version());
   writer.fields(
-      {{"version", kMesosVersion},
-       {"build_date", ""},
-       {"build_time", 0.0},
-       {"build_user", "drover"},
-       {"start_time", seconds_of(snapshot.started_at)},
+      {{"start_time", seconds_of(snapshot.started_at)},
        {"elected_time", seconds_of(snapshot.started_at)},
        {"id", snapshot.master_id},
        {"pid", pid},
