@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -98,6 +99,7 @@ class Service {
 
   ~Service() {
     if (engine_) engine_->abandon_launches();
+    journal_thread_.join();
     slow_pool_.reset();
     pool_.reset();
   }
@@ -200,6 +202,7 @@ class Service {
     engine::Ports ports;
     ports.post = [this](engine::Work work) { asio::post(context_, std::move(work)); };
     ports.pool = [this](uid_t user, engine::Work work) { hand_over(*pool_, user, std::move(work)); };
+    ports.journal = [this](engine::Work work) { asio::post(journal_thread_, std::move(work)); };
     ports.slow_pool = [this](uid_t user, engine::Work work) {
       hand_over(*slow_pool_, user, std::move(work));
     };
@@ -386,6 +389,7 @@ class Service {
   std::string name_ = host_name();
   Attributes attributes_;  ///< those that do not change
   asio::io_context context_{1};
+  asio::thread_pool journal_thread_{1};
   std::unique_ptr<FairPool> pool_ = std::make_unique<FairPool>(FairPool::Limits{kPoolThreads, kAtOnce, kAll});
   std::unique_ptr<FairPool> slow_pool_ =
       std::make_unique<FairPool>(FairPool::Limits{kSlowThreads, options_.limits.slow_launches, kAll});

@@ -117,7 +117,16 @@ Status handle(Draft& draft, const event::RemoveRequested& event) {
 }
 
 Status handle(Draft& draft, const event::NodeChanged& event) {
-  draft.set_node(event.node);
+  auto node = event.node;
+  node.strange_ports = draft.machine().strange_ports;
+  draft.set_node(std::move(node));
+  return {};
+}
+
+Status handle(Draft& draft, const event::ForeignPortsSeen& event) {
+  auto node = draft.machine();
+  node.strange_ports = event.ports;
+  draft.set_node(std::move(node));
   return {};
 }
 

@@ -55,7 +55,7 @@ class Draft : public Tables<Overlay> {
 
   const TaskHealth* health(const std::string& id) const;
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
-  void made(std::string id) { outcome_.made = std::move(id); }
+  void made(std::string id, TimePoint version = {}) { outcome_.made = {std::move(id), version}; }
   /// After what has become of tasks until now.
   void tell(Notice notice);
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -78,8 +79,13 @@ struct Adopted {
 struct RemoveRequested {
   std::string id;
 };
+/// The ports that programs of others have taken are not of it.
 struct NodeChanged {
   placement::Node node;
+};
+/// On which ports of the machine programs listen that are none of our tasks.
+struct ForeignPortsSeen {
+  std::set<int> ports;
 };
 /// New rules in place of the old ones. Refused when they are wrong, or lack a queue that has work.
 struct RulesChanged {
@@ -203,8 +209,8 @@ struct ScheduleProgressed {
 using Event =
     std::variant<event::Submitted, event::StopRequested, event::Overdrawn, event::Started, event::Ended,
                  event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
-                 event::RemoveRequested, event::NodeChanged, event::RulesChanged, event::Tick,
-                 event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
+                 event::RemoveRequested, event::NodeChanged, event::ForeignPortsSeen, event::RulesChanged,
+                 event::Tick, event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
                  event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
                  event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
                  event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,

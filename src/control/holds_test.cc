@@ -56,9 +56,9 @@ TEST(Holds, WhoWantsAPortThatIsTakenWaitsForIt) {
 
 TEST(Holds, PortsOfStrangeProgramsAreNotGivenAway) {
   Services machine(0);
-  auto node = machine.state.machine();
-  for (int port = kFirstPort; port < kLastPort; ++port) node.strange_ports.insert(port);
-  ASSERT_TRUE(machine.on(event::NodeChanged{node}, machine.now));
+  event::ForeignPortsSeen seen;
+  for (int port = kFirstPort; port < kLastPort; ++port) seen.ports.insert(port);
+  ASSERT_TRUE(machine.on(seen, machine.now));
   ASSERT_TRUE(machine.submit(with_ports("named", {kFirstPort + 7})));
   EXPECT_THAT(machine.reasons("named"),
               ElementsAre("it wants the port 31007 of this machine, which another program has"));
@@ -66,8 +66,9 @@ TEST(Holds, PortsOfStrangeProgramsAreNotGivenAway) {
   EXPECT_THAT(machine.record("any").ports, ElementsAre(kLastPort));
   ASSERT_TRUE(machine.submit(with_ports("one too many", {0})));
   EXPECT_THAT(machine.reasons("one too many"), ElementsAre("no port from 31000 to 32000 is free"));
-  node.strange_ports.clear();
-  ASSERT_TRUE(machine.on(event::NodeChanged{node}, machine.now));
+  ASSERT_TRUE(machine.on(event::NodeChanged{machine.state.machine()}, machine.now));
+  EXPECT_EQ(machine.at("one too many"), TaskState::kQueued);
+  ASSERT_TRUE(machine.on(event::ForeignPortsSeen{}, machine.now));
   EXPECT_THAT(machine.record("named").ports, ElementsAre(kFirstPort + 7));
   EXPECT_EQ(machine.at("one too many"), TaskState::kStarting);
 }

@@ -92,6 +92,14 @@ std::string forgotten_key(const std::string& id) {
   return fmt::format("{}{}", kForgotten, id);
 }
 
+bool is_kept(const Outcome& outcome) {
+  bool any = !outcome.changed.empty() || !outcome.removed.empty() || !outcome.templates.empty() ||
+             outcome.added || outcome.rules;
+  each_table([&](const char*, const auto& rows) { any = any || !rows.empty(); },
+             static_cast<const Tables<Changes>&>(outcome));
+  return any;
+}
+
 JournalChanges changes_of(const Outcome& outcome) {
   JournalChanges changes;
   std::uint64_t newest = 0;

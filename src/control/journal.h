@@ -32,7 +32,10 @@ struct JournalChanges {
   std::vector<std::pair<std::string, std::string>> put;  ///< keys and texts
   std::vector<std::string> removed;                      ///< keys
 };
+/// Also on another thread than that of the state.
 JournalChanges changes_of(const Outcome& outcome);
+/// Whether there are any: findings about health, for instance, are not kept.
+bool is_kept(const Outcome& outcome);
 /// Where it is written that a task was removed: until its folder is gone.
 std::string forgotten_key(const std::string& id);
 

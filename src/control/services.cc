@@ -129,7 +129,7 @@ Status deploy(Draft& draft, const std::set<std::string>& services,
   deployment.version = version;
   deployment.before = std::move(before);
   deployment.owner = owner;
-  draft.made(deployment.id);
+  draft.made(deployment.id, version);
   draft.deployments.put(deployment.id, deployment);
   return {};
 }

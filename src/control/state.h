@@ -127,6 +127,12 @@ struct State : Tables<Rows> {
   }
 };
 
+/// What an event made, where that has a name.
+struct Made {
+  std::string id;       ///< of a deployment, a framework, an executor's task; "" when none
+  TimePoint version{};  ///< of a deployment's definitions
+};
+
 /// What becomes of an event.
 struct Outcome : Tables<Changes> {
   std::vector<TaskRecord> changed;
@@ -141,7 +147,7 @@ struct Outcome : Tables<Changes> {
   /// By key: a task with a template that is to be kept, or none when nobody needs it any more.
   std::map<std::string, std::optional<workload::Task>> templates;
   std::optional<Error> broken;  ///< what the plan would have broken (invariants.h): nothing of it is done
-  std::string made;             ///< id of what the event made: a deployment; "" when nothing
+  Made made;
   std::vector<Notice> notices;  ///< in the order of what happened
 };
 

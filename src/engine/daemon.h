@@ -2,7 +2,7 @@
 
 // What the APIs ask of the daemon. One implementation runs in `drover serve`; tests of the APIs have their
 // own. Calls are made on the control strand and never block; answers that need the disk or the containers
-// come through `done`, called on that strand.
+// come through `done`, called on that strand. What changes the state does so in a transaction.
 
 #include <cstdint>
 #include <functional>
@@ -103,13 +103,18 @@ class Daemon {
  public:
   virtual ~Daemon() = default;
 
-  /// Validates rights and request, makes the id, journals, and then answers with the record: journal first.
-  virtual void submit(const Caller& caller, workload::TaskRequest request,
-                      std::function<void(Result<control::TaskRecord>)> done) = 0;
+  /// Runs `run` when it is its turn. What it decides with the calls that say so, and everything that it reads
+  /// here, is as if it were alone; nobody else sees any of it before it is on the disk. Then `done` is
+  /// called, after everybody has heard of it; with an Error nothing has changed, but that stops are carried
+  /// out all the same, and kept when they can be. `run` may be called several times, and must not mind.
+  virtual void transact(std::function<void()> run, std::function<void(Status kept)> done) = 0;
+
+  /// In a transaction. Validates rights and request, and makes the id.
+  virtual Result<control::TaskRecord> submit(const Caller& caller, const workload::TaskRequest& request) = 0;
   /// As submit(), for all members of a gang at once: the records by rank. The path of an error starts with
   /// "/members/<rank>" where it is about one of them.
-  virtual void submit_gang(const Caller& caller, workload::GangRequest request,
-                           std::function<void(Result<std::vector<control::TaskRecord>>)> done) = 0;
+  virtual Result<std::vector<control::TaskRecord>> submit_gang(const Caller& caller,
+                                                               const workload::GangRequest& request) = 0;
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
   /// Asks the task to end; answers when the wish is in the journal, or on a full disk when the task itself
@@ -117,8 +122,8 @@ class Daemon {
   /// gang, the whole gang is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
                     std::function<void(Result<control::TaskRecord>)> done) = 0;
-  /// Forgets an ended task and removes its sandbox.
-  virtual void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) = 0;
+  /// In a transaction. Forgets an ended task and removes its sandbox.
+  virtual Status remove(const Caller& caller, const std::string& id) = 0;
 
   /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
@@ -140,17 +145,16 @@ class Daemon {
   virtual std::vector<QueueView> queues(const Caller& caller) const = 0;
   /// Root: all quotas. Others: those of their own name.
   virtual std::vector<QuotaView> quotas(const Caller& caller) const = 0;
-  /// Adds it, or replaces the one of that path. Root only. The error's path is that of the field in the queue
+  // In a transaction, by root only:
+  /// Adds it, or replaces the one of that path. The error's path is that of the field in the queue
   /// ("/guarantee").
-  virtual void set_queue(const Caller& caller, placement::Queue queue, std::function<void(Status)> done) = 0;
-  /// Root only. kNotFound; kConflict while work waits or runs in it.
-  virtual void remove_queue(const Caller& caller, const std::string& path,
-                            std::function<void(Status)> done) = 0;
-  /// Adds it, or replaces the one of that subject. Root only.
-  virtual void set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) = 0;
-  /// Root only. kNotFound.
-  virtual void remove_quota(const Caller& caller, const placement::Subject& subject,
-                            std::function<void(Status)> done) = 0;
+  virtual Status set_queue(const Caller& caller, placement::Queue queue) = 0;
+  /// kNotFound; kConflict while work waits or runs in it.
+  virtual Status remove_queue(const Caller& caller, const std::string& path) = 0;
+  /// Adds it, or replaces the one of that subject.
+  virtual Status set_quota(const Caller& caller, placement::Quota quota) = 0;
+  /// kNotFound.
+  virtual Status remove_quota(const Caller& caller, const placement::Subject& subject) = 0;
 
   /// A copy of the journal, as it is when the copy is complete, in a file without a name. Root only.
   virtual void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
@@ -206,13 +210,8 @@ class Daemon {
   virtual TimePoint now() const = 0;
   /// By the clock that nobody sets: Moment::steady.
   virtual TimePoint steady() const { return now(); }
-  /// Decides, journals, and then it counts. The answer is the id of what the event made, "" when it made
-  /// nothing that has one. On an Error nothing has changed.
-  [[nodiscard]] virtual Result<std::string> change(const control::Event& event) = 0;
-  /// For what a client asks who is not told what the state refuses: that is passed over. An Error means that
-  /// it could not be kept, and he is to ask again. A stop is carried out all the same, and kept when it can
-  /// be.
-  [[nodiscard]] virtual Status ask(const control::Event& event) = 0;
+  /// In a transaction. What it made; with an Error it is refused, and nothing has changed.
+  virtual Result<control::Made> change(const control::Event& event) = 0;
   /// For what has happened and nobody can be told that it has not: it counts at once when it can be kept, and
   /// is tried again while it cannot. What the state does not allow any more is passed over.
   virtual void happened(control::Event event) = 0;

@@ -62,8 +62,8 @@ TEST_F(DiskUseTest, WhatEndedTasksLeftCountsUntilItIsRemoved) {
   pass();
   EXPECT_EQ(world_.stopped, std::vector<std::string>{next});
   end(next, 137);
-  engine_->remove(alice_, before, [](const auto&) {});
-  engine_->remove(alice_, next, [](const auto&) {});
+  EXPECT_TRUE(remove(before, alice_));
+  EXPECT_TRUE(remove(next, alice_));
   const auto last = running(alice_);
   world_.space[last] = 20 * kMiB;
   pass();

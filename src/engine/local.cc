@@ -32,22 +32,22 @@ Ports with_steady(Ports ports) {
 
 LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view)
     : ports_(with_steady(std::move(ports))),
-      journal_(std::move(journal)),
       state_(std::move(state)),
       view_(std::move(view)),
       feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())),
       told_machine_(state_.machine()),
+      offered_machine_(told_machine_),
+      loop_(ports_, std::move(journal), state_, event_hooks()),
       executor_(ports_, state_, feed_, executor_hooks()),
-      images_(ports_, state_, [this](auto known) { (void)process(std::move(known)); }),
+      images_(ports_, state_, [this](auto known) { found(std::move(known)); }),
       processes_(state_),
       ended_sizes_(state_),
       strangers_(ports_, ports_.strangers, processes_, [this] { offer_machine(); }),
       lingering_(ports_, ports_.what_still_runs, state_, processes_, feed_),
       disk_use_(ports_, ports_.task_space, state_, processes_, ended_sizes_,
                 [this](auto overdrawn) { happened(std::move(overdrawn)); }),
-      // When it cannot be kept, the next look sees the same.
       disk_room_(ports_, state_, processes_, ended_sizes_, feed_,
-                 [this](const std::string& id) { (void)process(control::event::RemoveRequested{id}); }) {}
+                 [this](const std::string& id) { found(control::event::RemoveRequested{id}); }) {}
 
 ExecutorHooks LocalEngine::executor_hooks() {
   return {[this](control::Event event) { happened(std::move(event)); },
@@ -58,7 +58,7 @@ ExecutorHooks LocalEngine::executor_hooks() {
             ImageInspector::add(image, task);
             images_.look_at(std::move(image));
           },
-          [this](const std::string& id) { gone_.push_back(id); }};
+          [this](const std::string& id) { loop_.remove_with_next(control::forgotten_key(id)); }};
 }
 
 container::Watcher LocalEngine::watcher() {
@@ -83,13 +83,20 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   view_.runtime = std::move(runtime);
   // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
   DROVER_TRY(auto strays, look_for_strays(*executor_.containerizer(), state_, ports_.log));
-  gone_ = std::move(strays.gone);
+  for (const auto& id : strays.gone) loop_.remove_with_next(control::forgotten_key(id));
   for (const auto& id : strays.forgotten) executor_.perform(control::action::Forget{id});
   for (const auto& problem : problems()) ports_.log(to_string(problem));
   const auto images = images_.of_work();
-  control::apply(state_, images_.hold(images));
-  if (!strays.running.empty())
-    DROVER_CHECK_OK(process(control::event::Adopted{std::move(strays.running)}).map([](const auto&) {}));
+  Result<control::Made> adopted;
+  Status kept;
+  transact(
+      [&] {
+        loop_.note(images_.hold(images));
+        if (!strays.running.empty()) adopted = loop_.change(control::event::Adopted{strays.running});
+      },
+      [&](Status status) { kept = std::move(status); });
+  DROVER_CHECK_OK(adopted);
+  DROVER_CHECK_OK(kept);
   for (const auto& [id, record] : control::Rows<control::TaskRecord>(state_.tasks)) {
     lingering_.moved(record);
     if (control::owns_resources(record.state))
@@ -101,6 +108,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
     for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
   images_.look_at_each(images);
   tick();
+  loop_.serve();
   return {};
 }
 
@@ -108,9 +116,13 @@ void LocalEngine::tick() {
   executor_.try_again();
   if (steady() >= tidy_at_) {
     tidy_at_ = steady() + kTidy;
-    if (const auto tidied = journal_.tidy(); !tidied && !disk_room_.is_full())
-      ports_.log(to_string(tidied.error()));
+    loop_.on_journal([this](store::Journal& journal) -> Work {
+      return [this, tidied = journal.tidy()] {
+        if (!tidied && !disk_room_.is_full()) ports_.log(to_string(tidied.error()));
+      };
+    });
   }
+  loop_.tick();
   happened(control::event::Tick{});
   if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
   disk_use_.look();
@@ -119,21 +131,19 @@ void LocalEngine::tick() {
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
-  look_at_ports();
-  machine.inventory = gpu::recognise(std::move(machine.inventory), state_.machine().inventory);
+  machine.inventory = gpu::recognise(std::move(machine.inventory), offered_machine_.inventory);
   told_machine_ = std::move(machine);
   offer_machine();
   strangers_.look_at(told_machine_.inventory.devices);
 }
 
 void LocalEngine::offer_machine() {
-  const auto& before = state_.machine();
+  const auto& before = offered_machine_;
   auto machine = told_machine_;
   for (auto& device : machine.inventory.devices)
     if (const auto found = strangers_.found().find(device.uuid);
         device.unfit.empty() && found != strangers_.found().end())
       device.unfit = found->second;
-  machine.strange_ports = before.strange_ports;
   if (machine == before) return;
   for (const auto& device : machine.inventory.devices) {
     const auto& old = before.inventory.devices;
@@ -151,8 +161,9 @@ void LocalEngine::offer_machine() {
   }
   ImageInspector::Wanted images;
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
-  control::apply(state_, images_.hold(images));
-  happened(control::event::NodeChanged{std::move(machine)});
+  offered_machine_ = std::move(machine);
+  if (!images.empty()) transact([this, images] { loop_.note(images_.hold(images)); }, {});
+  happened(control::event::NodeChanged{offered_machine_});
   images_.look_at_each(images);
 }
 
@@ -169,6 +180,7 @@ std::vector<Error> LocalEngine::problems() const {
   auto problems = ports_.problems ? ports_.problems() : std::vector<Error>{};
   if (auto problem = disk_room_.problem()) problems.push_back(std::move(*problem));
   if (broken_) problems.push_back(*broken_);
+  if (auto silent = loop_.silence()) problems.push_back(std::move(*silent));
   if (!state_.unread.empty()) problems.push_back(unread_entries(state_.unread));
   if (executor_.containerizer() == nullptr) return problems;
   if (auto problem = quarantine_problem(*executor_.containerizer())) problems.push_back(std::move(*problem));
@@ -176,13 +188,14 @@ std::vector<Error> LocalEngine::problems() const {
 }
 
 void LocalEngine::abandon_launches() {
+  loop_.stop();
   executor_.abandon_launches();
   images_.stop();
 }
 
 void LocalEngine::checked(const CheckResult& result) {
   // It need not wait behind what cannot be saved: another one comes.
-  if (!unsaved_.empty()) return;
+  if (loop_.unsaved() > 0) return;
   happened(control::event::Checked{result_of(result, ports_.now())});
 }
 
@@ -195,17 +208,34 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const bool whole_gang = task.gang && id != full_id;
   const auto named = whole_gang ? task.gang->id : full_id;
   const control::event::StopRequested wish{named, force};
-  if (auto stopped = process(wish); !stopped) {
-    if (stopped.error().kind != ErrorKind::kExhausted) return done(Failure(stopped.error()));
-    happened(wish);
-  }
-  done(shown(state_.tasks.at(full_id)));
+  const auto answer = std::make_shared<Result<control::TaskRecord>>();
+  transact(
+      [this, wish, full_id, answer] {
+        const auto stopped = loop_.change(wish);
+        const auto* record = state_.find(full_id);
+        if (!stopped)
+          *answer = Failure(stopped.error());
+        else if (record != nullptr)
+          *answer = shown(*record);
+        else
+          *answer = fail(ErrorKind::kNotFound, fmt::format("There is no task '{}' any more", full_id));
+      },
+      [this, wish, answer, full_id, done = std::move(done)](const Status& kept) {
+        if (kept) return done(std::move(*answer));
+        const auto kind = kept.error().kind;
+        const auto* record = state_.find(full_id);
+        if ((kind != ErrorKind::kExhausted && kind != ErrorKind::kUnavailable) || record == nullptr)
+          return done(Failure(kept.error()));
+        happened(wish);  // told at once, and kept when it can be
+        done(shown(*record));
+      });
 }
 
-void LocalEngine::remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) {
-  const auto found = find_task(state_, caller, id);
-  if (!found) return done(Failure(found.error()));
-  done(process(control::event::RemoveRequested{(*found)->task.id}).map([](const std::string&) {}));
+Status LocalEngine::remove(const Caller& caller, const std::string& id) {
+  DROVER_TRY(const auto* record, find_task(state_, caller, id));
+  const control::event::RemoveRequested wish{record->task.id};
+  DROVER_CHECK_OK(loop_.change(wish));
+  return {};
 }
 
 void LocalEngine::cdi(std::function<void(Result<std::string>)> done) {

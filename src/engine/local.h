@@ -1,24 +1,23 @@
 #pragma once
 
-// The local engine: the daemon of one machine. It owns the control state, journals every outcome before it
-// counts, has the actions carried out (executor.h), and turns what happens into events. Whatever else it
-// keeps an eye on is a part with a header of its own, which sees the state, never changes it, and says what
-// it found. All methods run on the control strand; blocking work goes to the pools. Knows no HTTP and no
+// The local engine: the daemon of one machine. It owns the control state, which only its event loop changes
+// (event_loop.h), has the actions carried out (executor.h), and turns what happens into events. Whatever else
+// it keeps an eye on is a part with a header of its own, which sees the state, never changes it, and says
+// what it found. All methods run on the control strand; blocking work goes to the pools. Knows no HTTP and no
 // clock but those in Ports.
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/complaint.h"
 #include "control/controller.h"
 #include "engine/daemon.h"
 #include "engine/disk_room.h"
 #include "engine/disk_use.h"
 #include "engine/ended_sizes.h"
+#include "engine/event_loop.h"
 #include "engine/executor.h"
 #include "engine/feed.h"
 #include "engine/image_inspector.h"
@@ -27,7 +26,6 @@
 #include "engine/ports.h"
 #include "engine/processes.h"
 #include "engine/strangers.h"
-#include "metrics/histogram.h"
 #include "store/journal.h"
 
 namespace drover::engine {
@@ -56,14 +54,16 @@ class LocalEngine final : public Daemon {
   /// The machine was looked at again. Its name is as before.
   void set_machine(placement::Node machine);
 
-  void submit(const Caller& caller, workload::TaskRequest request,
-              std::function<void(Result<control::TaskRecord>)> done) override;
-  void submit_gang(const Caller& caller, workload::GangRequest request,
-                   std::function<void(Result<std::vector<control::TaskRecord>>)> done) override;
+  void transact(std::function<void()> run, std::function<void(Status)> done) override {
+    loop_.transact(std::move(run), std::move(done));
+  }
+  Result<control::TaskRecord> submit(const Caller& caller, const workload::TaskRequest& request) override;
+  Result<std::vector<control::TaskRecord>> submit_gang(const Caller& caller,
+                                                       const workload::GangRequest& request) override;
   Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const override;
   void stop(const Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override;
-  void remove(const Caller& caller, const std::string& id, std::function<void(Status)> done) override;
+  Status remove(const Caller& caller, const std::string& id) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
   TaskList tasks(const Caller& caller) const override;
   Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
@@ -72,11 +72,10 @@ class LocalEngine final : public Daemon {
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
   std::vector<QueueView> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;
-  void set_queue(const Caller& caller, placement::Queue queue, std::function<void(Status)> done) override;
-  void remove_queue(const Caller& caller, const std::string& path, std::function<void(Status)> done) override;
-  void set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) override;
-  void remove_quota(const Caller& caller, const placement::Subject& subject,
-                    std::function<void(Status)> done) override;
+  Status set_queue(const Caller& caller, placement::Queue queue) override;
+  Status remove_queue(const Caller& caller, const std::string& path) override;
+  Status set_quota(const Caller& caller, placement::Quota quota) override;
+  Status remove_quota(const Caller& caller, const placement::Subject& subject) override;
   void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
   void add_facts(metrics::DaemonFacts& facts) const override;
   NodeView node() const override;
@@ -93,34 +92,31 @@ class LocalEngine final : public Daemon {
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return ports_.now(); }
   TimePoint steady() const override { return ports_.steady(); }
-  Result<std::string> change(const control::Event& event) override;
-  Status ask(const control::Event& event) override;
-  void happened(control::Event event) override;
+  Result<control::Made> change(const control::Event& event) override;
+  void happened(control::Event event) override { loop_.happened(std::move(event)); }
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
     return notices_.add(std::move(listener));
   }
 
  private:
   ExecutorHooks executor_hooks();
-  /// Decide, journal, apply, act: change().
-  Result<std::string> process(const control::Event& event);
-  Result<control::Outcome> decide(const control::Event& event, Moment now);
-  /// An error when it cannot be kept: then nothing has changed, and the same may succeed later.
-  Result<std::string> carry_out(const control::Event& event, control::Outcome& outcome, Moment now);
-  /// An error when the disk has no room for what an event makes.
-  Status has_room_for(const control::Event& event) const;
-  void retry_unsaved();
+  EventHooks event_hooks();
+  /// In a transaction of its own. When it cannot be kept, the next look finds the same.
+  void found(control::Event event);
+  /// What is decided about counts now.
+  void carry_out(const control::Outcome& outcome, bool is_tick);
   void end_first(const control::event::StopRequested& wish);
-  /// Takes note of ports that are taken by programs which are none of our tasks.
+  /// Takes note of ports that are taken by programs which are none of our tasks. In a transaction.
   void look_at_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
 
   /// The task of a request, with user and owner.
-  Result<workload::Task> complete(const Caller& caller, workload::TaskRequest request) const;
+  Result<workload::Task> complete(const Caller& caller, const workload::TaskRequest& request) const;
   /// The tasks of a gang by rank, with their ids; the paths of errors say which member.
-  Result<std::vector<workload::Task>> complete(const Caller& caller, workload::GangRequest request) const;
+  Result<std::vector<workload::Task>> complete(const Caller& caller,
+                                               const workload::GangRequest& request) const;
   std::string unused_id() const;
   Status change_rules(const Caller& caller, const std::function<Status(placement::Rules&)>& change);
   void copy_on(const std::shared_ptr<store::Copy>& copy,
@@ -130,22 +126,18 @@ class LocalEngine final : public Daemon {
   Doings doings() const;
 
   const Ports ports_;
-  store::Journal journal_;
   control::State state_;
   NodeView view_;
   Feed feed_;
   Listeners<control::Notice> notices_;
 
-  metrics::Histogram commits_{metrics::kDurations};
-  std::deque<control::Event> unsaved_;
-  bool retrying_ = false;
-  Complaint unsaved_trouble_{ports_.log};
-  std::optional<Error> broken_;    ///< what a plan would have done wrongly, last
-  std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
+  std::optional<Error> broken_;  ///< what a plan would have done wrongly, last
   TimePoint ports_seen_{};
-  TimePoint tidy_at_{};           ///< the journal, next
-  placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unfit
+  TimePoint tidy_at_{};              ///< the journal, next
+  placement::Node told_machine_;     ///< by set_machine(); strangers make GPUs of it unfit
+  placement::Node offered_machine_;  ///< as it was offered last
 
+  EventLoop loop_;
   Executor executor_;
   ImageInspector images_;
   Processes processes_;

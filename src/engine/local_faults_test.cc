@@ -62,7 +62,7 @@ TEST_F(LocalFaultsTest, AFrameworkThatGoesWhileNothingCanBeKeptIsGoneLater) {
   begin();
   control::FrameworkRecord record;
   record.name = "f";
-  ASSERT_TRUE(engine_->change(control::event::FrameworkSubscribed{"F", record}));
+  ASSERT_TRUE(change(control::event::FrameworkSubscribed{"F", record}));
   disk_.fail();
   engine_->happened(control::event::FrameworkDisconnected{"F", 5s});
   EXPECT_FALSE(engine_->state().frameworks.at("F").remove_at);
@@ -98,14 +98,13 @@ TEST_F(LocalFaultsTest, WhatIsAskedWhileNothingCanBeKeptIsRefusedAndAStopIsMadeO
   begin();
   control::FrameworkRecord record;
   record.name = "f";
-  ASSERT_TRUE(engine_->change(control::event::FrameworkSubscribed{"F", record}));
+  ASSERT_TRUE(change(control::event::FrameworkSubscribed{"F", record}));
   const auto id = submit(1)->task.id;
   run();
-  EXPECT_TRUE(engine_->ask(control::event::StopRequested{"none", false}))
-      << "the state would refuse it ever again";
+  EXPECT_TRUE(ask(control::event::StopRequested{"none", false})) << "the state would refuse it ever again";
   disk_.fail();
-  EXPECT_FALSE(engine_->ask(control::event::FrameworkTornDown{"F"}));
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(engine_->ask(control::event::StopRequested{id, false}));
+  EXPECT_FALSE(ask(control::event::FrameworkTornDown{"F"}));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(ask(control::event::StopRequested{id, false}));
   run();
   EXPECT_THAT(world_.stopped, ::testing::ElementsAre(id));
   EXPECT_EQ(unsaved(), 1u) << "a hundred wishes are one";

@@ -130,6 +130,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
         work_.pop_front();
         work();
       }
+      written_ = false;
       live_on();
       check();
     } catch (const Killed&) {
@@ -144,7 +145,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
   void crash() {
     if (!engine_) return;
     ++kills_;
-    const bool in_doubt = disk_.dead();
+    const bool in_doubt = disk_.dead() || std::exchange(written_, false);
     before_.reset();
     if (!in_doubt) before_ = engine_->state().tasks;
     const int failures = disk_.failures();
@@ -182,6 +183,15 @@ class LocalMonthTest : public testing::LocalEngineTest {
     all.pool = all.slow_pool = [this](uid_t, Work work) {
       later(any_time(0ms, happens(100) ? 60s : 500ms), [this, work = std::move(work), life = life_] {
         if (life == life_) work();
+      });
+    };
+    all.journal = [this](Work work) {
+      // A disk that does not answer for long holds up changes alone.
+      writes_at_ = std::max(writes_at_, now_) + any_time(0ms, happens(20) ? 30s : 20ms);
+      later(writes_at_ - now_, [this, work = std::move(work), life = life_] {
+        if (life != life_) return;
+        written_ = true;
+        work();
       });
     };
     all.wake_at = [this](TimePoint at) {
@@ -273,30 +283,54 @@ class LocalMonthTest : public testing::LocalEngineTest {
     }
   }
 
-  void submit_task() {
-    const auto gpus = static_cast<int>(any(0, 3));
-    const auto before = ids_;
-    const auto answer = submit_with(
-        [&](workload::Task& task) {
-          if (gpus > 0) task.resources.gpus = {{gpus, {}}};
-          task.priority = static_cast<int>(any(-2, 0)) * 10;
-          if (happens(100)) {
-            task.command = {testing::Shims::kEndless};
-            task.timeout = any_time(5min, 60min);
+  /// What somebody asks for: `run` says whether the state takes it. A try that could not be kept is followed
+  /// by another one, with ids of its own.
+  void ask(std::function<bool()> run, int members) {
+    struct Tried {
+      std::vector<std::string> ids;
+      std::vector<std::string> given_up;
+      bool taken = false;
+    };
+    const auto tried = std::make_shared<Tried>();
+    engine_->transact(
+        [this, tried, run = std::move(run), members] {
+          std::ranges::move(tried->ids, std::back_inserter(tried->given_up));
+          tried->ids.clear();
+          const auto before = ids_;
+          tried->taken = run();
+          for (int number = before + 1; number <= ids_; ++number) {
+            const auto id = fmt::format("t{}", number);
+            if (members == 1) tried->ids.push_back(id);
+            for (int rank = 0; members > 1 && rank < members; ++rank)
+              tried->ids.push_back(control::member_id(id, rank));
           }
         },
-        user(static_cast<int>(any(0, 2))));
-    for (int id = before + 1; id <= ids_; ++id) answered(answer.has_value(), {fmt::format("t{}", id)});
+        [this, tried](const Status& kept) {
+          answered(kept && tried->taken, tried->ids);
+          for (const auto& id : tried->given_up) refused_ids_.insert(id);
+        });
+  }
+
+  void submit_task() {
+    workload::TaskRequest request;
+    auto& task = request.task;
+    task.name = "job";
+    task.command = {"true"};
+    const auto gpus = static_cast<int>(any(0, 3));
+    if (gpus > 0) task.resources.gpus = {{gpus, {}}};
+    task.priority = static_cast<int>(any(-2, 0)) * 10;
+    if (happens(100)) {
+      task.command = {testing::Shims::kEndless};
+      task.timeout = any_time(5min, 60min);
+    }
+    const auto caller = user(static_cast<int>(any(0, 2)));
+    ask([this, request, caller] { return engine_->submit(caller, request).has_value(); }, 1);
   }
 
   void submit_some_gang() {
     const auto size = static_cast<int>(any(2, 4));
-    const auto before = ids_;
-    const auto answer = submit_gang(gang_of(size, 1), user(static_cast<int>(any(0, 2))));
-    std::vector<std::string> ids;
-    for (int rank = 0; rank < size; ++rank)
-      ids.push_back(control::member_id(fmt::format("t{}", before + 1), rank));
-    if (ids_ > before) answered(answer.has_value(), ids);
+    const auto caller = user(static_cast<int>(any(0, 2)));
+    ask([this, size, caller] { return engine_->submit_gang(caller, gang_of(size, 1)).has_value(); }, size);
   }
 
   void stop_something() {
@@ -307,6 +341,9 @@ class LocalMonthTest : public testing::LocalEngineTest {
     engine_->stop({}, std::string(*chosen), happens(300), [](const auto&) {});
   }
 
+  void change(const control::Event& event) {
+    engine_->transact([this, event] { (void)engine_->change(event); }, {});
+  }
   /// A service and a schedule, which people change their minds about.
   void define_or_remove(bool remove) {
     auto service = control::testing::service("/serve", static_cast<int>(any(0, 2)), 1);
@@ -315,11 +352,11 @@ class LocalMonthTest : public testing::LocalEngineTest {
     auto schedule = control::testing::Scheduler::schedule("often", "R/2023-11-15T00:00:00Z/PT30M");
     const bool gone = remove || happens(200);
     if (gone) {
-      (void)engine_->change(control::event::ServicesChanged{.removed = {service.id}, .force = true});
-      (void)engine_->change(control::event::ScheduleRemoved{schedule.name});
+      change(control::event::ServicesChanged{.removed = {service.id}, .force = true});
+      change(control::event::ScheduleRemoved{schedule.name});
     } else {
-      (void)engine_->change(control::event::ServicesChanged{.put = {service}, .force = happens(500)});
-      (void)engine_->change(control::event::ScheduleDefined{schedule});
+      change(control::event::ServicesChanged{.put = {service}, .force = happens(500)});
+      change(control::event::ScheduleDefined{schedule});
     }
   }
 
@@ -334,7 +371,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     std::vector<std::string> ids;
     for (const auto& [at, id] : engine_->state().ended)
       if (all || happens(800)) ids.push_back(id);
-    for (const auto& id : ids) engine_->remove({}, id, [](const auto&) {});
+    for (const auto& id : ids) engine_->transact([this, id] { (void)engine_->remove({}, id); }, {});
   }
 
   // What holds at all times
@@ -409,6 +446,8 @@ class LocalMonthTest : public testing::LocalEngineTest {
   int life_ = 0;
   TimePoint up_since_{};
   std::optional<TimePoint> wakes_at_;
+  TimePoint writes_at_{};  ///< when the thread of the journal is through with what it has
+  bool written_ = false;   ///< it has written, and the strand does not know yet
   std::shared_ptr<void> told_;
   std::optional<control::Rows<control::TaskRecord>> before_;         ///< as it was killed
   std::map<std::string, std::optional<control::TaskRecord>> known_;  ///< with how it ended

@@ -17,8 +17,9 @@ std::string LocalEngine::unused_id() const {
   }
 }
 
-Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::TaskRequest request) const {
-  auto task = std::move(request.task);
+Result<workload::Task> LocalEngine::complete(const Caller& caller,
+                                             const workload::TaskRequest& request) const {
+  auto task = request.task;
   task.owner = caller.user.uid;
   task.owner_name = caller.user.name;
   task.user = caller.user;
@@ -31,23 +32,23 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller, workload::Tas
   if (!request.user) return task;
   // The database of users may take its time: it is asked before the request comes here.
   if (!request.found_user) return fail(ErrorKind::kInternal, "Nobody has looked up the user", "", "/user");
-  auto& user = *request.found_user;
+  const auto& user = *request.found_user;
   if (!caller.is_root() && user.uid != caller.user.uid)
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("'{}' may not run tasks as '{}'", caller.user.name, user.name),
                 "only root may name another user", "/user");
-  task.user = std::move(user);
+  task.user = user;
   return task;
 }
 
 Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
-                                                          workload::GangRequest request) const {
+                                                          const workload::GangRequest& request) const {
   std::vector<workload::Task> tasks;
   const auto id = unused_id();
   const int size = static_cast<int>(request.members.size());
-  for (auto& member : request.members) {
+  for (const auto& member : request.members) {
     const int rank = static_cast<int>(tasks.size());
-    auto task = complete(caller, std::move(member));
+    auto task = complete(caller, member);
     if (!task) {
       auto error = task.error();
       error.path = fmt::format("/members/{}{}", rank, error.path);
@@ -60,27 +61,22 @@ Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
   return tasks;
 }
 
-void LocalEngine::submit(const Caller& caller, workload::TaskRequest request,
-                         std::function<void(Result<control::TaskRecord>)> done) {
-  auto task = complete(caller, std::move(request));
-  if (!task) return done(Failure(task.error()));
-  const auto id = task->id = unused_id();
-  if (auto accepted = process(control::event::Submitted{{std::move(*task)}}); !accepted)
-    return done(Failure(accepted.error()));
-  done(shown(state_.tasks.at(id)));
+Result<control::TaskRecord> LocalEngine::submit(const Caller& caller, const workload::TaskRequest& request) {
+  DROVER_TRY(auto task, complete(caller, request));
+  const auto id = task.id = unused_id();
+  DROVER_CHECK_OK(change(control::event::Submitted{{std::move(task)}}));
+  return shown(state_.tasks.at(id));
 }
 
-void LocalEngine::submit_gang(const Caller& caller, workload::GangRequest request,
-                              std::function<void(Result<std::vector<control::TaskRecord>>)> done) {
-  auto tasks = complete(caller, std::move(request));
-  if (!tasks) return done(Failure(tasks.error()));
+Result<std::vector<control::TaskRecord>> LocalEngine::submit_gang(const Caller& caller,
+                                                                  const workload::GangRequest& request) {
+  DROVER_TRY(auto tasks, complete(caller, request));
   std::vector<std::string> ids;
-  for (const auto& task : *tasks) ids.push_back(task.id);
-  if (auto accepted = process(control::event::Submitted{std::move(*tasks)}); !accepted)
-    return done(Failure(accepted.error()));
+  for (const auto& task : tasks) ids.push_back(task.id);
+  DROVER_CHECK_OK(change(control::event::Submitted{std::move(tasks)}));
   std::vector<control::TaskRecord> records;
   for (const auto& id : ids) records.push_back(shown(state_.tasks.at(id)));
-  done(std::move(records));
+  return records;
 }
 
 void LocalEngine::image_variants(const Caller& caller, const std::string& image, const std::string& profile,
@@ -99,20 +95,28 @@ void LocalEngine::backup(const Caller& caller, std::function<void(Result<std::sh
   if (!caller.is_root())
     return done(
         fail(ErrorKind::kPermissionDenied, "Only root may have a backup: it holds everybody's tasks"));
-  auto copy = journal_.copy();
-  if (!copy) return done(Failure(copy.error()));
-  copy_on(std::make_shared<store::Copy>(std::move(*copy)), std::move(done));
+  loop_.on_journal([this, done = std::move(done)](const store::Journal& journal) -> Work {
+    auto copy = std::make_shared<Result<store::Copy>>(journal.copy());
+    return [this, copy, done] {
+      if (!*copy) return done(Failure(copy->error()));
+      copy_on(std::make_shared<store::Copy>(std::move(**copy)), done);
+    };
+  });
 }
 
-/// A piece at a time: others have their turn on the strand between them.
+/// A piece at a time: what is to be kept has its turn between them.
 void LocalEngine::copy_on(const std::shared_ptr<store::Copy>& copy,
                           std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
-  const auto complete = copy->step();
-  if (!complete) return done(Failure(complete.error()));
-  if (!*complete) return ports_.post([this, copy, done = std::move(done)] { copy_on(copy, done); });
-  auto file = copy->take();
-  if (!file) return done(Failure(file.error()));
-  done(std::make_shared<UniqueFd>(std::move(*file)));
+  loop_.on_journal([this, copy, done = std::move(done)](store::Journal&) -> Work {
+    const auto complete = copy->step();
+    if (!complete) return [done, error = complete.error()] { done(Failure(error)); };
+    if (!*complete) return [this, copy, done] { copy_on(copy, done); };
+    const auto file = std::make_shared<Result<UniqueFd>>(copy->take());
+    return [file, done] {
+      if (!*file) return done(Failure(file->error()));
+      done(std::make_shared<UniqueFd>(std::move(**file)));
+    };
+  });
 }
 
 void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest request,
@@ -129,7 +133,7 @@ void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest 
 
 Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {
   const bool single = request.members.size() == 1;
-  DROVER_TRY(auto tasks, complete(caller, std::move(request)));
+  DROVER_TRY(auto tasks, complete(caller, request));
   if (single) tasks.front().gang.reset();
   DROVER_TRY(auto preview, control::preview(state_, tasks, ports_.now()));
   PlanView view;

@@ -87,45 +87,43 @@ Status LocalEngine::change_rules(const Caller& caller, const std::function<Statu
                 fmt::format("'{}' may not change queues and quotas", caller.user.name), "only root may");
   auto rules = state_.rules;
   DROVER_CHECK_OK(change(rules));
-  return process(control::event::RulesChanged{std::move(rules)})
-      .map([](const std::string&) {})
-      .map_error(about_one);
+  if (const auto made = loop_.change(control::event::RulesChanged{std::move(rules)}); !made)
+    return Failure(about_one(made.error()));
+  return {};
 }
 
-void LocalEngine::set_queue(const Caller& caller, Queue queue, std::function<void(Status)> done) {
-  done(change_rules(caller, [&](Rules& rules) -> Status {
+Status LocalEngine::set_queue(const Caller& caller, Queue queue) {
+  return change_rules(caller, [&](Rules& rules) -> Status {
     const auto path = queue.path;
     rules.queues[path] = std::move(queue);
     return {};
-  }));
+  });
 }
 
-void LocalEngine::remove_queue(const Caller& caller, const std::string& path,
-                               std::function<void(Status)> done) {
-  done(change_rules(caller, [&](Rules& rules) -> Status {
+Status LocalEngine::remove_queue(const Caller& caller, const std::string& path) {
+  return change_rules(caller, [&](Rules& rules) -> Status {
     if (rules.queues.erase(path) > 0) return {};
     return fail(ErrorKind::kNotFound, fmt::format("There is no queue '{}' that was set", path),
                 "'drover queue' lists the queues");
-  }));
+  });
 }
 
-void LocalEngine::set_quota(const Caller& caller, placement::Quota quota, std::function<void(Status)> done) {
-  done(change_rules(caller, [&](Rules& rules) -> Status {
+Status LocalEngine::set_quota(const Caller& caller, placement::Quota quota) {
+  return change_rules(caller, [&](Rules& rules) -> Status {
     const auto subject = quota.subject;
     rules.quotas[subject] = std::move(quota);
     return {};
-  }));
+  });
 }
 
-void LocalEngine::remove_quota(const Caller& caller, const placement::Subject& subject,
-                               std::function<void(Status)> done) {
-  done(change_rules(caller, [&](Rules& rules) -> Status {
+Status LocalEngine::remove_quota(const Caller& caller, const placement::Subject& subject) {
+  return change_rules(caller, [&](Rules& rules) -> Status {
     if (rules.quotas.erase(subject) > 0) return {};
     return fail(ErrorKind::kNotFound,
                 fmt::format("There is no quota of the {} '{}'",
                             subject.kind == SubjectKind::kUser ? "user" : "namespace", subject.name),
                 "'drover quota' lists the quotas");
-  }));
+  });
 }
 
 }  // namespace drover::engine

@@ -201,32 +201,30 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   EXPECT_EQ(engine_->queues(alice)[2].waiting[0].id, waiting);
   EXPECT_EQ(engine_->queues(alice)[2].waiting[0].place, engine_->explain(alice, waiting)->place);
   EXPECT_FALSE(engine_->queues(alice)[2].waiting[0].reasons.empty());
-  Status removed;
-  const auto keep = [&](Status status) { removed = std::move(status); };
-  engine_->remove_queue({}, "research/vision", keep);
-  EXPECT_EQ(removed.error().kind, ErrorKind::kConflict);
-  engine_->remove_queue({}, "nobody's", keep);
-  EXPECT_EQ(removed.error().kind, ErrorKind::kNotFound);
+  const auto remove_queue = [&](const std::string& path) {
+    return transact([&] { return engine_->remove_queue({}, path); });
+  };
+  EXPECT_EQ(remove_queue("research/vision").error().kind, ErrorKind::kConflict);
+  EXPECT_EQ(remove_queue("nobody's").error().kind, ErrorKind::kNotFound);
 }
 
 TEST_F(LocalSharingTest, QuotasAreRootsToSetAndOnesOwnToSee) {
   begin();
   const Caller alice{{1000, 1000, {}, "alice", "/"}};
   const placement::Subject subject{placement::SubjectKind::kUser, "alice"};
-  Status answer;
-  const auto keep = [&](Status status) { answer = std::move(status); };
-  engine_->set_quota(alice, {subject, {1000, {}, {}}, 5}, keep);
-  EXPECT_EQ(answer.error().kind, ErrorKind::kPermissionDenied);
-  engine_->set_quota({}, {subject, {1000, {}, {}}, 5}, keep);
-  ASSERT_TRUE(answer) << to_string(answer.error());
+  const placement::Quota quota{subject, {1000, {}, {}}, 5};
+  const auto set_quota = [&](const Caller& caller) {
+    return transact([&] { return engine_->set_quota(caller, quota); });
+  };
+  const auto remove_quota = [&] { return transact([&] { return engine_->remove_quota({}, subject); }); };
+  EXPECT_EQ(set_quota(alice).error().kind, ErrorKind::kPermissionDenied);
+  ASSERT_TRUE(set_quota({}));
   ASSERT_TRUE(submit(1, alice));
   ASSERT_EQ(engine_->quotas(alice).size(), 1u);
   EXPECT_EQ(engine_->quotas(alice)[0].used.gpu_milli, 1000);
   EXPECT_TRUE(engine_->quotas(Caller{{1001, 1001, {}, "bob", "/"}}).empty());
-  engine_->remove_quota({}, subject, keep);
-  EXPECT_TRUE(answer);
-  engine_->remove_quota({}, subject, keep);
-  EXPECT_EQ(answer.error().kind, ErrorKind::kNotFound);
+  EXPECT_TRUE(remove_quota());
+  EXPECT_EQ(remove_quota().error().kind, ErrorKind::kNotFound);
 }
 
 }  // namespace

@@ -99,8 +99,7 @@ TEST_F(LocalEngineTest, WakesWhenATasksTimeIsUp) {
   workload::TaskRequest request;
   request.task.command = {"sleep", "60"};
   request.task.timeout = 5s;
-  std::string id;
-  engine_->submit({}, request, [&](auto result) { id = result->task.id; });
+  const auto id = submit(request)->task.id;
   run();
   engine_->watcher().started(id, {42, now_});
   run();
@@ -119,10 +118,10 @@ TEST_F(LocalEngineTest, WhatEndsAndIsForgottenAtOnceIsCleanedUp) {
   service.task.name = "web";
   service.task.command = {"sleep", "60"};
   service.task.resources.gpus = {{1, {}}};
-  ASSERT_TRUE(engine_->change(control::event::ServicesChanged{.put = {service}}));
+  ASSERT_TRUE(change(control::event::ServicesChanged{.put = {service}}));
   run();
   ASSERT_EQ(engine_->tasks({}).records().size(), 30U) << "all wait";
-  ASSERT_TRUE(engine_->change(control::event::ServicesChanged{.removed = {"/web"}, .force = true}));
+  ASSERT_TRUE(change(control::event::ServicesChanged{.removed = {"/web"}, .force = true}));
   run();
   EXPECT_EQ(engine_->tasks({}).records().size(), control::kKeptInstances);
   EXPECT_EQ(world_.forgotten.size(), 30 - control::kKeptInstances);
@@ -150,7 +149,7 @@ TEST_F(LocalEngineTest, AFullDiskRefusesTheTaskAndKeepsWhatHappened) {
     answer.reset();
     for (int i = 0; (!answer || *answer) && i < 1000; ++i) {
       another.task.command = {"sleep", std::to_string(i) + std::string(bytes, '0')};
-      engine_->submit({}, another, [&](auto result) { answer = std::move(result); });
+      answer = submit(another);
     }
   }
   ASSERT_TRUE(answer && !*answer);

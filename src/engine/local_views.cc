@@ -131,8 +131,8 @@ Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string
 }
 
 void LocalEngine::add_facts(metrics::DaemonFacts& facts) const {
-  facts.commits = commits_.samples();
-  facts.unsaved_events = unsaved_.size();
+  facts.commits = loop_.commits().samples();
+  facts.unsaved_events = loop_.unsaved();
 }
 
 NodeView LocalEngine::node() const {

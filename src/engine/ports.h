@@ -49,6 +49,8 @@ struct TaskProcesses {
 
 /// Where the world comes in.
 struct Ports : Loop {
+  /// Runs it on the one thread that writes the journal, in order. May be empty: then the strand waits.
+  std::function<void(Work)> journal;
   std::function<std::string()> new_id;           ///< random; a clash is noticed
   std::function<void(const std::string&)> info;  ///< good news; may be empty: then nobody is told
   /// Why these GPUs must not be given on, by UUID: somebody else than who has them has them open. Called on

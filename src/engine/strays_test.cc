@@ -80,7 +80,7 @@ TEST_F(StraysTest, WhatWasRemovedIsNotKept) {
   const auto id = running(0);
   end(id, 0);
   world_.forget_error = Error{ErrorKind::kInternal, "the disk is away", "", ""};
-  engine_->remove({}, id, [](Status status) { EXPECT_TRUE(status); });
+  EXPECT_TRUE(remove(id));
   run();
   EXPECT_THAT(world_.forgotten, IsEmpty());
   begin();

@@ -5,6 +5,7 @@
 #include "api/async.h"
 #include "api/chronos/handlers.h"
 #include "api/known_images.h"
+#include "api/transaction.h"
 #include "api/workers.h"
 #include "base/decode.h"
 #include "chronos/job.h"
@@ -16,7 +17,8 @@ namespace wire = drover::chronos;
 
 /// Whom it runs as and whom it belongs to. What root changes of somebody else's stays that one's.
 /// `user`: whom the job names, when it names somebody.
-Status complete(const Services& services, const Request& request, wire::JobRequest& job, Result<User> user) {
+Status complete(const Services& services, const Request& request, wire::JobRequest& job,
+                const Result<User>& user) {
   const auto& caller = *request.caller;
   auto& task = job.schedule.task;
   task.owner = caller.user.uid;
@@ -42,19 +44,20 @@ Status complete(const Services& services, const Request& request, wire::JobReque
   }
   if (job.run_as_user.empty()) return {};
   if (!user) {
-    user.error().path = "/runAsUser";
-    return Failure(std::move(user.error()));
+    auto error = user.error();
+    error.path = "/runAsUser";
+    return Failure(std::move(error));
   }
   if (!caller.is_root() && user->uid != caller.user.uid)
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("'{}' may not run jobs as '{}'", caller.user.name, user->name),
                 "only root may name another user", "/runAsUser");
-  task.user = std::move(*user);
+  task.user = *user;
   return {};
 }
 
 Result<Response> change(const Services& services, const control::Event& event) {
-  DROVER_TRY(const std::string made, services.daemon->change(event));
+  DROVER_CHECK_OK(services.daemon->change(event));
   return no_content();
 }
 
@@ -66,10 +69,16 @@ AnswerLater define(const Services& services, const Request& request, wire::JobKi
   Result<User> user;
   if (!job.run_as_user.empty())
     user = co_await services.workers->users.named(job.run_as_user, request.caller->user.uid);
-  DROVER_CO_CHECK_OK(complete(services, request, job, std::move(user)));
+  const auto changed = [&]() -> Result<Response> {
+    auto complete_job = job;
+    DROVER_CHECK_OK(complete(services, request, complete_job, user));
+    return change(services, control::event::ScheduleDefined{std::move(complete_job.schedule)});
+  };
+  auto first = job;  // nobody's registry is asked for what is refused
+  DROVER_CO_CHECK_OK(complete(services, request, first, user));
   if (const auto& image = job.schedule.task.image)
     co_await look_at_images(*services.daemon, *request.caller, {*image});
-  co_return change(services, control::event::ScheduleDefined{std::move(job.schedule)});
+  co_return co_await in_transaction(*services.daemon, changed);
 }
 
 }  // namespace
@@ -106,7 +115,7 @@ Result<Response> remove_job(const Services& services, const Request& request) {
 Result<Response> mark_job(const Services& services, const Request& request) {
   DROVER_TRY(const auto* record, find_job(services, request));
   const auto name = record->schedule.name;
-  DROVER_TRY(const std::string made, services.daemon->change(control::event::ScheduleMarked{name}));
+  DROVER_CHECK_OK(services.daemon->change(control::event::ScheduleMarked{name}));
   return plain_text(fmt::format("marked job {} as successful: true", name));
 }
 

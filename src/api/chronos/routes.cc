@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chronos/handlers.h"
+#include "api/transaction.h"
 #include "base/json_text.h"
 
 namespace drover::api {
@@ -88,6 +89,12 @@ asio::awaitable<Result<Response>> answer(const Services& services, const Request
   co_return shown(function(services, request));
 }
 
+/// Answers when what it changes is kept.
+template <Result<Response> (*function)(const Services&, const Request&)>
+asio::awaitable<Result<Response>> answer_changing(const Services& services, const Request& request) {
+  co_return shown(co_await changing<function>(services, request));
+}
+
 /// Writes the answer on another thread.
 template <AnswerBeside (*function)(const Services&, const Request&)>
 asio::awaitable<Result<Response>> answer_beside(const Services& services, const Request& request) {
@@ -100,25 +107,25 @@ asio::awaitable<Result<Response>> answer_later(const Services& services, const R
   co_return shown(co_await function(services, request));
 }
 
-#define DROVER_CHRONOS_ROUTES(prefix)                                                   \
-  Route{"GET", prefix "/jobs", answer_beside<list_jobs>},                               \
-      Route{"GET", prefix "/jobs/summary", answer_beside<summarise_jobs>},              \
-      Route{"GET", prefix "/jobs/search", answer_beside<search_jobs>},                  \
-      Route{"GET", prefix "/job/{name}", answer<get_job>},                              \
-      Route{"PUT", prefix "/job/{name}", answer<run_job>},                              \
-      Route{"DELETE", prefix "/job/{name}", answer<remove_job>},                        \
-      Route{"PUT", prefix "/job/success/{name}", answer<mark_job>},                     \
-      Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},              \
-      Route{"POST", prefix "/job/{name}/task/{task}/progress", answer<add_progress>},   \
-      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},                 \
-      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                  \
-      Route{"POST", prefix "/dependency", answer_later<define_dependent>},              \
-      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},               \
-      Route{"DELETE", prefix "/task/kill/{name}", answer<kill_job>},                    \
-      Route{"GET", prefix "/graph/dot", answer_beside<get_graph_dot>},                  \
-      Route{"GET", prefix "/graph/csv", answer_beside<get_graph_csv>},                  \
-      Route{"GET", prefix "/stats/{statistic}", answer_beside<get_statistics>}, Route { \
-    "GET", prefix "/leader", answer<get_leader>                                         \
+#define DROVER_CHRONOS_ROUTES(prefix)                                                          \
+  Route{"GET", prefix "/jobs", answer_beside<list_jobs>},                                      \
+      Route{"GET", prefix "/jobs/summary", answer_beside<summarise_jobs>},                     \
+      Route{"GET", prefix "/jobs/search", answer_beside<search_jobs>},                         \
+      Route{"GET", prefix "/job/{name}", answer<get_job>},                                     \
+      Route{"PUT", prefix "/job/{name}", answer_changing<run_job>},                            \
+      Route{"DELETE", prefix "/job/{name}", answer_changing<remove_job>},                      \
+      Route{"PUT", prefix "/job/success/{name}", answer_changing<mark_job>},                   \
+      Route{"GET", prefix "/job/stat/{name}", answer<get_job_statistics>},                     \
+      Route{"POST", prefix "/job/{name}/task/{task}/progress", answer_changing<add_progress>}, \
+      Route{"POST", prefix "/iso8601", answer_later<define_scheduled>},                        \
+      Route{"PUT", prefix "/iso8601", answer_later<define_scheduled>},                         \
+      Route{"POST", prefix "/dependency", answer_later<define_dependent>},                     \
+      Route{"PUT", prefix "/dependency", answer_later<define_dependent>},                      \
+      Route{"DELETE", prefix "/task/kill/{name}", answer_changing<kill_job>},                  \
+      Route{"GET", prefix "/graph/dot", answer_beside<get_graph_dot>},                         \
+      Route{"GET", prefix "/graph/csv", answer_beside<get_graph_csv>},                         \
+      Route{"GET", prefix "/stats/{statistic}", answer_beside<get_statistics>}, Route {        \
+    "GET", prefix "/leader", answer<get_leader>                                                \
   }
 
 constexpr std::array kRoutes = {DROVER_CHRONOS_ROUTES("/v1/scheduler"), DROVER_CHRONOS_ROUTES("/scheduler"),

@@ -68,34 +68,42 @@ Status check_apart(const std::vector<App>& apps) {
   return {};
 }
 
+using AnswerOf = std::function<Response(const control::Made& deployment)>;
+
 /// Carries the apps out as one deployment.
-asio::awaitable<tl::expected<Deployed, Response>> put(const Services& services, const Request& request,
-                                                      std::vector<App> apps, bool force) {
+AnswerLater put(const Services& services, const Request& request, std::vector<App> apps, AnswerOf answer) {
   std::vector<std::optional<std::string>> names;
   for (const auto& app : apps) names.push_back(app.user);
   const auto before = versions_of(World(services, *request.caller), apps);
   const auto users = co_await find_users(services, request.caller->user.uid, std::move(names));
-  const World world(services, *request.caller);
-  if (versions_of(world, apps) != before)
-    co_return tl::unexpected(refuse(services, 409, "The app was changed meanwhile: try again"));
-  control::event::ServicesChanged change;
-  change.force = force;
-  for (auto& app : apps) {
-    const auto* existing = world.service(app.service.id);
-    if (existing == nullptr && world.is_taken(app.service.id)) co_return tl::unexpected(not_his(services));
-    if (existing == nullptr)
-      if (const auto place = check_place(world, app.service.id); !place)
-        co_return tl::unexpected(refuse(services, place.error()));
-    if (const auto done = complete(world, app, existing, users); !done)
-      co_return tl::unexpected(refuse(services, done.error()));
-    change.put.push_back(std::move(app.service));
-  }
-  const auto posting = services.marathon->events.expect_post(request.caller->user.uid);
-  co_return deploy(services, world, std::move(change));
+  std::shared_ptr<void> posting;
+  co_return co_await transacted(services, [&]() -> Answer {
+    const World world(services, *request.caller);
+    if (versions_of(world, apps) != before)
+      return refuse(services, 409, "The app was changed meanwhile: try again");
+    control::event::ServicesChanged change;
+    change.force = flag(request, "force");
+    for (auto app : apps) {
+      const auto* existing = world.service(app.service.id);
+      if (existing == nullptr && world.is_taken(app.service.id)) return not_his(services);
+      if (existing == nullptr)
+        if (const auto place = check_place(world, app.service.id); !place)
+          return refuse(services, place.error());
+      if (const auto done = complete(world, app, existing, users); !done)
+        return refuse(services, done.error());
+      change.put.push_back(std::move(app.service));
+    }
+    auto deployed = deploy(services, world, std::move(change));
+    if (!deployed) return std::move(deployed.error());
+    if (!apps.empty())
+      posting = services.marathon->events.expect(
+          {request.caller->user.uid, apps.front().service.id, deployed->version});
+    return answer(*deployed);
+  });
 }
 
 Response created(const Services& services, const Request& request, const std::string& id,
-                 const Deployed& deployed) {
+                 const control::Made& deployed) {
   const World world(services, *request.caller);
   const auto* record = world.service(id);
   if (record == nullptr) return deployment_result(services, deployed.id, deployed.version, 201);
@@ -149,9 +157,9 @@ AnswerLater put_list(const Services& services, const Request& request, bool part
   }
   if (!mistakes.empty()) co_return refuse(services, mistakes.refusal());
   if (const auto apart = check_apart(apps); !apart) co_return refuse(services, apart.error());
-  auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
-  if (!deployed) co_return std::move(deployed.error());
-  co_return deployment_result(services, deployed->id, deployed->version);
+  co_return co_await put(services, request, std::move(apps), [&](const auto& deployed) {
+    return deployment_result(services, deployed.id, deployed.version);
+  });
 }
 
 AnswerLater put_one(const Services& services, const Request& request, bool partial, bool may_create) {
@@ -183,11 +191,11 @@ AnswerLater put_one(const Services& services, const Request& request, bool parti
   const bool is_new = existing == nullptr;
   std::vector<App> apps;
   apps.push_back(std::move(*app));
-  auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
-  if (!deployed) co_return std::move(deployed.error());
-  auto response = deployment_result(services, deployed->id, deployed->version, is_new ? 201 : 200);
-  if (is_new) response.headers.emplace_back("Location", "/v2/apps" + id);
-  co_return response;
+  co_return co_await put(services, request, std::move(apps), [&](const auto& deployed) {
+    auto response = deployment_result(services, deployed.id, deployed.version, is_new ? 201 : 200);
+    if (is_new) response.headers.emplace_back("Location", "/v2/apps" + id);
+    return response;
+  });
 }
 
 }  // namespace
@@ -202,9 +210,8 @@ AnswerLater create_app(const Services& services, const Request& request) {
     co_return refuse(services, 409, "An app with id [" + id + "] already exists.");
   std::vector<App> apps;
   apps.push_back(std::move(*app));
-  const auto deployed = co_await put(services, request, std::move(apps), flag(request, "force"));
-  if (!deployed) co_return deployed.error();
-  co_return created(services, request, id, *deployed);
+  co_return co_await put(services, request, std::move(apps),
+                         [&](const auto& deployed) { return created(services, request, id, deployed); });
 }
 
 AnswerLater put_apps(const Services& services, const Request& request) {

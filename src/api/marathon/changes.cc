@@ -8,6 +8,7 @@
 #include "api/async.h"
 #include "api/marathon/answers.h"
 #include "api/marathon/parts.h"
+#include "api/transaction.h"
 #include "api/workers.h"
 #include "marathon/path.h"
 
@@ -139,8 +140,8 @@ void keep_groups_of(const World& world, control::event::ServicesChanged& change)
 
 }  // namespace
 
-tl::expected<Deployed, Response> deploy(const Services& services, const World& world,
-                                        control::event::ServicesChanged change) {
+tl::expected<control::Made, Response> deploy(const Services& services, const World& world,
+                                             control::event::ServicesChanged change) {
   std::vector<std::string> touched = change.removed;
   for (const auto& service : change.put) touched.push_back(service.id);
   auto told = touched;
@@ -155,22 +156,16 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
     }
   change.owner = world.caller().user.uid;
   keep_groups_of(world, change);
-  Deployed deployed;
-  // A deployment with nothing to do is over before the call is; what it told says which version it made.
-  const auto watch = services.daemon->watch([&](const control::Notice& notice) {
-    if (const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice))
-      deployed.version = changed->version;
-  });
-  auto made = services.daemon->change(std::move(change));
-  if (!made) {
-    events.tell_failed(caller, told, made.error().message);
-    return tl::unexpected(refuse(services, made.error()));
-  }
-  deployed.id = std::move(*made);
-  if (const auto found = world.state().deployments.find(deployed.id);
-      found != world.state().deployments.end())
-    deployed.version = found->second.version;
-  return deployed;
+  auto made = services.daemon->change(change);
+  if (made) return std::move(*made);
+  events.tell_failed(caller, told, made.error().message);
+  return tl::unexpected(refuse(services, made.error()));
+}
+
+AnswerLater transacted(const Services& services, std::function<Answer()> run) {
+  auto answer = co_await in_transaction(*services.daemon, std::move(run));
+  if (!answer) co_return refuse(services, answer.error());
+  co_return std::move(*answer);
 }
 
 }  // namespace drover::api::marathon_v2

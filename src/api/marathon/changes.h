@@ -4,12 +4,14 @@
 // and the answer. Used on the control strand.
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "api/http.h"
+#include "api/marathon/handlers.h"
 #include "api/marathon/world.h"
 #include "control/event.h"
 #include "marathon/app.h"
@@ -40,13 +42,17 @@ Status check_definition(const World& world, const workload::Service& wanted,
 /// What stands against an id: an app above it or groups below it. kInvalid, or none.
 Status check_place(const World& world, const std::string& id);
 
-/// Does it; the answer is one of the errors, or what `done` makes of the deployment's id and version.
-struct Deployed {
-  std::string id;
-  TimePoint version{};
-};
-tl::expected<Deployed, Response> deploy(const Services& services, const World& world,
-                                        control::event::ServicesChanged change);
+/// Does it, in a transaction; the deployment that it became, or the answer that refuses it.
+tl::expected<control::Made, Response> deploy(const Services& services, const World& world,
+                                             control::event::ServicesChanged change);
+
+/// What `run` answers in a transaction, or that it cannot be kept.
+AnswerLater transacted(const Services& services, std::function<Answer()> run);
+/// Makes a Handler of a function that changes the state and answers.
+template <Answer (*function)(const Services&, const Request&)>
+AnswerLater transacted(const Services& services, const Request& request) {
+  return transacted(services, [&] { return function(services, request); });
+}
 
 /// Deployments under way that touch any of them.
 std::vector<std::string> locks_on(const World& world, const std::vector<std::string>& services);

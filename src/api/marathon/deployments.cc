@@ -66,10 +66,7 @@ Answer cancel_deployment(const Services& services, const Request& request) {
     response.content_type = "";
     return response;
   }
-  const auto deployment = world.state().deployments.find(*made);
-  const auto version =
-      deployment == world.state().deployments.end() ? services.daemon->now() : deployment->second.version;
-  return deployment_result(services, *made, version);
+  return deployment_result(services, made->id, made->version);
 }
 
 namespace {

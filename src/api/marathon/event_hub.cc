@@ -67,10 +67,25 @@ std::shared_ptr<Follower> EventHub::follow(const engine::Caller& caller, std::se
   return follower;
 }
 
-std::shared_ptr<void> EventHub::expect_post(uid_t caller) {
-  auto poster = std::make_shared<uid_t>(caller);
-  poster_ = poster;
-  return poster;
+std::shared_ptr<void> EventHub::expect(Post post) {
+  auto handle = std::make_shared<Post>(std::move(post));
+  std::erase_if(expected_, [](const auto& weak) { return weak.expired(); });
+  expected_.push_back(handle);
+  return handle;
+}
+
+void EventHub::tell_post(const control::notice::DefinitionsChanged& changed) {
+  for (const auto& weak : expected_) {
+    const auto post = weak.lock();
+    if (post == nullptr || post->version != changed.version ||
+        std::ranges::find(changed.services, post->app) == changed.services.end())
+      continue;
+    const auto& known = daemon_.state().services;
+    for (const auto& id : changed.services)
+      if (const auto service = known.find(id); service != known.end())
+        tell({post_event(post->caller, service->second.target, daemon_.now())});
+    return;
+  }
 }
 
 void EventHub::tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why) {
@@ -84,14 +99,7 @@ void EventHub::tell_detached() {
 
 void EventHub::tell(const control::Notice& notice) {
   if (!anybody()) return;
-  const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice);
-  if (const auto poster = changed == nullptr ? nullptr : poster_.lock()) {
-    poster_.reset();
-    const auto& known = daemon_.state().services;
-    for (const auto& id : changed->services)
-      if (const auto service = known.find(id); service != known.end())
-        tell({post_event(*poster, service->second.target, daemon_.now())});
-  }
+  if (const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice)) tell_post(*changed);
   tell(events_of(notice, daemon_.state(), agent_, daemon_.now()));
 }
 

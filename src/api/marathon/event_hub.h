@@ -96,9 +96,15 @@ class EventHub {
   /// Until the handle dies. The first event that it gets is that it is attached.
   std::shared_ptr<Follower> follow(const engine::Caller& caller, std::set<std::string> types,
                                    std::function<void()> wake);
-  /// The change of definitions that comes next is one of apps that somebody posts: which is told first, if it
-  /// comes. Until the handle dies.
-  [[nodiscard]] std::shared_ptr<void> expect_post(uid_t caller);
+  /// Apps that somebody posts.
+  struct Post {
+    uid_t caller = 0;
+    std::string app;  ///< one of them
+    TimePoint version{};
+  };
+  /// When the change of definitions comes that they are, it is told that they were posted, before all that
+  /// comes of it. Until the handle dies.
+  [[nodiscard]] std::shared_ptr<void> expect(Post post);
   /// A change of these apps and groups was refused.
   void tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why);
   /// Somebody's stream has ended.
@@ -108,6 +114,7 @@ class EventHub {
 
  private:
   void tell(const control::Notice& notice);
+  void tell_post(const control::notice::DefinitionsChanged& changed);
   void tell(std::vector<WireEvent> events);
   bool anybody();
 
@@ -116,7 +123,7 @@ class EventHub {
   EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;
   std::shared_ptr<void> watch_;  ///< while somebody follows
-  std::weak_ptr<uid_t> poster_;  ///< whose post is expected
+  std::vector<std::weak_ptr<Post>> expected_;
 };
 
 }  // namespace drover::api::marathon_v2

@@ -82,41 +82,36 @@ Status tell_dependencies(const World& world, const marathon::GroupChange& wanted
   return {};
 }
 
-/// The event that brings the group about, from its definition.
-asio::awaitable<Wanted> defined(const Services& services, const Request& request, const std::string& id,
-                                const json& body) {
-  std::optional<marathon::GroupChange> wanted;
-  {
-    const World world(services, *request.caller);
-    auto decoded = marathon::decode_group(id, body, contents_of(world, id), options_for(services));
-    if (!decoded) co_return tl::unexpected(refuse(services, decoded.error()));
-    wanted = std::move(*decoded);
-  }
-  std::vector<std::optional<std::string>> names;
-  for (const auto& app : wanted->apps) names.push_back(app.user);
-  const auto before = versions_in(World(services, *request.caller), id);
-  const auto users = co_await find_users(services, request.caller->user.uid, std::move(names));
+/// A group's definition, with what it was read for.
+struct Definition {
+  std::string id;
+  marathon::GroupChange wanted;
+  std::map<std::string, TimePoint> before;  ///< versions_in()
+  Users users;
+};
 
-  const World world(services, *request.caller);
+/// The event that brings the group about.
+Wanted change_for(const Services& services, const World& world, const Definition& definition) {
+  const auto& [id, wanted, before, users] = definition;
   if (versions_in(world, id) != before)
-    co_return tl::unexpected(refuse(services, 409, "The group was changed meanwhile: try again"));
-  for (const auto& [path, dependencies] : wanted->groups)
+    return tl::unexpected(refuse(services, 409, "The group was changed meanwhile: try again"));
+  for (const auto& [path, dependencies] : wanted.groups)
     if (const auto known = world.state().groups.find(path); known != world.state().groups.end() &&
                                                             known->second.dependencies != dependencies &&
                                                             !owns(world, known->second))
-      co_return tl::unexpected(not_his(services));
+      return tl::unexpected(not_his(services));
   Change change;
-  change_groups(world, *wanted, change);
-  std::set<std::string> stay = wanted->kept;
-  for (auto& app : wanted->apps) {
+  change_groups(world, wanted, change);
+  std::set<std::string> stay = wanted.kept;
+  for (auto app : wanted.apps) {
     const auto app_id = app.service.id;
     const auto* existing = world.service(app_id);
-    if (existing == nullptr && world.is_taken(app_id)) co_return tl::unexpected(not_his(services));
+    if (existing == nullptr && world.is_taken(app_id)) return tl::unexpected(not_his(services));
     for (auto above = marathon::parent_path(app_id); above != "/"; above = marathon::parent_path(above))
       if (world.is_taken(above))
-        co_return tl::unexpected(refuse(services, 409, "An app with the path " + above + " already exists."));
-    if (const auto done = complete(world, app, existing, users, wanted->groups); !done)
-      co_return tl::unexpected(refuse(services, done.error()));
+        return tl::unexpected(refuse(services, 409, "An app with the path " + above + " already exists."));
+    if (const auto done = complete(world, app, existing, users, wanted.groups); !done)
+      return tl::unexpected(refuse(services, done.error()));
     stay.insert(app_id);
     if (existing != nullptr && same_configuration(existing->target, app.service) &&
         existing->target.dependencies == app.service.dependencies &&
@@ -124,11 +119,11 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
       continue;
     change.put.push_back(std::move(app.service));
   }
-  if (const auto done = tell_dependencies(world, *wanted, change); !done)
-    co_return tl::unexpected(refuse(services, done.error()));
+  if (const auto done = tell_dependencies(world, wanted, change); !done)
+    return tl::unexpected(refuse(services, done.error()));
   for (const auto* record : world.services(id))
     if (!stay.contains(record->target.id)) change.removed.push_back(record->target.id);
-  co_return change;
+  return change;
 }
 
 /// {"scaleBy": 2}: every app of the group has so many times as many instances.
@@ -181,10 +176,9 @@ Response preview(const Services& services, const World& world, const Change& cha
   return answer(services, to_text(json{{"steps", std::move(steps)}}));
 }
 
-Answer carry_out(const Services& services, const Request& request, Wanted wanted, bool is_new,
-                 const std::string& id) {
+Answer carry_out(const Services& services, const Request& request, const World& world, Wanted wanted,
+                 bool is_new, const std::string& id) {
   if (!wanted) return std::move(wanted.error());
-  const World world(services, *request.caller);
   wanted->force = flag(request, "force");
   wanted->owner = request.caller->user.uid;
   if (flag(request, "dryRun")) return preview(services, world, *wanted);
@@ -193,6 +187,25 @@ Answer carry_out(const Services& services, const Request& request, Wanted wanted
   auto response = deployment_result(services, deployed->id, deployed->version, is_new ? 201 : 200);
   if (is_new) response.headers.emplace_back("Location", "/v2/groups" + id);
   return response;
+}
+
+AnswerLater define(const Services& services, const Request& request, const std::string& id, const json& body,
+                   bool is_new) {
+  Definition definition{.id = id};
+  {
+    const World world(services, *request.caller);
+    auto decoded = marathon::decode_group(id, body, contents_of(world, id), options_for(services));
+    if (!decoded) co_return refuse(services, decoded.error());
+    definition.wanted = std::move(*decoded);
+    definition.before = versions_in(world, id);
+  }
+  std::vector<std::optional<std::string>> names;
+  for (const auto& app : definition.wanted.apps) names.push_back(app.user);
+  definition.users = co_await find_users(services, request.caller->user.uid, std::move(names));
+  co_return co_await transacted(services, [&] {
+    const World world(services, *request.caller);
+    return carry_out(services, request, world, change_for(services, world, definition), is_new, id);
+  });
 }
 
 /// The id that the body has, seen from that in the path.
@@ -214,28 +227,28 @@ AnswerLater create_group(const Services& services, const Request& request) {
     if (world.has_group(id))
       co_return refuse(services, 409, "Group " + id + " is already created. Use PUT to change this group.");
   }
-  auto wanted = co_await defined(services, request, id, *body);
-  co_return carry_out(services, request, std::move(wanted), true, id);
+  co_return co_await define(services, request, id, *body, true);
 }
 
 AnswerLater put_group(const Services& services, const Request& request) {
   const auto body = body_of(request);
   if (!body) co_return refuse(services, body.error());
   const auto id = id_in(*body, base_of(request));
-  const World world(services, *request.caller);
   marathon::Mistakes mistakes;
   marathon::Fields fields(*body, mistakes);
   const auto factor = fields.number("scaleBy", 0, 1e6);
   const auto version = fields.text("version");
   (void)fields.text("id");  // read already; of another type it is a mistake
   if (!mistakes.empty()) co_return refuse(services, mistakes.refusal());
-  if (world.is_taken(id)) co_return refuse(services, 409, "An app with the path " + id + " already exists.");
-  if ((factor || version) && !world.has_group(id))
-    co_return refuse(services, 404, "Group '" + id + "' does not exist");
-  if (factor) co_return carry_out(services, request, scaled(services, world, id, *factor), false, id);
-  if (version) co_return carry_out(services, request, as_of(services, world, id, *version), false, id);
-  auto wanted = co_await defined(services, request, id, *body);
-  co_return carry_out(services, request, std::move(wanted), false, id);
+  if (World(services, *request.caller).is_taken(id))
+    co_return refuse(services, 409, "An app with the path " + id + " already exists.");
+  if (!factor && !version) co_return co_await define(services, request, id, *body, false);
+  co_return co_await transacted(services, [&]() -> Answer {
+    const World world(services, *request.caller);
+    if (!world.has_group(id)) return refuse(services, 404, "Group '" + id + "' does not exist");
+    auto wanted = factor ? scaled(services, world, id, *factor) : as_of(services, world, id, *version);
+    return carry_out(services, request, world, std::move(wanted), false, id);
+  });
 }
 
 Answer delete_group(const Services& services, const Request& request) {

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "api/marathon/changes.h"
 #include "api/marathon/handlers.h"
 
 namespace drover::api {
@@ -29,30 +30,30 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v2/apps/{id...}", beside<get_app>},
     Route{"PUT", "/v2/apps/{id...}", put_app},
     Route{"PATCH", "/v2/apps/{id...}", patch_app},
-    Route{"DELETE", "/v2/apps/{id...}", at_once<delete_app>},
-    Route{"POST", "/v2/apps/{id...}/restart", at_once<restart_app>},
+    Route{"DELETE", "/v2/apps/{id...}", transacted<delete_app>},
+    Route{"POST", "/v2/apps/{id...}/restart", transacted<restart_app>},
     Route{"GET", "/v2/apps/{id...}/tasks", beside<list_app_tasks>},
-    Route{"DELETE", "/v2/apps/{id...}/tasks", at_once<kill_app_tasks>},
-    Route{"DELETE", "/v2/apps/{id...}/tasks/{task}", at_once<kill_app_task>},
+    Route{"DELETE", "/v2/apps/{id...}/tasks", transacted<kill_app_tasks>},
+    Route{"DELETE", "/v2/apps/{id...}/tasks/{task}", transacted<kill_app_task>},
     Route{"GET", "/v2/apps/{id...}/versions", at_once<list_versions>},
     Route{"GET", "/v2/apps/{id...}/versions/{version}", at_once<get_version>},
     Route{"GET", "/v2/tasks", beside<list_tasks>},
-    Route{"POST", "/v2/tasks/delete", at_once<kill_tasks>},
+    Route{"POST", "/v2/tasks/delete", transacted<kill_tasks>},
     Route{"GET", "/v2/deployments", beside<list_deployments>},
-    Route{"DELETE", "/v2/deployments/{id}", at_once<cancel_deployment>},
+    Route{"DELETE", "/v2/deployments/{id}", transacted<cancel_deployment>},
     Route{"GET", "/v2/queue", beside<list_queue>},
-    Route{"DELETE", "/v2/queue/{id...}/delay", at_once<reset_delay>},
+    Route{"DELETE", "/v2/queue/{id...}/delay", transacted<reset_delay>},
     Route{"GET", "/v2/groups", beside<get_group>},
     Route{"POST", "/v2/groups", create_group},
     Route{"PUT", "/v2/groups", put_group},
-    Route{"DELETE", "/v2/groups", at_once<delete_group>},
+    Route{"DELETE", "/v2/groups", transacted<delete_group>},
     Route{"GET", "/v2/groups/apps", beside<list_group_apps>},
     Route{"GET", "/v2/groups/versions", beside<list_group_versions>},
     Route{"GET", "/v2/groups/versions/{version}", beside<get_group_version>},
     Route{"GET", "/v2/groups/{id...}", beside<get_group>},
     Route{"POST", "/v2/groups/{id...}", create_group},
     Route{"PUT", "/v2/groups/{id...}", put_group},
-    Route{"DELETE", "/v2/groups/{id...}", at_once<delete_group>},
+    Route{"DELETE", "/v2/groups/{id...}", transacted<delete_group>},
     Route{"GET", "/v2/groups/{id...}/apps", beside<list_group_apps>},
     Route{"GET", "/v2/groups/{id...}/versions", beside<list_group_versions>},
     Route{"GET", "/v2/groups/{id...}/versions/{version}", beside<get_group_version>},

@@ -70,10 +70,7 @@ Response kill(const Services& services, const World& world, const std::vector<co
   const auto made = services.daemon->change(event);
   if (!made) return refuse(services, made.error());
   if (!options.scale) return answer(services, killed);
-  const auto found = world.state().deployments.find(*made);
-  auto version = services.daemon->now();
-  if (found != world.state().deployments.end()) version = found->second.version;
-  return deployment_result(services, *made, version);
+  return deployment_result(services, made->id, made->version);
 }
 
 /// Whether the id can be one of a task at all.

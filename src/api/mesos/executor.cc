@@ -19,7 +19,7 @@ asio::awaitable<Result<Response>> call_executor(const Services& services, const 
     if (!accepted) co_return accepted.error();
     type = *accepted;
   }
-  co_return services.mesos->executors().call(request.executor, *call, type);
+  co_return co_await services.mesos->executors().call(request.executor, *call, type);
 }
 
 }  // namespace drover::api::mesos

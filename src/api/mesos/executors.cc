@@ -8,6 +8,7 @@
 #include "api/mesos/stream.h"
 #include "api/mesos/uuid.h"
 #include "api/mesos/values.h"
+#include "api/transaction.h"
 #include "control/executors.h"
 #include "control/status_updates.h"
 
@@ -81,6 +82,10 @@ std::string key_of(const ExecutorRecord& executor) {
   return control::executor_key(executor.framework, executor.executor_id);
 }
 
+Response has_ended() {
+  return text_response(401, "The executor whose token this is has ended");
+}
+
 Response taken() {
   auto response = text_response(202, "");
   response.content_type = "";
@@ -105,33 +110,39 @@ void Executors::stop() {
   *alive_ = false;
 }
 
-Response Executors::call(const std::string& task, const ExecutorCall& call, MediaType type) {
+asio::awaitable<Response> Executors::call(const std::string& task, const ExecutorCall& call, MediaType type) {
   const auto* found = control::executor_in(daemon_.state(), task);
-  if (found == nullptr) return text_response(401, "The executor whose token this is has ended");
+  if (found == nullptr) co_return has_ended();
   const auto executor = *found;
   if (call.framework_id().value() != executor.framework || call.executor_id().value() != executor.executor_id)
-    return text_response(403, "This token is that of another executor than the call names");
-  if (call.type() == ExecutorCall::SUBSCRIBE) return subscribe(executor, call, type);
-  if (!connections_.contains(key_of(executor))) return text_response(403, "Executor is not subscribed");
+    co_return text_response(403, "This token is that of another executor than the call names");
+  if (call.type() == ExecutorCall::SUBSCRIBE) co_return co_await subscribe(executor, call, type);
+  if (!connections_.contains(key_of(executor))) co_return text_response(403, "Executor is not subscribed");
   switch (call.type()) {
     case ExecutorCall::UPDATE:
-      return update(executor, call);
+      co_return co_await update(executor, call);
     case ExecutorCall::MESSAGE:
       ports_.tell_framework(executor, call.message().data());
-      return taken();
+      co_return taken();
     case ExecutorCall::HEARTBEAT:
-      return taken();
+      co_return taken();
     default:
-      return text_response(501, "");
+      co_return text_response(501, "");
   }
 }
 
-Response Executors::subscribe(const ExecutorRecord& executor, const ExecutorCall& call, MediaType type) {
+asio::awaitable<Response> Executors::subscribe(const ExecutorRecord& executor, const ExecutorCall& call,
+                                               MediaType type) {
   const auto key = key_of(executor);
   control::event::ExecutorSubscribed subscribed{executor.framework, executor.executor_id, {}};
   for (const auto& update : call.subscribe().unacknowledged_updates())
     subscribed.updates.push_back(update_of(update.status(), daemon_.now()));
-  if (const auto made = daemon_.change(subscribed); !made) return text_response(503, made.error().message);
+  const auto kept = co_await in_transaction(daemon_, [&] { return daemon_.change(subscribed); });
+  if (!kept) co_return text_response(503, kept.error().message);
+  const auto framework = daemon_.state().frameworks.find(executor.framework);
+  if (control::executor_in(daemon_.state(), executor.id) == nullptr ||
+      framework == daemon_.state().frameworks.end())
+    co_return has_ended();
   close(key);
   auto stream = std::make_shared<Stream>(context_.get_executor(), type,
                                          executor_event(ExecutorEvent::HEARTBEAT), kExecutorHeartbeat);
@@ -139,24 +150,25 @@ Response Executors::subscribe(const ExecutorRecord& executor, const ExecutorCall
   auto event = executor_event(ExecutorEvent::SUBSCRIBED);
   auto& told = *event.mutable_subscribed();
   read_kept(executor.info, *told.mutable_executor_info());
-  read_kept(daemon_.state().frameworks.at(executor.framework).info, *told.mutable_framework_info());
+  read_kept(framework->second.info, *told.mutable_framework_info());
   *told.mutable_agent_info() = ports_.describe_agent();
   told.mutable_container_id()->set_value(executor.id);
   stream->send(event);
   for (const auto& update : subscribed.updates) acknowledge(key, update);
   tell(key);
-  return follow(stream, [this, alive = alive_, key, weak = std::weak_ptr(stream)] {
+  co_return follow(stream, [this, alive = alive_, key, weak = std::weak_ptr(stream)] {
     if (const auto ended = weak.lock(); ended && *alive) gone(key, ended);
   });
 }
 
-Response Executors::update(const ExecutorRecord& executor, const ExecutorCall& call) {
+asio::awaitable<Response> Executors::update(const ExecutorRecord& executor, const ExecutorCall& call) {
   const auto update = update_of(call.update().status(), daemon_.now());
-  const auto made =
-      daemon_.change(control::event::ExecutorUpdated{executor.framework, executor.executor_id, update});
-  if (!made) return text_response(503, to_string(made.error()));
+  const auto kept = co_await in_transaction(daemon_, [&] {
+    return daemon_.change(control::event::ExecutorUpdated{executor.framework, executor.executor_id, update});
+  });
+  if (!kept) co_return text_response(503, to_string(kept.error()));
   acknowledge(key_of(executor), update);
-  return taken();
+  co_return taken();
 }
 
 void Executors::acknowledge(const std::string& key, const ExecutorUpdate& update) {

@@ -45,8 +45,8 @@ class Executors {
   void stop();
 
   /// The answer to any call of an executor; `task` is its container, as its token says. `type`: how a stream
-  /// is to be written.
-  Response call(const std::string& task, const ExecutorCall& call, MediaType type);
+  /// is to be written. What is given outlives it.
+  asio::awaitable<Response> call(const std::string& task, const ExecutorCall& call, MediaType type);
   /// Of its framework. Nobody hears it when the executor is not connected.
   void send_message(const std::string& framework, const std::string& executor, const std::string& data);
   void heard(const control::Notice& notice);
@@ -58,8 +58,9 @@ class Executors {
     control::ExecutorFeed feed{{}};
   };
 
-  Response subscribe(const control::ExecutorRecord& executor, const ExecutorCall& call, MediaType type);
-  Response update(const control::ExecutorRecord& executor, const ExecutorCall& call);
+  asio::awaitable<Response> subscribe(const control::ExecutorRecord& executor, const ExecutorCall& call,
+                                      MediaType type);
+  asio::awaitable<Response> update(const control::ExecutorRecord& executor, const ExecutorCall& call);
   void acknowledge(const std::string& key, const control::ExecutorUpdate& update);
   /// Launches and kills that it has not been told of yet.
   void tell(const std::string& key);

@@ -11,6 +11,7 @@
 #include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
 #include "api/mesos/uuid.h"
+#include "api/transaction.h"
 #include "base/ids.h"
 #include "control/frameworks.h"
 
@@ -204,22 +205,27 @@ void Master::gone(const std::string& framework, const std::shared_ptr<Stream>& s
   allocate_soon();
 }
 
-Response Master::subscribe(const engine::Caller& caller, const Call& call, MediaType type) {
+asio::awaitable<Response> Master::subscribe(const engine::Caller& caller, const Call& call, MediaType type) {
   auto info = call.subscribe().framework_info();
   if (const auto mistake = mistake_in(info, caller); !mistake.empty())
-    return refuse_subscription(type, mistake);
-  const auto& state = daemon_.state();
-  auto id = info.id().value();
-  if (id.empty()) id = control::next_framework_id(state, this->id());
-  if (id == marathon_id() || id == chronos_id())
-    return refuse_subscription(type, fmt::format("Framework '{}' is part of this master", id));
-  const auto known = state.frameworks.find(id);
-  if (known != state.frameworks.end() && known->second.owner != caller.user.uid && !caller.is_root())
-    return refuse_subscription(type, fmt::format("Framework '{}' belongs to another user", id));
-  info.mutable_id()->set_value(id);
-  const bool is_new = known == state.frameworks.end();
-  const auto made = daemon_.change(control::event::FrameworkSubscribed{id, record_of(info, caller)});
-  if (!made) return refuse_subscription(type, made.error().message);
+    co_return refuse_subscription(type, mistake);
+  bool is_new = false;
+  const auto joined = co_await in_transaction(daemon_, [&]() -> Result<std::string> {
+    const auto& state = daemon_.state();
+    auto id = call.subscribe().framework_info().id().value();
+    if (id.empty()) id = control::next_framework_id(state, this->id());
+    if (id == marathon_id() || id == chronos_id())
+      return fail(ErrorKind::kInvalid, fmt::format("Framework '{}' is part of this master", id));
+    const auto known = state.frameworks.find(id);
+    if (known != state.frameworks.end() && known->second.owner != caller.user.uid && !caller.is_root())
+      return fail(ErrorKind::kPermissionDenied, fmt::format("Framework '{}' belongs to another user", id));
+    info.mutable_id()->set_value(id);
+    is_new = known == state.frameworks.end();
+    DROVER_CHECK_OK(daemon_.change(control::event::FrameworkSubscribed{id, record_of(info, caller)}));
+    return id;
+  });
+  if (!joined) co_return refuse_subscription(type, joined.error().message);
+  const auto& id = *joined;
   close(id, "Framework failed over");
 
   auto stream = open_stream(type);
@@ -245,7 +251,7 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   auto response = follow(stream, [this, alive = alive_, id, weak = std::weak_ptr(stream)] {
     if (const auto ended = weak.lock(); ended && *alive) gone(id, ended);
   });
-  return with_stream_id(std::move(response), stream_id);
+  co_return with_stream_id(std::move(response), stream_id);
 }
 
 // Calls
@@ -311,32 +317,39 @@ std::set<std::string> Master::users_of(const engine::Caller& caller, const Call&
   return names;
 }
 
-Response Master::call(const engine::Caller& caller, const Call& call, const std::string& stream_id,
-                      const Users& users) {
+asio::awaitable<Response> Master::call(const engine::Caller& caller, const Call& call,
+                                       const std::string& stream_id, const Users& users) {
   const auto& framework = call.framework_id().value();
   if (const auto allowed = check_caller(daemon_.state(), caller, framework); !allowed)
-    return text_response(400, allowed.error().message);
+    co_return text_response(400, allowed.error().message);
   const auto found = subscribers_.find(framework);
-  if (found == subscribers_.end()) return text_response(403, "Framework is not subscribed");
+  if (found == subscribers_.end()) co_return text_response(403, "Framework is not subscribed");
   if (stream_id.empty())
-    return text_response(400, "All non-subscribe calls should include the 'Mesos-Stream-Id' header");
-  auto& subscriber = found->second;
+    co_return text_response(400, "All non-subscribe calls should include the 'Mesos-Stream-Id' header");
+  const auto& subscriber = found->second;
   if (stream_id != subscriber.id)
-    return text_response(400,
-                         fmt::format("The stream ID '{}' included in this request didn't match the stream ID "
-                                     "currently associated with framework ID {}",
-                                     stream_id, framework));
-  return obey(caller, call, subscriber, users);
+    co_return text_response(
+        400, fmt::format("The stream ID '{}' included in this request didn't match the stream ID "
+                         "currently associated with framework ID {}",
+                         stream_id, framework));
+  co_return co_await obey(caller, call, subscriber.stream->type(), users);
 }
 
-Response Master::obey(const engine::Caller& caller, const Call& call, const Subscriber& subscriber,
-                      const Users& users) {
+asio::awaitable<Response> Master::keep(std::function<void()> run) {
+  co_return accepted(co_await in_transaction(daemon_, [&]() -> Status {
+    run();
+    return {};
+  }));
+}
+
+asio::awaitable<Response> Master::obey(const engine::Caller& caller, const Call& call, MediaType type,
+                                       const Users& users) {
   const auto& framework = call.framework_id().value();
   switch (call.type()) {
     case Call::TEARDOWN:
-      return accepted(daemon_.ask(control::event::FrameworkTornDown{framework}));
+      co_return co_await keep([&] { (void)daemon_.change(control::event::FrameworkTornDown{framework}); });
     case Call::ACCEPT:
-      accept(framework, call, users);
+      co_await accept(framework, call, users);
       break;
     case Call::DECLINE:
       decline(framework, call);
@@ -349,45 +362,49 @@ Response Master::obey(const engine::Caller& caller, const Call& call, const Subs
       book_.suppress(framework, list_of(call.suppress().roles()));
       break;
     case Call::KILL:
-      return accepted(kill(framework, call));
+      co_return co_await keep([&] { kill(framework, call); });
     case Call::SHUTDOWN:
-      return accepted(shut_down(framework, call.shutdown().executor_id().value()));
+      co_return co_await keep([&] { shut_down(framework, call.shutdown().executor_id().value()); });
     case Call::ACKNOWLEDGE:
-      return accepted(acknowledge(framework, call));
+      co_return co_await keep([&] { acknowledge(framework, call); });
     case Call::RECONCILE:
       reconcile(framework, call);
       break;
     case Call::RECONCILE_OPERATIONS:
-      return unknown_operations(call, subscriber.stream->type());
+      co_return unknown_operations(call, type);
     case Call::UPDATE_FRAMEWORK:
-      return update_framework(caller, call);
+      co_return co_await update_framework(caller, call);
     case Call::UNKNOWN:
-      return text_response(501, "");
+      co_return text_response(501, "");
     case Call::MESSAGE:
       executors_.send_message(framework, call.message().executor_id().value(), call.message().data());
       break;
     default:  // Mesos ignores REQUEST; nothing is inverse
       break;
   }
-  return accepted();
+  co_return accepted();
 }
 
-Response Master::update_framework(const engine::Caller& caller, const Call& call) {
+asio::awaitable<Response> Master::update_framework(const engine::Caller& caller, const Call& call) {
   const auto& framework = call.framework_id().value();
   const auto& update = call.update_framework();
   const auto& info = update.framework_info();
   if (const auto mistake = mistake_in(info, caller); !mistake.empty())
-    return text_response(400, "'FrameworkInfo' is not valid: " + mistake);
-  const auto made = daemon_.change(control::event::FrameworkSubscribed{framework, record_of(info, caller)});
-  if (!made) return text_response(400, made.error().message);
-  auto& subscriber = subscribers_.at(framework);
+    co_return text_response(400, "'FrameworkInfo' is not valid: " + mistake);
+  const auto made = co_await in_transaction(daemon_, [&] {
+    return daemon_.change(control::event::FrameworkSubscribed{framework, record_of(info, caller)});
+  });
+  if (!made) co_return text_response(400, made.error().message);
+  const auto found = subscribers_.find(framework);
+  if (found == subscribers_.end()) co_return text_response(403, "Framework is not subscribed");
+  auto& subscriber = found->second;
   subscriber.knows_refinement = has_capability(info, Capability::RESERVATION_REFINEMENT);
   subscriber.knows_roles = has_capability(info, Capability::MULTI_ROLE);
   for (const auto& offer : book_.change(framework, bidder_of(info, update.suppressed_roles())))
     send_rescind(framework, offer);
   allocate_soon();
   watchers_.tell(framework, false);
-  return text_response(200, "");
+  co_return text_response(200, "");
 }
 
 void Master::heard(const control::Notice& notice) {

@@ -81,11 +81,12 @@ class Master {
   /// Nothing happens any more: that connections end now says nothing about frameworks.
   void stop();
 
+  // What is given to these outlives them.
   /// The answer to SUBSCRIBE: always 200, also for a stream of one ERROR.
-  Response subscribe(const engine::Caller& caller, const Call& call, MediaType type);
+  asio::awaitable<Response> subscribe(const engine::Caller& caller, const Call& call, MediaType type);
   /// Every other call. `stream_id`: the header, "" for none.
-  Response call(const engine::Caller& caller, const Call& call, const std::string& stream_id,
-                const Users& users);
+  asio::awaitable<Response> call(const engine::Caller& caller, const Call& call, const std::string& stream_id,
+                                 const Users& users);
   /// Names of users that the tasks of an ACCEPT run as.
   std::set<std::string> users_of(const engine::Caller& caller, const Call& call) const;
 
@@ -151,21 +152,26 @@ class Master {
   void tick();
 
   /// A call that its framework may make.
-  Response obey(const engine::Caller& caller, const Call& call, const Subscriber& subscriber,
+  asio::awaitable<Response> obey(const engine::Caller& caller, const Call& call, MediaType type,
+                                 const Users& users);
+  /// The answer to a call that asks for what `run` does in a transaction.
+  asio::awaitable<Response> keep(std::function<void()> run);
+  asio::awaitable<Response> update_framework(const engine::Caller& caller, const Call& call);
+  asio::awaitable<void> accept(const std::string& framework, const Call& call, const Users& users);
+  /// Those that follow are for transactions.
+  Status launch(const std::string& framework, const Launch& launch, const std::string& role, Amounts& left,
                 const Users& users);
-  Response update_framework(const engine::Caller& caller, const Call& call);
-  void accept(const std::string& framework, const Call& call, const Users& users);
-  void launch(const std::string& framework, const Launch& launch, const std::string& role, Amounts& left,
-              const Users& users);
   Status launch_tasks(const Launch& launch, const LaunchContext& context, Amounts& left);
   Status launch_on_executor(const Launch& launch, const LaunchContext& context, Amounts& left);
+  void acknowledge(const std::string& framework, const Call& call);
+  void kill(const std::string& framework, const Call& call);
+  void shut_down(const std::string& framework, const std::string& executor);
+
+  void refuse_launch(const std::string& framework, const Launch& launch, const Error& why);
+  void drop_launch(const std::string& framework, const Launch& launch, const std::string& mistake);
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
-  /// Those that return a Status: an Error when what was asked could not be kept.
-  Status acknowledge(const std::string& framework, const Call& call);
-  Status kill(const std::string& framework, const Call& call);
   void force_later(const std::string& id, std::chrono::milliseconds grace);
-  Status shut_down(const std::string& framework, const std::string& executor);
   void reconcile(const std::string& framework, const Call& call);
   /// `agent`: where the framework believes the task to be; "" when it does not say.
   void reconcile_one(const std::string& framework, const std::string& task_id, const std::string& agent);
@@ -178,6 +184,7 @@ class Master {
   control::OfferBook book_;
   Executors executors_;
   bool allocation_due_ = false;
+  int accepting_ = 0;  ///< offers that are taken, of which the state does not tell yet
   boost::asio::steady_timer timer_;
   /// By Drover's ids: tasks that are to be killed sooner than they say themselves.
   std::map<std::string, boost::asio::steady_timer> escalations_;

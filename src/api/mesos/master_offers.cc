@@ -10,6 +10,7 @@
 #include "api/mesos/master.h"
 #include "api/mesos/stream.h"
 #include "api/mesos/task_info.h"
+#include "api/transaction.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -134,7 +135,7 @@ void Master::send_rescind(const std::string& framework, const std::string& offer
 
 void Master::allocate() {
   allocation_due_ = false;
-  if (subscribers_.empty()) return;
+  if (subscribers_.empty() || accepting_ > 0) return;
   const auto changes = book_.allocate(supply(), moment());
   for (const auto& [framework, offer] : changes.rescinded) send_rescind(framework, offer);
   if (!changes.made.empty()) send_offer(changes.made);
@@ -148,26 +149,35 @@ void Master::decline(const std::string& framework, const Call& call) {
   allocate_soon();
 }
 
-void Master::accept(const std::string& framework, const Call& call, const Users& users) {
+asio::awaitable<void> Master::accept(const std::string& framework, const Call& call, const Users& users) {
   auto taken = book_.take(framework, ids_of(call.accept().offer_ids()));
-  const auto& mistake = taken.mistake;
-  const bool drops = daemon_.state().frameworks.at(framework).knows_partitions;
+  std::vector<Launch> launches;
   for (const auto& operation : call.accept().operations()) {
     if (!operation.has_launch() && !operation.has_launch_group())
-      refuse_operation(framework, operation, mistake);
-    for (const auto& launch : launches_of(operation)) {
-      if (mistake.empty()) {
-        this->launch(framework, launch, taken.role, taken.amounts, users);
-        continue;
-      }
-      for (const auto* info : launch.infos)
-        send_passing(framework, info->task_id().value(), drops ? "TASK_DROPPED" : "TASK_LOST",
-                     "REASON_INVALID_OFFERS", "Task launched with invalid offers: " + mistake);
-    }
+      refuse_operation(framework, operation, taken.mistake);
+    std::ranges::move(launches_of(operation), std::back_inserter(launches));
   }
-  if (mistake.empty())
-    book_.refuse(framework, taken.role, std::move(taken.amounts), call.accept().filters().refuse_seconds(),
-                 moment());
+  if (!taken.mistake.empty()) {
+    for (const auto& launch : launches) drop_launch(framework, launch, taken.mistake);
+    co_return allocate_soon();
+  }
+  auto left = taken.amounts;
+  if (!launches.empty()) {
+    std::vector<Status> launched;
+    ++accepting_;
+    const auto kept = co_await in_transaction(daemon_, [&]() -> Status {
+      launched.clear();
+      left = taken.amounts;
+      for (const auto& each : launches) launched.push_back(launch(framework, each, taken.role, left, users));
+      return {};
+    });
+    --accepting_;
+    if (!kept) left = taken.amounts;
+    for (std::size_t i = 0; i < launches.size(); ++i)
+      if (const auto& status = kept ? launched[i] : kept; !status)
+        refuse_launch(framework, launches[i], status.error());
+  }
+  book_.refuse(framework, taken.role, std::move(left), call.accept().filters().refuse_seconds(), moment());
   allocate_soon();
 }
 
@@ -231,24 +241,39 @@ Status Master::launch_on_executor(const Launch& launch, const LaunchContext& con
 }
 
 /// Takes what it uses from `left`.
-void Master::launch(const std::string& framework, const Launch& launch, const std::string& role,
-                    Amounts& left, const Users& users) {
-  const auto record = daemon_.state().frameworks.at(framework);
+Status Master::launch(const std::string& framework, const Launch& launch, const std::string& role,
+                      Amounts& left, const Users& users) {
+  const auto found = daemon_.state().frameworks.find(framework);
+  if (found == daemon_.state().frameworks.end())
+    return fail(ErrorKind::kNotFound, "The framework has been removed");
+  const auto record = found->second;
   const LaunchContext context{framework,    agent_id(),        users,           record.user,
                               record.owner, record.owner_name, launch.executor, role};
-  const auto launched =
-      launch.own != nullptr ? launch_on_executor(launch, context, left) : launch_tasks(launch, context, left);
-  if (launched) return;
-  const bool ends = launched.error().kind == ErrorKind::kUnavailable;  // another executor may have them
+  return launch.own != nullptr ? launch_on_executor(launch, context, left)
+                               : launch_tasks(launch, context, left);
+}
+
+void Master::refuse_launch(const std::string& framework, const Launch& launch, const Error& why) {
+  const auto found = daemon_.state().frameworks.find(framework);
+  if (found == daemon_.state().frameworks.end()) return;
+  const bool ends = why.kind == ErrorKind::kUnavailable;  // another executor may have them
   for (const auto* info : launch.infos)
     send_passing(framework, info->task_id().value(),
-                 !ends                     ? "TASK_ERROR"
-                 : record.knows_partitions ? "TASK_DROPPED"
-                                           : "TASK_LOST",
+                 !ends                            ? "TASK_ERROR"
+                 : found->second.knows_partitions ? "TASK_DROPPED"
+                                                  : "TASK_LOST",
                  ends              ? "REASON_EXECUTOR_TERMINATED"
                  : launch.in_group ? "REASON_TASK_GROUP_INVALID"
                                    : "REASON_TASK_INVALID",
-                 launched.error().message);
+                 why.message);
+}
+
+void Master::drop_launch(const std::string& framework, const Launch& launch, const std::string& mistake) {
+  const auto found = daemon_.state().frameworks.find(framework);
+  const bool drops = found != daemon_.state().frameworks.end() && found->second.knows_partitions;
+  for (const auto* info : launch.infos)
+    send_passing(framework, info->task_id().value(), drops ? "TASK_DROPPED" : "TASK_LOST",
+                 "REASON_INVALID_OFFERS", "Task launched with invalid offers: " + mistake);
 }
 
 }  // namespace drover::api::mesos

@@ -196,30 +196,32 @@ void Master::reconcile(const std::string& framework, const Call& call) {
     if (task.framework == framework) reconcile_one(framework, task.task_id, agent_id());
 }
 
-Status Master::acknowledge(const std::string& framework, const Call& call) {
-  return daemon_.ask(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
-                                                        uuid_text(call.acknowledge().uuid())});
+void Master::acknowledge(const std::string& framework, const Call& call) {
+  (void)daemon_.change(control::event::UpdateAcknowledged{framework, call.acknowledge().task_id().value(),
+                                                          uuid_text(call.acknowledge().uuid())});
 }
 
-Status Master::kill(const std::string& framework, const Call& call) {
+void Master::kill(const std::string& framework, const Call& call) {
   const auto& kill = call.kill();
   const auto& task_id = kill.task_id().value();
   const auto& rows = daemon_.state().framework_tasks;
   const auto row = rows.find(control::framework_task_key(framework, task_id));
   if (row == rows.end()) {
     reconcile_one(framework, task_id, kill.agent_id().value());
-    return {};
+    return;
   }
-  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return {};
+  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return;
   const auto id = row->second.id;
   const auto grace = grace_of(kill.kill_policy());
-  if (row->second.within) return daemon_.ask(control::event::ExecutorTaskKilled{framework, task_id, grace});
+  if (row->second.within) {
+    (void)daemon_.change(control::event::ExecutorTaskKilled{framework, task_id, grace});
+    return;
+  }
   const bool at_once = grace && grace->count() == 0;
   const auto* task = daemon_.state().find(id);
   const bool sooner = grace && task != nullptr && *grace < task->task.grace;
-  auto kept = daemon_.ask(control::event::StopRequested{id, at_once});
+  (void)daemon_.change(control::event::StopRequested{id, at_once});
   if (sooner && !at_once) force_later(id, *grace);
-  return kept;
 }
 
 /// Its shim only knows the task's own grace, and would wait for longer.
@@ -234,16 +236,13 @@ void Master::force_later(const std::string& id, std::chrono::milliseconds grace)
   });
 }
 
-Status Master::shut_down(const std::string& framework, const std::string& executor) {
+void Master::shut_down(const std::string& framework, const std::string& executor) {
   std::set<std::string> ids;
   const auto own = daemon_.state().executors.find(control::executor_key(framework, executor));
   if (own != daemon_.state().executors.end()) ids.insert(own->second.id);
   for (const auto& [key, task] : daemon_.state().framework_tasks)
     if (task.framework == framework && task.executor_id == executor) ids.insert(task.id);
-  Status kept;
-  for (const auto& id : ids)
-    if (auto one = daemon_.ask(control::event::StopRequested{id, false}); !one) kept = std::move(one);
-  return kept;
+  for (const auto& id : ids) (void)daemon_.change(control::event::StopRequested{id, false});
 }
 
 }  // namespace drover::api::mesos

@@ -25,9 +25,10 @@ Result<Response> get_system_stats(const Services& services, const Request& reque
 Result<Response> get_health(const Services& services, const Request& request);
 
 /// Ends a framework with its tasks: its owner may, and root.
-Response tear_down(const Services& services, const engine::Caller& caller, const std::string& framework);
+asio::awaitable<Result<Response>> tear_down(const Services& services, const engine::Caller& caller,
+                                            const std::string& framework);
 /// POST with `frameworkId=ID` as a form.
-Result<Response> post_teardown(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> post_teardown(const Services& services, const Request& request);
 
 /// What is not kept here has its empty form: quotas, weights, times of maintenance.
 Result<Response> get_quota(const Services& services, const Request& request);

@@ -195,7 +195,10 @@ asio::awaitable<Result<Response>> serve_call(const Side& side, const Services& s
   if (type == "READ_FILE")
     co_return co_await answer_piece(side, services, caller, call["read_file"], *language);
   if (type == "SUBSCRIBE") co_return co_await subscribe_operator(services, caller, *language);
-  if (type == "TEARDOWN") co_return tear_down(services, caller, call["teardown"]["framework_id"]["value"]);
+  if (type == "TEARDOWN") {
+    const std::string framework = call["teardown"]["framework_id"]["value"];
+    co_return co_await tear_down(services, caller, framework);
+  }
   const auto view = side.views.find(type);
   if (view == side.views.end()) co_return refuse_call(type);
   const auto write = [&side, type, view = view->second, snapshot = snapshot_of(services, caller),

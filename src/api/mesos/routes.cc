@@ -36,7 +36,7 @@ constexpr Route reading(std::string_view path, Handler handler) {
 
 /// The body is a form, not JSON.
 constexpr Route teardown(std::string_view path) {
-  return {"POST", path, at_once<post_teardown>, kClosed, kRaw};
+  return {"POST", path, post_teardown, kClosed, kRaw};
 }
 
 constexpr std::array kRoutes = {

@@ -17,7 +17,7 @@ asio::awaitable<Result<Response>> call_scheduler(const Services& services, const
     if (!type) co_return type.error();
     if (header != request.headers.end())
       co_return text_response(400, "Subscribe calls should not include the 'Mesos-Stream-Id' header");
-    co_return master.subscribe(*request.caller, *call, *type);
+    co_return co_await master.subscribe(*request.caller, *call, *type);
   }
   // Who the users of tasks are is asked of the system, which may take its time.
   Users users;
@@ -25,7 +25,8 @@ asio::awaitable<Result<Response>> call_scheduler(const Services& services, const
     auto user = co_await services.workers->users.named(name, request.caller->user.uid);
     if (user) users.emplace(name, std::move(*user));
   }
-  co_return master.call(*request.caller, *call, header == request.headers.end() ? "" : header->second, users);
+  const auto stream_id = header == request.headers.end() ? "" : header->second;
+  co_return co_await master.call(*request.caller, *call, stream_id, users);
 }
 
 }  // namespace drover::api::mesos

@@ -8,6 +8,7 @@
 #include "api/async.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
+#include "api/transaction.h"
 #include "base/decode.h"
 #include "control/rules.h"
 
@@ -89,20 +90,21 @@ asio::awaitable<Result<Response>> set_queue(const Services& services, const Requ
   DROVER_CO_TRY(const auto body, parse_object(request.body));
   auto& daemon = *services.daemon;
   const auto& path = request.parameters.at("queue");
-  auto value = changed(request, current_queue(daemon, *request.caller, path), body);
-  DROVER_CO_CHECK_OK(name_it(value, "queue", path));
-  DROVER_CO_TRY(auto queue, control::decode_queue(value));
-  const auto start = [&](auto done) { daemon.set_queue(*request.caller, queue, std::move(done)); };
-  DROVER_CO_CHECK_OK(co_await callback_result<Status>(start));
-  co_return json_response(control::encode(queue));
+  co_return co_await in_transaction(daemon, [&]() -> Result<Response> {
+    auto value = changed(request, current_queue(daemon, *request.caller, path), body);
+    DROVER_CHECK_OK(name_it(value, "queue", path));
+    DROVER_TRY(auto queue, control::decode_queue(value));
+    DROVER_CHECK_OK(daemon.set_queue(*request.caller, queue));
+    return json_response(control::encode(queue));
+  });
 }
 
 asio::awaitable<Result<Response>> remove_queue(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
   auto& daemon = *services.daemon;
   const auto& path = request.parameters.at("queue");
-  const auto start = [&](auto done) { daemon.remove_queue(*request.caller, path, std::move(done)); };
-  DROVER_CO_CHECK_OK(co_await callback_result<Status>(start));
+  DROVER_CO_CHECK_OK(
+      co_await in_transaction(daemon, [&] { return daemon.remove_queue(*request.caller, path); }));
   co_return no_content();
 }
 
@@ -118,12 +120,13 @@ asio::awaitable<Result<Response>> set_quota(const Services& services, const Requ
   DROVER_CO_TRY(const auto whose, parse_subject(request.parameters.at("subject")));
   DROVER_CO_TRY(const auto body, parse_object(request.body));
   auto& daemon = *services.daemon;
-  auto value = changed(request, current_quota(daemon, *request.caller, whose), body);
-  DROVER_CO_CHECK_OK(name_it(value, whose.kind, whose.name));
-  DROVER_CO_TRY(auto quota, control::decode_quota(value));
-  const auto start = [&](auto done) { daemon.set_quota(*request.caller, quota, std::move(done)); };
-  DROVER_CO_CHECK_OK(co_await callback_result<Status>(start));
-  co_return json_response(control::encode(quota));
+  co_return co_await in_transaction(daemon, [&]() -> Result<Response> {
+    auto value = changed(request, current_quota(daemon, *request.caller, whose), body);
+    DROVER_CHECK_OK(name_it(value, whose.kind, whose.name));
+    DROVER_TRY(auto quota, control::decode_quota(value));
+    DROVER_CHECK_OK(daemon.set_quota(*request.caller, quota));
+    return json_response(control::encode(quota));
+  });
 }
 
 asio::awaitable<Result<Response>> remove_quota(const Services& services, const Request& request) {
@@ -131,10 +134,8 @@ asio::awaitable<Result<Response>> remove_quota(const Services& services, const R
   DROVER_CO_TRY(const auto whose, parse_subject(request.parameters.at("subject")));
   const auto kind = whose.kind == "user" ? placement::SubjectKind::kUser : placement::SubjectKind::kNamespace;
   auto& daemon = *services.daemon;
-  const auto start = [&](auto done) {
-    daemon.remove_quota(*request.caller, {kind, whose.name}, std::move(done));
-  };
-  DROVER_CO_CHECK_OK(co_await callback_result<Status>(start));
+  DROVER_CO_CHECK_OK(co_await in_transaction(
+      daemon, [&] { return daemon.remove_quota(*request.caller, {kind, whose.name}); }));
   co_return no_content();
 }
 

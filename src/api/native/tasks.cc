@@ -8,6 +8,7 @@
 #include "api/native/handlers.h"
 #include "api/native/request_paths.h"
 #include "api/native/views.h"
+#include "api/transaction.h"
 #include "api/workers.h"
 #include "base/decode.h"
 #include "control/record.h"
@@ -134,8 +135,8 @@ namespace {
 
 asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Request& request,
                                              workload::TaskRequest task) {
-  const auto start = [&](auto done) { daemon.submit(*request.caller, std::move(task), std::move(done)); };
-  DROVER_CO_TRY(const auto record, co_await callback_result<Result<control::TaskRecord>>(start));
+  DROVER_CO_TRY(const auto record,
+                co_await in_transaction(daemon, [&] { return daemon.submit(*request.caller, task); }));
   auto response = json_response(control::encode(record), 201);
   response.headers.emplace_back("Location", "/v1/tasks/" + record.task.id);
   co_return response;
@@ -143,11 +144,8 @@ asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Reque
 
 asio::awaitable<Result<Response>> submit_several(engine::Daemon& daemon, const Request& request,
                                                  workload::GangRequest gang) {
-  using Records = std::vector<control::TaskRecord>;
-  const auto start = [&](auto done) {
-    daemon.submit_gang(*request.caller, std::move(gang), std::move(done));
-  };
-  DROVER_CO_TRY(const auto records, co_await callback_result<Result<Records>>(start));
+  DROVER_CO_TRY(const auto records,
+                co_await in_transaction(daemon, [&] { return daemon.submit_gang(*request.caller, gang); }));
   json tasks = json::array();
   for (const auto& record : records) tasks.push_back(control::encode(record));
   const auto& membership = records.front().task.gang;
@@ -185,8 +183,8 @@ asio::awaitable<Result<Response>> stop_task(const Services& services, const Requ
 asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
   auto& daemon = *services.daemon;
-  const auto start = [&](auto done) { daemon.remove(*request.caller, id_of(request), std::move(done)); };
-  DROVER_CO_CHECK_OK(co_await callback_result<Status>(start));
+  DROVER_CO_CHECK_OK(
+      co_await in_transaction(daemon, [&] { return daemon.remove(*request.caller, id_of(request)); }));
   Response response;
   response.status = 204;
   co_return response;

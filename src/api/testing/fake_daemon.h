@@ -35,6 +35,13 @@
 
 namespace drover::api::testing {
 
+/// What a transaction has come to.
+struct Decided {
+  bool unkept = false;  ///< it has what is to be kept
+  std::vector<control::Notice> notices;
+  std::vector<control::event::StopRequested> stops;
+};
+
 class FakeDaemon : public engine::Daemon {
  public:
   explicit FakeDaemon(std::string folder) : folder_(std::move(folder)) {
@@ -62,12 +69,12 @@ class FakeDaemon : public engine::Daemon {
 
   // What the API asks
 
-  void submit(const engine::Caller& caller, workload::TaskRequest request,
-              std::function<void(Result<control::TaskRecord>)> done) override {
+  Result<control::TaskRecord> submit(const engine::Caller& caller,
+                                     const workload::TaskRequest& request) override {
     if (request.user && !caller.is_root())
-      return done(fail(ErrorKind::kPermissionDenied, "Only root may name another user"));
+      return fail(ErrorKind::kPermissionDenied, "Only root may name another user");
     control::TaskRecord record;
-    record.task = std::move(request.task);
+    record.task = request.task;
     record.task.id = fmt::format("task-{}", ++count_);
     record.task.user = caller.user;
     record.task.owner = caller.user.uid;
@@ -77,7 +84,7 @@ class FakeDaemon : public engine::Daemon {
     std::filesystem::create_directories(sandbox_of(record.task.id));
     records_.insert_or_assign(record.task.id, record);
     tell("task_" + std::string(control::to_string(record.state)), record.task.id);
-    done(record);
+    return record;
   }
   void stop(const engine::Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override {
@@ -88,17 +95,17 @@ class FakeDaemon : public engine::Daemon {
       end(record->task.id, force ? 137 : 143, control::TaskState::kKilled, "stopped on request");
     done(records_.at(record->task.id));
   }
-  void submit_gang(const engine::Caller& caller, workload::GangRequest request,
-                   std::function<void(Result<std::vector<control::TaskRecord>>)> done) override {
-    if (gang_error) return done(Failure(*gang_error));
+  Result<std::vector<control::TaskRecord>> submit_gang(const engine::Caller& caller,
+                                                       const workload::GangRequest& request) override {
+    if (gang_error) return Failure(*gang_error);
     std::vector<control::TaskRecord> members;
     const auto size = static_cast<int>(request.members.size());
     for (int rank = 0; rank < size; ++rank) {
-      auto& member = request.members[static_cast<std::size_t>(rank)];
+      auto member = request.members[static_cast<std::size_t>(rank)];
       member.task.gang = workload::GangMembership{"gang", rank, size, request.arrangement};
-      submit(caller, std::move(member), [&](auto record) { members.push_back(*record); });
+      members.push_back(*submit(caller, member));
     }
-    done(members);
+    return members;
   }
   Result<engine::PlanView> plan(const engine::Caller&, workload::GangRequest request) const override {
     planned = std::move(request);
@@ -119,35 +126,29 @@ class FakeDaemon : public engine::Daemon {
     for (const auto& [subject, quota] : rules.quotas) views.push_back({quota, {500, 0, 0}});
     return views;
   }
-  void set_queue(const engine::Caller& caller, placement::Queue queue,
-                 std::function<void(Status)> done) override {
-    if (!caller.is_root()) return done(fail(ErrorKind::kPermissionDenied, "Only root may change queues"));
+  Status set_queue(const engine::Caller& caller, placement::Queue queue) override {
+    if (!caller.is_root()) return fail(ErrorKind::kPermissionDenied, "Only root may change queues");
     rules.queues[queue.path] = std::move(queue);
-    done({});
+    return {};
   }
-  void remove_queue(const engine::Caller&, const std::string& path,
-                    std::function<void(Status)> done) override {
-    if (rules.queues.erase(path) == 0) return done(fail(ErrorKind::kNotFound, "There is no such queue"));
-    done({});
+  Status remove_queue(const engine::Caller&, const std::string& path) override {
+    if (rules.queues.erase(path) == 0) return fail(ErrorKind::kNotFound, "There is no such queue");
+    return {};
   }
-  void set_quota(const engine::Caller&, placement::Quota quota, std::function<void(Status)> done) override {
+  Status set_quota(const engine::Caller&, placement::Quota quota) override {
     rules.quotas[quota.subject] = std::move(quota);
-    done({});
+    return {};
   }
-  void remove_quota(const engine::Caller&, const placement::Subject& subject,
-                    std::function<void(Status)> done) override {
-    if (rules.quotas.erase(subject) == 0) return done(fail(ErrorKind::kNotFound, "There is no such quota"));
-    done({});
+  Status remove_quota(const engine::Caller&, const placement::Subject& subject) override {
+    if (rules.quotas.erase(subject) == 0) return fail(ErrorKind::kNotFound, "There is no such quota");
+    return {};
   }
-  void remove(const engine::Caller& caller, const std::string& id,
-              std::function<void(Status)> done) override {
-    const auto record = task(caller, id);
-    if (!record) return done(Failure(record.error()));
-    if (!control::is_final(record->state))
-      return done(
-          fail(ErrorKind::kConflict, fmt::format("The task '{}' has not ended", id), "stop it first"));
-    records_.erase(record->task.id);
-    done({});
+  Status remove(const engine::Caller& caller, const std::string& id) override {
+    DROVER_TRY(const auto record, task(caller, id));
+    if (!control::is_final(record.state))
+      return fail(ErrorKind::kConflict, fmt::format("The task '{}' has not ended", id), "stop it first");
+    records_.erase(record.task.id);
+    return {};
   }
   Result<control::TaskRecord> task(const engine::Caller& caller, const std::string& id) const override {
     const auto found = records_.find(id);
@@ -229,25 +230,35 @@ class FakeDaemon : public engine::Daemon {
   }
   const control::State& state() const override { return state_; }
   TimePoint now() const override { return now_; }
-  Status ask(const control::Event& event) override {
-    if (!control::decide(state_, event, now_)) return {};
-    if (auto made = change(event); !made) {
-      if (std::holds_alternative<control::event::StopRequested>(event)) happened(event);
-      return Failure(made.error());
+  void transact(std::function<void()> run, std::function<void(Status)> done) override {
+    const auto before = state_;
+    transaction_.emplace();
+    run();
+    const auto transaction = *std::exchange(transaction_, std::nullopt);
+    if (transaction.unkept && journal_is_full) {
+      state_ = before;
+      for (const auto& stop : transaction.stops) happened(stop);
+      return done(fail(ErrorKind::kExhausted, "The disk is full"));
     }
-    return {};
+    for (const auto& notice : transaction.notices) watchers_.tell(notice);
+    done({});
   }
   void happened(control::Event event) override {
     waiting.push_back(std::move(event));
     if (!journal_is_full) keep_what_waits();
   }
-  Result<std::string> change(const control::Event& event) override {
+  /// Tests also call it without a transaction.
+  Result<control::Made> change(const control::Event& event) override {
     DROVER_TRY(auto outcome, control::decide(state_, event, now_));
-    const auto [put, removed] = control::changes_of(outcome);
-    if (journal_is_full && (!put.empty() || !removed.empty()))
-      return fail(ErrorKind::kExhausted, "The disk is full");
     control::apply(state_, outcome);
-    for (const auto& notice : outcome.notices) watchers_.tell(notice);
+    if (!transaction_) {
+      for (const auto& notice : outcome.notices) watchers_.tell(notice);
+      return outcome.made;
+    }
+    transaction_->unkept = transaction_->unkept || control::is_kept(outcome);
+    std::ranges::move(outcome.notices, std::back_inserter(transaction_->notices));
+    if (const auto* stop = std::get_if<control::event::StopRequested>(&event))
+      transaction_->stops.push_back(*stop);
     return outcome.made;
   }
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
@@ -323,6 +334,7 @@ class FakeDaemon : public engine::Daemon {
   }
 
   std::string folder_;
+  std::optional<Decided> transaction_;  ///< that runs
   std::uint64_t count_ = 0;
   control::Rows<control::TaskRecord> records_;
   std::vector<engine::EventView> events_;

@@ -200,6 +200,30 @@ class LocalEngineTest : public ::testing::Test {
       work();
     }
   }
+  /// What `run` returns, or that it could not be kept.
+  template <typename Run, typename T = std::invoke_result_t<Run>>
+  T transact(Run run) {
+    T result;
+    Status kept = fail(ErrorKind::kInternal, "no answer came");
+    engine_->transact([&] { result = run(); }, [&](Status status) { kept = std::move(status); });
+    return kept ? std::move(result) : T(Failure(kept.error()));
+  }
+  Result<control::Made> change(const control::Event& event) {
+    return transact([&] { return engine_->change(event); });
+  }
+  /// Whatever the state says to it.
+  Status ask(const control::Event& event) {
+    return transact([&] {
+      (void)engine_->change(event);
+      return Status();
+    });
+  }
+  Result<control::TaskRecord> submit(const workload::TaskRequest& request, const Caller& caller = {}) {
+    return transact([&] { return engine_->submit(caller, request); });
+  }
+  Status remove(const std::string& id, const Caller& caller = {}) {
+    return transact([&] { return engine_->remove(caller, id); });
+  }
   Result<control::TaskRecord> submit(int gpus, const Caller& caller = {},
                                      std::optional<std::string> user = {}) {
     workload::TaskRequest request;
@@ -209,9 +233,7 @@ class LocalEngineTest : public ::testing::Test {
     if (user)
       if (auto found = find_user(*user)) request.found_user = std::move(*found);
     request.user = std::move(user);
-    Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
-    engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });
-    return answer;
+    return submit(request, caller);
   }
   void end(const std::string& id, int status) {
     workload::Ending ending;
@@ -233,11 +255,9 @@ class LocalEngineTest : public ::testing::Test {
     }
     return request;
   }
-  Result<std::vector<control::TaskRecord>> submit_gang(workload::GangRequest request,
+  Result<std::vector<control::TaskRecord>> submit_gang(const workload::GangRequest& request,
                                                        const Caller& caller = {}) {
-    Result<std::vector<control::TaskRecord>> answer = fail(ErrorKind::kInternal, "no answer came");
-    engine_->submit_gang(caller, std::move(request), [&](auto result) { answer = std::move(result); });
-    return answer;
+    return transact([&] { return engine_->submit_gang(caller, request); });
   }
   Result<control::TaskRecord> submit_with(const std::function<void(workload::Task&)>& change,
                                           const Caller& caller = {}) {
@@ -245,14 +265,10 @@ class LocalEngineTest : public ::testing::Test {
     request.task.name = "job";
     request.task.command = {"true"};
     change(request.task);
-    Result<control::TaskRecord> answer = fail(ErrorKind::kInternal, "no answer came");
-    engine_->submit(caller, request, [&](auto result) { answer = std::move(result); });
-    return answer;
+    return submit(request, caller);
   }
-  Status set_queue(placement::Queue queue, const Caller& caller = {}) {
-    Status answer;
-    engine_->set_queue(caller, std::move(queue), [&](Status status) { answer = std::move(status); });
-    return answer;
+  Status set_queue(const placement::Queue& queue, const Caller& caller = {}) {
+    return transact([&] { return engine_->set_queue(caller, queue); });
   }
   control::TaskState state_of(const std::string& id) { return engine_->task({}, id)->state; }
 
