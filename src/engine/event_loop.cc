@@ -158,10 +158,7 @@ void EventLoop::decide(Part part) {
 void EventLoop::write(const std::shared_ptr<Batch>& batch) {
   batch->leftovers = leftovers_.size();
   writing_since_ = ports_.steady();
-  if (*writing_since_ >= watched_until_) {
-    watched_until_ = *writing_since_ + kSilence;
-    ports_.wake_at(watched_until_);
-  }
+  if (*writing_since_ >= watched_until_) watch();
   on_journal([this, batch, leftovers = leftovers_](store::Journal& journal) -> Work {
     auto changes = joined(batch->outcomes);
     changes.removed.insert(changes.removed.end(), leftovers.begin(), leftovers.end());
@@ -175,6 +172,12 @@ void EventLoop::write(const std::shared_ptr<Batch>& batch) {
       }
     };
   });
+}
+
+/// Somebody looks when it has taken too long.
+void EventLoop::watch() {
+  watched_until_ = *writing_since_ + kSilence;
+  ports_.wake_at(watched_until_);
 }
 
 void EventLoop::on_journal(std::function<Work(store::Journal&)> work) {
@@ -265,7 +268,10 @@ std::optional<Error> EventLoop::silence() const {
 
 void EventLoop::tick() {
   const auto silent = silence();
-  if (!silent) return;
+  if (!silent) {
+    if (writing_since_) watch();
+    return;
+  }
   std::deque<Part> waiting;
   std::swap(queue_, waiting);
   for (auto& part : waiting)

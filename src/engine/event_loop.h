@@ -93,6 +93,7 @@ class EventLoop {
   void decide(Part part);
   void take(control::Outcome outcome, bool is_tick);
   void write(const std::shared_ptr<Batch>& batch);
+  void watch();
   void finish(Batch& batch, const Status& kept);
   void accept(Batch& batch);
   void undo(Batch& batch, const Error& error);

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <condition_variable>
+#include <mutex>
+
 #include "engine/testing/local_fixture.h"
 
 namespace drover::engine {
@@ -138,6 +143,7 @@ TEST_F(EventLoopTest, WhatCannotBeKeptTogetherIsTriedOneByOne) {
 TEST_F(EventLoopTest, ADiskThatDoesNotAnswerHoldsUpChangesAlone) {
   ask("one");
   write_all();
+  now_ += 5s;
   ask("two");
   ask("three");
   now_ += 9s;
@@ -205,6 +211,40 @@ TEST_F(EventLoopTest, ABackupIsMadeBetweenCommits) {
   write_all();
   ASSERT_TRUE(copy) << to_string(copy.error());
   EXPECT_EQ(answers_.size(), 2u);
+}
+
+/// As in the daemon: the journal has a thread, and this is the strand.
+TEST_F(EventLoopTest, WritesWhileOthersAreDecided) {
+  engine_.reset();
+  std::mutex mutex;
+  std::condition_variable news;
+  std::deque<Work> posted;
+  boost::asio::thread_pool thread(1);
+  auto all = ports();
+  all.post = [&](Work work) {
+    const std::lock_guard lock(mutex);
+    posted.push_back(std::move(work));
+    news.notify_one();
+  };
+  all.pool = all.slow_pool = [&](uid_t, const Work& work) { all.post(work); };
+  all.journal = [&](Work work) { boost::asio::post(thread, std::move(work)); };
+  ASSERT_TRUE(open(node(4), all, std::make_unique<testing::FakeContainerizer>(world_)));
+  constexpr int kTasks = 200;
+  for (int i = 0; i < kTasks; ++i) ask("job");
+  std::vector<std::shared_ptr<const control::State>> seen;
+  while (answers_.size() < kTasks) {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(news.wait_for(lock, 60s, [&] { return !posted.empty(); }));
+    const auto work = std::move(posted.front());
+    posted.pop_front();
+    lock.unlock();
+    work();
+    seen.push_back(engine_->snapshot());
+  }
+  thread.join();
+  EXPECT_EQ(engine_->state().tasks.size(), kTasks);
+  for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i - 1]->tasks.size(), seen[i]->tasks.size());
+  engine_.reset();
 }
 
 }  // namespace

@@ -66,6 +66,24 @@ class MarathonWire : public ::testing::Test {
 
 constexpr const char* kWeb = R"({"id": "/shop/web", "cmd": "sleep 1000", "mem": 16, "cpus": 0.1})";
 
+TEST_F(MarathonWire, WhatCannotBeKeptIsRefusedAndIsNotThere) {
+  const auto fill = [this](bool full) {
+    server_.on_strand([&] { server_.daemon().journal_is_full = full; });
+  };
+  fill(true);
+  const auto refused = ask("POST", "/v2/apps", kWeb);
+  EXPECT_EQ(refused.status, 507) << refused.text;
+  EXPECT_THAT(refused.message(), HasSubstr("The disk is full"));
+  fill(false);
+  EXPECT_EQ(ask("GET", "/v2/apps//shop/web").status, 404);
+  ASSERT_EQ(ask("POST", "/v2/apps", kWeb).status, 201);
+  fill(true);
+  EXPECT_EQ(ask("DELETE", "/v2/apps//shop/web").status, 507);
+  EXPECT_EQ(ask("PUT", "/v2/groups?force=true", R"({"id": "/shop", "apps": []})").status, 507);
+  fill(false);
+  EXPECT_EQ(ask("GET", "/v2/apps//shop/web").status, 200);
+}
+
 TEST_F(MarathonWire, AnAppIsCreatedShownAndDeleted) {
   const auto created = ask("POST", "/v2/apps", kWeb);
   ASSERT_EQ(created.status, 201) << created.text;

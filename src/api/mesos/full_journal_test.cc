@@ -101,6 +101,25 @@ TEST_F(FullJournalTest, AFrameworkThatGoesMeanwhileIsKnownToBeGoneLater) {
       [&] { return server_.daemon().state().frameworks.at(framework).remove_at.has_value(); }));
 }
 
+TEST_F(FullJournalTest, WhatIsLaunchedIsDroppedAndItsResourcesAreOfferedAgain) {
+  auto stream = subscribe();
+  const auto framework = id_of(stream);
+  const auto offer = offer_of(stream);
+  fill();
+  auto launching = accept(offer, json::array({task_info(offer, "t", 1)}));
+  launching["accept"]["filters"] = {{"refuse_seconds", 0}};
+  EXPECT_EQ(status_of(call(stream, framework, launching)), 202);
+  const auto told = status(stream);
+  EXPECT_EQ(told.at("state"), "TASK_DROPPED");
+  EXPECT_EQ(told.at("reason"), "REASON_MASTER_DISCONNECTED");
+  EXPECT_THAT(told.at("message").get<std::string>(), HasSubstr("The disk is full"));
+  EXPECT_TRUE(server_.on_strand([&] { return server_.daemon().state().tasks.empty(); }));
+  recover();
+  const auto again = offer_of(stream);
+  call(stream, framework, accept(again, json::array({task_info(again, "t", 1)})));
+  EXPECT_TRUE(server_.on_strand([&] { return server_.daemon().state().tasks.size() == 1; }));
+}
+
 TEST_F(FullJournalTest, WhatTheStateRefusesIsAcceptedAllTheSame) {
   auto stream = subscribe();
   const auto framework = id_of(stream);

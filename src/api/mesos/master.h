@@ -168,7 +168,8 @@ class Master {
   void shut_down(const std::string& framework, const std::string& executor);
 
   void refuse_launch(const std::string& framework, const Launch& launch, const Error& why);
-  void drop_launch(const std::string& framework, const Launch& launch, const std::string& mistake);
+  void drop_launch(const std::string& framework, const Launch& launch, const std::string& reason,
+                   const std::string& message);
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
   void force_later(const std::string& id, std::chrono::milliseconds grace);

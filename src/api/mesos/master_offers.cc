@@ -158,7 +158,9 @@ asio::awaitable<void> Master::accept(const std::string& framework, const Call& c
     std::ranges::move(launches_of(operation), std::back_inserter(launches));
   }
   if (!taken.mistake.empty()) {
-    for (const auto& launch : launches) drop_launch(framework, launch, taken.mistake);
+    for (const auto& launch : launches)
+      drop_launch(framework, launch, "REASON_INVALID_OFFERS",
+                  "Task launched with invalid offers: " + taken.mistake);
     co_return allocate_soon();
   }
   auto left = taken.amounts;
@@ -174,8 +176,10 @@ asio::awaitable<void> Master::accept(const std::string& framework, const Call& c
     --accepting_;
     if (!kept) left = taken.amounts;
     for (std::size_t i = 0; i < launches.size(); ++i)
-      if (const auto& status = kept ? launched[i] : kept; !status)
-        refuse_launch(framework, launches[i], status.error());
+      if (!kept)
+        drop_launch(framework, launches[i], "REASON_MASTER_DISCONNECTED", to_string(kept.error()));
+      else if (!launched[i])
+        refuse_launch(framework, launches[i], launched[i].error());
   }
   book_.refuse(framework, taken.role, std::move(left), call.accept().filters().refuse_seconds(), moment());
   allocate_soon();
@@ -268,12 +272,13 @@ void Master::refuse_launch(const std::string& framework, const Launch& launch, c
                  why.message);
 }
 
-void Master::drop_launch(const std::string& framework, const Launch& launch, const std::string& mistake) {
+/// It was never tried.
+void Master::drop_launch(const std::string& framework, const Launch& launch, const std::string& reason,
+                         const std::string& message) {
   const auto found = daemon_.state().frameworks.find(framework);
   const bool drops = found != daemon_.state().frameworks.end() && found->second.knows_partitions;
   for (const auto* info : launch.infos)
-    send_passing(framework, info->task_id().value(), drops ? "TASK_DROPPED" : "TASK_LOST",
-                 "REASON_INVALID_OFFERS", "Task launched with invalid offers: " + mistake);
+    send_passing(framework, info->task_id().value(), drops ? "TASK_DROPPED" : "TASK_LOST", reason, message);
 }
 
 }  // namespace drover::api::mesos
