@@ -27,7 +27,7 @@ HOSTILE_MODULES = {"test_absurd", "test_api", "test_bad_input", "test_chronos", 
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 # They begin first: what is left at the end is short.
 LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs", "test_health", "test_node_health", "attack.test_disk_share",
-                "attack.test_fairness_reads", "attack.test_figures", "attack.test_hung_disk", "attack.test_image_folders", "attack.test_journal", "attack.test_limits",
+                "attack.test_fairness_reads", "attack.test_figures", "attack.test_image_folders", "attack.test_journal", "attack.test_limits",
                 "attack.test_strangers"}
 
 # A machine of another kind, in an emulator: some forty minutes of one processor.
