@@ -112,40 +112,18 @@ Status check_all(Draft& draft, std::uint64_t count, std::uint64_t bytes) {
   return {};
 }
 
-/// What a definition takes up with the tasks that come of it, about: quicker than to look at each of these.
-std::uint64_t rough_bytes(std::uint64_t definition, int instances) {
-  return (static_cast<std::uint64_t>(instances) + 2) * (kRecordBytes + definition);
-}
-
-/// What all have of definitions: services, groups and jobs.
-struct Definitions {
-  std::uint64_t count = 0;
-  std::uint64_t instances = 0;
-  std::uint64_t bytes = 0;
-
-  void add(const workload::Service& service) {
-    ++count;
-    instances += static_cast<std::uint64_t>(service.instances);
-    bytes += rough_bytes(service.definition.size(), service.instances);
-  }
-  void add(const workload::Schedule& schedule) {
-    ++count;
-    bytes += rough_bytes(schedule.definition.size(), 0);
-  }
-};
-
-/// Without the services and groups that `left_out` names, for those that will be in their place.
-Definitions definitions_of_all(const Draft& draft, const std::set<std::string>& left_out) {
-  Definitions all;
-  draft.services.each([&](const std::string& id, const ServiceRecord& record) {
-    for (const auto& version : record.versions) all.bytes += rough_bytes(version.definition.size(), 0);
-    if (!left_out.contains(id)) all.add(record.target);
-  });
-  draft.groups.each(
-      [&](const std::string& id, const GroupRecord&) { all.count += left_out.contains(id) ? 0 : 1; });
-  draft.schedules.each([&](const std::string& id, const ScheduleRecord& record) {
-    if (!left_out.contains(id)) all.add(record.schedule);
-  });
+/// Of all, as the draft has them.
+Definitions definitions_of_all(const Draft& draft) {
+  auto all = draft.base().definitions;
+  const auto take_changes = [&](const auto& overlay, const auto& rows) {
+    for (const auto& [id, after] : overlay.changes()) {
+      if (const auto before = rows.find(id); before != rows.end()) all -= size_of(before->second);
+      if (after) all += size_of(*after);
+    }
+  };
+  take_changes(draft.services, draft.base().services);
+  take_changes(draft.groups, draft.base().groups);
+  take_changes(draft.schedules, draft.base().schedules);
   return all;
 }
 
@@ -155,7 +133,7 @@ Status check_all(const Draft& draft, const Definitions& after) {
   if (after.count <= limits.all_definitions && after.instances <= limits.all_tasks &&
       after.bytes <= limits.all_stored_bytes)
     return {};
-  const auto before = definitions_of_all(draft, {});
+  const auto before = definitions_of_all(draft);
   if (after.count > limits.all_definitions && after.count > before.count)
     return too_many_in_all(fmt::format("There would be {} apps, groups and jobs", after.count),
                            &UserLimits::all_definitions, limits);
@@ -166,12 +144,19 @@ Status check_all(const Draft& draft, const Definitions& after) {
 }
 
 Status check_all(const Draft& draft, const event::ServicesChanged& change) {
-  std::set<std::string> left_out(change.removed.begin(), change.removed.end());
-  for (const auto& service : change.put) left_out.insert(service.id);
-  for (const auto& [id, group] : change.groups) left_out.insert(id);
-  auto after = definitions_of_all(draft, left_out);
-  for (const auto& service : change.put) after.add(service);
-  for (const auto& [id, group] : change.groups) after.count += group ? 1 : 0;
+  auto after = definitions_of_all(draft);
+  const auto leaves = [&](const std::string& service) {
+    if (const auto* record = draft.services.find(service)) after -= size_of(record->target);
+  };
+  for (const auto& id : change.removed) leaves(id);
+  for (const auto& service : change.put) {
+    leaves(service.id);
+    after += size_of(service);
+  }
+  for (const auto& [id, group] : change.groups) {
+    if (const auto* record = draft.groups.find(id)) after -= size_of(*record);
+    if (group) after += size_of(*group);
+  }
   return check_all(draft, after);
 }
 
@@ -300,23 +285,24 @@ Status admit(const Draft& draft, const event::ServicesChanged& change) {
 }
 
 Status admit(const Draft& draft, const workload::Schedule& schedule) {
-  const auto size_of = [](const workload::Schedule& one) {
+  const auto own_bytes = [](const workload::Schedule& one) {
     return kRecordBytes + one.definition.size() + stored_bytes(one.task);
   };
   DROVER_CHECK_OK(check_definition(
       draft.limits(),
       std::max<std::uint64_t>(workload::definition_bytes(schedule.task), schedule.definition.size()),
       fmt::format("the job '{}'", schedule.name)));
-  auto after = definitions_of_all(draft, {schedule.name});
-  after.add(schedule);
+  auto after = definitions_of_all(draft);
+  if (const auto* known = draft.schedules.find(schedule.name)) after -= size_of(*known);
+  after += size_of(schedule);
   DROVER_CHECK_OK(check_all(draft, after));
   if (schedule.task.owner == 0) return {};
   std::uint64_t own = 0;
   draft.schedules.each([&](const std::string& name, const ScheduleRecord& record) {
     if (record.schedule.task.owner == schedule.task.owner && name != schedule.name)
-      own += size_of(record.schedule);
+      own += own_bytes(record.schedule);
   });
-  return check_bytes(draft, schedule.task.owner_name, own, size_of(schedule));
+  return check_bytes(draft, schedule.task.owner_name, own, own_bytes(schedule));
 }
 
 Status admit(Draft& draft, const FrameworkRecord& framework) {

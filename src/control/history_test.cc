@@ -268,6 +268,8 @@ void check_history() {
     RC_ASSERT(restored.rules == machine.state.rules);
     RC_ASSERT(restored.queue == machine.state.queue);
     RC_ASSERT(restored.active == machine.state.active);
+    RC_ASSERT(restored.usages == machine.state.usages);
+    RC_ASSERT(restored.definitions == machine.state.definitions);
     RC_ASSERT(restored.cluster.free("here").gpu_milli == machine.state.cluster.free("here").gpu_milli);
     if (pick(0, 2) == 0) machine.state = restored;
   }

@@ -91,12 +91,16 @@ void apply(State& state, const Outcome& outcome) {
     move(state.schedules_due, name, next_time_of(state.schedules, name),
          record ? next_time(*record) : std::nullopt);
   each_table(
-      [](const char*, auto& rows, const auto& changes) {
-        for (const auto& [id, record] : changes)
+      [&](const char*, auto& rows, const auto& changes) {
+        for (const auto& [id, record] : changes) {
+          if (const auto known = rows.find(id); known != rows.end())
+            state.definitions -= size_of(known->second);
           if (record)
             rows.insert_or_assign(id, *record);
           else
             rows.erase(id);
+          if (record) state.definitions += size_of(*record);
+        }
       },
       static_cast<Tables<Rows>&>(state), static_cast<const Tables<Changes>&>(outcome));
 }
@@ -106,6 +110,9 @@ State restore(Journaled journaled, placement::Node node, placement::NodePolicy p
   static_cast<Tables<Rows>&>(state) = std::move(journaled);
   for (const auto& [name, record] : state.schedules)
     move(state.schedules_due, name, std::nullopt, next_time(record));
+  for (const auto& [id, record] : state.schedules) state.definitions += size_of(record);
+  for (const auto& [id, record] : state.services) state.definitions += size_of(record);
+  for (const auto& [id, record] : state.groups) state.definitions += size_of(record);
   state.next_sequence = journaled.next_sequence;
   state.forgotten = std::move(journaled.forgotten);
   state.unread = std::move(journaled.unread);

@@ -18,6 +18,7 @@
 #include "base/cow.h"
 #include "base/shared_map.h"
 #include "base/user_limits.h"
+#include "control/definitions.h"
 #include "control/health.h"
 #include "control/image_fit.h"
 #include "control/jobs.h"
@@ -113,6 +114,7 @@ struct State : Tables<Rows> {
   ImageFits images;                                         ///< at most kMostImages
   ByTime ended;                                             ///< ids of tasks, by steady_end()
   Usages usages;
+  Definitions definitions;
   SharedMap<std::string, std::size_t> template_uses;  ///< by key: how many of `tasks` have it
   ByTime schedules_due;                               ///< names of schedules, by next_time()
 

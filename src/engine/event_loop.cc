@@ -74,8 +74,9 @@ void EventLoop::transact(Work run, std::function<void(Status)> done) {
 
 Result<control::Made> EventLoop::change(const control::Event& event) {
   if (open_ == nullptr) return fail(ErrorKind::kInternal, "Something was to change outside of a transaction");
+  settle();
   hooks_.before(event);
-  DROVER_TRY(auto outcome, control::decide(state_, event, Moment(ports_.now(), ports_.steady())));
+  DROVER_TRY(auto outcome, control::decide(state(), event, Moment(ports_.now(), ports_.steady())));
   if (outcome.broken) hooks_.broken(*outcome.broken);
   if (const auto* stop = std::get_if<event::StopRequested>(&event))
     open_->parts.back().stops.push_back(*stop);
@@ -89,10 +90,16 @@ void EventLoop::note(control::Outcome outcome) {
 }
 
 void EventLoop::take(control::Outcome outcome, bool is_tick) {
-  control::apply(state_, outcome);
   ++open_->parts.back().outcomes;
   open_->outcomes.push_back(std::move(outcome));
   open_->ticks.push_back(is_tick);
+}
+
+void EventLoop::settle() const {
+  if (open_ == nullptr || open_->settled == open_->outcomes.size()) return;
+  if (!open_->other) open_->other = state_;
+  for (; open_->settled < open_->outcomes.size(); ++open_->settled)
+    control::apply(state_, open_->outcomes[open_->settled]);
 }
 
 void EventLoop::happened(control::Event event) {
@@ -126,7 +133,6 @@ void EventLoop::go_on() {
 /// What waits, decided as if all before it counted already.
 std::shared_ptr<EventLoop::Batch> EventLoop::gather() {
   const auto batch = std::make_shared<Batch>();
-  auto before = state_;
   const auto until = std::chrono::steady_clock::now() + kTurn;
   open_ = batch.get();
   do {
@@ -136,7 +142,7 @@ std::shared_ptr<EventLoop::Batch> EventLoop::gather() {
   } while (!queue_.empty() && !queue_.front().alone && !batch->parts.back().alone &&
            std::chrono::steady_clock::now() < until);
   open_ = nullptr;
-  batch->head = std::exchange(state_, std::move(before));
+  if (batch->other) std::swap(state_, *batch->other);
   return batch;
 }
 
@@ -145,7 +151,10 @@ void EventLoop::decide(Part part) {
   auto& own = open_->parts.back();
   own.outcomes = 0;
   own.stops.clear();
-  if (own.run) return own.run();
+  if (own.run) {
+    settle();
+    return own.run();
+  }
   // What the state does not allow any more is passed over.
   if (own.again || unsaved_.empty()) {
     (void)change(*own.event);
@@ -196,12 +205,12 @@ void EventLoop::finish(Batch& batch, const Status& kept) {
 void EventLoop::accept(Batch& batch) {
   const auto gone = static_cast<std::ptrdiff_t>(batch.leftovers);
   leftovers_.erase(leftovers_.begin(), leftovers_.begin() + gone);
-  const bool single = batch.outcomes.size() == 1;
-  if (single) state_ = std::move(batch.head);
+  const bool is_there = batch.outcomes.size() == 1 && batch.settled == 1;
+  if (is_there) state_ = std::move(*batch.other);
   std::size_t next = 0;
   for (auto& part : batch.parts) {
     for (const auto end = next + part.outcomes; next < end; ++next) {
-      if (!single) control::apply(state_, batch.outcomes[next]);
+      if (!is_there) control::apply(state_, batch.outcomes[next]);
       hooks_.counts(batch.outcomes[next], batch.ticks[next]);
     }
     if (part.again) {

@@ -36,10 +36,14 @@ struct EventHooks {
 
 class EventLoop {
  public:
-  /// `state` is what the journal holds. It is changed by this alone, and shows within a transaction what is
-  /// decided until then. Outlives this, as `ports` does.
+  /// `state` is what the journal holds, and is changed by this alone. Outlives this, as `ports` does.
   EventLoop(const Ports& ports, store::Journal journal, control::State& state, EventHooks hooks);
 
+  /// With all that is decided until now, within a transaction.
+  const control::State& state() const {
+    settle();
+    return state_;
+  }
   /// Daemon::transact().
   void transact(Work run, std::function<void(Status kept)> done);
   /// Daemon::change(): within a transaction.
@@ -85,12 +89,16 @@ class EventLoop {
     std::vector<control::Outcome> outcomes;  ///< of the first part, then of the second, …
     std::vector<bool> ticks;                 ///< by outcome: whether it is that of a Tick
     std::size_t leftovers = 0;               ///< so many of `leftovers_` go with it
-    control::State head;                     ///< the state when all of it counts
+    std::size_t settled = 0;                 ///< so many of the outcomes are in the state, for who follows
+    /// The state without them while more is decided, and with them afterwards; none when there are none.
+    std::optional<control::State> other;
   };
 
   void go_on();
   std::shared_ptr<Batch> gather();
   void decide(Part part);
+  /// A copy of the state costs something, so nothing is applied to one before somebody looks.
+  void settle() const;
   void take(control::Outcome outcome, bool is_tick);
   void write(const std::shared_ptr<Batch>& batch);
   void watch();

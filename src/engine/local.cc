@@ -212,7 +212,7 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   transact(
       [this, wish, full_id, answer] {
         const auto stopped = loop_.change(wish);
-        const auto* record = state_.find(full_id);
+        const auto* record = state().find(full_id);
         if (!stopped)
           *answer = Failure(stopped.error());
         else if (record != nullptr)

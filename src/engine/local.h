@@ -89,7 +89,7 @@ class LocalEngine final : public Daemon {
   std::vector<Holder> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
-  const control::State& state() const override { return state_; }
+  const control::State& state() const override { return loop_.state(); }
   TimePoint now() const override { return ports_.now(); }
   TimePoint steady() const override { return ports_.steady(); }
   Result<control::Made> change(const control::Event& event) override;

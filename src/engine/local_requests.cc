@@ -65,7 +65,7 @@ Result<control::TaskRecord> LocalEngine::submit(const Caller& caller, const work
   DROVER_TRY(auto task, complete(caller, request));
   const auto id = task.id = unused_id();
   DROVER_CHECK_OK(change(control::event::Submitted{{std::move(task)}}));
-  return shown(state_.tasks.at(id));
+  return shown(state().tasks.at(id));
 }
 
 Result<std::vector<control::TaskRecord>> LocalEngine::submit_gang(const Caller& caller,
@@ -75,7 +75,7 @@ Result<std::vector<control::TaskRecord>> LocalEngine::submit_gang(const Caller& 
   for (const auto& task : tasks) ids.push_back(task.id);
   DROVER_CHECK_OK(change(control::event::Submitted{std::move(tasks)}));
   std::vector<control::TaskRecord> records;
-  for (const auto& id : ids) records.push_back(shown(state_.tasks.at(id)));
+  for (const auto& id : ids) records.push_back(shown(state().tasks.at(id)));
   return records;
 }
 

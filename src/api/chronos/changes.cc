@@ -69,16 +69,16 @@ AnswerLater define(const Services& services, const Request& request, wire::JobKi
   Result<User> user;
   if (!job.run_as_user.empty())
     user = co_await services.workers->users.named(job.run_as_user, request.caller->user.uid);
-  const auto changed = [&]() -> Result<Response> {
-    auto complete_job = job;
-    DROVER_CHECK_OK(complete(services, request, complete_job, user));
-    return change(services, control::event::ScheduleDefined{std::move(complete_job.schedule)});
-  };
-  auto first = job;  // nobody's registry is asked for what is refused
-  DROVER_CO_CHECK_OK(complete(services, request, first, user));
-  if (const auto& image = job.schedule.task.image)
+  if (const auto& image = job.schedule.task.image) {
+    auto tried = job;  // nobody's registry is asked for what is refused
+    DROVER_CO_CHECK_OK(complete(services, request, tried, user));
     co_await look_at_images(*services.daemon, *request.caller, {*image});
-  co_return co_await in_transaction(*services.daemon, changed);
+  }
+  co_return co_await in_transaction(*services.daemon, [&]() -> Result<Response> {
+    auto wanted = job;
+    DROVER_CHECK_OK(complete(services, request, wanted, user));
+    return change(services, control::event::ScheduleDefined{std::move(wanted.schedule)});
+  });
 }
 
 }  // namespace
