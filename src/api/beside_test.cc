@@ -6,42 +6,24 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "api/answer_shares.h"
+#include "api/testing/gate.h"
 #include "api/workers.h"
 
 namespace drover::api {
 namespace {
 
+using testing::Gate;
+
 constexpr std::uint64_t kShare = 1000;
 const engine::Caller kAlice{User{.uid = 1001, .name = "alice"}};
 const engine::Caller kBob{User{.uid = 1002, .name = "bob"}};
-
-/// Opened once.
-class Gate {
- public:
-  void open() {
-    const std::lock_guard lock(mutex_);
-    is_open_ = true;
-    opened_.notify_all();
-  }
-  void pass() {
-    std::unique_lock lock(mutex_);
-    opened_.wait(lock, [this] { return is_open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  bool is_open_ = false;
-};
 
 class BesideTest : public ::testing::Test {
  protected:

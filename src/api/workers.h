@@ -13,8 +13,11 @@ struct Workers {
   explicit Workers(boost::asio::io_context& context) : users(context) {}
 
   FairPool files{{.threads = 16, .at_once = 2, .waiting = 1024}};
-  FairPool lists{{.threads = 2, .at_once = 1, .waiting = 1024}};    ///< writing long answers; never blocks
-  FairPool removals{{.threads = 16, .at_once = 1, .waiting = 64}};  ///< of images
+  FairPool lists{{.threads = 2, .at_once = 1, .waiting = 1024}};  ///< writing long answers; never blocks
+  /// Reading what users submit, and writing what became of it; never blocks. Nothing is turned away: what was
+  /// accepted is to be told.
+  FairPool submissions{{.threads = 2, .at_once = 1, .waiting = 1u << 20}};
+  FairPool removals{{.threads = 16, .at_once = 1, .waiting = 64}};       ///< of images
   FairPool endings{{.threads = 32, .at_once = 4, .waiting = 1u << 20}};  ///< of commands in containers
   Identities users;
 };

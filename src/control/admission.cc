@@ -42,7 +42,7 @@ void forget_ended(Draft& draft, uid_t owner, std::uint64_t bytes) {
     if (gained >= bytes) return;
     const auto& task = draft.base().tasks.at(id).task;
     if (task.owner != owner || task.origin.kind == workload::OriginKind::kService) continue;
-    gained += stored_bytes(task);
+    gained += kRecordBytes + draft.sizes().of(task);
     draft.remove(id);
   }
 }
@@ -78,7 +78,7 @@ void make_room_in_all(Draft& draft, std::uint64_t Usage::* amount, std::uint64_t
     if (task.origin.kind == workload::OriginKind::kService) continue;
     auto& kept = usages[task.owner].*amount;
     if (kept <= share) continue;
-    kept -= amount == &Usage::ended ? 1 : stored_bytes(task);
+    kept -= amount == &Usage::ended ? 1 : kRecordBytes + draft.sizes().of(task);
     draft.remove(id);
     if (++gone == kMostForgotten) return;
   }
@@ -245,7 +245,7 @@ Status admit(Draft& draft, const std::vector<workload::Task>& tasks) {
   const auto& owner = tasks.front();
   std::uint64_t bytes = 0;
   for (const auto& task : tasks) {
-    const auto size = workload::definition_bytes(task);
+    const auto size = draft.sizes().of(task);
     if (auto small = check_definition(limits, size, fmt::format("the task '{}'", task.name)); !small) {
       if (tasks.size() > 1) small.error().path = fmt::format("/members/{}", &task - tasks.data());
       return small;

@@ -30,14 +30,18 @@ TaskRecord& Draft::change(const std::string& id) {
 
 void Draft::add(TaskRecord record) {
   record.sequence = state_.next_sequence + added_++;
-  record.template_key = template_key_of(record.task);
+  if (!workload::shares_template(record.task, keyed_)) {
+    key_ = template_key_of(record.task);
+    workload::take_template(keyed_, record.task);
+  }
+  record.template_key = key_;
   if (const auto& key = record.template_key; !key.empty()) {
     const auto [known, is_new] = added_templates_.emplace(key, record.task);
     if (!is_new) workload::take_template(record.task, known->second);
   }
   outcome_.added = true;
   if (!added_usages_) added_usages_ = state_.usages;
-  count(*added_usages_, nullptr, &record);
+  count(*added_usages_, nullptr, &record, sizes_);
   const auto id = record.task.id;
   order_.push_back(id);
   changed_.emplace(id, std::move(record));

@@ -39,6 +39,7 @@ class Draft : public Tables<Overlay> {
   TaskRecord& change(const std::string& id);
   /// A new one; it gets the next number in the order of acceptance.
   void add(TaskRecord record);
+  workload::DefinitionSizes& sizes() { return sizes_; }
   void remove(const std::string& id);
   /// Of a new task: no other has it or has had it, as far as anybody remembers.
   std::string unused_id();
@@ -92,6 +93,9 @@ class Draft : public Tables<Overlay> {
   std::uint64_t added_ = 0;
   std::optional<Usages> added_usages_;
   Templates added_templates_;
+  workload::Task keyed_;  ///< that was added last: its template has the key
+  std::string key_;
+  workload::DefinitionSizes sizes_;
   /// Tells of every task that came to another state since it was told of last.
   void tell_moves();
   /// Which templates are needed from now on, and which no longer.

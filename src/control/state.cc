@@ -17,7 +17,8 @@ void move(ByTime& index, const std::string& id, std::optional<TimePoint> from, s
 }
 
 /// Keeps the indices by state.
-void index(State& state, const TaskRecord* before, const TaskRecord& record) {
+void index(State& state, const TaskRecord* before, const TaskRecord& record,
+           workload::DefinitionSizes& sizes) {
   const auto& id = record.task.id;
   move(state.ended, id, end_of(before), end_of(&record));
   if (record.state == TaskState::kQueued)
@@ -30,12 +31,12 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record) {
     state.active.erase(id);
   if (record.task.origin.kind != workload::OriginKind::kPerson)
     state.by_origin.edit(origin_of(record.task)).insert(id);
-  count(state.usages, before, &record);
+  count(state.usages, before, &record, sizes);
   if (before == nullptr && !record.template_key.empty()) ++state.template_uses.edit(record.template_key);
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
 }
 
-void forget(State& state, const std::string& id) {
+void forget(State& state, const std::string& id, workload::DefinitionSizes& sizes) {
   const auto found = state.tasks.find(id);
   if (found == state.tasks.end()) return;
   const auto origin = origin_of(found->second.task);
@@ -45,7 +46,7 @@ void forget(State& state, const std::string& id) {
     if (ids.empty()) state.by_origin.erase(origin);
   }
   move(state.ended, id, end_of(&found->second), std::nullopt);
-  count(state.usages, &found->second, nullptr);
+  count(state.usages, &found->second, nullptr, sizes);
   if (const auto& key = found->second.template_key;
       state.template_uses.contains(key) && --state.template_uses.edit(key) == 0)
     state.template_uses.erase(key);
@@ -72,10 +73,11 @@ void apply(State& state, const Outcome& outcome) {
   if (outcome.rules) state.rules = *outcome.rules;
   if (outcome.standing) state.standing = Cow<Standing>(*outcome.standing);
   std::map<std::string, const workload::Task*> jobs;
+  workload::DefinitionSizes sizes;
   for (const auto& record : outcome.changed) {
     const auto* before = state.find(record.task.id);
     if (moved(before, record)) jobs.emplace(job_id(record.task), &record.task);
-    index(state, before, record);
+    index(state, before, record, sizes);
     state.tasks.insert_or_assign(record.task.id, record);
   }
   settle(state.cluster, state.node, jobs, state.finder());
@@ -86,7 +88,7 @@ void apply(State& state, const Outcome& outcome) {
   for (const auto& [id, health] : outcome.health) state.health.insert_or_assign(id, health);
   for (const auto& record : outcome.changed)
     if (!owns_resources(record.state)) state.health.erase(record.task.id);
-  for (const auto& id : outcome.removed) forget(state, id);
+  for (const auto& id : outcome.removed) forget(state, id, sizes);
   for (const auto& [name, record] : outcome.schedules)
     move(state.schedules_due, name, next_time_of(state.schedules, name),
          record ? next_time(*record) : std::nullopt);

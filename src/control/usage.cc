@@ -1,12 +1,10 @@
 #include "control/usage.h"
 
-#include "workload/task_writer.h"
-
 namespace drover::control {
 namespace {
 
-Usage usage_of(const TaskRecord& record) {
-  const auto bytes = stored_bytes(record.task);
+Usage usage_of(const TaskRecord& record, workload::DefinitionSizes& sizes) {
+  const auto bytes = kRecordBytes + sizes.of(record.task);
   if (is_final(record.state)) return {.ended = 1, .ended_bytes = bytes};
   return {.waiting = record.state == TaskState::kQueued ? 1ULL : 0ULL, .live = 1, .live_bytes = bytes};
 }
@@ -36,13 +34,14 @@ std::uint64_t stored_bytes(const workload::Task& task) {
   return kRecordBytes + workload::definition_bytes(task);
 }
 
-void count(Usages& usages, const TaskRecord* before, const TaskRecord* after) {
+void count(Usages& usages, const TaskRecord* before, const TaskRecord* after,
+           workload::DefinitionSizes& sizes) {
   const auto& task = before != nullptr ? before->task : after->task;
   if (task.origin.kind == workload::OriginKind::kService) return;
   if (before != nullptr && after != nullptr && before->state == after->state) return;
   auto& usage = usages[task.owner];
-  if (before != nullptr) usage -= usage_of(*before);
-  if (after != nullptr) usage += usage_of(*after);
+  if (before != nullptr) usage -= usage_of(*before, sizes);
+  if (after != nullptr) usage += usage_of(*after, sizes);
   if (usage == Usage{}) usages.erase(task.owner);
 }
 

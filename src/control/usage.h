@@ -8,6 +8,7 @@
 #include <map>
 
 #include "control/record.h"
+#include "workload/task_writer.h"
 
 namespace drover::control {
 
@@ -31,7 +32,8 @@ using Usages = std::map<uid_t, Usage>;
 Usage sum(const Usages& usages);
 
 /// Takes note that a task has become another; null: there was none, or there is none any more.
-void count(Usages& usages, const TaskRecord* before, const TaskRecord* after);
+void count(Usages& usages, const TaskRecord* before, const TaskRecord* after,
+           workload::DefinitionSizes& sizes);
 
 /// What a task's record takes up besides its definition, about.
 inline constexpr std::uint64_t kRecordBytes = 1024;

@@ -21,12 +21,20 @@ constexpr double kLaterRate = 0.2;
 constexpr double kHorizon = 1.1;
 /// A cluster that is nearly full still expects to fill this part of it, as work ends.
 constexpr double kLeastFree = 0.03;
-/// CPU-only work has to go somewhere, but a CPU is worth less to it than to the GPUs beside it.
+/// CPU-only work has to go somewhere, but a CPU is worth less to it than to the GPUs beside it: by so much,
+/// and by less the more CPUs are missing: some GPUs are left without them then, whatever is placed.
 constexpr double kCpuOnlyReward = 0.3;
+constexpr double kCpuOnlyRewardOfShortage = 4;
 /// What fits must be placed, planned or not. So an idle GPU is worth less than its best filling by this part
 /// of what a request that comes by chance would waste of it, but by no more than the fillings are uncertain.
 constexpr double kUnplanned = 0.6;
 constexpr double kMostUnplanned = kTemperature;
+
+/// Of what its CPUs could carry, when so many CPUs are wanted beside the GPUs that are free.
+double cpu_only_reward(double cpus_wanted, double cpus_free) {
+  const auto missing = cpus_wanted / std::max(1.0, cpus_free) - 1;
+  return std::clamp(kCpuOnlyReward + kCpuOnlyRewardOfShortage * missing, kCpuOnlyReward, 1.0);
+}
 
 bool can_weigh(const TypicalRequest& typical) {
   const auto& request = typical.request;
@@ -100,9 +108,11 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
   double gpus = 0;
   double free_gpus = 0;
   double cpus = 0;
+  double free_cpus = 0;
   for (const auto* node : nodes) {
     gpus += 1000.0 * std::popcount(node->fit);
     cpus += static_cast<double>(node->milli_cpus);
+    free_cpus += static_cast<double>(std::max<std::int64_t>(0, node->free_milli_cpus));
     for (auto rest = node->fit; rest != 0; rest &= rest - 1)
       free_gpus += std::max(0, node->devices[at(std::countr_zero(rest))].free_milli);
   }
@@ -113,14 +123,18 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
   };
   const auto gpu_per_cpu = cpus > 0 ? gpus / cpus : 0;
   double mean = 0;
-  for (std::size_t i = 0; i < typical_.size(); ++i) mean += typical_[i].weight * milli_gpus_of(i);
-  const auto coming = mean > 0 ? std::max(free_gpus, kLeastFree * gpus) * kHorizon / mean : 0;
+  double mean_cpus = 0;
+  for (std::size_t i = 0; i < typical_.size(); ++i) {
+    mean += typical_[i].weight * milli_gpus_of(i);
+    mean_cpus += typical_[i].weight * static_cast<double>(typical_[i].shape->request().milli_cpus);
+  }
+  const auto fitting = mean > 0 ? std::max(free_gpus, kLeastFree * gpus) / mean : 0;
+  const auto cpu_only = cpu_only_reward(fitting * mean_cpus, free_cpus);
   for (std::size_t i = 0; i < typical_.size(); ++i) {
     auto& typical = typical_[i];
-    typical.expected = coming * typical.weight;
+    typical.expected = fitting * kHorizon * typical.weight;
     const auto request_cpus = static_cast<double>(typical.shape->request().milli_cpus);
-    typical.reward =
-        typical.shape->gpus() > 0 ? milli_gpus_of(i) : kCpuOnlyReward * gpu_per_cpu * request_cpus;
+    typical.reward = typical.shape->gpus() > 0 ? milli_gpus_of(i) : cpu_only * gpu_per_cpu * request_cpus;
     typical.price = typical.priced ? std::min(typical.price, typical.reward) : 0.9 * typical.reward;
   }
   for (std::size_t i = 1; i < kCpuPrices; ++i)

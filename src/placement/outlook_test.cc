@@ -84,6 +84,21 @@ TEST(Outlook, LeavesTheCpusWhereGpusNeedThem) {
             loss(outlook, rich, with_taken(rich, 0, 0, 12'000)) + 100);
 }
 
+TEST(Outlook, LeavesCpusToCpuOnlyWorkWhereThereAreTooFewForAll) {
+  auto whole = gpus(1);
+  whole.milli_cpus = 4'000;
+  // As a part of what a CPU carries when all of them stand beside GPUs.
+  const auto cpu_floor = [&](std::int64_t milli_cpus) {
+    Nodes nodes;
+    for (int i = 0; i < 4; ++i) nodes.add({.count = 8}, milli_cpus);
+    Outlook outlook({{whole, 4}, {testing::cpu_only(8'000), 1}});  // 48 CPUs for 8 GPUs
+    nodes.show(outlook);
+    return outlook.cpu_floor() * static_cast<double>(milli_cpus) / 8'000;
+  };
+  EXPECT_LT(cpu_floor(64'000), 0.4);
+  EXPECT_GT(cpu_floor(40'000), 0.8);
+}
+
 TEST(Outlook, KeepsNodesWholeForThoseThatNeedThem) {
   Nodes nodes;
   const auto& node = nodes.add({.count = 8});

@@ -218,6 +218,7 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
   json common = body;
   common.erase("gang");
   std::uint64_t bytes = 0;
+  DefinitionSizes sizes;
   for (std::size_t rank = 0; rank < members->size(); ++rank) {
     const auto& member = (*members)[rank];
     if (mistakes.size() >= kMostMistakes) return;  // nobody reads more
@@ -227,7 +228,11 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
     else
       found = {{ErrorKind::kInvalid, fmt::format("expected an object, found {}", member.type_name()), "",
                 fmt::format("/gang/members/{}", rank)}};
-    if (found.empty()) bytes += definition_bytes(request.members.back().task);
+    if (found.empty()) {
+      auto& task = request.members.back().task;
+      share_equal_parts(task, request.members.front().task);
+      bytes += sizes.of(task);
+    }
     if (too_large(gang, "members", bytes)) return;
     for (auto& mistake : found)  // what all members have in common is said once
       if (std::find(mistakes.begin(), mistakes.end(), mistake) == mistakes.end())
@@ -301,11 +306,22 @@ json encode(const Task& task) {
 }
 
 void take_template(Task& task, const Task& from) {
-  task.command = from.command;
-  task.environment = from.environment;
-  task.labels = from.labels;
-  task.fetch = from.fetch;
-  task.volumes = from.volumes;
+  each_template_part([](auto& part, const auto& its) { part = its; }, task, from);
+}
+
+void share_equal_parts(Task& task, const Task& with) {
+  each_template_part(
+      [](auto& part, const auto& other) {
+        if (part == other) part = other;
+      },
+      task, with);
+}
+
+bool shares_template(const Task& one, const Task& other) {
+  bool shares = true;
+  each_template_part([&](const auto& part, const auto& its) { shares = shares && part.is_one_with(its); },
+                     one, other);
+  return shares;
 }
 
 Result<Task> decode_template(const json& value) {

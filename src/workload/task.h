@@ -165,9 +165,21 @@ nlohmann::json encode(const Task& task);
 Result<Task> decode_task(const nlohmann::json& value);
 
 /// A task's template: what the members of a gang, and the instances of a service, have in common, and what
-/// may be large: command, environment, labels, fetch and volumes. Gives `task` the template of `from`, which
-/// both share from then on.
+/// may be large. Calls visit(command of each given task …), and so on for each part of it.
+template <typename Visit, typename... T>
+void each_template_part(Visit visit, T&&... tasks) {
+  visit(tasks.command...);
+  visit(tasks.environment...);
+  visit(tasks.labels...);
+  visit(tasks.fetch...);
+  visit(tasks.volumes...);
+}
+/// Gives `task` the template of `from`, which both share from then on.
 void take_template(Task& task, const Task& from);
+/// Lets `task` share the parts of its template that are equal to those of `with`.
+void share_equal_parts(Task& task, const Task& with);
+/// Whether both templates are one in memory.
+bool shares_template(const Task& one, const Task& other);
 /// A task that has nothing but the template that template_text() wrote (task_writer.h).
 Result<Task> decode_template(const nlohmann::json& value);
 

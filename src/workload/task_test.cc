@@ -130,6 +130,24 @@ TEST(Submission, MembersOfAGangDifferInWhatTheySay) {
   EXPECT_EQ(gang->members[2].task.resources.memory_bytes, 2ULL << 30);
 }
 
+/// Else a thousand members would take a thousand times the memory, and time wherever they are looked at.
+TEST(Submission, MembersOfAGangShareWhatIsEqual) {
+  const auto gang = gang_of({{"command", {"a"}}, {"env", {{"A", "1"}}}},
+                            {{"members",
+                              {{{"labels", {{"rank", "0"}}}},
+                               {{"labels", {{"rank", "1"}}}},
+                               {{"env", {{"A", "2"}}}, {"labels", {{"rank", "0"}}}}}}});
+  ASSERT_TRUE(gang) << to_string(gang.error());
+  const auto& first = gang->members[0].task;
+  const auto& second = gang->members[1].task;
+  const auto& third = gang->members[2].task;
+  EXPECT_TRUE(second.environment.is_one_with(first.environment));
+  EXPECT_TRUE(second.command.is_one_with(first.command));
+  EXPECT_EQ(second.labels.at("rank"), "1");
+  EXPECT_EQ(third.environment.at("A"), "2");
+  EXPECT_TRUE(third.labels.is_one_with(first.labels));
+}
+
 TEST(Submission, WrongGangsNameTheField) {
   const json body = {{"command", {"a"}}};
   const std::vector<std::pair<std::string, std::string>> wrong = {
@@ -188,6 +206,18 @@ TEST(Task, ReadsBackWhatItWrote) {
   const auto read_back = decode_task(encode(task));
   ASSERT_TRUE(read_back) << to_string(read_back.error());
   EXPECT_EQ(*read_back, task);
+}
+
+TEST(Task, OneAfterAnotherHasTheBytesOfItsText) {
+  auto one = full_task();
+  auto longer = one;
+  longer.name = "longer";
+  auto other = one;
+  other.environment = {{"A", "1"}, {"B", "\"2\""}};
+  other.volumes = {{"data", "/data", true}};
+  DefinitionSizes sizes;
+  for (const auto& task : {Task(), one, longer, other, one, Task(), other, longer})
+    EXPECT_EQ(sizes.of(task), definition_bytes(task)) << encode(task);
 }
 
 /// Journals and clients have these bytes.

@@ -176,4 +176,23 @@ std::uint64_t definition_bytes(const Task& task) {
   return text.size();
 }
 
+std::uint64_t DefinitionSizes::of(const Task& task) {
+  auto own = task;
+  take_template(own, {});
+  auto bytes = definition_bytes(own);
+  Task alone;  // has one part, and nothing else
+  auto part_bytes = part_bytes_.begin();
+  each_template_part(
+      [&](const auto& part, auto& last, auto& its) {
+        if (!part.is_one_with(last)) {
+          last = its = part;
+          *part_bytes = definition_bytes(alone) - definition_bytes({});
+          its = {};
+        }
+        bytes += *part_bytes++;
+      },
+      task, last_, alone);
+  return bytes;
+}
+
 }  // namespace drover::workload

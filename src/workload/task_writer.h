@@ -3,6 +3,8 @@
 // A task as text: stored in the journal and shown by the API. Lists and journals write thousands, so no tree
 // of values is built first. Pure.
 
+#include <array>
+
 #include "workload/task.h"
 
 namespace drover {
@@ -19,6 +21,16 @@ std::string template_text(const Task& task);
 
 /// Bytes of the task as text: what limits on definitions count.
 std::uint64_t definition_bytes(const Task& task);
+
+/// The same for one task after another, which often share their template: each part of it is looked at once.
+class DefinitionSizes {
+ public:
+  std::uint64_t of(const Task& task);
+
+ private:
+  Task last_;  ///< whose template was looked at last
+  std::array<std::uint64_t, 5> part_bytes_{};
+};
 
 /// "gpu_share", when it is not all of each GPU, and "gpus": the number of them.
 void write_gpu_count(JsonWriter& writer, const Resources& resources);

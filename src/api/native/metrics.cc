@@ -71,7 +71,8 @@ metrics::DaemonFacts facts_of(const Services& services) {
   facts.refused_connections = services.tally->refused_connections;
   const auto& workers = *services.workers;
   facts.pools = {pool_facts("files", workers.files), pool_facts("lists", workers.lists),
-                 pool_facts("removals", workers.removals), pool_facts("endings", workers.endings)};
+                 pool_facts("submissions", workers.submissions), pool_facts("removals", workers.removals),
+                 pool_facts("endings", workers.endings)};
   if (services.add_facts) services.add_facts(facts);
   return facts;
 }

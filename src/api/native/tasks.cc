@@ -11,6 +11,7 @@
 #include "api/transaction.h"
 #include "api/workers.h"
 #include "base/decode.h"
+#include "base/json_writer.h"
 #include "control/record.h"
 
 namespace drover::api {
@@ -33,6 +34,11 @@ Result<bool> decode_force(const std::string& body) {
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The request"));
   return force;
+}
+
+/// For a plan: where it would go does not depend on what it runs.
+void name_command(const Services&, json& body) {
+  if (body.is_object() && !body.contains("command") && !body.contains("image")) body["command"] = {"true"};
 }
 
 /// What a task gets that names no network. The members of a gang reach each other over the machine's.
@@ -75,6 +81,29 @@ asio::awaitable<Status> find_users(const Services& services, const engine::Calle
   co_return Status();
 }
 
+struct ReadSubmission {
+  json body;
+  workload::Submission submission;
+};
+
+/// The body, to which `add` adds what it leaves out. Read beside the strand: a gang may be described in few
+/// bytes and be large.
+asio::awaitable<Result<ReadSubmission>> read_submission(const Services& services, const Request& request,
+                                                        void (*add)(const Services&, json& body)) {
+  const auto read_body = [&]() -> Result<ReadSubmission> {
+    DROVER_TRY(auto body, parse_json(request.body, "The body"));
+    add(services, body);
+    DROVER_TRY(auto submission, workload::decode_submission(body));
+    return ReadSubmission{std::move(body), std::move(submission)};
+  };
+  const auto& caller = *request.caller;
+  DROVER_CO_TRY(auto read, co_await on_pool(services.workers->submissions, caller.user.uid, read_body));
+  if (auto found = co_await find_users(services, caller, read.submission); !found)
+    co_return Failure(in_fields(found.error(), read.body));
+  co_await look_at_images(*services.daemon, caller, images_of(read.submission));
+  co_return read;
+}
+
 }  // namespace
 
 Result<Write> list_tasks(const Services& services, const Request& request) {
@@ -114,20 +143,14 @@ Result<Response> explain_task(const Services& services, const Request& request) 
 
 asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
-  DROVER_CO_TRY(auto body, parse_json(request.body, "The body"));
-  // Where it would go does not depend on what it runs.
-  if (body.is_object() && !body.contains("command") && !body.contains("image")) body["command"] = {"true"};
-  DROVER_CO_TRY(auto submission, workload::decode_submission(body));
-  if (auto found = co_await find_users(services, *request.caller, submission); !found)
-    co_return Failure(in_fields(found.error(), body));
-  co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
+  DROVER_CO_TRY(auto read, co_await read_submission(services, request, name_command));
   workload::GangRequest gang;
-  if (auto* several = std::get_if<workload::GangRequest>(&submission))
+  if (auto* several = std::get_if<workload::GangRequest>(&read.submission))
     gang = std::move(*several);
   else
-    gang.members = {std::get<workload::TaskRequest>(std::move(submission))};
+    gang.members = {std::get<workload::TaskRequest>(std::move(read.submission))};
   const auto plan = services.daemon->plan(*request.caller, std::move(gang));
-  if (!plan) co_return Failure(in_fields(plan.error(), body));
+  if (!plan) co_return Failure(in_fields(plan.error(), read.body));
   co_return json_response(view(*plan));
 }
 
@@ -142,32 +165,41 @@ asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Reque
   co_return response;
 }
 
-asio::awaitable<Result<Response>> submit_several(engine::Daemon& daemon, const Request& request,
+asio::awaitable<Result<Response>> submit_several(const Services& services, const Request& request,
                                                  workload::GangRequest gang) {
-  DROVER_CO_TRY(const auto records,
-                co_await in_transaction(daemon, [&] { return daemon.submit_gang(*request.caller, gang); }));
-  json tasks = json::array();
-  for (const auto& record : records) tasks.push_back(control::encode(record));
-  const auto& membership = records.front().task.gang;
-  co_return json_response({{"gang", membership ? membership->id : ""}, {"tasks", std::move(tasks)}}, 201);
+  const auto& caller = *request.caller;
+  auto& daemon = *services.daemon;
+  DROVER_CO_TRY(auto accepted,
+                co_await in_transaction(daemon, [&] { return daemon.submit_gang(caller, gang); }));
+  auto write = [records = std::move(accepted)]() -> Result<Response> {
+    Response response;
+    response.status = 201;
+    JsonWriter writer(response.body);
+    writer.begin_object();
+    const auto& membership = records.front().task.gang;
+    writer.field("gang", membership ? membership->id : "");
+    writer.key("tasks");
+    writer.begin_array();
+    for (const auto& record : records) control::write(writer, record);
+    writer.end_array();
+    writer.end_object();
+    response.body += '\n';
+    return response;
+  };
+  co_return co_await on_pool(services.workers->submissions, caller.user.uid, std::move(write));
 }
 
 }  // namespace
 
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
-  DROVER_CO_TRY(auto body, parse_json(request.body, "The body"));
-  name_network(services, body);
-  DROVER_CO_TRY(auto submission, workload::decode_submission(body));
-  if (auto found = co_await find_users(services, *request.caller, submission); !found)
-    co_return Failure(in_fields(found.error(), body));
-  co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
-  auto* gang = std::get_if<workload::GangRequest>(&submission);
+  DROVER_CO_TRY(auto read, co_await read_submission(services, request, name_network));
+  auto* gang = std::get_if<workload::GangRequest>(&read.submission);
   auto response = gang != nullptr
-                      ? co_await submit_several(*services.daemon, request, std::move(*gang))
+                      ? co_await submit_several(services, request, std::move(*gang))
                       : co_await submit_one(*services.daemon, request,
-                                            std::move(std::get<workload::TaskRequest>(submission)));
-  if (!response) co_return Failure(in_fields(response.error(), body));
+                                            std::move(std::get<workload::TaskRequest>(read.submission)));
+  if (!response) co_return Failure(in_fields(response.error(), read.body));
   co_return response;
 }
 
