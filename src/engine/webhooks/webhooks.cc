@@ -61,6 +61,7 @@ class Webhooks::Impl {
   }
 
   asio::awaitable<void> deliver(WebhookMessage message) {
+    co_await asio::post(context_, asio::use_awaitable);  // what fails at once must not be within go_on()
     Backoff backoff(options_.pause, kLongestPause, std::random_device()());
     for (int left = options_.tries; left > 0; --left) {
       const auto answer = co_await post_json(message.to, message.body, options_.timeout);
