@@ -146,11 +146,14 @@ struct Connection::Parts {
   std::optional<asio::ssl::stream<Stream&>> tls;
   AnswerReader answer;
 
-  void adopt(UniqueFd connected) {
+  error_code adopt(UniqueFd connected) {
     int family = 0;
     socklen_t size = sizeof family;
     ::getsockopt(connected.get(), SOL_SOCKET, SO_DOMAIN, &family, &size);
-    stream.socket().assign({family, 0}, connected.release());
+    error_code error;
+    stream.socket().assign({family, 0}, connected.get(), error);
+    if (!error) connected.release();
+    return error;
   }
 
   asio::awaitable<error_code> receive() {
@@ -166,7 +169,7 @@ Connection::Connection(asio::any_io_executor executor)
     : parts_(std::make_unique<Parts>(std::move(executor))) {}
 
 Connection::Connection(asio::any_io_executor executor, UniqueFd connected) : Connection(std::move(executor)) {
-  parts_->adopt(std::move(connected));
+  (void)parts_->adopt(std::move(connected));  // then all that is done with it fails
 }
 
 Connection::~Connection() = default;
@@ -176,9 +179,8 @@ asio::awaitable<error_code> Connection::open(Server server, TimeLimit time) {
   if (!server.socket.empty()) {
     auto connected = connect_unix(server.socket, time);
     if (!connected) co_return connected.error();
-    parts_->adopt(std::move(*connected));
     expire_after(time);
-    co_return error_code();
+    co_return parts_->adopt(std::move(*connected));
   }
   std::vector<Generic::endpoint> places;
   if (const auto error = co_await find_places(server, places)) co_return error;
