@@ -15,10 +15,11 @@ bool pause(std::chrono::milliseconds duration, const std::stop_token& stop) {
 }
 
 std::chrono::milliseconds Backoff::next() {
-  const auto whole = length_.count();
+  const auto whole = length_;
   length_ = std::min(length_ * 2, longest_);
-  return std::chrono::milliseconds(
-      std::uniform_int_distribution<std::chrono::milliseconds::rep>(whole - whole / 2, whole)(random_));
+  if (!random_) return whole;
+  using Length = std::uniform_int_distribution<std::chrono::milliseconds::rep>;
+  return std::chrono::milliseconds(Length((whole - whole / 2).count(), whole.count())(*random_));
 }
 
 }  // namespace drover

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <stop_token>
 
@@ -12,12 +13,15 @@ namespace drover {
 /// Waits so long, or until a stop is requested; whether it may go on.
 bool pause(std::chrono::milliseconds duration, const std::stop_token& stop);
 
-/// Pauses that double from one failure to the next, up to a longest. Each is between half and all of its
-/// length, so that clients whom one server failed do not all come back at once. Not thread safe.
+/// Pauses that double from one failure to the next, up to a longest. With a seed each is between half and all
+/// of its length, so that clients whom one server failed do not all come back at once. Not thread safe.
 class Backoff {
  public:
-  Backoff(std::chrono::milliseconds first, std::chrono::milliseconds longest, std::uint32_t seed)
-      : first_(first), longest_(longest), length_(first), random_(seed) {}
+  Backoff(std::chrono::milliseconds first, std::chrono::milliseconds longest,
+          std::optional<std::uint32_t> seed = {})
+      : first_(first), longest_(longest), length_(first) {
+    if (seed) random_.emplace(*seed);
+  }
 
   std::chrono::milliseconds next();
   /// After a success.
@@ -27,7 +31,7 @@ class Backoff {
   std::chrono::milliseconds first_;
   std::chrono::milliseconds longest_;
   std::chrono::milliseconds length_;
-  std::minstd_rand random_;
+  std::optional<std::minstd_rand> random_;
 };
 
 }  // namespace drover

@@ -28,6 +28,13 @@ TEST(Backoff, DoublesUpToItsLongest) {
   EXPECT_LE(backoff.next(), 100ms);
 }
 
+TEST(Backoff, WithoutASeedIsAsLongAsItSays) {
+  Backoff backoff(100ms, 350ms);
+  for (const auto whole : {100ms, 200ms, 350ms, 350ms}) EXPECT_EQ(backoff.next(), whole);
+  backoff.reset();
+  EXPECT_EQ(backoff.next(), 100ms);
+}
+
 TEST(Backoff, OfOtherSeedsDiffers) {
   EXPECT_EQ(Backoff(1h, 1h, 1).next(), Backoff(1h, 1h, 1).next());
   EXPECT_NE(Backoff(1h, 1h, 1).next(), Backoff(1h, 1h, 2).next());

@@ -1,52 +1,34 @@
 #include "cli/client.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/basic_stream.hpp>
-#include <boost/beast/core/buffers_to_string.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
+#include <boost/asio/use_future.hpp>
 #include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
 #include <boost/url/url_view.hpp>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <vector>
 
 #include "base/decode.h"
 #include "base/json_items.h"
 #include "base/json_text.h"
 #include "base/units.h"
 #include "cli/tls_tunnel.h"
+#include "http/client.h"
 
 namespace drover::cli {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using nlohmann::json;
-using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 
 struct Client::Call {
-  http::verb method = http::verb::get;
+  std::string method = "GET";
   std::string target;
   std::string body;
   std::string last_event_id;
@@ -60,114 +42,28 @@ constexpr std::chrono::milliseconds kGrace{50};  ///< to hear an answer that cam
 constexpr std::size_t kMaxAnswer = 256ULL << 20;
 
 struct Address {
+  http::Server server;
   bool secure = false;
-  std::string host;
-  std::string port;
-  std::string authority;  ///< for the Host header
+  std::string authority = "drover";  ///< for the Host header
 };
 
-Result<Address> parse_url(const std::string& text) {
-  const auto url = boost::urls::parse_uri(text);
+Result<Address> address_of(const Endpoint& endpoint) {
+  if (endpoint.url.empty()) return Address{.server = {.socket = endpoint.socket}};
+  const auto url = boost::urls::parse_uri(endpoint.url);
   const bool secure = url && url->scheme() == "https";
-  if (!url || (!secure && url->scheme() != "http") || url->host().empty())
-    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", text),
+  if (!url || (!secure && url->scheme() != "http") || url->host().empty() ||
+      (url->has_port() && url->port_number() == 0))
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", endpoint.url),
                 "write it as http://HOST:PORT or https://HOST:PORT");
-  Address address{secure, url->host_address(),
-                  url->has_port() ? std::string(url->port()) : (secure ? "443" : "80"), ""};
-  address.authority = std::string(url->encoded_host_and_port());
-  return address;
+  const std::uint16_t usual_port = secure ? 443 : 80;
+  return Address{
+      .server = {.host = url->host_address(), .port = url->has_port() ? url->port_number() : usual_port},
+      .secure = secure,
+      .authority = std::string(url->encoded_host_and_port())};
 }
 
-/// An asynchronous one would not wait for a place in a queue that is full, and a plain one without end.
-void connect_within(asio::generic::stream_protocol::socket& socket,
-                    const asio::generic::stream_protocol::endpoint& place,
-                    std::chrono::milliseconds patience) {
-  const auto set_limit = [&](std::chrono::milliseconds limit) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(limit);
-    const timeval time{seconds.count(), std::chrono::microseconds(limit - seconds).count()};
-    ::setsockopt(socket.native_handle(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
-  };
-  set_limit(patience);
-  if (::connect(socket.native_handle(), place.data(), static_cast<socklen_t>(place.size())) != 0) {
-    const bool late = errno == EAGAIN || errno == EINPROGRESS;
-    throw boost::system::system_error(late ? ETIMEDOUT : errno, boost::system::system_category());
-  }
-  set_limit({});
-}
-
-Stream connect(asio::io_context& context, const Endpoint& endpoint, const Address& address) {
-  using Protocol = asio::generic::stream_protocol;
-  std::vector<Protocol::endpoint> places;
-  if (endpoint.url.empty()) {
-    places.emplace_back(asio::local::stream_protocol::endpoint(endpoint.socket));
-  } else {
-    asio::ip::tcp::resolver resolver(context);
-    for (const auto& found : resolver.resolve(address.host, address.port))
-      places.emplace_back(found.endpoint());
-  }
-  for (auto place = places.begin();; ++place) {
-    try {
-      Protocol::socket socket(context, place->protocol());
-      connect_within(socket, *place, endpoint.patience);
-      if (!endpoint.url.empty()) socket.set_option(asio::ip::tcp::no_delay(true));
-      return Stream(std::move(socket));
-    } catch (const boost::system::system_error&) {
-      if (place + 1 == places.end()) throw;
-    }
-  }
-}
-
-/// One that leaves this machine encrypted comes out of a tunnel.
-struct Connection {
-  std::unique_ptr<TlsTunnel> tunnel;
-  Stream stream;
-};
-
-/// Throws system_error when there is nobody.
-Result<Connection> open_connection(asio::io_context& context, const Endpoint& endpoint,
-                                   const Address& address) {
-  auto stream = connect(context, endpoint, address);
-  if (!address.secure) return Connection{nullptr, std::move(stream)};
-  UniqueFd socket(stream.socket().release());
-  DROVER_TRY(auto tunnel,
-             TlsTunnel::open(std::move(socket), address.host, endpoint.ca_file, endpoint.patience));
-  asio::generic::stream_protocol::socket plain(context, {AF_UNIX, 0}, tunnel->take_plain_end().release());
-  return Connection{std::move(tunnel), Stream(std::move(plain))};
-}
-
-http::request<http::string_body> request_of(http::verb method, const std::string& target,
-                                            const Endpoint& endpoint, const Address& address) {
-  http::request<http::string_body> request(method, target, 11);
-  request.set(http::field::host, address.authority);
-  if (!endpoint.url.empty() && !endpoint.token.empty())
-    request.set(http::field::authorization, "Bearer " + endpoint.token);
-  return request;
-}
-
-/// Whether the daemon answers anybody, whatever it says.
-bool is_alive(Endpoint endpoint, const Address& address) {
-  endpoint.patience /= kProbe;
-  try {
-    asio::io_context context(1);
-    auto connection = open_connection(context, endpoint, address);
-    if (!connection) return false;
-    auto& stream = connection->stream;
-    bool answered = false;
-    const auto ask = [&]() -> asio::awaitable<void> {
-      const auto request = request_of(http::verb::get, "/health", endpoint, address);
-      stream.expires_after(endpoint.patience);
-      co_await http::async_write(stream, request, asio::use_awaitable);
-      beast::flat_buffer buffer;
-      http::response_parser<http::empty_body> parser;
-      co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
-      answered = true;
-    };
-    asio::co_spawn(context, ask, [](const std::exception_ptr&) {});
-    context.run();
-    return answered;
-  } catch (const boost::system::system_error&) {
-    return false;
-  }
+http::TimeLimit limit_of(std::chrono::milliseconds patience) {
+  return patience.count() == 0 ? http::TimeLimit() : patience;
 }
 
 /// A talk with the daemon, which sets `begun` when the head of its answer is there. Until then it goes on as
@@ -177,112 +73,29 @@ struct Talk {
   const Address& address;
   asio::io_context context{1};
   asio::steady_timer timer{context};
-  std::optional<Connection> connection{};
+  std::unique_ptr<TlsTunnel> tunnel{};  ///< what leaves this machine encrypted comes out of it
+  std::optional<http::Connection> connection{};
+  bool connected = false;
   bool begun = false;
   bool over = false;
 
-  void watch() {
-    if (endpoint.patience.count() == 0) return;
-    timer.expires_after(endpoint.patience / kProbe);
-    timer.async_wait([this](const auto& error) {
-      if (error || begun) return;
-      if (is_alive(endpoint, address)) return watch();
-      timer.expires_after(kGrace);
-      timer.async_wait([this](const auto& later) {
-        if (later || begun) return;
-        over = true;
-        connection->stream.close();
-      });
-    });
-  }
+  Status open();
+  /// Waits for what is said, and no longer than for a daemon that is dead.
+  Status run(asio::awaitable<Status> conversation);
 
-  /// Throws system_error: timed_out when the daemon does not answer.
-  void run(asio::awaitable<void> conversation) {
-    std::exception_ptr broken;
-    asio::co_spawn(context, std::move(conversation), [&](std::exception_ptr exception) {
-      if (!over) broken = std::move(exception);
-      begun = true;
-      timer.cancel();
-    });
-    watch();
-    context.run();
-    if (over) throw boost::system::system_error(asio::error::timed_out);
-    if (broken) std::rethrow_exception(broken);
-  }
+ private:
+  void watch();
 };
 
-/// Reads what is left of the message, piece by piece.
-asio::awaitable<void> read_body(Stream& stream, beast::flat_buffer& buffer,
-                                http::response_parser<http::buffer_body>& parser, const Sink& sink) {
-  std::array<char, 65536> piece;
-  while (!parser.is_done()) {
-    parser.get().body().data = piece.data();
-    parser.get().body().size = piece.size();
-    stream.expires_after(kSilence);
-    boost::system::error_code error;
-    co_await http::async_read_some(stream, buffer, parser, asio::redirect_error(asio::use_awaitable, error));
-    if (error && error != http::error::need_buffer) throw boost::system::system_error(error);
-    const auto filled = piece.size() - parser.get().body().size;
-    if (filled > 0 && !sink({piece.data(), filled})) co_return;
-  }
-}
-
-asio::awaitable<void> converse(Talk& talk, const http::request<http::string_body>& request, const Sink& sink,
-                               std::optional<Error>& refused) {
-  auto& stream = talk.connection->stream;
-  co_await http::async_write(stream, request, asio::use_awaitable);
-  beast::flat_buffer buffer;
-  http::response_parser<http::buffer_body> parser;
-  parser.body_limit(boost::none);
-  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
-  talk.begun = true;
-  const auto status = parser.get().result_int();
-  if (status < 300) {
-    co_await read_body(stream, buffer, parser, sink);
-    co_return;
-  }
-  if (status < 400) {
-    refused = Error{ErrorKind::kUnavailable,
-                    fmt::format("The answer is to ask another server (status {}), which is not done", status),
-                    "give the address of that server, if you trust it, with --host", ""};
-    co_return;
-  }
-  std::string refusal;
-  const Sink collect = [&](std::string_view piece) {
-    refusal += piece;
-    return refusal.size() < kMaxAnswer;
-  };
-  co_await read_body(stream, buffer, parser, collect);
-  refused = read_refusal(status, refusal);
-}
-
-/// For a protocol that is not HTTP; what has come of it already is in `rest`.
-asio::awaitable<void> leave_http(Talk& talk, const http::request<http::string_body>& request,
-                                 std::string& rest, std::optional<Error>& refused) {
-  auto& stream = talk.connection->stream;
-  co_await http::async_write(stream, request, asio::use_awaitable);
-  beast::flat_buffer buffer;
-  http::response_parser<http::string_body> parser;
-  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
-  talk.begun = true;
-  if (parser.get().result() == http::status::switching_protocols) {
-    rest = beast::buffers_to_string(buffer.cdata());
-    co_return;
-  }
-  stream.expires_after(kSilence);
-  co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
-  refused = read_refusal(parser.get().result_int(), parser.get().body());
-}
-
 /// What is said when there is no answer, or not all of it.
-Failure no_answer(const Talk& talk, const boost::system::error_code& code) {
+Failure no_answer(const Talk& talk, const http::error_code& code) {
   const bool tcp = !talk.endpoint.url.empty();
   const auto daemon = fmt::format("the daemon at '{}'", tcp ? talk.endpoint.url : talk.endpoint.socket);
-  if (code == asio::error::timed_out)
+  if (!talk.begun && http::is_late(code))
     return fail(ErrorKind::kUnavailable,
                 fmt::format("No answer came from {} in {}", daemon, format_duration(talk.endpoint.patience)),
                 "is it stopped, or the machine overloaded? --patience TIME waits longer");
-  if (talk.connection)
+  if (talk.connected)
     return fail(ErrorKind::kUnavailable,
                 fmt::format("Lost the connection to {}: {}", daemon, code.message()));
   return fail(ErrorKind::kUnavailable, fmt::format("Failed to reach {}: {}", daemon, code.message()),
@@ -290,8 +103,99 @@ Failure no_answer(const Talk& talk, const boost::system::error_code& code) {
                   : "start it with 'sudo drover serve', or name its socket with --socket");
 }
 
-Result<Address> address_of(const Endpoint& endpoint) {
-  return endpoint.url.empty() ? Result<Address>(Address{false, "", "", "drover"}) : parse_url(endpoint.url);
+Status Talk::open() {
+  connection.emplace(context.get_executor());
+  auto opened = asio::co_spawn(context, connection->open(address.server, limit_of(endpoint.patience)),
+                               asio::use_future);
+  context.run();
+  context.restart();
+  if (const auto error = opened.get()) return no_answer(*this, error);
+  if (address.secure) {
+    DROVER_TRY(tunnel, TlsTunnel::open(connection->release(), address.server.host, endpoint.ca_file,
+                                       endpoint.patience));
+    connection.emplace(context.get_executor(), tunnel->take_plain_end());
+  }
+  connected = true;
+  return {};
+}
+
+http::Request request_of(std::string method, const std::string& target, const Talk& talk) {
+  http::Request request{.method = std::move(method), .target = target, .host = talk.address.authority};
+  if (!talk.endpoint.url.empty() && !talk.endpoint.token.empty())
+    request.headers["Authorization"] = "Bearer " + talk.endpoint.token;
+  return request;
+}
+
+/// Whether the daemon answers anybody, whatever it says.
+bool is_alive(Endpoint endpoint, const Address& address) {
+  endpoint.patience = std::max(endpoint.patience / kProbe, std::chrono::milliseconds(1));
+  Talk talk{endpoint, address};
+  if (!talk.open()) return false;
+  talk.connection->expire_after(limit_of(endpoint.patience));
+  auto answered = asio::co_spawn(talk.context, talk.connection->ask(request_of("GET", "/health", talk)),
+                                 asio::use_future);
+  talk.context.run();
+  return !answered.get();
+}
+
+void Talk::watch() {
+  if (endpoint.patience.count() == 0) return;
+  timer.expires_after(endpoint.patience / kProbe);
+  timer.async_wait([this](const auto& error) {
+    if (error || begun) return;
+    if (is_alive(endpoint, address)) return watch();
+    timer.expires_after(kGrace);
+    timer.async_wait([this](const auto& later) {
+      if (later || begun) return;
+      over = true;
+      connection->close();
+    });
+  });
+}
+
+Status Talk::run(asio::awaitable<Status> conversation) {
+  connection->expire_after({});
+  Status outcome;
+  std::exception_ptr broken;
+  asio::co_spawn(context, std::move(conversation), [&](std::exception_ptr exception, Status said) {
+    broken = std::move(exception);
+    outcome = std::move(said);
+    begun = true;
+    timer.cancel();
+  });
+  watch();
+  context.run();
+  if (broken) std::rethrow_exception(broken);
+  return outcome;
+}
+
+/// Sends the request and waits for the head of the answer. A refusal is an error.
+asio::awaitable<Status> ask(Talk& talk, http::Request request) {
+  auto& connection = *talk.connection;
+  const bool upgrades = !request.upgrade.empty();
+  const auto failed = co_await connection.ask(std::move(request));
+  if (failed) co_return no_answer(talk, talk.over ? asio::error::timed_out : failed);
+  talk.begun = true;
+  const auto status = connection.answer().status();
+  if (upgrades ? status == 101 : status < 300) co_return Status();
+  if (status >= 300 && status < 400)
+    co_return fail(ErrorKind::kUnavailable,
+                   fmt::format("The answer is to ask another server (status {}), which is not done", status),
+                   "give the address of that server, if you trust it, with --host");
+  std::string refusal;
+  const auto collect = [&](std::string_view piece) {
+    refusal += piece;
+    return refusal.size() < kMaxAnswer;
+  };
+  if (const auto error = co_await connection.read_body(collect, kSilence)) co_return no_answer(talk, error);
+  co_return Failure(read_refusal(static_cast<unsigned>(status), refusal));
+}
+
+asio::awaitable<Status> converse(Talk& talk, http::Request request, const Sink& sink) {
+  if (auto asked = co_await ask(talk, std::move(request)); !asked) co_return asked;
+  if (const auto error = co_await talk.connection->read_body(sink, kSilence))
+    co_return no_answer(talk, error);
+  co_return Status();
 }
 
 ErrorKind kind_of_status(unsigned status) {
@@ -362,48 +266,24 @@ Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
                                  const std::string& protocol) const {
   DROVER_TRY(const auto address, address_of(endpoint_));
-  auto request = request_of(http::verb::post, target, endpoint_, address);
-  request.set(http::field::content_type, "application/json");
-  request.set(http::field::connection, "Upgrade");
-  request.set(http::field::upgrade, protocol);
-  request.body() = to_text(body);
-  request.prepare_payload();
   Talk talk{endpoint_, address};
-  try {
-    Upgraded upgraded;
-    std::optional<Error> refused;
-    DROVER_TRY(auto connection, open_connection(talk.context, endpoint_, address));
-    talk.connection.emplace(std::move(connection));
-    talk.run(leave_http(talk, request, upgraded.rest, refused));
-    if (refused) return Failure(std::move(*refused));
-    upgraded.tunnel = std::move(talk.connection->tunnel);
-    upgraded.socket.reset(::dup(talk.connection->stream.socket().native_handle()));
-    ::fcntl(upgraded.socket.get(), F_SETFL, ::fcntl(upgraded.socket.get(), F_GETFL) & ~O_NONBLOCK);
-    return upgraded;
-  } catch (const boost::system::system_error& error) {
-    return no_answer(talk, error.code());
-  }
+  DROVER_CHECK_OK(talk.open());
+  auto request = request_of("POST", target, talk);
+  request.body = to_text(body);
+  request.upgrade = protocol;
+  DROVER_CHECK_OK(talk.run(ask(talk, std::move(request))));
+  auto rest = talk.connection->answer().take();
+  return Upgraded{std::move(talk.tunnel), talk.connection->release(), std::move(rest)};
 }
 
 Status Client::perform(const Call& call, const Sink& sink) const {
   DROVER_TRY(const auto address, address_of(endpoint_));
-  auto request = request_of(call.method, call.target, endpoint_, address);
-  if (!call.body.empty()) request.set(http::field::content_type, "application/json");
-  if (!call.last_event_id.empty()) request.set("Last-Event-ID", call.last_event_id);
-  request.keep_alive(false);
-  request.body() = call.body;
-  request.prepare_payload();
   Talk talk{endpoint_, address};
-  try {
-    std::optional<Error> refused;
-    DROVER_TRY(auto connection, open_connection(talk.context, endpoint_, address));
-    talk.connection.emplace(std::move(connection));
-    talk.run(converse(talk, request, sink, refused));
-    if (refused) return Failure(std::move(*refused));
-    return {};
-  } catch (const boost::system::system_error& error) {
-    return no_answer(talk, error.code());
-  }
+  DROVER_CHECK_OK(talk.open());
+  auto request = request_of(call.method, call.target, talk);
+  request.body = call.body;
+  if (!call.last_event_id.empty()) request.headers["Last-Event-ID"] = call.last_event_id;
+  return talk.run(converse(talk, std::move(request), sink));
 }
 
 Result<std::string> Client::fetch(const Call& call) const {
@@ -416,13 +296,13 @@ Result<std::string> Client::fetch(const Call& call) const {
 }
 
 Result<json> Client::get(const std::string& target) const {
-  DROVER_TRY(const auto answer, fetch({http::verb::get, target, "", ""}));
+  DROVER_TRY(const auto answer, fetch({"GET", target, "", ""}));
   return parse_json(answer, "The daemon's answer");
 }
 
 Result<json> Client::get_items(const std::string& target, std::string_view name,
                                const std::function<void(const json&)>& visit) const {
-  DROVER_TRY(const auto answer, fetch({http::verb::get, target, "", ""}));
+  DROVER_TRY(const auto answer, fetch({"GET", target, "", ""}));
   DROVER_TRY(auto rest, parse_json_items(answer, "The daemon's answer", name, visit));
   if (const auto list = rest.find(name); list == rest.end() || !list->is_array())
     return fail(ErrorKind::kInternal,
@@ -432,19 +312,19 @@ Result<json> Client::get_items(const std::string& target, std::string_view name,
 }
 
 Result<json> Client::post(const std::string& target, const json& body) const {
-  return send({http::verb::post, target, "", ""}, body);
+  return send({"POST", target, "", ""}, body);
 }
 
 Result<json> Client::patch(const std::string& target, const json& body) const {
-  return send({http::verb::patch, target, "", ""}, body);
+  return send({"PATCH", target, "", ""}, body);
 }
 
 Result<json> Client::put(const std::string& target, const json& body) const {
-  return send({http::verb::put, target, "", ""}, body);
+  return send({"PUT", target, "", ""}, body);
 }
 
 Result<json> Client::erase(const std::string& target) const {
-  return send({http::verb::delete_, target, "", ""}, json());
+  return send({"DELETE", target, "", ""}, json());
 }
 
 Result<json> Client::send(Call call, const json& body) const {
@@ -460,15 +340,15 @@ Result<json> Client::send(Call call, const json& body) const {
 }
 
 Status Client::remove(const std::string& target) const {
-  return fetch({http::verb::delete_, target, "", ""}).map([](const std::string&) {});
+  return fetch({"DELETE", target, "", ""}).map([](const std::string&) {});
 }
 
 Status Client::stream(const std::string& target, const std::string& last_event_id, const Sink& sink) const {
-  return perform({http::verb::get, target, "", last_event_id}, sink);
+  return perform({"GET", target, "", last_event_id}, sink);
 }
 
 Status Client::stream_post(const std::string& target, const json& body, const Sink& sink) const {
-  return perform({http::verb::post, target, to_text(body), ""}, sink);
+  return perform({"POST", target, to_text(body), ""}, sink);
 }
 
 std::string percent_encode(std::string_view text) {

@@ -1,7 +1,6 @@
 #pragma once
 
 // The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
-// The daemon's API over HTTP, on its unix socket or on TCP. Every call opens a connection of its own, so one
 // Client may be used by several threads. Over https the server shows a certificate for the name that it is
 // called by, or hears nothing. No redirection is followed, so nobody else is shown the token. A daemon that
 // cannot be reached is kUnavailable; what it refuses comes back as the Error that it sent. One that has not

@@ -1,7 +1,6 @@
 #include "gpu/health_watch.h"
 
 #include <algorithm>
-#include <condition_variable>
 
 #include "gpu/recognise.h"
 
@@ -14,7 +13,6 @@ constexpr std::chrono::milliseconds kSlice(200);  // how long anything waits bef
 constexpr std::chrono::milliseconds kSoonest(
     100);                                         // from one poll to the next, however many errors there are
 constexpr std::chrono::seconds kAfterFailure(1);  // the same, when a GPU cannot be waited for
-constexpr std::chrono::seconds kFarewell(1);
 
 /// The wall's time as of the start, and from there on steady: nobody sets it back.
 class SteadyWall {
@@ -30,14 +28,11 @@ class SteadyWall {
 
 }  // namespace
 
-/// What the threads have in common; lives as long as the last of them.
-struct HealthWatch::Shared {
+struct HealthWatch::Shared : DeviceThreads {
   explicit Shared(const HealthWatchOptions& given) : options(given) {}
 
   const HealthWatchOptions options;
-  std::mutex mutex;  ///< of all below, and of the watchers' own fields
-  std::condition_variable changed;
-  bool stopped = false;
+  // With the mutex:
   SharedNvml nvml;            ///< null until there is one, and while it is replaced
   std::uint64_t answers = 0;  ///< about the library, so far
   std::vector<Observation> seen;
@@ -81,7 +76,6 @@ struct HealthWatch::Watcher {
   std::string uuid;
   Steady::time_point alive_at = Steady::now();  ///< when it last went into a call, or came out of one
   bool silent = false;                          ///< since then
-  bool done = false;
 
   void run() {
     while (beat()) {
@@ -90,9 +84,6 @@ struct HealthWatch::Watcher {
     }
     events.reset();
     nvml.reset();
-    const std::lock_guard lock(shared->mutex);
-    done = true;
-    shared->changed.notify_all();
   }
 
  private:
@@ -164,30 +155,17 @@ HealthWatch::HealthWatch(Library library, const std::vector<Device>& devices,
     : library_(std::move(library)),
       listener_(std::move(listener)),
       shared_(std::make_shared<Shared>(options)),
-      health_(options.policy, options.timing) {
+      health_(options.policy, options.timing),
+      watchers_(shared_) {
   watch(devices);
   keeper_ = std::thread([this] { keep_library(); });
   judge_ = std::thread([this] { judge(); });
 }
 
 HealthWatch::~HealthWatch() {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->stopped = true;
-    shared_->changed.notify_all();
-  }
+  shared_->stop();
   judge_.join();
   keeper_.join();
-  std::unique_lock lock(shared_->mutex);
-  const auto all_done = [&] {
-    return std::ranges::all_of(watchers_, [](const auto& each) { return each.second.first->done; });
-  };
-  shared_->changed.wait_for(lock, kFarewell, all_done);
-  for (auto& [uuid, each] : watchers_)
-    if (each.first->done)
-      each.second.join();
-    else
-      each.second.detach();
 }
 
 void HealthWatch::watch(const std::vector<Device>& devices) {
@@ -195,8 +173,7 @@ void HealthWatch::watch(const std::vector<Device>& devices) {
   for (const auto& device : devices) {
     if (!tells_uuid(device) || watchers_.contains(device.uuid)) continue;
     health_.know(device.uuid);
-    auto watcher = std::make_shared<Watcher>(shared_, device);
-    watchers_.emplace(device.uuid, std::pair(watcher, std::thread([watcher] { watcher->run(); })));
+    watchers_.at(device);
   }
 }
 
@@ -242,12 +219,12 @@ void HealthWatch::judge() {
     {
       const std::lock_guard lock(mutex_);
       const auto long_ago = Steady::now() - shared_->options.patience;
-      for (const auto& [uuid, each] : watchers_) {
+      watchers_.each([&](const std::string& uuid, Watcher& each) {
         const std::lock_guard theirs(shared_->mutex);
-        if (each.first->silent || each.first->alive_at > long_ago) continue;
-        each.first->silent = true;
+        if (each.silent || each.alive_at > long_ago) return;
+        each.silent = true;
         seen.emplace_back(GpuPolled{.uuid = uuid, .answer = Answer::kSilent});
-      }
+      });
       for (const auto& observation : seen)
         std::ranges::move(health_.apply(observation, wall.now()), std::back_inserter(changes));
     }

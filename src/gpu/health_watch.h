@@ -23,17 +23,15 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "gpu/device.h"
 #include "gpu/health.h"
 #include "gpu/health_probe.h"
+#include "gpu/per_device.h"
 
 namespace drover::gpu {
 
@@ -73,7 +71,7 @@ class HealthWatch {
   std::shared_ptr<Shared> shared_;
   mutable std::mutex mutex_;  ///< of the next two
   Health health_;
-  std::map<std::string, std::pair<std::shared_ptr<Watcher>, std::thread>> watchers_;  ///< by UUID
+  PerDevice<Shared, Watcher> watchers_;
   std::thread keeper_;
   std::thread judge_;
 };

@@ -11,7 +11,6 @@
 // not return are left behind with what they need, and touch nothing else.
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 
 #include "gpu/device.h"
 #include "gpu/nvml.h"
+#include "gpu/per_device.h"
 #include "gpu/usage.h"
 
 namespace drover::gpu {
@@ -53,7 +53,7 @@ class UsageSampler {
   std::mutex mutex_;  ///< one sample at a time
   std::chrono::steady_clock::time_point sampled_at_;
   std::map<std::string, GpuUsage> last_;
-  std::map<std::string, std::shared_ptr<Worker>> workers_;  ///< by UUID
+  PerDevice<Shared, Worker> workers_;
 };
 
 }  // namespace drover::gpu

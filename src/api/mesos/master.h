@@ -17,6 +17,7 @@
 #include "api/http.h"
 #include "api/mesos/executors.h"
 #include "api/mesos/media_type.h"
+#include "base/pause.h"
 #include "control/offers.h"
 #include "engine/daemon.h"
 #include "engine/listeners.h"
@@ -117,8 +118,8 @@ class Master {
   using Clock = std::chrono::steady_clock;
   struct Untold {
     std::string uuid;
-    Clock::time_point again;
-    std::chrono::seconds delay{};
+    Clock::time_point again{};
+    Backoff pauses{std::chrono::seconds(10), std::chrono::minutes(10)};  ///< as Mesos' own agents
   };
   struct Subscriber {
     std::string id;  ///< a UUID: Mesos-Stream-Id

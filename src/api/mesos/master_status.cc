@@ -1,6 +1,5 @@
 // What frameworks are told of their tasks.
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -16,9 +15,6 @@
 
 namespace drover::api::mesos {
 namespace {
-
-constexpr std::chrono::seconds kFirstRetry{10};
-constexpr std::chrono::seconds kLongestRetry{600};
 
 v1::TaskState state_named(const std::string& name) {
   v1::TaskState state = v1::TASK_LOST;
@@ -106,10 +102,9 @@ void Master::tell_next(const std::string& framework, const std::string& task_id)
   const auto& update = row->second.updates.front();
   auto& told = subscriber.told[task_id];
   const auto now = Clock::now();
-  if (told.uuid == update.uuid && told.again > now) return;
-  const bool again = told.uuid == update.uuid;
-  told = {update.uuid, {}, again ? std::min(told.delay * 2, kLongestRetry) : kFirstRetry};
-  told.again = now + told.delay;
+  if (told.uuid != update.uuid) told = {update.uuid};
+  if (told.again > now) return;
+  told.again = now + told.pauses.next();
 
   auto status = status_of(row->second, update);
   status.mutable_task_id()->set_value(task_id);

@@ -256,7 +256,7 @@ Result<bool> Engine::happened(std::string_view event, const std::string& id, Tim
 
 Result<Exchange> Engine::attach(const std::string& id) const {
   auto wanted = request("POST", fmt::format("/containers/{}/attach?stream=true&stdout=true&stderr=true", id));
-  wanted.upgrade = true;
+  wanted.upgrade = "tcp";
   return stream(wanted, "attach to the container");
 }
 
@@ -281,7 +281,7 @@ Result<std::string> Engine::create_exec(const std::string& container, const std:
 Result<Exchange> Engine::start_exec(const std::string& exec, bool tty) const {
   auto wanted =
       request("POST", fmt::format("/exec/{}/start", exec), json{{"Detach", false}, {"Tty", tty}}.dump());
-  wanted.upgrade = true;
+  wanted.upgrade = "tcp";
   return stream(wanted, "run the command");
 }
 

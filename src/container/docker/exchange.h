@@ -5,30 +5,21 @@
 // has limits here like everything from outside. Not thread safe.
 
 #include <chrono>
-#include <map>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "http/request.h"
 
 namespace drover::container::docker {
 
-struct Request {
-  std::string method = "GET";
-  std::string target = "/";  ///< path and query
-  std::string body;          ///< JSON; "" for none
-  std::map<std::string, std::string> headers;
-  /// Asks for the connection itself: after the answer's head it carries raw bytes both ways.
-  bool upgrade = false;
-};
+using http::Request;
 
 class Exchange {
  public:
   /// Connects and sends. kUnavailable when nobody answers at the socket.
-  static Result<Exchange> begin(const std::string& socket, const Request& request);
+  static Result<Exchange> begin(const std::string& socket, Request request);
   Exchange(Exchange&& other) noexcept;
   Exchange& operator=(Exchange&& other) noexcept;
   ~Exchange();
@@ -51,10 +42,11 @@ class Exchange {
   void finish_sending();
 
  private:
-  class Parser;
-  explicit Exchange(std::unique_ptr<Parser> parser);
+  struct Parts;
+  explicit Exchange(std::unique_ptr<Parts> parts);
+  Error broken(std::string_view why) const;
 
-  std::unique_ptr<Parser> parser_;
+  std::unique_ptr<Parts> parts_;
 };
 
 struct Answer {

@@ -236,6 +236,18 @@ TEST_F(ChecksTest, BodiesAreLimited) {
   EXPECT_LE(result.response->body.size(), 65536U);
 }
 
+TEST_F(ChecksTest, ABodyThatIsSaidToBeHugeIsReadAsFarAsItComes) {
+  const Server server("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\r\n\r\n" + std::string(9, 'x'));
+  const auto result =
+      result_of(CheckTarget{.task_id = "t",
+                            .check = "ready",
+                            .port = server.port(),
+                            .what = ReadinessCheck{.timeout = 5s, .preserve_last_response = true}});
+  EXPECT_TRUE(result.passed);
+  ASSERT_TRUE(result.response);
+  EXPECT_EQ(result.response->body, std::string(9, 'x'));
+}
+
 TEST_F(ChecksTest, TheSameSetAgainChangesNothing) {
   const Server server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   const std::vector<CheckTarget> targets = {target({.interval = 1h}, server.port(), "a"),

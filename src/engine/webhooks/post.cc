@@ -2,37 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
-#include <vector>
+#include <functional>
 
-#include "base/as_tuple.h"
 #include "base/base64.h"
 #include "base/units.h"
 #include "engine/webhooks/webhooks.h"
+#include "http/client.h"
 
 namespace drover::engine {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
-using asio::ip::tcp;
-using boost::system::error_code;
 using workload::Webhook;
-
-constexpr std::uint32_t kHeaderLimit = 32 << 10;
 
 PostAnswer trouble(std::string why, bool again = true) {
   return {false, again, std::move(why)};
@@ -50,26 +33,13 @@ bool is_forbidden(const asio::ip::address& address) {
   return (v4.to_uint() >> 16) == 0xa9fe || v4.is_multicast() || v4.is_unspecified();
 }
 
-http::request<http::string_body> request_of(const Webhook& to, const std::string& body) {
-  http::request<http::string_body> request(http::verb::post, to.target, 11);
+http::Request request_of(const Webhook& to, std::string body) {
   const bool ipv6 = to.host.find(':') != std::string::npos;
   const bool usual = to.port == (to.secure ? 443 : 80);
-  request.set(http::field::host,
-              (ipv6 ? "[" + to.host + "]" : to.host) + (usual ? "" : ":" + std::to_string(to.port)));
-  request.set(http::field::user_agent, "drover");
-  request.set(http::field::content_type, "application/json");
-  request.set(http::field::connection, "close");
-  if (!to.credentials.empty())
-    request.set(http::field::authorization, "Basic " + encode_base64(to.credentials));
-  request.body() = body;
-  request.prepare_payload();
+  http::Request request{.method = "POST", .target = to.target, .body = std::move(body)};
+  request.host = (ipv6 ? "[" + to.host + "]" : to.host) + (usual ? "" : ":" + std::to_string(to.port));
+  if (!to.credentials.empty()) request.headers["Authorization"] = "Basic " + encode_base64(to.credentials);
   return request;
-}
-
-std::string text_of(const error_code& error, std::chrono::milliseconds timeout) {
-  if (error == beast::error::timeout)
-    return fmt::format("it did not answer within {}", format_duration(timeout));
-  return error.message();
 }
 
 PostAnswer judge(int status) {
@@ -78,76 +48,28 @@ PostAnswer judge(int status) {
   return trouble(fmt::format("it answered {}", status), again);
 }
 
-template <typename Stream>
-asio::awaitable<PostAnswer> ask(Stream& stream, const http::request<http::string_body>& request,
-                                std::chrono::milliseconds timeout) {
-  if (const auto [error, sent] = co_await http::async_write(stream, request, kAsTuple); error)
-    co_return trouble(text_of(error, timeout));
-  beast::flat_buffer buffer(kHeaderLimit);
-  http::response_parser<http::empty_body> parser;
-  parser.header_limit(kHeaderLimit);
-  parser.skip(true);
-  if (const auto [error, read] = co_await http::async_read_header(stream, buffer, parser, kAsTuple); error)
-    co_return trouble(text_of(error, timeout));
-  co_return judge(static_cast<int>(parser.get().result_int()));
-}
-
-asio::ssl::context& trusting_this_machine() {
-  static asio::ssl::context context = [] {
-    asio::ssl::context made(asio::ssl::context::tls_client);
-    error_code ignored;  // then nobody is trusted
-    made.set_default_verify_paths(ignored);
-    made.set_verify_mode(asio::ssl::verify_peer);
-    return made;
-  }();
-  return context;
-}
-
-asio::awaitable<PostAnswer> ask_securely(beast::tcp_stream stream, const Webhook& to, const std::string& body,
-                                         std::chrono::milliseconds timeout) {
-  beast::ssl_stream<beast::tcp_stream> secure(std::move(stream), trusting_this_machine());
-  secure.set_verify_callback(asio::ssl::host_name_verification(to.host));
-  SSL_set_tlsext_host_name(secure.native_handle(), to.host.c_str());
-  if (const auto [error] = co_await secure.async_handshake(asio::ssl::stream_base::client, kAsTuple); error)
-    co_return trouble(text_of(error, timeout));
-  const auto request = request_of(to, body);
-  co_return co_await ask(secure, request, timeout);
-}
-
-asio::awaitable<PostAnswer> exchange(const Webhook& to, const std::string& body,
-                                     std::chrono::milliseconds timeout) {
-  const auto executor = co_await asio::this_coro::executor;
-  tcp::resolver resolver(executor);
-  const auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), kAsTuple);
-  if (unknown) co_return trouble(unknown.message());
-  // What is checked is what is connected to: a name cannot mean another address a moment later.
-  std::vector<tcp::endpoint> places;
-  for (const auto& entry : found)
-    if (!is_forbidden(entry.endpoint().address())) places.push_back(entry.endpoint());
-  if (places.empty()) co_return trouble("nobody may reach its address", false);
-  beast::tcp_stream stream(executor);
-  stream.expires_after(timeout);
-  if (const auto [error, place] = co_await stream.async_connect(places, kAsTuple); error)
-    co_return trouble(text_of(error, timeout));
-  if (to.secure) co_return co_await ask_securely(std::move(stream), to, body, timeout);
-  const auto request = request_of(to, body);
-  co_return co_await ask(stream, request, timeout);
-}
-
 }  // namespace
 
 bool is_forbidden_address(const std::string& address) {
-  error_code mistake;
+  boost::system::error_code mistake;
   const auto parsed = asio::ip::make_address(address, mistake);
   return mistake || is_forbidden(parsed);
 }
 
 asio::awaitable<PostAnswer> post_json(Webhook to, std::string body, std::chrono::milliseconds timeout) {
-  try {
-    co_return co_await exchange(to, body, timeout);
-  } catch (const std::exception& error) {
-    co_return trouble(error.what());
-  }
+  http::Connection connection(co_await asio::this_coro::executor);
+  // What is checked is what is connected to: a name cannot mean another address a moment later.
+  auto error = co_await connection.open({.host = to.host,
+                                         .port = static_cast<std::uint16_t>(to.port),
+                                         .tls = to.secure ? http::Tls::kTrusted : http::Tls::kNone,
+                                         .may_reach = std::not_fn(is_forbidden)},
+                                        timeout);
+  if (error == asio::error::access_denied) co_return trouble("nobody may reach its address", false);
+  if (!error) error = co_await connection.ask(request_of(to, std::move(body)));
+  if (!error) co_return judge(connection.answer().status());
+  co_return trouble(http::is_late(error)
+                        ? fmt::format("it did not answer within {}", format_duration(timeout))
+                        : error.message());
 }
 
 }  // namespace drover::engine

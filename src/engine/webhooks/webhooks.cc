@@ -11,14 +11,22 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <deque>
+#include <random>
 #include <thread>
 #include <utility>
 
+#include "base/pause.h"
 #include "engine/webhooks/post.h"
 
 namespace drover::engine {
 
 namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::chrono::hours kLongestPause{1};
+
+}  // namespace
 
 class Webhooks::Impl {
  public:
@@ -53,7 +61,8 @@ class Webhooks::Impl {
   }
 
   asio::awaitable<void> deliver(WebhookMessage message) {
-    auto pause = options_.pause;
+    co_await asio::post(context_, asio::use_awaitable);  // what fails at once must not be within go_on()
+    Backoff backoff(options_.pause, kLongestPause, std::random_device()());
     for (int left = options_.tries; left > 0; --left) {
       const auto answer = co_await post_json(message.to, message.body, options_.timeout);
       if (answer.taken) break;
@@ -62,12 +71,11 @@ class Webhooks::Impl {
         options_.log(fmt::format("The webhook at '{}' was not told of run '{}': {}{}", message.to.host,
                                  message.run, answer.trouble, again ? "; it is tried again" : ""));
       if (!again) break;
-      asio::steady_timer timer(context_, pause);
+      asio::steady_timer timer(context_, backoff.next());
       --busy_;  // others need not wait for it meanwhile
       go_on();
       co_await timer.async_wait(asio::use_awaitable);
       ++busy_;  // for the length of a try perhaps one more than most_at_once
-      pause *= 2;
     }
     --busy_;
     --open_;

@@ -23,8 +23,9 @@ struct WebhookMessage {
 struct WebhookOptions {
   std::chrono::milliseconds timeout{10'000};  ///< of one try, once the address is known
   int tries = 3;
-  std::chrono::milliseconds pause{5'000};  ///< before the second try; before each further one twice as long
-  std::size_t most_waiting = 1000;         ///< of messages that have not been answered; more are dropped
+  /// Before the second try at most, and before each further one twice as long (base/pause.h).
+  std::chrono::milliseconds pause{5'000};
+  std::size_t most_waiting = 1000;  ///< of messages that have not been answered; more are dropped
   int most_at_once = 16;
   std::function<void(const std::string&)> log;  ///< one sentence; called on the sender's thread
 };
