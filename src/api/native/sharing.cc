@@ -40,10 +40,10 @@ Status name_it(json& value, const std::string& field, const std::string& name) {
   return {};
 }
 
-json current_queue(const engine::Daemon& daemon, const engine::Caller& caller, const std::string& path) {
-  for (const auto& view : daemon.queues(caller))
-    if (view.queue.path == path) return control::encode(view.queue);
-  return json::object();
+json current_queue(const engine::Daemon& daemon, const std::string& path) {
+  const auto& queues = daemon.state().rules.queues;
+  const auto found = queues.find(path);
+  return found == queues.end() ? json::object() : control::encode(found->second);
 }
 
 struct Whose {
@@ -77,11 +77,13 @@ Response no_content() {
 
 }  // namespace
 
-Result<Response> list_queues(const Services& services, const Request& request) {
+Result<Write> list_queues(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  json queues = json::array();
-  for (const auto& queue : services.daemon->queues(*request.caller)) queues.push_back(view(queue));
-  return json_response({{"queues", std::move(queues)}});
+  return [queues = services.daemon->queues(*request.caller)]() -> Result<Response> {
+    json views = json::array();
+    for (const auto& queue : queues()) views.push_back(view(queue));
+    return json_response({{"queues", std::move(views)}});
+  };
 }
 
 asio::awaitable<Result<Response>> set_queue(const Services& services, const Request& request) {
@@ -89,7 +91,7 @@ asio::awaitable<Result<Response>> set_queue(const Services& services, const Requ
   DROVER_CO_TRY(const auto body, parse_object(request.body));
   auto& daemon = *services.daemon;
   const auto& path = request.parameters.at("queue");
-  auto value = changed(request, current_queue(daemon, *request.caller, path), body);
+  auto value = changed(request, current_queue(daemon, path), body);
   DROVER_CO_CHECK_OK(name_it(value, "queue", path));
   DROVER_CO_TRY(auto queue, control::decode_queue(value));
   const auto start = [&](auto done) { daemon.set_queue(*request.caller, queue, std::move(done)); };

@@ -18,6 +18,9 @@ using nlohmann::json;
 
 namespace {
 
+/// More than most take, and what is not written to costs nothing.
+constexpr std::size_t kBytesOfTask = 1500, kBytesOfSummary = 300;
+
 const std::string& id_of(const Request& request) {
   return request.parameters.at("id");
 }
@@ -83,6 +86,7 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
   DROVER_CHECK_OK(query.finish());
   return [tasks = services.daemon->tasks(*request.caller), only_active, summary]() -> Result<Response> {
     Response response;
+    response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
     response.body = R"({"tasks":)";
     JsonWriter writer(response.body);
     writer.begin_array();
