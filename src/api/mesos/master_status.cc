@@ -20,12 +20,6 @@ namespace {
 constexpr std::chrono::seconds kFirstRetry{10};
 constexpr std::chrono::seconds kLongestRetry{600};
 
-v1::TaskState state_named(const std::string& name) {
-  v1::TaskState state = v1::TASK_LOST;
-  v1::TaskState_Parse(name, &state);
-  return state;
-}
-
 /// Who says so: the machine when the container never came to run or made room, else what ran it.
 v1::TaskStatus::Source source_of(const control::StatusUpdate& update) {
   const auto& reason = update.reason;
