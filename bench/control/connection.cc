@@ -45,8 +45,10 @@ void send_all(int socket, std::string_view bytes) {
   }
 }
 
-Answer Connection::ask(std::string_view method, const std::string& target, std::string_view body) {
+Answer Connection::ask(std::string_view method, const std::string& target, std::string_view body,
+                       std::string_view accept) {
   auto head = fmt::format("{} {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", method, target, port_);
+  if (!accept.empty()) head += fmt::format("Accept: {}\r\n", accept);
   if (!body.empty())
     head += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size());
   send_all(socket_.get(), head + "\r\n" + std::string(body));

@@ -24,8 +24,9 @@ class Connection {
  public:
   explicit Connection(std::uint16_t port) : port_(port), socket_(connect_to(port)) {}
 
-  /// An answer has its length in its header.
-  Answer ask(std::string_view method, const std::string& target, std::string_view body = "");
+  /// An answer has its length in its header. `accept`: in which language it is to be.
+  Answer ask(std::string_view method, const std::string& target, std::string_view body = "",
+             std::string_view accept = "");
 
  private:
   std::uint16_t port_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "base/process.h"
 #include "base/spawn.h"
@@ -18,10 +19,13 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kJson = "application/json";
+
 struct Question {
   const char* target;
-  const char* pointer;    ///< where in the answer the items are, as a JSON pointer
-  const char* call = "";  ///< of the v1 API of Mesos, where it is one
+  const char* pointer;                ///< where in the answer the items are, as a JSON pointer
+  const char* call = "";              ///< of the v1 API of Mesos, where it is one
+  std::string_view language = kJson;  ///< of the answer
 };
 
 constexpr Question kQuestions[] = {
@@ -34,6 +38,7 @@ constexpr Question kQuestions[] = {
     {"/v1/tasks?active=true&summary=true", "/tasks"},
     {"/v1/tasks", "/tasks"},
     {"/v1/gpus", "/gpus"},
+    {"/v1/queues", "/queues"},
     {"/v1/scheduler/jobs", ""},
     {"/v1/scheduler/jobs/summary", "/jobs"},
     {"/state", "/frameworks/0/tasks"},
@@ -41,10 +46,13 @@ constexpr Question kQuestions[] = {
     {"/slave(1)/state", "/frameworks/0/executors"},
     {"/containers", ""},
     {"/api/v1", "/get_state/get_tasks/tasks", "GET_STATE"},
+    {"/api/v1", "", "GET_STATE", "application/x-protobuf"},
+    {"/files/debug", ""},
     {"/metrics/snapshot", ""},
 };
 
 int count_items(const Question& question, const std::string& body) {
+  if (question.language != kJson) return 0;
   return static_cast<int>(json::parse(body).at(json::json_pointer(question.pointer)).size());
 }
 
@@ -70,7 +78,10 @@ std::vector<Row> time_reads(Subject& subject, Connection& api, int rounds) {
     const auto* method = call.empty() ? "GET" : "POST";
     const auto request = call.empty() ? call : json({{"type", call}}).dump();
     Row row{.what = fmt::format("`{} {}`", method, question.target) + (call.empty() ? "" : ", " + call)};
-    const auto ask = [&] { return expect_success(api.ask(method, question.target, request), row.what); };
+    if (question.language != kJson) row.what += fmt::format(", {}", question.language);
+    const auto ask = [&] {
+      return expect_success(api.ask(method, question.target, request, question.language), row.what);
+    };
     const auto body = ask().body;
     row.items = count_items(question, body);
     row.bytes = body.size();

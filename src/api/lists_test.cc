@@ -40,7 +40,11 @@ class ListsTest : public ::testing::Test {
       auto& state = daemon.state_;
       copy(state, state.tasks.begin()->second);
       const auto job = state.schedules.begin()->second;
-      for (int i = 0; i < kMany; ++i) state.schedules.insert_or_assign(fmt::format("job-{}", i), job);
+      daemon.holders_.emplace();
+      for (int i = 0; i < kMany; ++i) {
+        state.schedules.insert_or_assign(fmt::format("job-{}", i), job);
+        daemon.holders_->push_back({"GPU-1", fmt::format("task-{}", i), "alice"});
+      }
     });
   }
 
@@ -83,13 +87,24 @@ class ListsTest : public ::testing::Test {
 };
 
 TEST_F(ListsTest, AreWrittenBesideTheStrand) {
-  for (const auto* target : {"/state", "/master/frameworks", "/tasks?limit=100000", "/slave(1)/state",
-                             "/containers", "/v1/tasks", "/v2/tasks", "/v2/apps/web",
-                             "/v2/apps?embed=apps.tasks", "/v1/scheduler/jobs", "/v1/scheduler/jobs/summary"})
+  for (const auto* target :
+       {"/state", "/master/frameworks", "/tasks?limit=100000", "/slave(1)/state", "/containers", "/v1/tasks",
+        "/v2/tasks", "/v2/apps/web", "/v2/apps?embed=apps.tasks", "/v1/scheduler/jobs",
+        "/v1/scheduler/jobs/summary", "/v1/gpus", "/files/debug"})
     EXPECT_LT(part_on_strand("GET", target), 0.3) << target;
   for (const auto* type : {"GET_STATE", "GET_TASKS", "GET_EXECUTORS"})
     for (const auto* target : {"/api/v1", "/slave(1)/api/v1"})
       EXPECT_LT(part_on_strand("POST", target, fmt::format(R"({{"type":"{}"}})", type)), 0.3) << type;
+}
+
+TEST_F(ListsTest, QueuesAreListedBesideTheStrand) {
+  server_.on_strand([this] {
+    for (int i = 0; i < kMany / 4; ++i) {  // each with some that wait
+      const auto queue = fmt::format("queue-{}", i);
+      server_.daemon().rules.queues[queue].path = queue;
+    }
+  });
+  EXPECT_LT(part_on_strand("GET", "/v1/queues"), 0.3);
 }
 
 }  // namespace

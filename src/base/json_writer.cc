@@ -20,7 +20,7 @@ bool is_plain_text(std::string_view text) {
   return plain;
 }
 
-/// As whole thousandths, when it is so many and no more digits than a double keeps; 0: no.
+/// As whole thousandths, when it is so many and no more digits than a double keeps; 0: no. Of none that is 0.
 std::int64_t thousandths_of(double number) {
   constexpr double kMost = 1e12;
   if (!(std::abs(number) < kMost)) return 0;
@@ -41,6 +41,8 @@ void append_json_text(std::string& out, std::string_view text) {
 }
 
 void JsonWriter::value(double number) {
+  // Most of what is listed has none of something.
+  if (number == 0) return raw(std::signbit(number) ? "-0.0" : "0.0");
   // Amounts and times are of such numbers, thousands in a list.
   const auto thousandths = thousandths_of(number);
   if (thousandths == 0) return raw(nlohmann::json(number).dump());

@@ -102,6 +102,27 @@ RC_GTEST_PROP(JsonWriterProperty, WritesThousandthsAsTheLibraryDoes, ()) {
   RC_ASSERT(text == json(number).dump());
 }
 
+TEST(JsonWriter, WritesZeroAsTheLibraryDoes) {
+  for (const double zero : {0.0, -0.0}) {
+    std::string text;
+    JsonWriter(text).value(zero);
+    EXPECT_EQ(text, json(zero).dump());
+  }
+}
+
+/// Names that stand in the code are added in a way of their own.
+TEST(JsonWriter, WritesNamesOfTheCodeAsItWritesOthers) {
+  std::string text;
+  JsonWriter writer(text);
+  writer.begin_object();
+  writer.field("", 1);
+  writer.field("a name", "b");
+  writer.field(std::string("an \"other\""), 2);
+  writer.field_raw("last", "[]");
+  writer.end_object();
+  EXPECT_EQ(text, R"({"":1,"a name":"b","an \"other\"":2,"last":[]})");
+}
+
 TEST(JsonWriter, TakesTheFieldsOfAnObject) {
   std::string text;
   JsonWriter writer(text);

@@ -99,6 +99,10 @@ struct QuotaView {
   placement::Amounts used;
 };
 
+/// What takes long to find out, as it was when it was asked for. To be called once, on any thread.
+template <typename T>
+using Later = std::function<T()>;
+
 class Daemon {
  public:
   virtual ~Daemon() = default;
@@ -140,9 +144,12 @@ class Daemon {
   }
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
+  /// Where the sandbox of a task is, by its full id, for those who know that the caller may read it. May be
+  /// called on any thread.
+  virtual std::string sandbox_of(const std::string& id) const = 0;
 
   /// Every queue that exists, by path; all callers see all queues, but not whose work it is that waits.
-  virtual std::vector<QueueView> queues(const Caller& caller) const = 0;
+  virtual Later<std::vector<QueueView>> queues(const Caller& caller) const = 0;
   /// Root: all quotas. Others: those of their own name.
   virtual std::vector<QuotaView> quotas(const Caller& caller) const = 0;
   // In a transaction, by root only:
@@ -189,7 +196,7 @@ class Daemon {
     int milli = 1000;
     std::uint64_t memory_bytes = 0;  ///< of the GPU's; 0 when unknown
   };
-  virtual std::vector<Holder> holders(const Caller& caller) const = 0;
+  virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
 
   /// Events with a number above `after` that the caller may hear of, oldest first (only the last some
   /// thousand are kept).

@@ -70,7 +70,8 @@ class LocalEngine final : public Daemon {
   void exec(const Caller& caller, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
-  std::vector<QueueView> queues(const Caller& caller) const override;
+  std::string sandbox_of(const std::string& id) const override;
+  Later<std::vector<QueueView>> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;
   Status set_queue(const Caller& caller, placement::Queue queue) override;
   Status remove_queue(const Caller& caller, const std::string& path) override;
@@ -86,7 +87,7 @@ class LocalEngine final : public Daemon {
                       std::function<void(Result<VariantsView>)> done) override;
   void look_at_images(const Caller& caller, const std::vector<std::string>& images,
                       std::function<void()> done) override;
-  std::vector<Holder> holders(const Caller& caller) const override;
+  Later<std::vector<Holder>> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   const control::State& state() const override { return loop_.state(); }

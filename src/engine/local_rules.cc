@@ -66,10 +66,13 @@ QueueView view_of(const control::State& state, const Caller& caller, const Queue
 
 }  // namespace
 
-std::vector<QueueView> LocalEngine::queues(const Caller& caller) const {
-  std::vector<QueueView> views;
-  for (const auto& [path, queue] : all_queues(state_.rules)) views.push_back(view_of(state_, caller, queue));
-  return views;
+Later<std::vector<QueueView>> LocalEngine::queues(const Caller& caller) const {
+  return [state = snapshot(), caller] {
+    std::vector<QueueView> views;
+    for (const auto& [path, queue] : all_queues(state->rules))
+      views.push_back(view_of(*state, caller, queue));
+    return views;
+  };
 }
 
 std::vector<QuotaView> LocalEngine::quotas(const Caller& caller) const {

@@ -96,7 +96,7 @@ TEST_F(LocalSharingTest, SharesOfOneGpuAreShownWithAllWhoHaveThem) {
   const auto first = submit_with(half)->task.id;
   submit_with(half);
   run();
-  const auto holders = engine_->holders({});
+  const auto holders = engine_->holders({})();
   ASSERT_EQ(holders.size(), 2u);
   EXPECT_EQ(holders[0].uuid, holders[1].uuid);
   EXPECT_EQ(holders[0].milli, 500);
@@ -106,6 +106,25 @@ TEST_F(LocalSharingTest, SharesOfOneGpuAreShownWithAllWhoHaveThem) {
   EXPECT_EQ(world_.asked[0].gpu_shares.at(0).milli, 500);
   EXPECT_EQ(engine_->node().gpus_free, 0);
   EXPECT_EQ(engine_->explain({}, first)->reasons.back(), "it has 0.5 of GPU 0 (GPU-0) (not enforced)");
+}
+
+TEST_F(LocalSharingTest, ListsOfTheMachineAreReadLaterAsTheyWere) {
+  begin(1);
+  const auto running = submit(1)->task.id;
+  run();
+  const auto waiting = submit(1)->task.id;
+  const auto queues = engine_->queues({});
+  const auto holders = engine_->holders({});
+  end(running, 0);
+  run();
+  const auto then = queues();
+  ASSERT_EQ(then.size(), 1u);
+  EXPECT_EQ(then.at(0).used.gpu_milli, 1000);
+  ASSERT_EQ(then.at(0).waiting.size(), 1u);
+  EXPECT_EQ(then.at(0).waiting.at(0).id, waiting);
+  EXPECT_EQ(holders().at(0).task_id, running);
+  EXPECT_EQ(engine_->holders({})().at(0).task_id, waiting);
+  EXPECT_TRUE(engine_->queues({})().at(0).waiting.empty());
 }
 
 TEST_F(LocalSharingTest, SaysWhereATaskIsPinnedAndWhereItCannotBe) {
@@ -184,7 +203,7 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   ASSERT_TRUE(submit_with(in_vision, alice));
   const auto waiting = submit_with(in_vision, alice)->task.id;
   begin();  // the rules are in the journal
-  const auto queues = engine_->queues(bob);
+  const auto queues = engine_->queues(bob)();
   ASSERT_EQ(queues.size(), 3u);
   EXPECT_EQ(queues[0].queue.path, "default");
   EXPECT_EQ(queues[1].queue.path, "research");
@@ -198,9 +217,9 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   EXPECT_EQ(vision.waiting[0].wanted.gpu_milli, 1000);
   EXPECT_EQ(vision.waiting[0].id, "");
   EXPECT_TRUE(vision.waiting[0].reasons.empty());
-  EXPECT_EQ(engine_->queues(alice)[2].waiting[0].id, waiting);
-  EXPECT_EQ(engine_->queues(alice)[2].waiting[0].place, engine_->explain(alice, waiting)->place);
-  EXPECT_FALSE(engine_->queues(alice)[2].waiting[0].reasons.empty());
+  EXPECT_EQ(engine_->queues(alice)()[2].waiting[0].id, waiting);
+  EXPECT_EQ(engine_->queues(alice)()[2].waiting[0].place, engine_->explain(alice, waiting)->place);
+  EXPECT_FALSE(engine_->queues(alice)()[2].waiting[0].reasons.empty());
   const auto remove_queue = [&](const std::string& path) {
     return transact([&] { return engine_->remove_queue({}, path); });
   };

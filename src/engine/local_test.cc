@@ -66,7 +66,7 @@ TEST_F(LocalEngineTest, OnlyRootActsForOthers) {
   Result<control::TaskRecord> stopped = fail(ErrorKind::kInternal, "no answer came");
   engine_->stop(bob, own->task.id, true, [&](auto result) { stopped = std::move(result); });
   EXPECT_EQ(stopped.error().kind, ErrorKind::kNotFound);
-  EXPECT_EQ(engine_->holders(bob).at(0).task_id, "");
+  EXPECT_EQ(engine_->holders(bob)().at(0).task_id, "");
   EXPECT_TRUE(engine_->events(bob, 0, SIZE_MAX).empty());
   EXPECT_FALSE(engine_->events(alice, 0, SIZE_MAX).empty());
 }

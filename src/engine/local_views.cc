@@ -127,7 +127,11 @@ Result<ExplanationView> LocalEngine::explain(const Caller& caller, const std::st
 
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {
   DROVER_TRY(const auto* record, find_task(state_, caller, id));
-  return executor_.containerizer()->sandbox(record->task.id);
+  return sandbox_of(record->task.id);
+}
+
+std::string LocalEngine::sandbox_of(const std::string& id) const {
+  return executor_.containerizer()->sandbox(id);
 }
 
 void LocalEngine::add_facts(metrics::DaemonFacts& facts) const {
@@ -157,15 +161,17 @@ gpu::Inventory LocalEngine::inventory() const {
   return state_.machine().inventory;
 }
 
-std::vector<Daemon::Holder> LocalEngine::holders(const Caller& caller) const {
-  std::vector<Holder> result;
-  for (const auto& id : state_.active) {
-    const auto& record = state_.tasks.at(id);
-    for (const auto& grant : record.gpus)
-      result.push_back({grant.uuid, may_see(caller, record) ? id : "", record.task.user.name, grant.milli,
-                        grant.memory_bytes});
-  }
-  return result;
+Later<std::vector<Daemon::Holder>> LocalEngine::holders(const Caller& caller) const {
+  return [state = snapshot(), caller] {
+    std::vector<Holder> result;
+    for (const auto& id : state->active) {
+      const auto& record = state->tasks.at(id);
+      for (const auto& grant : record.gpus)
+        result.push_back({grant.uuid, may_see(caller, record) ? id : "", record.task.user.name, grant.milli,
+                          grant.memory_bytes});
+    }
+    return result;
+  };
 }
 
 std::vector<EventView> LocalEngine::events(const Caller& caller, std::uint64_t after,

@@ -32,6 +32,8 @@ class TaskList {
   TaskList(std::shared_ptr<const control::State> state, Caller caller, Doings doings)
       : state_(std::move(state)), caller_(std::move(caller)), doings_(std::move(doings)) {}
 
+  /// There are not more than so many.
+  std::size_t most() const { return state_->tasks.size(); }
   /// Calls visit(record) for each, the oldest first.
   void each(const std::function<void(const control::TaskRecord&)>& visit) const;
   std::vector<control::TaskRecord> records() const;

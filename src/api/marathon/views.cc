@@ -202,10 +202,26 @@ std::string failure_message(const std::string& reason) {
   return of_command ? "Command " + reason : reason;
 }
 
+namespace {
+
+void write_ip_addresses(JsonWriter& writer, const TaskRecord& task, const std::string& ip) {
+  writer.begin_array();
+  if (task.started_at) {
+    writer.begin_object();
+    writer.field("ipAddress", ip);
+    writer.field("protocol", "IPv4");
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+}  // namespace
+
 json ip_addresses(const TaskRecord& task, const std::string& ip) {
-  auto addresses = json::array();
-  if (task.started_at) addresses.push_back({{"ipAddress", ip}, {"protocol", "IPv4"}});
-  return addresses;
+  std::string text;
+  JsonWriter writer(text);
+  write_ip_addresses(writer, task, ip);
+  return json::parse(text);
 }
 
 void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) {
@@ -221,7 +237,8 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
   }
   writer.field("host", world.host());
   writer.field("id", task.task.origin.task_id);
-  writer.field_raw("ipAddresses", ip_addresses(task, world.ip()).dump());
+  writer.key("ipAddresses");
+  write_ip_addresses(writer, task, world.ip());
   writer.field_raw("localVolumes", "[]");
   writer.field("ports", task.ports);
   writer.field("role", "*");

@@ -15,10 +15,10 @@ using nlohmann::json;
 
 /// What says which task it is; the master's state has the rest beside it.
 void write_briefly(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
-                   const TaskRecord& record, const std::string& executor) {
+                   const TaskRecord& record, std::string_view executor) {
   const auto& id = record.task.origin.task_id;
   writer.begin_object();
-  writer.field("executor_id", executor == id ? "" : executor);
+  writer.field("executor_id", executor == id ? std::string_view() : executor);
   writer.field("framework_id", framework.id);
   writer.field("id", id);
   writer.field("name", task_name(record));
@@ -39,7 +39,7 @@ void write_executor(JsonWriter& writer, const Snapshot& snapshot, const SeenFram
   writer.field("container", executor.shown->task.id);
   writer.field("directory", sandbox_path(snapshot, framework.id, *executor.shown, executor.id));
   writer.field("id", executor.id);
-  writer.field("name", executor.name);
+  writer.field("name", executor.name());
   writer.key("resources");
   write(writer, executor.used);
   writer.field("source", executor.id);

@@ -16,6 +16,7 @@
 #include "api/mesos/views.h"
 #include "api/workers.h"
 #include "base/users.h"
+#include "engine/access.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -162,16 +163,18 @@ asio::awaitable<Result<Response>> read_file(const Services& services, const engi
   return look_at(services, caller, path, look, std::move(show));
 }
 
-Result<Response> get_sandboxes(const Services& services, const Request& request) {
-  const auto snapshot = glance_at(services, *request.caller);
-  json folders = json::object();
-  for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(snapshot, removed))
-      for (const auto* record : framework.tasks)
-        if (auto folder = services.daemon->sandbox(*request.caller, record->task.id))
-          folders[sandbox_path(snapshot, framework.id, *record, executor_of(*snapshot.state, *record))] =
-              std::move(*folder);
-  return compact(folders);
+Result<Write> list_sandboxes(const Services& services, const Request& request) {
+  return [&daemon = *services.daemon,
+          snapshot = snapshot_of(services, *request.caller)]() -> Result<Response> {
+    json folders = json::object();
+    for (const bool removed : {false, true})
+      for (const auto& framework : frameworks_for(snapshot, removed))
+        for (const auto* record : framework.tasks)
+          if (engine::may_see(snapshot.caller, *record))
+            folders[sandbox_path(snapshot, framework.id, *record, executor_of(*snapshot.state, *record))] =
+                daemon.sandbox_of(record->task.id);
+    return compact(folders);
+  };
 }
 
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request) {

@@ -16,11 +16,6 @@
 namespace drover::api::mesos {
 namespace {
 
-v1::TaskState state_named(const std::string& name) {
-  v1::TaskState state = v1::TASK_LOST;
-  v1::TaskState_Parse(name, &state);
-  return state;
-}
 
 /// Who says so: the machine when the container never came to run or made room, else what ran it.
 v1::TaskStatus::Source source_of(const control::StatusUpdate& update) {

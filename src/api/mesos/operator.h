@@ -40,7 +40,7 @@ Result<Response> write_agent_state(const Snapshot& snapshot, const Request& requ
 Result<Response> write_containers(const Snapshot& snapshot, const Request& request);
 
 /// {"path as /files takes it": "folder on the machine"} of every sandbox that the caller may read.
-Result<Response> get_sandboxes(const Services& services, const Request& request);
+Result<Write> list_sandboxes(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> browse(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> read(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> download(const Services& services, const Request& request);

@@ -107,18 +107,33 @@ class Watcher {
     const auto glance = glance_at(services_, caller_);
     const auto framework = framework_of(glance, record);
     if (!framework) return;
-    auto task = v1_task(glance, *framework, record);
     const bool is_new = told_.insert(record.task.id).second;
     if (control::is_final(record.state)) told_.erase(record.task.id);
-    if (is_new) return tell("TASK_ADDED", "task_added", {{"task", std::move(task)}});
-    const auto& statuses = task["statuses"];
-    json status = {{"task_id", task["task_id"]},
-                   {"state", task["state"]},
-                   {"timestamp", seconds_of(services_.daemon->now())}};
-    if (!statuses.empty() && statuses.back()["state"] == task["state"]) status = statuses.back();
-    status["agent_id"] = task["agent_id"];
-    tell("TASK_UPDATED", "task_updated",
-         {{"framework_id", task["framework_id"]}, {"status", std::move(status)}, {"state", task["state"]}});
+    v1::Task task;
+    put_task(glance, *framework, record, task);
+    v1::master::Event event;
+    if (is_new) {
+      event.set_type(v1::master::Event::TASK_ADDED);
+      *event.mutable_task_added()->mutable_task() = std::move(task);
+    } else {
+      event.set_type(v1::master::Event::TASK_UPDATED);
+      tell_of_update(task, *event.mutable_task_updated());
+    }
+    stream_->send(event);
+  }
+
+  void tell_of_update(const v1::Task& task, v1::master::Event::TaskUpdated& update) {
+    *update.mutable_framework_id() = task.framework_id();
+    update.set_state(task.state());
+    auto& status = *update.mutable_status();
+    if (!task.statuses().empty() && task.statuses().rbegin()->state() == task.state()) {
+      status = *task.statuses().rbegin();
+    } else {
+      *status.mutable_task_id() = task.task_id();
+      status.set_state(task.state());
+      status.set_timestamp(seconds_of(services_.daemon->now()));
+    }
+    *status.mutable_agent_id() = task.agent_id();
   }
 
   const Services& services_;

@@ -222,8 +222,11 @@ void write_value(JsonWriter& writer, const Message& message, const FieldDescript
     case FieldDescriptor::CPPTYPE_ENUM:
       return writer.value(get(&R::GetEnum, &R::GetRepeatedEnum)->name());
     case FieldDescriptor::CPPTYPE_STRING: {
-      const auto text = get(&R::GetString, &R::GetRepeatedString);
-      return writer.value(field.type() == FieldDescriptor::TYPE_BYTES ? encode_base64(text) : text);
+      std::string scratch;
+      const auto& text = index ? reflection.GetRepeatedStringReference(message, &field, *index, &scratch)
+                               : reflection.GetStringReference(message, &field, &scratch);
+      if (field.type() == FieldDescriptor::TYPE_BYTES) return writer.value(encode_base64(text));
+      return writer.value(text);
     }
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return write_message(writer, index ? reflection.GetRepeatedMessage(message, &field, *index)

@@ -1,5 +1,6 @@
 #include "api/mesos/seen_frameworks.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,22 +33,26 @@ void drop_oldest_ended(std::vector<const TaskRecord*>& tasks) {
   });
 }
 
-void add_amounts(const std::map<std::string, Amounts>& offered, SeenFramework& seen) {
-  for (const auto* task : seen.containers)
-    if (control::owns_resources(task->state)) seen.used += control::held_by(*task);
-  if (const auto found = offered.find(seen.id); found != offered.end()) seen.offered = found->second;
+/// To `list`, its executors or its tasks. All of a record at once: there are thousands, and each look at all
+/// of them takes its time.
+void add(const TaskRecord& record, SeenFramework& seen, std::vector<const TaskRecord*>& list) {
+  seen.containers.push_back(&record);
+  list.push_back(&record);
+  if (control::is_final(record.state)) ++seen.ended;
+  if (control::owns_resources(record.state)) seen.used += control::held_by(record);
 }
 
 /// Executors that the framework brought are no tasks; what they run is.
-void tell_executors_apart(const control::State& state, SeenFramework& seen) {
-  seen.containers = seen.tasks;
-  std::erase_if(seen.tasks, [&](const auto* record) {
-    if (!is_executor(*record)) return false;
-    seen.executors.push_back(record);
-    return true;
-  });
+void add_tasks_of(const control::State& state, const SharedSet<std::string>& ids, SeenFramework& seen) {
+  for (const auto& id : ids) {
+    const auto& record = state.tasks.at(id);
+    add(record, seen, is_executor(record) ? seen.executors : seen.tasks);
+  }
   seen.within = tasks_within(state, seen.id);
-  for (const auto& record : seen.within) seen.tasks.push_back(record.get());
+  for (const auto& record : seen.within) {
+    seen.tasks.push_back(record.get());
+    if (control::is_final(record->state)) ++seen.ended;
+  }
 }
 
 /// What stands for all the apps, or for all the schedules: it runs as long as the daemon. Without its tasks.
@@ -79,7 +84,7 @@ void add_tasks_of(const Snapshot& snapshot, OriginKind kind, SeenFramework& seen
        row != state.by_origin.end() && row->first.first == kind; ++row)
     for (const auto& id : row->second) {
       const auto& task = state.tasks.at(id);
-      if (may_see_task(snapshot.caller, task)) seen.tasks.push_back(&task);
+      if (may_see_task(snapshot.caller, task)) add(task, seen, seen.tasks);
     }
 }
 
@@ -105,14 +110,15 @@ std::vector<SeenFramework> frameworks_for(const Snapshot& snapshot, bool removed
     if (!may_see(snapshot.caller, record) || record.removed_at.has_value() != removed) continue;
     auto& seen = frameworks.emplace_back(without_tasks(snapshot, id, record));
     if (const auto found = state.by_origin.find({OriginKind::kFramework, id}); found != state.by_origin.end())
-      for (const auto& task : found->second) seen.tasks.push_back(&state.tasks.at(task));
+      add_tasks_of(state, found->second, seen);
   }
   if (!removed)
     for (const auto kind : {OriginKind::kService, OriginKind::kSchedule})
       add_tasks_of(snapshot, kind, frameworks.emplace_back(built_in(snapshot, kind)));
   for (auto& seen : frameworks) {
-    tell_executors_apart(state, seen);
-    add_amounts(snapshot.offered, seen);
+    if (const auto found = snapshot.offered.find(seen.id); found != snapshot.offered.end())
+      seen.offered = found->second;
+    if (seen.ended <= kMostEndedTasks) continue;
     drop_oldest_ended(seen.tasks);
     drop_oldest_ended(seen.executors);
   }
@@ -139,6 +145,7 @@ std::string task_name(const TaskRecord& record) {
   if (origin.kind == OriginKind::kSchedule) return "ChronosTask:" + origin.name;
   if (origin.kind != OriginKind::kService) return record.task.name;
   std::string name;
+  name.reserve(origin.name.size());
   for (std::string_view path = origin.name; !path.empty();) {
     const auto slash = path.rfind('/');
     const auto segment = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
@@ -149,51 +156,68 @@ std::string task_name(const TaskRecord& record) {
   return name;
 }
 
-std::string executor_of(const control::State& state, const TaskRecord& record) {
+const std::string& executor_of(const control::State& state, const TaskRecord& record) {
   const auto& origin = record.task.origin;
   if (origin.kind != OriginKind::kFramework) return origin.task_id;
   const auto row = state.framework_tasks.find(control::framework_task_key(origin.name, origin.task_id));
   return row == state.framework_tasks.end() ? origin.task_id : row->second.executor_id;
 }
 
+std::string SeenExecutor::name() const {
+  if (own) return shown->task.name;
+  return of_group ? "" : fmt::format(FMT_COMPILE("Command Executor (Task: {})"), id);
+}
+
+namespace {
+
+/// A container of the executor itself, or a task that it runs. Of each executor the containers come first.
+struct Part {
+  std::string_view executor;
+  std::size_t place;
+  const TaskRecord* record;
+  bool own;
+};
+
+void add(const Part& part, SeenExecutor& executor) {
+  const auto& record = *part.record;
+  const bool alive = !control::is_final(record.state);
+  executor.own |= part.own;
+  if (!part.own) executor.tasks.push_back(&record);
+  if (executor.own && !part.own) return;
+  // One that lives, if any does: the id may have been used before.
+  if (part.own ? alive || executor.shown == nullptr : !executor.alive) executor.shown = &record;
+  executor.alive |= alive;
+  if (control::owns_resources(record.state)) executor.used += control::held_by(record);
+}
+
+}  // namespace
+
 std::vector<SeenExecutor> executors_of(const Snapshot& snapshot, const SeenFramework& framework) {
-  std::map<std::string, SeenExecutor> executors;
-  for (const auto* record : framework.executors) {
-    auto& executor = executors[record->task.origin.task_id];
-    executor.id = record->task.origin.task_id;
-    executor.name = record->task.name;
-    executor.own = true;
-    const bool alive = !control::is_final(record->state);
-    if (executor.shown == nullptr || alive) executor.shown = record;
-    executor.alive |= alive;
-    if (control::owns_resources(record->state)) executor.used = control::held_by(*record);
+  std::vector<Part> parts;
+  parts.reserve(framework.executors.size() + framework.tasks.size());
+  for (const auto* record : framework.executors)
+    parts.push_back({record->task.origin.task_id, parts.size(), record, true});
+  for (const auto* record : framework.tasks)
+    parts.push_back({executor_of(*snapshot.state, *record), parts.size(), record, false});
+  std::ranges::sort(parts, {}, [](const Part& part) { return std::pair(part.executor, part.place); });
+  std::vector<SeenExecutor> executors;
+  executors.reserve(parts.size());
+  for (const auto& part : parts) {
+    if (executors.empty() || executors.back().id != part.executor)
+      executors.emplace_back().id = part.executor;
+    add(part, executors.back());
   }
-  for (const auto* record : framework.tasks) {
-    const auto id = executor_of(*snapshot.state, *record);
-    auto& executor = executors[id];
-    executor.id = id;
-    executor.tasks.push_back(record);
-    if (executor.own) continue;
-    // One that lives, if any does: the id may have been used before.
-    if (!std::exchange(executor.alive, executor.alive || !control::is_final(record->state)))
-      executor.shown = record;
-    if (control::owns_resources(record->state)) executor.used += control::held_by(*record);
-  }
-  std::vector<SeenExecutor> listed;
-  for (auto& [id, executor] : executors) {
-    executor.of_group = !executor.own && executor.shown->task.origin.task_id != id;
-    if (!executor.own && !executor.of_group) executor.name = fmt::format("Command Executor (Task: {})", id);
-    listed.push_back(std::move(executor));
-  }
-  return listed;
+  for (auto& executor : executors)
+    executor.of_group = !executor.own && executor.shown->task.origin.task_id != executor.id;
+  return executors;
 }
 
 std::string sandbox_path(const Snapshot& snapshot, const std::string& framework, const TaskRecord& record,
-                         const std::string& executor) {
+                         std::string_view executor) {
   // The arguments of a run of Chronos are in its id, slashes and all.
   const bool plain = executor.find('/') == std::string::npos;
-  return fmt::format("/slaves/{}/frameworks/{}/executors/{}/runs/{}", snapshot.agent_id, framework,
-                     plain ? executor : record.task.id, record.task.id);
+  return fmt::format(FMT_COMPILE("/slaves/{}/frameworks/{}/executors/{}/runs/{}"), snapshot.agent_id,
+                     framework, plain ? executor : std::string_view(record.task.id), record.task.id);
 }
 
 }  // namespace drover::api::mesos

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/mesos/snapshot.h"
@@ -22,7 +23,8 @@ struct SeenFramework {
   std::vector<const control::TaskRecord*> executors;   ///< containers of executors that it brought
   std::vector<const control::TaskRecord*> containers;  ///< those, and those of all other tasks
   std::vector<std::shared_ptr<const control::TaskRecord>>
-      within;  ///< owns those of `tasks` that executors run
+      within;             ///< owns those of `tasks` that executors run
+  std::size_t ended = 0;  ///< how many of all of them have
   control::Amounts used, offered;
 };
 
@@ -40,23 +42,25 @@ std::optional<SeenFramework> framework_of(const Snapshot& snapshot, const contro
 /// "ChronosTask:backup" of the schedule "backup".
 std::string task_name(const control::TaskRecord& record);
 
-/// The executor that a task belongs to: its own id, unless it is one of a group.
-std::string executor_of(const control::State& state, const control::TaskRecord& record);
+/// The executor that a task belongs to: its own id, unless it is one of a group. Of the state or the record.
+const std::string& executor_of(const control::State& state, const control::TaskRecord& record);
 struct SeenExecutor {
-  std::string id;
-  std::string name;
+  std::string_view id;    ///< of the snapshot
   bool own = false;       ///< its framework brought it
   bool of_group = false;  ///< else of the one task that it is named after
   bool alive = false;     ///< one of its tasks has not ended
   std::vector<const control::TaskRecord*> tasks;
   const control::TaskRecord* shown = nullptr;  ///< the task whose container stands for it
   control::Amounts used;
+
+  /// "Command Executor (Task: backup)"
+  std::string name() const;
 };
 /// By id.
 std::vector<SeenExecutor> executors_of(const Snapshot& snapshot, const SeenFramework& framework);
 
 /// What /files takes for the sandbox of a task.
 std::string sandbox_path(const Snapshot& snapshot, const std::string& framework,
-                         const control::TaskRecord& record, const std::string& executor);
+                         const control::TaskRecord& record, std::string_view executor);
 
 }  // namespace drover::api::mesos

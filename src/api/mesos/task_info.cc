@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -63,14 +65,18 @@ Status add_resource(const v1::Resource& resource, Amounts& amounts) {
   return {};
 }
 
-void add_scalar(const std::string& name, double value, const ResourceStyle& style, ResourceList& resources) {
+void style_it(const ResourceStyle& style, v1::Resource& resource) {
+  if (style.with_role) resource.set_role("*");
+  if (!style.allocated_to.empty()) resource.mutable_allocation_info()->set_role(style.allocated_to);
+}
+
+void add_scalar(const char* name, double value, const ResourceStyle& style, ResourceList& resources) {
   if (value <= 0) return;
   auto& resource = *resources.Add();
   resource.set_name(name);
   resource.set_type(v1::Value::SCALAR);
   resource.mutable_scalar()->set_value(value);
-  if (style.with_role) resource.set_role("*");
-  if (!style.allocated_to.empty()) resource.mutable_allocation_info()->set_role(style.allocated_to);
+  style_it(style, resource);
 }
 
 /// In thousandths or bytes, as many as `unit` a whole one; 0: there is none. No number is below every
@@ -195,13 +201,22 @@ void write_resources(const Amounts& amounts, const ResourceStyle& style, Resourc
       written.set_begin(static_cast<std::uint64_t>(range.begin));
       written.set_end(static_cast<std::uint64_t>(range.end));
     }
-    if (style.with_role) ports.set_role("*");
-    if (!style.allocated_to.empty()) ports.mutable_allocation_info()->set_role(style.allocated_to);
+    style_it(style, ports);
   }
-  add_scalar("cpus", static_cast<double>(amounts.milli_cpus) / 1000, style, resources);
-  add_scalar("mem", std::floor(static_cast<double>(amounts.memory_bytes) / kMiB), style, resources);
-  add_scalar("disk", std::floor(static_cast<double>(amounts.disk_bytes) / kMiB), style, resources);
-  add_scalar("gpus", amounts.gpus, style, resources);
+  std::array scalars = {
+      std::pair("cpus", static_cast<double>(amounts.milli_cpus) / 1000),
+      std::pair("mem", std::floor(static_cast<double>(amounts.memory_bytes) / kMiB)),
+      std::pair("disk", std::floor(static_cast<double>(amounts.disk_bytes) / kMiB)),
+      std::pair("gpus", static_cast<double>(amounts.gpus)),
+  };
+  if (style.by_name) std::ranges::rotate(scalars.begin() + 1, scalars.begin() + 2, scalars.end());
+  for (const auto& [name, value] : scalars) add_scalar(name, value, style, resources);
+}
+
+v1::TaskState state_named(const std::string& name) {
+  v1::TaskState state = v1::TASK_LOST;
+  v1::TaskState_Parse(name, &state);
+  return state;
 }
 
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user) {

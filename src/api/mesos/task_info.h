@@ -21,12 +21,16 @@ using ResourceList = google::protobuf::RepeatedPtrField<v1::Resource>;
 /// "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
 Result<Amounts> read_resources(const ResourceList& resources);
 
-/// How resources are shown to one framework.
+/// How resources are shown to one framework, or to operators.
 struct ResourceStyle {
-  bool with_role = true;     ///< "role":"*"; not to those that know reservation refinement
-  std::string allocated_to;  ///< role of `allocation_info`; "" for none
+  bool with_role = true;          ///< "role":"*"; not to those that know reservation refinement
+  std::string allocated_to = {};  ///< role of `allocation_info`; "" for none
+  bool by_name = false;           ///< after the ports
 };
 void write_resources(const Amounts& amounts, const ResourceStyle& style, ResourceList& resources);
+
+/// TASK_LOST when there is no such.
+v1::TaskState state_named(const std::string& name);
 
 /// Whom and what for a task runs.
 struct LaunchContext {

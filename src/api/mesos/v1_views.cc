@@ -3,11 +3,15 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "api/mesos/protobuf_json.h"
 #include "api/mesos/protocol.h"
+#include "api/mesos/seen_task.h"
+#include "api/mesos/task_info.h"
 #include "api/mesos/values.h"
 #include "api/mesos/views.h"
 #include "control/frameworks.h"
@@ -28,17 +32,15 @@ json time_message(TimePoint at) {
   return {{"nanoseconds", at.time_since_epoch().count() * 1'000'000}};
 }
 
+void put_resources(const control::Amounts& amounts, ResourceList& resources) {
+  write_resources(amounts, {.by_name = true}, resources);
+}
+
 json resource_list(const control::Amounts& amounts) {
+  ResourceList messages;
+  put_resources(amounts, messages);
   json resources = json::array();
-  const auto add = [&](const std::string& name, const char* type, const char* field, json value) {
-    resources.push_back({{"name", name}, {"type", type}, {field, std::move(value)}, {"role", "*"}});
-  };
-  json ranges = json::array();
-  for (const auto& range : amounts.ports) ranges.push_back({{"begin", range.begin}, {"end", range.end}});
-  if (!ranges.empty()) add("ports", "RANGES", "ranges", {{"range", std::move(ranges)}});
-  const auto scalars = view(amounts);
-  for (const auto& [name, value] : scalars.items())
-    if (value.is_number() && value != 0) add(name, "SCALAR", "scalar", {{"value", value}});
+  for (const auto& message : messages) resources.push_back(json::parse(to_json(message)));
   return resources;
 }
 
@@ -49,39 +51,120 @@ json named_values(const json& object) {
   return list;
 }
 
-/// Adds the tasks to the lists of an answer: those that have not started, those that have, and
-/// "completed_tasks".
-Status add_tasks(const Snapshot& snapshot, const char* queued, const char* launched, Message& answer) {
-  for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(snapshot, removed))
+// Master and agent have messages of their own for their answers, with fields of the same names.
+
+/// One more message in that list; null: there is no such list.
+template <typename Part>
+Part* add_to(Message& message, const char* list) {
+  const auto* const field = message.GetDescriptor()->FindFieldByName(list);
+  return field == nullptr ? nullptr
+                          : static_cast<Part*>(message.GetReflection()->AddMessage(&message, field));
+}
+/// The message in that field; null: there is no such field.
+template <typename Part>
+Part* part_of(Message& message, const char* name) {
+  const auto* const field = message.GetDescriptor()->FindFieldByName(name);
+  return field == nullptr ? nullptr
+                          : static_cast<Part*>(message.GetReflection()->MutableMessage(&message, field));
+}
+
+/// Those that are there, and those that were removed.
+using Frameworks = std::array<std::vector<SeenFramework>, 2>;
+
+Frameworks all_frameworks(const Snapshot& snapshot) {
+  return {frameworks_for(snapshot, false), frameworks_for(snapshot, true)};
+}
+
+/// How a master, or an agent, calls the list of tasks that have not started, and of those that have.
+struct TaskLists {
+  const char* queued;
+  const char* launched;
+};
+constexpr TaskLists kOfMaster{"tasks", "tasks"}, kOfAgent{"queued_tasks", "launched_tasks"};
+
+void add_tasks(const Snapshot& snapshot, const Frameworks& frameworks, const TaskLists& lists,
+               Message& answer) {
+  for (const auto& some : frameworks)
+    for (const auto& framework : some)
       for (const auto* record : framework.tasks) {
         const bool waits = record->state == control::TaskState::kQueued;
-        const auto* list = control::is_final(record->state) ? "completed_tasks" : waits ? queued : launched;
-        DROVER_CHECK_OK(from_json({{list, v1_task(snapshot, framework, *record)}}, answer));
+        const auto* list = control::is_final(record->state) ? "completed_tasks"
+                           : waits                          ? lists.queued
+                                                            : lists.launched;
+        put_task(snapshot, framework, *record, *add_to<v1::Task>(answer, list));
       }
+}
+
+void put_executor(const Snapshot& snapshot, const SeenFramework& framework, const SeenExecutor& executor,
+                  Message& message) {
+  auto& info = *part_of<v1::ExecutorInfo>(message, "executor_info");
+  if (executor.of_group) info.set_type(v1::ExecutorInfo::DEFAULT);
+  if (executor.own) info.set_type(v1::ExecutorInfo::CUSTOM);
+  const std::string id(executor.id);
+  info.mutable_executor_id()->set_value(id);
+  info.mutable_framework_id()->set_value(framework.id);
+  put_resources(executor.used, *info.mutable_resources());
+  info.set_name(executor.name());
+  info.set_source(id);
+  if (auto* agent = part_of<v1::AgentID>(message, "agent_id")) agent->set_value(snapshot.agent_id);
+}
+
+void add_executors(const Snapshot& snapshot, const Frameworks& frameworks, Message& answer) {
+  for (const auto& some : frameworks)
+    for (const auto& framework : some)
+      for (const auto& executor : executors_of(snapshot, framework))
+        if (auto* message = add_to<Message>(answer, executor.alive ? "executors" : "completed_executors"))
+          put_executor(snapshot, framework, executor, *message);
+}
+
+Status add_frameworks(const Frameworks& frameworks, Message& answer) {
+  for (const bool removed : {false, true})
+    for (const auto& framework : frameworks.at(removed ? 1 : 0))
+      DROVER_CHECK_OK(
+          from_json({{removed ? "completed_frameworks" : "frameworks", v1_framework(framework)}}, answer));
   return {};
 }
 
-/// Adds a part of the answer that is a view itself.
-Status add_part(const Snapshot& snapshot, const char* field, V1View view, Message& answer) {
-  const auto* const part = answer.GetDescriptor()->FindFieldByName(field);
-  return view(snapshot, *answer.GetReflection()->MutableMessage(&answer, part));
+/// What the states of both have.
+Status add_state(const Snapshot& snapshot, const TaskLists& lists, Message& answer) {
+  const auto frameworks = all_frameworks(snapshot);
+  add_tasks(snapshot, frameworks, lists, *part_of<Message>(answer, "get_tasks"));
+  add_executors(snapshot, frameworks, *part_of<Message>(answer, "get_executors"));
+  return add_frameworks(frameworks, *part_of<Message>(answer, "get_frameworks"));
 }
 
-json executor_message(const Snapshot& snapshot, const SeenFramework& framework,
-                      const SeenExecutor& executor) {
-  json info = {{"executor_id", id_message(executor.id)},
-               {"framework_id", id_message(framework.id)},
-               {"name", executor.name},
-               {"source", executor.id},
-               {"resources", resource_list(executor.used)}};
-  if (executor.of_group) info["type"] = "DEFAULT";
-  if (executor.own) info["type"] = "CUSTOM";
-  return {{"executor_info", std::move(info)}, {"agent_id", id_message(snapshot.agent_id)}};
+void put_status(const Snapshot& snapshot, const SeenTask& task, const std::string& state, TimePoint at,
+                v1::TaskStatus& status) {
+  status.mutable_task_id()->set_value(task.id);
+  status.set_state(state_named(state));
+  status.set_timestamp(seconds_of(at));
+  auto& container = *status.mutable_container_status();
+  container.mutable_container_id()->set_value(task.record.task.id);
+  container.add_network_infos()->add_ip_addresses()->set_ip_address(snapshot.options.ip);
+}
+
+void put_discovery(const SeenTask& task, v1::DiscoveryInfo& discovery) {
+  discovery.set_visibility(v1::DiscoveryInfo::FRAMEWORK);
+  discovery.set_name(task.name);
+  auto& ports = *discovery.mutable_ports();
+  task.each_port([&](const std::string& name, int number, const char* protocol) {
+    auto& port = *ports.add_ports();
+    port.set_number(static_cast<std::uint32_t>(number));
+    if (!name.empty()) port.set_name(name);
+    port.set_protocol(protocol);
+  });
+}
+
+/// As JSON: what is added to a map of protobuf itself stands in an order that differs from time to time.
+void put_limits(const SeenTask& task, v1::Task& message) {
+  json limits = json::object();
+  task.each_limit([&](const char* name, double amount) { limits[name] = id_message(amount); });
+  if (!limits.empty()) (void)from_json({{"limits", std::move(limits)}}, message);
 }
 
 json agent_message(const Snapshot& snapshot) {
-  auto agent = view_slave(snapshot);
+  const auto used = control::held_by_all(*snapshot.state);
+  auto agent = view_slave(snapshot, used);
   json attributes = json::array();
   for (const auto& [name, values] : snapshot.state->machine().attributes)
     for (const auto& value : values)
@@ -96,7 +179,7 @@ json agent_message(const Snapshot& snapshot) {
                          {"resources", resources}};
   agent["registered_time"] = time_message(snapshot.started_at);
   agent["total_resources"] = std::move(resources);
-  agent["allocated_resources"] = resource_list(control::held_by_all(*snapshot.state));
+  agent["allocated_resources"] = resource_list(used);
   agent["offered_resources"] = resource_list(all_offered(snapshot));
   agent["capabilities"] = std::move(capabilities);
   return agent;
@@ -104,21 +187,27 @@ json agent_message(const Snapshot& snapshot) {
 
 }  // namespace
 
-json v1_task(const Snapshot& snapshot, const SeenFramework& framework, const TaskRecord& record) {
-  std::string text;
-  JsonWriter writer(text);
-  write_task(writer, snapshot, framework, record);
-  auto task = json::parse(text);
-  task["task_id"] = id_message(task["id"]);
-  task["framework_id"] = id_message(framework.id);
-  task["agent_id"] = id_message(task["slave_id"]);
-  task["executor_id"] = task["executor_id"] == "" ? json() : id_message(task["executor_id"]);
-  task["resources"] = resource_list(control::held_by(record));
-  task["labels"] = task["labels"].empty() ? json() : json{{"labels", task["labels"]}};
-  if (auto limits = task.find("limits"); limits != task.end())
-    for (auto& limit : *limits) limit = id_message(limit);
-  for (auto& status : task["statuses"]) status["task_id"] = task["task_id"];
-  return task;
+void put_task(const Snapshot& snapshot, const SeenFramework& framework, const TaskRecord& record,
+              v1::Task& message) {
+  const SeenTask task(snapshot, framework, record);
+  message.set_name(task.name);
+  message.mutable_task_id()->set_value(task.id);
+  message.mutable_framework_id()->set_value(framework.id);
+  if (!task.alone) message.mutable_executor_id()->set_value(task.executor);
+  message.mutable_agent_id()->set_value(snapshot.agent_id);
+  message.set_state(state_named(task.state));
+  put_resources(task.held, *message.mutable_resources());
+  task.each_status([&](const std::string& state, TimePoint at) {
+    put_status(snapshot, task, state, at, *message.add_statuses());
+  });
+  for (const auto& [key, value] : record.task.labels) {
+    auto& label = *message.mutable_labels()->add_labels();
+    label.set_key(key);
+    label.set_value(value);
+  }
+  if (task.is_instance()) put_discovery(task, *message.mutable_discovery());
+  message.set_user(record.task.user.name);
+  put_limits(task, message);
 }
 
 json v1_framework(const SeenFramework& framework) {
@@ -163,20 +252,11 @@ Status v1_logging_level(const Snapshot&, Message& answer) {
 }
 
 Status v1_frameworks(const Snapshot& snapshot, Message& answer) {
-  for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(snapshot, removed))
-      DROVER_CHECK_OK(
-          from_json({{removed ? "completed_frameworks" : "frameworks", v1_framework(framework)}}, answer));
-  return {};
+  return add_frameworks(all_frameworks(snapshot), answer);
 }
 
 Status v1_executors(const Snapshot& snapshot, Message& answer) {
-  for (const bool removed : {false, true})
-    for (const auto& framework : frameworks_for(snapshot, removed))
-      for (const auto& executor : executors_of(snapshot, framework))
-        DROVER_CHECK_OK(from_json({{executor.alive ? "executors" : "completed_executors",
-                                    executor_message(snapshot, framework, executor)}},
-                                  answer));
+  add_executors(snapshot, all_frameworks(snapshot), answer);
   return {};
 }
 
@@ -185,14 +265,13 @@ Status v1_nothing(const Snapshot&, Message&) {
 }
 
 Status v1_state(const Snapshot& snapshot, Message& answer) {
-  DROVER_CHECK_OK(add_part(snapshot, "get_tasks", v1_tasks, answer));
-  DROVER_CHECK_OK(add_part(snapshot, "get_executors", v1_executors, answer));
-  DROVER_CHECK_OK(add_part(snapshot, "get_frameworks", v1_frameworks, answer));
-  return add_part(snapshot, "get_agents", v1_agents, answer);
+  DROVER_CHECK_OK(add_state(snapshot, kOfMaster, answer));
+  return v1_agents(snapshot, *part_of<Message>(answer, "get_agents"));
 }
 
 Status v1_tasks(const Snapshot& snapshot, Message& answer) {
-  return add_tasks(snapshot, "tasks", "tasks", answer);
+  add_tasks(snapshot, all_frameworks(snapshot), kOfMaster, answer);
+  return {};
 }
 
 Status v1_agents(const Snapshot& snapshot, Message& answer) {
@@ -231,13 +310,12 @@ Status v1_no_schedule(const Snapshot&, Message& answer) {
 }
 
 Status v1_agent_state(const Snapshot& snapshot, Message& answer) {
-  DROVER_CHECK_OK(add_part(snapshot, "get_tasks", v1_agent_tasks, answer));
-  DROVER_CHECK_OK(add_part(snapshot, "get_executors", v1_executors, answer));
-  return add_part(snapshot, "get_frameworks", v1_frameworks, answer);
+  return add_state(snapshot, kOfAgent, answer);
 }
 
 Status v1_agent_tasks(const Snapshot& snapshot, Message& answer) {
-  return add_tasks(snapshot, "queued_tasks", "launched_tasks", answer);
+  add_tasks(snapshot, all_frameworks(snapshot), kOfAgent, answer);
+  return {};
 }
 
 Status v1_agent(const Snapshot& snapshot, Message& answer) {

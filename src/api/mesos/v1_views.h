@@ -1,7 +1,7 @@
 #pragma once
 
-// What operators are told by the v1 API: the views of views.h in the shape of its messages, whose fields
-// beyond those that a message has are ignored. Pure.
+// What operators are told by the v1 API. Of what there are thousands, the messages are filled; of the rest
+// they are read from the views of views.h, whose fields beyond those that a message has are ignored. Pure.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -10,11 +10,15 @@
 namespace google::protobuf {
 class Message;
 }
+namespace mesos::v1 {
+class Task;
+}
 
 namespace drover::api::mesos {
 
-nlohmann::json v1_task(const Snapshot& snapshot, const SeenFramework& framework,
-                       const control::TaskRecord& record);
+/// Fills an empty message.
+void put_task(const Snapshot& snapshot, const SeenFramework& framework, const control::TaskRecord& record,
+              ::mesos::v1::Task& message);
 /// All but its tasks.
 nlohmann::json v1_framework(const SeenFramework& framework);
 

@@ -7,9 +7,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "api/mesos/seen_task.h"
 #include "api/mesos/values.h"
 #include "base/json_text.h"
-#include "control/frameworks.h"
 
 namespace drover::api::mesos {
 namespace {
@@ -24,11 +24,11 @@ json attributes_of(const control::State& state) {
   return attributes;
 }
 
-void write_container_status(JsonWriter& writer, const Snapshot& snapshot, const TaskRecord& record) {
+void write_container_status(JsonWriter& writer, const Snapshot& snapshot, const SeenTask& task) {
   writer.begin_object();
   writer.key("container_id");
   writer.begin_object();
-  writer.field("value", record.task.id);
+  writer.field("value", task.record.task.id);
   writer.end_object();
   writer.key("network_infos");
   writer.begin_array();
@@ -44,61 +44,47 @@ void write_container_status(JsonWriter& writer, const Snapshot& snapshot, const 
   writer.end_object();
 }
 
-/// Of every status that a task has had, as far as that is known.
-void write_statuses(JsonWriter& writer, const Snapshot& snapshot, const TaskRecord& record,
-                    const std::string& state) {
-  const auto add = [&](std::string_view name, TimePoint at) {
+void write_statuses(JsonWriter& writer, const Snapshot& snapshot, const SeenTask& task) {
+  writer.begin_array();
+  task.each_status([&](std::string_view state, TimePoint at) {
     writer.begin_object();
     writer.key("container_status");
-    write_container_status(writer, snapshot, record);
-    writer.field("state", name);
+    write_container_status(writer, snapshot, task);
+    writer.field("state", state);
     writer.field("timestamp", seconds_of(at));
     writer.end_object();
-  };
-  writer.begin_array();
-  if (record.started_at) add("TASK_RUNNING", *record.started_at);
-  if (record.finished_at) add(state, *record.finished_at);
+  });
   writer.end_array();
 }
 
-/// "limits": {"cpus": 1.5, "mem": "Infinity"}, as far as it said so.
-void write_limits(JsonWriter& writer, const workload::Task& task) {
-  const auto& limits = task.limits;
-  if (!limits.milli_cpus && !limits.memory_bytes) return;
-  const auto add = [&](std::string_view name, double amount) {
-    if (amount > 0)
+/// "limits": {"cpus": 1.5, "mem": "Infinity"}, when there are any.
+void write_limits(JsonWriter& writer, const SeenTask& task) {
+  if (task.record.task.limits == workload::Limits()) return;
+  writer.key("limits");
+  writer.begin_object();
+  task.each_limit([&](std::string_view name, double amount) {
+    if (std::isfinite(amount))
       writer.field(name, amount);
     else
       writer.field(name, "Infinity");
-  };
-  writer.key("limits");
-  writer.begin_object();
-  if (limits.milli_cpus) add("cpus", static_cast<double>(*limits.milli_cpus) / 1000);
-  if (limits.memory_bytes) add("mem", static_cast<double>(*limits.memory_bytes) / kMiB);
+  });
   writer.end_object();
 }
 
-/// Where an instance of an app is found, as Marathon tells it.
-void write_discovery(JsonWriter& writer, const TaskRecord& record) {
+void write_discovery(JsonWriter& writer, const SeenTask& task) {
   writer.begin_object();
-  writer.field("name", task_name(record));
+  writer.field("name", task.name);
   writer.key("ports");
   writer.begin_object();
   writer.key("ports");
   writer.begin_array();
-  const auto& wanted = record.task.network.ports;
-  for (std::size_t i = 0; i < record.ports.size(); ++i) {
-    const auto definition = i < wanted.size() ? wanted[i] : workload::Port{};
-    for (const auto& [protocol, other] :
-         {std::pair("tcp", workload::PortProtocol::kUdp), std::pair("udp", workload::PortProtocol::kTcp)}) {
-      if (definition.protocol == other) continue;  // one of both protocols is told twice
-      writer.begin_object();
-      if (!definition.name.empty()) writer.field("name", definition.name);
-      writer.field("number", record.ports[i]);
-      writer.field("protocol", protocol);
-      writer.end_object();
-    }
-  }
+  task.each_port([&](const std::string& name, int number, std::string_view protocol) {
+    writer.begin_object();
+    if (!name.empty()) writer.field("name", name);
+    writer.field("number", number);
+    writer.field("protocol", protocol);
+    writer.end_object();
+  });
   writer.end_array();
   writer.end_object();
   writer.field("visibility", "FRAMEWORK");
@@ -151,30 +137,28 @@ control::Amounts total_of(const engine::NodeView& node) {
 
 void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
                 const TaskRecord& record) {
-  const auto& origin = record.task.origin;
-  const auto state = control::mesos_state(record, framework.record);
-  const auto executor = executor_of(*snapshot.state, record);
+  const SeenTask task(snapshot, framework, record);
   writer.begin_object();
-  writer.field("directory", sandbox_path(snapshot, framework.id, record, executor));
-  if (origin.kind == workload::OriginKind::kService) {
+  writer.field("directory", sandbox_path(snapshot, framework.id, record, task.executor));
+  if (task.is_instance()) {
     writer.key("discovery");
-    write_discovery(writer, record);
+    write_discovery(writer, task);
   }
-  writer.field("executor_id", executor == origin.task_id ? "" : executor);
+  writer.field("executor_id", task.alone ? "" : task.executor);
   writer.field("framework_id", framework.id);
   writer.field("gpu_uuids", control::uuids_of(record));
-  writer.field("id", origin.task_id);
+  writer.field("id", task.id);
   writer.key("labels");
   write_labels(writer, record);
-  write_limits(writer, record.task);
-  writer.field("name", task_name(record));
+  write_limits(writer, task);
+  writer.field("name", task.name);
   writer.key("resources");
-  write(writer, control::held_by(record));
+  write(writer, task.held);
   writer.field("role", "*");
   writer.field("slave_id", snapshot.agent_id);
-  writer.field("state", state);
+  writer.field("state", task.state);
   writer.key("statuses");
-  write_statuses(writer, snapshot, record, state);
+  write_statuses(writer, snapshot, task);
   writer.field("user", record.task.user.name);
   writer.end_object();
 }
@@ -187,8 +171,9 @@ json roles_in(const json& info) {
 
 void write_tasks(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework, bool ended) {
   writer.begin_array();
-  for (const auto* record : framework.tasks)
-    if (control::is_final(record->state) == ended) write_task(writer, snapshot, framework, *record);
+  if (!ended || framework.ended > 0)
+    for (const auto* record : framework.tasks)
+      if (control::is_final(record->state) == ended) write_task(writer, snapshot, framework, *record);
   writer.end_array();
 }
 
@@ -240,6 +225,10 @@ control::Amounts all_offered(const Snapshot& snapshot) {
 }
 
 json view_slave(const Snapshot& snapshot) {
+  return view_slave(snapshot, control::held_by_all(*snapshot.state));
+}
+
+json view_slave(const Snapshot& snapshot, const control::Amounts& used) {
   const auto total = view(total_of(snapshot.node));
   const auto& options = snapshot.options;
   return {{"id", snapshot.agent_id},
@@ -250,7 +239,7 @@ json view_slave(const Snapshot& snapshot) {
           {"resources", total},
           {"unreserved_resources", total},
           {"reserved_resources", json::object()},
-          {"used_resources", view(control::held_by_all(*snapshot.state))},
+          {"used_resources", view(used)},
           {"offered_resources", view(all_offered(snapshot))},
           {"registered_time", seconds_of(snapshot.started_at)},
           {"active", true},

@@ -23,6 +23,8 @@ control::Amounts total_of(const engine::NodeView& node);
 void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
                 const control::TaskRecord& record);
 nlohmann::json view_slave(const Snapshot& snapshot);
+/// For who has summed up what is used: control::held_by_all().
+nlohmann::json view_slave(const Snapshot& snapshot, const control::Amounts& used);
 control::Amounts all_offered(const Snapshot& snapshot);
 /// Calls visit(container) for everything that holds resources, as /containers lists it.
 void each_container(const Snapshot& snapshot, const std::function<void(nlohmann::json)>& visit);

@@ -12,7 +12,7 @@ namespace drover::api {
 Result<Response> get_version(const Services& services, const Request& request);
 Result<Response> get_health(const Services& services, const Request& request);
 Result<Response> list_nodes(const Services& services, const Request& request);
-Result<Response> list_gpus(const Services& services, const Request& request);
+Result<Write> list_gpus(const Services& services, const Request& request);
 Result<Response> get_topology(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> get_metrics(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> get_backup(const Services& services, const Request& request);
@@ -28,7 +28,7 @@ asio::awaitable<Result<Response>> stop_task(const Services& services, const Requ
 asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request);
 
 // sharing.cc
-Result<Response> list_queues(const Services& services, const Request& request);
+Result<Write> list_queues(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> set_queue(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_queue(const Services& services, const Request& request);
 Result<Response> list_quotas(const Services& services, const Request& request);

@@ -43,9 +43,12 @@ Result<Response> list_nodes(const Services& services, const Request& request) {
   return json_response({{"nodes", json::array({std::move(node)})}});
 }
 
-Result<Response> list_gpus(const Services& services, const Request& request) {
+Result<Write> list_gpus(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  return json_response(view_gpus(services.daemon->inventory(), services.daemon->holders(*request.caller)));
+  const auto& daemon = *services.daemon;
+  return [inventory = daemon.inventory(), holders = daemon.holders(*request.caller)]() -> Result<Response> {
+    return json_response(view_gpus(inventory, holders()));
+  };
 }
 
 Result<Response> get_topology(const Services& services, const Request& request) {

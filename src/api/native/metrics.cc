@@ -21,10 +21,10 @@ struct Owners {
   std::map<std::string, metrics::Owner, std::less<>> by_task;
 };
 
-Owners owners_for(const engine::Caller& caller, const engine::Daemon& daemon) {
+Owners owners_of(const std::vector<engine::Daemon::Holder>& holders) {
   Owners owners;
   std::map<std::string, std::set<metrics::Owner>> by_gpu;
-  for (const auto& holder : daemon.holders(caller)) {
+  for (const auto& holder : holders) {
     metrics::Owner owner{{"user", holder.user}, {"task_id", holder.task_id}};
     if (!holder.task_id.empty()) owners.by_task[holder.task_id] = owner;
     by_gpu[holder.uuid].insert(std::move(owner));
@@ -84,7 +84,7 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   if (!services.look_at_gpus)
     co_return fail(ErrorKind::kUnsupported, "This daemon does not look at what its GPUs do");
   auto machine = co_await callback_result<metrics::MachineFacts>(services.look_at_gpus);
-  const auto owners = owners_for(*request.caller, *services.daemon);
+  const auto holders = services.daemon->holders(*request.caller);
   const bool all = request.caller->is_root();
   // Who else works here, and how much, is nobody's but root's.
   auto facts = all ? facts_of(services) : metrics::DaemonFacts{};
@@ -92,6 +92,7 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   const auto write = [&]() -> Result<std::string> {
     if (all) count_tasks(*state, facts);
     auto families = all ? metrics::daemon_families(facts) : std::vector<metrics::Family>{};
+    const auto owners = owners_of(holders());
     machine.holders = owners.by_gpu;
     machine.processes = metrics::read_processes("/proc", machine.usage, owner_by_cgroup(owners.by_task));
     if (!all) leave_out_what_is_nobodys(machine);

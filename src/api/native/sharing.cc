@@ -41,10 +41,10 @@ Status name_it(json& value, const std::string& field, const std::string& name) {
   return {};
 }
 
-json current_queue(const engine::Daemon& daemon, const engine::Caller& caller, const std::string& path) {
-  for (const auto& view : daemon.queues(caller))
-    if (view.queue.path == path) return control::encode(view.queue);
-  return json::object();
+json current_queue(const engine::Daemon& daemon, const std::string& path) {
+  const auto& queues = daemon.state().rules.queues;
+  const auto found = queues.find(path);
+  return found == queues.end() ? json::object() : control::encode(found->second);
 }
 
 struct Whose {
@@ -78,11 +78,13 @@ Response no_content() {
 
 }  // namespace
 
-Result<Response> list_queues(const Services& services, const Request& request) {
+Result<Write> list_queues(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  json queues = json::array();
-  for (const auto& queue : services.daemon->queues(*request.caller)) queues.push_back(view(queue));
-  return json_response({{"queues", std::move(queues)}});
+  return [queues = services.daemon->queues(*request.caller)]() -> Result<Response> {
+    json views = json::array();
+    for (const auto& queue : queues()) views.push_back(view(queue));
+    return json_response({{"queues", std::move(views)}});
+  };
 }
 
 asio::awaitable<Result<Response>> set_queue(const Services& services, const Request& request) {
@@ -91,7 +93,7 @@ asio::awaitable<Result<Response>> set_queue(const Services& services, const Requ
   auto& daemon = *services.daemon;
   const auto& path = request.parameters.at("queue");
   co_return co_await in_transaction(daemon, [&]() -> Result<Response> {
-    auto value = changed(request, current_queue(daemon, *request.caller, path), body);
+    auto value = changed(request, current_queue(daemon, path), body);
     DROVER_CHECK_OK(name_it(value, "queue", path));
     DROVER_TRY(auto queue, control::decode_queue(value));
     DROVER_CHECK_OK(daemon.set_queue(*request.caller, queue));

@@ -20,6 +20,9 @@ using nlohmann::json;
 
 namespace {
 
+/// More than most take, and what is not written to costs nothing.
+constexpr std::size_t kBytesOfTask = 1500, kBytesOfSummary = 300;
+
 const std::string& id_of(const Request& request) {
   return request.parameters.at("id");
 }
@@ -113,6 +116,7 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
   DROVER_CHECK_OK(query.finish());
   return [tasks = services.daemon->tasks(*request.caller), only_active, summary]() -> Result<Response> {
     Response response;
+    response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
     response.body = R"({"tasks":)";
     JsonWriter writer(response.body);
     writer.begin_array();
@@ -171,22 +175,24 @@ asio::awaitable<Result<Response>> submit_several(const Services& services, const
   auto& daemon = *services.daemon;
   DROVER_CO_TRY(auto accepted,
                 co_await in_transaction(daemon, [&] { return daemon.submit_gang(caller, gang); }));
-  auto write = [records = std::move(accepted)]() -> Result<Response> {
+  const auto write = [records = std::make_shared<const std::vector<control::TaskRecord>>(
+                          std::move(accepted))]() -> Result<Response> {
     Response response;
     response.status = 201;
     JsonWriter writer(response.body);
     writer.begin_object();
-    const auto& membership = records.front().task.gang;
+    const auto& membership = records->front().task.gang;
     writer.field("gang", membership ? membership->id : "");
     writer.key("tasks");
     writer.begin_array();
-    for (const auto& record : records) control::write(writer, record);
+    for (const auto& record : *records) control::write(writer, record);
     writer.end_array();
     writer.end_object();
     response.body += '\n';
     return response;
   };
-  co_return co_await on_pool(services.workers->submissions, caller.user.uid, std::move(write));
+  auto written = co_await on_pool(services.workers->submissions, caller.user.uid, write);
+  co_return written ? std::move(written) : write();  // it is accepted, however many others of his wait
 }
 
 }  // namespace

@@ -111,15 +111,17 @@ class FakeDaemon : public engine::Daemon {
     planned = std::move(request);
     return plan_;
   }
-  std::vector<engine::QueueView> queues(const engine::Caller&) const override {
-    std::vector<engine::QueueView> views;
-    for (const auto& [path, queue] : rules.queues) {
-      engine::QueueView view{queue, {1500, 2000, 3ULL << 30}, true, {}};
-      view.waiting = {{"task-7", "alice", {2000, 1000, 1ULL << 30}, 2, 5, {}, {"0 of 2 GPUs are free"}, 4},
-                      {"", "bob", {1000, 1000, 1ULL << 30}, 1, 0, {}, {}, 5}};
-      views.push_back(std::move(view));
-    }
-    return views;
+  engine::Later<std::vector<engine::QueueView>> queues(const engine::Caller&) const override {
+    return [queues = rules.queues] {
+      std::vector<engine::QueueView> views;
+      for (const auto& [path, queue] : queues) {
+        engine::QueueView view{queue, {1500, 2000, 3ULL << 30}, true, {}};
+        view.waiting = {{"task-7", "alice", {2000, 1000, 1ULL << 30}, 2, 5, {}, {"0 of 2 GPUs are free"}, 4},
+                        {"", "bob", {1000, 1000, 1ULL << 30}, 1, 0, {}, {}, 5}};
+        views.push_back(std::move(view));
+      }
+      return views;
+    };
   }
   std::vector<engine::QuotaView> quotas(const engine::Caller&) const override {
     std::vector<engine::QuotaView> views;
@@ -210,9 +212,10 @@ class FakeDaemon : public engine::Daemon {
   void cdi(std::function<void(Result<std::string>)> done) override {
     done(R"({"cdiVersion":"0.6.0","kind":"nvidia.com/gpu","devices":[],"containerEdits":{}})");
   }
-  std::vector<Holder> holders(const engine::Caller& caller) const override {
-    if (holders_) return *holders_;
-    return {{"GPU-1", caller.is_root() ? "task-0" : "", "alice"}};
+  engine::Later<std::vector<Holder>> holders(const engine::Caller& caller) const override {
+    if (holders_) return [holders = *holders_] { return holders; };
+    return
+        [root = caller.is_root()] { return std::vector<Holder>{{"GPU-1", root ? "task-0" : "", "alice"}}; };
   }
   std::vector<engine::EventView> events(const engine::Caller& caller, std::uint64_t after,
                                         std::size_t most) const override {
@@ -308,7 +311,7 @@ class FakeDaemon : public engine::Daemon {
     for (const auto& weak : std::vector(listeners_))
       if (const auto listener = weak.lock()) (*listener)();
   }
-  std::string sandbox_of(const std::string& id) const { return folder_ + "/tasks/" + id; }
+  std::string sandbox_of(const std::string& id) const override { return folder_ + "/tasks/" + id; }
 
   static constexpr const char* kWhyItWaits = "2 GPUs are wanted, 0 of 2 are free";
   control::TaskState start_state = control::TaskState::kRunning;
@@ -322,7 +325,7 @@ class FakeDaemon : public engine::Daemon {
   TimePoint now_{std::chrono::milliseconds(1'700'000'000'000)};
   engine::Listeners<control::Notice> watchers_;
   gpu::Inventory inventory_;
-  placement::Rules rules;
+  placement::Rules& rules = state_.rules;
   Result<engine::PlanView> plan_ = engine::PlanView{};
   mutable workload::GangRequest planned;  ///< what the last plan was asked for
   std::optional<Error> gang_error;
