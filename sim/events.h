@@ -28,12 +28,12 @@ class EventSet {
   std::optional<XidEvent> next(const Machine& machine);
 
  private:
-  bool hears_xids(std::size_t position) const;
+  bool receives_xids(std::size_t position) const;
 
   std::mutex mutex_;
   // By position in the profile.
-  std::map<std::size_t, unsigned long long> types_;  ///< that it is registered for
-  std::map<std::size_t, std::vector<Xid>> told_;     ///< of the GPU's list, what concerns this set
+  std::map<std::size_t, unsigned long long> types_;    ///< that it is registered for
+  std::map<std::size_t, std::vector<Xid>> delivered_;  ///< of the GPU's list, what concerns this set
 };
 
 class EventSets {

@@ -107,7 +107,7 @@ class Service {
   /// `id`: of the journal and its folder.
   Status start(store::Journal journal, control::Journaled journaled, const std::string& id) {
     watch_gpus();
-    const auto machine = look();
+    const auto machine = current_machine();
     engine::NodeView view;
     view.name = machine.name;
     view.disk_bytes = hardware_->host().disk_bytes;
@@ -127,7 +127,7 @@ class Service {
     checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
-    told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
+    notice_watch_ = engine_->watch([this](const control::Notice& notice) { notify_webhooks(notice); });
     DROVER_CHECK_OK(listen());
     DROVER_TRY(auto made, make_containerizers(options_, images_));
     DROVER_TRY(auto containerizer, container::ShimContainerizer::create(
@@ -144,23 +144,23 @@ class Service {
     signals_.async_wait([this](const auto& error, int) {
       if (error) return;
       spdlog::info("Stopping; tasks go on and are found again at the next start");
-      manager_.tell("STOPPING=1");
+      manager_.notify("STOPPING=1");
       server_->stop();
       context_.stop();
     });
-    manager_.tell("READY=1");
+    manager_.notify("READY=1");
     show_life();
     context_.run();
   }
 
  private:
   /// The machine as it was seen last, without what is out of health now.
-  placement::Node look() const {
+  placement::Node current_machine() const {
     return describe_node(name_, hardware_->host(), watch_->inventory(), attributes_);
   }
 
   void watch_gpus() {
-    const auto offer = [this] { asio::post(context_, [this] { engine_->set_machine(look()); }); };
+    const auto offer = [this] { asio::post(context_, [this] { engine_->set_machine(current_machine()); }); };
     gpu::InventoryWatchOptions options;
     options.seen = [this, offer](const gpu::Sight& sight) {
       refresh_cdi(sight.inventory);
@@ -168,14 +168,14 @@ class Service {
     };
     options.changed = [offer](const gpu::HealthChange&) { offer(); };
     watch_ = std::make_unique<gpu::InventoryWatch>(
-        [hardware = hardware_](const gpu::Sight&) { return gpu::Sight{hardware->look(), {}}; },
+        [hardware = hardware_](const gpu::Sight&) { return gpu::Sight{hardware->discover(), {}}; },
         [this] { return hardware_->shared_nvml(); }, std::move(options));
   }
 
   /// From the thread that everything waits for: a service manager that hears nothing starts us anew, and
   /// tasks go on. How late it comes to this is how late it comes to everything.
   void show_life() {
-    if (manager_.watchdog()) manager_.tell("WATCHDOG=1");
+    if (manager_.watchdog()) manager_.notify("WATCHDOG=1");
     life_.expires_after(kPulse);
     life_.async_wait([this](const auto& error) {
       if (error) return;
@@ -273,7 +273,7 @@ class Service {
     return ports;
   }
 
-  void tell_webhooks(const control::Notice& notice) {
+  void notify_webhooks(const control::Notice& notice) {
     const auto* ended = std::get_if<control::notice::ScheduleRunEnded>(&notice);
     if (ended == nullptr) return;
     auto message = api::chronos::report_of(*ended, engine_->state());
@@ -332,7 +332,7 @@ class Service {
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
     options.audit = [](const std::string& line) { spdlog::info("{}", line); };
     options.add_facts = [this](metrics::DaemonFacts& facts) { add_facts(facts); };
-    options.look_at_gpus = [this](auto done) { look_at_usage(std::move(done)); };
+    options.measure_gpus = [this](auto done) { measure_usage(std::move(done)); };
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       options.insecure_listen = options_.insecure_listen;
@@ -353,7 +353,7 @@ class Service {
     return {};
   }
 
-  void look_at_usage(std::function<void(metrics::MachineFacts)> done) {
+  void measure_usage(std::function<void(metrics::MachineFacts)> done) {
     hand_over(*pool_, 0, [this, inventory = engine_->inventory(), done = std::move(done)] {
       auto usage = usage_.sample(inventory.devices);
       asio::post(context_, [this, inventory, usage = std::move(usage), done] {
@@ -403,7 +403,7 @@ class Service {
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_{webhook_options()};
   std::unique_ptr<engine::LocalEngine> engine_;
-  std::shared_ptr<void> told_;  ///< of every notice
+  std::shared_ptr<void> notice_watch_;  ///< of every notice
   std::unique_ptr<api::Server> server_;
   std::unique_ptr<gpu::InventoryWatch> watch_;  ///< goes first: it posts to the context
 };

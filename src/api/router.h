@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/http.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "metrics/gpu_metrics.h"
 
 namespace drover::engine {
@@ -38,18 +38,18 @@ struct Tally {
   std::uint64_t refused_connections = 0;
 };
 
-using LookAtGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
+using MeasureGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
 
 /// What handlers work with. Outlives every request.
 struct Services {
-  engine::Daemon* daemon = nullptr;
+  engine::Api* daemon = nullptr;
   Workers* workers = nullptr;  ///< for everything that may block
   std::string version;
   std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it
   marathon_v2::Parts* marathon = nullptr;
   mesos::Master* mesos = nullptr;
   engine::Images* images = nullptr;
-  LookAtGpus look_at_gpus;
+  MeasureGpus measure_gpus;
   AddFacts add_facts;
   Tally* tally = nullptr;
   AnswerShares* answers = nullptr;

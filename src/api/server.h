@@ -15,7 +15,7 @@
 #include "api/router.h"
 #include "base/result.h"
 #include "base/user_limits.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace boost::asio {
 class io_context;
@@ -62,7 +62,7 @@ struct ServerOptions {
   std::uint64_t answer_bytes = UserLimits{}.answer_bytes;  ///< AnswerShares, of each user but root
   engine::Images* images = nullptr;  ///< outlives the server; nullptr: the machine keeps none
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
-  LookAtGpus look_at_gpus;                                               ///< empty: nobody is told of metrics
+  MeasureGpus measure_gpus;                                              ///< empty: nobody is told of metrics
   AddFacts add_facts;                                                    ///< may be empty
   bool marathon_strict =
       false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers
@@ -72,7 +72,7 @@ class Server {
  public:
   /// Listens when it returns. A socket file that a dead daemon left is replaced; a living one is an error.
   /// `daemon` and `context` outlive the server.
-  static Result<std::unique_ptr<Server>> start(boost::asio::io_context& context, engine::Daemon& daemon,
+  static Result<std::unique_ptr<Server>> start(boost::asio::io_context& context, engine::Api& daemon,
                                                ServerOptions options);
   ~Server();
   Server(const Server&) = delete;

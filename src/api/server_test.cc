@@ -63,8 +63,8 @@ TEST_F(ServerTest, TellsWhatTheMachineIs) {
   EXPECT_EQ(get("/v1/topology").at("links").at(0).at(1).at("label"), "NV2");
 }
 
-TEST_F(ServerTest, AnUnfitGpuIsToldByHealth) {
-  server_.on_strand([&] { server_.daemon().inventory_.devices[1].unfit = "it fell off the bus"; });
+TEST_F(ServerTest, AnUnhealthyGpuIsToldByHealth) {
+  server_.on_strand([&] { server_.daemon().inventory_.devices[1].unhealthy = "it fell off the bus"; });
   const auto health = get("/health");
   EXPECT_EQ(health.at("status"), "degraded");
   EXPECT_THAT(health.at("problems").at(0).at("message").get<std::string>(), HasSubstr("fell off the bus"));
@@ -141,7 +141,7 @@ TEST_F(ServerTest, WhatHasHappenedBeforeComesInPieces) {
   constexpr int kEvents = 2000;
   const auto id = submit();
   server_.on_strand([&] {
-    for (int i = 1; i < kEvents; ++i) server_.daemon().tell("task_running", id);
+    for (int i = 1; i < kEvents; ++i) server_.daemon().notify("task_running", id);
   });
   auto connection = RawConnection::to_unix(server_.socket());
   connection.send("GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n");

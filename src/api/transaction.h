@@ -13,10 +13,10 @@
 
 namespace drover::api {
 
-/// What `run` returns in a transaction (engine::Daemon::transact), once that is kept; the Error when it
+/// What `run` returns in a transaction (engine::Api::transact), once that is kept; the Error when it
 /// cannot be. `run` returns a Result, and may be called several times.
 template <typename Run, typename T = std::invoke_result_t<Run&>>
-boost::asio::awaitable<T> in_transaction(engine::Daemon& daemon, Run run) {
+boost::asio::awaitable<T> in_transaction(engine::Api& daemon, Run run) {
   auto result = std::make_shared<std::optional<T>>();
   const auto start = [&](std::function<void(Status)> done) {
     daemon.transact([run = std::make_shared<Run>(std::move(run)), result] { *result = (*run)(); },

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/complaint.h"
+#include "base/log_once.h"
 #include "container/cgroup.h"
 #include "container/launcher.h"
 #include "container/runtime.h"
@@ -73,7 +73,7 @@ class OciLauncher final : public Launcher {
                         const Chosen& chosen) const;
   /// Fills in what the shim mounts.
   Status write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
-                      Order& order) const;
+                      LaunchSpec& spec) const;
   bool is_labelled(const SecurityModules& modules, const image::Image* image) const;
   /// None where they are the machine's: see docs/isolation.md.
   IdMap ids_of(const Launch& launch, const User& user) const;
@@ -86,7 +86,7 @@ class OciLauncher final : public Launcher {
   mutable std::mutex ids_mutex_;
   mutable std::optional<Status> ids_work_;
   mutable std::chrono::steady_clock::time_point ids_tried_at_;
-  mutable Complaint ids_trouble_;
+  mutable LogOnce ids_trouble_;
 };
 
 }  // namespace drover::container

@@ -31,7 +31,7 @@ std::set<std::string> meant_by(const Dependencies& all, const std::string& id,
 std::optional<DeploymentActionKind> change_of(const Draft& draft, const ServiceRecord& record) {
   if (!same_configuration(record.applied, record.target) ||
       record.applied.last_config_change_at != record.target.last_config_change_at ||
-      !look_at(draft, record).old.empty())
+      !instances_of(draft, record).old.empty())
     return DeploymentActionKind::kRestart;
   if (record.applied.instances != record.target.instances) return DeploymentActionKind::kScale;
   return std::nullopt;
@@ -51,7 +51,7 @@ void begin(Draft& draft, const DeploymentAction& action) {
 bool is_done(const Draft& draft, const DeploymentAction& action) {
   const auto* record = draft.services.find(action.service);
   if (record == nullptr) return true;
-  const auto instances = look_at(draft, *record);
+  const auto instances = instances_of(draft, *record);
   switch (action.kind) {
     case DeploymentActionKind::kStart:
       return true;
@@ -135,20 +135,20 @@ std::set<std::string> advance_deployments(Draft& draft) {
     if (deployment->begun) {
       const auto& actions = deployment->steps[deployment->step];
       if (!std::ranges::all_of(actions, [&](const auto& action) { return is_done(draft, action); })) continue;
-      draft.tell(notice::DeploymentStepDone{*deployment});
+      draft.notify(notice::DeploymentStepDone{*deployment});
       auto& next = draft.deployments.change(id);
       ++next.step;
       next.begun = false;
       deployment = &next;
     }
     if (deployment->step == deployment->steps.size()) {
-      draft.tell(notice::DeploymentEnded{*deployment, true});
+      draft.notify(notice::DeploymentEnded{*deployment, true});
       draft.deployments.remove(id);
       continue;
     }
     draft.deployments.change(id).begun = true;
     deployment = draft.deployments.find(id);
-    draft.tell(notice::DeploymentStep{*deployment});
+    draft.notify(notice::DeploymentStep{*deployment});
     for (const auto& action : deployment->steps[deployment->step]) {
       begin(draft, action);
       changed.insert(action.service);

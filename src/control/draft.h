@@ -58,13 +58,13 @@ class Draft : public Tables<Overlay> {
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
   void made(std::string id, TimePoint version = {}) { outcome_.made = {std::move(id), version}; }
   /// After what has become of tasks until now.
-  void tell(Notice notice);
+  void notify(Notice notice);
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
   void set_images(const std::map<ImageName, std::optional<ImageFit>>& images);
   const ImageFits& images() const { return images_ ? *images_ : state_.images; }
-  void set_standing(Standing standing) { outcome_.standing = std::move(standing); }
+  void set_positions(QueuePositions positions) { outcome_.positions = std::move(positions); }
 
   /// Tasks that own resources.
   std::vector<const TaskRecord*> active() const;
@@ -97,13 +97,13 @@ class Draft : public Tables<Overlay> {
   std::string key_;
   workload::DefinitionSizes sizes_;
   /// Tells of every task that came to another state since it was told of last.
-  void tell_moves();
+  void notify_moves();
   /// Which templates are needed from now on, and which no longer.
   void settle_templates();
 
   std::map<std::string, TaskRecord> changed_;
-  std::vector<std::string> order_;         ///< keys of changed_, in the order in which they came there
-  std::map<std::string, TaskState> told_;  ///< states of tasks that notices were made of
+  std::vector<std::string> order_;             ///< keys of changed_, in the order in which they came there
+  std::map<std::string, TaskState> notified_;  ///< states of tasks that notices were made of
   std::set<std::string> removed_;
   std::optional<ImageFits> images_;  ///< when they are not those of the state any more
   Outcome outcome_;

@@ -23,7 +23,7 @@ constexpr const char* kCheckReason = "REASON_TASK_CHECK_STATUS_UPDATED";
 
 using workload::OriginKind;
 
-void tell_of(Draft& draft, const TaskRecord& record) {
+void update_framework(Draft& draft, const TaskRecord& record) {
   const auto& origin = record.task.origin;
   const auto* framework = living_framework(draft, origin.name);
   const auto key = framework_task_key(origin.name, origin.task_id);
@@ -44,7 +44,7 @@ void tell_of(Draft& draft, const TaskRecord& record) {
 }
 
 /// Single commands are their own executors, of which nobody hears.
-void tell_of_executors(Draft& draft) {
+void notify_ended_executors(Draft& draft) {
   std::set<std::pair<std::string, std::string>> ended;
   for (const auto* record : draft.just_ended()) {
     const auto& origin = record->task.origin;
@@ -59,7 +59,7 @@ void tell_of_executors(Draft& draft) {
     if (record != nullptr && !is_final(record->state)) ended.erase({task.framework, task.executor_id});
   });
   for (const auto& [framework, executor] : ended)
-    draft.tell(notice::ExecutorEnded{.framework = framework, .executor = executor});
+    draft.notify(notice::ExecutorEnded{.framework = framework, .executor = executor});
 }
 
 /// The ids of the tasks of a framework that have not ended.
@@ -73,8 +73,8 @@ std::vector<std::string> alive_of(const Draft& draft, const std::string& framewo
 }  // namespace
 
 std::string mesos_state(const TaskRecord& record, const FrameworkRecord& framework) {
-  const bool told_of_killing = framework.knows_killing && record.stop_requested;
-  if (record.state == TaskState::kStopping && !told_of_killing)
+  const bool knows_of_killing = framework.knows_killing && record.stop_requested;
+  if (record.state == TaskState::kStopping && !knows_of_killing)
     return record.started_at ? "TASK_RUNNING" : "TASK_STARTING";
   // What the agent ends to make room is lost, as when Mesos corrects what it had oversubscribed.
   const bool lost = record.state == TaskState::kLost || (is_final(record.state) && record.preempted);
@@ -126,7 +126,7 @@ Status remove_framework(Draft& draft, const std::string& id) {
   record.removed_at = draft.now();
   if (!record.disconnected_at) record.disconnected_at = draft.now();
   record.remove_at.reset();
-  draft.tell(notice::FrameworkRemoved{id});
+  draft.notify(notice::FrameworkRemoved{id});
   return {};
 }
 
@@ -176,18 +176,18 @@ Status acknowledge_update(Draft& draft, const std::string& framework, const std:
   if (task.updates.empty() && is_terminal(task.told))
     draft.framework_tasks.remove(key);
   else if (!task.updates.empty())
-    draft.tell(notice::StatusUpdated{framework, task_id});
+    draft.notify(notice::StatusUpdated{framework, task_id});
   return {};
 }
 
 namespace {
 
 /// The first update may be on its way. Of later findings that nobody has heard only the last matters.
-void drop_unheard(FrameworkTask& task, std::string_view reason) {
+void drop_unsent(FrameworkTask& task, std::string_view reason) {
   if (task.updates.empty()) return;
-  const auto unheard = std::find_if(task.updates.begin() + 1, task.updates.end(),
-                                    [&](const StatusUpdate& update) { return update.reason == reason; });
-  if (unheard != task.updates.end()) task.updates.erase(unheard);
+  const auto unsent = std::find_if(task.updates.begin() + 1, task.updates.end(),
+                                   [&](const StatusUpdate& update) { return update.reason == reason; });
+  if (unsent != task.updates.end()) task.updates.erase(unsent);
 }
 
 /// Failures in the grace period say nothing.
@@ -204,7 +204,7 @@ void take_general_check(Draft& draft, const std::string& key, const CheckResult&
     if (const auto& health = known->checks[kHealthCheck]; health && counts(*health)) healthy = health->alive;
   auto& task = draft.framework_tasks.change(key);
   task.check_status = result.status;
-  drop_unheard(task, kCheckReason);
+  drop_unsent(task, kCheckReason);
   add_update(draft, task, {"", "TASK_RUNNING", "", kCheckReason, draft.now(), healthy});
 }
 
@@ -230,7 +230,7 @@ void take_framework_check(Draft& draft, const CheckResult& result) {
   if (counts(found) &&
       (!before || before->alive != found.alive || (!before->alive && found.consecutive_failures == 1))) {
     auto& task = draft.framework_tasks.change(key);
-    drop_unheard(task, kHealthReason);
+    drop_unsent(task, kHealthReason);
     add_update(draft, task,
                {"", "TASK_RUNNING", result.passed ? "" : "Health check failed: " + result.why, kHealthReason,
                 draft.now(), found.alive});
@@ -260,11 +260,11 @@ std::optional<TimePoint> next_framework_deadline(const State& state) {
   return next;
 }
 
-void tell_frameworks(Draft& draft) {
+void notify_frameworks(Draft& draft) {
   for (const auto* record : draft.changed())
-    if (record->task.origin.kind == OriginKind::kFramework) tell_of(draft, *record);
-  tell_of_executors(draft);
-  tell_of_own_executors(draft);
+    if (record->task.origin.kind == OriginKind::kFramework) update_framework(draft, *record);
+  notify_ended_executors(draft);
+  end_own_executors(draft);
 }
 
 std::string next_framework_id(const State& state, const std::string& master) {

@@ -57,14 +57,14 @@ void end_some(Draft& draft, const ServiceRecord& record, std::vector<const TaskR
   for (const auto& id : ids) end_instance(draft, id, why);
 }
 
-struct Turn {
+struct DueChanges {
   std::size_t end_old = 0;
   std::size_t end_current = 0;
   std::size_t start = 0;
 };
 
 /// What is due now, without regard to the delay after failures.
-Turn turn_of(const Draft& draft, const ServiceRecord& record, const Instances& instances) {
+DueChanges due_changes(const Draft& draft, const ServiceRecord& record, const Instances& instances) {
   const auto goal = static_cast<std::size_t>(record.applied.instances);
   const auto lacking = goal - std::min(goal, instances.current.size());
   const auto spare = instances.current.size() - std::min(goal, instances.current.size());
@@ -100,7 +100,7 @@ void forget_oldest(Draft& draft, const std::string& service) {
 
 }  // namespace
 
-Instances look_at(const Draft& draft, const ServiceRecord& record) {
+Instances instances_of(const Draft& draft, const ServiceRecord& record) {
   Instances instances;
   const auto since = format_time(record.applied.last_config_change_at);
   for (const auto* task : draft.tasks_of(origin(record.target.id))) {
@@ -146,13 +146,13 @@ namespace {
 
 /// Ends and starts those that are too many and too few now.
 void balance(Draft& draft, const std::string& service, const ServiceRecord* record) {
-  const auto before = look_at(draft, *record);
-  const auto ends = turn_of(draft, *record, before);
+  const auto before = instances_of(draft, *record);
+  const auto ends = due_changes(draft, *record, before);
   end_some(draft, *record, before.old, ends.end_old, "a new version of its service takes over");
   end_some(draft, *record, before.current, ends.end_current, "its service has fewer instances now");
   if (record->not_before <= draft.steady()) {
     // Those that only waited are gone at once, and nothing more will be heard of them.
-    const auto starts = turn_of(draft, *record, look_at(draft, *record)).start;
+    const auto starts = due_changes(draft, *record, instances_of(draft, *record)).start;
     for (std::size_t i = 0; i < starts; ++i) start_instance(draft, record->applied);
     if (record->not_before != TimePoint{}) draft.services.change(service).not_before = {};
   }
@@ -161,7 +161,7 @@ void balance(Draft& draft, const std::string& service, const ServiceRecord* reco
 /// It follows from the record alone, whatever became of the deployment that began it.
 bool is_gone(const Draft& draft, const ServiceRecord& record) {
   if (!record.removed || record.applied.instances != 0) return false;
-  const auto left = look_at(draft, record);
+  const auto left = instances_of(draft, record);
   return left.live() == 0 && left.stopping.empty();
 }
 
@@ -174,7 +174,7 @@ void settle_instances(Draft& draft, const std::string& service) {
   forget_oldest(draft, service);
   if (!is_gone(draft, *draft.services.find(service))) return;
   draft.services.remove(service);
-  draft.tell(notice::ServiceTerminated{service});
+  draft.notify(notice::ServiceTerminated{service});
 }
 
 void note_failures(Draft& draft) {
@@ -218,15 +218,15 @@ void take_check(Draft& draft, const CheckResult& result) {
   const auto before = alive(known, *service);
   const auto& check = service->health_checks[index];
   const auto found = after(health.checks[index], result, check, started_by_wall(draft, *task));
-  if (!result.passed) draft.tell(notice::CheckFailed{result.task, service->id, result.check});
+  if (!result.passed) draft.notify(notice::CheckFailed{result.task, service->id, result.check});
   health.checks[index] = found;
   draft.set_health(result.task, health);
   if (const auto now = alive(&health, *service); now && now != before)
-    draft.tell(notice::HealthChanged{result.task, service->id, *now});
+    draft.notify(notice::HealthChanged{result.task, service->id, *now});
   if (!exhausted(found, check)) return;
   const auto why =
       fmt::format("its health check failed {} times in a row: {}", found.consecutive_failures, result.why);
-  draft.tell(notice::UnhealthyKilled{result.task, service->id, why});
+  draft.notify(notice::UnhealthyKilled{result.task, service->id, why});
   auto& ending = draft.change(result.task);
   ending.unhealthy = why;
   stop(draft, result.task, false);

@@ -216,7 +216,7 @@ void EventLoop::accept(Batch& batch) {
     if (part.again) {
       unsaved_.pop_front();
       retrying_ = false;
-      if (unsaved_.empty()) unsaved_trouble_.tell({});
+      if (unsaved_.empty()) unsaved_trouble_.report({});
       retry();
     }
     if (part.done) part.done({});
@@ -244,7 +244,7 @@ void EventLoop::give_up(Part part, const Error& error) {
     if (part.again) unsaved_.pop_front();
   } else {
     if (!part.again) wait(std::move(*part.event));
-    unsaved_trouble_.tell(Failure(context(error, "Failed to record what happened, and will try again")));
+    unsaved_trouble_.report(Failure(context(error, "Failed to record what happened, and will try again")));
   }
 }
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/complaint.h"
+#include "base/log_once.h"
 #include "control/event.h"
 #include "control/state.h"
 #include "engine/ports.h"
@@ -44,13 +44,13 @@ class EventLoop {
     settle();
     return state_;
   }
-  /// Daemon::transact().
+  /// Api::transact().
   void transact(Work run, std::function<void(Status kept)> done);
-  /// Daemon::change(): within a transaction.
+  /// Api::change(): within a transaction.
   Result<control::Made> change(const control::Event& event);
   /// Within a transaction: what is kept nowhere, and counts with the rest.
   void note(control::Outcome outcome);
-  /// Daemon::happened().
+  /// Api::happened().
   void happened(control::Event event);
 
   /// Before it the strand waits for the journal.
@@ -126,7 +126,7 @@ class EventLoop {
   /// What has happened and could not be kept, in order: nothing that has happened overtakes it.
   std::deque<control::Event> unsaved_;
   bool retrying_ = false;  ///< the first of them is on its way
-  Complaint unsaved_trouble_;
+  LogOnce unsaved_trouble_;
 };
 
 }  // namespace drover::engine

@@ -69,21 +69,21 @@ class EventLoopTest : public testing::LocalEngineTest {
 };
 
 TEST_F(EventLoopTest, NobodySeesWhatIsNotKept) {
-  std::vector<std::string> heard;
+  std::vector<std::string> notified;
   const auto watch = engine_->watch([&](const control::Notice& notice) {
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice))
-      heard.push_back(moved->record.task.id);
+      notified.push_back(moved->record.task.id);
   });
   ask("one");
   run();
   EXPECT_TRUE(engine_->state().tasks.empty());
   EXPECT_THAT(answers_, IsEmpty());
-  EXPECT_THAT(heard, IsEmpty());
+  EXPECT_THAT(notified, IsEmpty());
   EXPECT_THAT(world_.launches, IsEmpty());
   write();
   EXPECT_EQ(state_of("t1"), TaskState::kStarting);
   EXPECT_THAT(answers_, ElementsAre("one: t1"));
-  EXPECT_THAT(heard, ::testing::Each("t1"));
+  EXPECT_THAT(notified, ::testing::Each("t1"));
   EXPECT_EQ(world_.launches["t1"], 1);
 }
 

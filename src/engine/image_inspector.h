@@ -12,7 +12,7 @@
 
 #include "control/event.h"
 #include "control/state.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/ports.h"
 
 namespace drover::engine {
@@ -31,16 +31,16 @@ class ImageInspector {
       : ports_(ports), state_(state), known_(std::move(known)) {}
 
   /// `done` is called in any case, and may be empty.
-  void look_at(Wanted images, std::function<void()> done = {});
+  void inspect(Wanted images, std::function<void()> done = {});
   /// Each by itself: a file system that does not answer holds up its own images alone.
-  void look_at_each(const Wanted& images);
+  void inspect_each(const Wanted& images);
   static void add(Wanted& images, const workload::Task& task);
   /// Of all work that may be started, and all that is known.
   Wanted of_work() const;
   /// Lets the tasks of these wait until they were looked at. Nothing when nobody looks.
   control::Outcome hold(const Wanted& images) const;
 
-  /// Daemon::image_variants().
+  /// Api::image_variants().
   void variants(const Caller& caller, const std::string& image, const std::string& profile,
                 std::function<void(Result<VariantsView>)> done);
   /// Ends what asks registries, so that the pools can be joined.

@@ -35,8 +35,8 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
       state_(std::move(state)),
       view_(std::move(view)),
       feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())),
-      told_machine_(state_.machine()),
-      offered_machine_(told_machine_),
+      reported_machine_(state_.machine()),
+      offered_machine_(reported_machine_),
       loop_(ports_, std::move(journal), state_, event_hooks()),
       executor_(ports_, state_, feed_, executor_hooks()),
       images_(ports_, state_, [this](auto known) { found(std::move(known)); }),
@@ -51,12 +51,12 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
 
 ExecutorHooks LocalEngine::executor_hooks() {
   return {[this](control::Event event) { happened(std::move(event)); },
-          [this](const auto& devices) { return strangers_.look_before_start(devices); },
+          [this](const auto& devices) { return strangers_.check_before_start(devices); },
           // Its image may have come, or have changed, since it was looked at.
           [this](const workload::Task& task) {
             ImageInspector::Wanted image;
             ImageInspector::add(image, task);
-            images_.look_at(std::move(image));
+            images_.inspect(std::move(image));
           },
           [this](const std::string& id) { loop_.remove_with_next(control::forgotten_key(id)); }};
 }
@@ -66,7 +66,7 @@ container::Watcher LocalEngine::watcher() {
             ports_.post([this, id, running] {
               processes_.started(id, running.pid);
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
-              disk_use_.look();
+              disk_use_.inspect();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
@@ -82,7 +82,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   executor_.start(std::move(containerizer));
   view_.runtime = std::move(runtime);
   // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
-  DROVER_TRY(auto strays, look_for_strays(*executor_.containerizer(), state_, ports_.log));
+  DROVER_TRY(auto strays, find_strays(*executor_.containerizer(), state_, ports_.log));
   for (const auto& id : strays.gone) loop_.remove_with_next(control::forgotten_key(id));
   for (const auto& id : strays.forgotten) executor_.perform(control::action::Forget{id});
   for (const auto& problem : problems()) ports_.log(to_string(problem));
@@ -106,7 +106,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   }
   if (ports_.check)
     for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
-  images_.look_at_each(images);
+  images_.inspect_each(images);
   tick();
   loop_.serve();
   return {};
@@ -124,47 +124,47 @@ void LocalEngine::tick() {
   }
   loop_.tick();
   happened(control::event::Tick{});
-  if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
-  disk_use_.look();
+  if (!strangers_.found().empty()) strangers_.inspect(reported_machine_.inventory.devices);
+  disk_use_.inspect();
   disk_room_.make();
-  lingering_.look();
+  lingering_.inspect();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
   machine.inventory = gpu::recognise(std::move(machine.inventory), offered_machine_.inventory);
-  told_machine_ = std::move(machine);
+  reported_machine_ = std::move(machine);
   offer_machine();
-  strangers_.look_at(told_machine_.inventory.devices);
+  strangers_.inspect(reported_machine_.inventory.devices);
 }
 
 void LocalEngine::offer_machine() {
   const auto& before = offered_machine_;
-  auto machine = told_machine_;
+  auto machine = reported_machine_;
   for (auto& device : machine.inventory.devices)
     if (const auto found = strangers_.found().find(device.uuid);
-        device.unfit.empty() && found != strangers_.found().end())
-      device.unfit = found->second;
+        device.unhealthy.empty() && found != strangers_.found().end())
+      device.unhealthy = found->second;
   if (machine == before) return;
   for (const auto& device : machine.inventory.devices) {
     const auto& old = before.inventory.devices;
     const auto known =
         std::find_if(old.begin(), old.end(), [&](const auto& other) { return other.uuid == device.uuid; });
-    if (known != old.end() && known->unfit == device.unfit) continue;
-    const auto message = device.unfit.empty()
+    if (known != old.end() && known->unhealthy == device.unhealthy) continue;
+    const auto message = device.unhealthy.empty()
                              ? fmt::format("GPU {} ({}) is fit", device.index, device.uuid)
-                             : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unfit);
-    if (!device.unfit.empty())
+                             : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unhealthy);
+    if (!device.unhealthy.empty())
       ports_.log(message);
     else if (ports_.info)
       ports_.info(message);
-    feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
+    feed_.add({0, ports_.now(), device.unhealthy.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
   }
   ImageInspector::Wanted images;
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
   offered_machine_ = std::move(machine);
   if (!images.empty()) transact([this, images] { loop_.note(images_.hold(images)); }, {});
   happened(control::event::NodeChanged{offered_machine_});
-  images_.look_at_each(images);
+  images_.inspect_each(images);
 }
 
 void LocalEngine::publish(const control::TaskRecord& record) {
@@ -207,11 +207,11 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const auto full_id = task.id;
   const bool whole_gang = task.gang && id != full_id;
   const auto named = whole_gang ? task.gang->id : full_id;
-  const control::event::StopRequested wish{named, force};
+  const control::event::StopRequested request{named, force};
   const auto answer = std::make_shared<Result<control::TaskRecord>>();
   transact(
-      [this, wish, full_id, answer] {
-        const auto stopped = loop_.change(wish);
+      [this, request, full_id, answer] {
+        const auto stopped = loop_.change(request);
         const auto* record = state().find(full_id);
         if (!stopped)
           *answer = Failure(stopped.error());
@@ -220,21 +220,21 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
         else
           *answer = fail(ErrorKind::kNotFound, fmt::format("There is no task '{}' any more", full_id));
       },
-      [this, wish, answer, full_id, done = std::move(done)](const Status& kept) {
+      [this, request, answer, full_id, done = std::move(done)](const Status& kept) {
         if (kept) return done(std::move(*answer));
         const auto kind = kept.error().kind;
         const auto* record = state_.find(full_id);
         if ((kind != ErrorKind::kExhausted && kind != ErrorKind::kUnavailable) || record == nullptr)
           return done(Failure(kept.error()));
-        happened(wish);  // told at once, and kept when it can be
+        happened(request);  // told at once, and kept when it can be
         done(shown(*record));
       });
 }
 
 Status LocalEngine::remove(const Caller& caller, const std::string& id) {
   DROVER_TRY(const auto* record, find_task(state_, caller, id));
-  const control::event::RemoveRequested wish{record->task.id};
-  DROVER_CHECK_OK(loop_.change(wish));
+  const control::event::RemoveRequested request{record->task.id};
+  DROVER_CHECK_OK(loop_.change(request));
   return {};
 }
 

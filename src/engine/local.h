@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "control/controller.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/disk_room.h"
 #include "engine/disk_use.h"
 #include "engine/ended_sizes.h"
@@ -30,7 +30,7 @@
 
 namespace drover::engine {
 
-class LocalEngine final : public Daemon {
+class LocalEngine final : public Api {
  public:
   /// `view` holds what is constant about the node: name, disk, cgroups.
   LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view);
@@ -85,7 +85,7 @@ class LocalEngine final : public Daemon {
   void cdi(std::function<void(Result<std::string>)> done) override;
   void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                       std::function<void(Result<VariantsView>)> done) override;
-  void look_at_images(const Caller& caller, const std::vector<std::string>& images,
+  void inspect_images(const Caller& caller, const std::vector<std::string>& images,
                       std::function<void()> done) override;
   Later<std::vector<Holder>> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
@@ -106,9 +106,9 @@ class LocalEngine final : public Daemon {
   void found(control::Event event);
   /// What is decided about counts now.
   void carry_out(const control::Outcome& outcome, bool is_tick);
-  void end_first(const control::event::StopRequested& wish);
+  void end_first(const control::event::StopRequested& request);
   /// Takes note of ports that are taken by programs which are none of our tasks. In a transaction.
-  void look_at_ports();
+  void refresh_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);
@@ -134,9 +134,9 @@ class LocalEngine final : public Daemon {
 
   std::optional<Error> broken_;  ///< what a plan would have done wrongly, last
   TimePoint ports_seen_{};
-  TimePoint tidy_at_{};              ///< the journal, next
-  placement::Node told_machine_;     ///< by set_machine(); strangers make GPUs of it unfit
-  placement::Node offered_machine_;  ///< as it was offered last
+  TimePoint tidy_at_{};               ///< the journal, next
+  placement::Node reported_machine_;  ///< by set_machine(); strangers make GPUs of it unhealthy
+  placement::Node offered_machine_;   ///< as it was offered last
 
   EventLoop loop_;
   Executor executor_;

@@ -10,7 +10,7 @@
 namespace drover::engine {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
+constexpr std::chrono::milliseconds kPortsPause{250};  ///< no more often: the kernel writes a long table
 
 /// Whether it asks for something that was not there before.
 bool makes_work(const control::Event& event) {
@@ -28,7 +28,7 @@ bool makes_work(const control::Event& event) {
 EventHooks LocalEngine::event_hooks() {
   return {[this](const control::Event& event) {
             // Checks are many, and start nothing that needs a port.
-            if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
+            if (!std::holds_alternative<control::event::Checked>(event)) refresh_ports();
           },
           [this](const Error& broken) {
             if (broken_ == broken) return;
@@ -36,21 +36,21 @@ EventHooks LocalEngine::event_hooks() {
             ports_.log(to_string(broken));
           },
           [this](const control::Outcome& outcome, bool is_tick) { carry_out(outcome, is_tick); },
-          [this](const control::event::StopRequested& wish) { end_first(wish); }};
+          [this](const control::event::StopRequested& request) { end_first(request); }};
 }
 
-void LocalEngine::look_at_ports() {
+void LocalEngine::refresh_ports() {
   const auto now = steady();
-  if (!ports_.listening || now < ports_seen_ + kLookAtPorts) return;
+  if (!ports_.listening || now < ports_seen_ + kPortsPause) return;
   ports_seen_ = now;
-  auto strange = ports_.listening();
+  auto foreign = ports_.listening();
   for (const auto& id : state_.active) {
     const auto& record = state_.tasks.at(id);
-    for (const int port : record.ports) strange.erase(port);
-    strange.erase(record.gang_port);
+    for (const int port : record.ports) foreign.erase(port);
+    foreign.erase(record.gang_port);
   }
-  if (strange == state_.machine().strange_ports) return;
-  (void)loop_.change(control::event::ForeignPortsSeen{std::move(strange)});
+  if (foreign == state_.machine().foreign_ports) return;
+  (void)loop_.change(control::event::ForeignPortsSeen{std::move(foreign)});
 }
 
 void LocalEngine::found(control::Event event) {
@@ -65,14 +65,14 @@ Result<control::Made> LocalEngine::change(const control::Event& event) {
     for (const auto& service : services->put) ImageInspector::add(images, service.task);
   if (!images.empty()) loop_.note(images_.hold(images));
   auto made = loop_.change(event);
-  images_.look_at_each(images);
+  images_.inspect_each(images);
   return made;
 }
 
 void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
   for (const auto& notice : outcome.notices) {
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
-    notices_.tell(notice);
+    notices_.notify(notice);
   }
   for (const auto& action : outcome.actions) executor_.perform(action);
   if (ports_.check)
@@ -83,13 +83,13 @@ void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
     ports_.wake_at(*deadline);
 }
 
-void LocalEngine::end_first(const control::event::StopRequested& wish) {
-  const auto* named = state_.find(wish.id);
+void LocalEngine::end_first(const control::event::StopRequested& request) {
+  const auto* named = state_.find(request.id);
   const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
-                                        : control::members_of_job(wish.id, state_.finder());
+                                        : control::members_of_job(request.id, state_.finder());
   for (const auto* record : members)
     if (control::owns_resources(record->state))
-      executor_.perform(control::action::Stop{record->task.id, wish.force});
+      executor_.perform(control::action::Stop{record->task.id, request.force});
 }
 
 }  // namespace drover::engine

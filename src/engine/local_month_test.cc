@@ -169,7 +169,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     if (disk_.dead()) throw Killed{};
     expect(started.has_value(), [&] { return to_string(started.error()); });
     up_since_ = now_;
-    told_ = engine_->watch([this](const control::Notice& notice) {
+    notice_watch_ = engine_->watch([this](const control::Notice& notice) {
       const auto* moved = std::get_if<control::notice::TaskMoved>(&notice);
       if (moved == nullptr) return;
       take_note(moved->record);
@@ -243,7 +243,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     sometimes(2h, [this] {
       machine_ = node(kGpus);
       for (auto& device : machine_.inventory.devices)
-        if (happens(60)) device.unfit = "XID 79: it has fallen off the bus";
+        if (happens(60)) device.unhealthy = "XID 79: it has fallen off the bus";
       if (engine_) engine_->set_machine(machine_);
     });
   }
@@ -448,7 +448,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
   std::optional<TimePoint> wakes_at_;
   TimePoint writes_at_{};  ///< when the thread of the journal is through with what it has
   bool written_ = false;   ///< it has written, and the strand does not know yet
-  std::shared_ptr<void> told_;
+  std::shared_ptr<void> notice_watch_;
   std::optional<control::Rows<control::TaskRecord>> before_;         ///< as it was killed
   std::map<std::string, std::optional<control::TaskRecord>> known_;  ///< with how it ended
   std::set<std::string> refused_ids_;

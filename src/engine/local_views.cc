@@ -54,9 +54,9 @@ std::vector<std::string> why_it_waits(const control::State& state, const control
       lines.push_back(std::move(*block));
   if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
   for (const auto& device : state.machine().inventory.devices)
-    if (!record.task.resources.gpus.empty() && !device.unfit.empty())
+    if (!record.task.resources.gpus.empty() && !device.unhealthy.empty())
       lines.push_back(
-          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
+          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unhealthy));
   return lines;
 }
 
@@ -75,12 +75,12 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
 /// Where a task that waits stands, and what would let it start.
 void add_outlook(const control::State& state, const control::TaskRecord& record, TimePoint now,
                  ExplanationView& view) {
-  if (!state.standing) return;
+  if (!state.positions) return;
   const auto& job = control::job_id(record.task);
-  const auto& order = state.standing->order;
+  const auto& order = state.positions->order;
   if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
     view.place = static_cast<int>(place - order.begin()) + 1;
-  if (const auto reasons = state.standing->reasons.find(job); reasons != state.standing->reasons.end())
+  if (const auto reasons = state.positions->reasons.find(job); reasons != state.positions->reasons.end())
     view.remedies = reasons->second.remedies;
   if (!view.remedies.empty()) return;
   std::vector<workload::Task> tasks;
@@ -161,7 +161,7 @@ gpu::Inventory LocalEngine::inventory() const {
   return state_.machine().inventory;
 }
 
-Later<std::vector<Daemon::Holder>> LocalEngine::holders(const Caller& caller) const {
+Later<std::vector<Api::Holder>> LocalEngine::holders(const Caller& caller) const {
   return [state = snapshot(), caller] {
     std::vector<Holder> result;
     for (const auto& id : state->active) {

@@ -99,7 +99,7 @@ class ConnectionTest : public testing::Test {
     other_ = acceptor_.accept();
     asio::write(other_, asio::buffer(text));
   }
-  std::string heard() {
+  std::string received() {
     std::string text(4096, '\0');
     text.resize(other_.read_some(asio::buffer(text)));
     return text;
@@ -117,7 +117,7 @@ TEST_F(ConnectionTest, AsksAndReadsTheBody) {
   ASSERT_FALSE(run(connection_.open(server(), 20s)));
   accept_and_say(std::string(kChunked));
   ASSERT_FALSE(run(connection_.ask({.method = "POST", .target = "/a?b", .host = "h", .body = "{}"})));
-  EXPECT_EQ(heard(),
+  EXPECT_EQ(received(),
             "POST /a?b HTTP/1.1\r\nHost: h\r\nUser-Agent: drover\r\nContent-Type: application/json\r\n"
             "Content-Length: 2\r\nConnection: close\r\n\r\n{}");
   EXPECT_EQ(connection_.answer().status(), 200);
@@ -153,11 +153,11 @@ TEST_F(ConnectionTest, IsHandedOutAfterAnUpgrade) {
   ASSERT_FALSE(run(connection_.open(server(), 20s)));
   accept_and_say("HTTP/1.1 101 Go\r\n\r\n>");
   ASSERT_FALSE(run(connection_.ask({.upgrade = "tcp"})));
-  EXPECT_NE(heard().find("\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"), std::string::npos);
+  EXPECT_NE(received().find("\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"), std::string::npos);
   EXPECT_EQ(connection_.answer().take(), ">");
   const auto socket = connection_.release();
   EXPECT_EQ(::send(socket.get(), "raw", 3, MSG_NOSIGNAL), 3);
-  EXPECT_EQ(heard(), "raw");
+  EXPECT_EQ(received(), "raw");
 }
 
 TEST_F(ConnectionTest, GoesOnlyWhereItMay) {

@@ -204,7 +204,7 @@ class Writer {
     all<GpuUsage>(kOfGpu, usage, whole);
     state(device, usage, whole);
     one(kAllocated, whole, holders.empty() ? 0 : 1);
-    for (const auto& part : parts_of(device, usage)) tell(part, usage, labels);
+    for (const auto& part : parts_of(device, usage)) add_part(part, usage, labels);
   }
 
   void machine() {
@@ -226,7 +226,7 @@ class Writer {
     for (const auto& [xid, count] : xids.counts)
       one(kXids, joined(labels, {{"xid", std::to_string(xid)}}), static_cast<double>(count));
     one(kAnswers, labels, usage.answers ? 1 : 0);
-    one(kHealthy, labels, device.unfit.empty() && machine_.health.fit(device.uuid) ? 1 : 0);
+    one(kHealthy, labels, device.unhealthy.empty() && machine_.health.healthy(device.uuid) ? 1 : 0);
     std::map<Labels, bool> troubles;
     for (const auto& reason : machine_.health.reasons(device.uuid))
       troubles[{{"reason", std::string(to_string(reason.kind))},
@@ -265,7 +265,7 @@ class Writer {
     return parts;
   }
 
-  void tell(const Part& part, const GpuUsage& usage, const Labels& of_gpu) {
+  void add_part(const Part& part, const GpuUsage& usage, const Labels& of_gpu) {
     const auto labels = joined(of_gpu, instance_labels(part.instance, part.profile));
     all<MemoryUsage>(kOfMemory, part.memory, joined(labels, common(part.holders)));
     for (const auto& owner : part.holders) one(kContainerHas, joined(labels, owner), 1);

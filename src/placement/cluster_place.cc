@@ -18,20 +18,20 @@ Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) 
         {entry.node->inventory.devices[i].uuid, parts[i].milli, static_cast<std::uint64_t>(parts[i].memory)});
   }
   decision.cpus = cpus_of(kind, pinning(entry.state, shape.request(), devices));
-  if (shape.request().nic != Wish::kNone) decision.nics = nics_of(kind, numa_of(kind.wiring, devices));
+  if (shape.request().nic != Preference::kNone) decision.nics = nics_of(kind, numa_of(kind.wiring, devices));
   return decision;
 }
 
-void Cluster::Impl::look_around() {
+void Cluster::Impl::refresh_fragmentation() {
   if (context.policy != NodePolicy::kFragmentation || !context.fragmentation.due()) return;
   std::vector<const NodeState*> states;
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) states.push_back(&nodes.at(slot).state);
-  context.fragmentation.look_at(states);
+  context.fragmentation.update(states);
   views.clear();
 }
 
 const ShapeView& Cluster::Impl::view(const Request& request) {
-  look_around();
+  refresh_fragmentation();
   return views.view(request, nodes, context);
 }
 
@@ -80,7 +80,7 @@ std::optional<Decision> Cluster::Impl::try_place_on(const std::string& node, con
   }
   const auto* entry = find(node);
   if (entry == nullptr || host_obstacle(entry->state, request)) return std::nullopt;
-  look_around();
+  refresh_fragmentation();
   const Shape shape(request, views.fits(request));
   if (obstacle(entry->state, entry->node->attributes, shape)) return std::nullopt;
   return decide(*entry, shape, best_on(context, entry->state, shape, Locality::kAll).value().devices);
@@ -99,7 +99,7 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
   DeviceMask devices = 0;
   for (const auto& grant : group.gpus)
     if (const auto device = entry->device(grant.uuid)) devices |= device_bit(*device);
-  if (std::popcount(devices) != static_cast<int>(group.gpus.size()) || (devices & ~entry->state.fit) != 0)
+  if (std::popcount(devices) != static_cast<int>(group.gpus.size()) || (devices & ~entry->state.healthy) != 0)
     return refuse(fmt::format("the GPUs of its group are on {} and not in good health", group.node));
   const auto& state = entry->state;
   const Shape shape(request);
@@ -109,7 +109,7 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
     return refuse(fmt::format("the GPUs of its group are not all {}: {}",
                               capabilities_text(request.capabilities), request.capabilities.reason));
   const auto pinned = pinning(state, request, devices);
-  if (request.cpu_affinity == Wish::kRequire && pinned == 0)
+  if (request.cpu_affinity == Preference::kRequire && pinned == 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which lacks {} CPUs near them", group.node,
                               cpus_text(request.milli_cpus)));
   if (const auto found = host_obstacle(state, request)) {

@@ -75,7 +75,7 @@ class Shape {
 /// As many devices as the claims ask for can be handed out to them, out of `available`.
 bool serves(const std::vector<ClaimMask>& claims, DeviceMask available);
 
-/// Fit devices that have left what the request takes of each.
+/// Healthy devices that have left what the request takes of each.
 DeviceMask devices_with_room(const NodeState& state, const Shape& shape);
 
 using Attributes = std::map<std::string, std::vector<std::string>>;
@@ -92,8 +92,8 @@ std::optional<Obstacle> host_obstacle(const NodeState& state, const Request& req
 
 /// What choose() is asked for, of the devices in `room`. Conditions on sets are read up to a dimension, for
 /// telling which one fails.
-DeviceWish device_wish(const NodeState& state, const Shape& shape, DeviceMask room,
-                       Dimension up_to = Dimension::kNic);
+DeviceCriteria device_criteria(const NodeState& state, const Shape& shape, DeviceMask room,
+                               Dimension up_to = Dimension::kNic);
 
 /// The node as it is when the request got these devices.
 NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices);

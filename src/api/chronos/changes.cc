@@ -72,7 +72,7 @@ AnswerLater define(const Services& services, const Request& request, wire::JobKi
   if (const auto& image = job.schedule.task.image) {
     auto tried = job;  // nobody's registry is asked for what is refused
     DROVER_CO_CHECK_OK(complete(services, request, tried, user));
-    co_await look_at_images(*services.daemon, *request.caller, {*image});
+    co_await inspect_images(*services.daemon, *request.caller, {*image});
   }
   co_return co_await in_transaction(*services.daemon, [&]() -> Result<Response> {
     auto wanted = job;

@@ -151,14 +151,14 @@ tl::expected<control::Made, Response> deploy(const Services& services, const Wor
   const auto caller = world.caller().user.uid;
   if (!change.force)
     if (const auto locks = locks_on(world, touched); !locks.empty()) {
-      events.tell_failed(caller, told, fmt::format("locked by the deployment {}", fmt::join(locks, ", ")));
+      events.publish_failed(caller, told, fmt::format("locked by the deployment {}", fmt::join(locks, ", ")));
       return tl::unexpected(locked(services, locks));
     }
   change.owner = world.caller().user.uid;
   keep_groups_of(world, change);
   auto made = services.daemon->change(change);
   if (made) return std::move(*made);
-  events.tell_failed(caller, told, made.error().message);
+  events.publish_failed(caller, told, made.error().message);
   return tl::unexpected(refuse(services, made.error()));
 }
 

@@ -87,7 +87,7 @@ const std::vector<RejectReason>& reject_reasons() {
       {"InsufficientDisk", {}},
       {"InsufficientGpus",
        {Dimension::kGpuCount, Dimension::kModel, Dimension::kGpuMemory, Dimension::kComputeCapability,
-        Dimension::kEcc, Dimension::kDriver, Dimension::kUnfit, Dimension::kFreeGpus, Dimension::kShare,
+        Dimension::kEcc, Dimension::kDriver, Dimension::kUnhealthy, Dimension::kFreeGpus, Dimension::kShare,
         Dimension::kCapabilities, Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kGroup}},
       {"InsufficientPorts", {}},
       {"DeclinedScarceResources", {Dimension::kQuota}}};
@@ -111,10 +111,10 @@ json offers_summary(const World& world, const std::vector<const control::TaskRec
   const placement::Reasons* known = nullptr;
   json words = json::array();
   if (!waiting.empty()) {
-    const auto& standing = world.state().standing;
-    if (standing) {
-      const auto found = standing->reasons.find(waiting.front()->task.id);
-      if (found != standing->reasons.end()) known = &found->second;
+    const auto& positions = world.state().positions;
+    if (positions) {
+      const auto found = positions->reasons.find(waiting.front()->task.id);
+      if (found != positions->reasons.end()) known = &found->second;
     }
     words = control::waiting_reasons(world.state(), *waiting.front());
     if (auto block = control::upgrade_block(world.state(), waiting.front()->task.origin.name))

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -62,7 +62,7 @@ class Follower {
   /// For it alone, before all others.
   void greet(const WireEvent& event);
   /// The log has this one more.
-  void told(std::uint64_t number);
+  void on_event(std::uint64_t number);
   /// The next texts, one behind the other, as many as begin within so many bytes; "" when there are none.
   std::string take(std::size_t bytes);
   /// It reads too slowly: what it missed cannot be had again.
@@ -90,7 +90,7 @@ struct Agent {
 
 class EventHub {
  public:
-  explicit EventHub(engine::Daemon& daemon) : daemon_(daemon) {}
+  explicit EventHub(engine::Api& daemon) : daemon_(daemon) {}
   void name_agent(Agent agent) { agent_ = std::move(agent); }
 
   /// Until the handle dies. The first event that it gets is that it is attached.
@@ -106,19 +106,19 @@ class EventHub {
   /// comes of it. Until the handle dies.
   [[nodiscard]] std::shared_ptr<void> expect(Post post);
   /// A change of these apps and groups was refused.
-  void tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why);
+  void publish_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why);
   /// Somebody's stream has ended.
-  void tell_detached();
+  void publish_detached();
   /// Nobody is told anything any more, and the daemon may go.
   void stop();
 
  private:
-  void tell(const control::Notice& notice);
-  void tell_post(const control::notice::DefinitionsChanged& changed);
-  void tell(std::vector<WireEvent> events);
+  void publish(const control::Notice& notice);
+  void publish_post(const control::notice::DefinitionsChanged& changed);
+  void publish(std::vector<WireEvent> events);
   bool anybody();
 
-  engine::Daemon& daemon_;
+  engine::Api& daemon_;
   Agent agent_;
   EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;

@@ -94,7 +94,7 @@ Response taken() {
 
 }  // namespace
 
-Executors::Executors(boost::asio::io_context& context, engine::Daemon& daemon, Ports ports)
+Executors::Executors(boost::asio::io_context& context, engine::Api& daemon, Ports ports)
     : context_(context), daemon_(daemon), ports_(std::move(ports)) {
   std::vector<ExecutorRecord> away;
   for (const auto& [key, executor] : daemon_.state().executors) away.push_back(executor);
@@ -122,7 +122,7 @@ asio::awaitable<Response> Executors::call(const std::string& task, const Executo
     case ExecutorCall::UPDATE:
       co_return co_await update(executor, call);
     case ExecutorCall::MESSAGE:
-      ports_.tell_framework(executor, call.message().data());
+      ports_.forward_message(executor, call.message().data());
       co_return taken();
     case ExecutorCall::HEARTBEAT:
       co_return taken();
@@ -155,7 +155,7 @@ asio::awaitable<Response> Executors::subscribe(const ExecutorRecord& executor, c
   told.mutable_container_id()->set_value(executor.id);
   stream->send(event);
   for (const auto& update : subscribed.updates) acknowledge(key, update);
-  tell(key);
+  send_pending(key);
   co_return follow(stream, [this, alive = alive_, key, weak = std::weak_ptr(stream)] {
     if (const auto ended = weak.lock(); ended && *alive) gone(key, ended);
   });
@@ -182,7 +182,7 @@ void Executors::acknowledge(const std::string& key, const ExecutorUpdate& update
   connection->second.stream->send(event);
 }
 
-void Executors::tell(const std::string& key) {
+void Executors::send_pending(const std::string& key) {
   const auto connection = connections_.find(key);
   const auto executor = daemon_.state().executors.find(key);
   if (connection == connections_.end() || executor == daemon_.state().executors.end()) return;
@@ -204,9 +204,9 @@ void Executors::shut_down(const std::string& key) {
     connection->second.stream->send(executor_event(ExecutorEvent::SHUTDOWN));
 }
 
-void Executors::heard(const control::Notice& notice) {
-  if (const auto* news = std::get_if<control::notice::ExecutorToTell>(&notice)) {
-    tell(control::executor_key(news->framework, news->executor));
+void Executors::on_notice(const control::Notice& notice) {
+  if (const auto* news = std::get_if<control::notice::ExecutorPending>(&notice)) {
+    send_pending(control::executor_key(news->framework, news->executor));
   } else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice)) {
     close(control::executor_key(ended->framework, ended->executor));
   } else if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) {

@@ -12,7 +12,7 @@
 #include "api/http.h"
 #include "api/mesos/media_type.h"
 #include "control/executor_feed.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace mesos::v1 {
 class AgentInfo;
@@ -33,10 +33,10 @@ class Executors {
   struct Ports {
     std::function<::mesos::v1::AgentInfo()> describe_agent;
     /// A message of an executor for its framework.
-    std::function<void(const control::ExecutorRecord&, const std::string& data)> tell_framework;
+    std::function<void(const control::ExecutorRecord&, const std::string& data)> forward_message;
   };
 
-  Executors(boost::asio::io_context& context, engine::Daemon& daemon, Ports ports);
+  Executors(boost::asio::io_context& context, engine::Api& daemon, Ports ports);
   ~Executors();
   Executors(const Executors&) = delete;
   Executors& operator=(const Executors&) = delete;
@@ -49,7 +49,7 @@ class Executors {
   asio::awaitable<Response> call(const std::string& task, const ExecutorCall& call, MediaType type);
   /// Of its framework. Nobody hears it when the executor is not connected.
   void send_message(const std::string& framework, const std::string& executor, const std::string& data);
-  void heard(const control::Notice& notice);
+  void on_notice(const control::Notice& notice);
 
  private:
   struct Connection {
@@ -63,13 +63,13 @@ class Executors {
   asio::awaitable<Response> update(const control::ExecutorRecord& executor, const ExecutorCall& call);
   void acknowledge(const std::string& key, const control::ExecutorUpdate& update);
   /// Launches and kills that it has not been told of yet.
-  void tell(const std::string& key);
+  void send_pending(const std::string& key);
   void shut_down(const std::string& key);
   void close(const std::string& key);
   void gone(const std::string& key, const std::shared_ptr<Stream>& stream);
 
   boost::asio::io_context& context_;
-  engine::Daemon& daemon_;
+  engine::Api& daemon_;
   Ports ports_;
   std::map<std::string, Connection> connections_;  ///< by executor_key()
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -19,7 +19,7 @@
 #include "api/mesos/media_type.h"
 #include "base/pause.h"
 #include "control/offers.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/listeners.h"
 
 namespace mesos::v1 {
@@ -56,7 +56,7 @@ struct MasterOptions {
   std::string executor_endpoint;  ///< where executors reach it: "127.0.0.1:5050"; "": they cannot
 };
 
-using control::Amounts;
+using control::ResourceAmounts;
 
 /// One task, or those of a group, out of an operation.
 struct Launch {
@@ -74,7 +74,7 @@ using Users = std::map<std::string, User>;
 
 class Master {
  public:
-  Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterOptions options);
+  Master(boost::asio::io_context& context, engine::Api& daemon, MasterOptions options);
   ~Master();
   Master(const Master&) = delete;
   Master& operator=(const Master&) = delete;
@@ -100,7 +100,7 @@ class Master {
   TimePoint started_at() const { return started_at_; }
   const MasterOptions& options() const { return options_; }
   /// What is offered at the moment, by framework.
-  std::map<std::string, Amounts> offered() const { return book_.offered(); }
+  std::map<std::string, ResourceAmounts> offered() const { return book_.offered(); }
   const control::OfferBook& book() const { return book_; }
   Executors& executors() { return executors_; }
   /// Ids of the frameworks that are subscribed.
@@ -116,7 +116,7 @@ class Master {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Untold {
+  struct Unacknowledged {
     std::string uuid;
     Clock::time_point again{};
     Backoff pauses{std::chrono::seconds(10), std::chrono::minutes(10)};  ///< as Mesos' own agents
@@ -125,8 +125,8 @@ class Master {
     std::string id;  ///< a UUID: Mesos-Stream-Id
     std::shared_ptr<Stream> stream;
     bool knows_refinement = false;
-    bool knows_roles = false;            ///< MULTI_ROLE: offers say which role they are for
-    std::map<std::string, Untold> told;  ///< by task: sent, not acknowledged
+    bool knows_roles = false;                              ///< MULTI_ROLE: offers say which role they are for
+    std::map<std::string, Unacknowledged> unacknowledged;  ///< by task: sent, not acknowledged
   };
 
   std::shared_ptr<Stream> open_stream(MediaType type);
@@ -134,11 +134,11 @@ class Master {
   void close(const std::string& framework, const std::string& error);
   void gone(const std::string& framework, const std::shared_ptr<Stream>& stream);
 
-  void heard(const control::Notice& notice);
-  void tell_next(const std::string& framework, const std::string& task_id);
-  void tell_all(const std::string& framework);
-  void tell_failure(const control::notice::ExecutorEnded& ended);
-  void tell_message(const control::ExecutorRecord& executor, const std::string& data);
+  void on_notice(const control::Notice& notice);
+  void send_next_update(const std::string& framework, const std::string& task_id);
+  void send_all_updates(const std::string& framework);
+  void send_failure(const control::notice::ExecutorEnded& ended);
+  void forward_message(const control::ExecutorRecord& executor, const std::string& data);
   void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
   /// One that is not kept: without uuid, from the master. `task`: what is known of it, if it is there.
   void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
@@ -160,10 +160,10 @@ class Master {
   asio::awaitable<Response> update_framework(const engine::Caller& caller, const Call& call);
   asio::awaitable<void> accept(const std::string& framework, const Call& call, const Users& users);
   /// Those that follow are for transactions.
-  Status launch(const std::string& framework, const Launch& launch, const std::string& role, Amounts& left,
-                const Users& users);
-  Status launch_tasks(const Launch& launch, const LaunchContext& context, Amounts& left);
-  Status launch_on_executor(const Launch& launch, const LaunchContext& context, Amounts& left);
+  Status launch(const std::string& framework, const Launch& launch, const std::string& role,
+                ResourceAmounts& left, const Users& users);
+  Status launch_tasks(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
+  Status launch_on_executor(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
   void acknowledge(const std::string& framework, const Call& call);
   void kill(const std::string& framework, const Call& call);
   void shut_down(const std::string& framework, const std::string& executor);
@@ -179,7 +179,7 @@ class Master {
   void reconcile_one(const std::string& framework, const std::string& task_id, const std::string& agent);
 
   boost::asio::io_context& context_;
-  engine::Daemon& daemon_;
+  engine::Api& daemon_;
   MasterOptions options_;
   TimePoint started_at_{};
   std::map<std::string, Subscriber> subscribers_;

@@ -35,7 +35,7 @@ v1::master::Event event_of(const json& value) {
 /// What a subscriber is told first, and the tasks of which he knows by it that have not ended.
 struct Beginning {
   v1::master::Event subscribed;
-  std::set<std::string> told;  ///< Drover's ids
+  std::set<std::string> known;  ///< Drover's ids
 };
 
 Result<Beginning> beginning_of(const Snapshot& snapshot) {
@@ -45,7 +45,7 @@ Result<Beginning> beginning_of(const Snapshot& snapshot) {
   DROVER_CHECK_OK(v1_state(snapshot, *beginning.subscribed.mutable_subscribed()->mutable_get_state()));
   for (const auto& framework : frameworks_for(snapshot, false))
     for (const auto* task : framework.tasks)
-      if (!control::is_final(task->state)) beginning.told.insert(task->task.id);
+      if (!control::is_final(task->state)) beginning.known.insert(task->task.id);
   return beginning;
 }
 
@@ -58,57 +58,57 @@ class Watcher {
         caller_(std::move(caller)),
         stream_(std::make_shared<Stream>(executor, type, event_of({{"type", "HEARTBEAT"}}))) {
     watch_ = services_.daemon->watch(
-        [this](const control::Notice& notice) { in_time([this, notice] { hear(notice); }); });
+        [this](const control::Notice& notice) { in_time([this, notice] { on_notice(notice); }); });
     framework_watch_ = services_.mesos->watch_frameworks([this](const std::string& id, const bool& is_new) {
-      in_time([this, id, is_new] { hear_of_framework(id, is_new); });
+      in_time([this, id, is_new] { on_framework(id, is_new); });
     });
   }
 
   /// With the state as it was when this was made.
   void begin(Beginning beginning) {
-    told_ = std::move(beginning.told);
+    known_ = std::move(beginning.known);
     stream_->send(beginning.subscribed);
     stream_->send(event_of({{"type", "HEARTBEAT"}}));
     const auto early = std::exchange(early_, std::nullopt);
-    for (const auto& hear_of_it : *early) hear_of_it();
+    for (const auto& handler : *early) handler();
   }
   const std::shared_ptr<Stream>& stream() const { return stream_; }
 
  private:
-  void tell(const char* type, const char* field, json value) {
+  void send(const char* type, const char* field, json value) {
     stream_->send(event_of({{"type", type}, {field, std::move(value)}}));
   }
 
   /// Not before begin().
-  void in_time(std::function<void()> hear_of_it) {
+  void in_time(std::function<void()> handler) {
     if (early_)
-      early_->push_back(std::move(hear_of_it));
+      early_->push_back(std::move(handler));
     else
-      hear_of_it();
+      handler();
   }
 
-  void hear_of_framework(const std::string& id, bool is_new) {
+  void on_framework(const std::string& id, bool is_new) {
     if (const auto framework = framework_named(glance_at(services_, caller_), id))
-      tell(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED", is_new ? "framework_added" : "framework_updated",
+      send(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED", is_new ? "framework_added" : "framework_updated",
            {{"framework", v1_framework(*framework)}});
   }
 
-  void hear(const control::Notice& notice) {
-    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) return hear_of(moved->record);
+  void on_notice(const control::Notice& notice) {
+    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) return on_task(moved->record);
     const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice);
     if (removed == nullptr) return;
     if (const auto framework = framework_named(glance_at(services_, caller_), removed->framework))
-      tell("FRAMEWORK_REMOVED", "framework_removed",
+      send("FRAMEWORK_REMOVED", "framework_removed",
            {{"framework_info", v1_framework(*framework)["framework_info"]}});
   }
 
-  void hear_of(const TaskRecord& record) {
+  void on_task(const TaskRecord& record) {
     if (is_executor(record)) return;
     const auto glance = glance_at(services_, caller_);
     const auto framework = framework_of(glance, record);
     if (!framework) return;
-    const bool is_new = told_.insert(record.task.id).second;
-    if (control::is_final(record.state)) told_.erase(record.task.id);
+    const bool is_new = known_.insert(record.task.id).second;
+    if (control::is_final(record.state)) known_.erase(record.task.id);
     v1::Task task;
     put_task(glance, *framework, record, task);
     v1::master::Event event;
@@ -117,12 +117,12 @@ class Watcher {
       *event.mutable_task_added()->mutable_task() = std::move(task);
     } else {
       event.set_type(v1::master::Event::TASK_UPDATED);
-      tell_of_update(task, *event.mutable_task_updated());
+      describe_update(task, *event.mutable_task_updated());
     }
     stream_->send(event);
   }
 
-  void tell_of_update(const v1::Task& task, v1::master::Event::TaskUpdated& update) {
+  void describe_update(const v1::Task& task, v1::master::Event::TaskUpdated& update) {
     *update.mutable_framework_id() = task.framework_id();
     update.set_state(task.state());
     auto& status = *update.mutable_status();
@@ -140,7 +140,7 @@ class Watcher {
   engine::Caller caller_;
   std::shared_ptr<Stream> stream_;
   std::optional<std::vector<std::function<void()>>> early_{std::in_place};  ///< what came before begin()
-  std::set<std::string> told_;  ///< the tasks that it knows and that have not ended, by Drover's ids
+  std::set<std::string> known_;  ///< the tasks that it knows and that have not ended, by Drover's ids
   std::shared_ptr<void> watch_;
   std::shared_ptr<void> framework_watch_;
 };
@@ -150,8 +150,8 @@ class Watcher {
 asio::awaitable<Result<Response>> subscribe_operator(const Services& services, const engine::Caller& caller,
                                                      MediaType type) {
   auto watcher = std::make_shared<Watcher>(services, caller, type, co_await boost::asio::this_coro::executor);
-  const auto look = [snapshot = snapshot_of(services, caller)] { return beginning_of(snapshot); };
-  DROVER_CO_TRY(auto beginning, co_await on_pool(services.workers->lists, caller.user.uid, look));
+  const auto read = [snapshot = snapshot_of(services, caller)] { return beginning_of(snapshot); };
+  DROVER_CO_TRY(auto beginning, co_await on_pool(services.workers->lists, caller.user.uid, read));
   watcher->begin(std::move(beginning));
   auto stream = watcher->stream();
   auto response = follow(std::move(stream), [watcher = std::move(watcher)] {});

@@ -25,7 +25,7 @@ struct SeenFramework {
   std::vector<std::shared_ptr<const control::TaskRecord>>
       within;             ///< owns those of `tasks` that executors run
   std::size_t ended = 0;  ///< how many of all of them have
-  control::Amounts used, offered;
+  control::ResourceAmounts used, offered;
 };
 
 /// Others than root see their own frameworks, and of apps and runs their own.
@@ -51,7 +51,7 @@ struct SeenExecutor {
   bool alive = false;     ///< one of its tasks has not ended
   std::vector<const control::TaskRecord*> tasks;
   const control::TaskRecord* shown = nullptr;  ///< the task whose container stands for it
-  control::Amounts used;
+  control::ResourceAmounts used;
 
   /// "Command Executor (Task: backup)"
   std::string name() const;

@@ -23,7 +23,7 @@ struct SeenTask {
   const bool alone;  ///< it has the executor to itself
   const std::string name;
   const std::string state;  ///< "TASK_RUNNING"
-  const control::Amounts held;
+  const control::ResourceAmounts held;
 
   bool is_instance() const { return record.task.origin.kind == workload::OriginKind::kService; }
 

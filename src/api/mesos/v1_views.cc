@@ -32,11 +32,11 @@ json time_message(TimePoint at) {
   return {{"nanoseconds", at.time_since_epoch().count() * 1'000'000}};
 }
 
-void put_resources(const control::Amounts& amounts, ResourceList& resources) {
+void put_resources(const control::ResourceAmounts& amounts, ResourceList& resources) {
   write_resources(amounts, {.by_name = true}, resources);
 }
 
-json resource_list(const control::Amounts& amounts) {
+json resource_list(const control::ResourceAmounts& amounts) {
   ResourceList messages;
   put_resources(amounts, messages);
   json resources = json::array();

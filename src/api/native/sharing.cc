@@ -41,7 +41,7 @@ Status name_it(json& value, const std::string& field, const std::string& name) {
   return {};
 }
 
-json current_queue(const engine::Daemon& daemon, const std::string& path) {
+json current_queue(const engine::Api& daemon, const std::string& path) {
   const auto& queues = daemon.state().rules.queues;
   const auto found = queues.find(path);
   return found == queues.end() ? json::object() : control::encode(found->second);
@@ -62,7 +62,7 @@ Result<Whose> parse_subject(const std::string& text) {
   return whose;
 }
 
-json current_quota(const engine::Daemon& daemon, const engine::Caller& caller, const Whose& whose) {
+json current_quota(const engine::Api& daemon, const engine::Caller& caller, const Whose& whose) {
   for (const auto& view : daemon.quotas(caller)) {
     auto quota = control::encode(view.quota);
     if (quota.value(whose.kind, "") == whose.name) return quota;

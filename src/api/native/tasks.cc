@@ -103,7 +103,7 @@ asio::awaitable<Result<ReadSubmission>> read_submission(const Services& services
   DROVER_CO_TRY(auto read, co_await on_pool(services.workers->submissions, caller.user.uid, read_body));
   if (auto found = co_await find_users(services, caller, read.submission); !found)
     co_return Failure(in_fields(found.error(), read.body));
-  co_await look_at_images(*services.daemon, caller, images_of(read.submission));
+  co_await inspect_images(*services.daemon, caller, images_of(read.submission));
   co_return read;
 }
 
@@ -160,7 +160,7 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
 
 namespace {
 
-asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Request& request,
+asio::awaitable<Result<Response>> submit_one(engine::Api& daemon, const Request& request,
                                              workload::TaskRequest task) {
   DROVER_CO_TRY(const auto record,
                 co_await in_transaction(daemon, [&] { return daemon.submit(*request.caller, task); }));

@@ -50,8 +50,8 @@ json view_device(const gpu::Device& device) {
                 {"cpus", device.cpus},
                 {"mig", name_of(device.mig)},
                 {"serial", device.serial},
-                {"healthy", device.unfit.empty()},
-                {"unfit", device.unfit},
+                {"healthy", device.unhealthy.empty()},
+                {"unfit", device.unhealthy},
                 {"problems", view(device.problems)}};
   if (const auto& capability = device.compute_capability)
     value["compute_capability"] = fmt::format("{}.{}", capability->major, capability->minor);
@@ -63,13 +63,13 @@ json view_link(const gpu::Link& link) {
   return {{"label", gpu::link_label(link)}, {"nvlinks", link.nvlinks}, {"pcie", gpu::to_string(link.pcie)}};
 }
 
-json view_amounts(const placement::Amounts& amounts) {
+json view_amounts(const placement::ResourceAmounts& amounts) {
   return {{"gpus", static_cast<double>(amounts.gpu_milli) / 1000},
           {"cpus", cpus(amounts.milli_cpus)},
           {"memory", amounts.memory_bytes}};
 }
 
-json view_holder(const engine::Daemon::Holder& holder) {
+json view_holder(const engine::Api::Holder& holder) {
   return {{"user", holder.user},
           {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
           {"milli", holder.milli},
@@ -222,7 +222,7 @@ json view(const std::vector<Error>& problems) {
   return list;
 }
 
-json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Daemon::Holder>& holders) {
+json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Api::Holder>& holders) {
   json value = machine(inventory);
   value["gpus"] = json::array();
   for (const auto& device : inventory.devices) {

@@ -30,7 +30,7 @@
 #include "api/testing/raw_http.h"
 #include "base/files.h"
 #include "control/journal.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/listeners.h"
 
 namespace drover::api::testing {
@@ -42,7 +42,7 @@ struct Decided {
   std::vector<control::event::StopRequested> stops;
 };
 
-class FakeDaemon : public engine::Daemon {
+class FakeDaemon : public engine::Api {
  public:
   explicit FakeDaemon(std::string folder) : folder_(std::move(folder)) {
     state_.journal_id = "6fcb514b-b878-4c9d-95b7-8dc3a7ce6fd8";
@@ -83,7 +83,7 @@ class FakeDaemon : public engine::Daemon {
     if (start_state == control::TaskState::kQueued) record.reason = kWhyItWaits;
     std::filesystem::create_directories(sandbox_of(record.task.id));
     records_.insert_or_assign(record.task.id, record);
-    tell("task_" + std::string(control::to_string(record.state)), record.task.id);
+    notify("task_" + std::string(control::to_string(record.state)), record.task.id);
     return record;
   }
   void stop(const engine::Caller& caller, const std::string& id, bool force,
@@ -243,7 +243,7 @@ class FakeDaemon : public engine::Daemon {
       for (const auto& stop : transaction.stops) happened(stop);
       return done(fail(ErrorKind::kExhausted, "The disk is full"));
     }
-    for (const auto& notice : transaction.notices) watchers_.tell(notice);
+    for (const auto& notice : transaction.notices) watchers_.notify(notice);
     done({});
   }
   void happened(control::Event event) override {
@@ -255,7 +255,7 @@ class FakeDaemon : public engine::Daemon {
     DROVER_TRY(auto outcome, control::decide(state_, event, now_));
     control::apply(state_, outcome);
     if (!transaction_) {
-      for (const auto& notice : outcome.notices) watchers_.tell(notice);
+      for (const auto& notice : outcome.notices) watchers_.notify(notice);
       return outcome.made;
     }
     transaction_->unkept = transaction_->unkept || control::is_kept(outcome);
@@ -277,7 +277,7 @@ class FakeDaemon : public engine::Daemon {
   }
   void set_state(const std::string& id, control::TaskState state) {
     records_.edit(id).state = state;
-    tell("task_" + std::string(control::to_string(state)), id);
+    notify("task_" + std::string(control::to_string(state)), id);
   }
   void end(const std::string& id, int status, control::TaskState state, const std::string& reason = "") {
     auto& record = records_.edit(id);
@@ -300,7 +300,7 @@ class FakeDaemon : public engine::Daemon {
       records_.insert_or_assign(record.task.id, record);
     }
   }
-  void tell(const std::string& kind, const std::string& id) {
+  void notify(const std::string& kind, const std::string& id) {
     engine::EventView event;
     event.number = events_.size() + 1;
     event.kind = kind;

@@ -47,8 +47,8 @@ std::string gpus_of(const json& record, const KnownGpus& gpus) {
   const auto& task = record.at("task");
   const auto& grants = field_or_null(record, "grants");
   if (!grants.empty()) return granted(grants, field_or_null(task, "gpu_share"), gpus);
-  const auto wish = wanted(task);
-  return wish == "-" || is_final(record.value("state", "")) ? "-" : "wants " + wish;
+  const auto request = wanted(task);
+  return request == "-" || is_final(record.value("state", "")) ? "-" : "wants " + request;
 }
 
 /// "train", and for a member of a gang its rank: "train[2]".
@@ -101,7 +101,7 @@ Result<int> for_each_task(const TaskOptions& options, Function function) {
   for (const auto& task : options.tasks) {
     const Status done = function(task);
     if (done) continue;
-    tell_error(done.error());
+    report_error(done.error());
     exit_status = error_kind_info(done.error().kind).exit_status;
   }
   return exit_status;

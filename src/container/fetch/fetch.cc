@@ -65,9 +65,9 @@ struct FetcherChild {
   UniqueFd words;
 };
 
-Result<FetcherChild> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
+Result<FetcherChild> start(const std::string& executable, const std::string& spec, int sandbox, int cache) {
   DROVER_TRY(auto words, make_pipe(kLowest));
-  DROVER_TRY(const auto input, in_memory(order));
+  DROVER_TRY(const auto input, in_memory(spec));
   DROVER_TRY(const auto folder, moved_up(sandbox, kLowest));
 
   ChildDescriptors descriptors;
@@ -84,8 +84,8 @@ Result<FetcherChild> start(const std::string& executable, const std::string& ord
 }
 
 /// What a line means: nothing but progress leaves `last` as it is.
-void hear(std::string_view line, const std::function<void(const std::string&)>& progress,
-          std::optional<Status>& last) {
+void on_line(std::string_view line, const std::function<void(const std::string&)>& progress,
+             std::optional<Status>& last) {
   const auto value = nlohmann::json::parse(line, nullptr, false);
   if (!value.is_object()) return;
   const auto text = [&](const char* name) {
@@ -128,7 +128,7 @@ std::optional<Status> listen(int words, const std::function<void(const std::stri
     if (count <= 0 || text.size() > kMaxLine) return last;
     text.append(buffer.data(), static_cast<std::size_t>(count));
     for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-      hear(std::string_view(text).substr(0, end), progress, last);
+      on_line(std::string_view(text).substr(0, end), progress, last);
       text.erase(0, end + 1);
     }
   }
@@ -149,8 +149,8 @@ Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& file
   if (wants_cache && !plan.caches.empty()) {
     DROVER_TRY(cache, open_cache(plan.caches, user));
   }
-  const FetchOrder order{files, user, ::getpid(), plan.limits};
-  DROVER_TRY(const auto fetcher, start(plan.executable, encode(order), sandbox.fd(), cache.get()));
+  const FetchSpec spec{files, user, ::getpid(), plan.limits};
+  DROVER_TRY(const auto fetcher, start(plan.executable, encode(spec), sandbox.fd(), cache.get()));
   std::optional<Status> last;
   {
     const std::stop_callback end_it(stop, [&] { send_signal(fetcher.child.process, SIGKILL); });

@@ -35,7 +35,7 @@ std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
                    NodeGpu{mig.fixed ? mig.uuid : device.uuid, std::nullopt, mig.part, mig.fixed, ""});
     const auto name = device_name(device);
     if (!name || device.mig == gpu::MigMode::kEnabled) continue;
-    NodeGpu gpu{.uuid = device.uuid, .unfit = device.unfit};
+    NodeGpu gpu{.uuid = device.uuid, .unhealthy = device.unhealthy};
     if (device.memory_bytes)
       gpu.memory_bytes = static_cast<std::int64_t>(memory_offered(*device.memory_bytes, sharing));
     gpus.emplace(*name, std::move(gpu));
@@ -116,7 +116,7 @@ struct Driver::Impl {
     driver_server.reset();
   }
 
-  void tell(const std::function<void(const std::string&)>& whom, const std::string& text) const {
+  void notify(const std::function<void(const std::string&)>& whom, const std::string& text) const {
     if (whom) whom(text);
   }
 
@@ -127,7 +127,7 @@ struct Driver::Impl {
       const std::scoped_lock lock(mutex);
       if (std::exchange(state.*field, text) == text) return;
     }
-    if (!text.empty()) tell(options.warn, text);
+    if (!text.empty()) notify(options.warn, text);
   }
 
   Result<PreparedClaim> prepare(const ClaimReference& claim) {
@@ -135,15 +135,16 @@ struct Driver::Impl {
     auto prepared = preparer.prepare(claim);
     if (options.prepared) options.prepared(std::chrono::steady_clock::now() - start);
     if (!prepared)
-      tell(options.warn,
-           fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
+      notify(options.warn,
+             fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
     return prepared;
   }
 
   Status unprepare(const std::string& uid) {
     auto done = preparer.unprepare(uid);
     if (!done)
-      tell(options.warn, fmt::format("the claim '{}' was not taken back: {}", uid, to_string(done.error())));
+      notify(options.warn,
+             fmt::format("the claim '{}' was not taken back: {}", uid, to_string(done.error())));
     return done;
   }
 
@@ -154,7 +155,7 @@ struct Driver::Impl {
     const std::scoped_lock lock(mutex);
     state.registered = error.empty();
     uneasy_until = steady_clock::now() + kUneasy;
-    next_look = steady_clock::now();
+    next_check = steady_clock::now();
     wake.notify_all();
   }
 
@@ -162,7 +163,7 @@ struct Driver::Impl {
     while (!stop.stop_requested()) {
       note(&DriverState::sockets, keep_sockets());
       std::unique_lock lock(mutex);
-      wake_server.wait_for(lock, stop, options.look, [] { return false; });
+      wake_server.wait_for(lock, stop, options.poll_interval, [] { return false; });
     }
   }
 
@@ -188,14 +189,14 @@ struct Driver::Impl {
       std::optional<View> now;
       {
         std::unique_lock lock(mutex);
-        wake.wait_until(lock, stop, next_look,
-                        [&] { return view && (changed || steady_clock::now() >= next_look); });
+        wake.wait_until(lock, stop, next_check,
+                        [&] { return view && (changed || steady_clock::now() >= next_check); });
         if (stop.stop_requested()) return;
         if (!view) {
-          next_look = steady_clock::now() + kRecheck;
+          next_check = steady_clock::now() + kRecheck;
           continue;
         }
-        if (!changed || steady_clock::now() >= next_look) publisher.look_again();
+        if (!changed || steady_clock::now() >= next_check) publisher.invalidate();
         changed = false;
         now = view;
       }
@@ -208,7 +209,7 @@ struct Driver::Impl {
       preparer.destroy_left();  // may wait for a claim that is being prepared
       const std::scoped_lock lock(mutex);
       const auto pause = published && recovered && steady_clock::now() > uneasy_until ? kRecheck : kRetry;
-      next_look = steady_clock::now() + pause;
+      next_check = steady_clock::now() + pause;
     }
   }
 
@@ -230,14 +231,14 @@ struct Driver::Impl {
     note(&DriverState::slices, published.map([](bool) {}));
     if (!published) server_asked = false;  // it may be another one when it answers again
     if (!published || !*published) return published.has_value();
-    tell(options.info,
-         fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
+    notify(options.info,
+           fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
     const auto& dropped = publisher.dropped();
     if (!dropped.empty())
-      tell(options.warn,
-           fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
-                       "feature gates do not know it",
-                       fmt::join(dropped, ", ")));
+      notify(options.warn,
+             fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
+                         "feature gates do not know it",
+                         fmt::join(dropped, ", ")));
     const auto drops = [&](std::string_view field) {
       return std::ranges::find(dropped, field) != dropped.end();
     };
@@ -269,7 +270,7 @@ struct Driver::Impl {
   DriverState state;
   std::optional<View> view;
   bool changed = false;
-  steady_clock::time_point next_look = steady_clock::now();
+  steady_clock::time_point next_check = steady_clock::now();
   steady_clock::time_point uneasy_until;
 
   std::jthread server_thread, api_thread;

@@ -53,7 +53,7 @@ Help missing_on(const Cluster& world, const std::string& node, const Request& re
 
 bool helps(const Help& help, const Help& missing, const Request& request) {
   if (request.gpu_count() > 0 && help[0] > 0) return true;
-  const bool near = request.cpu_affinity == Wish::kRequire;
+  const bool near = request.cpu_affinity == Preference::kRequire;
   return (help[2] > 0 && (near || missing[2] > 0)) || (help[3] > 0 && missing[3] > 0);
 }
 
@@ -77,7 +77,7 @@ std::size_t least(const std::vector<NodeCandidate>& candidates, const Help& miss
 bool hopeless(const Answer& answer) {
   const auto* reasons = std::get_if<Reasons>(&answer);
   return reasons != nullptr && !reasons->list.empty() && reasons->list.front().nodes > 0 &&
-         reasons->list.front().dimension <= Dimension::kUnfit;
+         reasons->list.front().dimension <= Dimension::kUnhealthy;
 }
 
 class Search {
@@ -162,7 +162,7 @@ class Search {
   std::optional<Eviction> first_on(const NodeChoice& node, std::size_t count, const Subset* limit) {
     std::optional<Eviction> result;
     for (Colex subsets(node.useful.size(), count); subsets; ++subsets) {
-      if (++looked_at_ > kMostSubsets) gave_up_ = true;
+      if (++tried_ > kMostSubsets) gave_up_ = true;
       if (gave_up_) return std::nullopt;
       Subset subset;
       Help left = node.missing;
@@ -320,7 +320,7 @@ class Search {
   const EvictionQuery& query_;
   std::vector<NodeChoice> nodes_;  ///< by name
   std::map<std::string, bool> hopeless_;
-  int looked_at_ = 0;
+  int tried_ = 0;
   int trials_ = 0;
   Effort effort_{kEffort};
   bool gave_up_ = false;

@@ -31,7 +31,7 @@ namespace drover::engine {
 struct NodeView {
   std::string name;
   int gpus_total = 0;
-  int gpus_free = 0;  ///< fit, and nobody has a share of them
+  int gpus_free = 0;  ///< healthy, and nobody has a share of them
   std::int64_t milli_cpus_total = 0;
   std::int64_t milli_cpus_free = 0;
   std::uint64_t memory_bytes_total = 0;
@@ -78,13 +78,13 @@ struct ExplanationView {
 /// One queue, as one caller may see it.
 struct QueueView {
   placement::Queue queue;
-  placement::Amounts used;  ///< by running work, also that of its children
-  bool usable = false;      ///< whether the caller may put work into it
+  placement::ResourceAmounts used;  ///< by running work, also that of its children
+  bool usable = false;              ///< whether the caller may put work into it
   /// One task, or a gang, that waits.
   struct Waiting {
     std::string id;  ///< of the task or the gang; "" unless the caller may see it
     std::string user;
-    placement::Amounts wanted;  ///< of all members together
+    placement::ResourceAmounts wanted;  ///< of all members together
     int members = 1;
     int priority = 0;  ///< 0 unless the caller may see it
     TimePoint submitted_at{};
@@ -96,16 +96,16 @@ struct QueueView {
 
 struct QuotaView {
   placement::Quota quota;
-  placement::Amounts used;
+  placement::ResourceAmounts used;
 };
 
 /// What takes long to find out, as it was when it was asked for. To be called once, on any thread.
 template <typename T>
 using Later = std::function<T()>;
 
-class Daemon {
+class Api {
  public:
-  virtual ~Daemon() = default;
+  virtual ~Api() = default;
 
   /// Runs `run` when it is its turn. What it decides with the calls that say so, and everything that it reads
   /// here, is as if it were alone; nobody else sees any of it before it is on the disk. Then `done` is
@@ -121,7 +121,7 @@ class Daemon {
                                                                const workload::GangRequest& request) = 0;
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
-  /// Asks the task to end; answers when the wish is in the journal, or on a full disk when the task itself
+  /// Asks the task to end; answers when the request is in the journal, or on a full disk when the task itself
   /// was told: it may be what fills it. `force` skips the grace. With one member of a gang, or the id of the
   /// gang, the whole gang is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
@@ -174,7 +174,7 @@ class Daemon {
   /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
   virtual std::vector<Error> problems() const { return {}; }
   virtual gpu::Inventory inventory() const = 0;
-  /// The CDI specification of the GPUs that are fit, as JSON text.
+  /// The CDI specification of the GPUs that are healthy, as JSON text.
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
   /// The variants of an image, and which one this machine takes, or one that a profile of the simulator
   /// describes
@@ -183,7 +183,7 @@ class Daemon {
                               std::function<void(Result<VariantsView>)> done) = 0;
   /// Looks at images that the caller is about to name in work, so that it is known what they work on
   /// (control/image_fit.h). `done` is called in any case.
-  virtual void look_at_images(const Caller& caller, const std::vector<std::string>& images,
+  virtual void inspect_images(const Caller& caller, const std::vector<std::string>& images,
                               std::function<void()> done) {
     (void)caller, (void)images;
     done();
