@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   using namespace drover;
   // A shim is started for every task: it goes its own short way.
   if (argc == 3 && std::string_view(argv[1]) == "shim")
-    return container::run_shim(argv[2], container::kShimWordDescriptor);
+    return container::run_shim(argv[2], container::kReadinessDescriptor);
   if (argc == 2 && std::string_view(argv[1]) == "fetcher") return container::run_fetcher();
   if (argc >= 4 && std::string_view(argv[1]) == container::kWithOomScore)
     return container::run_with_oom_score(argv + 2);

@@ -58,19 +58,19 @@ Status make_node(const DevicePlan& device, const IdMap& ids, const MountPoints& 
 
 }  // namespace
 
-Result<MountPoints> make_device_folder(const Order& order, const std::string& root) {
+Result<MountPoints> make_device_folder(const LaunchSpec& spec, const std::string& root) {
   const auto target = root + "/dev";
-  auto options = fmt::format("mode=755,size=64m,uid={0},gid={0}", order.ids.on_machine(0));
-  if (!order.root.label.empty()) options += fmt::format(",context=\"{}\"", order.root.label);
+  auto options = fmt::format("mode=755,size=64m,uid={0},gid={0}", spec.ids.on_machine(0));
+  if (!spec.root.label.empty()) options += fmt::format(",context=\"{}\"", spec.root.label);
   if (::mount("tmpfs", target.c_str(), "tmpfs", MS_NOSUID | MS_STRICTATIME, options.c_str()) != 0)
     return fail_errno("Failed to mount /dev of the container", errno);
-  DROVER_TRY(auto points, MountPoints::open(target, MountPoints::Root::kThrownAway, order.ids.on_machine(0)));
+  DROVER_TRY(auto points, MountPoints::open(target, MountPoints::Root::kThrownAway, spec.ids.on_machine(0)));
   for (const std::string_view place : kOwnDevicePlaces) {
     const std::string folder(place.substr(std::string_view("/dev").size()));
     DROVER_CHECK_OK(points.own(folder, PlaceKind::kFolder).map([](auto&&) {}));
   }
-  for (const auto& device : order.devices) DROVER_CHECK_OK(make_node(device, order.ids, points));
-  for (const auto& device : kHarmless) DROVER_CHECK_OK(make_node(device, order.ids, points));
+  for (const auto& device : spec.devices) DROVER_CHECK_OK(make_node(device, spec.ids, points));
+  for (const auto& device : kHarmless) DROVER_CHECK_OK(make_node(device, spec.ids, points));
   for (const auto& [name, behind] : kLinks)
     if (::symlink(behind, fmt::format("{}/{}", target, name).c_str()) != 0 && errno != EEXIST)
       return cannot_make(name, errno);

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "base/result.h"
+#include "container/launch_spec.h"
 #include "container/mount_points.h"
-#include "container/order.h"
 
 namespace drover::container {
 
 /// Mounts it below `root`. The result is where more can be mounted in it.
-Result<MountPoints> make_device_folder(const Order& order, const std::string& root);
+Result<MountPoints> make_device_folder(const LaunchSpec& spec, const std::string& root);
 
 }  // namespace drover::container

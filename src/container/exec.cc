@@ -37,7 +37,7 @@ using nlohmann::json;
 constexpr std::size_t kKeptOutput = 4096;
 constexpr int kReadsAtOnce = 32;  // more than a pipe holds: who writes without end does not hold us up
 
-std::string order_file(const std::string& id) {
+std::string process_file(const std::string& id) {
   return fmt::format("exec.{}.json", id);
 }
 std::string pid_file(const std::string& id) {
@@ -144,14 +144,14 @@ class ExecStarter {
     for (const auto& name : {pid_file(id), log_file(id)}) DROVER_CHECK_OK(folder.remove_tree(name));
     DROVER_CHECK_OK(cgroup.child(exec_group(id)).create());
     DROVER_TRY(const auto process, process_of(task, request, id));
-    DROVER_CHECK_OK(replace_file(task, order_file(id), to_text(process)));
+    DROVER_CHECK_OK(replace_file(task, process_file(id), to_text(process)));
     auto made = std::make_unique<Joined>(std::move(folder), id, programs.runtime, std::move(cgroup));
     made->tty_ = request.tty;
     auto words = before_runtime(programs.drover, process);
     const auto file = [&](const std::string& name) { return task.path() + "/" + name; };
     words.insert(words.end(), {programs.runtime, "--root", file(kRuntimeState), "--log", file(log_file(id)),
                                "--log-format", "json", "exec", "--cgroup", exec_group(id), "--process",
-                               file(order_file(id)), "--pid-file", file(pid_file(id)), task_id});
+                               file(process_file(id)), "--pid-file", file(pid_file(id)), task_id});
     DROVER_TRY(made->runtime_process_, request.tty ? with_terminal(*made, words, request, joining.get())
                                                    : with_pipes(*made, words, joining.get()));
     return made;
@@ -198,7 +198,7 @@ Joined::~Joined() {
     if (!wait_status_) (void)::waitpid(runtime_process_.pid, nullptr, 0);
     cgroup_.child(exec_group(id_)).remove();
   }
-  for (const auto& name : {order_file(id_), pid_file(id_), log_file(id_)}) (void)task_.remove_tree(name);
+  for (const auto& name : {process_file(id_), pid_file(id_), log_file(id_)}) (void)task_.remove_tree(name);
 }
 
 void Joined::close_input() {

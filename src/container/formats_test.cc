@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "container/fetch/fetcher.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 #include "container/status_file.h"
 
 namespace drover::container {
@@ -26,14 +26,14 @@ std::string as_of_the_future(const std::string& text) {
   return value.dump();
 }
 
-TEST(Formats, TheFirstOrderIsRead) {
-  const auto order = decode_order(kept("running-launch.json"));
-  ASSERT_TRUE(order) << to_string(order.error());
-  EXPECT_EQ(order->task_id, "216d6da2c852");
-  EXPECT_EQ(order->runtime, "/usr/sbin/runc");
-  EXPECT_EQ(order->grace, std::chrono::seconds(3));
-  EXPECT_EQ(order->devices.size(), 4U);
-  EXPECT_EQ(order->volumes.size(), 1U);
+TEST(Formats, TheFirstLaunchSpecIsRead) {
+  const auto spec = decode_launch_spec(kept("running-launch.json"));
+  ASSERT_TRUE(spec) << to_string(spec.error());
+  EXPECT_EQ(spec->task_id, "216d6da2c852");
+  EXPECT_EQ(spec->runtime, "/usr/sbin/runc");
+  EXPECT_EQ(spec->grace, std::chrono::seconds(3));
+  EXPECT_EQ(spec->devices.size(), 4U);
+  EXPECT_EQ(spec->volumes.size(), 1U);
 }
 
 TEST(Formats, TheFirstStatusIsRead) {
@@ -57,22 +57,22 @@ TEST(Formats, HowATaskEndedIsReadBesideWhatANewerDroverAdds) {
 TEST(Formats, WhatIsToBeDoneIsDoneWholeOrNotAtAll) {
   auto value = json::parse(kept("running-launch.json"));
   value["later"] = 1;
-  EXPECT_FALSE(decode_order(value.dump()));
+  EXPECT_FALSE(decode_launch_spec(value.dump()));
 }
 
-TEST(Formats, TheFirstOrderOfAFetcherIsRead) {
-  const auto order = decode_fetch_order(kept("fetch-order.json"));
-  ASSERT_TRUE(order) << to_string(order.error());
-  EXPECT_EQ(order->user.uid, 1000U);
-  EXPECT_EQ(order->files.at(0).uri, "https://example.org/model.tar.gz");
-  EXPECT_EQ(order->limits.download.window, std::chrono::seconds(60));
-  EXPECT_EQ(json::parse(encode(*order)).at("format"), 1);
+TEST(Formats, TheFirstSpecOfAFetcherIsRead) {
+  const auto spec = decode_fetch_spec(kept("fetch-order.json"));
+  ASSERT_TRUE(spec) << to_string(spec.error());
+  EXPECT_EQ(spec->user.uid, 1000U);
+  EXPECT_EQ(spec->files.at(0).uri, "https://example.org/model.tar.gz");
+  EXPECT_EQ(spec->limits.download.window, std::chrono::seconds(60));
+  EXPECT_EQ(json::parse(encode(*spec)).at("format"), 1);
 }
 
 TEST(Formats, ANewerFormatIsNotGuessedAt) {
-  for (const auto& error : {decode_order(as_of_the_future(kept("running-launch.json"))).error(),
+  for (const auto& error : {decode_launch_spec(as_of_the_future(kept("running-launch.json"))).error(),
                             decode_status(as_of_the_future(kept("ended-status.json"))).error(),
-                            decode_fetch_order(as_of_the_future(kept("fetch-order.json"))).error()})
+                            decode_fetch_spec(as_of_the_future(kept("fetch-order.json"))).error()})
     EXPECT_THAT(error.message, HasSubstr("format 99 is a newer Drover's; this one knows 1"));
 }
 

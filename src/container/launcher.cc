@@ -64,12 +64,12 @@ int oom_score_adj_of(const workload::Task& task) {
 
 Result<Launcher::Outcome> Launcher::start(const Directory& folder, const std::string& task_id) const {
   DROVER_TRY(auto shim, spawn_shim(options_.executable, folder.path()));
-  const auto word = await_word(shim, options_.start_timeout + kShimMargin);
-  if (word) return Outcome{std::move(shim.process), *word};
-  if (word.error().kind == ErrorKind::kTimeout) send_signal(shim.process, SIGKILL);
+  const auto readiness = await_readiness(shim, options_.start_timeout + kShimMargin);
+  if (readiness) return Outcome{std::move(shim.process), *readiness};
+  if (readiness.error().kind == ErrorKind::kTimeout) send_signal(shim.process, SIGKILL);
   DROVER_CHECK_OK(await_process(shim.process.get(), kShimMargin));
   DROVER_CHECK_OK(clear(folder, task_id));
-  return Failure(word.error());
+  return Failure(readiness.error());
 }
 
 Result<User> Launcher::reader_of(const workload::Task& task) {
@@ -90,25 +90,25 @@ Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, con
                    with_groups(launch, user), launch.progress, launch.stop);
 }
 
-Result<Order> Launcher::order_of(const Directory& folder, const Launch& launch, const image::Image* image,
-                                 const User& user) const {
-  Order order;
-  order.task_id = launch.task.id;
-  order.attempt = launch.attempt;
-  order.cgroup = options_.cgroup_parent + "/" + launch.task.id;
-  order.uid = user.uid;
-  order.gid = user.gid;
-  order.grace = launch.task.grace;
-  order.start_timeout = options_.start_timeout;
-  order.root.hidden = options_.hidden;
-  DROVER_TRY(order.working_directory,
+Result<LaunchSpec> Launcher::spec_of(const Directory& folder, const Launch& launch, const image::Image* image,
+                                     const User& user) const {
+  LaunchSpec spec;
+  spec.task_id = launch.task.id;
+  spec.attempt = launch.attempt;
+  spec.cgroup = options_.cgroup_parent + "/" + launch.task.id;
+  spec.uid = user.uid;
+  spec.gid = user.gid;
+  spec.grace = launch.task.grace;
+  spec.start_timeout = options_.start_timeout;
+  spec.root.hidden = options_.hidden;
+  DROVER_TRY(spec.working_directory,
              working_directory_of(launch.task, image, folder.path() + "/" + kSandbox));
   DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
-  order.command = arguments.front();
-  order.logs = options_.logs;
-  DROVER_TRY(order.volumes, plan_volumes(launch, image, folder.path() + "/" + kSandbox));
-  order.volume_user = with_groups(launch, user);
-  return order;
+  spec.command = arguments.front();
+  spec.logs = options_.logs;
+  DROVER_TRY(spec.volumes, plan_volumes(launch, image, folder.path() + "/" + kSandbox));
+  spec.volume_user = with_groups(launch, user);
+  return spec;
 }
 
 }  // namespace drover::container

@@ -17,7 +17,7 @@
 #include "container/containerizer.h"
 #include "container/exec.h"
 #include "container/fetch/fetch.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 #include "container/seccomp_filter.h"
 #include "container/shim_process.h"
 #include "image/image.h"
@@ -64,15 +64,15 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  /// Makes all that the shim needs and, last, its order. The caller holds the folder's lock.
+  /// Makes all that the shim needs and, last, its launch specification. The caller holds the folder's lock.
   virtual Status prepare(const Directory& folder, const Launch& launch) const = 0;
 
   struct Outcome {
     UniqueFd shim;  ///< pidfd
-    FirstWord word;
+    Readiness readiness;
   };
-  /// Spawns the shim and waits for its word. The caller has let go of the lock. An Error means that nothing
-  /// runs and the shim is gone.
+  /// Spawns the shim and waits until it says how that went. The caller has let go of the lock. An Error means
+  /// that nothing runs and the shim is gone.
   Result<Outcome> start(const Directory& folder, const std::string& task_id) const;
 
   /// Ends what a dead shim may have left running, and removes all but sandbox, marker, lock and status.
@@ -92,8 +92,8 @@ class Launcher {
   /// does not have.
   Status fill_sandbox(const Directory& folder, const Launch& launch, const User& user) const;
   /// What does not depend on how the container comes about.
-  Result<Order> order_of(const Directory& folder, const Launch& launch, const image::Image* image,
-                         const User& user) const;
+  Result<LaunchSpec> spec_of(const Directory& folder, const Launch& launch, const image::Image* image,
+                             const User& user) const;
 
   const LauncherOptions options_;
 };

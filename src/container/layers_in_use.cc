@@ -1,7 +1,7 @@
 #include "container/layers_in_use.h"
 
 #include "base/files.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 #include "container/task_folder.h"
 
 namespace drover::container {
@@ -14,12 +14,12 @@ Result<std::vector<std::vector<std::string>>> layers_in_use(const std::string& t
   DROVER_TRY(const auto names, folder->list());
   for (const auto& name : names) {
     const auto task = folder->subdirectory(name);
-    const auto text = task ? task->read(kOrderFile) : Result<std::string>(Failure(task.error()));
+    const auto text = task ? task->read(kLaunchSpecFile) : Result<std::string>(Failure(task.error()));
     if (!text && text.error().kind == ErrorKind::kNotFound) continue;  // ended, or not begun
     if (!text) return Failure(text.error());
-    auto order = decode_order(*text);
-    if (!order) return Failure(context(order.error(), "The order of task '" + name + "'"));
-    used.push_back(std::move(order->root.layers));
+    auto spec = decode_launch_spec(*text);
+    if (!spec) return Failure(context(spec.error(), "The order of task '" + name + "'"));
+    used.push_back(std::move(spec->root.layers));
   }
   return used;
 }

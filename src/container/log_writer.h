@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 
 namespace drover::container {
 

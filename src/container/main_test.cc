@@ -13,7 +13,7 @@
 int main(int argc, char** argv) {
   using namespace drover::container;
   const std::string_view role = argc > 1 ? argv[1] : "";
-  if (argc == 3 && role == "shim") return run_shim(argv[2], kShimWordDescriptor);
+  if (argc == 3 && role == "shim") return run_shim(argv[2], kReadinessDescriptor);
   if (argc == 2 && role == "fetcher") return run_fetcher();
   if (argc >= 4 && role == kWithOomScore) return run_with_oom_score(argv + 2);
   if (argc == 4 && role == "daemon") return run_test_daemon(argv[2], argv[3]);

@@ -20,7 +20,7 @@
 #include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/init.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 #include "container/root_mount.h"
 #include "container/shim_watcher.h"
 #include "container/status_file.h"
@@ -208,9 +208,9 @@ Result<std::unique_ptr<ExecProcess>> OciLauncher::exec(const Directory& folder, 
 
 /// The one that made the container: another one knows nothing of it.
 Result<std::string> OciLauncher::runtime_of(const Directory& folder) const {
-  const auto text = folder.read(kOrderFile);
-  if (const auto order = text ? decode_order(*text) : Result<Order>(Failure(text.error())))
-    if (::access(order->runtime.c_str(), X_OK) == 0) return order->runtime;
+  const auto text = folder.read(kLaunchSpecFile);
+  if (const auto spec = text ? decode_launch_spec(*text) : Result<LaunchSpec>(Failure(text.error())))
+    if (::access(spec->runtime.c_str(), X_OK) == 0) return spec->runtime;
   return runtime();
 }
 
@@ -255,21 +255,21 @@ Status OciLauncher::prepare_chosen(const std::string& runtime, const Directory& 
   for (const char* name : {kUpper, kWork})
     DROVER_CHECK_OK(folder.make_subdirectory(name, 0755).map([](auto&&) {}));
   DROVER_CHECK_OK(folder.make_subdirectory(kRuntimeState, 0700).map([](auto&&) {}));
-  DROVER_TRY(auto order, order_of(folder, launch, image, user));
-  order.mounts = options_.state + "/" + kMounts;
-  DROVER_CHECK_OK(write_bundle(folder, launch, chosen, order));
-  order.runtime = runtime;
-  order.root.read_only = launch.task.read_only;
-  if (image != nullptr) order.root.layers = image->layers;
+  DROVER_TRY(auto spec, spec_of(folder, launch, image, user));
+  spec.mounts = options_.state + "/" + kMounts;
+  DROVER_CHECK_OK(write_bundle(folder, launch, chosen, spec));
+  spec.runtime = runtime;
+  spec.root.read_only = launch.task.read_only;
+  if (image != nullptr) spec.root.layers = image->layers;
   if (is_labelled(find_security_modules(), image)) {
-    order.root.label = selinux_labels(launch.task.id).files;
+    spec.root.label = selinux_labels(launch.task.id).files;
     DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
-    DROVER_CHECK_OK(label_folder(sandbox, order.root.label));
+    DROVER_CHECK_OK(label_folder(sandbox, spec.root.label));
   }
   if (is_bridged(launch)) {
-    DROVER_TRY(order.network, plan_of(launch.task.network, launch.host_ports));
+    DROVER_TRY(spec.network, plan_of(launch.task.network, launch.host_ports));
   }
-  return replace_file(folder, kOrderFile, encode(order));
+  return replace_file(folder, kLaunchSpecFile, encode(spec));
 }
 
 /// The files of the machine, which a task without an image has, carry labels for its own users.
@@ -278,12 +278,12 @@ bool OciLauncher::is_labelled(const SecurityModules& modules, const image::Image
 }
 
 Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
-                                 Order& order) const {
+                                 LaunchSpec& spec) const {
   const auto& [image, user, compat, ids] = chosen;
   BundleFacts facts;
   facts.compat = compat;
   facts.ids = ids;
-  facts.root = order.mounts + "/" + kRootMount;
+  facts.root = spec.mounts + "/" + kRootMount;
   facts.sandbox = folder.path() + "/" + kSandbox;
   facts.init = options_.init;
   facts.filter = user.uid == 0 ? options_.filters.roots : options_.filters.users;
@@ -310,9 +310,9 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
   // The hooks of root that is not the machine's read it; nobody else comes into the task's folder.
   DROVER_TRY(const auto bundle, folder.make_subdirectory(kBundle, 0755));
   DROVER_CHECK_OK(replace_file(bundle, kConfiguration, specification.configuration, kConfigurationMode));
-  order.ids = ids;
-  order.binds = std::move(specification.binds);
-  order.devices = std::move(specification.devices);
+  spec.ids = ids;
+  spec.binds = std::move(specification.binds);
+  spec.devices = std::move(specification.devices);
   return {};
 }
 
@@ -320,7 +320,7 @@ Status OciLauncher::clear(const Directory& folder, const std::string& task_id) c
   const auto group = cgroup(task_id);
   DROVER_TRY(const auto alone, end_all(folder, group));
   group.remove();
-  for (const char* name : {kOrderFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
+  for (const char* name : {kLaunchSpecFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
                            kRuntimeState, kNetwork, kVolumes, kHosts, kResolver, kJoinLock})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};

@@ -73,7 +73,7 @@ class OciLauncher final : public Launcher {
                         const Chosen& chosen) const;
   /// Fills in what the shim mounts.
   Status write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
-                      Order& order) const;
+                      LaunchSpec& spec) const;
   bool is_labelled(const SecurityModules& modules, const image::Image* image) const;
   /// None where they are the machine's: see docs/isolation.md.
   IdMap ids_of(const Launch& launch, const User& user) const;

@@ -163,7 +163,7 @@ TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
 
 TEST_F(RecoveryTest, ADaemonKilledBetweenTwoAttemptsLosesNeither) {
   // What may lie in the folder when the second attempt begins: all of the first, or a part of it.
-  for (const char* gone : {"", kStatusFile, kOrderFile, kBundle}) {
+  for (const char* gone : {"", kStatusFile, kLaunchSpecFile, kBundle}) {
     const auto id = id_of("between" + std::string(gone));
     Heard heard;
     auto oci = make_oci(options(), heard.watcher()).value().containerizer;
@@ -181,12 +181,12 @@ TEST_F(RecoveryTest, ADaemonKilledBetweenTwoAttemptsLosesNeither) {
   }
 }
 
-TEST_F(RecoveryTest, AWithdrawnOrderIsNotRunByAShimThatComesLate) {
+TEST_F(RecoveryTest, AWithdrawnLaunchSpecIsNotRunByAShimThatComesLate) {
   const auto launch = traced_launch(id_of("late"));
   const auto folder = Directory::create(state_ + "/tasks/" + launch.task.id, 0711).value();
   ASSERT_TRUE(launcher_->prepare(folder, launch));
   EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kNever);
-  EXPECT_EQ(launcher_->start(folder, launch.task.id).value().word, FirstWord::kTaken);
+  EXPECT_EQ(launcher_->start(folder, launch.task.id).value().readiness, Readiness::kTaken);
   EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "");
 }
 

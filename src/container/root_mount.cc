@@ -31,13 +31,13 @@ constexpr std::size_t kMaxOptions = 4095;  // one page, as mount(2) copies them
 
 /// A container's mounts while they are made.
 struct Mounting {
-  const Order& order;
+  const LaunchSpec& spec;
   const std::string& task_folder;
   const Directory& mounts;
   std::optional<UserNamespace> ids;  ///< of root that is not the machine's
 
   const UserNamespace* user_namespace() const { return ids ? &*ids : nullptr; }
-  uid_t owner() const { return order.ids.on_machine(0); }
+  uid_t owner() const { return spec.ids.on_machine(0); }
 };
 
 Status overlay_failure(int error, const std::string& task_folder) {
@@ -57,11 +57,11 @@ Result<UniqueFd> open_layer(const std::string& path) {
 }
 
 /// A file system for nothing but mounts, with the bundle and a place for the root.
-Result<Directory> make_mounts(const Order& order, const std::string& task_folder) {
-  if (::mount("tmpfs", order.mounts.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-              "mode=0711,size=1m") != 0)
-    return fail_errno(fmt::format("Failed to mount a file system at '{}'", order.mounts), errno);
-  DROVER_TRY(auto mounts, Directory::open(order.mounts));
+Result<Directory> make_mounts(const LaunchSpec& spec, const std::string& task_folder) {
+  if (::mount("tmpfs", spec.mounts.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0711,size=1m") !=
+      0)
+    return fail_errno(fmt::format("Failed to mount a file system at '{}'", spec.mounts), errno);
+  DROVER_TRY(auto mounts, Directory::open(spec.mounts));
   DROVER_TRY(const auto bundle, Directory::open(task_folder + "/" + kBundle));
   DROVER_TRY(const auto tree, copy_of_mount(bundle.fd(), false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
   DROVER_TRY(const auto place, mounts.make_subdirectory(kBundle));
@@ -88,7 +88,7 @@ Status map_layers(std::vector<UniqueFd>& layers, const UserNamespace& ids, const
 
 /// Layers are named by descriptor: that is short, and a path with ':' or ',' in it cannot be misread.
 Status mount_overlay(const Mounting& mounting, const std::string& target) {
-  const auto& plan = mounting.order.root;
+  const auto& plan = mounting.spec.root;
   DROVER_TRY(const auto upper, Directory::open(mounting.task_folder + "/" + kUpper));
   DROVER_TRY(const auto work, Directory::open(mounting.task_folder + "/" + kWork));
   std::vector<UniqueFd> layers;
@@ -204,10 +204,10 @@ Status mount_bind(const BindPlan& bind, const MountPoints& points, const std::st
 }
 
 /// What a runtime would otherwise make as root, wherever the image's links lead.
-Status prepare_image_root(const Order& order, const MountPoints& points) {
+Status prepare_image_root(const LaunchSpec& spec, const MountPoints& points) {
   for (const char* folder : {"dev", "proc", "sys"}) DROVER_CHECK_OK(points.make_real_folder(folder));
   // As engines have it, one that is not in the image is made; what else is wrong with it the init says.
-  (void)points.own(order.working_directory, PlaceKind::kFolder);
+  (void)points.own(spec.working_directory, PlaceKind::kFolder);
   return {};
 }
 
@@ -227,30 +227,30 @@ Status enter_private_mounts() {
   return {};
 }
 
-Status mount_container(const Order& order, const std::string& task_folder) {
-  const bool imageless = order.root.layers.empty();
-  DROVER_TRY(const auto mounts, make_mounts(order, task_folder));
+Status mount_container(const LaunchSpec& spec, const std::string& task_folder) {
+  const bool imageless = spec.root.layers.empty();
+  DROVER_TRY(const auto mounts, make_mounts(spec, task_folder));
   const auto target = mounts.path() + "/" + kRootMount;
-  Mounting mounting{order, task_folder, mounts, std::nullopt};
-  if (order.ids.maps()) {
-    DROVER_TRY(mounting.ids, UserNamespace::make(order.ids));
+  Mounting mounting{spec, task_folder, mounts, std::nullopt};
+  if (spec.ids.maps()) {
+    DROVER_TRY(mounting.ids, UserNamespace::make(spec.ids));
   }
-  DROVER_CHECK_OK(imageless ? mount_host_root(order.root, task_folder, target)
+  DROVER_CHECK_OK(imageless ? mount_host_root(spec.root, task_folder, target)
                             : mount_overlay(mounting, target));
   DROVER_TRY(const auto points,
              MountPoints::open(target, imageless ? MountPoints::Root::kHost : MountPoints::Root::kThrownAway,
                                mounting.owner()));
-  if (!imageless) DROVER_CHECK_OK(prepare_image_root(order, points));
-  DROVER_TRY(const auto devices, make_device_folder(order, target));
-  for (const auto& bind : order.binds)
+  if (!imageless) DROVER_CHECK_OK(prepare_image_root(spec, points));
+  DROVER_TRY(const auto devices, make_device_folder(spec, target));
+  for (const auto& bind : spec.binds)
     DROVER_CHECK_OK(bind.destination.starts_with(kDeviceFolder)
                         ? mount_bind(bind, devices, bind.destination.substr(kDeviceFolder.size() - 1))
                         : mount_bind(bind, points, bind.destination));
   if (!imageless) DROVER_CHECK_OK(mount_sandbox(mounting, points));
-  return mount_volumes(order, points, mounting.user_namespace());
+  return mount_volumes(spec, points, mounting.user_namespace());
 }
 
-Status mount_sysfs(const Order& order, const std::string& network) {
+Status mount_sysfs(const LaunchSpec& spec, const std::string& network) {
   const UniqueFd own(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
   const UniqueFd tasks(network.empty() ? -1 : ::open(network.c_str(), O_RDONLY | O_CLOEXEC));
   const auto enter = [](const UniqueFd& other) {
@@ -258,7 +258,7 @@ Status mount_sysfs(const Order& order, const std::string& network) {
   };
   if (!own.valid() || (!network.empty() && !tasks.valid()) || !enter(tasks))
     return fail_errno("Failed to enter the network of the container", errno);
-  const bool mounted = ::mount("sysfs", fmt::format("{}/{}/sys", order.mounts, kRootMount).c_str(), "sysfs",
+  const bool mounted = ::mount("sysfs", fmt::format("{}/{}/sys", spec.mounts, kRootMount).c_str(), "sysfs",
                                MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
   const int error = errno;
   if (tasks.valid() && !enter(own)) return fail_errno("Failed to leave the network of the container", errno);

@@ -16,8 +16,8 @@
 #include "container/bundle.h"
 #include "container/cgroup.h"
 #include "container/docker/docker_supervisor.h"
+#include "container/launch_spec.h"
 #include "container/network/task_network.h"
-#include "container/order.h"
 #include "container/root_mount.h"
 #include "container/runtime_failure.h"
 #include "container/status_file.h"
@@ -31,12 +31,12 @@ namespace {
 constexpr auto kDeleteTimeout = std::chrono::seconds(20);
 
 /// The pipe to the daemon that spawned us, which may be gone by now.
-class Word {
+class ReadinessPipe {
  public:
-  explicit Word(int fd) : pipe_(fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); }
+  explicit ReadinessPipe(int fd) : pipe_(fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
-  void say(const std::string& word) {
-    if (pipe_.valid()) (void)write_all(pipe_.get(), word, "the shim's word");
+  void notify(const std::string& readiness) {
+    if (pipe_.valid()) (void)write_all(pipe_.get(), readiness, "the shim's word");
     pipe_.reset();
   }
 
@@ -57,14 +57,14 @@ Result<bool> mark_started(const Directory& task, int attempt) {
 
 /// All shims share one group, outside of that of the containers: when those have all the processes that they
 /// may have, a shim can still stop its own.
-std::string shims_group(const Order& order) {
-  return std::filesystem::path(order.cgroup).parent_path().string() + "-shims";
+std::string shims_group(const LaunchSpec& spec) {
+  return std::filesystem::path(spec.cgroup).parent_path().string() + "-shims";
 }
 
-Result<std::array<LogWriter, 2>> open_logs(const Order& order, const Directory& sandbox) {
+Result<std::array<LogWriter, 2>> open_logs(const LaunchSpec& spec, const Directory& sandbox) {
   const auto open = [&](const char* name) {
-    const auto old = order.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
-    return LogWriter::create(sandbox.fd(), name, order.uid, order.gid, order.logs, old);
+    const auto old = spec.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
+    return LogWriter::create(sandbox.fd(), name, spec.uid, spec.gid, spec.logs, old);
   };
   DROVER_TRY(auto output, open("stdout"));
   DROVER_TRY(auto errors, open("stderr"));
@@ -81,51 +81,51 @@ using Started = std::function<void(const Running&)>;
 
 /// A file system that cannot show its files with other owners, such as NFS, leaves root of the container the
 /// machine's.
-Status settle_ids(Order& order, const Directory& task) {
-  if (!order.ids.maps() || order.volumes.empty()) return {};
-  DROVER_TRY(const auto ids, UserNamespace::make(order.ids));
-  if (can_map(order, ids)) return {};
-  order.ids = {};
+Status settle_ids(LaunchSpec& spec, const Directory& task) {
+  if (!spec.ids.maps() || spec.volumes.empty()) return {};
+  DROVER_TRY(const auto ids, UserNamespace::make(spec.ids));
+  if (can_map(spec, ids)) return {};
+  spec.ids = {};
   DROVER_TRY(const auto bundle, task.subdirectory(kBundle));
   DROVER_TRY(const auto configuration, bundle.read(kConfiguration));
   return replace_file(bundle, kConfiguration, without_ids(configuration), kConfigurationMode);
 }
 
-Result<Supervised> supervise(Order order, const Directory& task, const Cgroup& cgroup,
+Result<Supervised> supervise(LaunchSpec spec, const Directory& task, const Cgroup& cgroup,
                              const std::vector<Hierarchy>& hierarchies, const Started& started) {
   DROVER_CHECK_OK(enter_private_mounts());
-  DROVER_CHECK_OK(settle_ids(order, task));
-  DROVER_CHECK_OK(mount_container(order, task.path()));
+  DROVER_CHECK_OK(settle_ids(spec, task));
+  DROVER_CHECK_OK(mount_container(spec, task.path()));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
-  DROVER_TRY(auto logs, open_logs(order, sandbox));
+  DROVER_TRY(auto logs, open_logs(spec, sandbox));
   std::optional<TaskNetwork> network;
-  if (order.network) {
-    leave_service(hierarchies, shims_group(order));  // first: what the network needs runs in our group
-    DROVER_TRY(auto made, TaskNetwork::make(*order.network, task, kNetwork));
+  if (spec.network) {
+    leave_service(hierarchies, shims_group(spec));  // first: what the network needs runs in our group
+    DROVER_TRY(auto made, TaskNetwork::make(*spec.network, task, kNetwork));
     network.emplace(std::move(made));
     if (!network->shortcoming().empty()) logs[1].append(fmt::format("drover: {}\n", network->shortcoming()));
   }
-  DROVER_CHECK_OK(mount_sysfs(order, network ? fmt::format("{}/{}", task.path(), kNetwork) : ""));
-  Supervisor supervisor(order, task, cgroup, std::move(logs));
+  DROVER_CHECK_OK(mount_sysfs(spec, network ? fmt::format("{}/{}", task.path(), kNetwork) : ""));
+  Supervisor supervisor(spec, task, cgroup, std::move(logs));
   if (network) supervisor.depend_on(network->forwarder(), "the process that forwards its ports has ended");
   auto ending = supervisor.run(started);
   return Supervised{std::move(ending), supervisor.stop_requested()};
 }
 
-Result<Supervised> supervise_docker(const Order& order, const Directory& task,
+Result<Supervised> supervise_docker(const LaunchSpec& spec, const Directory& task,
                                     const std::vector<Hierarchy>& hierarchies, const Started& started) {
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
-  DROVER_TRY(auto logs, open_logs(order, sandbox));
-  docker::DockerSupervisor supervisor(order, task, hierarchies, std::move(logs));
+  DROVER_TRY(auto logs, open_logs(spec, sandbox));
+  docker::DockerSupervisor supervisor(spec, task, hierarchies, std::move(logs));
   auto ending = supervisor.run(started);
   return Supervised{std::move(ending), supervisor.stop_requested()};
 }
 
 /// Has the runtime remove what it keeps of the container, and makes sure of the cgroup.
-void remove_container(const Order& order, const Directory& task, const Cgroup& cgroup) {
+void remove_container(const LaunchSpec& spec, const Directory& task, const Cgroup& cgroup) {
   Command command;
-  command.arguments = {order.runtime, "--root",  fmt::format("{}/{}", task.path(), kRuntimeState),
-                       "delete",      "--force", order.task_id};
+  command.arguments = {spec.runtime, "--root",  fmt::format("{}/{}", task.path(), kRuntimeState),
+                       "delete",     "--force", spec.task_id};
   command.environment = minimal_environment();
   command.timeout = kDeleteTimeout;
   (void)run_command(command);
@@ -142,59 +142,59 @@ Ending ending_of_failure(const Error& error, bool stopped) {
 }
 
 std::string failed(const Error& error) {
-  return fmt::format("{}{} {}\n{}", kWordFailed, error_kind_info(error.kind).name, error.message, error.hint);
+  return fmt::format("{}{} {}\n{}", kShimFailed, error_kind_info(error.kind).name, error.message, error.hint);
 }
 
-Status run_task(const Order& order, const Directory& task, Word& word) {
+Status run_task(const LaunchSpec& spec, const Directory& task, ReadinessPipe& readiness) {
   DROVER_TRY(const auto hierarchies, find_hierarchies());
-  const Cgroup cgroup(hierarchies, order.cgroup);
+  const Cgroup cgroup(hierarchies, spec.cgroup);
   DROVER_TRY(auto status, StatusFile::reserve(task));
-  DROVER_TRY(const bool first, mark_started(task, order.attempt));
+  DROVER_TRY(const bool first, mark_started(task, spec.attempt));
   if (!first) {
-    word.say(kWordTaken);
+    readiness.notify(kShimTaken);
     return {};
   }
   const auto hear = [&](const Running& running) {
     (void)status.write_running(running);  // a full disk does not stop a task
-    word.say(kWordStarted);
-    leave_service(hierarchies, shims_group(order));
+    readiness.notify(kShimStarted);
+    leave_service(hierarchies, shims_group(spec));
   };
-  const auto supervised = order.docker ? supervise_docker(order, task, hierarchies, hear)
-                                       : supervise(order, task, cgroup, hierarchies, hear);
-  if (!order.docker) remove_container(order, task, cgroup);
+  const auto supervised = spec.docker ? supervise_docker(spec, task, hierarchies, hear)
+                                      : supervise(spec, task, cgroup, hierarchies, hear);
+  if (!spec.docker) remove_container(spec, task, cgroup);
   const auto ending = supervised ? supervised->ending : Failure(supervised.error());
   const bool stopped = supervised && supervised->stopped;
   DROVER_CHECK_OK(status.write_ending(ending ? *ending : ending_of_failure(ending.error(), stopped)));
-  if (!ending) word.say(failed(ending.error()));
+  if (!ending) readiness.notify(failed(ending.error()));
   return {};
 }
 
-/// Under the lock: without an order there is nothing to do (recovery has withdrawn it).
-Status serve(const std::string& task_folder, Word& word) {
+/// Under the lock: without a launch specification there is nothing to do (recovery has withdrawn it).
+Status serve(const std::string& task_folder, ReadinessPipe& readiness) {
   DROVER_TRY(const auto task, Directory::open(task_folder));
   DROVER_TRY(const auto lock, try_lock(task));
-  if (!lock.held() || !task.exists(kOrderFile)) {
-    word.say(kWordTaken);
+  if (!lock.held() || !task.exists(kLaunchSpecFile)) {
+    readiness.notify(kShimTaken);
     return {};
   }
   DROVER_CHECK_OK(lock.sign());
-  DROVER_TRY(const auto text, task.read(kOrderFile));
-  DROVER_TRY(const auto order, decode_order(text));
-  return run_task(order, task, word);
+  DROVER_TRY(const auto text, task.read(kLaunchSpecFile));
+  DROVER_TRY(const auto spec, decode_launch_spec(text));
+  return run_task(spec, task, readiness);
 }
 
 }  // namespace
 
-int run_shim(const std::string& task_folder, int word_descriptor) {
+int run_shim(const std::string& task_folder, int readiness_descriptor) {
   const auto listened = supervised_signals();
   ::sigprocmask(SIG_BLOCK, &listened, nullptr);
   for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "drover-shim");
-  Word word(word_descriptor);
-  const auto served = serve(task_folder, word);
+  ReadinessPipe readiness(readiness_descriptor);
+  const auto served = serve(task_folder, readiness);
   if (served) return EXIT_SUCCESS;
-  word.say(failed(served.error()));
+  readiness.notify(failed(served.error()));
   return EXIT_FAILURE;
 }
 

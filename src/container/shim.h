@@ -11,17 +11,17 @@
 
 namespace drover::container {
 
-/// The descriptor on which a shim that was spawned finds the pipe for its first word.
-inline constexpr int kShimWordDescriptor = 3;
+/// The descriptor on which a shim that was spawned finds its readiness pipe.
+inline constexpr int kReadinessDescriptor = 3;
 
-// The first word, written as soon as it is known; then the pipe is closed. kWordFailed is followed by the
+// What it says there, as soon as it is known; then the pipe is closed. kShimFailed is followed by the
 // reason.
-inline constexpr const char* kWordStarted = "started";
-inline constexpr const char* kWordTaken = "taken";  ///< this task was started before, or there is no order
-inline constexpr const char* kWordFailed = "failed ";
+inline constexpr const char* kShimStarted = "started";
+inline constexpr const char* kShimTaken = "taken";  ///< started before, or its launch was withdrawn
+inline constexpr const char* kShimFailed = "failed ";
 
-/// Runs to the end of the task. `word` is a descriptor that the shim closes. Returns the process's own exit
-/// status: 0 when the task's ending is on disk.
-int run_shim(const std::string& task_folder, int word);
+/// Runs to the end of the task. `readiness` is a descriptor that the shim closes. Returns the process's own
+/// exit status: 0 when the task's ending is on disk.
+int run_shim(const std::string& task_folder, int readiness);
 
 }  // namespace drover::container

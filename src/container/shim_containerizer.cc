@@ -138,7 +138,8 @@ Status ShimContainerizer::launch(const Launch& launch) {
     if (launch.attempt == 0 || folder.exists(started_file(launch.attempt))) return {};
     shims_->forget(task_id);  // of the attempt before, whose end has been told
   }
-  // A late shim of a daemon that died may hold the folder for a moment, only to find its order withdrawn.
+  // A late shim of a daemon that died may hold the folder for a moment, only to find its launch specification
+  // withdrawn.
   for (int attempt = 0; attempt < kLaunchAttempts; ++attempt) {
     DROVER_TRY(const bool settled, try_launch(folder, launch));
     if (settled) return {};
@@ -161,7 +162,7 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
       lock.release();
       return started_before();
     }
-    // Before there is an order, without which nothing runs.
+    // Before there is a launch specification, without which nothing runs.
     DROVER_CHECK_OK(replace_file(folder, kRecordFile, launch.record));
     auto ready = launcher_->prepare(folder, launch);
     if (ready && launch.may_start) ready = launch.may_start();
@@ -172,7 +173,7 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
     lock.release();
   }
   DROVER_TRY(auto outcome, launcher_->start(folder, task_id));
-  if (outcome.word == FirstWord::kTaken) {
+  if (outcome.readiness == Readiness::kTaken) {
     DROVER_CHECK_OK(await_process(outcome.shim.get(), kTakenTimeout));
     return started_before();
   }
@@ -195,8 +196,8 @@ Result<Found> ShimContainerizer::recover(const std::string& task_id, int attempt
 }
 
 /// By the lock: who holds it is the shim. If nobody does, the marker tells whether there ever was one that
-/// came to start the task; without it the order is withdrawn under the lock, so that no shim still on its way
-/// can start the task behind our back.
+/// came to start the task; without it the launch specification is withdrawn under the lock, so that no shim
+/// still on its way can start the task behind our back.
 Result<Found> ShimContainerizer::find(const Directory& folder, const std::string& task_id, int attempt) {
   DROVER_TRY(const bool alive, attach(folder, task_id));
   if (alive) {

@@ -18,46 +18,46 @@
 namespace drover::container {
 namespace {
 
-constexpr std::size_t kMaxWord = 16384;
+constexpr std::size_t kMaxReadinessBytes = 16384;
 
 }  // namespace
 
 Result<SpawnedShim> spawn_shim(const std::string& executable, const std::string& task_folder) {
   DROVER_TRY(auto words, make_pipe());
   ChildDescriptors descriptors;
-  descriptors.give(words.write.get(), kShimWordDescriptor);
+  descriptors.give(words.write.get(), kReadinessDescriptor);
   for (const int standard : {0, 1, 2}) descriptors.open("/dev/null", standard);
-  descriptors.close_from(kShimWordDescriptor + 1);
+  descriptors.close_from(kReadinessDescriptor + 1);
   DROVER_TRY(auto child, spawn({.program = executable,
                                 .arguments = {"drover", "shim", task_folder},
                                 .environment = minimal_environment(),
                                 .blocked = supervised_signals()},
                                descriptors));
-  return SpawnedShim{.process = std::move(child.process), .word = std::move(words.read)};
+  return SpawnedShim{.process = std::move(child.process), .readiness = std::move(words.read)};
 }
 
-Result<FirstWord> await_word(const SpawnedShim& shim, std::chrono::milliseconds timeout) {
+Result<Readiness> await_readiness(const SpawnedShim& shim, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::string text;
   while (true) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd waited{shim.word.get(), POLLIN, 0};
+    pollfd waited{shim.readiness.get(), POLLIN, 0};
     if (left.count() < 0)
       return fail(ErrorKind::kTimeout, fmt::format("The shim said nothing for {} ms", timeout.count()));
     if (::poll(&waited, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 3'600'000))) <= 0) continue;
     std::array<char, 4096> buffer;
-    const auto count = ::read(shim.word.get(), buffer.data(), buffer.size());
+    const auto count = ::read(shim.readiness.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0 || text.size() > kMaxWord) return parse_word(text);
+    if (count <= 0 || text.size() > kMaxReadinessBytes) return parse_readiness(text);
     text.append(buffer.data(), static_cast<std::size_t>(count));
   }
 }
 
-Result<FirstWord> parse_word(std::string_view text) {
-  constexpr std::string_view kFailed = kWordFailed;
-  if (text == kWordStarted) return FirstWord::kStarted;
-  if (text == kWordTaken) return FirstWord::kTaken;
+Result<Readiness> parse_readiness(std::string_view text) {
+  constexpr std::string_view kFailed = kShimFailed;
+  if (text == kShimStarted) return Readiness::kStarted;
+  if (text == kShimTaken) return Readiness::kTaken;
   if (!text.starts_with(kFailed))
     return fail(ErrorKind::kInternal, "The shim died before it could start the task");
   text.remove_prefix(kFailed.size());

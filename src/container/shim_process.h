@@ -12,23 +12,23 @@
 namespace drover::container {
 
 struct SpawnedShim {
-  UniqueFd process;  ///< pidfd
-  UniqueFd word;     ///< the pipe of its first word
+  UniqueFd process;    ///< pidfd
+  UniqueFd readiness;  ///< its readiness pipe
 };
 
 /// Starts `executable shim task_folder` in a session of its own, with nothing of ours but the pipe.
 Result<SpawnedShim> spawn_shim(const std::string& executable, const std::string& task_folder);
 
-enum class FirstWord {
+enum class Readiness {
   kStarted,
   kTaken,  ///< the task was started before
 };
 
-/// Waits for the first word. The Error is the shim's reason for not starting the task, kTimeout when it says
-/// nothing in time, or kInternal when it died without a word.
-Result<FirstWord> await_word(const SpawnedShim& shim, std::chrono::milliseconds timeout);
+/// Waits for what the shim says first. The Error is the shim's reason for not starting the task, kTimeout
+/// when it says nothing in time, or kInternal when it died without a word.
+Result<Readiness> await_readiness(const SpawnedShim& shim, std::chrono::milliseconds timeout);
 
 /// Pure: the meaning of what came through the pipe.
-Result<FirstWord> parse_word(std::string_view text);
+Result<Readiness> parse_readiness(std::string_view text);
 
 }  // namespace drover::container

@@ -26,8 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
 constexpr std::size_t kErrorTail = 4096;
 
-std::vector<std::string> runtime_arguments(const Order& order, const std::string& task) {
-  return {order.runtime,
+std::vector<std::string> runtime_arguments(const LaunchSpec& spec, const std::string& task) {
+  return {spec.runtime,
           "--root",
           task + "/" + kRuntimeState,
           "--log",
@@ -41,8 +41,8 @@ std::vector<std::string> runtime_arguments(const Order& order, const std::string
           "--pid-file",
           task + "/" + kPidFile,
           "--bundle",
-          order.mounts + "/" + kBundle,
-          order.task_id};
+          spec.mounts + "/" + kBundle,
+          spec.task_id};
 }
 
 /// In the child, after fork: becomes the runtime. It dies with the shim, so that it cannot start anything
@@ -94,13 +94,13 @@ sigset_t supervised_signals() {
   return signals;
 }
 
-Supervisor::Supervisor(const Order& order, const Directory& task, const Cgroup& cgroup,
+Supervisor::Supervisor(const LaunchSpec& spec, const Directory& task, const Cgroup& cgroup,
                        std::array<LogWriter, 2> logs)
-    : order_(order),
+    : spec_(spec),
       task_(task),
       cgroup_(cgroup),
       logs_(std::move(logs)),
-      report_(order.working_directory, order.command) {}
+      report_(spec.working_directory, spec.command) {}
 
 void Supervisor::depend_on(int process, std::string message) {
   needed_ = process;
@@ -112,7 +112,7 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
   signals_.reset(::signalfd(-1, &listened, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return fail_errno("Failed to listen to signals", errno);
   DROVER_CHECK_OK(spawn_runtime());
-  start_deadline_ = deadline_after(order_.start_timeout);
+  start_deadline_ = deadline_after(spec_.start_timeout);
   loop(started);
   if (failure_) return Failure(*failure_);
   if (start_failed_) return Failure(start_failure());
@@ -136,7 +136,7 @@ Status Supervisor::spawn_runtime() {
   // Empty. A runtime gives what it finds there to the task's user, and the host's /dev/null is not his.
   DROVER_TRY(auto nothing, make_pipe(kLowest));
   nothing.write.reset();
-  auto arguments = runtime_arguments(order_, task_.path());
+  auto arguments = runtime_arguments(spec_, task_.path());
   std::vector<std::string> assignments;
   for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
   const auto argument_pointers = pointers(arguments);
@@ -257,7 +257,7 @@ void Supervisor::give_up_start() {
 
 Error Supervisor::start_failure() const {
   const auto log = task_.read(kRuntimeLog);
-  return explain_runtime_failure(order_.runtime, last_word(log ? *log : "", error_tail_), runtime_status_);
+  return explain_runtime_failure(spec_.runtime, last_word(log ? *log : "", error_tail_), runtime_status_);
 }
 
 void Supervisor::container_ended(int status) {
@@ -278,13 +278,13 @@ void Supervisor::stop(bool force) {
   if (init_ == 0) {
     // Not started yet: it is killed as soon as it is, and a runtime that hangs is not waited for.
     start_deadline_ = std::min(start_deadline_.value_or(Clock::time_point::max()),
-                               deadline_after(force ? std::chrono::milliseconds(0) : order_.grace));
+                               deadline_after(force ? std::chrono::milliseconds(0) : spec_.grace));
     return;
   }
   if (force) {
     ::kill(init_, SIGKILL);
   } else if (!kill_deadline_) {
-    kill_deadline_ = deadline_after(order_.grace);
+    kill_deadline_ = deadline_after(spec_.grace);
     // Before the init has begun, the runtime's own beginning would take the signal as its end.
     if (running_) tell_to_stop();
   }
@@ -311,7 +311,7 @@ void Supervisor::check_deadlines() {
     failure_ = Error{ErrorKind::kTimeout,
                      stop_requested_ ? "The task was stopped before its container had started"
                                      : fmt::format("'{}' did not start the container within {}",
-                                                   order_.runtime, format_duration(order_.start_timeout)),
+                                                   spec_.runtime, format_duration(spec_.start_timeout)),
                      stop_requested_ ? "" : "'drover doctor' tries the runtime", ""};
     if (runtime_ > 0) ::kill(-runtime_, SIGKILL);
     give_up_start();

@@ -20,8 +20,8 @@
 #include "container/cgroup.h"
 #include "container/containerizer.h"
 #include "container/init.h"
+#include "container/launch_spec.h"
 #include "container/log_writer.h"
-#include "container/order.h"
 
 namespace drover::container {
 
@@ -45,7 +45,8 @@ class Supervisor {
   using Clock = std::chrono::steady_clock;
 
   /// The references must outlive it.
-  Supervisor(const Order& order, const Directory& task, const Cgroup& cgroup, std::array<LogWriter, 2> logs);
+  Supervisor(const LaunchSpec& spec, const Directory& task, const Cgroup& cgroup,
+             std::array<LogWriter, 2> logs);
 
   /// Without the process of this pidfd the container is of no use: it is killed when that one ends, and the
   /// ending says `message`. Before run(); -1 for none.
@@ -75,7 +76,7 @@ class Supervisor {
   Error start_failure() const;
   Ending ending() const;
 
-  const Order& order_;
+  const LaunchSpec& spec_;
   const Directory& task_;
   const Cgroup& cgroup_;
   std::array<LogWriter, 2> logs_;

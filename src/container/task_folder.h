@@ -3,7 +3,7 @@
 // The folder of one task, <state>/tasks/<id>: which file means what. Everything in it but the sandbox belongs
 // to root and is out of the task's reach.
 //
-//   launch.json   the shim's order; removed under the lock when a task turns out never to have started
+//   launch.json   the LaunchSpec; removed under the lock when a task turns out never to have started
 //   containerizer which one the task was given to: "oci", "docker"; absent: "oci"
 //   record.json   what the journal had of the task at its last start: a journal that does not know the task
 //                 takes it up again from here
@@ -33,7 +33,7 @@
 namespace drover::container {
 
 inline constexpr const char* kContainerizerFile = "containerizer";
-inline constexpr const char* kOrderFile = "launch.json";
+inline constexpr const char* kLaunchSpecFile = "launch.json";
 inline constexpr const char* kRecordFile = "record.json";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kStatusFile = "status.json";

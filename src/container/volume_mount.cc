@@ -87,20 +87,20 @@ Result<VolumeTree> open_volume_tree(const VolumePlan& volume, const User& user,
   return VolumeTree{std::move(*tree), opened.folder ? PlaceKind::kFolder : PlaceKind::kFile};
 }
 
-bool can_map(const Order& order, const UserNamespace& ids) {
-  return std::ranges::all_of(order.volumes, [&](const VolumePlan& volume) {
+bool can_map(const LaunchSpec& spec, const UserNamespace& ids) {
+  return std::ranges::all_of(spec.volumes, [&](const VolumePlan& volume) {
     const auto open = [&](const UserNamespace* with) {
-      return open_volume_tree(volume, order.volume_user, order.root.hidden, with).has_value();
+      return open_volume_tree(volume, spec.volume_user, spec.root.hidden, with).has_value();
     };
     return open(&ids) || !open(nullptr);
   });
 }
 
-Status mount_volumes(const Order& order, const MountPoints& points, const UserNamespace* ids) {
-  for (const auto& volume : order.volumes) {
-    DROVER_TRY(const auto source, open_volume_tree(volume, order.volume_user, order.root.hidden, ids));
-    const bool make = !order.root.layers.empty() || !volume.sandbox_path.empty();
-    const auto mounted = points.users(volume.destination, source.kind, order.volume_user, make)
+Status mount_volumes(const LaunchSpec& spec, const MountPoints& points, const UserNamespace* ids) {
+  for (const auto& volume : spec.volumes) {
+    DROVER_TRY(const auto source, open_volume_tree(volume, spec.volume_user, spec.root.hidden, ids));
+    const bool make = !spec.root.layers.empty() || !volume.sandbox_path.empty();
+    const auto mounted = points.users(volume.destination, source.kind, spec.volume_user, make)
                              .and_then([&](const UniqueFd& place) {
                                return MountPoints::attach(source.tree.get(), place.get(), volume.destination);
                              });

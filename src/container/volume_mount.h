@@ -10,8 +10,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/users.h"
+#include "container/launch_spec.h"
 #include "container/mount_points.h"
-#include "container/order.h"
 #include "container/volume_plan.h"
 
 namespace drover::container {
@@ -29,10 +29,10 @@ Result<VolumeTree> open_volume_tree(const VolumePlan& volume, const User& user,
 
 /// Whether the file systems of all these volumes can show their files with other owners. What is wrong with
 /// them otherwise is for mount_volumes() to say.
-bool can_map(const Order& order, const UserNamespace& ids);
+bool can_map(const LaunchSpec& spec, const UserNamespace& ids);
 
 /// In the container's root file system, where `points` finds their places. Without an image a place outside
 /// of the sandbox must be there already, since the root is the host's.
-Status mount_volumes(const Order& order, const MountPoints& points, const UserNamespace* ids);
+Status mount_volumes(const LaunchSpec& spec, const MountPoints& points, const UserNamespace* ids);
 
 }  // namespace drover::container

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/users.h"
 #include "container/containerizer.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 #include "container/volume_plan.h"
 #include "image/image.h"
 

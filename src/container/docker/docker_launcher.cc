@@ -210,18 +210,18 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));
   DROVER_CHECK_OK(fill_sandbox(folder, launch, user));
   DROVER_CHECK_OK(make_devices(folder, launch));
-  DROVER_TRY(auto order, order_of(folder, launch, &image, user));
-  DockerOrder docker{socket_, engine.api_version(), "", patience_};
+  DROVER_TRY(auto spec, spec_of(folder, launch, &image, user));
+  DockerSpec docker{socket_, engine.api_version(), "", patience_};
   DROVER_TRY(docker.body, body_of(folder, launch, image, seen));
-  order.docker = std::move(docker);
-  return replace_file(folder, kOrderFile, encode(order));
+  spec.docker = std::move(docker);
+  return replace_file(folder, kLaunchSpecFile, encode(spec));
 }
 
-/// The order stays until nothing of the task is left in the engine: it says that there is something to look
-/// for.
+/// The launch specification stays until nothing of the task is left in the engine: it says that there is
+/// something to look for.
 Status DockerLauncher::clear(const Directory& folder, const std::string& task_id) const {
   unmount_volumes(folder);
-  if (folder.exists(kOrderFile)) {
+  if (folder.exists(kLaunchSpecFile)) {
     DROVER_TRY(const auto engine, Engine::find(socket_));
     while (true) {
       DROVER_TRY(const auto left, engine.find_containers(labels_of(task_id)));
@@ -229,7 +229,7 @@ Status DockerLauncher::clear(const Directory& folder, const std::string& task_id
       for (const auto& id : left) DROVER_CHECK_OK(engine.remove(id));
     }
   }
-  for (const char* name : {kDevices, kVolumes, kOrderFile}) DROVER_CHECK_OK(folder.remove_tree(name));
+  for (const char* name : {kDevices, kVolumes, kLaunchSpecFile}) DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }
 

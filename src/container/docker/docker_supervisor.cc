@@ -51,13 +51,13 @@ std::string container_name(const std::string& task_id) {
   return "drover-" + task_id;
 }
 
-DockerSupervisor::DockerSupervisor(const Order& order, const Directory& task,
+DockerSupervisor::DockerSupervisor(const LaunchSpec& spec, const Directory& task,
                                    std::vector<Hierarchy> hierarchies, std::array<LogWriter, 2> logs)
-    : order_(order),
+    : spec_(spec),
       task_(task),
       hierarchies_(std::move(hierarchies)),
       logs_(std::move(logs)),
-      engine_(order.docker->socket, order.docker->api_version) {}
+      engine_(spec.docker->socket, spec.docker->api_version) {}
 
 Result<Ending> DockerSupervisor::run(const std::function<void(const Running&)>& started) {
   const auto listened = supervised_signals();
@@ -78,8 +78,8 @@ Result<Ending> DockerSupervisor::run(const std::function<void(const Running&)>& 
 }
 
 Status DockerSupervisor::start() {
-  DROVER_CHECK_OK(expose_volumes(order_.volumes, order_.volume_user, order_.root.hidden, task_));
-  auto created = engine_.create(container_name(order_.task_id), order_.docker->body);
+  DROVER_CHECK_OK(expose_volumes(spec_.volumes, spec_.volume_user, spec_.root.hidden, task_));
+  auto created = engine_.create(container_name(spec_.task_id), spec_.docker->body);
   if (!created) return Failure(explain_create(created.error()));
   id_ = std::move(*created);
   auto output = engine_.attach(id_);  // where podman makes all but the last step of a start
@@ -89,8 +89,7 @@ Status DockerSupervisor::start() {
   read_signals();
   if (stop_requested_)
     return fail(ErrorKind::kTimeout, "The task was stopped before its container had started");
-  if (auto done = engine_.start(id_, order_.start_timeout); !done)
-    return Failure(explain_start(done.error()));
+  if (auto done = engine_.start(id_, spec_.start_timeout); !done) return Failure(explain_start(done.error()));
   return begin_waiting();
 }
 
@@ -152,7 +151,7 @@ void DockerSupervisor::stop(bool force) {
   if (exit_code_ || running_.started_at == TimePoint{}) return;
   if (force) return kill();
   if (!first) return;
-  kill_deadline_ = deadline_after(order_.grace);
+  kill_deadline_ = deadline_after(spec_.grace);
   ask_to_end();
 }
 
@@ -223,7 +222,7 @@ void DockerSupervisor::container_ended(int exit_code) {
 void DockerSupervisor::disconnected(const Error& why) {
   wait_.reset();
   retry_at_ = Clock::now() + kFirstRetry;
-  patience_ends_ = deadline_after(order_.docker->patience);
+  patience_ends_ = deadline_after(spec_.docker->patience);
   lost_why_ = why.message;
 }
 
@@ -233,7 +232,7 @@ void DockerSupervisor::reconnect() {
   if (!state) {
     if (!std::exchange(complained_, true))
       logs_[1].append(fmt::format("drover: {}; trying again for {}\n", state.error().message,
-                                  format_duration(order_.docker->patience)));
+                                  format_duration(spec_.docker->patience)));
     lost_why_ = state.error().message;
     retry_at_ = Clock::now() + kRetry;
     return give_up();
@@ -263,7 +262,7 @@ void DockerSupervisor::give_up() {
   if (Clock::now() < patience_ends_ || !cgroup_ || !cgroup_->kill_all()) return;
   retry_at_.reset();
   lost_why_ = fmt::format("the Docker Engine did not answer for {}, and the task was ended: {}",
-                          format_duration(order_.docker->patience), lost_why_);
+                          format_duration(spec_.docker->patience), lost_why_);
   container_ended(128 + SIGKILL);
   output_.reset();
 }

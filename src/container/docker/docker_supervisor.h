@@ -21,8 +21,8 @@
 #include "container/docker/engine.h"
 #include "container/docker/frames.h"
 #include "container/docker/init_errors.h"
+#include "container/launch_spec.h"
 #include "container/log_writer.h"
-#include "container/order.h"
 
 namespace drover::container::docker {
 
@@ -33,8 +33,8 @@ class DockerSupervisor {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The references must outlive it. `order.docker` is set.
-  DockerSupervisor(const Order& order, const Directory& task, std::vector<Hierarchy> hierarchies,
+  /// The references must outlive it. `spec.docker` is set.
+  DockerSupervisor(const LaunchSpec& spec, const Directory& task, std::vector<Hierarchy> hierarchies,
                    std::array<LogWriter, 2> logs);
 
   /// Until the container has ended, or an Error when it could not be started; then the engine has it no more.
@@ -63,7 +63,7 @@ class DockerSupervisor {
   void give_up();
   Ending ending() const;
 
-  const Order& order_;
+  const LaunchSpec& spec_;
   const Directory& task_;
   const std::vector<Hierarchy> hierarchies_;
   std::array<LogWriter, 2> logs_;

@@ -65,9 +65,9 @@ struct FetcherChild {
   UniqueFd words;
 };
 
-Result<FetcherChild> start(const std::string& executable, const std::string& order, int sandbox, int cache) {
+Result<FetcherChild> start(const std::string& executable, const std::string& spec, int sandbox, int cache) {
   DROVER_TRY(auto words, make_pipe(kLowest));
-  DROVER_TRY(const auto input, in_memory(order));
+  DROVER_TRY(const auto input, in_memory(spec));
   DROVER_TRY(const auto folder, moved_up(sandbox, kLowest));
 
   ChildDescriptors descriptors;
@@ -149,8 +149,8 @@ Status fetch_all(const FetchPlan& plan, const std::vector<workload::Fetch>& file
   if (wants_cache && !plan.caches.empty()) {
     DROVER_TRY(cache, open_cache(plan.caches, user));
   }
-  const FetchOrder order{files, user, ::getpid(), plan.limits};
-  DROVER_TRY(const auto fetcher, start(plan.executable, encode(order), sandbox.fd(), cache.get()));
+  const FetchSpec spec{files, user, ::getpid(), plan.limits};
+  DROVER_TRY(const auto fetcher, start(plan.executable, encode(spec), sandbox.fd(), cache.get()));
   std::optional<Status> last;
   {
     const std::stop_callback end_it(stop, [&] { send_signal(fetcher.child.process, SIGKILL); });

@@ -158,20 +158,20 @@ TEST_F(FetchTest, EndsWhenItsTimeIsOverHoweverTheFilesCome) {
   EXPECT_EQ(late.error().message, "The files of the task were not there after 1.0s");
 }
 
-TEST(FetchOrder, SurvivesItsJson) {
-  FetchOrder order;
-  order.files = {{"http://a/b", false, true, true, "c"}};
-  order.user = User{1, 2, {3, 4}, "", "/"};
-  order.parent = 5;
-  order.limits.download.stall = std::chrono::seconds(6);
-  order.limits.extract.entries = 7;
-  const auto read = decode_fetch_order(encode(order));
+TEST(FetchSpec, SurvivesItsJson) {
+  FetchSpec spec;
+  spec.files = {{"http://a/b", false, true, true, "c"}};
+  spec.user = User{1, 2, {3, 4}, "", "/"};
+  spec.parent = 5;
+  spec.limits.download.stall = std::chrono::seconds(6);
+  spec.limits.extract.entries = 7;
+  const auto read = decode_fetch_spec(encode(spec));
   ASSERT_TRUE(read) << to_string(read.error());
-  EXPECT_EQ(read->files, order.files);
-  EXPECT_EQ(read->user.groups, order.user.groups);
+  EXPECT_EQ(read->files, spec.files);
+  EXPECT_EQ(read->user.groups, spec.user.groups);
   EXPECT_EQ(read->user.gid, 2U);
   EXPECT_EQ(read->parent, 5);
-  EXPECT_EQ(encode(*read), encode(order));
+  EXPECT_EQ(encode(*read), encode(spec));
 }
 
 using FetchLaunchTest = OciFixture;

@@ -20,14 +20,14 @@
 #include "base/units.h"
 #include "container/fetch/cache.h"
 #include "container/fetch/source.h"
-#include "container/order.h"
+#include "container/launch_spec.h"
 
 namespace drover::container {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kFetchOrderFormat = 1;
+constexpr int kFetchSpecFormat = 1;
 constexpr auto kTellAgain = std::chrono::milliseconds(700);
 
 void say(const json& line) {
@@ -134,13 +134,13 @@ class Fetcher {
 
 Status work() {
   DROVER_TRY(const auto text, read_all(STDIN_FILENO, "the order"));
-  DROVER_TRY(const auto order, decode_fetch_order(text));
-  DROVER_CHECK_OK(become(order.user, order.parent));
+  DROVER_TRY(const auto spec, decode_fetch_spec(text));
+  DROVER_CHECK_OK(become(spec.user, spec.parent));
   Tree tree(kFetcherSandbox);
-  const FetchCache cache(kFetcherCache, order.limits.cache_bytes);
+  const FetchCache cache(kFetcherCache, spec.limits.cache_bytes);
   const bool cached = ::fcntl(kFetcherCache, F_GETFD) >= 0;
-  Fetcher fetcher(tree, cached ? &cache : nullptr, order.limits);
-  for (const auto& file : order.files) DROVER_CHECK_OK(fetcher.bring(file));
+  Fetcher fetcher(tree, cached ? &cache : nullptr, spec.limits);
+  for (const auto& file : spec.files) DROVER_CHECK_OK(fetcher.bring(file));
   return {};
 }
 
@@ -165,14 +165,14 @@ workload::Fetch read_file_of(Decoder decoder) {
 
 }  // namespace
 
-std::string encode(const FetchOrder& order) {
+std::string encode(const FetchSpec& spec) {
   json files = json::array();
-  for (const auto& file : order.files) files.push_back(encode_file(file));
-  const auto& limits = order.limits;
-  const json value = {{"format", kFetchOrderFormat},
+  for (const auto& file : spec.files) files.push_back(encode_file(file));
+  const auto& limits = spec.limits;
+  const json value = {{"format", kFetchSpecFormat},
                       {"files", files},
-                      {"user", encode_user(order.user)},
-                      {"parent", order.parent},
+                      {"user", encode_user(spec.user)},
+                      {"parent", spec.parent},
                       {"download_bytes", limits.download.bytes},
                       {"download_seconds", limits.download.duration.count()},
                       {"stall_seconds", limits.download.stall.count()},
@@ -186,31 +186,31 @@ std::string encode(const FetchOrder& order) {
   return to_text(value);
 }
 
-Result<FetchOrder> decode_fetch_order(std::string_view text) {
+Result<FetchSpec> decode_fetch_spec(std::string_view text) {
   DROVER_TRY(const auto value, parse_json(text, "The fetcher's order"));
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
-  decoder.format(kFetchOrderFormat);
-  FetchOrder order;
+  decoder.format(kFetchSpecFormat);
+  FetchSpec spec;
   const auto number = [&](const char* name) {
     return decoder.integer(name, 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
   };
   const auto size = [&](const char* name) { return static_cast<std::uint64_t>(number(name)); };
   auto user = decoder.object("user");
   if (!user) return fail(ErrorKind::kInvalid, "The fetcher's order names no user");
-  order.user = read_user(std::move(*user));
-  order.parent = static_cast<pid_t>(number("parent"));
-  order.limits.download = {size("download_bytes"), std::chrono::seconds(number("download_seconds")),
-                           std::chrono::seconds(number("stall_seconds"))};
-  order.limits.download.window = std::chrono::seconds(number("window_seconds"));
-  order.limits.download.least_in_window = size("window_bytes");
-  order.limits.extract = {size("extract_bytes"), size("extract_entries"), size("extract_expansion"),
-                          size("extract_free_bytes")};
-  order.limits.cache_bytes = size("cache_bytes");
-  for (auto& file : decoder.objects("files")) order.files.push_back(read_file_of(std::move(file)));
+  spec.user = read_user(std::move(*user));
+  spec.parent = static_cast<pid_t>(number("parent"));
+  spec.limits.download = {size("download_bytes"), std::chrono::seconds(number("download_seconds")),
+                          std::chrono::seconds(number("stall_seconds"))};
+  spec.limits.download.window = std::chrono::seconds(number("window_seconds"));
+  spec.limits.download.least_in_window = size("window_bytes");
+  spec.limits.extract = {size("extract_bytes"), size("extract_entries"), size("extract_expansion"),
+                         size("extract_free_bytes")};
+  spec.limits.cache_bytes = size("cache_bytes");
+  for (auto& file : decoder.objects("files")) spec.files.push_back(read_file_of(std::move(file)));
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The fetcher's order"));
-  return order;
+  return spec;
 }
 
 int run_fetcher() {

@@ -4,7 +4,7 @@
 // those of the task's user before it does anything else, so whatever a server or an archive makes of it, it
 // can do no more than that user, and reads no file that the user could not read. It dies with the daemon.
 //
-// Standard input has its order; what it has to say goes to standard output, one JSON object a line:
+// Standard input has its specification; what it has to say goes to standard output, one JSON object a line:
 // {"progress": "…"} … and last {"done": true} or {"kind": "…", "message": "…", "hint": "…"}.
 
 #include <string>
@@ -30,16 +30,16 @@ struct FetchLimits {
   std::uint64_t cache_bytes = 20ULL << 30;  ///< for each user
 };
 
-struct FetchOrder {
+struct FetchSpec {
   std::vector<workload::Fetch> files;
   User user;  ///< uid, gid and groups
   pid_t parent = 0;
   FetchLimits limits;
 };
 
-/// decode_fetch_order(encode(order)) has the same values.
-std::string encode(const FetchOrder& order);
-Result<FetchOrder> decode_fetch_order(std::string_view text);
+/// decode_fetch_spec(encode(spec)) has the same values.
+std::string encode(const FetchSpec& spec);
+Result<FetchSpec> decode_fetch_spec(std::string_view text);
 
 /// The exit status says nothing: the last line does.
 int run_fetcher();

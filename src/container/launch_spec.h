@@ -1,8 +1,8 @@
 #pragma once
 
-// The shim's order: all that it must know to run one task, written by the daemon as launch.json. The two may
-// be of different versions only for as long as a task lives: a shim reads the order that its own daemon
-// wrote. Values and their JSON form; no I/O.
+// The shim's launch specification: all that it must know to run one task, written by the daemon as
+// launch.json. The two may be of different versions only for as long as a task lives: a shim reads the one
+// that its own daemon wrote. Values and their JSON form; no I/O.
 
 #include <sys/types.h>
 
@@ -44,20 +44,20 @@ struct LogLimits {
 };
 
 /// A container that a Docker Engine makes.
-struct DockerOrder {
+struct DockerSpec {
   std::string socket;
   std::string api_version;                      ///< to speak with the engine there
   std::string body;                             ///< of POST /containers/create
   std::chrono::milliseconds patience{300'000};  ///< with an engine that does not answer, while the task runs
 
-  bool operator==(const DockerOrder&) const = default;
+  bool operator==(const DockerSpec&) const = default;
 };
 
-struct Order {
+struct LaunchSpec {
   std::string task_id;
   int attempt = 0;      ///< the marker of this one must not be there yet
   std::string runtime;  ///< path of the OCI runtime; "" with `docker`
-  std::optional<DockerOrder> docker;
+  std::optional<DockerSpec> docker;
   std::string cgroup;  ///< "/drover/<id>"
   uid_t uid = 0;       ///< whom the log files belong to
   gid_t gid = 0;
@@ -75,14 +75,14 @@ struct Order {
   User volume_user;                    ///< with whose rights they are opened: uid, gid and groups
   std::optional<NetworkPlan> network;  ///< none: the machine's own
 
-  bool operator==(const Order&) const = default;
+  bool operator==(const LaunchSpec&) const = default;
 };
 
-/// decode_order(encode(order)) == order.
-std::string encode(const Order& order);
-Result<Order> decode_order(std::string_view text);
+/// decode_launch_spec(encode(spec)) == spec.
+std::string encode(const LaunchSpec& spec);
+Result<LaunchSpec> decode_launch_spec(std::string_view text);
 
-/// The form of users in this order and in others. One without ids is read as nobody that there is.
+/// The form of users in this specification and in others. One without ids is read as nobody that there is.
 nlohmann::json encode_user(const User& user);
 User read_user(Decoder decoder);
 

@@ -1,4 +1,4 @@
-#include "container/order.h"
+#include "container/launch_spec.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kOrderFormat = 1;
+constexpr int kLaunchSpecFormat = 1;
 constexpr auto kMaxInteger = std::numeric_limits<std::int64_t>::max();
 
 void read_root(Decoder decoder, RootPlan& root) {
@@ -89,15 +89,15 @@ NetworkPlan read_network(Decoder decoder) {
   return network;
 }
 
-json encode_docker(const DockerOrder& docker) {
+json encode_docker(const DockerSpec& docker) {
   return {{"socket", docker.socket},
           {"api_version", docker.api_version},
           {"body", docker.body},
           {"patience_ms", docker.patience.count()}};
 }
 
-DockerOrder read_docker(Decoder decoder) {
-  DockerOrder docker;
+DockerSpec read_docker(Decoder decoder) {
+  DockerSpec docker;
   docker.socket = decoder.string("socket").value_or("");
   docker.api_version = decoder.string("api_version").value_or("");
   docker.body = decoder.string("body").value_or("");
@@ -126,74 +126,73 @@ User read_user(Decoder decoder) {
   return user;
 }
 
-std::string encode(const Order& order) {
+std::string encode(const LaunchSpec& spec) {
   json value = {
-      {"format", kOrderFormat},
-      {"task_id", order.task_id},
-      {"attempt", order.attempt},
-      {"runtime", order.runtime},
-      {"cgroup", order.cgroup},
-      {"uid", order.uid},
-      {"gid", order.gid},
-      {"grace_ms", order.grace.count()},
-      {"start_timeout_ms", order.start_timeout.count()},
+      {"format", kLaunchSpecFormat},
+      {"task_id", spec.task_id},
+      {"attempt", spec.attempt},
+      {"runtime", spec.runtime},
+      {"cgroup", spec.cgroup},
+      {"uid", spec.uid},
+      {"gid", spec.gid},
+      {"grace_ms", spec.grace.count()},
+      {"start_timeout_ms", spec.start_timeout.count()},
       {"root",
-       {{"layers", order.root.layers},
-        {"read_only", order.root.read_only},
-        {"hidden", order.root.hidden},
-        {"label", order.root.label}}},
-      {"mounts", order.mounts},
-      {"working_directory", order.working_directory},
-      {"command", order.command},
-      {"logs", {{"file_bytes", order.logs.file_bytes}, {"files", order.logs.files}}},
+       {{"layers", spec.root.layers},
+        {"read_only", spec.root.read_only},
+        {"hidden", spec.root.hidden},
+        {"label", spec.root.label}}},
+      {"mounts", spec.mounts},
+      {"working_directory", spec.working_directory},
+      {"command", spec.command},
+      {"logs", {{"file_bytes", spec.logs.file_bytes}, {"files", spec.logs.files}}},
   };
-  if (order.ids.maps()) value["first_id"] = order.ids.first;
-  if (!order.devices.empty()) value["devices"] = encode_devices(order.devices);
-  if (!order.binds.empty()) value["binds"] = encode_binds(order.binds);
-  if (!order.volumes.empty()) {
-    value["volumes"] = encode_volumes(order.volumes);
-    value["volume_user"] = encode_user(order.volume_user);
+  if (spec.ids.maps()) value["first_id"] = spec.ids.first;
+  if (!spec.devices.empty()) value["devices"] = encode_devices(spec.devices);
+  if (!spec.binds.empty()) value["binds"] = encode_binds(spec.binds);
+  if (!spec.volumes.empty()) {
+    value["volumes"] = encode_volumes(spec.volumes);
+    value["volume_user"] = encode_user(spec.volume_user);
   }
-  if (order.docker) value["docker"] = encode_docker(*order.docker);
-  if (order.network) value["network"] = encode_network(*order.network);
+  if (spec.docker) value["docker"] = encode_docker(*spec.docker);
+  if (spec.network) value["network"] = encode_network(*spec.network);
   return to_text(value);
 }
 
-Result<Order> decode_order(std::string_view text) {
+Result<LaunchSpec> decode_launch_spec(std::string_view text) {
   constexpr auto kMaxId = std::numeric_limits<uid_t>::max();
   DROVER_TRY(const auto value, parse_json(text, "The shim's order"));
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
-  decoder.format(kOrderFormat);
-  Order order;
-  order.task_id = decoder.string("task_id").value_or("");
-  order.attempt =
-      static_cast<int>(decoder.integer("attempt", 0, std::numeric_limits<int>::max()).value_or(0));
-  order.runtime = decoder.string("runtime").value_or("");
-  order.cgroup = decoder.string("cgroup").value_or("");
-  order.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(0));
-  order.gid = static_cast<gid_t>(decoder.integer("gid", 0, kMaxId).value_or(0));
-  if (auto ms = decoder.integer("grace_ms", 0, kMaxInteger)) order.grace = std::chrono::milliseconds(*ms);
+  decoder.format(kLaunchSpecFormat);
+  LaunchSpec spec;
+  spec.task_id = decoder.string("task_id").value_or("");
+  spec.attempt = static_cast<int>(decoder.integer("attempt", 0, std::numeric_limits<int>::max()).value_or(0));
+  spec.runtime = decoder.string("runtime").value_or("");
+  spec.cgroup = decoder.string("cgroup").value_or("");
+  spec.uid = static_cast<uid_t>(decoder.integer("uid", 0, kMaxId).value_or(0));
+  spec.gid = static_cast<gid_t>(decoder.integer("gid", 0, kMaxId).value_or(0));
+  if (auto ms = decoder.integer("grace_ms", 0, kMaxInteger)) spec.grace = std::chrono::milliseconds(*ms);
   if (auto ms = decoder.integer("start_timeout_ms", 0, kMaxInteger))
-    order.start_timeout = std::chrono::milliseconds(*ms);
-  if (auto root = decoder.object("root")) read_root(std::move(*root), order.root);
-  if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), order.logs);
-  order.mounts = decoder.string("mounts").value_or("");
-  order.working_directory = decoder.string("working_directory").value_or("");
-  order.command = decoder.string("command").value_or("");
-  order.ids.first =
+    spec.start_timeout = std::chrono::milliseconds(*ms);
+  if (auto root = decoder.object("root")) read_root(std::move(*root), spec.root);
+  if (auto logs = decoder.object("logs")) read_logs(std::move(*logs), spec.logs);
+  spec.mounts = decoder.string("mounts").value_or("");
+  spec.working_directory = decoder.string("working_directory").value_or("");
+  spec.command = decoder.string("command").value_or("");
+  spec.ids.first =
       static_cast<std::uint32_t>(decoder.integer("first_id", 0, kMaxId - IdMap::kCount).value_or(0));
-  for (auto& device : decoder.objects("devices")) order.devices.push_back(read_device(std::move(device)));
-  for (auto& bind : decoder.objects("binds")) order.binds.push_back(read_bind(std::move(bind)));
-  for (auto& volume : decoder.objects("volumes")) order.volumes.push_back(read_volume(std::move(volume)));
-  if (auto user = decoder.object("volume_user")) order.volume_user = read_user(std::move(*user));
-  if (auto network = decoder.object("network")) order.network = read_network(std::move(*network));
-  if (auto docker = decoder.object("docker")) order.docker = read_docker(std::move(*docker));
-  if (order.task_id.empty() || order.cgroup.empty() || order.runtime.empty() == !order.docker)
+  for (auto& device : decoder.objects("devices")) spec.devices.push_back(read_device(std::move(device)));
+  for (auto& bind : decoder.objects("binds")) spec.binds.push_back(read_bind(std::move(bind)));
+  for (auto& volume : decoder.objects("volumes")) spec.volumes.push_back(read_volume(std::move(volume)));
+  if (auto user = decoder.object("volume_user")) spec.volume_user = read_user(std::move(*user));
+  if (auto network = decoder.object("network")) spec.network = read_network(std::move(*network));
+  if (auto docker = decoder.object("docker")) spec.docker = read_docker(std::move(*docker));
+  if (spec.task_id.empty() || spec.cgroup.empty() || spec.runtime.empty() == !spec.docker)
     decoder.mistake("task_id", "task, cgroup, and either the runtime or the engine must be named");
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The shim's order"));
-  return order;
+  return spec;
 }
 
 }  // namespace drover::container
