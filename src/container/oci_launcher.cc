@@ -168,7 +168,7 @@ Status OciLauncher::ids_work() const {
   if (!ids_work_ || (!*ids_work_ && now - ids_tried_at_ > kTryIdsAgain)) {
     ids_work_ = run_trial(path, options_.ids.maps() ? options_.ids : IdMap{IdMap::kUsualFirst});
     ids_tried_at_ = now;
-    ids_trouble_.tell(*ids_work_);
+    ids_trouble_.report(*ids_work_);
   }
   return *ids_work_;
 }

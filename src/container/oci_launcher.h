@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/complaint.h"
+#include "base/log_once.h"
 #include "container/cgroup.h"
 #include "container/launcher.h"
 #include "container/runtime.h"
@@ -86,7 +86,7 @@ class OciLauncher final : public Launcher {
   mutable std::mutex ids_mutex_;
   mutable std::optional<Status> ids_work_;
   mutable std::chrono::steady_clock::time_point ids_tried_at_;
-  mutable Complaint ids_trouble_;
+  mutable LogOnce ids_trouble_;
 };
 
 }  // namespace drover::container

@@ -245,7 +245,7 @@ void Supervisor::began() {
   start_deadline_.reset();
   running_ = Running{init_, wall_clock()};
   error_tail_.clear();
-  if (stop_requested_) tell_to_stop();
+  if (stop_requested_) signal_stop();
 }
 
 void Supervisor::give_up_start() {
@@ -286,12 +286,12 @@ void Supervisor::stop(bool force) {
   } else if (!kill_deadline_) {
     kill_deadline_ = deadline_after(spec_.grace);
     // Before the init has begun, the runtime's own beginning would take the signal as its end.
-    if (running_) tell_to_stop();
+    if (running_) signal_stop();
   }
 }
 
 /// The init hands it to all processes of the container.
-void Supervisor::tell_to_stop() {
+void Supervisor::signal_stop() {
   ::kill(init_, SIGTERM);
 }
 

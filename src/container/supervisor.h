@@ -67,7 +67,7 @@ class Supervisor {
   void began();
   void container_ended(int status);
   void stop(bool force);
-  void tell_to_stop();
+  void signal_stop();
   void desert();
   void give_up_start();
   void check_deadlines();

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/complaint.h"
+#include "base/log_once.h"
 #include "control/controller.h"
 #include "engine/daemon.h"
 #include "engine/disk_room.h"
@@ -139,7 +139,7 @@ class LocalEngine final : public Daemon {
   metrics::Histogram commits_{metrics::kDurations};
   std::deque<control::Event> unsaved_;
   bool retrying_ = false;
-  Complaint unsaved_trouble_{ports_.log};
+  LogOnce unsaved_trouble_{ports_.log};
   std::optional<Error> broken_;    ///< what a plan would have done wrongly, last
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};

@@ -159,13 +159,13 @@ void LocalEngine::retry_unsaved() {
     ports_.wake_at(steady() + kRetry);
     if (passes) continue;
     unsaved_.push_front(std::move(event));
-    unsaved_trouble_.tell(
+    unsaved_trouble_.report(
         Failure(context(done.error(), "Failed to record what happened, and will try again")));
     retrying_ = false;
     return;
   }
   retrying_ = false;
-  unsaved_trouble_.tell({});
+  unsaved_trouble_.report({});
 }
 
 }  // namespace drover::engine

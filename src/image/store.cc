@@ -21,7 +21,7 @@
 namespace drover::image {
 namespace {
 
-constexpr auto kTellAgain = std::chrono::milliseconds(700);  // of steps that many may hear of
+constexpr auto kReportAgain = std::chrono::milliseconds(700);  // of steps that many may hear of
 
 /// Each by its digest alone: tags move on.
 Result<std::vector<Variant>> variants_of_index(std::string_view text, const RegistryName& name) {
@@ -204,13 +204,13 @@ Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& 
     }
   }
   std::chrono::steady_clock::time_point told{};
-  const auto tell = [&](const PullProgress& progress) {
+  const auto report = [&](const PullProgress& progress) {
     const auto now = std::chrono::steady_clock::now();
-    if (!wish.progress || now < told + kTellAgain) return;
+    if (!wish.progress || now < told + kReportAgain) return;
     told = now;
     wish.progress(in_words(progress));
   };
-  DROVER_TRY(const auto pulled, pull(name, user, tell, wish.stop));
+  DROVER_TRY(const auto pulled, pull(name, user, report, wish.stop));
   return open_named(pulled, user, wish, level);
 }
 

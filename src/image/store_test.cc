@@ -89,11 +89,11 @@ TEST_F(ImageStore, PreparesALayout) {
 
 TEST_F(ImageStore, TellsWhatItUnpacksOnce) {
   std::vector<std::string> told;
-  const PrepareOptions tell{.progress = [&](const std::string& sentence) { told.push_back(sentence); }};
-  ASSERT_TRUE(store_->prepare("oci:" + layout_.folder(), this_user(), tell));
+  const PrepareOptions report{.progress = [&](const std::string& sentence) { told.push_back(sentence); }};
+  ASSERT_TRUE(store_->prepare("oci:" + layout_.folder(), this_user(), report));
   EXPECT_THAT(told, ElementsAre(HasSubstr("Unpacking layer 1 of 2"), HasSubstr("Unpacking layer 2 of 2")));
   told.clear();
-  ASSERT_TRUE(store_->prepare("oci:" + layout_.folder(), this_user(), tell));
+  ASSERT_TRUE(store_->prepare("oci:" + layout_.folder(), this_user(), report));
   EXPECT_THAT(told, IsEmpty());
 }
 

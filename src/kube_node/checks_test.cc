@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/complaint.h"
+#include "base/log_once.h"
 #include "kube/testing/machines.h"
 
 namespace drover {
@@ -15,12 +15,12 @@ using ::testing::HasSubstr;
 
 TEST(NodeChecks, WhatIsMissingIsToldOnce) {
   std::vector<std::string> told;
-  Complaint complaint([&](const std::string& sentence) { told.push_back(sentence); });
+  LogOnce log_once([&](const std::string& sentence) { told.push_back(sentence); });
   const MissingFiles missing = {{uuid(0), "There is no device file '/dev/nvidia0'"},
                                 {uuid(1), "There is no device file '/dev/nvidia1'"}};
-  for (int look = 0; look < 3; ++look) complaint.tell(check_given(missing, 2));
-  complaint.tell(check_given({}, 2));
-  complaint.tell(check_given({*missing.rbegin()}, 2));
+  for (int look = 0; look < 3; ++look) log_once.report(check_given(missing, 2));
+  log_once.report(check_given({}, 2));
+  log_once.report(check_given({*missing.rbegin()}, 2));
   EXPECT_THAT(told, ElementsAre("2 of 2 GPUs are given to no pod: There is no device file '/dev/nvidia0'",
                                 "1 of 2 GPUs are given to no pod: There is no device file '/dev/nvidia1'"));
 }

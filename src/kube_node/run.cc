@@ -12,9 +12,9 @@
 #include <optional>
 #include <set>
 
-#include "base/complaint.h"
 #include "base/files.h"
-#include "base/repeat.h"
+#include "base/log_once.h"
+#include "base/periodic_tasks.h"
 #include "base/trusted_path.h"
 #include "base/units.h"
 #include "cdi_file.h"
@@ -145,12 +145,13 @@ class Node {
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
         pool_(std::move(config), has_role(kDra), [this] { tell_claims(); }) {
-    repeats_.add("telling whether it lives", kClusterPause, [this] { health_trouble_.tell(tell_health()); });
+    periodic_tasks_.add("telling whether it lives", kClusterPause,
+                        [this] { health_trouble_.report(tell_health()); });
     look_at_runtime();
     offer();
   }
 
-  ~Node() { repeats_.end(); }
+  ~Node() { periodic_tasks_.end(); }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -162,16 +163,16 @@ class Node {
     if (has_role(kDevicePlugin) && pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
-    repeats_.add("asking the container runtime", kRuntimePause, [this] { look_at_runtime(); });
-    repeats_.add("reaching the cluster", kClusterPause, [this] { reach_cluster(); });
-    repeats_.add("listening for Prometheus", kClusterPause,
-                 [this] { metrics_trouble_.tell(metrics_.listen()); });
-    repeats_.add("offering GPUs", kOfferPause, [this] { offer(); });
-    repeats_.add("asking the kubelet", kKubeletPause, [this] { look_at_kubelet(); });
+    periodic_tasks_.add("asking the container runtime", kRuntimePause, [this] { look_at_runtime(); });
+    periodic_tasks_.add("reaching the cluster", kClusterPause, [this] { reach_cluster(); });
+    periodic_tasks_.add("listening for Prometheus", kClusterPause,
+                        [this] { metrics_trouble_.report(metrics_.listen()); });
+    periodic_tasks_.add("offering GPUs", kOfferPause, [this] { offer(); });
+    periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { look_at_kubelet(); });
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
-    repeats_.end();
+    periodic_tasks_.end();
     end_claims();  // no claim is prepared any more when the next one reads what was
     // The last of all, for that may take a while: without a plugin the kubelet rejects pods for good, and the
     // next one serves as soon as this one has let go.
@@ -185,7 +186,7 @@ class Node {
   http::Page healthz() const {
     return {"text/plain; charset=utf-8",
             [this]() -> Result<std::string> {
-              DROVER_CHECK_OK(repeats_.check(kHangs));
+              DROVER_CHECK_OK(periodic_tasks_.check(kHangs));
               return "ok\n";
             },
             true};
@@ -235,7 +236,7 @@ class Node {
   void look_at_runtime() {
     const auto runtime = kube::ask_runtime(options_.runtime_endpoint, kPatience);
     const auto fitness = runtime ? fitness_of(*runtime) : Failure(runtime.error());
-    runtime_trouble_.tell(fitness);
+    runtime_trouble_.report(fitness);
     const std::lock_guard lock(mutex_);
     if (runtime) cdi_ = runtime->cdi;
     runtime_words_ = fitness ? "" : to_string(fitness.error());
@@ -254,7 +255,7 @@ class Node {
       given_to_nobody.insert(facts.troubles.begin(), facts.troubles.end());
       pool_.update(std::move(facts));
     }
-    given_trouble_.tell(
+    given_trouble_.report(
         check_given(given_to_nobody, gpus_.inventory().devices.size() + devices.parts.size()));
     {
       const std::lock_guard lock(mutex_);
@@ -282,7 +283,7 @@ class Node {
     }
     auto devices = gpus_.plugin_devices(made.value_or(std::set<gpu::MigPart>()),
                                         made ? mig_strategy_ : kube::MigStrategy::kNone);
-    mig_trouble_.tell(devices.trouble.empty() ? Status() : fail(ErrorKind::kConflict, devices.trouble));
+    mig_trouble_.report(devices.trouble.empty() ? Status() : fail(ErrorKind::kConflict, devices.trouble));
     return devices;
   }
 
@@ -302,14 +303,14 @@ class Node {
     const bool reports = report_.needs_api();
     if (!api_ && (reports || has_role(kDra))) {
       auto api = find_api(options_);
-      cluster_trouble_.tell(
+      cluster_trouble_.report(
           api ? Status() : Failure(context(api.error(), "the cluster is not told of this node's GPUs")));
       if (!api) return;
       api_ = *api;
       if (reports) report_.reach(api_);
     }
     const auto served = serve_claims();
-    cluster_trouble_.tell(served ? Status() : Failure(context(served.error(), "claims are not served")));
+    cluster_trouble_.report(served ? Status() : Failure(context(served.error(), "claims are not served")));
     const std::lock_guard lock(mutex_);
     claims_words_ = served ? "the container runtime does not do CDI" : to_string(served.error());
   }
@@ -342,19 +343,19 @@ class Node {
   void look_at_kubelet() {
     const auto asked = kube::Usage::Clock::now();
     auto told = kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
-    kubelet_trouble_.tell(told ? Status() : Failure(told.error()));
+    kubelet_trouble_.report(told ? Status() : Failure(told.error()));
     if (!told) return;
     // Later: whoever still runs now has not given back what the kubelet did not tell of.
     const auto running = kube::list_pod_uids(options_.runtime_endpoint, kPatience);
     users_.told(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
-    forgotten_trouble_.tell(check_nothing_is_forgotten(users_.containers()));
+    forgotten_trouble_.report(check_nothing_is_forgotten(users_.containers()));
     if (!users_.known()) return;
     pool_.saw(users_.containers(), asked);
   }
 
   cli::KubeNodeOptions options_;
-  Repeats repeats_;          ///< asked by pages that are there for longer than what it repeats
-  kube::NodeReport report_;  ///< ends after the GPUs, which tell it
+  PeriodicTasks periodic_tasks_;  ///< asked by pages that are there for longer than what it repeats
+  kube::NodeReport report_;       ///< ends after the GPUs, which tell it
   KubeGpus gpus_;
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, healthz()};
   kube::MigStrategy mig_strategy_;
@@ -363,7 +364,7 @@ class Node {
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
-  Complaint runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
+  LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
       health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn};
   std::mutex mutex_;                             ///< of what follows
   std::string runtime_words_;                    ///< what is wrong with the container runtime

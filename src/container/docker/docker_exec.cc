@@ -186,7 +186,7 @@ class DockerExec final : public ExecProcess {
 
   /// Whether all that has come is the runtime's word, which is told as an Error at the end.
   bool withheld() const {
-    return !told_any_ && !stream_ended_ &&
+    return !wrote_any_ && !stream_ended_ &&
            kRuntimeWord.starts_with(std::string_view(outputs_[0].pending).substr(0, kRuntimeWord.size()));
   }
 
@@ -199,7 +199,7 @@ class DockerExec final : public ExecProcess {
                            [this](std::size_t i, std::string_view part) { outputs_[i].pending += part; }))
       stream_ended_ = true;
     if (!received || stream_.ended()) stream_ended_ = true;
-    if (!stream_ended_ || told_any_ || !outputs_[0].pending.starts_with(kRuntimeWord)) return;
+    if (!stream_ended_ || wrote_any_ || !outputs_[0].pending.starts_with(kRuntimeWord)) return;
     refused_ = std::exchange(outputs_[0].pending, {});
   }
 
@@ -224,7 +224,7 @@ class DockerExec final : public ExecProcess {
   void write_output(Output& output) {
     const auto count = ::write(output.pipe.write.get(), output.pending.data(), output.pending.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    told_any_ = true;
+    wrote_any_ = true;
     if (count < 0) output.pending.clear();  // nobody reads it any more
     if (count > 0) output.pending.erase(0, static_cast<std::size_t>(count));
   }
@@ -255,7 +255,7 @@ class DockerExec final : public ExecProcess {
   std::string to_send_;
   std::string refused_;  ///< what the runtime said when it could not start the command
   bool stream_ended_ = false;
-  bool told_any_ = false;
+  bool wrote_any_ = false;
   UniqueFd wake_;   ///< eventfd: look again
   UniqueFd ended_;  ///< eventfd: outcome_ is there
   Result<int> outcome_ = fail(ErrorKind::kConflict, "The command was let go of before it ended");

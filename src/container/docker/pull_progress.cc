@@ -55,7 +55,7 @@ Status PullProgress::read_line(std::string_view line) {
   if (step.status == "Downloading") layer = {step.current, std::max(step.total, step.current), false};
   if (step.status == "Download complete" || step.status == "Pull complete" || step.status == "Already exists")
     layer = {layer.total, layer.total, true};
-  if (auto words = sentence(); tell_ && words != told_) tell_(told_ = std::move(words));
+  if (auto words = sentence(); report_ && words != reported_) report_(reported_ = std::move(words));
   return {};
 }
 

@@ -17,8 +17,8 @@ ErrorKind kind_of_pull_failure(std::string_view words, ErrorKind otherwise);
 
 class PullProgress {
  public:
-  PullProgress(std::string image, std::function<void(const std::string&)> tell)
-      : image_(std::move(image)), tell_(std::move(tell)) {}
+  PullProgress(std::string image, std::function<void(const std::string&)> report)
+      : image_(std::move(image)), report_(std::move(report)) {}
 
   /// Any cut of the answer. An Error when the pull failed.
   Status read(std::string_view bytes);
@@ -35,10 +35,10 @@ class PullProgress {
   std::string sentence() const;
 
   std::string image_;
-  std::function<void(const std::string&)> tell_;
+  std::function<void(const std::string&)> report_;
   std::string unread_;
   std::map<std::string, Layer> layers_;
-  std::string told_;
+  std::string reported_;
 };
 
 }  // namespace drover::container::docker

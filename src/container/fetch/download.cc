@@ -50,12 +50,12 @@ Result<Downloaded> download(const std::string& uri, int file, const std::optiona
     written += piece.size();
     return write_all(file, piece, "the sandbox");
   };
-  const auto tell = [&](const HttpAnswer& head, std::uint64_t done, std::uint64_t total) -> Status {
+  const auto report = [&](const HttpAnswer& head, std::uint64_t done, std::uint64_t total) -> Status {
     if (head.status == 200) progress(done, total);
     return {};
   };
   const HttpRequest request{.url = uri, .headers = conditions(known), .limits = limits};
-  const auto answer = client.perform(request, keep, tell);
+  const auto answer = client.perform(request, keep, report);
   if (same_size || (known && answer && answer->status == 304)) return Downloaded{true, *known};
   if (!answer) return Failure(answer.error());
   if (answer->status != 200) return Failure(status_error(answer->status));

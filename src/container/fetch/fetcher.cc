@@ -28,7 +28,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFetchSpecFormat = 1;
-constexpr auto kTellAgain = std::chrono::milliseconds(700);
+constexpr auto kReportAgain = std::chrono::milliseconds(700);
 
 void say(const json& line) {
   (void)write_all(STDOUT_FILENO, to_text(line) + "\n", "standard output");
@@ -102,7 +102,7 @@ class Fetcher {
     auto told = std::chrono::steady_clock::now();
     const auto progress = [&](std::uint64_t done, std::uint64_t total) {
       const auto now = std::chrono::steady_clock::now();
-      if (now - told < kTellAgain) return;
+      if (now - told < kReportAgain) return;
       told = now;
       say({{"progress", fmt::format("fetching {}: {}", source.target, format_part(done, total))}});
     };

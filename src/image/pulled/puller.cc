@@ -21,12 +21,12 @@ namespace drover::image {
 namespace {
 
 constexpr int kMaxIndexLevels = 4;
-constexpr auto kTellEvery = std::chrono::milliseconds(200);
+constexpr auto kReportEvery = std::chrono::milliseconds(200);
 
 /// Tells the listener, not too often.
-class Teller {
+class ProgressReporter {
  public:
-  Teller(const RegistryName& name, const PullListener& listener) : listener_(listener) {
+  ProgressReporter(const RegistryName& name, const PullListener& listener) : listener_(listener) {
     progress_.name = name.familiar();
   }
 
@@ -34,7 +34,7 @@ class Teller {
     const std::lock_guard lock(mutex_);
     progress_.layers.clear();
     for (const auto& layer : layers) progress_.layers.push_back({layer.digest, layer.size});
-    tell();
+    report();
   }
   void set(std::size_t index, LayerProgress::State state, bool was_here = false) {
     const std::lock_guard lock(mutex_);
@@ -42,24 +42,24 @@ class Teller {
     layer.state = state;
     layer.was_here = layer.was_here || was_here;
     if (state == LayerProgress::State::kDone) layer.done = layer.bytes;
-    tell();
+    report();
   }
   void received(std::size_t index, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     progress_.layers[index].done = bytes;
-    if (std::chrono::steady_clock::now() - told_ >= kTellEvery) tell();
+    if (std::chrono::steady_clock::now() - reported_at_ >= kReportEvery) report();
   }
 
  private:
-  void tell() {
-    told_ = std::chrono::steady_clock::now();
+  void report() {
+    reported_at_ = std::chrono::steady_clock::now();
     if (listener_) listener_(progress_);
   }
 
   const PullListener& listener_;
   std::mutex mutex_;
   PullProgress progress_;
-  std::chrono::steady_clock::time_point told_{};
+  std::chrono::steady_clock::time_point reported_at_{};
 };
 
 std::uint64_t sum_of_sizes(const Manifest& manifest, const Descriptor& own) {
@@ -94,7 +94,7 @@ struct Puller::Job {
   uid_t uid;
   std::string scope;
   std::stop_token stop;
-  Teller& teller;
+  ProgressReporter& reporter;
   Manifest manifest;
   std::vector<std::string> diff_ids;
   Allowance allowance;
@@ -102,8 +102,8 @@ struct Puller::Job {
 
 Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, const PullListener& listener,
                                 const std::stop_token& stop) {
-  Teller teller(name, listener);
-  teller.begin({});
+  ProgressReporter reporter(name, listener);
+  reporter.begin({});
   DROVER_TRY(auto login, read_login(user, name.host));
   DROVER_TRY(auto client, HttpClient::create());
   RegistrySession session(name, std::move(login), plain_, certificates_, limits_.registry, stop);
@@ -128,7 +128,7 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
     DROVER_CHECK_OK(blobs_.add(descriptor.digest, document.text));
     image.bytes = descriptor.size;
   } else {
-    Job job{session, user.uid, scope_of(everybody, user.uid),     stop, teller,
+    Job job{session, user.uid, scope_of(everybody, user.uid),     stop, reporter,
             {},      {},       Allowance(limits_.unpacking, stop)};
     DROVER_TRY(image.bytes, bring(job, client, document));
   }
@@ -186,7 +186,7 @@ Result<std::uint64_t> Puller::bring(Job& job, HttpClient& client, const Registry
   used.push_back(job.manifest.config.digest);
   for (const auto& layer : job.manifest.layers) used.push_back(layer.digest);
   const auto lease = leases_.take(std::move(used));
-  job.teller.begin(job.manifest.layers);
+  job.reporter.begin(job.manifest.layers);
   DROVER_CHECK_OK(bring_layers(job));
   DROVER_CHECK_OK(blobs_.add(job.manifest.config.digest, config_text));
   DROVER_CHECK_OK(blobs_.add(document.descriptor.digest, document.text));
@@ -240,16 +240,16 @@ Status Puller::bring_layer(Job& job, HttpClient& client, std::size_t index) {
       return download(job, client, index);
     }
     if (blobs_.is_known_as(blob.digest, diff_id) && layers_.find(diff_id)) {
-      job.teller.set(index, LayerProgress::State::kDone, true);
+      job.reporter.set(index, LayerProgress::State::kDone, true);
       return {};
     }
-    job.teller.set(index, LayerProgress::State::kUnpacking, true);
+    job.reporter.set(index, LayerProgress::State::kUnpacking, true);
     DROVER_TRY(const auto files, blobs_.files());
     DROVER_TRY(const auto file, files->open(blob_name(blob.digest)));
     auto unpacked = layers_.acquire({blob_name(blob.digest), diff_id, blob.digest}, file, job.allowance);
     if (unpacked) {
       blobs_.note_known_as(blob.digest, diff_id);
-      job.teller.set(index, LayerProgress::State::kDone, true);
+      job.reporter.set(index, LayerProgress::State::kDone, true);
       return {};
     }
     if (unpacked.error().kind != ErrorKind::kInvalid) return Failure(unpacked.error());
@@ -273,7 +273,7 @@ Status Puller::download_once(Job& job, HttpClient& client, std::size_t index) {
     partial.size = 0;
   }
   DROVER_CHECK_OK(check_space(blob.size - partial.size));
-  job.teller.set(index, LayerProgress::State::kDownloading);
+  job.reporter.set(index, LayerProgress::State::kDownloading);
 
   Download download(blob, partial.file.get());
   Result<std::string> unpacked = fail(ErrorKind::kInternal, "it was not unpacked");
@@ -289,18 +289,18 @@ Status Puller::download_once(Job& job, HttpClient& client, std::size_t index) {
     received = download.run(job.session, client, partial.size, [&](std::uint64_t bytes) -> Status {
       aborted = gave_up;
       if (aborted) return fail(ErrorKind::kInternal, "it cannot be unpacked");
-      job.teller.received(index, bytes);
+      job.reporter.received(index, bytes);
       return {};
     });
     if (received) received = blobs_.finish(partial, blob.digest, job.scope);
-    if (received) job.teller.set(index, LayerProgress::State::kUnpacking);
+    if (received) job.reporter.set(index, LayerProgress::State::kUnpacking);
   }
   if (aborted || (!received && !may_go_on_later(received.error().kind))) blobs_.drop(partial);
   if (aborted) return Failure(unpacked.error());
   if (!received) return received;
   if (!unpacked) return Failure(unpacked.error());
   blobs_.note_known_as(blob.digest, job.diff_ids[index]);
-  job.teller.set(index, LayerProgress::State::kDone);
+  job.reporter.set(index, LayerProgress::State::kDone);
   return {};
 }
 

@@ -96,10 +96,10 @@ void NodeReport::keep_telling(const std::stop_token& stop) {
 
 bool NodeReport::write(const Work& work) {
   const auto labels = write_labels(work);
-  labels_trouble_.tell(labels ? Status() : Failure(context(labels.error(), "labels are not written")));
+  labels_trouble_.report(labels ? Status() : Failure(context(labels.error(), "labels are not written")));
   const auto conditions = write_conditions(work);
-  conditions_trouble_.tell(conditions ? Status()
-                                      : Failure(context(conditions.error(), "conditions are not written")));
+  conditions_trouble_.report(conditions ? Status()
+                                        : Failure(context(conditions.error(), "conditions are not written")));
   return labels && conditions;
 }
 
@@ -146,7 +146,9 @@ bool NodeReport::tell_the_pods(const NodeState& state, const std::vector<Told>& 
   if (!parts_known && !in_any_case) return false;
   const auto containers = options_.containers();
   const auto known = options_.pod_uids();
-  pods_trouble_.tell(!containers ? Failure(containers.error()) : !known ? Failure(known.error()) : Status());
+  pods_trouble_.report(!containers ? Failure(containers.error())
+                       : !known    ? Failure(known.error())
+                                   : Status());
   if ((!containers || !known) && !in_any_case) return false;
   const auto uids = known.value_or(std::map<PodName, std::string>{});
   for (const auto& [uuid, event] : told)

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/complaint.h"
+#include "base/log_once.h"
 #include "kube/client/api.h"
 #include "kube/events/event_recorder.h"
 #include "kube/plugin/config.h"
@@ -89,10 +89,10 @@ class NodeReport {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Work work_;
-  bool fresh_ = false;                             ///< what is to be written, since the writer looked
-  Complaint labels_trouble_, conditions_trouble_;  ///< the writer's
-  Complaint pods_trouble_;                         ///< the teller's
-  std::unique_ptr<EventRecorder> events_;          ///< the teller's
+  bool fresh_ = false;                           ///< what is to be written, since the writer looked
+  LogOnce labels_trouble_, conditions_trouble_;  ///< the writer's
+  LogOnce pods_trouble_;                         ///< the teller's
+  std::unique_ptr<EventRecorder> events_;        ///< the teller's
   std::jthread writer_, teller_;
 };
 

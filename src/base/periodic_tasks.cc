@@ -1,4 +1,4 @@
-#include "base/repeat.h"
+#include "base/periodic_tasks.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 namespace drover {
 
-struct Repeats::One {
+struct PeriodicTasks::One {
   explicit One(std::string name) : what(std::move(name)) {}
 
   std::string what;
@@ -19,19 +19,20 @@ struct Repeats::One {
   std::jthread thread;
 };
 
-Repeats::Repeats() = default;
+PeriodicTasks::PeriodicTasks() = default;
 
-Repeats::~Repeats() {
+PeriodicTasks::~PeriodicTasks() {
   end();
 }
 
-void Repeats::add(std::string what, std::chrono::milliseconds pause_between, std::function<void()> look) {
+void PeriodicTasks::add(std::string what, std::chrono::milliseconds pause_between,
+                        std::function<void()> task) {
   auto one = std::make_unique<One>(std::move(what));
   one->thread =
-      std::jthread([raw = one.get(), pause_between, look = std::move(look)](const std::stop_token& stop) {
+      std::jthread([raw = one.get(), pause_between, task = std::move(task)](const std::stop_token& stop) {
         do {
           raw->since = Clock::now();
-          look();
+          task();
           raw->since = Clock::time_point{};
         } while (pause(pause_between, stop));
       });
@@ -39,7 +40,7 @@ void Repeats::add(std::string what, std::chrono::milliseconds pause_between, std
   all_.push_back(std::move(one));
 }
 
-Status Repeats::check(std::chrono::milliseconds patience) const {
+Status PeriodicTasks::check(std::chrono::milliseconds patience) const {
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (const auto& one : all_) {
@@ -52,7 +53,7 @@ Status Repeats::check(std::chrono::milliseconds patience) const {
   return {};
 }
 
-void Repeats::end() {
+void PeriodicTasks::end() {
   std::vector<std::unique_ptr<One>> ending;
   {
     const std::lock_guard lock(mutex_);

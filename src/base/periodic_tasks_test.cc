@@ -1,4 +1,4 @@
-#include "base/repeat.h"
+#include "base/periodic_tasks.h"
 
 #include <gmock/gmock.h>
 
@@ -11,26 +11,26 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-TEST(Repeats, DoEachEverAgain) {
+TEST(PeriodicTasks, DoEachEverAgain) {
   std::atomic<int> first = 0, second = 0;
-  Repeats repeats;
-  repeats.add("counting", 1ms, [&] { ++first; });
-  repeats.add("counting too", 1h, [&] { ++second; });
+  PeriodicTasks tasks;
+  tasks.add("counting", 1ms, [&] { ++first; });
+  tasks.add("counting too", 1h, [&] { ++second; });
   while (first < 3 || second < 1) std::this_thread::sleep_for(1ms);
-  repeats.end();
+  tasks.end();
   EXPECT_EQ(second, 1);
   const int then = first;
   std::this_thread::sleep_for(10ms);
   EXPECT_EQ(first, then);
 }
 
-TEST(Repeats, ACallThatDoesNotReturnIsTold) {
+TEST(PeriodicTasks, ACallThatDoesNotReturnIsTold) {
   std::mutex mutex;
   std::condition_variable changed;
   bool begun = false, over = false;
-  Repeats repeats;
-  repeats.add("counting", 1ms, [] {});
-  repeats.add("waiting", 1ms, [&] {
+  PeriodicTasks tasks;
+  tasks.add("counting", 1ms, [] {});
+  tasks.add("waiting", 1ms, [&] {
     std::unique_lock lock(mutex);
     begun = true;
     changed.notify_all();
@@ -40,9 +40,9 @@ TEST(Repeats, ACallThatDoesNotReturnIsTold) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return begun; });
   }
-  EXPECT_TRUE(repeats.check(1h));
+  EXPECT_TRUE(tasks.check(1h));
   std::this_thread::sleep_for(2ms);
-  const auto hung = repeats.check(1ms);
+  const auto hung = tasks.check(1ms);
   ASSERT_FALSE(hung);
   EXPECT_THAT(hung.error().message, HasSubstr("waiting has taken"));
   {
@@ -50,8 +50,8 @@ TEST(Repeats, ACallThatDoesNotReturnIsTold) {
     over = true;
   }
   changed.notify_all();
-  repeats.end();
-  EXPECT_TRUE(repeats.check(0ms));
+  tasks.end();
+  EXPECT_TRUE(tasks.check(0ms));
 }
 
 }  // namespace

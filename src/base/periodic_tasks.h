@@ -1,6 +1,6 @@
 #pragma once
 
-// Things that are done ever again, each on a thread of its own.
+// What is done periodically, each on a thread of its own.
 
 #include <chrono>
 #include <functional>
@@ -15,16 +15,16 @@
 namespace drover {
 
 /// Thread safe.
-class Repeats {
+class PeriodicTasks {
  public:
-  Repeats();
-  ~Repeats();
-  Repeats(const Repeats&) = delete;
-  Repeats& operator=(const Repeats&) = delete;
+  PeriodicTasks();
+  ~PeriodicTasks();
+  PeriodicTasks(const PeriodicTasks&) = delete;
+  PeriodicTasks& operator=(const PeriodicTasks&) = delete;
 
-  /// Calls `look` at once and then again after each pause. `what` is done so is said by check(): "looking at
+  /// Calls `task` at once and then again after each pause. `what` is done so is said by check(): "looking at
   /// the kubelet".
-  void add(std::string what, std::chrono::milliseconds pause_between, std::function<void()> look);
+  void add(std::string what, std::chrono::milliseconds pause_between, std::function<void()> task);
   /// An error when a call has been going on for longer than that: it may never return.
   Status check(std::chrono::milliseconds patience) const;
   /// Waits for the calls that are under way.

@@ -10,21 +10,21 @@
 
 namespace drover {
 
-class Complaint {
+class LogOnce {
  public:
-  /// `tell` may be absent.
-  explicit Complaint(std::function<void(const std::string& sentence)> tell) : tell_(std::move(tell)) {}
+  /// `log` may be absent.
+  explicit LogOnce(std::function<void(const std::string& sentence)> log) : log_(std::move(log)) {}
 
   /// What an attempt came to. After a success everything is new again.
-  void tell(const Status& status) {
+  void report(const Status& status) {
     auto text = status ? "" : to_string(status.error());
-    if (!text.empty() && text != told_ && tell_) tell_(text);
-    told_ = std::move(text);
+    if (!text.empty() && text != reported_ && log_) log_(text);
+    reported_ = std::move(text);
   }
 
  private:
-  std::function<void(const std::string&)> tell_;
-  std::string told_;
+  std::function<void(const std::string&)> log_;
+  std::string reported_;
 };
 
 }  // namespace drover
