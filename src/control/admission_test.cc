@@ -131,10 +131,10 @@ TEST(Admission, OnlySoManyJobsOfAUserArePlannedAndTheOthersMoveUp) {
   const auto id = [](std::size_t number) { return fmt::format("m{:04}", number); };
   for (std::size_t i = 0; i < kPlannedOfUser + 2; ++i) ASSERT_TRUE(machine.submit(mallorys(id(i))));
   ASSERT_TRUE(machine.submit(of("victim", kVictim, "v")));
-  const auto& standing = machine.state.standing;
-  EXPECT_EQ(standing->reasons.size(), kPlannedOfUser + 1);
-  EXPECT_EQ(standing->order.size(), kPlannedOfUser + 3);
-  EXPECT_EQ(standing->order.back(), id(kPlannedOfUser + 1));
+  const auto& positions = machine.state.positions;
+  EXPECT_EQ(positions->reasons.size(), kPlannedOfUser + 1);
+  EXPECT_EQ(positions->order.size(), kPlannedOfUser + 3);
+  EXPECT_EQ(positions->order.back(), id(kPlannedOfUser + 1));
   EXPECT_EQ(machine.reasons(id(kPlannedOfUser + 1)).front(),
             "it stands behind 500 others of 'mallory' in the queue 'default'");
   EXPECT_EQ(machine.reasons("v").front(), "1 GPU is wanted and 0 of 1 are free");

@@ -256,8 +256,8 @@ Status handle(Draft& draft, const event::ExecutorTaskKilled& event) {
 /// Whether the last plan left it out because of those before it.
 bool is_behind(const State& state, const TaskRecord& record) {
   const auto* first = record.task.gang ? state.find(member_id(record.task.gang->id, 0)) : &record;
-  return first != nullptr && state.standing &&
-         std::ranges::binary_search(state.standing->behind, first->sequence);
+  return first != nullptr && state.positions &&
+         std::ranges::binary_search(state.positions->behind, first->sequence);
 }
 
 enum class Planning { kUsual, kNone };
@@ -290,8 +290,8 @@ Result<Outcome> decide(const State& state, const Event& event, Moment now) {
 std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& record) {
   std::vector<std::string> clauses;
   const auto& job = job_id(record.task);
-  if (state.standing)
-    if (const auto found = state.standing->reasons.find(job); found != state.standing->reasons.end())
+  if (state.positions)
+    if (const auto found = state.positions->reasons.find(job); found != state.positions->reasons.end())
       clauses = placement::describe(found->second);
   if (!clauses.empty()) return clauses;
   if (is_behind(state, record))

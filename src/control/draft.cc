@@ -176,7 +176,7 @@ placement::Cluster Draft::cluster() const {
 }
 
 bool Draft::plan_is_due() const {
-  if (!state_.standing || outcome_.node || outcome_.rules || images_) return true;
+  if (!state_.positions || outcome_.node || outcome_.rules || images_) return true;
   return std::any_of(changed_.begin(), changed_.end(), [&](const auto& entry) {
     const auto& [id, record] = entry;
     const auto* before = state_.find(id);

@@ -63,7 +63,7 @@ class Draft : public Tables<Overlay> {
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
   void set_images(const std::map<ImageName, std::optional<ImageFit>>& images);
   const ImageFits& images() const { return images_ ? *images_ : state_.images; }
-  void set_standing(Standing standing) { outcome_.standing = std::move(standing); }
+  void set_positions(QueuePositions positions) { outcome_.positions = std::move(positions); }
 
   /// Tasks that own resources.
   std::vector<const TaskRecord*> active() const;

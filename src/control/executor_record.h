@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "control/amounts.h"
+#include "control/resource_amounts.h"
 #include "workload/task.h"
 
 namespace drover::control {
@@ -20,7 +20,7 @@ struct ExecutorRecord {
   std::string executor_id;  ///< the framework's own
   std::string id;           ///< Drover's, of its container
   std::string info;         ///< its ExecutorInfo, in JSON
-  Amounts given;            ///< what its container has, for itself and for tasks
+  ResourceAmounts given;    ///< what its container has, for itself and for tasks
   int launches = 0;         ///< ever made on it
   bool registered = false;  ///< it has subscribed at least once
   /// When it is ended unless it has subscribed; Moment::steady. None: it is connected, or has not started.
@@ -32,11 +32,11 @@ struct ExecutorRecord {
 
 /// What is particular to a task that an executor runs.
 struct ExecutorPart {
-  int launch = 0;         ///< which of the executor's launches brought it
-  bool in_group = false;  ///< with the others of that launch
-  std::string info;       ///< its TaskInfo, in JSON
-  Amounts amounts;        ///< of what the container has
-  bool kill = false;      ///< its framework wants it to end
+  int launch = 0;           ///< which of the executor's launches brought it
+  bool in_group = false;    ///< with the others of that launch
+  std::string info;         ///< its TaskInfo, in JSON
+  ResourceAmounts amounts;  ///< of what the container has
+  bool kill = false;        ///< its framework wants it to end
   std::optional<std::chrono::milliseconds> kill_grace = std::nullopt;
   /// The last updates of the executor, by their UUIDs: what it sends again is no other one.
   std::vector<std::string> heard = {};
@@ -50,13 +50,13 @@ struct ExecutorLaunch {
     std::string task_id;
     std::string name;
     std::string info;  ///< its TaskInfo, in JSON
-    Amounts amounts;
+    ResourceAmounts amounts;
   };
   std::string framework;
   std::string executor_id;
   std::string info;          ///< the ExecutorInfo, in JSON
   workload::Task container;  ///< what is started when it does not run yet; the id is made here
-  Amounts given;             ///< what that container has: the executor's own, and those of the tasks
+  ResourceAmounts given;     ///< what that container has: the executor's own, and those of the tasks
   bool in_group = false;
   std::vector<Task> tasks;
 };

@@ -87,14 +87,14 @@ Status check_tasks(const Draft& draft, const ExecutorLaunch& launch) {
   return {};
 }
 
-Amounts amounts_of(const ExecutorLaunch& launch) {
-  Amounts wanted;
+ResourceAmounts amounts_of(const ExecutorLaunch& launch) {
+  ResourceAmounts wanted;
   for (const auto& task : launch.tasks) wanted += task.amounts;
   return wanted;
 }
 
 /// What its container has and none of its tasks uses.
-Amounts free_in(const Draft& draft, const ExecutorRecord& executor) {
+ResourceAmounts free_in(const Draft& draft, const ExecutorRecord& executor) {
   auto free = executor.given;
   for (const auto& key : living_tasks(draft, executor))
     free -= draft.framework_tasks.find(key)->within->amounts;

@@ -209,7 +209,7 @@ void check_holdings(const State& state) {
   RC_ASSERT(state.cluster.free("here").gpu_milli == kGpus * 1000 - taken);
 }
 
-bool within(const placement::Limits& limit, const placement::Amounts& used) {
+bool within(const placement::Limits& limit, const placement::ResourceAmounts& used) {
   return !limit.gpu_milli || used.gpu_milli <= *limit.gpu_milli;
 }
 

@@ -73,7 +73,7 @@ std::optional<Error> find_overdrawn_gpu(const placement::Node& machine, const Re
   return std::nullopt;
 }
 
-bool is_within(const placement::Limits& limit, const placement::Amounts& used) {
+bool is_within(const placement::Limits& limit, const placement::ResourceAmounts& used) {
   return used.gpu_milli <= limit.gpu_milli.value_or(used.gpu_milli) &&
          used.milli_cpus <= limit.milli_cpus.value_or(used.milli_cpus) &&
          used.memory_bytes <= limit.memory_bytes.value_or(used.memory_bytes);

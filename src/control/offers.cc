@@ -7,7 +7,7 @@
 namespace drover::control {
 namespace {
 
-double largest_share(const Amounts& part, const Amounts& whole) {
+double largest_share(const ResourceAmounts& part, const ResourceAmounts& whole) {
   const auto ratio = [](auto a, auto b) {
     return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
   };
@@ -15,15 +15,15 @@ double largest_share(const Amounts& part, const Amounts& whole) {
                    ratio(part.memory_bytes, whole.memory_bytes)});
 }
 
-Amounts port(int number) {
+ResourceAmounts port(int number) {
   return {0, 0, 0, 0, {{number, number}}};
 }
 
 }  // namespace
 
-Amounts held_by(const TaskRecord& record) {
+ResourceAmounts held_by(const TaskRecord& record) {
   const auto& task = record.task;
-  Amounts amounts;
+  ResourceAmounts amounts;
   for (const auto& claim : task.resources.gpus) amounts.gpus += claim.count;
   amounts.milli_cpus = task.resources.milli_cpus;
   amounts.memory_bytes = task.resources.memory_bytes;
@@ -32,14 +32,14 @@ Amounts held_by(const TaskRecord& record) {
   return amounts;
 }
 
-Amounts held_by_all(const State& state) {
-  Amounts sum;
+ResourceAmounts held_by_all(const State& state) {
+  ResourceAmounts sum;
   for (const auto& id : state.active) sum += held_by(state.tasks.at(id));
   return sum;
 }
 
-std::map<std::string, Amounts> held_by_frameworks(const State& state) {
-  std::map<std::string, Amounts> sums;
+std::map<std::string, ResourceAmounts> held_by_frameworks(const State& state) {
+  std::map<std::string, ResourceAmounts> sums;
   for (const auto& id : state.active) {
     const auto& record = state.tasks.at(id);
     if (record.task.origin.kind == workload::OriginKind::kFramework)
@@ -83,7 +83,7 @@ void OfferBook::drop_offers_of(const std::string& framework, OfferChanges* chang
   });
 }
 
-std::string OfferBook::role_wanting(const Entry& entry, const Amounts& amounts, const Supply& supply,
+std::string OfferBook::role_wanting(const Entry& entry, const ResourceAmounts& amounts, const Supply& supply,
                                     TimePoint now) const {
   // By the machine's total, as Mesos has it: also when all its GPUs are taken.
   if (supply.hides_gpu_machines && supply.whole.gpus > 0 && !entry.bidder.knows_gpus) return "";
@@ -112,7 +112,7 @@ std::vector<std::string> OfferBook::by_share(const Supply& supply) const {
 
 /// Drover's own queue, or a GPU that fails, may take what was offered.
 void OfferBook::rescind_what_is_gone(const Supply& supply, OfferChanges& changes) {
-  Amounts sum;
+  ResourceAmounts sum;
   for (auto entry = offers_.begin(); entry != offers_.end();) {
     auto with = sum;
     with += entry->second.amounts;
@@ -130,7 +130,8 @@ void OfferBook::rescind_what_is_gone(const Supply& supply, OfferChanges& changes
   }
 }
 
-void OfferBook::disturb_one(const Supply& supply, const Amounts& rest, TimePoint now, OfferChanges& changes) {
+void OfferBook::disturb_one(const Supply& supply, const ResourceAmounts& rest, TimePoint now,
+                            OfferChanges& changes) {
   const auto sums = offered();
   for (const auto& [id, offer] : offers_) {
     if (now - offer.at < kUndisturbed) continue;
@@ -197,12 +198,12 @@ TakenOffers OfferBook::take(const std::string& framework, const std::vector<std:
   return taken;
 }
 
-void OfferBook::refuse(const std::string& framework, const std::string& role, Amounts amounts, double seconds,
-                       TimePoint now) {
+void OfferBook::refuse(const std::string& framework, const std::string& role, ResourceAmounts amounts,
+                       double seconds, TimePoint now) {
   const auto found = bidders_.find(framework);
   if (found == bidders_.end()) return;
   if (!(seconds >= 0)) seconds = kDefaultRefuseSeconds;
-  if (seconds == 0 || amounts == Amounts{}) return;
+  if (seconds == 0 || amounts == ResourceAmounts{}) return;
   seconds = std::min(seconds, kMostRefuseSeconds);
   const auto until = now + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   auto& filters = found->second.filters;
@@ -231,8 +232,8 @@ void OfferBook::revive(const std::string& framework, const std::vector<std::stri
   }
 }
 
-std::map<std::string, Amounts> OfferBook::offered() const {
-  std::map<std::string, Amounts> sums;
+std::map<std::string, ResourceAmounts> OfferBook::offered() const {
+  std::map<std::string, ResourceAmounts> sums;
   for (const auto& [id, offer] : offers_) sums[offer.framework] += offer.amounts;
   return sums;
 }

@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "base/units.h"
-#include "control/amounts.h"
+#include "control/resource_amounts.h"
 #include "control/state.h"
 
 namespace drover::control {
 
 /// What a task holds of the machine.
-Amounts held_by(const TaskRecord& record);
+ResourceAmounts held_by(const TaskRecord& record);
 /// What all tasks hold, whoever asked for them.
-Amounts held_by_all(const State& state);
+ResourceAmounts held_by_all(const State& state);
 /// By framework.
-std::map<std::string, Amounts> held_by_frameworks(const State& state);
+std::map<std::string, ResourceAmounts> held_by_frameworks(const State& state);
 
 /// Whom offers are made to.
 struct Bidder {
@@ -33,16 +33,16 @@ struct Bidder {
 struct Offer {
   std::string framework;
   std::string role;
-  Amounts amounts;
+  ResourceAmounts amounts;
   TimePoint at{};
 };
 
 /// The machine as offers see it.
 struct Supply {
-  Amounts whole;
-  Amounts free;                         ///< with what is offered
-  std::map<std::string, Amounts> used;  ///< by framework
-  bool hides_gpu_machines = true;       ///< from those that do not know GPUs
+  ResourceAmounts whole;
+  ResourceAmounts free;                         ///< with what is offered
+  std::map<std::string, ResourceAmounts> used;  ///< by framework
+  bool hides_gpu_machines = true;               ///< from those that do not know GPUs
 };
 
 /// What is to be told. At most one offer is made at a time.
@@ -54,7 +54,7 @@ struct OfferChanges {
 
 /// What a framework took out of its offers.
 struct TakenOffers {
-  Amounts amounts;
+  ResourceAmounts amounts;
   std::string role;
   std::string mistake;  ///< in the words of Mesos; "" when all are valid. What was valid is gone all the same
 };
@@ -81,7 +81,7 @@ class OfferBook {
   TakenOffers take(const std::string& framework, const std::vector<std::string>& ids);
   /// Nothing that `amounts` covers is offered for so long. Seconds that are negative, or no number, are the
   /// default.
-  void refuse(const std::string& framework, const std::string& role, Amounts amounts, double seconds,
+  void refuse(const std::string& framework, const std::string& role, ResourceAmounts amounts, double seconds,
               TimePoint now);
   /// No roles are all roles.
   void suppress(const std::string& framework, const std::vector<std::string>& roles);
@@ -90,7 +90,7 @@ class OfferBook {
 
   const std::map<std::string, Offer>& offers() const { return offers_; }
   /// Sums by framework.
-  std::map<std::string, Amounts> offered() const;
+  std::map<std::string, ResourceAmounts> offered() const;
 
   static constexpr double kDefaultRefuseSeconds = 5;
   static constexpr double kMostRefuseSeconds = 365.0 * 24 * 3600;
@@ -99,7 +99,7 @@ class OfferBook {
  private:
   struct Filter {
     std::string role;
-    Amounts refused;
+    ResourceAmounts refused;
     TimePoint until{};
   };
   struct Entry {
@@ -108,11 +108,11 @@ class OfferBook {
   };
 
   /// The role that would be offered this; "" when none would.
-  std::string role_wanting(const Entry& entry, const Amounts& amounts, const Supply& supply,
+  std::string role_wanting(const Entry& entry, const ResourceAmounts& amounts, const Supply& supply,
                            TimePoint now) const;
   std::vector<std::string> by_share(const Supply& supply) const;
   void rescind_what_is_gone(const Supply& supply, OfferChanges& changes);
-  void disturb_one(const Supply& supply, const Amounts& rest, TimePoint now, OfferChanges& changes);
+  void disturb_one(const Supply& supply, const ResourceAmounts& rest, TimePoint now, OfferChanges& changes);
   void drop_offers_of(const std::string& framework, OfferChanges* changes);
 
   std::string master_;

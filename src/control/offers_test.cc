@@ -17,11 +17,11 @@ using ::testing::Pair;
 
 constexpr std::uint64_t kMiB = 1ULL << 20;
 
-Amounts amounts(int gpus, std::int64_t milli_cpus) {
+ResourceAmounts amounts(int gpus, std::int64_t milli_cpus) {
   return {gpus, milli_cpus, 1024 * kMiB, 0, {}};
 }
 
-Supply machine(Amounts free, Amounts whole = amounts(4, 8000)) {
+Supply machine(ResourceAmounts free, ResourceAmounts whole = amounts(4, 8000)) {
   Supply supply;
   supply.free = std::move(free);
   supply.whole = std::move(whole);
@@ -198,7 +198,7 @@ TEST(OfferBookProperty, NothingIsOfferedTwiceOrAgainstAWish) {
     const std::vector<std::string> names{"a", "b", "c"};
     auto now = kNow;
     std::set<std::string> ever;
-    std::map<std::string, std::pair<Amounts, TimePoint>> refused;  // the last of each
+    std::map<std::string, std::pair<ResourceAmounts, TimePoint>> refused;  // the last of each
     std::set<std::string> suppressed;
     const auto steps = *rc::gen::inRange(1, 60);
     for (int step = 0; step < steps; ++step) {
@@ -237,7 +237,7 @@ TEST(OfferBookProperty, NothingIsOfferedTwiceOrAgainstAWish) {
         default: {
           const auto supply = machine(free);
           const auto changes = book.allocate(supply, now);
-          Amounts sum;
+          ResourceAmounts sum;
           for (const auto& [id, offer] : book.offers()) sum += offer.amounts;
           RC_ASSERT(free.covers(sum));
           if (changes.made.empty()) break;

@@ -94,7 +94,7 @@ void carry_out(Draft& draft, QueuePlan plan) {
     const auto winners = members_of_job(preemption.job, draft.finder());
     for (const auto& victim : preemption.victims) preempt(draft, victim, winners.front()->task);
   }
-  draft.set_standing({std::move(plan.waiting), std::move(plan.order), std::move(plan.behind)});
+  draft.set_positions({std::move(plan.waiting), std::move(plan.order), std::move(plan.behind)});
 }
 
 }  // namespace drover::control

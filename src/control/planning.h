@@ -8,7 +8,7 @@
 namespace drover::control {
 
 struct QueuePlan : placement::Plan {
-  std::vector<std::uint64_t> behind;  ///< Standing::behind
+  std::vector<std::uint64_t> behind;  ///< QueuePositions::behind
 };
 
 /// Jobs that are held back (holds.h) stand behind the others, with their reason.

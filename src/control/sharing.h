@@ -13,13 +13,13 @@ namespace drover::control {
 bool is_in(const workload::Task& task, const std::string& queue);
 bool is_of(const workload::Task& task, const placement::Subject& subject);
 /// What these hold together while they run. GPUs of a group count once.
-placement::Amounts held_by(const placement::Cluster& cluster,
-                           const std::vector<const workload::Task*>& tasks);
+placement::ResourceAmounts held_by(const placement::Cluster& cluster,
+                                   const std::vector<const workload::Task*>& tasks);
 /// What running work of this queue and its children holds. GPUs of a group count once.
-placement::Amounts used_in(const State& state, const std::string& queue);
+placement::ResourceAmounts used_in(const State& state, const std::string& queue);
 /// What running work of this user, or in this namespace, holds.
-placement::Amounts used_by(const State& state, const placement::Subject& subject);
+placement::ResourceAmounts used_by(const State& state, const placement::Subject& subject);
 /// What the task or its whole gang asks for.
-placement::Amounts wanted_by(const State& state, const TaskRecord& record);
+placement::ResourceAmounts wanted_by(const State& state, const TaskRecord& record);
 
 }  // namespace drover::control

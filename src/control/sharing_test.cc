@@ -9,8 +9,8 @@ namespace drover::control {
 namespace {
 
 using namespace testing;  // NOLINT: the machine
-using placement::Amounts;
 using placement::Queue;
+using placement::ResourceAmounts;
 using placement::Rules;
 using placement::SubjectKind;
 using ::testing::HasSubstr;
@@ -102,7 +102,7 @@ TEST(Sharing, AQuotaHoldsBackAndSaysSo) {
   EXPECT_EQ(machine.at("b"), TaskState::kQueued);
   EXPECT_THAT(machine.reasons("b").front(), HasSubstr("alice"));
   EXPECT_EQ(machine.at("c"), TaskState::kStarting) << "what a quota holds back keeps nobody waiting";
-  EXPECT_EQ(used_by(machine.state, {SubjectKind::kUser, "alice"}), (Amounts{2000, 1000, 1ULL << 30}));
+  EXPECT_EQ(used_by(machine.state, {SubjectKind::kUser, "alice"}), (ResourceAmounts{2000, 1000, 1ULL << 30}));
   EXPECT_EQ(machine.submit(task_of("alice", 1000, "d", 3)).error().kind, ErrorKind::kInvalid) << "never";
   ASSERT_TRUE(machine.set({}));
   EXPECT_EQ(machine.at("b"), TaskState::kStarting) << "without the quota";

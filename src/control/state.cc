@@ -70,7 +70,7 @@ Queued queued(const TaskRecord& record) {
 void apply(State& state, const Outcome& outcome) {
   if (outcome.node) state.cluster.set_node(*outcome.node);
   if (outcome.rules) state.rules = *outcome.rules;
-  if (outcome.standing) state.standing = Cow<Standing>(*outcome.standing);
+  if (outcome.positions) state.positions = Cow<QueuePositions>(*outcome.positions);
   std::map<std::string, const workload::Task*> jobs;
   for (const auto& record : outcome.changed) {
     const auto* before = state.find(record.task.id);

@@ -68,13 +68,13 @@ struct Queued {
 inline constexpr std::size_t kPlannedOfUser = 500;
 
 /// What the last plan said of those who wait. By job: a task, or a gang.
-struct Standing {
+struct QueuePositions {
   std::map<std::string, placement::Reasons> reasons;  ///< of those that were planned
   std::vector<std::string> order;                     ///< the jobs as they stand in the queue
   /// Sequences of the first tasks of jobs that were not planned (kPlannedOfUser), ascending.
   std::vector<std::uint64_t> behind;
 
-  bool operator==(const Standing&) const = default;
+  bool operator==(const QueuePositions&) const = default;
 };
 
 /// What is known about who asked for a task: what it was made for, and the name of that.
@@ -107,7 +107,7 @@ struct State : Tables<Rows> {
   // Kept by apply():
   SharedMap<std::uint64_t, Queued> queue;                   ///< tasks that wait, by order of acceptance
   SharedSet<std::string> active;                            ///< ids of tasks that own resources
-  Cow<Standing> standing;                                   ///< null until the first plan
+  Cow<QueuePositions> positions;                            ///< null until the first plan
   SharedMap<OriginName, SharedSet<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
   SharedMap<std::string, TaskHealth> health;                ///< by task; of those that are checked
   ImageFits images;                                         ///< at most kMostImages
@@ -135,7 +135,7 @@ struct Outcome : Tables<Changes> {
   std::vector<Action> actions;
   std::optional<placement::Node> node;
   std::optional<placement::Rules> rules;
-  std::optional<Standing> standing;
+  std::optional<QueuePositions> positions;
   std::map<std::string, TaskHealth> health;             ///< new findings; not journaled
   std::map<ImageName, std::optional<ImageFit>> images;  ///< none: it is forgotten; not journaled
   /// By key: a task with a template that is to be kept, or none when nobody needs it any more.

@@ -78,13 +78,13 @@ struct ExplanationView {
 /// One queue, as one caller may see it.
 struct QueueView {
   placement::Queue queue;
-  placement::Amounts used;  ///< by running work, also that of its children
-  bool usable = false;      ///< whether the caller may put work into it
+  placement::ResourceAmounts used;  ///< by running work, also that of its children
+  bool usable = false;              ///< whether the caller may put work into it
   /// One task, or a gang, that waits.
   struct Waiting {
     std::string id;  ///< of the task or the gang; "" unless the caller may see it
     std::string user;
-    placement::Amounts wanted;  ///< of all members together
+    placement::ResourceAmounts wanted;  ///< of all members together
     int members = 1;
     int priority = 0;  ///< 0 unless the caller may see it
     TimePoint submitted_at{};
@@ -96,7 +96,7 @@ struct QueueView {
 
 struct QuotaView {
   placement::Quota quota;
-  placement::Amounts used;
+  placement::ResourceAmounts used;
 };
 
 class Daemon {

@@ -41,9 +41,9 @@ QueueView view_of(const control::State& state, const Caller& caller, const Queue
   view.queue = queue;
   view.used = control::used_in(state, queue.path);
   view.usable = caller.is_root() || placement::may_use(state.rules, queue.path, caller.user.name);
-  if (!state.standing) return view;
+  if (!state.positions) return view;
   int place = 0;
-  for (const auto& job : state.standing->order) {
+  for (const auto& job : state.positions->order) {
     ++place;
     const auto members = control::members_of_job(job, state.finder());
     if (members.empty() || members.front()->task.queue != queue.path) continue;

@@ -75,12 +75,12 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
 /// Where a task that waits stands, and what would let it start.
 void add_outlook(const control::State& state, const control::TaskRecord& record, TimePoint now,
                  ExplanationView& view) {
-  if (!state.standing) return;
+  if (!state.positions) return;
   const auto& job = control::job_id(record.task);
-  const auto& order = state.standing->order;
+  const auto& order = state.positions->order;
   if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
     view.place = static_cast<int>(place - order.begin()) + 1;
-  if (const auto reasons = state.standing->reasons.find(job); reasons != state.standing->reasons.end())
+  if (const auto reasons = state.positions->reasons.find(job); reasons != state.positions->reasons.end())
     view.remedies = reasons->second.remedies;
   if (!view.remedies.empty()) return;
   std::vector<workload::Task> tasks;

@@ -15,12 +15,12 @@
 
 namespace drover::placement {
 
-struct Amounts {
+struct ResourceAmounts {
   std::int64_t gpu_milli = 0;  ///< 1000 = one whole GPU; a share by memory counts in thousandths, rounded up
   std::int64_t milli_cpus = 0;
   std::uint64_t memory_bytes = 0;
 
-  bool operator==(const Amounts&) const = default;
+  bool operator==(const ResourceAmounts&) const = default;
 };
 
 /// What is absent is not limited.

@@ -39,7 +39,7 @@ Status possible(const Cluster& cluster, const Rules& rules, const Job& job) {
   return {};
 }
 
-Amounts amounts_of(const Cluster& cluster, const Gang& gang) {
+ResourceAmounts amounts_of(const Cluster& cluster, const Gang& gang) {
   const auto load = schedule::demand_of(cluster, gang).total();
   return {load[0], load[1], static_cast<std::uint64_t>(load[2])};
 }

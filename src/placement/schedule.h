@@ -71,6 +71,6 @@ Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
 Status possible(const Cluster& cluster, const Rules& rules, const Job& job);
 
 /// What a request counts as in limits and quotas.
-Amounts amounts_of(const Cluster& cluster, const Gang& gang);
+ResourceAmounts amounts_of(const Cluster& cluster, const Gang& gang);
 
 }  // namespace drover::placement

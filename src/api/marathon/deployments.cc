@@ -114,10 +114,10 @@ json offers_summary(const World& world, const std::vector<const control::TaskRec
   const placement::Reasons* known = nullptr;
   json words = json::array();
   if (!waiting.empty()) {
-    const auto& standing = world.state().standing;
-    if (standing) {
-      const auto found = standing->reasons.find(waiting.front()->task.id);
-      if (found != standing->reasons.end()) known = &found->second;
+    const auto& positions = world.state().positions;
+    if (positions) {
+      const auto found = positions->reasons.find(waiting.front()->task.id);
+      if (found != positions->reasons.end()) known = &found->second;
     }
     words = control::waiting_reasons(world.state(), *waiting.front());
     if (auto block = control::upgrade_block(world.state(), waiting.front()->task.origin.name))

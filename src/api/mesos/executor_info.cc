@@ -56,7 +56,7 @@ Status check_task(const v1::TaskInfo& info, const ExecutorInfo& executor, const 
 Result<ExecutorLaunch::Task> read_task_of(const v1::TaskInfo& info) {
   auto amounts = read_resources(info.resources());
   if (!amounts) return invalid("Task uses invalid resources: " + amounts.error().message);
-  if (*amounts == Amounts{}) return invalid("Task uses no resources");
+  if (*amounts == ResourceAmounts{}) return invalid("Task uses no resources");
   return ExecutorLaunch::Task{info.task_id().value(), info.name(), to_json(info), std::move(*amounts)};
 }
 
@@ -80,7 +80,7 @@ void add_executor_environment(const ExecutorInfo& executor, const LaunchContext&
 }
 
 Result<workload::Task> container_of(const ExecutorInfo& executor, const LaunchContext& context,
-                                    const Amounts& given, const ExecutorPlace& place) {
+                                    const ResourceAmounts& given, const ExecutorPlace& place) {
   const auto& id = executor.executor_id().value();
   const auto& command = executor.command();
   const auto user_name = command.user().empty() ? context.default_user : command.user();

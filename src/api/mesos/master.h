@@ -55,7 +55,7 @@ struct MasterOptions {
   std::string executor_endpoint;  ///< where executors reach it: "127.0.0.1:5050"; "": they cannot
 };
 
-using control::Amounts;
+using control::ResourceAmounts;
 
 /// One task, or those of a group, out of an operation.
 struct Launch {
@@ -98,7 +98,7 @@ class Master {
   TimePoint started_at() const { return started_at_; }
   const MasterOptions& options() const { return options_; }
   /// What is offered at the moment, by framework.
-  std::map<std::string, Amounts> offered() const { return book_.offered(); }
+  std::map<std::string, ResourceAmounts> offered() const { return book_.offered(); }
   const control::OfferBook& book() const { return book_; }
   Executors& executors() { return executors_; }
   /// Ids of the frameworks that are subscribed.
@@ -155,10 +155,10 @@ class Master {
                 const Users& users);
   Response update_framework(const engine::Caller& caller, const Call& call);
   void accept(const std::string& framework, const Call& call, const Users& users);
-  void launch(const std::string& framework, const Launch& launch, const std::string& role, Amounts& left,
-              const Users& users);
-  Status launch_tasks(const Launch& launch, const LaunchContext& context, Amounts& left);
-  Status launch_on_executor(const Launch& launch, const LaunchContext& context, Amounts& left);
+  void launch(const std::string& framework, const Launch& launch, const std::string& role,
+              ResourceAmounts& left, const Users& users);
+  Status launch_tasks(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
+  Status launch_on_executor(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
   void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
   void decline(const std::string& framework, const Call& call);
   /// Those that return a Status: an Error when what was asked could not be kept.

@@ -75,9 +75,9 @@ control::Supply Master::supply() const {
   supply.whole = {node.gpus_total, node.milli_cpus_total, node.memory_bytes_total, node.disk_bytes, ports};
   supply.free = {node.gpus_free, node.milli_cpus_free, node.memory_bytes_free / kWholeMiB * kWholeMiB,
                  node.disk_bytes / kWholeMiB * kWholeMiB, ports};
-  Amounts taken;
+  ResourceAmounts taken;
   taken.ports = control::held_by_all(state).ports;
-  for (const int port : state.machine().strange_ports) taken += Amounts{0, 0, 0, 0, {{port, port}}};
+  for (const int port : state.machine().strange_ports) taken += ResourceAmounts{0, 0, 0, 0, {{port, port}}};
   supply.free -= taken;
   supply.used = control::held_by_frameworks(state);
   supply.hides_gpu_machines = options_.filter_gpu_resources;
@@ -192,7 +192,7 @@ void Master::refuse_operation(const std::string& framework, const Operation& ope
 
 namespace {
 
-Status is_within(const Amounts& left, const Amounts& wanted) {
+Status is_within(const ResourceAmounts& left, const ResourceAmounts& wanted) {
   if (left.covers(wanted)) return {};
   return fail(ErrorKind::kInvalid, fmt::format("Task uses more resources {} than available {}",
                                                to_string(wanted), to_string(left)));
@@ -200,14 +200,14 @@ Status is_within(const Amounts& left, const Amounts& wanted) {
 
 }  // namespace
 
-Status Master::launch_tasks(const Launch& launch, const LaunchContext& context, Amounts& left) {
+Status Master::launch_tasks(const Launch& launch, const LaunchContext& context, ResourceAmounts& left) {
   control::event::FrameworkLaunched launched;
-  Amounts wanted;
+  ResourceAmounts wanted;
   for (const auto* info : launch.infos) {
     DROVER_TRY(auto task, read_task(*info, context, launch.in_group));
     DROVER_TRY(auto health_check, read_health_check(*info, task));
     DROVER_TRY(auto check, read_check(*info, task));
-    wanted += read_resources(info->resources()).value_or(Amounts{});
+    wanted += read_resources(info->resources()).value_or(ResourceAmounts{});
     launched.launches.push_back({launch.in_group ? launch.executor : info->task_id().value(), std::move(task),
                                  std::move(health_check), std::move(check)});
   }
@@ -218,12 +218,12 @@ Status Master::launch_tasks(const Launch& launch, const LaunchContext& context, 
 }
 
 /// One that runs already has what its tasks need: nothing of the offer goes to it.
-Status Master::launch_on_executor(const Launch& launch, const LaunchContext& context, Amounts& left) {
+Status Master::launch_on_executor(const Launch& launch, const LaunchContext& context, ResourceAmounts& left) {
   const ExecutorPlace place{options_.executor_endpoint, daemon_.state().executor_timeouts};
   DROVER_TRY(auto launched, read_executor(*launch.own, launch.infos, context, launch.in_group, place));
   const bool runs =
       daemon_.state().executors.contains(control::executor_key(context.framework, launched.executor_id));
-  const auto wanted = runs ? Amounts{} : launched.given;
+  const auto wanted = runs ? ResourceAmounts{} : launched.given;
   DROVER_CHECK_OK(is_within(left, wanted));
   DROVER_CHECK_OK(daemon_.change(control::event::ExecutorLaunched{std::move(launched)}));
   left -= wanted;
@@ -232,7 +232,7 @@ Status Master::launch_on_executor(const Launch& launch, const LaunchContext& con
 
 /// Takes what it uses from `left`.
 void Master::launch(const std::string& framework, const Launch& launch, const std::string& role,
-                    Amounts& left, const Users& users) {
+                    ResourceAmounts& left, const Users& users) {
   const auto record = daemon_.state().frameworks.at(framework);
   const LaunchContext context{framework,    agent_id(),        users,           record.user,
                               record.owner, record.owner_name, launch.executor, role};

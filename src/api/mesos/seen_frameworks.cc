@@ -32,7 +32,7 @@ void drop_oldest_ended(std::vector<const TaskRecord*>& tasks) {
   });
 }
 
-void add_amounts(const std::map<std::string, Amounts>& offered, SeenFramework& seen) {
+void add_amounts(const std::map<std::string, ResourceAmounts>& offered, SeenFramework& seen) {
   for (const auto* task : seen.containers)
     if (control::owns_resources(task->state)) seen.used += control::held_by(*task);
   if (const auto found = offered.find(seen.id); found != offered.end()) seen.offered = found->second;

@@ -23,7 +23,7 @@ struct SeenFramework {
   std::vector<const control::TaskRecord*> containers;  ///< those, and those of all other tasks
   std::vector<std::shared_ptr<const control::TaskRecord>>
       within;  ///< owns those of `tasks` that executors run
-  control::Amounts used, offered;
+  control::ResourceAmounts used, offered;
 };
 
 /// Others than root see their own frameworks, and of apps and runs their own.
@@ -50,7 +50,7 @@ struct SeenExecutor {
   bool alive = false;     ///< one of its tasks has not ended
   std::vector<const control::TaskRecord*> tasks;
   const control::TaskRecord* shown = nullptr;  ///< the task whose container stands for it
-  control::Amounts used;
+  control::ResourceAmounts used;
 };
 /// By id.
 std::vector<SeenExecutor> executors_of(const Snapshot& snapshot, const SeenFramework& framework);

@@ -24,9 +24,9 @@ struct Snapshot {
   std::string master_id, agent_id, marathon_id, chronos_id;
   MasterOptions options;
   TimePoint started_at{};
-  std::set<std::string> connected;                  ///< ids of frameworks
-  std::map<std::string, control::Offer> offers;     ///< that are out, by id
-  std::map<std::string, control::Amounts> offered;  ///< the same, by framework
+  std::set<std::string> connected;                          ///< ids of frameworks
+  std::map<std::string, control::Offer> offers;             ///< that are out, by id
+  std::map<std::string, control::ResourceAmounts> offered;  ///< the same, by framework
 };
 
 /// As it is now. On the control strand.

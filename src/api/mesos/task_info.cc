@@ -30,7 +30,7 @@ Result<double> scalar_of(const v1::Resource& resource) {
   return value;
 }
 
-Status add_ports(const v1::Resource& resource, Amounts& amounts) {
+Status add_ports(const v1::Resource& resource, ResourceAmounts& amounts) {
   if (resource.type() != v1::Value::RANGES) return invalid("Invalid ranges resource: 'ports'");
   for (const auto& range : resource.ranges().range()) {
     if (range.begin() > range.end() || range.begin() == 0 || range.end() > 65535)
@@ -40,7 +40,7 @@ Status add_ports(const v1::Resource& resource, Amounts& amounts) {
   return {};
 }
 
-Status add_resource(const v1::Resource& resource, Amounts& amounts) {
+Status add_resource(const v1::Resource& resource, ResourceAmounts& amounts) {
   const auto& name = resource.name();
   if (resource.has_reservation() || resource.reservations_size() > 0 ||
       (resource.has_role() && resource.role() != "*"))
@@ -152,7 +152,7 @@ Status read_command(const v1::CommandInfo& command, workload::Task& task) {
   return {};
 }
 
-void add_ports(const Amounts& amounts, workload::Task& task) {
+void add_ports(const ResourceAmounts& amounts, workload::Task& task) {
   if (!task.network.ports.empty()) return;
   for (const auto& range : amounts.ports)
     for (int port = range.begin; port <= range.end; ++port) task.network.ports.push_back({.host_port = port});
@@ -174,18 +174,18 @@ std::vector<std::string> words_of(const v1::CommandInfo& command) {
   return words;
 }
 
-Result<Amounts> read_resources(const ResourceList& resources) {
+Result<ResourceAmounts> read_resources(const ResourceList& resources) {
   constexpr int kMostResources = 1000;  // so many of kMost each can be added up
   if (resources.size() > kMostResources)
     return invalid(fmt::format("More than {} resources", kMostResources));
-  Amounts given;
+  ResourceAmounts given;
   for (const auto& resource : resources) DROVER_CHECK_OK(add_resource(resource, given));
-  Amounts amounts;
+  ResourceAmounts amounts;
   amounts += given;  // brings the ports into order, once
   return amounts;
 }
 
-void write_resources(const Amounts& amounts, const ResourceStyle& style, ResourceList& resources) {
+void write_resources(const ResourceAmounts& amounts, const ResourceStyle& style, ResourceList& resources) {
   if (!amounts.ports.empty()) {
     auto& ports = *resources.Add();
     ports.set_name("ports");

@@ -9,24 +9,24 @@
 #include <string>
 
 #include "api/mesos/protocol.h"
-#include "control/amounts.h"
+#include "control/resource_amounts.h"
 #include "workload/service.h"
 #include "workload/task.h"
 
 namespace drover::api::mesos {
 
-using control::Amounts;
+using control::ResourceAmounts;
 using ResourceList = google::protobuf::RepeatedPtrField<v1::Resource>;
 
 /// "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
-Result<Amounts> read_resources(const ResourceList& resources);
+Result<ResourceAmounts> read_resources(const ResourceList& resources);
 
 /// How resources are shown to one framework.
 struct ResourceStyle {
   bool with_role = true;     ///< "role":"*"; not to those that know reservation refinement
   std::string allocated_to;  ///< role of `allocation_info`; "" for none
 };
-void write_resources(const Amounts& amounts, const ResourceStyle& style, ResourceList& resources);
+void write_resources(const ResourceAmounts& amounts, const ResourceStyle& style, ResourceList& resources);
 
 /// Whom and what for a task runs.
 struct LaunchContext {
@@ -61,7 +61,7 @@ Status check_id(const std::string& id);
 /// What it runs, its environment, and the files that are brought to it.
 Status read_command(const v1::CommandInfo& command, workload::Task& task);
 /// The ports of the offer that were accepted and are not mapped are the machine's own.
-void add_ports(const Amounts& amounts, workload::Task& task);
+void add_ports(const ResourceAmounts& amounts, workload::Task& task);
 
 /// Name of the user that the task, or its executor, runs as.
 std::string user_of(const v1::TaskInfo& info, const std::string& default_user);

@@ -149,7 +149,7 @@ TEST(TaskInfo, MistakesAreToldAsByMesos) {
 }
 
 TEST(TaskInfo, ResourcesAreWrittenAsTheyAreRead) {
-  const Amounts amounts{2, 1500, 64ULL << 20, 10ULL << 20, {{31000, 31004}, {31006, 31006}}};
+  const ResourceAmounts amounts{2, 1500, 64ULL << 20, 10ULL << 20, {{31000, 31004}, {31006, 31006}}};
   ResourceList list;
   write_resources(amounts, {}, list);
   EXPECT_EQ(read_resources(list).value(), amounts);

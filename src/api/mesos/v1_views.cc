@@ -28,7 +28,7 @@ json time_message(TimePoint at) {
   return {{"nanoseconds", at.time_since_epoch().count() * 1'000'000}};
 }
 
-json resource_list(const control::Amounts& amounts) {
+json resource_list(const control::ResourceAmounts& amounts) {
   json resources = json::array();
   const auto add = [&](const std::string& name, const char* type, const char* field, json value) {
     resources.push_back({{"name", name}, {"type", type}, {field, std::move(value)}, {"role", "*"}});

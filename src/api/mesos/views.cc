@@ -118,7 +118,7 @@ void write_labels(JsonWriter& writer, const TaskRecord& record) {
 
 }  // namespace
 
-void write(JsonWriter& writer, const control::Amounts& amounts) {
+void write(JsonWriter& writer, const control::ResourceAmounts& amounts) {
   writer.begin_object();
   writer.field("cpus", static_cast<double>(amounts.milli_cpus) / 1000);
   writer.field("disk", std::floor(static_cast<double>(amounts.disk_bytes) / kMiB));
@@ -134,14 +134,14 @@ void write(JsonWriter& writer, const control::Amounts& amounts) {
   writer.end_object();
 }
 
-json view(const control::Amounts& amounts) {
+json view(const control::ResourceAmounts& amounts) {
   std::string text;
   JsonWriter writer(text);
   write(writer, amounts);
   return json::parse(text);
 }
 
-control::Amounts total_of(const engine::NodeView& node) {
+control::ResourceAmounts total_of(const engine::NodeView& node) {
   return {node.gpus_total,
           node.milli_cpus_total,
           node.memory_bytes_total,
@@ -233,8 +233,8 @@ json view_framework(const SeenFramework& framework) {
           {"offered_resources", view(framework.offered)}};
 }
 
-control::Amounts all_offered(const Snapshot& snapshot) {
-  control::Amounts offered;
+control::ResourceAmounts all_offered(const Snapshot& snapshot) {
+  control::ResourceAmounts offered;
   for (const auto& [framework, amounts] : snapshot.offered) offered += amounts;
   return offered;
 }

@@ -16,14 +16,14 @@
 namespace drover::api::mesos {
 
 /// {"cpus": 0.5, "disk": 0, "gpus": 1, "mem": 64, "ports": "[31000-31001]"}; memory and disk in MiB.
-void write(JsonWriter& writer, const control::Amounts& amounts);
-nlohmann::json view(const control::Amounts& amounts);
-control::Amounts total_of(const engine::NodeView& node);
+void write(JsonWriter& writer, const control::ResourceAmounts& amounts);
+nlohmann::json view(const control::ResourceAmounts& amounts);
+control::ResourceAmounts total_of(const engine::NodeView& node);
 
 void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
                 const control::TaskRecord& record);
 nlohmann::json view_slave(const Snapshot& snapshot);
-control::Amounts all_offered(const Snapshot& snapshot);
+control::ResourceAmounts all_offered(const Snapshot& snapshot);
 /// Calls visit(container) for everything that holds resources, as /containers lists it.
 void each_container(const Snapshot& snapshot, const std::function<void(nlohmann::json)>& visit);
 nlohmann::json view_version();
@@ -46,8 +46,8 @@ std::size_t room_for(const std::vector<SeenFramework>& frameworks);
 
 struct SeenRole {
   std::vector<std::string> frameworks;  ///< their ids
-  control::Amounts allocated;
-  control::Amounts offered;
+  control::ResourceAmounts allocated;
+  control::ResourceAmounts offered;
 };
 /// By name.
 std::map<std::string, SeenRole> roles_for(const Snapshot& snapshot);

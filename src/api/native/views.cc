@@ -63,7 +63,7 @@ json view_link(const gpu::Link& link) {
   return {{"label", gpu::link_label(link)}, {"nvlinks", link.nvlinks}, {"pcie", gpu::to_string(link.pcie)}};
 }
 
-json view_amounts(const placement::Amounts& amounts) {
+json view_amounts(const placement::ResourceAmounts& amounts) {
   return {{"gpus", static_cast<double>(amounts.gpu_milli) / 1000},
           {"cpus", cpus(amounts.milli_cpus)},
           {"memory", amounts.memory_bytes}};

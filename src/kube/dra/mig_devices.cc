@@ -17,14 +17,14 @@ namespace {
 using nlohmann::json;
 
 /// What there is so much of.
-using Amounts = std::map<std::string, std::uint64_t>;
+using CounterValues = std::map<std::string, std::uint64_t>;
 
-struct AmountName {
+struct CounterName {
   const char* capacity;
   const char* counter;
   unsigned gpu::MigAttributes::* value;
 };
-constexpr std::array<AmountName, 6> kAmounts{
+constexpr std::array<CounterName, 6> kCounters{
     {{"multiprocessors", "multiprocessors", &gpu::MigAttributes::multiprocessors},
      {"copyEngines", "copy-engines", &gpu::MigAttributes::copy_engines},
      {"decoders", "decoders", &gpu::MigAttributes::decoders},
@@ -36,14 +36,14 @@ std::string slice_counter(unsigned slice) {
   return fmt::format("memory-slice-{}", slice);
 }
 
-Amounts counters_of(const gpu::MigAttributes& attributes) {
-  Amounts amounts;
-  for (const auto& name : kAmounts) amounts[name.counter] = attributes.*name.value;
+CounterValues counters_of(const gpu::MigAttributes& attributes) {
+  CounterValues amounts;
+  for (const auto& name : kCounters) amounts[name.counter] = attributes.*name.value;
   amounts["memory"] = attributes.memory_bytes;
   return amounts;
 }
 
-Amounts consumed_by(const gpu::MigProfile& profile, const gpu::MigPlacement& placement) {
+CounterValues consumed_by(const gpu::MigProfile& profile, const gpu::MigPlacement& placement) {
   auto amounts = counters_of(profile.attributes);
   for (auto slice = placement.start; slice < placement.start + placement.size; ++slice)
     amounts[slice_counter(slice)] = 1;
@@ -51,7 +51,7 @@ Amounts consumed_by(const gpu::MigProfile& profile, const gpu::MigPlacement& pla
   return amounts;
 }
 
-json json_of(const Amounts& amounts) {
+json json_of(const CounterValues& amounts) {
   auto counters = json::object();
   for (const auto& [name, amount] : amounts)
     counters[name] = {{"value", name == "memory" ? bytes_quantity(amount) : count_quantity(amount)}};
@@ -59,8 +59,8 @@ json json_of(const Amounts& amounts) {
 }
 
 /// As much as the profiles show that there is: of each thing what as many instances of one kind as fit have.
-Amounts total_of(const gpu::MigGpu& gpu) {
-  Amounts total;
+CounterValues total_of(const gpu::MigGpu& gpu) {
+  CounterValues total;
   for (const auto& profile : gpu.profiles) {
     for (const auto& [name, amount] : counters_of(profile.attributes))
       total[name] = std::max(total[name], amount * profile.instances);
@@ -130,7 +130,7 @@ json mig_device_json(const gpu::Device& device, const MigDevice& mig, json attri
   attributes["profile"] = {{"string", profile_of_claims(mig.profile)}};
   if (mig.fixed) attributes["uuid"] = {{"string", mig.uuid}};
   auto capacity = json::object();
-  for (const auto& name : kAmounts)
+  for (const auto& name : kCounters)
     capacity[name.capacity] = {{"value", count_quantity(mig.profile.attributes.*name.value)}};
   capacity["memory"] = {{"value", bytes_quantity(mig.profile.attributes.memory_bytes)}};
   const auto& placement = mig.part.placement;

@@ -18,7 +18,7 @@ struct PortRange {
   bool operator==(const PortRange&) const = default;
 };
 
-struct Amounts {
+struct ResourceAmounts {
   int gpus = 0;
   std::int64_t milli_cpus = 0;
   std::uint64_t memory_bytes = 0;
@@ -26,17 +26,17 @@ struct Amounts {
   std::vector<PortRange> ports;  ///< in order, without overlaps
 
   /// Whether all of `wanted` is in it.
-  bool covers(const Amounts& wanted) const;
-  Amounts& operator+=(const Amounts& other);
+  bool covers(const ResourceAmounts& wanted) const;
+  ResourceAmounts& operator+=(const ResourceAmounts& other);
   /// What `other` has more than this is ignored.
-  Amounts& operator-=(const Amounts& other);
+  ResourceAmounts& operator-=(const ResourceAmounts& other);
   /// Enough that something could run: as in Mesos 0.01 CPUs or 32 MB of memory.
   bool worth_offering() const;
 
-  bool operator==(const Amounts&) const = default;
+  bool operator==(const ResourceAmounts&) const = default;
 };
 
 /// "gpus:2; cpus:0.5; mem:64; ports:[31000-31001]", as Mesos writes resources.
-std::string to_string(const Amounts& amounts);
+std::string to_string(const ResourceAmounts& amounts);
 
 }  // namespace drover::control

@@ -1,4 +1,4 @@
-#include "control/amounts.h"
+#include "control/resource_amounts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,14 +49,14 @@ T at_least_zero(T from, T what) {
 
 }  // namespace
 
-bool Amounts::covers(const Amounts& wanted) const {
+bool ResourceAmounts::covers(const ResourceAmounts& wanted) const {
   return wanted.gpus <= gpus && wanted.milli_cpus <= milli_cpus && wanted.memory_bytes <= memory_bytes &&
          wanted.disk_bytes <= disk_bytes &&
          std::all_of(wanted.ports.begin(), wanted.ports.end(),
                      [&](const PortRange& range) { return has_port(ports, range); });
 }
 
-Amounts& Amounts::operator+=(const Amounts& other) {
+ResourceAmounts& ResourceAmounts::operator+=(const ResourceAmounts& other) {
   gpus += other.gpus;
   milli_cpus += other.milli_cpus;
   memory_bytes += other.memory_bytes;
@@ -67,7 +67,7 @@ Amounts& Amounts::operator+=(const Amounts& other) {
   return *this;
 }
 
-Amounts& Amounts::operator-=(const Amounts& other) {
+ResourceAmounts& ResourceAmounts::operator-=(const ResourceAmounts& other) {
   gpus = at_least_zero(gpus, other.gpus);
   milli_cpus = at_least_zero(milli_cpus, other.milli_cpus);
   memory_bytes = at_least_zero(memory_bytes, other.memory_bytes);
@@ -76,11 +76,11 @@ Amounts& Amounts::operator-=(const Amounts& other) {
   return *this;
 }
 
-bool Amounts::worth_offering() const {
+bool ResourceAmounts::worth_offering() const {
   return milli_cpus >= kLeastMilliCpus || memory_bytes >= kLeastMemory;
 }
 
-std::string to_string(const Amounts& amounts) {
+std::string to_string(const ResourceAmounts& amounts) {
   std::vector<std::string> parts;
   if (amounts.gpus != 0) parts.push_back(fmt::format("gpus:{}", amounts.gpus));
   if (amounts.milli_cpus != 0)
