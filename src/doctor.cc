@@ -233,10 +233,10 @@ void check_gpus(std::vector<Check>& checks) {
   checks.push_back({"NVML", State::kFound, fmt::format("driver {}", nvml->driver_version()), ""});
   const auto inventory = gpu::discover(nvml, {});
   for (const auto& device : inventory.devices)
-    checks.push_back({fmt::format("GPU {}", device.index),
-                      device.unfit.empty() ? State::kFound : State::kMissing,
-                      device.unfit.empty() ? fmt::format("{} {}", device.model, device.uuid) : device.unfit,
-                      device.unfit.empty() ? "" : "look at the kernel's log: dmesg | grep -i nvrm"});
+    checks.push_back(
+        {fmt::format("GPU {}", device.index), device.unhealthy.empty() ? State::kFound : State::kMissing,
+         device.unhealthy.empty() ? fmt::format("{} {}", device.model, device.uuid) : device.unhealthy,
+         device.unhealthy.empty() ? "" : "look at the kernel's log: dmesg | grep -i nvrm"});
   const auto nodes = gpu::control_device_nodes("/dev");
   if (nodes)
     checks.push_back(

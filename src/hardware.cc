@@ -248,7 +248,7 @@ Result<cdi::Specification> Hardware::cdi_specification(gpu::Inventory inventory)
   driver::CdiInput input;
   input.inventory = std::move(inventory);
   // One GPU that is lost has no device node to tell, and must not hide the others.
-  std::erase_if(input.inventory.devices, [](const gpu::Device& device) { return !device.unfit.empty(); });
+  std::erase_if(input.inventory.devices, [](const gpu::Device& device) { return !device.unhealthy.empty(); });
   input.device_folder = device_folder();
   DROVER_TRY(input.gpu_nodes, nodes_of(input.inventory.devices));
   DROVER_TRY(input.control_nodes, control_nodes());

@@ -63,8 +63,8 @@ TEST_F(ServerTest, TellsWhatTheMachineIs) {
   EXPECT_EQ(get("/v1/topology").at("links").at(0).at(1).at("label"), "NV2");
 }
 
-TEST_F(ServerTest, AnUnfitGpuIsToldByHealth) {
-  server_.on_strand([&] { server_.daemon().inventory_.devices[1].unfit = "it fell off the bus"; });
+TEST_F(ServerTest, AnUnhealthyGpuIsToldByHealth) {
+  server_.on_strand([&] { server_.daemon().inventory_.devices[1].unhealthy = "it fell off the bus"; });
   const auto health = get("/health");
   EXPECT_EQ(health.at("status"), "degraded");
   EXPECT_THAT(health.at("problems").at(0).at("message").get<std::string>(), HasSubstr("fell off the bus"));

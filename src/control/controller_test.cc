@@ -210,10 +210,10 @@ TEST(Controller, ForgetsEndedTasksAfterAWeek) {
   EXPECT_EQ(machine.asked<action::Forget>(), std::vector<std::string>{"a"});
 }
 
-TEST(Controller, AnUnfitGpuIsNotGiven) {
+TEST(Controller, AnUnhealthyGpuIsNotGiven) {
   Machine machine(2);
   auto node = node_with(2);
-  node.inventory.devices[0].unfit = "it has fallen off the bus";
+  node.inventory.devices[0].unhealthy = "it has fallen off the bus";
   ASSERT_TRUE(machine.on(event::NodeChanged{node}));
   ASSERT_TRUE(machine.submit(task("a", 1)));
   EXPECT_EQ(uuids_of(machine.state.tasks.at("a")), std::vector<std::string>{"GPU-1"});

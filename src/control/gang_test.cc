@@ -86,7 +86,7 @@ TEST(Gang, AMemberThatIsPutBackTakesAllBack) {
   Machine machine(2);
   ASSERT_TRUE(machine.submit(gang("g", 2, 1)));
   auto node = node_with(2);
-  node.inventory.devices[1].unfit = "process 7 (job) has it open";
+  node.inventory.devices[1].unhealthy = "process 7 (job) has it open";
   ASSERT_TRUE(machine.on(event::NodeChanged{node}));
   ASSERT_TRUE(machine.on(event::PutBack{"g-1", Error{ErrorKind::kUnavailable, "GPU-1 is in use"}}));
   EXPECT_THAT(machine.asked<action::Stop>(), ElementsAre("g-0"));

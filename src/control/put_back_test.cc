@@ -14,16 +14,16 @@ using ::testing::IsEmpty;
 
 const Error kInUse{ErrorKind::kUnavailable, "GPU GPU-0: process 7 (job) has it open, and is no task's"};
 
-placement::Node with_unfit(int gpus, std::size_t unfit) {
+placement::Node with_unhealthy(int gpus, std::size_t unhealthy) {
   auto node = node_with(gpus);
-  node.inventory.devices[unfit].unfit = "process 7 (job) has it open, and is no task's";
+  node.inventory.devices[unhealthy].unhealthy = "process 7 (job) has it open, and is no task's";
   return node;
 }
 
 TEST(PutBack, TheTaskWaitsUntilTheGpuIsFit) {
   Machine machine(1);
   ASSERT_TRUE(machine.submit(task("t", 1)));
-  ASSERT_TRUE(machine.on(event::NodeChanged{with_unfit(1, 0)}));
+  ASSERT_TRUE(machine.on(event::NodeChanged{with_unhealthy(1, 0)}));
   ASSERT_TRUE(machine.on(event::PutBack{"t", kInUse}));
   EXPECT_EQ(machine.at("t"), TaskState::kQueued);
   EXPECT_EQ(machine.record("t").preemptions, 0) << "it never ran";
@@ -37,7 +37,7 @@ TEST(PutBack, TheTaskGetsAnotherGpuThatIsFree) {
   Machine machine(2);
   ASSERT_TRUE(machine.submit(task("t", 1)));
   const auto first = uuids_of(machine.record("t"));
-  ASSERT_TRUE(machine.on(event::NodeChanged{with_unfit(2, first.front() == "GPU-0" ? 0 : 1)}));
+  ASSERT_TRUE(machine.on(event::NodeChanged{with_unhealthy(2, first.front() == "GPU-0" ? 0 : 1)}));
   ASSERT_TRUE(machine.on(event::PutBack{"t", kInUse}));
   EXPECT_THAT(machine.asked<action::Launch>(), ElementsAre("t"));
   EXPECT_NE(uuids_of(machine.record("t")), first);

@@ -70,7 +70,7 @@ Result<cdi::Specification> cdi_specification(const CdiInput& input) {
   for (const auto& gpu : input.inventory.devices) {
     const auto path = fmt::format("/dev/nvidia{}", gpu.minor.value_or(-1));
     const auto node = std::ranges::find(input.gpu_nodes, path, &gpu::DeviceNode::path);
-    if (!gpu.unfit.empty() || node == input.gpu_nodes.end()) continue;
+    if (!gpu.unhealthy.empty() || node == input.gpu_nodes.end()) continue;
     all.push_back(*node);
     add(std::to_string(gpu.index), {*node});
     add(gpu.uuid, {*node});

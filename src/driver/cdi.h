@@ -31,7 +31,7 @@ struct CdiInput {
   std::string program;
 };
 
-/// Every GPU that is fit is there by its index and by its UUID, and all of them as "all". kNotFound when
+/// Every GPU that is healthy is there by its index and by its UUID, and all of them as "all". kNotFound when
 /// there is none.
 Result<cdi::Specification> cdi_specification(const CdiInput& input);
 

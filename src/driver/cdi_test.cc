@@ -26,7 +26,7 @@ CdiInput two_gpus() {
     device.uuid = "GPU-0000-" + std::to_string(i);
     input.gpu_nodes.push_back({"/dev/nvidia" + std::to_string(10 + i), 195, static_cast<unsigned>(10 + i)});
   }
-  input.inventory.devices[1].unfit = "GPU is lost";
+  input.inventory.devices[1].unhealthy = "GPU is lost";
   input.control_nodes = {{"/dev/nvidiactl", 195, 255}, {"/dev/nvidia-uvm", 508, 0}};
   input.files.files = {{"/host/usr/lib/libcuda.so.390.30", "/usr/lib/libcuda.so.390.30", false},
                        {"/run/nvidia-persistenced/socket", "/run/nvidia-persistenced/socket", true}};

@@ -31,7 +31,7 @@ namespace drover::engine {
 struct NodeView {
   std::string name;
   int gpus_total = 0;
-  int gpus_free = 0;  ///< fit, and nobody has a share of them
+  int gpus_free = 0;  ///< healthy, and nobody has a share of them
   std::int64_t milli_cpus_total = 0;
   std::int64_t milli_cpus_free = 0;
   std::uint64_t memory_bytes_total = 0;
@@ -163,7 +163,7 @@ class Daemon {
   /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
   virtual std::vector<Error> problems() const { return {}; }
   virtual gpu::Inventory inventory() const = 0;
-  /// The CDI specification of the GPUs that are fit, as JSON text.
+  /// The CDI specification of the GPUs that are healthy, as JSON text.
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
   /// The variants of an image, and which one this machine takes, or one that a profile of the simulator
   /// describes

@@ -131,23 +131,23 @@ void LocalEngine::offer_machine() {
   auto machine = told_machine_;
   for (auto& device : machine.inventory.devices)
     if (const auto found = strangers_.found().find(device.uuid);
-        device.unfit.empty() && found != strangers_.found().end())
-      device.unfit = found->second;
+        device.unhealthy.empty() && found != strangers_.found().end())
+      device.unhealthy = found->second;
   machine.strange_ports = before.strange_ports;
   if (machine == before) return;
   for (const auto& device : machine.inventory.devices) {
     const auto& old = before.inventory.devices;
     const auto known =
         std::find_if(old.begin(), old.end(), [&](const auto& other) { return other.uuid == device.uuid; });
-    if (known != old.end() && known->unfit == device.unfit) continue;
-    const auto message = device.unfit.empty()
+    if (known != old.end() && known->unhealthy == device.unhealthy) continue;
+    const auto message = device.unhealthy.empty()
                              ? fmt::format("GPU {} ({}) is fit", device.index, device.uuid)
-                             : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unfit);
-    if (!device.unfit.empty())
+                             : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unhealthy);
+    if (!device.unhealthy.empty())
       ports_.log(message);
     else if (ports_.info)
       ports_.info(message);
-    feed_.add({0, ports_.now(), device.unfit.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
+    feed_.add({0, ports_.now(), device.unhealthy.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
   }
   ImageInspector::Wanted images;
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();

@@ -144,7 +144,7 @@ class LocalEngine final : public Daemon {
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
   TimePoint tidy_at_{};           ///< the journal, next
-  placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unfit
+  placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unhealthy
 
   Executor executor_;
   ImageInspector images_;

@@ -233,7 +233,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     sometimes(2h, [this] {
       machine_ = node(kGpus);
       for (auto& device : machine_.inventory.devices)
-        if (happens(60)) device.unfit = "XID 79: it has fallen off the bus";
+        if (happens(60)) device.unhealthy = "XID 79: it has fallen off the bus";
       if (engine_) engine_->set_machine(machine_);
     });
   }

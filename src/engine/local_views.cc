@@ -54,9 +54,9 @@ std::vector<std::string> why_it_waits(const control::State& state, const control
       lines.push_back(std::move(*block));
   if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
   for (const auto& device : state.machine().inventory.devices)
-    if (!record.task.resources.gpus.empty() && !device.unfit.empty())
+    if (!record.task.resources.gpus.empty() && !device.unhealthy.empty())
       lines.push_back(
-          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unfit));
+          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unhealthy));
   return lines;
 }
 

@@ -18,7 +18,7 @@ constexpr const char* kWho = "process 7 (job) has it open, and is no task's";
 
 class StrangersTest : public LocalEngineTest {
  protected:
-  std::string unfit(std::size_t gpu) { return engine_->inventory().devices[gpu].unfit; }
+  std::string unhealthy(std::size_t gpu) { return engine_->inventory().devices[gpu].unhealthy; }
   /// As the daemon's clock does it.
   void pass(std::chrono::milliseconds time) {
     now_ += time;
@@ -34,7 +34,7 @@ TEST_F(StrangersTest, AGpuThatSomebodyElseHasOpenIsNotGiven) {
   run();
   EXPECT_EQ(state_of(id), TaskState::kQueued);
   EXPECT_FALSE(world_.launches.contains(id));
-  EXPECT_EQ(unfit(0), kWho);
+  EXPECT_EQ(unhealthy(0), kWho);
   EXPECT_THAT(engine_->explain({}, id)->reasons, Contains(HasSubstr(kWho)));
   EXPECT_THAT(log_, Contains(HasSubstr(kWho)));
   EXPECT_EQ(wake_at_, now_ + 1s) << "so that it is seen when it is closed";
@@ -42,7 +42,7 @@ TEST_F(StrangersTest, AGpuThatSomebodyElseHasOpenIsNotGiven) {
   EXPECT_EQ(state_of(id), TaskState::kQueued);
   world_.strangers.clear();
   pass(1s);
-  EXPECT_EQ(unfit(0), "");
+  EXPECT_EQ(unhealthy(0), "");
   EXPECT_EQ(world_.launches[id], 1);
   EXPECT_EQ(world_.attempts[id], 0) << "nothing of it had run";
 }
@@ -61,26 +61,26 @@ TEST_F(StrangersTest, TheyAreToldBeforeAnybodyAsksForTheGpu) {
   world_.strangers["GPU-1"] = kWho;
   engine_->set_machine(node(2));
   run();
-  EXPECT_EQ(unfit(1), kWho);
-  EXPECT_EQ(unfit(0), "");
+  EXPECT_EQ(unhealthy(1), kWho);
+  EXPECT_EQ(unhealthy(0), "");
   engine_->set_machine(node(2));
-  EXPECT_EQ(unfit(1), kWho) << "also when the machine is told anew";
+  EXPECT_EQ(unhealthy(1), kWho) << "also when the machine is told anew";
 }
 
 TEST_F(StrangersTest, WhatAilsAGpuOtherwiseGoesFirst) {
   begin(1);
   world_.strangers["GPU-0"] = kWho;
   auto machine = node(1);
-  machine.inventory.devices[0].unfit = "XID 79: it has fallen off the bus";
+  machine.inventory.devices[0].unhealthy = "XID 79: it has fallen off the bus";
   engine_->set_machine(machine);
   run();
-  EXPECT_EQ(unfit(0), "XID 79: it has fallen off the bus");
+  EXPECT_EQ(unhealthy(0), "XID 79: it has fallen off the bus");
 }
 
 TEST_F(StrangersTest, ThatAGpuIsFitAgainIsNoWarning) {
   begin(1);
   auto machine = node(1);
-  machine.inventory.devices[0].unfit = "XID 79: it has fallen off the bus";
+  machine.inventory.devices[0].unhealthy = "XID 79: it has fallen off the bus";
   engine_->set_machine(machine);
   engine_->set_machine(node(1));
   run();

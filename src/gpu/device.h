@@ -73,8 +73,8 @@ struct Device {
   std::string clique;
   MigMode mig = MigMode::kUnsupported;
   std::string serial;
-  /// Why it must not be given to anyone now, in words; empty when it is fit.
-  std::string unfit;
+  /// Why it must not be given to anyone now, in words; empty when it is healthy.
+  std::string unhealthy;
   /// Queries that failed: each says which one and what NVML answered.
   std::vector<Error> problems;
 

@@ -122,12 +122,12 @@ void fill_from_host(const std::vector<NumaNode>& numa, Device& device) {
 }
 
 void judge(Device& device) {
-  const auto unfit = [&](std::string why) {
-    if (device.unfit.empty()) device.unfit = std::move(why);
+  const auto unhealthy = [&](std::string why) {
+    if (device.unhealthy.empty()) device.unhealthy = std::move(why);
   };
-  if (device.uuid.empty()) unfit("it does not tell its UUID");
-  if (!device.minor) unfit("nothing tells the number of its device file");
-  if (device.mig == MigMode::kEnabled) unfit(kInMigMode);
+  if (device.uuid.empty()) unhealthy("it does not tell its UUID");
+  if (!device.minor) unhealthy("nothing tells the number of its device file");
+  if (device.mig == MigMode::kEnabled) unhealthy(kInMigMode);
   if (device.uuid.empty())
     device.uuid = device.pci ? "PCI-" + to_string(*device.pci) : fmt::format("INDEX-{}", device.index);
 }
@@ -153,7 +153,7 @@ Device discover_device(const Nvml& nvml, unsigned index, nvmlDevice_t& handle) {
     handle = nullptr;
     const auto text = nvml.error_text(code);
     const auto gone = gone_text(code);
-    device.unfit = gone.empty() ? text : gone;
+    device.unhealthy = gone.empty() ? text : gone;
     device.problems.push_back(
         {ErrorKind::kUnavailable, "nvmlDeviceGetHandleByIndex: " + text, "see dmesg for its XID", ""});
     return device;

@@ -21,7 +21,7 @@
 
 namespace drover::gpu {
 
-/// Why a GPU in MIG mode is unfit, when nothing else ails it.
+/// Why a GPU in MIG mode is unhealthy, when nothing else ails it.
 inline constexpr const char* kInMigMode = "it is in MIG mode, so it cannot be given as a whole";
 
 struct DiscoveryOptions {

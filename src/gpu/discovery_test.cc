@@ -68,28 +68,28 @@ class BrokenMachineTest : public testing::Test {
 TEST_F(BrokenMachineTest, FailingQueryIsRecordedAndTheGpuStaysFit) {
   const auto& gpu = inventory_.devices[0];
   EXPECT_THAT(messages(gpu.problems), ElementsAre("nvmlDeviceGetSerial: Unknown Error"));
-  EXPECT_EQ(gpu.unfit, "");
+  EXPECT_EQ(gpu.unhealthy, "");
   EXPECT_EQ(gpu.uuid, "GPU-0");
   EXPECT_EQ(gpu.minor, 0);
 }
 
-TEST_F(BrokenMachineTest, LostGpuIsUnfitAndFoundByElimination) {
+TEST_F(BrokenMachineTest, LostGpuIsUnhealthyAndFoundByElimination) {
   const auto& gpu = inventory_.devices[1];
-  EXPECT_EQ(gpu.unfit, "the driver has lost it");
+  EXPECT_EQ(gpu.unhealthy, "the driver has lost it");
   EXPECT_EQ(gpu.uuid, "PCI-0000:02:00.0");
   EXPECT_THAT(messages(gpu.problems), ElementsAre("nvmlDeviceGetHandleByIndex: GPU is lost"));
 }
 
-TEST_F(BrokenMachineTest, GpuWithoutUuidIsUnfitAndNamedByItsPlace) {
+TEST_F(BrokenMachineTest, GpuWithoutUuidIsUnhealthyAndNamedByItsPlace) {
   const auto& gpu = inventory_.devices[2];
-  EXPECT_EQ(gpu.unfit, "it does not tell its UUID");
+  EXPECT_EQ(gpu.unhealthy, "it does not tell its UUID");
   EXPECT_EQ(gpu.uuid, "PCI-0000:03:00.0");
   EXPECT_EQ(gpu.minor, 2);
 }
 
 TEST_F(BrokenMachineTest, KernelFillsWhatTheLibraryDoesNotSay) {
   const auto& gpu = inventory_.devices[3];
-  EXPECT_EQ(gpu.unfit, "");
+  EXPECT_EQ(gpu.unhealthy, "");
   EXPECT_EQ(gpu.minor, 9);
   EXPECT_EQ(gpu.numa_node, 1);
   EXPECT_THAT(gpu.cpus, ElementsAre(4, 5, 6, 7));
@@ -101,7 +101,7 @@ TEST_F(BrokenMachineTest, LostGpuThatNobodyKnowsIsNamedByIndex) {
   const auto inventory =
       discover(Nvml::load(FAKE_NVML_FOLDER "/libfake_nvml_broken.so"), {.kernel = std::nullopt});
   EXPECT_EQ(inventory.devices.at(1).uuid, "INDEX-1");
-  EXPECT_EQ(inventory.devices.at(3).unfit, "nothing tells the number of its device file");
+  EXPECT_EQ(inventory.devices.at(3).unhealthy, "nothing tells the number of its device file");
 }
 
 /// Discovery over the simulator: what is found must be what the profile says.
@@ -142,7 +142,7 @@ TEST_P(SimulatedMachineTest, FindsWhatTheProfileSays) {
     EXPECT_EQ(device.pci, (PciAddress{gpu.pci.domain, gpu.pci.bus, gpu.pci.device, 0}));
     EXPECT_EQ(device.numa_node, gpu.numa);
     EXPECT_EQ(device.serial, gpu.serial);
-    EXPECT_EQ(device.unfit, "");
+    EXPECT_EQ(device.unhealthy, "");
     EXPECT_THAT(messages(device.problems), IsEmpty());
     const auto node = std::ranges::find(profile.host.numa, gpu.numa, &sim::NumaNode::id);
     EXPECT_EQ(device.cpus, node->cpus);
@@ -204,15 +204,15 @@ INSTANTIATE_TEST_SUITE_P(Racks, RackTest, testing::Values("dgx-h100"),
 /// Faults of one machine with eight GPUs.
 class FaultyMachineTest : public SimulatedMachineTest {};
 
-TEST_P(FaultyMachineTest, LostGpuIsUnfitAndHidesNobody) {
+TEST_P(FaultyMachineTest, LostGpuIsUnhealthyAndHidesNobody) {
   tree_.file("faults.yaml", "1: {lost: true}\n");
   const auto inventory = found();
   ASSERT_EQ(inventory.devices.size(), 8U);
   for (const auto& device : inventory.devices) {
-    EXPECT_EQ(device.unfit.empty(), device.index != 1) << device.unfit;
+    EXPECT_EQ(device.unhealthy.empty(), device.index != 1) << device.unhealthy;
     EXPECT_EQ(device.problems.empty(), device.index != 1);
   }
-  EXPECT_EQ(inventory.devices[1].unfit, "the driver has lost it");
+  EXPECT_EQ(inventory.devices[1].unhealthy, "the driver has lost it");
   EXPECT_EQ(inventory.links.size(), 8U);
 }
 
@@ -227,7 +227,7 @@ TEST_P(FaultyMachineTest, EveryQueryMayFailAlone) {
     const auto& device = inventory.devices[2];
     ASSERT_EQ(device.problems.size(), 1U) << function;
     EXPECT_THAT(device.problems[0].message, HasSubstr(function));
-    EXPECT_EQ(device.unfit, "") << function;
+    EXPECT_EQ(device.unhealthy, "") << function;
     EXPECT_FALSE(device.uuid.empty()) << function;
   }
 }

@@ -103,7 +103,7 @@ bool MigInstance::overlaps(const MigInstance& other) const {
   return meet(gpu, other.gpu) && meet(compute, other.compute);
 }
 
-bool Health::Gpu::fit() const {
+bool Health::Gpu::healthy() const {
   return std::ranges::none_of(open, [](const Open& each) { return each.reason.takes_out; });
 }
 
@@ -206,16 +206,16 @@ template <typename Seen>
 void Health::change(const std::string& uuid, const Seen& seen, TimePoint now,
                     std::vector<HealthChange>& changes) {
   auto& gpu = gpus_[uuid];
-  HealthChange change{uuid, {}, {}, gpu.fit(), true};
+  HealthChange change{uuid, {}, {}, gpu.healthy(), true};
   const auto before = reasons(uuid);
   see(gpu, seen, now);
-  if (change.was_fit && !gpu.fit()) {
-    const bool again = gpu.fit_since && now - *gpu.fit_since < timing_.longest;
+  if (change.was_healthy && !gpu.healthy()) {
+    const bool again = gpu.healthy_since && now - *gpu.healthy_since < timing_.longest;
     gpu.strikes = again ? std::min(gpu.strikes + 1, kMostStrikes) : 1;
   }
   close_due(gpu, now);
-  change.fit = gpu.fit();
-  if (change.fit && !change.was_fit) gpu.fit_since = now;
+  change.healthy = gpu.healthy();
+  if (change.healthy && !change.was_healthy) gpu.healthy_since = now;
   const auto after = reasons(uuid);
   const auto missing_in = [](const std::vector<Reason>& all, const Reason& reason) {
     return std::ranges::none_of(all, [&](const Reason& each) { return is_same(each, reason); });
@@ -239,17 +239,17 @@ std::vector<HealthChange> Health::apply(const Observation& observation, TimePoin
   return changes;
 }
 
-bool Health::fit(const std::string& uuid) const {
-  return fit(uuid, {});
+bool Health::healthy(const std::string& uuid) const {
+  return healthy(uuid, {});
 }
 
-bool Health::fit(const std::string& uuid, const MigInstance& instance) const {
+bool Health::healthy(const std::string& uuid, const MigInstance& instance) const {
   return std::ranges::none_of(reasons(uuid), [&](const Reason& reason) {
     return reason.takes_out && reason.instance.overlaps(instance);
   });
 }
 
-std::string Health::why_unfit(const std::string& uuid) const {
+std::string Health::why_unhealthy(const std::string& uuid) const {
   std::string why;
   for (const auto& reason : reasons(uuid))
     if (reason.takes_out) why += (why.empty() ? "" : "; ") + to_string(reason);

@@ -6,8 +6,8 @@
 //   Health health(policy, {});
 //   for (const auto& change : health.apply(XidSeen{uuid, 79}, now)) …
 //
-// A GPU is fit as long as no open reason takes it out; reasons that do not are told all the same (an XID that
-// says nothing against the card, an unmonitored GPU). Every reason comes to an end:
+// A GPU is healthy as long as no open reason takes it out; reasons that do not are told all the same (an XID
+// that says nothing against the card, an unmonitored GPU). Every reason comes to an end:
 //
 // | reason | it ends when |
 // | --- | --- |
@@ -129,8 +129,8 @@ struct HealthChange {
   std::string uuid;
   std::vector<Reason> opened;
   std::vector<Reason> closed;
-  bool was_fit = true;
-  bool fit = true;
+  bool was_healthy = true;
+  bool healthy = true;
 
   bool operator==(const HealthChange&) const = default;
 };
@@ -160,11 +160,11 @@ class Health {
   std::vector<HealthChange> apply(const Observation& observation, TimePoint now);
 
   /// Whether the whole GPU may be given out; one that is not known may.
-  bool fit(const std::string& uuid) const;
+  bool healthy(const std::string& uuid) const;
   /// Whether this part of it may be.
-  bool fit(const std::string& uuid, const MigInstance& instance) const;
-  /// Every reason that takes it out, in words; "" when it is fit.
-  std::string why_unfit(const std::string& uuid) const;
+  bool healthy(const std::string& uuid, const MigInstance& instance) const;
+  /// Every reason that takes it out, in words; "" when it is healthy.
+  std::string why_unhealthy(const std::string& uuid) const;
   /// The open ones, in the order in which they opened.
   std::vector<Reason> reasons(const std::string& uuid) const;
   XidHistory xids(const std::string& uuid) const;
@@ -180,11 +180,11 @@ class Health {
   struct Gpu {
     std::vector<Open> open;
     std::optional<std::uint64_t> uncorrected;  ///< at the last poll that told
-    std::optional<TimePoint> fit_since;        ///< the last time that it came back
+    std::optional<TimePoint> healthy_since;    ///< the last time that it came back
     int strikes = 0;                           ///< how often it was taken out in a row
     XidHistory xids;
 
-    bool fit() const;
+    bool healthy() const;
   };
 
   void raise(Gpu& gpu, Reason reason, TimePoint now) const;

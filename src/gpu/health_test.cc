@@ -34,12 +34,12 @@ class HealthTest : public testing::Test {
   static GpuPolled asking(RecoveryAction action) { return {.uuid = kGpu, .action = action}; }
   static GpuPolled counting(std::uint64_t errors) { return {.uuid = kGpu, .uncorrected = errors}; }
 
-  /// How long polls like this one go on until the GPU is fit; at most a week.
+  /// How long polls like this one go on until the GPU is healthy; at most a week.
   std::chrono::milliseconds until_fit(const GpuPolled& poll) {
     const auto start = now_;
     while (now_ - start < 24h * 7) {
       apply(poll);
-      if (health_.fit(kGpu)) return now_ - start;
+      if (health_.healthy(kGpu)) return now_ - start;
       now_ += 1s;
     }
     return -1ms;
@@ -58,21 +58,21 @@ TEST_F(HealthTest, AnXidTakesOutItsGpuOnly) {
   const auto changes = xid(79);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].uuid, kGpu);
-  EXPECT_TRUE(changes[0].was_fit);
-  EXPECT_FALSE(changes[0].fit);
+  EXPECT_TRUE(changes[0].was_healthy);
+  EXPECT_FALSE(changes[0].healthy);
   EXPECT_THAT(changes[0].opened, ElementsAre(Reason{ReasonKind::kXid, 79, {}, true, now_}));
   EXPECT_THAT(texts(), ElementsAre("XID 79: it has fallen off the bus"));
-  EXPECT_FALSE(health_.fit(kGpu));
-  EXPECT_TRUE(health_.fit(kOther));
+  EXPECT_FALSE(health_.healthy(kGpu));
+  EXPECT_TRUE(health_.healthy(kOther));
   EXPECT_THAT(xid(79), IsEmpty()) << "told once";
 }
 
 TEST_F(HealthTest, AnXidOfAProgramIsToldAndTakesNothingOut) {
   const auto changes = xid(31);
   ASSERT_EQ(changes.size(), 1U);
-  EXPECT_TRUE(changes[0].fit);
+  EXPECT_TRUE(changes[0].healthy);
   EXPECT_FALSE(changes[0].opened.at(0).takes_out);
-  EXPECT_TRUE(health_.fit(kGpu));
+  EXPECT_TRUE(health_.healthy(kGpu));
   apply(answer());
   now_ += 5min;
   EXPECT_EQ(apply(answer()).at(0).closed.size(), 1U);
@@ -99,22 +99,22 @@ TEST_F(HealthTest, WhatNeedsAResetWaitsLongerWhenNothingTells) {
 TEST_F(HealthTest, TheDriversWordEndsAnXid) {
   xid(119);
   for (int i = 0; i < 3600 * 30; ++i, now_ += 1s) apply(asking(RecoveryAction::kReset));
-  EXPECT_FALSE(health_.fit(kGpu)) << "longer than any quiet time";
+  EXPECT_FALSE(health_.healthy(kGpu)) << "longer than any quiet time";
   EXPECT_THAT(texts(), ElementsAre("XID 119: its system processor does not answer",
                                    "the driver asks for a reset of it"));
-  EXPECT_EQ(health_.why_unfit(kGpu),
+  EXPECT_EQ(health_.why_unhealthy(kGpu),
             "XID 119: its system processor does not answer; the driver asks for a reset of it");
   xid(31);
   EXPECT_EQ(until_fit(asking(RecoveryAction::kNone)), 30s);
-  EXPECT_EQ(health_.why_unfit(kGpu), "");
+  EXPECT_EQ(health_.why_unhealthy(kGpu), "");
 }
 
 TEST_F(HealthTest, AnActionForTheFabricTakesNothingOut) {
   apply(asking(RecoveryAction::kRecoverImex));
-  EXPECT_TRUE(health_.fit(kGpu));
+  EXPECT_TRUE(health_.healthy(kGpu));
   EXPECT_THAT(texts(), ElementsAre("the driver asks to recover the memory fabric"));
   apply(asking(static_cast<RecoveryAction>(200)));
-  EXPECT_FALSE(health_.fit(kGpu)) << "what is not known is taken for the worst";
+  EXPECT_FALSE(health_.healthy(kGpu)) << "what is not known is taken for the worst";
 }
 
 TEST_F(HealthTest, ALostGpuThatAnswersAgainWasReset) {
@@ -133,7 +133,7 @@ TEST_F(HealthTest, AFlappingGpuDoesNotFlap) {
     apply(answer());
     now_ += 1s;
     apply(lost());
-    EXPECT_FALSE(health_.fit(kGpu));
+    EXPECT_FALSE(health_.healthy(kGpu));
   }
 }
 
@@ -155,9 +155,9 @@ TEST_F(HealthTest, EveryFailureSoonAfterDoublesTheTime) {
 
 TEST_F(HealthTest, NewEccErrorsTakeItOutAndOldOnesDoNot) {
   apply(counting(7));
-  EXPECT_TRUE(health_.fit(kGpu));
+  EXPECT_TRUE(health_.healthy(kGpu));
   apply(counting(9));
-  EXPECT_FALSE(health_.fit(kGpu));
+  EXPECT_FALSE(health_.healthy(kGpu));
   EXPECT_THAT(texts(), ElementsAre("9 memory errors that could not be corrected"));
   EXPECT_EQ(until_fit(counting(9)), 5min);
 }
@@ -165,11 +165,11 @@ TEST_F(HealthTest, NewEccErrorsTakeItOutAndOldOnesDoNot) {
 TEST_F(HealthTest, ACardThatGoesOnCountingErrorsIsNoNewsEachTime) {
   apply(counting(7));
   apply(counting(9));
-  const auto why = health_.why_unfit(kGpu);
+  const auto why = health_.why_unhealthy(kGpu);
   for (std::uint64_t errors = 10; errors < 20; ++errors) {
     now_ += 5s;
     EXPECT_THAT(apply(counting(errors)), IsEmpty());
-    EXPECT_EQ(health_.why_unfit(kGpu), why);
+    EXPECT_EQ(health_.why_unhealthy(kGpu), why);
   }
   EXPECT_EQ(until_fit(counting(19)), 5min) << "from the last of them on";
 }
@@ -210,29 +210,29 @@ TEST_F(HealthTest, ASilentGpuIsOutUntilItAnswersForAWhile) {
 TEST_F(HealthTest, WhatNobodyCanAttributeIsToldAtAllAndTakesNoneOut) {
   const auto changes = apply(XidSeen{"", 79, {}});
   EXPECT_EQ(changes.size(), 2U);
-  EXPECT_TRUE(health_.fit(kGpu));
-  EXPECT_TRUE(health_.fit(kOther));
+  EXPECT_TRUE(health_.healthy(kGpu));
+  EXPECT_TRUE(health_.healthy(kOther));
 }
 
 TEST_F(HealthTest, AnInstancesTroubleIsItsOwn) {
   xid(94, {3, 0});
-  EXPECT_FALSE(health_.fit(kGpu)) << "as a whole";
-  EXPECT_FALSE(health_.fit(kGpu, {3, 0}));
-  EXPECT_TRUE(health_.fit(kGpu, {3, 1}));
-  EXPECT_TRUE(health_.fit(kGpu, {5, 0}));
+  EXPECT_FALSE(health_.healthy(kGpu)) << "as a whole";
+  EXPECT_FALSE(health_.healthy(kGpu, {3, 0}));
+  EXPECT_TRUE(health_.healthy(kGpu, {3, 1}));
+  EXPECT_TRUE(health_.healthy(kGpu, {5, 0}));
   EXPECT_THAT(
       texts(),
       ElementsAre("XID 94: a memory error that hit only one program, in GPU instance 3, compute instance 0"));
   xid(95, {5, std::nullopt});
-  EXPECT_FALSE(health_.fit(kGpu, {5, 1}));
+  EXPECT_FALSE(health_.healthy(kGpu, {5, 1}));
   xid(79);
-  EXPECT_FALSE(health_.fit(kGpu, {3, 1})) << "an XID of the whole GPU concerns every instance";
+  EXPECT_FALSE(health_.healthy(kGpu, {3, 1})) << "an XID of the whole GPU concerns every instance";
 }
 
 TEST_F(HealthTest, AnUnmonitoredGpuIsToldOnceAndStays) {
   EXPECT_EQ(apply(MonitoringSeen{kGpu, false}).size(), 1U);
   EXPECT_THAT(apply(MonitoringSeen{kGpu, false}), IsEmpty());
-  EXPECT_TRUE(health_.fit(kGpu));
+  EXPECT_TRUE(health_.healthy(kGpu));
   now_ += 100h;
   EXPECT_THAT(apply(answer()), IsEmpty());
   EXPECT_EQ(apply(MonitoringSeen{kGpu, true}).at(0).closed.size(), 1U);
@@ -242,10 +242,10 @@ TEST_F(HealthTest, WithAllChecksOffOnlyWatchedXidsTakeAGpuOut) {
   health_ = Health(XidPolicy::parse("all", "48").value());
   apply(lost());
   xid(79);
-  EXPECT_TRUE(health_.fit(kGpu));
+  EXPECT_TRUE(health_.healthy(kGpu));
   EXPECT_EQ(health_.reasons(kGpu).size(), 2U);
   xid(48);
-  EXPECT_FALSE(health_.fit(kGpu));
+  EXPECT_FALSE(health_.healthy(kGpu));
 }
 
 // --- Properties over random histories ---
@@ -317,14 +317,14 @@ RC_GTEST_PROP(HealthPropertyTest, FitMeansThatNoOpenReasonTakesItOut, ()) {
   std::map<std::string, std::size_t> open;
   for (const auto& step : random_history()) {
     for (const auto& change : health.apply(step.observation, now += step.after)) {
-      RC_ASSERT(change.was_fit == (!told.contains(change.uuid) || told[change.uuid]));
-      told[change.uuid] = change.fit;
+      RC_ASSERT(change.was_healthy == (!told.contains(change.uuid) || told[change.uuid]));
+      told[change.uuid] = change.healthy;
       open[change.uuid] += change.opened.size() - change.closed.size();
     }
     for (const auto& uuid : health.uuids()) {
       const auto reasons = health.reasons(uuid);
       const bool out = std::ranges::any_of(reasons, [](const Reason& reason) { return reason.takes_out; });
-      RC_ASSERT(health.fit(uuid) == !out);
+      RC_ASSERT(health.healthy(uuid) == !out);
       RC_ASSERT((!told.contains(uuid) || told[uuid]) == !out);
       RC_ASSERT(open[uuid] == reasons.size());
     }
@@ -343,7 +343,7 @@ RC_GTEST_PROP(HealthPropertyTest, AHealthyGpuComesBackWithinTheBound, ()) {
     for (const auto& uuid : health.uuids()) health.apply(GpuPolled{.uuid = uuid, .uncorrected = errors}, now);
   }
   // The first of these polls may still have brought an ECC error.
-  for (const auto& uuid : health.uuids()) RC_ASSERT(health.fit(uuid));
+  for (const auto& uuid : health.uuids()) RC_ASSERT(health.healthy(uuid));
 }
 
 RC_GTEST_PROP(HealthPropertyTest, TheSameHistoryGivesTheSame, ()) {
@@ -360,10 +360,10 @@ RC_GTEST_PROP(HealthPropertyTest, AnInstancesTroubleLeavesTheOthersAsTheyAre, ()
   Health health{XidPolicy()};
   TimePoint now{1s};
   for (int i = 0; i < 20; ++i) {
-    const auto before = health.fit("GPU-a", {1, 0});
+    const auto before = health.healthy("GPU-a", {1, 0});
     health.apply(XidSeen{"GPU-a", *rc::gen::element<std::uint64_t>(48, 79), {2U, 0U}}, now += 1s);
-    RC_ASSERT(health.fit("GPU-a", {1, 0}) == before);
-    RC_ASSERT(!health.fit("GPU-a", {2, 0}));
+    RC_ASSERT(health.healthy("GPU-a", {1, 0}) == before);
+    RC_ASSERT(!health.healthy("GPU-a", {2, 0}));
   }
 }
 

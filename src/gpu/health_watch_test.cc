@@ -63,12 +63,12 @@ class HealthWatchTest : public testing::Test {
     return false;
   }
   const std::string& uuid(std::size_t index) const { return devices_.at(index).uuid; }
-  bool fit(std::size_t index) const { return watch_->health().fit(uuid(index)); }
+  bool healthy(std::size_t index) const { return watch_->health().healthy(uuid(index)); }
   bool is_out(std::size_t index) const {
-    return until([&] { return !fit(index); });
+    return until([&] { return !healthy(index); });
   }
   bool is_back(std::size_t index) const {
-    return until([&] { return fit(index); });
+    return until([&] { return healthy(index); });
   }
   std::vector<std::string> texts(std::size_t index) const {
     std::vector<std::string> texts;
@@ -102,13 +102,13 @@ TEST_F(HealthWatchTest, AnXidTakesItsGpuOutUntilTheDriverAsksForNothing) {
   EXPECT_THAT(texts(3), Contains("XID 119: its system processor does not answer"));
   EXPECT_THAT(texts(3), Contains("the driver asks for a reset of it"));
   let_polls_pass();
-  EXPECT_FALSE(fit(3));
+  EXPECT_FALSE(healthy(3));
   set_faults("{3: {xid: [119], recovery_action: none}}");
   ASSERT_TRUE(is_back(3));
-  EXPECT_TRUE(until([&] { return changes().size() > 1 && changes().back().fit; }));
+  EXPECT_TRUE(until([&] { return changes().size() > 1 && changes().back().healthy; }));
   for (const auto& change : changes()) EXPECT_EQ(change.uuid, uuid(3)) << "nobody else";
-  EXPECT_TRUE(changes().front().was_fit);
-  EXPECT_FALSE(changes().front().fit);
+  EXPECT_TRUE(changes().front().was_healthy);
+  EXPECT_FALSE(changes().front().healthy);
 }
 
 TEST_F(HealthWatchTest, LostAndAbsentGpusStayKnownAndComeBack) {
@@ -121,7 +121,7 @@ TEST_F(HealthWatchTest, LostAndAbsentGpusStayKnownAndComeBack) {
   EXPECT_TRUE(until([&] { return texts(1) == no_longer_listed; })) << "a poll cut in two says it is lost";
   EXPECT_THAT(texts(2), ElementsAre("the driver has lost it"));
   let_polls_pass();
-  for (const std::size_t other : {0, 3, 4, 5, 6, 7}) EXPECT_TRUE(fit(other)) << other;
+  for (const std::size_t other : {0, 3, 4, 5, 6, 7}) EXPECT_TRUE(healthy(other)) << other;
   EXPECT_EQ(watch_->health().uuids().size(), 8U);
   set_faults("{}");
   EXPECT_TRUE(is_back(1));
@@ -144,11 +144,11 @@ TEST_F(HealthWatchTest, MemoryErrorsArePolled) {
   EXPECT_TRUE(until([&] {
     const auto all = changes();  // an error that has been is soon forgotten: nobody may be looking just then
     return std::any_of(all.begin() + static_cast<std::ptrdiff_t>(before), all.end(),
-                       [&](const auto& change) { return change.uuid == uuid(3) && !change.fit; });
+                       [&](const auto& change) { return change.uuid == uuid(3) && !change.healthy; });
   }));
   EXPECT_THAT(texts(0), ElementsAre("bad memory pages wait for the driver to be loaded again"));
   EXPECT_THAT(texts(2), ElementsAre("bad memory rows cannot be replaced"));
-  EXPECT_TRUE(fit(1));
+  EXPECT_TRUE(healthy(1));
   set_faults("{}");
   for (const std::size_t index : {0, 2, 3}) EXPECT_TRUE(is_back(index)) << index;
 }
@@ -163,7 +163,7 @@ TEST_F(HealthWatchTest, AStuckGpuHoldsUpNobody) {
   EXPECT_THAT(texts(0), ElementsAre("it does not answer"));
   set_faults("{0: {slow_ms: 1000}, 1: {xid: [79]}}");
   const std::vector<std::string> off_the_bus = {"XID 79: it has fallen off the bus"};
-  EXPECT_TRUE(until([&] { return !fit(1) && texts(1) == off_the_bus; }))
+  EXPECT_TRUE(until([&] { return !healthy(1) && texts(1) == off_the_bus; }))
       << "a busy machine is silent at times";
 }
 
@@ -173,7 +173,7 @@ TEST_F(HealthWatchTest, AnXidIsThatOfTheGpuThatItsEventNames) {
   set_faults("{3: {xid: [{xid: 79, told_at: 7}]}}");
   ASSERT_TRUE(until([&] { return !changes().empty(); }));
   let_polls_pass();
-  EXPECT_FALSE(fit(3));
+  EXPECT_FALSE(healthy(3));
   for (const auto& change : changes()) EXPECT_EQ(change.uuid, uuid(3)) << "nobody else";
 }
 
@@ -182,8 +182,8 @@ TEST_F(HealthWatchTest, AnXidOfAnInstanceIsToldOfIt) {
   watch();
   set_faults("{5: {xid: [{xid: 95, gpu_instance: 3, compute_instance: 0}]}}");
   ASSERT_TRUE(is_out(5));
-  EXPECT_TRUE(watch_->health().fit(uuid(5), {2, 0}));
-  EXPECT_FALSE(watch_->health().fit(uuid(5), {3, 0}));
+  EXPECT_TRUE(watch_->health().healthy(uuid(5), {2, 0}));
+  EXPECT_FALSE(watch_->health().healthy(uuid(5), {3, 0}));
 }
 
 TEST_F(HealthWatchTest, AGpuWithoutEventsIsToldOnceAndPolled) {
@@ -195,7 +195,7 @@ TEST_F(HealthWatchTest, AGpuWithoutEventsIsToldOnceAndPolled) {
   ASSERT_EQ(changes().size(), 1U);
   EXPECT_EQ(changes()[0].uuid, uuid(1));
   EXPECT_EQ(changes()[0].opened.at(0).kind, ReasonKind::kUnmonitored);
-  EXPECT_TRUE(fit(1));
+  EXPECT_TRUE(healthy(1));
   set_faults("{1: {lost: true}}");
   EXPECT_TRUE(is_out(1));
 }
@@ -263,7 +263,7 @@ TEST_F(HealthWatchTest, GpusThatAreFoundLaterAreWatchedToo) {
   devices_ = all;
   set_faults("{1: {lost: true}}");
   EXPECT_TRUE(is_out(1));
-  EXPECT_TRUE(fit(0));
+  EXPECT_TRUE(healthy(0));
 }
 
 TEST_F(HealthWatchTest, AnotherCardInItsPlaceIsNotTheGpu) {
@@ -272,7 +272,7 @@ TEST_F(HealthWatchTest, AnotherCardInItsPlaceIsNotTheGpu) {
   watch();
   ASSERT_TRUE(is_out(0));
   EXPECT_THAT(texts(0), ElementsAre("the driver no longer lists it"));
-  EXPECT_TRUE(fit(1));
+  EXPECT_TRUE(healthy(1));
 }
 
 TEST_F(HealthWatchTest, AGpuWhosePlaceIsNotKnownIsFoundByItsUuid) {
@@ -282,7 +282,7 @@ TEST_F(HealthWatchTest, AGpuWhosePlaceIsNotKnownIsFoundByItsUuid) {
   watch();
   ASSERT_TRUE(is_out(0));
   let_polls_pass();
-  EXPECT_TRUE(fit(1));
+  EXPECT_TRUE(healthy(1));
   EXPECT_THAT(changes().back().opened.at(0).kind, ReasonKind::kLost);
 }
 
@@ -291,7 +291,7 @@ TEST_F(HealthWatchTest, AQueryThatTheDriverCannotAnswerMeansNothing) {
   set_faults("{0: {fail: {nvmlDeviceGetTotalEccErrors: 999, nvmlDeviceGetFieldValues: 999}}}");
   watch();
   let_polls_pass();
-  EXPECT_TRUE(fit(0));
+  EXPECT_TRUE(healthy(0));
   EXPECT_THAT(changes(), IsEmpty());
   set_faults("{0: {recovery_action: reset}}");
   ASSERT_TRUE(is_out(0));

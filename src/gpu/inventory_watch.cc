@@ -114,8 +114,8 @@ Sight InventoryWatch::sight() const {
   const auto health = health_.health();
   // Health tells more of what both see, as of a GPU that is lost.
   for (auto& device : sight.inventory.devices)
-    if (auto why = health.why_unfit(device.uuid); !why.empty() && device.unfit != kInMigMode)
-      device.unfit = std::move(why);
+    if (auto why = health.why_unhealthy(device.uuid); !why.empty() && device.unhealthy != kInMigMode)
+      device.unhealthy = std::move(why);
   return sight;
 }
 

@@ -50,7 +50,7 @@ class InventoryWatch {
   InventoryWatch(const InventoryWatch&) = delete;
   InventoryWatch& operator=(const InventoryWatch&) = delete;
 
-  /// What was seen last; GPUs that are out of health now are unfit.
+  /// What was seen last; GPUs that are out of health now are unhealthy.
   Sight sight() const;
   Inventory inventory() const { return sight().inventory; }
   Health health() const { return health_.health(); }

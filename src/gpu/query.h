@@ -33,7 +33,7 @@ class Query {
     if (code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_FUNCTION_NOT_FOUND) return;
     const auto text = nvml_.error_text(code);
     device_.problems.push_back({ErrorKind::kUnavailable, std::string(name) + ": " + text, "", ""});
-    if (device_.unfit.empty()) device_.unfit = gone_text(code);
+    if (device_.unhealthy.empty()) device_.unhealthy = gone_text(code);
   }
 
   const Nvml& nvml_;

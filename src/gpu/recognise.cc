@@ -46,7 +46,7 @@ Inventory recognise(Inventory now, const Inventory& before) {
     if (!silent[i]) continue;
     auto known = before.devices[places[i]];
     known.index = now.devices[i].index;
-    known.unfit = std::move(now.devices[i].unfit);
+    known.unhealthy = std::move(now.devices[i].unhealthy);
     known.problems = std::move(now.devices[i].problems);
     now.devices[i] = std::move(known);
     for (std::size_t j = 0; j < count; ++j)

@@ -11,8 +11,8 @@ namespace drover::gpu {
 bool tells_uuid(const Device& device);
 
 /// `now`, where every GPU that does not tell its UUID is what `before` had at its place: the same PCI address
-/// or, without one, the same index among as many GPUs. Why it is unfit, and its problems, stay as they are
-/// now.
+/// or, without one, the same index among as many GPUs. Why it is unhealthy, and its problems, stay as they
+/// are now.
 Inventory recognise(Inventory now, const Inventory& before);
 
 }  // namespace drover::gpu

@@ -27,7 +27,7 @@ void lose(Inventory& inventory, std::size_t position, const std::string& name) {
   Device device;
   device.uuid = name;
   device.index = static_cast<int>(position);
-  device.unfit = "GPU is lost";
+  device.unhealthy = "GPU is lost";
   device.problems.push_back({ErrorKind::kUnavailable, "nvmlDeviceGetUUID: GPU is lost", "", ""});
   if (name.starts_with("PCI-")) device.pci = inventory.devices[position].pci;
   inventory.devices[position] = device;
@@ -44,10 +44,10 @@ TEST(RecogniseTest, LostGpuKeepsItsNameAndItsLinks) {
     const auto recognised = recognise(now, before);
     EXPECT_EQ(recognised.devices[1].uuid, "GPU-1");
     EXPECT_EQ(recognised.devices[1].model, "Tesla V100");
-    EXPECT_EQ(recognised.devices[1].unfit, "GPU is lost");
+    EXPECT_EQ(recognised.devices[1].unhealthy, "GPU is lost");
     EXPECT_EQ(recognised.devices[1].problems, problems);
     EXPECT_EQ(recognised.links, before.links);
-    // Still lost at the next look, and fit again after a reset.
+    // Still lost at the next look, and healthy again after a reset.
     EXPECT_EQ(recognise(now, recognised), recognised);
     EXPECT_EQ(recognise(before, recognised), before);
   }

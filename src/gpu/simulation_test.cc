@@ -50,7 +50,7 @@ TEST_F(SimulationTest, MakesAMachineThatDiscoveryReads) {
   EXPECT_TRUE(inventory.simulated);
   ASSERT_EQ(inventory.devices.size(), 2U);
   for (const auto& device : inventory.devices) {
-    EXPECT_EQ(device.unfit, "");
+    EXPECT_EQ(device.unhealthy, "");
     ASSERT_TRUE(device.minor);
     EXPECT_TRUE(gpu_device_node(simulation->device_folder, *device.minor));
   }

@@ -24,8 +24,8 @@ gpu::Inventory keep_known(const gpu::Inventory& before, gpu::Inventory now) {
     if (found != listed.end()) {
       device = *found;
       device.index = index;
-    } else if (device.unfit.empty()) {
-      device.unfit = "the driver no longer lists it";
+    } else if (device.unhealthy.empty()) {
+      device.unhealthy = "the driver no longer lists it";
     }
   }
   return all;

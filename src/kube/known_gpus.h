@@ -7,7 +7,7 @@
 
 namespace drover::kube {
 
-/// What the driver lists `now`, with what it listed `before` and lists no longer, as unfit. Indices are
+/// What the driver lists `now`, with what it listed `before` and lists no longer, as unhealthy. Indices are
 /// those of before as long as nothing new is there; with something new, only what is listed now counts.
 gpu::Inventory keep_known(const gpu::Inventory& before, gpu::Inventory now);
 

@@ -25,7 +25,7 @@ TEST(KnownGpus, StayWhenTheDriverNoLongerListsThem) {
   const auto kept = keep_known(all, without(all, 1));
   ASSERT_EQ(kept.devices.size(), 4U);
   EXPECT_EQ(kept.links, all.links);
-  EXPECT_EQ(kept.devices[1].unfit, "the driver no longer lists it");
+  EXPECT_EQ(kept.devices[1].unhealthy, "the driver no longer lists it");
   EXPECT_EQ(kept.devices[2], all.devices[2]);
   EXPECT_EQ(keep_known(kept, without(all, 1)), kept);
   EXPECT_EQ(keep_known(kept, all), all);
@@ -42,10 +42,10 @@ TEST(KnownGpus, AreWhatIsListedWhenSomethingNewIsThere) {
 TEST(KnownGpus, KeepWhatIsNewsOfThem) {
   const auto all = machine(3);
   auto now = without(all, 0);
-  now.devices[0].unfit = "XID 79";
+  now.devices[0].unhealthy = "XID 79";
   now.driver_version = "999";
   const auto kept = keep_known(all, now);
-  EXPECT_EQ(kept.devices[1].unfit, "XID 79");
+  EXPECT_EQ(kept.devices[1].unhealthy, "XID 79");
   EXPECT_EQ(kept.driver_version, "999");
   EXPECT_EQ(keep_known(all, {}).devices.size(), 3U);
 }

@@ -20,7 +20,7 @@ Status fitness_of(const kube::ContainerRuntime& runtime);
 /// Whether the kubelet knows of all devices that its containers have.
 Status check_nothing_is_forgotten(const std::vector<kube::ContainerUse>& containers);
 
-/// Why GPUs are given to nobody though they are fit, of so many in all.
+/// Why GPUs are given to nobody though they are healthy, of so many in all.
 Status check_given(const MissingFiles& missing, std::size_t gpus);
 
 /// Why the driver serves no claims; "" when it does.

@@ -25,7 +25,7 @@ void tell(const gpu::HealthChange& change) {
                  reason.takes_out ? "; nobody is given it" : "");
   for (const auto& reason : change.closed)
     spdlog::info("GPU {}: it is over that {}", change.uuid, to_string(reason));
-  if (change.fit && !change.was_fit) spdlog::info("GPU {} is given out again", change.uuid);
+  if (change.healthy && !change.was_healthy) spdlog::info("GPU {} is given out again", change.uuid);
 }
 
 gpu::Sight look(const Hardware& hardware, const gpu::Sight& before) {
@@ -53,7 +53,7 @@ kube::PluginDevices KubeGpus::plugin_devices(const std::set<gpu::MigPart>& made,
                                              kube::MigStrategy strategy) const {
   const auto now = view();
   auto devices = kube::plugin_devices(now.inventory, now.mig, made, strategy);
-  mark_unfit(now, devices);
+  mark_unhealthy(now, devices);
   return devices;
 }
 
@@ -69,7 +69,7 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
   facts.inventory = devices.inventory;
   for (const auto& [uuid, part] : devices.parts) facts.resources[uuid] = part.resource;
   for (const auto& device : facts.inventory.devices) {
-    if (!device.unfit.empty()) continue;
+    if (!device.unhealthy.empty()) continue;
     if (const auto nodes = nodes_of(device, devices))
       facts.nodes[device.uuid] = *nodes;
     else
@@ -93,7 +93,7 @@ MissingFiles KubeGpus::missing_files() const {
   MissingFiles missing;
   const auto supply = hardware_->driver_supply();
   for (const auto& device : inventory().devices) {
-    if (!device.unfit.empty() && device.unfit != gpu::kInMigMode) continue;
+    if (!device.unhealthy.empty() && device.unhealthy != gpu::kInMigMode) continue;
     if (!supply)
       missing[device.uuid] = to_string(supply.error());
     else if (const auto nodes = hardware_->nodes_of({device}); !nodes)
@@ -141,7 +141,7 @@ Result<cdi::Specification> KubeGpus::plugin_specification(const kube::PluginDevi
   made.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
   made.edits.append(all.common);
   for (const auto& device : devices.inventory.devices)
-    if (const auto nodes = nodes_of(device, devices); nodes && device.unfit.empty())
+    if (const auto nodes = nodes_of(device, devices); nodes && device.unhealthy.empty())
       made.devices.push_back({device.uuid, {}, driver::edits_of_nodes(*nodes, hardware_->device_folder())});
   made.version = cdi::required_version(made);
   return made;

@@ -27,7 +27,7 @@ class KubeGpus {
   /// `listener` hears of every change of a GPU's health, as gpu::HealthWatch tells it.
   KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener);
 
-  /// What the last look found, and who is unfit now.
+  /// What the last look found, and who is unhealthy now.
   gpu::Inventory inventory() const { return watch_.inventory(); }
   /// How those in MIG mode are cut, by UUID.
   std::map<std::string, gpu::MigGpu> mig() const { return watch_.sight().mig; }
@@ -40,12 +40,12 @@ class KubeGpus {
   kube::PluginDevices plugin_devices(const std::set<gpu::MigPart>& made, kube::MigStrategy strategy) const;
   /// What it is to know of them. `cdi` decides whether the driver's volume is needed.
   kube::PoolFacts pool_facts(const kube::PluginDevices& devices, kube::CdiSupport cdi) const;
-  /// GPUs that are fit, and that no container could use: what of their device files, or of the driver's, is
-  /// missing.
+  /// GPUs that are healthy, and that no container could use: what of their device files, or of the driver's,
+  /// is missing.
   MissingFiles missing_files() const;
-  /// The same, for the scheduler; GPUs that are unfit have no taint yet.
+  /// The same, for the scheduler; GPUs that are unhealthy have no taint yet.
   kube::dra::View view() const;
-  /// How containers are edited for each GPU, also one that is unfit: some claims tolerate that.
+  /// How containers are edited for each GPU, also one that is unhealthy: some claims tolerate that.
   Result<kube::dra::GpuEdits> edits() const;
   /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
   Result<cdi::Specification> plugin_specification(const kube::PluginDevices& devices) const;

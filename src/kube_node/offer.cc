@@ -44,12 +44,12 @@ void add_health(const gpu::Device& device, const std::vector<gpu::Reason>& reaso
   }
 }
 
-void mark_unfit(const kube::dra::View& view, kube::PluginDevices& devices) {
+void mark_unhealthy(const kube::dra::View& view, kube::PluginDevices& devices) {
   for (auto& device : devices.inventory.devices) {
     const auto part = devices.parts.find(device.uuid);
     if (part == devices.parts.end()) continue;
     for (const auto& uuid : {part->second.gpu, device.uuid})
-      if (device.unfit.empty()) device.unfit = kube::dra::hindrance_of(view, uuid);
+      if (device.unhealthy.empty()) device.unhealthy = kube::dra::hindrance_of(view, uuid);
   }
 }
 

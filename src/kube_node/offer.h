@@ -21,10 +21,10 @@ namespace drover {
 /// devices in that part only. What does not take it out becomes a trouble that only tells.
 void add_health(const gpu::Device& device, const std::vector<gpu::Reason>& reasons, kube::dra::View& view);
 
-/// MIG devices are unfit for what is wrong with them or with their GPU.
-void mark_unfit(const kube::dra::View& view, kube::PluginDevices& devices);
+/// MIG devices are unhealthy for what is wrong with them or with their GPU.
+void mark_unhealthy(const kube::dra::View& view, kube::PluginDevices& devices);
 
-/// What keeps GPUs from their users though they are fit: by UUID, each a sentence.
+/// What keeps GPUs from their users though they are healthy: by UUID, each a sentence.
 using MissingFiles = std::map<std::string, std::string>;
 
 /// What keeps GPUs from claims besides their health, and since when. Not thread safe.

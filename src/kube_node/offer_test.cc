@@ -43,12 +43,12 @@ class NodeOffer : public ::testing::Test {
     view.inventory.devices[1].mig = gpu::MigMode::kEnabled;
   }
   const gpu::Device& gpu(std::size_t index) const { return view.inventory.devices[index]; }
-  std::map<std::string, std::string> unfit() const {
+  std::map<std::string, std::string> unhealthy() const {
     auto devices = kube::plugin_devices(view.inventory, view.mig, {}, kube::MigStrategy::kMixed);
-    mark_unfit(view, devices);
+    mark_unhealthy(view, devices);
     std::map<std::string, std::string> found;
     for (const auto& device : devices.inventory.devices)
-      if (!device.unfit.empty()) found[device.uuid] = device.unfit;
+      if (!device.unhealthy.empty()) found[device.uuid] = device.unhealthy;
     return found;
   }
 
@@ -84,14 +84,14 @@ TEST_F(NodeOffer, WhatConcernsAPartIsTheTroubleOfThatPart) {
   EXPECT_THAT(texts_of(view, uuid(1)), IsEmpty());
   EXPECT_THAT(texts_of(view, "MIG-a"), IsEmpty());
   EXPECT_THAT(texts_of(view, "MIG-b"), ElementsAre("gpu.nvidia.com/gpu-lost=15:NoSchedule"));
-  EXPECT_THAT(unfit(), ElementsAre(Pair("MIG-b", to_string(of_part))));
+  EXPECT_THAT(unhealthy(), ElementsAre(Pair("MIG-b", to_string(of_part))));
 }
 
-TEST_F(NodeOffer, AllPartsAreUnfitWithTheirGpuAndNoneForAWarning) {
+TEST_F(NodeOffer, AllPartsAreUnhealthyWithTheirGpuAndNoneForAWarning) {
   add_health(gpu(1), {kWarning, kUnmonitored}, view);
-  EXPECT_THAT(unfit(), IsEmpty());
+  EXPECT_THAT(unhealthy(), IsEmpty());
   add_health(gpu(1), {kLost}, view);
-  EXPECT_THAT(unfit(), ElementsAre(Pair("MIG-a", to_string(kLost)), Pair("MIG-b", to_string(kLost))));
+  EXPECT_THAT(unhealthy(), ElementsAre(Pair("MIG-a", to_string(kLost)), Pair("MIG-b", to_string(kLost))));
 }
 
 TEST_F(NodeOffer, WhatLimitsHaveIsKeptFromClaimsForAsLong) {

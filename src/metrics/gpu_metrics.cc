@@ -226,7 +226,7 @@ class Writer {
     for (const auto& [xid, count] : xids.counts)
       one(kXids, joined(labels, {{"xid", std::to_string(xid)}}), static_cast<double>(count));
     one(kAnswers, labels, usage.answers ? 1 : 0);
-    one(kHealthy, labels, device.unfit.empty() && machine_.health.fit(device.uuid) ? 1 : 0);
+    one(kHealthy, labels, device.unhealthy.empty() && machine_.health.healthy(device.uuid) ? 1 : 0);
     std::map<Labels, bool> troubles;
     for (const auto& reason : machine_.health.reasons(device.uuid))
       troubles[{{"reason", std::string(to_string(reason.kind))},

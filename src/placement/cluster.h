@@ -31,8 +31,8 @@ std::optional<NodePolicy> node_policy(std::string_view name);
 
 /// What is free on one node.
 struct Free {
-  int gpus = 0;                ///< whole and fit
-  std::int64_t gpu_milli = 0;  ///< over all fit GPUs
+  int gpus = 0;                ///< whole and healthy
+  std::int64_t gpu_milli = 0;  ///< over all healthy GPUs
   std::int64_t milli_cpus = 0;
   std::uint64_t memory_bytes = 0;
 };
@@ -79,9 +79,10 @@ class Cluster {
   Ways ways_on(const std::string& node, const Request& request, std::size_t most);
   /// Whether every request without a group sees the same in both nodes, but for their names.
   bool alike(const std::string& a, const std::string& b) const;
-  /// An error when not even the empty cluster, without cordons and with all GPUs fit, could hold the request.
+  /// An error when not even the empty cluster, without cordons and with all GPUs healthy, could hold the
+  /// request.
   Status possible(const Request& request) const;
-  /// The same nodes without cordons, all GPUs fit, and nothing allocated.
+  /// The same nodes without cordons, all GPUs healthy, and nothing allocated.
   Cluster emptied() const;
 
   /// Takes it. kConflict when the id is taken already or a device, share, CPU or memory is not free: then

@@ -111,7 +111,7 @@ void Cluster::Impl::set_node(Node node) {
   if (old_kind == next.kind && same_hardware(*now.node, *next.node)) {
     next.state = now.state;
     next.allocations = now.allocations;
-    next.state.fit = fit_devices(*next.node, *next.kind);
+    next.state.healthy = healthy_devices(*next.node, *next.kind);
     next.state.cordon = cordon_number(next.node->cordoned);
   } else {
     fill(next);
@@ -149,7 +149,7 @@ Cluster::Impl Cluster::Impl::emptied() const {
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
     auto entry = nodes.at(slot);
     entry.state = make_node_state(*entry.node, *entry.kind);
-    entry.state.fit = entry.kind->all;
+    entry.state.healthy = entry.kind->all;
     entry.state.cordon = 0;
     entry.allocations = 0;
     empty.nodes.append(std::move(entry));
@@ -173,7 +173,7 @@ Free free_of(const NodeState& state) {
             .milli_cpus = std::max<std::int64_t>(0, state.free_milli_cpus),
             .memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, state.free_memory))};
   for (std::size_t i = 0; i < state.devices.size(); ++i)
-    if ((state.fit & device_bit(static_cast<int>(i))) != 0)
+    if ((state.healthy & device_bit(static_cast<int>(i))) != 0)
       free.gpu_milli += std::max(0, state.devices[i].free_milli);
   return free;
 }

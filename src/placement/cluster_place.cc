@@ -99,7 +99,7 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
   DeviceMask devices = 0;
   for (const auto& grant : group.gpus)
     if (const auto device = entry->device(grant.uuid)) devices |= device_bit(*device);
-  if (std::popcount(devices) != static_cast<int>(group.gpus.size()) || (devices & ~entry->state.fit) != 0)
+  if (std::popcount(devices) != static_cast<int>(group.gpus.size()) || (devices & ~entry->state.healthy) != 0)
     return refuse(fmt::format("the GPUs of its group are on {} and not in good health", group.node));
   const auto& state = entry->state;
   const Shape shape(request);

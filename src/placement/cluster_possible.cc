@@ -14,7 +14,7 @@ namespace {
 
 NodeState empty_state(const NodeEntry& entry) {
   auto state = make_node_state(*entry.node, *entry.kind);
-  state.fit = entry.kind->all;
+  state.healthy = entry.kind->all;
   state.cordon = 0;
   return state;
 }

@@ -37,7 +37,7 @@ enum class Dimension {
   kComputeCapability,
   kEcc,
   kDriver,
-  kUnfit,  ///< GPUs that nobody gets now: their health
+  kUnhealthy,  ///< GPUs that nobody gets now: their health
   kFreeGpus,
   kShare,         ///< no GPU has so much left
   kCapabilities,  ///< no set of GPUs of which each is of one of the capability sets

@@ -96,7 +96,7 @@ std::string room_clause(const Shape& shape, const Obstacle& obstacle, const Node
   const auto wanted = wanted_of(shape, obstacle, state);
   const auto roomy = std::popcount(wanted.allowed & devices_with_room(state, shape));
   const auto has = alone && obstacle.which != Obstacle::kTogether ? fmt::format(" (has {})", roomy) : "";
-  if (obstacle.dimension == Dimension::kUnfit)
+  if (obstacle.dimension == Dimension::kUnhealthy)
     return fmt::format("lacks {}{} in good health", gpus_text(wanted.count), wanted.of_model);
   if (shape.whole()) return fmt::format("lacks {}{}{}", free_gpus_text(wanted.count), wanted.of_model, has);
   const auto amount = amount_text(shape.request().share);
@@ -122,7 +122,7 @@ std::int64_t most_memory(const DeviceState& device, const DeviceKind& kind) {
 /// "0.5 of a GPU is wanted and at most 0.3 of one is left".
 std::string share_sentence(const Share& share, DeviceMask allowed, const NodeState& state) {
   std::int64_t most = 0;
-  for (auto rest = allowed & state.fit; rest != 0; rest &= rest - 1) {
+  for (auto rest = allowed & state.healthy; rest != 0; rest &= rest - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(rest));
     const auto& device = state.devices[i];
     const auto& kind = state.kind->devices[i];
@@ -140,8 +140,8 @@ std::string room_sentence(const Shape& shape, const Obstacle& obstacle, const No
   const auto& share = shape.request().share;
   const auto roomy = std::popcount(wanted.allowed & devices_with_room(state, shape));
   const auto all = std::popcount(wanted.allowed);
-  const auto unfit = std::popcount(wanted.allowed & state.idle & ~state.fit);
-  const auto rest = unfit > 0 ? fmt::format(", {} unfit", unfit) : "";
+  const auto unhealthy = std::popcount(wanted.allowed & state.idle & ~state.healthy);
+  const auto rest = unhealthy > 0 ? fmt::format(", {} unfit", unhealthy) : "";
   if (obstacle.which == Obstacle::kTogether)
     return fmt::format("{} are wanted and {} of {} {} {}, too few for all claims at once{}",
                        gpus_text(wanted.count), roomy, all, are(roomy),
@@ -180,7 +180,7 @@ std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView&
     case Dimension::kEcc:
     case Dimension::kDriver:
       return filter_clause(shape, obstacle, view, alone);
-    case Dimension::kUnfit:
+    case Dimension::kUnhealthy:
     case Dimension::kFreeGpus:
     case Dimension::kShare:
       return room_clause(shape, obstacle, state, alone);
@@ -213,7 +213,7 @@ std::string sentence(const Shape& shape, const Obstacle& obstacle, const NodeVie
   const auto& request = shape.request();
   const auto& state = view.state;
   switch (obstacle.dimension) {
-    case Dimension::kUnfit:
+    case Dimension::kUnhealthy:
     case Dimension::kFreeGpus:
     case Dimension::kShare:
       return room_sentence(shape, obstacle, state);

@@ -113,7 +113,7 @@ DeviceMask devices_with_room(const NodeState& state, const Shape& shape) {
     if (device.free_milli >= parts[i].milli && device.free_memory >= parts[i].memory)
       room |= device_bit(static_cast<int>(i));
   }
-  return room & state.fit;
+  return room & state.healthy;
 }
 
 std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const Shape& shape) {
@@ -148,7 +148,8 @@ std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape
   if (fit.never) return fit.never;
   const auto claim = short_claim(fit.claims, devices_with_room(state, shape));
   if (!claim) return std::nullopt;
-  if (const auto unfit = short_claim(fit.claims, state.fit)) return Obstacle{Dimension::kUnfit, *unfit};
+  if (const auto unhealthy = short_claim(fit.claims, state.healthy))
+    return Obstacle{Dimension::kUnhealthy, *unhealthy};
   return Obstacle{shape.whole() ? Dimension::kFreeGpus : Dimension::kShare, *claim};
 }
 

@@ -75,7 +75,7 @@ class Shape {
 /// As many devices as the claims ask for can be handed out to them, out of `available`.
 bool serves(const std::vector<ClaimMask>& claims, DeviceMask available);
 
-/// Fit devices that have left what the request takes of each.
+/// Healthy devices that have left what the request takes of each.
 DeviceMask devices_with_room(const NodeState& state, const Shape& shape);
 
 using Attributes = std::map<std::string, std::vector<std::string>>;

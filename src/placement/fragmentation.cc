@@ -34,7 +34,7 @@ void Fragmentation::look_at(const std::vector<const NodeState*>& nodes) {
   due_ = false;
   placed_ = 0;
   int gpus = 0;
-  for (const auto* node : nodes) gpus += std::popcount(node->fit);
+  for (const auto* node : nodes) gpus += std::popcount(node->healthy);
   placed_between_looks_ = std::max(kFewestBetweenLooks, static_cast<int>(kTakenBetweenLooks * gpus));
   if (!given_) {
     auto mix = learnt_.heaviest(kMostLearnt);
@@ -53,7 +53,7 @@ std::optional<double> Fragmentation::worth(const NodeState& before) const {
 Score Fragmentation::score(const NodeState& before, double worth, const Shape& shape,
                            DeviceMask devices) const {
   std::int64_t free_milli = 0;
-  for (auto rest = before.fit; rest != 0; rest &= rest - 1)
+  for (auto rest = before.healthy; rest != 0; rest &= rest - 1)
     free_milli += before.devices[static_cast<std::size_t>(std::countr_zero(rest))].free_milli;
   const auto loss = worth - outlook_->worth(after(before, shape, devices)) +
                     kFullestFirst * static_cast<double>(free_milli) / 1000;

@@ -149,7 +149,7 @@ class Case {
     Reference empty;
     for (auto [name, node] : reference_.nodes) {
       node.cordoned.clear();
-      for (auto& device : node.inventory.devices) device.unfit.clear();
+      for (auto& device : node.inventory.devices) device.unhealthy.clear();
       empty.nodes[name] = node;
     }
     const auto could = EveryWay(empty, gang_).fewest_nodes().has_value();

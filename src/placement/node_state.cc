@@ -26,11 +26,11 @@ int cordon_number(const std::string& words) {
   return 1 + static_cast<int>(hash % 16);
 }
 
-DeviceMask fit_devices(const Node& node, const NodeKind& kind) {
-  DeviceMask fit = 0;
+DeviceMask healthy_devices(const Node& node, const NodeKind& kind) {
+  DeviceMask healthy = 0;
   for (int i = 0; i < kind.count(); ++i)
-    if (node.inventory.devices[static_cast<std::size_t>(i)].unfit.empty()) fit |= device_bit(i);
-  return fit;
+    if (node.inventory.devices[static_cast<std::size_t>(i)].unhealthy.empty()) healthy |= device_bit(i);
+  return healthy;
 }
 
 NodeState make_node_state(const Node& node, const NodeKind& kind) {
@@ -38,7 +38,7 @@ NodeState make_node_state(const Node& node, const NodeKind& kind) {
   state.kind = &kind;
   for (const auto& device : kind.devices)
     state.devices.push_back({.free_memory = static_cast<std::int64_t>(device.memory_bytes)});
-  state.fit = fit_devices(node, kind);
+  state.healthy = healthy_devices(node, kind);
   state.cordon = cordon_number(node.cordoned);
   state.idle = kind.all;
   state.milli_cpus = state.free_milli_cpus = std::clamp<std::int64_t>(node.milli_cpus, 0, kMostNodeMilliCpus);

@@ -30,8 +30,8 @@ struct PinnedCpus {
 struct NodeState {
   const NodeKind* kind = nullptr;
   boost::container::small_vector<DeviceState, 8> devices;  ///< as kind->devices
-  DeviceMask fit = 0;                                      ///< devices that may be given: their health
-  DeviceMask idle = 0;                                     ///< devices of which nothing is taken, fit or not
+  DeviceMask healthy = 0;                                  ///< devices that may be given: their health
+  DeviceMask idle = 0;  ///< devices of which nothing is taken, healthy or not
   std::int64_t milli_cpus = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t free_milli_cpus = 0;
@@ -42,7 +42,7 @@ struct NodeState {
   bool operator==(const NodeState&) const = default;
 
   /// Devices that can be given whole.
-  DeviceMask whole() const { return idle & fit; }
+  DeviceMask whole() const { return idle & healthy; }
 };
 
 /// A part of one device.
@@ -54,9 +54,9 @@ struct Part {
 
 /// What its words make NodeState::cordon: the same words the same number.
 int cordon_number(const std::string& words);
-/// Devices that the inventory calls fit.
-DeviceMask fit_devices(const Node& node, const NodeKind& kind);
-/// All free; fit and cordoned as the node says.
+/// Devices that the inventory calls healthy.
+DeviceMask healthy_devices(const Node& node, const NodeKind& kind);
+/// All free; healthy and cordoned as the node says.
 NodeState make_node_state(const Node& node, const NodeKind& kind);
 
 /// Takes a part; with sign -1 gives it back.

@@ -101,9 +101,9 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
   double free_gpus = 0;
   double cpus = 0;
   for (const auto* node : nodes) {
-    gpus += 1000.0 * std::popcount(node->fit);
+    gpus += 1000.0 * std::popcount(node->healthy);
     cpus += static_cast<double>(node->milli_cpus);
-    for (auto rest = node->fit; rest != 0; rest &= rest - 1)
+    for (auto rest = node->healthy; rest != 0; rest &= rest - 1)
       free_gpus += std::max(0, node->devices[at(std::countr_zero(rest))].free_milli);
   }
   const auto milli_gpus_of = [&](std::size_t i) {
@@ -155,7 +155,7 @@ bool Outlook::mostly_new() const {
 Outlook::Room Outlook::room_of(const NodeState& node) const {
   Room room{.milli_cpus = static_cast<double>(std::max<std::int64_t>(0, node.free_milli_cpus))};
   const auto& classes = kinds_[at(node.kind->id)];
-  for (auto rest = node.fit; rest != 0; rest &= rest - 1) {
+  for (auto rest = node.healthy; rest != 0; rest &= rest - 1) {
     const auto device = at(std::countr_zero(rest));
     const auto device_class = classes[device];
     const auto level = node.devices[device].free_milli * Filling::kLevels / 1000;

@@ -90,7 +90,7 @@ const std::vector<RejectReason>& reject_reasons() {
       {"InsufficientDisk", {}},
       {"InsufficientGpus",
        {Dimension::kGpuCount, Dimension::kModel, Dimension::kGpuMemory, Dimension::kComputeCapability,
-        Dimension::kEcc, Dimension::kDriver, Dimension::kUnfit, Dimension::kFreeGpus, Dimension::kShare,
+        Dimension::kEcc, Dimension::kDriver, Dimension::kUnhealthy, Dimension::kFreeGpus, Dimension::kShare,
         Dimension::kCapabilities, Dimension::kInterconnect, Dimension::kDifferentModels, Dimension::kGroup}},
       {"InsufficientPorts", {}},
       {"DeclinedScarceResources", {Dimension::kQuota}}};

@@ -25,9 +25,9 @@ Result<Response> get_health(const Services& services, const Request& request) {
   auto problems = inventory.problems;
   for (auto& problem : services.daemon->problems()) problems.push_back(std::move(problem));
   for (const auto& device : inventory.devices)
-    if (!device.unfit.empty())
+    if (!device.unhealthy.empty())
       problems.push_back({ErrorKind::kUnavailable,
-                          "GPU " + std::to_string(device.index) + " is unfit: " + device.unfit, "", ""});
+                          "GPU " + std::to_string(device.index) + " is unfit: " + device.unhealthy, "", ""});
   json health = {{"status", problems.empty() ? "ok" : "degraded"}};
   // Strangers learn that the daemon lives, not what the machine is like.
   if (request.caller) health["problems"] = view(problems);

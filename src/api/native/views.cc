@@ -50,8 +50,8 @@ json view_device(const gpu::Device& device) {
                 {"cpus", device.cpus},
                 {"mig", name_of(device.mig)},
                 {"serial", device.serial},
-                {"healthy", device.unfit.empty()},
-                {"unfit", device.unfit},
+                {"healthy", device.unhealthy.empty()},
+                {"unfit", device.unhealthy},
                 {"problems", view(device.problems)}};
   if (const auto& capability = device.compute_capability)
     value["compute_capability"] = fmt::format("{}.{}", capability->major, capability->minor);

@@ -222,7 +222,7 @@ class Simulation final : private World {
   void break_gpu() {
     machine_ = node_with(kGpus);
     for (auto& device : machine_.inventory.devices)
-      if (happens(100)) device.unfit = "XID 79: it has fallen off the bus";
+      if (happens(100)) device.unhealthy = "XID 79: it has fallen off the bus";
     process(event::NodeChanged{machine_});
   }
 

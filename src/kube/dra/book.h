@@ -51,7 +51,7 @@ struct NodeGpu {
   std::optional<std::int64_t> memory_bytes;
   std::optional<gpu::MigPart> mig;  ///< of a MIG device
   bool fixed = false;               ///< a MIG device that is there, and that the driver has not made
-  std::string unfit;                ///< why only claims that tolerate it get it; "" for all others
+  std::string unhealthy;            ///< why only claims that tolerate it get it; "" for all others
 
   bool operator==(const NodeGpu&) const = default;
 };

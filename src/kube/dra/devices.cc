@@ -56,7 +56,7 @@ std::string_view effect_name(Effect effect) {
 /// What is said of a device that is given out.
 struct Condition {
   std::vector<Trouble> troubles;
-  std::string unfit;
+  std::string unhealthy;
 };
 
 std::vector<Trouble> troubles_of(const View& view, const std::string& uuid) {
@@ -65,11 +65,12 @@ std::vector<Trouble> troubles_of(const View& view, const std::string& uuid) {
 }
 
 Condition condition_of(const View& view, const gpu::Device& device) {
-  return {troubles_of(view, device.uuid), device.unfit};
+  return {troubles_of(view, device.uuid), device.unhealthy};
 }
 
 Condition condition_of(const View& view, const gpu::Device& device, const MigDevice& mig) {
-  Condition condition{troubles_of(view, device.uuid), device.unfit == gpu::kInMigMode ? "" : device.unfit};
+  Condition condition{troubles_of(view, device.uuid),
+                      device.unhealthy == gpu::kInMigMode ? "" : device.unhealthy};
   if (mig.uuid.empty()) return condition;
   for (auto& trouble : troubles_of(view, mig.uuid)) condition.troubles.push_back(std::move(trouble));
   return condition;
@@ -91,7 +92,7 @@ json taints_of(const Condition& condition, const std::string& driver) {
     if (!trouble.value.empty()) taint["value"] = trouble.value;
     taints.push_back(std::move(taint));
   }
-  if (!condition.unfit.empty() && taints.empty())
+  if (!condition.unhealthy.empty() && taints.empty())
     taints.push_back({{"key", driver + "/unfit"}, {"effect", effect_name(Effect::kNoSchedule)}});
   return taints;
 }
@@ -114,13 +115,13 @@ std::uint64_t memory_offered(std::uint64_t memory_bytes, Sharing sharing) {
 
 std::string ailment_of(const View& view, const gpu::Device& device) {
   const auto hindrance = hindrance_of(view, device.uuid);
-  return hindrance.empty() ? device.unfit : hindrance;
+  return hindrance.empty() ? device.unhealthy : hindrance;
 }
 
 std::string ailment_of(const View& view, const gpu::Device& device, const MigDevice& mig) {
   for (const auto& uuid : {device.uuid, mig.uuid})
     if (auto hindrance = hindrance_of(view, uuid); !hindrance.empty()) return hindrance;
-  return condition_of(view, device, mig).unfit;
+  return condition_of(view, device, mig).unhealthy;
 }
 
 std::vector<json> devices_of(const View& view, Sharing sharing, const std::string& driver) {

@@ -22,7 +22,7 @@ inline constexpr int kWholeGpu = 1000;
 
 /// Of each GPU that has a name: name, attributes, capacity, taints; by their order in the inventory. A GPU in
 /// MIG mode is there as its MIG devices only (mig_devices.h): as a whole it would need the mode changed,
-/// which needs a reset. A GPU that is unfit has a taint `<driver>/unfit` that no workload tolerates by
+/// which needs a reset. A GPU that is unhealthy has a taint `<driver>/unfit` that no workload tolerates by
 /// chance.
 std::vector<nlohmann::json> devices_of(const View& view, Sharing sharing, const std::string& driver);
 

@@ -152,9 +152,9 @@ TEST(Devices, AreTaintedByTheirTroubles) {
   EXPECT_EQ(ailment_of(view, view.inventory.devices[0]), "");
 }
 
-TEST(Devices, AreTaintedWhenTheyAreUnfit) {
+TEST(Devices, AreTaintedWhenTheyAreUnhealthy) {
   auto view = view_of(1, 0);
-  view.inventory.devices[0].unfit = "GPU is lost";
+  view.inventory.devices[0].unhealthy = "GPU is lost";
   EXPECT_EQ(devices_of(view, Sharing::kWhole, "gpu.nvidia.com")[0]["taints"],
             json::parse(R"([{"key": "gpu.nvidia.com/unfit", "effect": "NoSchedule"}])"));
   EXPECT_EQ(ailment_of(view, view.inventory.devices[0]), "GPU is lost");

@@ -35,7 +35,7 @@ std::map<std::string, NodeGpu> gpus_of(const View& view, Sharing sharing) {
                    NodeGpu{mig.fixed ? mig.uuid : device.uuid, std::nullopt, mig.part, mig.fixed, ""});
     const auto name = device_name(device);
     if (!name || device.mig == gpu::MigMode::kEnabled) continue;
-    NodeGpu gpu{.uuid = device.uuid, .unfit = device.unfit};
+    NodeGpu gpu{.uuid = device.uuid, .unhealthy = device.unhealthy};
     if (device.memory_bytes)
       gpu.memory_bytes = static_cast<std::int64_t>(memory_offered(*device.memory_bytes, sharing));
     gpus.emplace(*name, std::move(gpu));

@@ -28,7 +28,7 @@ View mig_view() {
   device.uuid = "GPU-a";
   device.minor = 4;
   device.mig = gpu::MigMode::kEnabled;
-  device.unfit = gpu::kInMigMode;
+  device.unhealthy = gpu::kInMigMode;
   device.model = "NVIDIA A100-SXM4-40GB";
   device.compute_capability = gpu::ComputeCapability{8, 0};
   View view;
@@ -152,7 +152,7 @@ TEST(MigDevices, TroublesAreOfThePartOrOfAllParts) {
   EXPECT_THAT(tainted(), SizeIs(12));
   view.troubles.clear();
   EXPECT_THAT(tainted(), IsEmpty());
-  view.inventory.devices[0].unfit = "it fell off the bus";
+  view.inventory.devices[0].unhealthy = "it fell off the bus";
   EXPECT_THAT(tainted(), SizeIs(12));
 }
 

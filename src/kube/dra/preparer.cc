@@ -69,15 +69,16 @@ Result<PreparedClaim> Preparer::prepare(const ClaimReference& reference) {
   return commit(std::move(*claim));
 }
 
-/// The scheduler gives what is unfit only to claims that tolerate it, but it may not have heard of it yet.
+/// The scheduler gives what is unhealthy only to claims that tolerate it, but it may not have heard of it
+/// yet.
 Status Preparer::check_fit(const std::vector<AllocatedDevice>& devices) const {
   const auto known = gpus();
   for (const auto& device : devices) {
     const auto gpu = known->find(device.device);
-    if (gpu != known->end() && !gpu->second.unfit.empty() && !device.tolerant)
+    if (gpu != known->end() && !gpu->second.unhealthy.empty() && !device.tolerant)
       return fail(ErrorKind::kConflict,
                   fmt::format("the GPU '{}' ({}) is given to nobody now: {}", device.device, gpu->second.uuid,
-                              gpu->second.unfit),
+                              gpu->second.unhealthy),
                   "the claim gets it when that is over");
   }
   return {};

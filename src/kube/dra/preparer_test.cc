@@ -182,8 +182,8 @@ TEST_F(PreparerTest, MakesALostCheckpointAnew) {
   }
 }
 
-TEST_F(PreparerTest, GivesWhatIsUnfitToThoseOnlyWhoTolerateIt) {
-  preparer->set_gpus({{"gpu-0", {.uuid = gpu_uuid(0), .unfit = "XID 79"}}});
+TEST_F(PreparerTest, GivesWhatIsUnhealthyToThoseOnlyWhoTolerateIt) {
+  preparer->set_gpus({{"gpu-0", {.uuid = gpu_uuid(0), .unhealthy = "XID 79"}}});
   auto tolerated = result_of("gpu-0");
   tolerated["tolerations"] = json::array({{{"operator", "Exists"}}});
   claims->add(claim_named("a"), {result_of("gpu-0")});

@@ -41,7 +41,7 @@ gpu::Device device_of(const gpu::Device& gpu, const Cut& cut) {
   device.uuid = cut.instance.uuid;
   device.model += " MIG " + cut.profile.name;
   device.memory_bytes = cut.profile.attributes.memory_bytes;
-  if (device.unfit == gpu::kInMigMode) device.unfit.clear();
+  if (device.unhealthy == gpu::kInMigMode) device.unhealthy.clear();
   return device;
 }
 

@@ -24,7 +24,7 @@ class PluginMig : public ::testing::Test {
   void enable(int gpu) {
     auto& device = inventory.devices[static_cast<std::size_t>(gpu)];
     device.mig = gpu::MigMode::kEnabled;
-    device.unfit = gpu::kInMigMode;
+    device.unhealthy = gpu::kInMigMode;
     auto& cut = mig[uuid(gpu)];
     cut.profiles = {{.name = "3g.20gb", .id = 9, .attributes = {.memory_bytes = 20ULL << 30}},
                     {.name = "1g.5gb.me", .id = 20, .attributes = {.memory_bytes = 5ULL << 30}}};
@@ -88,8 +88,9 @@ TEST_F(PluginMig, NoneLeavesGpusAsTheyAre) {
 
 TEST_F(PluginMig, WhatAilsTheGpuAilsItsParts) {
   add(1, 9, 0, "MIG-1");
-  inventory.devices[1].unfit = "it is lost";
-  EXPECT_EQ(plugin_devices(inventory, mig, {}, MigStrategy::kMixed).inventory.devices[1].unfit, "it is lost");
+  inventory.devices[1].unhealthy = "it is lost";
+  EXPECT_EQ(plugin_devices(inventory, mig, {}, MigStrategy::kMixed).inventory.devices[1].unhealthy,
+            "it is lost");
 }
 
 }  // namespace

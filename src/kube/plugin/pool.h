@@ -66,7 +66,7 @@ class Pool {
                                   const std::vector<std::string>& must_include, int size) const;
 
   /// What one container gets. kInvalid for a device that the resource does not have; kConflict for one that
-  /// is unfit, or in use under another name.
+  /// is unhealthy, or in use under another name.
   Result<ContainerGrant> allocate(const std::string& resource, const std::vector<std::string>& ids);
 
   /// Whether start() is to be asked: a GPU may be somebody's under another name, or by a claim.

@@ -29,7 +29,7 @@ Form form_of(const gpu::Device& device, const ResourceRule& rule, const PluginCo
 
 std::string trouble_of(const gpu::Device& device, const std::string& resource, const Holders& holders,
                        const std::map<std::string, std::string>& troubles) {
-  if (!device.unfit.empty()) return device.unfit;
+  if (!device.unhealthy.empty()) return device.unhealthy;
   if (const auto own = troubles.find(device.uuid); own != troubles.end()) return own->second;
   const auto held = holders.find(device.uuid);
   if (held == holders.end()) return "";

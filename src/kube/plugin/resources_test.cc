@@ -52,7 +52,7 @@ TEST(OfferedResources, AreUnderSeveralNamesAndTakenUnderAll) {
 
 TEST(OfferedResources, HaveTheTroubleOfTheirGpuAndNoOther) {
   auto inventory = machine(3);
-  inventory.devices[2].unfit = "GPU is lost";
+  inventory.devices[2].unhealthy = "GPU is lost";
   const auto offers = offer(inventory, {}, {}, {{uuid(0), "XID 79"}});
   EXPECT_THAT(troubles_of(offers[0]), ElementsAre("XID 79", "", "GPU is lost"));
 }

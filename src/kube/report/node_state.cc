@@ -24,19 +24,19 @@ NodeCondition gpus_ready(const gpu::Inventory& inventory) {
                      inventory.problems.empty()
                          ? "no GPU is known on this node"
                          : "no GPU is known on this node: " + to_string(inventory.problems.front()));
-  std::string unfit;
+  std::string unhealthy;
   std::size_t out = 0;
   for (const auto& device : devices) {
-    if (device.unfit.empty()) continue;
+    if (device.unhealthy.empty()) continue;
     ++out;
-    unfit += fmt::format("; GPU {} ({}): {}", device.index, device.uuid, device.unfit);
+    unhealthy += fmt::format("; GPU {} ({}): {}", device.index, device.uuid, device.unhealthy);
   }
   if (out == 0)
     return condition(kGpusReady, "True", "AllReady",
                      fmt::format("all of its {} GPUs can be given out", devices.size()));
-  return condition(
-      kGpusReady, "False", out == devices.size() ? "NoneReady" : "SomeNotReady",
-      fmt::format("{} of {} GPUs {} given to nobody{}", out, devices.size(), out == 1 ? "is" : "are", unfit));
+  return condition(kGpusReady, "False", out == devices.size() ? "NoneReady" : "SomeNotReady",
+                   fmt::format("{} of {} GPUs {} given to nobody{}", out, devices.size(),
+                               out == 1 ? "is" : "are", unhealthy));
 }
 
 NodeCondition cdi_supported(const NodeState& state) {
@@ -91,7 +91,7 @@ std::vector<GpuEvent> events_of(const gpu::HealthChange& change, std::string_vie
                         reason.kind == ReasonKind::kXid,
                         reason.instance});
   }
-  if (change.fit && !change.was_fit)
+  if (change.healthy && !change.was_healthy)
     events.push_back({{false, "GpuHealthy", fmt::format("{} is given out again", gpu)}});
   return events;
 }

@@ -59,7 +59,7 @@ TEST(NodeConditions, OfAHealthyNode) {
 
 TEST(NodeConditions, SayWhatIsWrong) {
   auto state = two_gpus();
-  state.inventory.devices[1].unfit = "XID 79: it has fallen off the bus";
+  state.inventory.devices[1].unhealthy = "XID 79: it has fallen off the bus";
   state.cdi = CdiSupport::kNo;
   state.runtime = "containerd 1.6.20 does no CDI";
   state.claims = "the kubelet refuses the driver";
@@ -71,7 +71,7 @@ TEST(NodeConditions, SayWhatIsWrong) {
             "1 of 2 GPUs is given to nobody; GPU 1 (GPU-1): XID 79: it has fallen off the bus");
   EXPECT_EQ(conditions[1].message, state.runtime);
   EXPECT_EQ(conditions[2].message, *state.claims);
-  state.inventory.devices[0].unfit = std::string(5000, 'x');
+  state.inventory.devices[0].unhealthy = std::string(5000, 'x');
   EXPECT_EQ(node_conditions(state)[0].reason, "NoneReady");
   EXPECT_LE(node_conditions(state)[0].message.size(), 2100U);
 }

@@ -77,7 +77,7 @@ std::size_t least(const std::vector<NodeCandidate>& candidates, const Help& miss
 bool hopeless(const Answer& answer) {
   const auto* reasons = std::get_if<Reasons>(&answer);
   return reasons != nullptr && !reasons->list.empty() && reasons->list.front().nodes > 0 &&
-         reasons->list.front().dimension <= Dimension::kUnfit;
+         reasons->list.front().dimension <= Dimension::kUnhealthy;
 }
 
 class Search {

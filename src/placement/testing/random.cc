@@ -19,7 +19,7 @@ gpu::Device Random::device(const std::string& uuid, int numa_nodes) {
   if (!one_in(8)) device.compute_capability = gpu::ComputeCapability{7, below(2) * 5};
   if (one_in(2)) device.ecc = one_in(2);
   if (numa_nodes > 0 && !one_in(8)) device.numa_node = below(numa_nodes);
-  if (one_in(12)) device.unfit = "it fell off the bus";
+  if (one_in(12)) device.unhealthy = "it fell off the bus";
   return device;
 }
 
@@ -62,11 +62,11 @@ void Random::change(Node& node) {
   } else if (one_in(2) || node.inventory.devices.empty()) {
     node.cordoned = node.cordoned.empty() ? "maintenance" : "";
   } else {
-    auto& unfit =
+    auto& unhealthy =
         node.inventory
             .devices[static_cast<std::size_t>(below(static_cast<int>(node.inventory.devices.size())))]
-            .unfit;
-    unfit = unfit.empty() ? "too hot" : "";
+            .unhealthy;
+    unhealthy = unhealthy.empty() ? "too hot" : "";
   }
 }
 

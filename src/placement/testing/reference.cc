@@ -170,7 +170,7 @@ bool Reference::set_will_do(const Node& node, const Request& request, const std:
   std::set<std::string> models;
   for (const auto i : set) {
     const auto grant = grant_of(request.share, devices[i]);
-    if (!grant || (!empty && !devices[i].unfit.empty())) return false;
+    if (!grant || (!empty && !devices[i].unhealthy.empty())) return false;
     const auto use = empty ? Use{} : use_of(devices[i].uuid);
     if (use.milli + grant->milli > 1000 ||
         use.memory + grant->memory_bytes > devices[i].memory_bytes.value_or(0))
@@ -200,7 +200,7 @@ bool Reference::fits(const Node& node, const Request& request) const {
     std::vector<std::size_t> set;
     for (const auto& grant : other->decision.gpus)
       for (std::size_t i = 0; i < node.inventory.devices.size(); ++i)
-        if (node.inventory.devices[i].uuid == grant.uuid && node.inventory.devices[i].unfit.empty())
+        if (node.inventory.devices[i].uuid == grant.uuid && node.inventory.devices[i].unhealthy.empty())
           set.push_back(i);
     return set.size() == other->decision.gpus.size() && capable(request, node, set) &&
            (request.cpu_affinity != Wish::kRequire ||

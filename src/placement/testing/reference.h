@@ -27,7 +27,7 @@ class Reference {
 
   /// Whether some set of devices of the node would do.
   bool fits(const Node& node, const Request& request) const;
-  /// The same if the node were empty, fit and not cordoned.
+  /// The same if the node were empty, healthy and not cordoned.
   bool could_fit(const Node& node, const Request& request) const;
   /// Whether this decision may be taken now; what is wrong with it otherwise.
   std::string wrong_with(const Request& request, const Decision& decision) const;
