@@ -18,8 +18,8 @@ namespace {
 container::LauncherOptions launcher_options(const cli::ServeOptions& options, image::Store& images) {
   container::LauncherOptions launching;
   launching.executable = "/proc/self/exe";
-  launching.prepare_image = [&images](const auto& reference, const User& reader, const auto& wish) {
-    return images.prepare(reference, reader, wish);
+  launching.prepare_image = [&images](const auto& reference, const User& reader, const auto& request) {
+    return images.prepare(reference, reader, request);
   };
   launching.image_variants = variant_lookup(images);
   launching.selinux = options.selinux;

@@ -14,7 +14,7 @@ namespace drover::bench {
 namespace {
 
 using nlohmann::json;
-using placement::DeviceWish;
+using placement::DeviceCriteria;
 
 constexpr int kFloorSamples = 3;       // trying all sets takes milliseconds
 constexpr int kMostGpusToTryAll = 16;  // and days, on larger machines
@@ -42,7 +42,7 @@ class Latency {
       json row = {{"count", count},
                   {"all_free", time([&] { return any(count, all()); })},
                   {"random_free", time([&] { return any(count, some_free(count)); })},
-                  {"wishes", time([&] { return wishes(count); })}};
+                  {"wishes", time([&] { return with_preferences(count); })}};
       if (topology_.gpus() <= kMostGpusToTryAll) add_floor(row, count);
       counts.push_back(std::move(row));
     }
@@ -62,13 +62,13 @@ class Latency {
     return counts;
   }
 
-  template <typename MakeWish>
-  json time(const MakeWish& make_wish) {
+  template <typename MakeCriteria>
+  json time(const MakeCriteria& make_criteria) {
     std::vector<double> times;
     double sum = 0;
     for (int i = 0; i < samples_ && sum < kMostTime; ++i) {
-      const DeviceWish wish = make_wish();
-      times.push_back(microseconds([&] { sink_ = placement::choose(wiring_, wish).value_or(0); }));
+      const DeviceCriteria criteria = make_criteria();
+      times.push_back(microseconds([&] { sink_ = placement::choose(wiring_, criteria).value_or(0); }));
       sum += times.back();
     }
     std::ranges::sort(times);
@@ -94,24 +94,24 @@ class Latency {
     return any_set(all(), at_least + static_cast<int>(random_() % sizes), random_);
   }
 
-  static DeviceWish any(int count, Set free) {
-    DeviceWish wish;
-    wish.claims = {{count, free}};
-    wish.free = free;
-    return wish;
+  static DeviceCriteria any(int count, Set free) {
+    DeviceCriteria criteria;
+    criteria.claims = {{count, free}};
+    criteria.free = free;
+    return criteria;
   }
 
   /// Two claims that overlap, NVLinks or one host bridge between all, CPUs and NICs near.
-  DeviceWish wishes(int count) {
-    auto wish = any(count, some_free(count));
+  DeviceCriteria with_preferences(int count) {
+    auto criteria = any(count, some_free(count));
     const auto second = static_cast<int>(random_() % static_cast<unsigned>(count));
-    if (second > 0) wish.claims = {{count - second, wish.free & random_()}, {second, wish.free}};
-    wish.minimum = {static_cast<int>(random_() % 2), gpu::PcieLevel::kHostBridge};
-    wish.cpu_affinity = placement::Wish::kPrefer;
-    for (unsigned numa = 1; numa < wish.cpus_suffice.size(); ++numa)
-      wish.cpus_suffice[numa] = std::popcount(numa) >= 2;
-    wish.preferred = random_();
-    return wish;
+    if (second > 0) criteria.claims = {{count - second, criteria.free & random_()}, {second, criteria.free}};
+    criteria.minimum = {static_cast<int>(random_() % 2), gpu::PcieLevel::kHostBridge};
+    criteria.cpu_affinity = placement::Preference::kPrefer;
+    for (unsigned numa = 1; numa < criteria.cpus_suffice.size(); ++numa)
+      criteria.cpus_suffice[numa] = std::popcount(numa) >= 2;
+    criteria.preferred = random_();
+    return criteria;
   }
 
   const Topology& topology_;

@@ -52,10 +52,10 @@ class Losses {
 };
 
 Set chosen_by_library(const placement::Wiring& wiring, Set free, int count) {
-  placement::DeviceWish wish;
-  wish.claims = {{count, free}};
-  wish.free = free;
-  return placement::choose(wiring, wish).value_or(0);
+  placement::DeviceCriteria criteria;
+  criteria.claims = {{count, free}};
+  criteria.free = free;
+  return placement::choose(wiring, criteria).value_or(0);
 }
 
 class Regret {

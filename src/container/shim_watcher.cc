@@ -122,7 +122,7 @@ void ShimWatcher::ask_starting() {
   }
 }
 
-void ShimWatcher::settle(const std::string& task_id, Turn turn) {
+void ShimWatcher::settle(const std::string& task_id, Attempt attempt) {
   const auto ask = [this, task_id] {
     const bool settled = callbacks_.ended(task_id);
     {
@@ -135,7 +135,7 @@ void ShimWatcher::settle(const std::string& task_id, Turn turn) {
     settled_.notify_all();
     if (!settled) ::eventfd_write(wake_.get(), 1);
   };
-  if (!threads_.post(turn, ask)) ask();
+  if (!threads_.post(attempt, ask)) ask();
 }
 
 void ShimWatcher::settle_again() {
@@ -148,7 +148,7 @@ void ShimWatcher::settle_again() {
         asked.insert(task_id);
       }
   }
-  for (const auto& task_id : asked) settle(task_id, kLaterTurn);
+  for (const auto& task_id : asked) settle(task_id, kLaterAttempt);
 }
 
 void ShimWatcher::end(int shim) {
@@ -170,7 +170,7 @@ void ShimWatcher::end(int shim) {
   }
   reap(shim);
   if (starting) callbacks_.has_started(task_id);
-  settle(task_id, kFirstTurn);
+  settle(task_id, kFirstAttempt);
 }
 
 void ShimWatcher::run() {

@@ -50,8 +50,8 @@ class ShimWatcher {
   void ask_starting();
   void end(int shim);
   /// Asks `ended`, on a thread that may block.
-  enum Turn : FairPool::Key { kFirstTurn, kLaterTurn };
-  void settle(const std::string& task_id, Turn turn);
+  enum Attempt : FairPool::Key { kFirstAttempt, kLaterAttempt };
+  void settle(const std::string& task_id, Attempt attempt);
   void settle_again();
 
   Callbacks callbacks_;

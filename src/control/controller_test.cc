@@ -189,7 +189,7 @@ TEST(Controller, AfterARestartATaskIsLaunchedAgainOnlyIfItNeverStarted) {
   EXPECT_EQ(machine.at("a"), TaskState::kLost);
 }
 
-TEST(Controller, AWishToStopSurvivesARestart) {
+TEST(Controller, ARequestToStopSurvivesARestart) {
   Machine machine(0);
   ASSERT_TRUE(machine.submit(task("a", 0)));
   ASSERT_TRUE(machine.on(event::StopRequested{"a"}));

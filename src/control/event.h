@@ -1,6 +1,6 @@
 #pragma once
 
-// What happens to the state machine: wishes of people, news of containers and of the machine, and time.
+// What happens to the state machine: requests of people, news of containers and of the machine, and time.
 // Values.
 
 #include <map>

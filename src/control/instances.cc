@@ -57,14 +57,14 @@ void end_some(Draft& draft, const ServiceRecord& record, std::vector<const TaskR
   for (const auto& id : ids) end_instance(draft, id, why);
 }
 
-struct Turn {
+struct DueChanges {
   std::size_t end_old = 0;
   std::size_t end_current = 0;
   std::size_t start = 0;
 };
 
 /// What is due now, without regard to the delay after failures.
-Turn turn_of(const Draft& draft, const ServiceRecord& record, const Instances& instances) {
+DueChanges due_changes(const Draft& draft, const ServiceRecord& record, const Instances& instances) {
   const auto goal = static_cast<std::size_t>(record.applied.instances);
   const auto lacking = goal - std::min(goal, instances.current.size());
   const auto spare = instances.current.size() - std::min(goal, instances.current.size());
@@ -147,12 +147,12 @@ namespace {
 /// Ends and starts those that are too many and too few now.
 void balance(Draft& draft, const std::string& service, const ServiceRecord* record) {
   const auto before = look_at(draft, *record);
-  const auto ends = turn_of(draft, *record, before);
+  const auto ends = due_changes(draft, *record, before);
   end_some(draft, *record, before.old, ends.end_old, "a new version of its service takes over");
   end_some(draft, *record, before.current, ends.end_current, "its service has fewer instances now");
   if (record->not_before <= draft.steady()) {
     // Those that only waited are gone at once, and nothing more will be heard of them.
-    const auto starts = turn_of(draft, *record, look_at(draft, *record)).start;
+    const auto starts = due_changes(draft, *record, look_at(draft, *record)).start;
     for (std::size_t i = 0; i < starts; ++i) start_instance(draft, record->applied);
     if (record->not_before != TimePoint{}) draft.services.change(service).not_before = {};
   }

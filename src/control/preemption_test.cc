@@ -90,7 +90,7 @@ TEST(Preemption, WhoCameToAnEndBeforeItWasAskedHasEnded) {
   }
 }
 
-TEST(Preemption, AWishToStopOutweighsIt) {
+TEST(Preemption, ARequestToStopOutweighsIt) {
   Machine machine(1);
   ASSERT_TRUE(machine.submit(task("low", 1)));
   ASSERT_TRUE(machine.submit(urgent(task("high", 1), 1)));

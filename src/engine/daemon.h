@@ -112,7 +112,7 @@ class Daemon {
                            std::function<void(Result<std::vector<control::TaskRecord>>)> done) = 0;
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
-  /// Asks the task to end; answers when the wish is in the journal, or on a full disk when the task itself
+  /// Asks the task to end; answers when the request is in the journal, or on a full disk when the task itself
   /// was told: it may be what fills it. `force` skips the grace. With one member of a gang, or the id of the
   /// gang, the whole gang is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,

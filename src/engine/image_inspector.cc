@@ -85,9 +85,9 @@ void ImageInspector::variants(const Caller& caller, const std::string& image, co
            if (!profile.empty()) {
              DROVER_TRY(machine, ports_.profile_facts(profile));
            }
-           image::LookOptions wish{.ask_registries = true};
-           wish.stop = asking_.get_token();
-           DROVER_TRY(auto variants, ports_.image_variants(image, user, wish));
+           image::LookupOptions request{.ask_registries = true};
+           request.stop = asking_.get_token();
+           DROVER_TRY(auto variants, ports_.image_variants(image, user, request));
            return explain_variants(std::move(variants), std::move(machine), profile);
          };
          auto answer = std::make_shared<Result<VariantsView>>(look());

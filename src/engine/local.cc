@@ -194,10 +194,10 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const auto full_id = task.id;
   const bool whole_gang = task.gang && id != full_id;
   const auto named = whole_gang ? task.gang->id : full_id;
-  const control::event::StopRequested wish{named, force};
-  if (auto stopped = process(wish); !stopped) {
+  const control::event::StopRequested request{named, force};
+  if (auto stopped = process(request); !stopped) {
     if (stopped.error().kind != ErrorKind::kExhausted) return done(Failure(stopped.error()));
-    happened(wish);
+    happened(request);
   }
   done(shown(state_.tasks.at(full_id)));
 }

@@ -110,7 +110,7 @@ class LocalEngine final : public Daemon {
   /// An error when the disk has no room for what an event makes.
   Status has_room_for(const control::Event& event) const;
   void retry_unsaved();
-  void end_first(const control::event::StopRequested& wish);
+  void end_first(const control::event::StopRequested& request);
   /// Takes note of ports that are taken by programs which are none of our tasks.
   void look_at_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.

@@ -110,7 +110,7 @@ Status LocalEngine::ask(const control::Event& event) {
   if (!outcome) return {};
   const auto done = carry_out(event, *outcome, now);
   if (done) return {};
-  if (const auto* wish = std::get_if<control::event::StopRequested>(&event)) happened(*wish);
+  if (const auto* request = std::get_if<control::event::StopRequested>(&event)) happened(*request);
   return Failure(done.error());
 }
 
@@ -131,16 +131,16 @@ void LocalEngine::happened(control::Event event) {
   retry_unsaved();
   if (unsaved_.empty()) return;
   // It may be the one that fills the disk: it is ended first, and the journal hears of it when it can.
-  if (const auto* wish = std::get_if<control::event::StopRequested>(&unsaved_.back())) end_first(*wish);
+  if (const auto* request = std::get_if<control::event::StopRequested>(&unsaved_.back())) end_first(*request);
 }
 
-void LocalEngine::end_first(const control::event::StopRequested& wish) {
-  const auto* named = state_.find(wish.id);
+void LocalEngine::end_first(const control::event::StopRequested& request) {
+  const auto* named = state_.find(request.id);
   const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
-                                        : control::members_of_job(wish.id, state_.finder());
+                                        : control::members_of_job(request.id, state_.finder());
   for (const auto* record : members)
     if (control::owns_resources(record->state))
-      executor_.perform(control::action::Stop{record->task.id, wish.force});
+      executor_.perform(control::action::Stop{record->task.id, request.force});
 }
 
 void LocalEngine::retry_unsaved() {

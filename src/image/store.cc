@@ -94,22 +94,23 @@ struct Store::Parts {
   /// Where it is looked up: a name that lies in the folder of named images stands for what lies there.
   Result<Reference> resolve(const std::string& reference, const User& reader) const;
   Result<std::vector<Variant>> variants(const std::string& reference, const User& reader,
-                                        const LookOptions& wish);
+                                        const LookupOptions& request);
   Result<std::vector<Variant>> variants_named(const RegistryName& name, const User& user,
-                                              const LookOptions& wish);
+                                              const LookupOptions& request);
   Result<std::vector<Variant>> variants_in(const NamedImage& image);
   /// `level`: how many choices have led here.
-  Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& wish,
+  Result<Image> prepare(const std::string& reference, const User& reader, const PrepareOptions& request,
                         int level = 0);
   Result<Image> prepare_variant(const std::string& shown, const std::vector<Variant>& variants,
-                                const User& reader, const PrepareOptions& wish, int level);
+                                const User& reader, const PrepareOptions& request, int level);
   Result<Image> prepare_source(const std::string& shown, const Reference& reference, const User& reader,
-                               const PrepareOptions& wish);
-  Result<Image> prepare_named(const RegistryName& name, const User& user, const PrepareOptions& wish,
+                               const PrepareOptions& request);
+  Result<Image> prepare_named(const RegistryName& name, const User& user, const PrepareOptions& request,
                               int level);
-  Result<Image> open_named(const NamedImage& image, const User& user, const PrepareOptions& wish, int level);
-  Result<Image> unpacked(const NamedImage& image, const PrepareOptions& wish);
-  Result<std::string> find_or_unpack(const Source& source, std::size_t index, const PrepareOptions& wish,
+  Result<Image> open_named(const NamedImage& image, const User& user, const PrepareOptions& request,
+                           int level);
+  Result<Image> unpacked(const NamedImage& image, const PrepareOptions& request);
+  Result<std::string> find_or_unpack(const Source& source, std::size_t index, const PrepareOptions& request,
                                      Allowance& allowance);
   Result<NamedImage> pull(const RegistryName& name, const User& user, const PullListener& listener,
                           const std::stop_token& stop);
@@ -124,20 +125,20 @@ Result<Reference> Store::Parts::resolve(const std::string& reference, const User
 }
 
 Result<std::vector<Variant>> Store::Parts::variants(const std::string& reference, const User& reader,
-                                                    const LookOptions& wish) {
+                                                    const LookupOptions& request) {
   DROVER_TRY(const auto resolved,
-             wish.registries_only ? parse_reference(reference) : resolve(reference, reader));
+             request.registries_only ? parse_reference(reference) : resolve(reference, reader));
   if (resolved.kind != Reference::Kind::kName) return list_variants(resolved, Reader(reader));
   DROVER_TRY(const auto name, parse_registry_name(resolved.path));
-  return variants_named(name, reader, wish);
+  return variants_named(name, reader, request);
 }
 
 Result<std::vector<Variant>> Store::Parts::variants_named(const RegistryName& name, const User& user,
-                                                          const LookOptions& wish) {
-  const auto known = wish.newest ? std::nullopt : catalog->find(name, user.uid);
+                                                          const LookupOptions& request) {
+  const auto known = request.newest ? std::nullopt : catalog->find(name, user.uid);
   if (known) return variants_in(*known);
-  if (!wish.ask_registries) return std::vector<Variant>{};
-  auto found = puller.look(name, user, wish.stop);
+  if (!request.ask_registries) return std::vector<Variant>{};
+  auto found = puller.look(name, user, request.stop);
   if (!found) return Failure(context(found.error(), fmt::format("Failed to ask '{}'", name.host)));
   if (!is_index(found->descriptor.media_type)) return std::vector<Variant>{};
   return variants_of_index(found->text, name);
@@ -152,53 +153,53 @@ Result<std::vector<Variant>> Store::Parts::variants_in(const NamedImage& image) 
 }
 
 Result<Image> Store::Parts::prepare(const std::string& reference, const User& reader,
-                                    const PrepareOptions& wish, int level) {
+                                    const PrepareOptions& request, int level) {
   DROVER_TRY(const auto resolved, resolve(reference, reader));
   if (resolved.kind == Reference::Kind::kName) {
     DROVER_TRY(const auto name, parse_registry_name(resolved.path));
-    return prepare_named(name, reader, wish, level);
+    return prepare_named(name, reader, request, level);
   }
-  if (wish.choose) {
+  if (request.choose) {
     DROVER_TRY(const auto variants, list_variants(resolved, Reader(reader)));
-    if (!variants.empty()) return prepare_variant(reference, variants, reader, wish, level);
+    if (!variants.empty()) return prepare_variant(reference, variants, reader, request, level);
   }
-  return prepare_source(reference, resolved, reader, wish);
+  return prepare_source(reference, resolved, reader, request);
 }
 
 Result<Image> Store::Parts::prepare_variant(const std::string& shown, const std::vector<Variant>& variants,
-                                            const User& reader, const PrepareOptions& wish, int level) {
+                                            const User& reader, const PrepareOptions& request, int level) {
   if (level == kMostVariantLevels)
     return fail(ErrorKind::kInvalid,
                 fmt::format("its variants nest more than {} levels deep", kMostVariantLevels));
-  DROVER_TRY(const auto chosen, wish.choose(shown, variants));
+  DROVER_TRY(const auto chosen, request.choose(shown, variants));
   const auto& variant = variants.at(chosen);
-  auto image = prepare(variant.reference, reader, wish, level + 1);
+  auto image = prepare(variant.reference, reader, request, level + 1);
   if (image) return image;
   return Failure(context(image.error(), fmt::format("variant '{}'", variant.needs.name)));
 }
 
 Result<Image> Store::Parts::prepare_source(const std::string& shown, const Reference& reference,
-                                           const User& reader, const PrepareOptions& wish) {
+                                           const User& reader, const PrepareOptions& request) {
   DROVER_TRY(auto source, open_source(reference, Reader(reader)));
   if (!source.root_folder.empty()) return Image{shown, "", {}, {source.root_folder}, nullptr};
   auto lease = leases.take(diff_ids_of(source.contents));
-  Allowance allowance(options.pulling.unpacking, wish.stop);
-  DROVER_TRY(auto paths, acquire_all(layers, source, wish, allowance));
+  Allowance allowance(options.pulling.unpacking, request.stop);
+  DROVER_TRY(auto paths, acquire_all(layers, source, request, allowance));
   return Image{shown, source.contents.digest, std::move(source.contents.config), std::move(paths),
                std::move(lease)};
 }
 
 Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& user,
-                                          const PrepareOptions& wish, int level) {
+                                          const PrepareOptions& request, int level) {
   const auto lease = leases.take({name.canonical()});  // first: a name that is found is not taken away
-  if (wish.pull != PullPolicy::kAlways) {
+  if (request.pull != PullPolicy::kAlways) {
     if (const auto known = catalog->find(name, user.uid)) {
-      auto image = open_named(*known, user, wish, level);
+      auto image = open_named(*known, user, request, level);
       // What a machine that went down has left damaged comes again.
-      if (image || wish.pull == PullPolicy::kNever) return image;
+      if (image || request.pull == PullPolicy::kNever) return image;
       if (image.error().kind != ErrorKind::kInvalid && image.error().kind != ErrorKind::kNotFound)
         return image;
-    } else if (wish.pull == PullPolicy::kNever) {
+    } else if (request.pull == PullPolicy::kNever) {
       return fail(ErrorKind::kNotFound, "it is not on this machine, and was not to be pulled",
                   fmt::format("pull it: 'drover image pull {}'", name.familiar()));
     }
@@ -206,20 +207,20 @@ Result<Image> Store::Parts::prepare_named(const RegistryName& name, const User& 
   std::chrono::steady_clock::time_point told{};
   const auto report = [&](const PullProgress& progress) {
     const auto now = std::chrono::steady_clock::now();
-    if (!wish.progress || now < told + kReportAgain) return;
+    if (!request.progress || now < told + kReportAgain) return;
     told = now;
-    wish.progress(in_words(progress));
+    request.progress(in_words(progress));
   };
-  DROVER_TRY(const auto pulled, pull(name, user, report, wish.stop));
-  return open_named(pulled, user, wish, level);
+  DROVER_TRY(const auto pulled, pull(name, user, report, request.stop));
+  return open_named(pulled, user, request, level);
 }
 
-Result<Image> Store::Parts::open_named(const NamedImage& image, const User& user, const PrepareOptions& wish,
-                                       int level) {
-  if (!image.has_variants()) return unpacked(image, wish);
-  if (!wish.choose) return fail(ErrorKind::kInvalid, "it stands for several images, and none was chosen");
+Result<Image> Store::Parts::open_named(const NamedImage& image, const User& user,
+                                       const PrepareOptions& request, int level) {
+  if (!image.has_variants()) return unpacked(image, request);
+  if (!request.choose) return fail(ErrorKind::kInvalid, "it stands for several images, and none was chosen");
   DROVER_TRY(const auto variants, variants_in(image));
-  auto own = wish;  // the index names each by its digest: there is nothing newer to ask for
+  auto own = request;  // the index names each by its digest: there is nothing newer to ask for
   if (own.pull == PullPolicy::kAlways) own.pull = PullPolicy::kMissing;
   return prepare_variant(image.name.familiar(), variants, user, own, level);
 }
@@ -232,7 +233,7 @@ Result<NamedImage> Store::Parts::pull(const RegistryName& name, const User& user
 }
 
 /// That the image is in the catalog, for this user, is proof of all that it consists of.
-Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptions& wish) {
+Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptions& request) {
   const auto documents = leases.take({image.manifest.digest});
   DROVER_TRY(std::unique_ptr<ImageFiles> files, blobs.files());
   DROVER_TRY(auto contents, read_image(*files, image.manifest, architecture_of_machine()));
@@ -241,9 +242,9 @@ Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptio
   auto lease = leases.take(std::move(used));
   const Source source{"", std::move(files), std::move(contents)};
   std::vector<std::string> paths;
-  Allowance allowance(options.pulling.unpacking, wish.stop);
+  Allowance allowance(options.pulling.unpacking, request.stop);
   for (std::size_t i = 0; i < source.contents.layers.size(); ++i) {
-    DROVER_TRY(auto path, find_or_unpack(source, i, wish, allowance));
+    DROVER_TRY(auto path, find_or_unpack(source, i, request, allowance));
     paths.push_back(std::move(path));
   }
   return Image{image.name.familiar(), image.manifest.digest, source.contents.config, without_repeats(paths),
@@ -251,13 +252,13 @@ Result<Image> Store::Parts::unpacked(const NamedImage& image, const PrepareOptio
 }
 
 Result<std::string> Store::Parts::find_or_unpack(const Source& source, std::size_t index,
-                                                 const PrepareOptions& wish, Allowance& allowance) {
+                                                 const PrepareOptions& request, Allowance& allowance) {
   const auto& layer = source.contents.layers[index];
   if (auto path = layers.find(layer.diff_id)) return *path;
   const auto which = fmt::format("layer {} of {}", index + 1, source.contents.layers.size());
   const auto file = source.files->open(layer.name);
   if (!file) return Failure(context(file.error(), which));
-  if (wish.progress) wish.progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
+  if (request.progress) request.progress(fmt::format("Unpacking {} ({})", which, format_bytes(file->size)));
   auto path = layers.acquire(layer, *file, allowance);
   if (path) return path;
   if (path.error().kind == ErrorKind::kInvalid) (void)blobs.remove(layer.digest);
@@ -287,7 +288,7 @@ Result<Store> Store::open(const std::string& folder, StoreOptions options) {
 }
 
 Result<std::vector<Variant>> Store::variants(const std::string& reference, const User& reader,
-                                             const LookOptions& options) const {
+                                             const LookupOptions& options) const {
   auto listed = parts_->variants(reference, reader, options);
   if (listed) return listed;
   return Failure(context(listed.error(), fmt::format("Failed to read image '{}'", printable(reference))));
@@ -368,8 +369,8 @@ Result<Pruned> Store::prune(uid_t uid, bool names) {
   return image::prune(parts_->stock, may_remove);
 }
 
-Result<Pruned> Store::make_room(const RoomWish& wish) {
-  return image::make_room(parts_->stock, *parts_->uses, wish);
+Result<Pruned> Store::make_room(const RoomRequest& request) {
+  return image::make_room(parts_->stock, *parts_->uses, request);
 }
 
 }  // namespace drover::image

@@ -48,7 +48,7 @@ struct PrepareOptions {
 };
 
 /// How far variants() looks.
-struct LookOptions {
+struct LookupOptions {
   bool ask_registries = false;   ///< about names that are not here; else they are taken for single images
   bool newest = false;           ///< asks them about names that are here, too
   bool registries_only = false;  ///< a name means what registries have, not the folder of named images
@@ -57,7 +57,7 @@ struct LookOptions {
 
 /// Store::variants, for those who know no store.
 using VariantLookup = std::function<Result<std::vector<Variant>>(
-    const std::string& reference, const User& reader, const LookOptions& options)>;
+    const std::string& reference, const User& reader, const LookupOptions& options)>;
 
 class Store {
  public:
@@ -70,7 +70,7 @@ class Store {
   /// The images that a reference stands for (variants.h), which prepare() takes by their own references;
   /// empty for the usual single one. Errors as those of prepare().
   Result<std::vector<Variant>> variants(const std::string& reference, const User& reader,
-                                        const LookOptions& options = {}) const;
+                                        const LookupOptions& options = {}) const;
 
   /// Makes an image ready. References: "oci:/layout[:tag]", "docker-archive:/file.tar[:name:tag]",
   /// "rootfs:/folder", a bare path whose kind is looked up, or a name as registries have it: it is looked up
@@ -98,7 +98,7 @@ class Store {
   /// may remove them.
   Result<Pruned> prune(uid_t uid, bool names);
   /// For a disk with too little room: the longest unused first, without asking anybody (pulled/prune.h).
-  Result<Pruned> make_room(const RoomWish& wish);
+  Result<Pruned> make_room(const RoomRequest& request);
 
  private:
   struct Parts;

@@ -39,8 +39,9 @@ struct Merit {
 
 class BranchAndBound {
  public:
-  BranchAndBound(const Wiring::Tables& wiring, const DeviceWish& wish, const DeviceConditions& conditions)
-      : wiring_(wiring), wish_(wish), conditions_(conditions), levels_(at(conditions.count) + 1) {
+  BranchAndBound(const Wiring::Tables& wiring, const DeviceCriteria& criteria,
+                 const DeviceConditions& conditions)
+      : wiring_(wiring), criteria_(criteria), conditions_(conditions), levels_(at(conditions.count) + 1) {
     for_each_device(conditions.free, [&](int device) {
       for_each_device(conditions.free & ~bit(device),
                       [&](int other) { degree_[at(device)] += pairs(device, other); });
@@ -50,7 +51,7 @@ class BranchAndBound {
   }
 
   std::optional<DeviceMask> best() {
-    const auto twins = twins_of(wiring_, wish_, conditions_.candidates);
+    const auto twins = twins_of(wiring_, criteria_, conditions_.candidates);
     for_each_device(conditions_.candidates, [&](int first) {
       if (lowest(twins[at(first)]) == first) grow(first);
     });
@@ -60,7 +61,7 @@ class BranchAndBound {
 
   void consider(DeviceMask chosen) {
     const auto score = merit_of(chosen);
-    if (wish_.cpu_affinity == Wish::kRequire && !score.cpus_near) return;
+    if (criteria_.cpu_affinity == Preference::kRequire && !score.cpus_near) return;
     if (best_ && score <= best_merit_) return;
     best_ = chosen;
     best_merit_ = score;
@@ -133,8 +134,9 @@ class BranchAndBound {
         free, [&](int a) { for_each_device(free & ~bit(a), [&](int b) { score.left += pairs(a, b); }); });
     score.nvlinks = sum.nvlinks;
     score.nearness = sum.nearness;
-    score.cpus_near = wish_.cpu_affinity != Wish::kNone && wish_.cpus_suffice[wiring_.numa_of(chosen)];
-    score.preferred = std::popcount(chosen & wish_.preferred);
+    score.cpus_near =
+        criteria_.cpu_affinity != Preference::kNone && criteria_.cpus_suffice[wiring_.numa_of(chosen)];
+    score.preferred = std::popcount(chosen & criteria_.preferred);
     score.numa_nodes = -wiring_.count_numa_nodes(chosen);
     score.indices = {chosen};
     return score;
@@ -183,9 +185,9 @@ class BranchAndBound {
     bound.nvlinks = sum.nvlinks;
     bound.nearness = sum.nearness;
     bound.weakest = level.weakest;
-    bound.cpus_near = wish_.cpu_affinity != Wish::kNone;
-    bound.preferred =
-        std::popcount(chosen & wish_.preferred) + std::min(missing, std::popcount(rest & wish_.preferred));
+    bound.cpus_near = criteria_.cpu_affinity != Preference::kNone;
+    bound.preferred = std::popcount(chosen & criteria_.preferred) +
+                      std::min(missing, std::popcount(rest & criteria_.preferred));
     // What is left has all pairs but those of the chosen, where pairs among them would be taken off twice.
     bound.left = all_;
     for (const auto& degree : {level.degree, level.degree, least_degree, least_degree}) bound.left -= degree;
@@ -205,7 +207,7 @@ class BranchAndBound {
   }
 
   const Wiring::Tables& wiring_;
-  const DeviceWish& wish_;
+  const DeviceCriteria& criteria_;
   const DeviceConditions& conditions_;
   Pairs all_;                                                ///< ordered pairs of all that is free
   std::array<Pairs, kMaxDevices> degree_{};                  ///< [free]: its pairs with all that is free
@@ -220,9 +222,9 @@ class BranchAndBound {
 
 }  // namespace
 
-std::optional<DeviceMask> choose_by_search(const Wiring::Tables& wiring, const DeviceWish& wish,
+std::optional<DeviceMask> choose_by_search(const Wiring::Tables& wiring, const DeviceCriteria& criteria,
                                            const DeviceConditions& conditions) {
-  return BranchAndBound(wiring, wish, conditions).best();
+  return BranchAndBound(wiring, criteria, conditions).best();
 }
 
 }  // namespace drover::placement

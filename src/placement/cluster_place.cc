@@ -18,7 +18,7 @@ Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) 
         {entry.node->inventory.devices[i].uuid, parts[i].milli, static_cast<std::uint64_t>(parts[i].memory)});
   }
   decision.cpus = cpus_of(kind, pinning(entry.state, shape.request(), devices));
-  if (shape.request().nic != Wish::kNone) decision.nics = nics_of(kind, numa_of(kind.wiring, devices));
+  if (shape.request().nic != Preference::kNone) decision.nics = nics_of(kind, numa_of(kind.wiring, devices));
   return decision;
 }
 
@@ -109,7 +109,7 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
     return refuse(fmt::format("the GPUs of its group are not all {}: {}",
                               capabilities_text(request.capabilities), request.capabilities.reason));
   const auto pinned = pinning(state, request, devices);
-  if (request.cpu_affinity == Wish::kRequire && pinned == 0)
+  if (request.cpu_affinity == Preference::kRequire && pinned == 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which lacks {} CPUs near them", group.node,
                               cpus_text(request.milli_cpus)));
   if (const auto found = host_obstacle(state, request)) {

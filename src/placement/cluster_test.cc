@@ -174,7 +174,7 @@ TEST(Cluster, PinsCpusToTheNumaNodesOfTheGpus) {
   request.milli_cpus = 2000;
   EXPECT_TRUE(placed(cluster, "3", request).cpus.empty());
   cluster.release("3");
-  request.cpu_affinity = Wish::kRequire;
+  request.cpu_affinity = Preference::kRequire;
   EXPECT_THAT(reasons_for(cluster, request), ElementsAre("the machine lacks 2 CPUs near free GPUs"));
 }
 

@@ -77,7 +77,7 @@ Cluster::Ways Cluster::Impl::ways_on(const std::string& node, const Request& req
     if (!best_option(entry.state, shape, devices, Locality::kAll, nullptr)) return true;
     if (ways.decisions.size() == most) return false;
     ways.decisions.push_back(decide(entry, shape, devices));
-    if (ways.decisions.back().cpus.empty() || request.cpu_affinity != Wish::kPrefer) return true;
+    if (ways.decisions.back().cpus.empty() || request.cpu_affinity != Preference::kPrefer) return true;
     if (ways.decisions.size() == most) return false;
     ways.decisions.push_back(ways.decisions.back());
     ways.decisions.back().cpus.clear();

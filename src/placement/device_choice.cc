@@ -8,13 +8,13 @@
 
 namespace drover::placement {
 
-std::optional<DeviceMask> choose(const Wiring& wiring, const DeviceWish& wish) {
+std::optional<DeviceMask> choose(const Wiring& wiring, const DeviceCriteria& criteria) {
   const auto& tables = wiring.tables();
-  const DeviceConditions conditions(tables, wish);
+  const DeviceConditions conditions(tables, criteria);
   if (conditions.count == 0) return DeviceMask{0};
   if (!conditions.possible()) return std::nullopt;
-  return tables.subsets ? choose_by_tables(tables, wish, conditions)
-                        : choose_by_search(tables, wish, conditions);
+  return tables.subsets ? choose_by_tables(tables, criteria, conditions)
+                        : choose_by_search(tables, criteria, conditions);
 }
 
 NumaMask numa_of(const Wiring& wiring, DeviceMask devices) {

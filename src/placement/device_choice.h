@@ -35,19 +35,19 @@ struct ClaimMask {
 /// Bit i is the i-th of Wiring::numa_nodes(). A node beyond the eighth has no bit.
 using NumaMask = std::uint8_t;
 
-struct DeviceWish {
+struct DeviceCriteria {
   std::vector<ClaimMask> claims;      ///< may overlap; each device serves one; at most 16 different masks
   DeviceMask free = 0;                ///< all that are free, also those that no claim allows
   std::vector<DeviceMask> exclusive;  ///< at most one device out of each of these
   std::vector<DeviceMask> together;   ///< any two devices are both in one of these; none: all may be
   Interconnect minimum;               ///< of every pair
-  Wish cpu_affinity = Wish::kNone;
+  Preference cpu_affinity = Preference::kNone;
   std::bitset<256> cpus_suffice;  ///< [numa]: those NUMA nodes together have the CPUs that are wanted
   DeviceMask preferred = 0;       ///< devices with a NIC near, when one is preferred
 };
 
 /// The best set, or none when no set satisfies. Claims for no device at all are met by the empty set.
-std::optional<DeviceMask> choose(const Wiring& wiring, const DeviceWish& wish);
+std::optional<DeviceMask> choose(const Wiring& wiring, const DeviceCriteria& criteria);
 
 NumaMask numa_of(const Wiring& wiring, DeviceMask devices);
 

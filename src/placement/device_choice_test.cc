@@ -31,11 +31,11 @@ DeviceMask all_of(int devices) {
   return devices == kMaxDevices ? ~DeviceMask{0} : (DeviceMask{1} << devices) - 1;
 }
 
-DeviceWish any(int count, DeviceMask free) {
-  DeviceWish wish;
-  wish.claims = {{count, free}};
-  wish.free = free;
-  return wish;
+DeviceCriteria any(int count, DeviceMask free) {
+  DeviceCriteria criteria;
+  criteria.claims = {{count, free}};
+  criteria.free = free;
+  return criteria;
 }
 
 DeviceMask mask(std::initializer_list<int> devices) {
@@ -89,33 +89,33 @@ TEST(DeviceChoiceTest, StaysOnOneNumaNodeWhenNothingElseDecides) {
 
 TEST(DeviceChoiceTest, PreferredLocalityBreaksTiesAndRequiredLocalityBinds) {
   const Wiring wiring(links_of(std::vector<std::vector<int>>(4, std::vector<int>(4, 6))), {0, 0, 1, 1});
-  auto wish = any(2, all_of(4));
-  wish.preferred = mask({3});
-  EXPECT_EQ(choose(wiring, wish), mask({2, 3}));
-  wish.cpu_affinity = Wish::kPrefer;
-  wish.cpus_suffice.set(0b01);
-  EXPECT_EQ(choose(wiring, wish), mask({0, 1}));
-  wish.cpu_affinity = Wish::kRequire;
-  wish.free = mask({1, 2, 3});
-  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+  auto criteria = any(2, all_of(4));
+  criteria.preferred = mask({3});
+  EXPECT_EQ(choose(wiring, criteria), mask({2, 3}));
+  criteria.cpu_affinity = Preference::kPrefer;
+  criteria.cpus_suffice.set(0b01);
+  EXPECT_EQ(choose(wiring, criteria), mask({0, 1}));
+  criteria.cpu_affinity = Preference::kRequire;
+  criteria.free = mask({1, 2, 3});
+  EXPECT_EQ(choose(wiring, criteria), std::nullopt);
 }
 
 TEST(DeviceChoiceTest, PreferredLocalityNeverCostsALink) {
   const Wiring wiring(links_of({{0, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, 2}, {0, 0, 2, 0}}), {0, 0, 1, 1});
-  auto wish = any(2, all_of(4));
-  wish.preferred = mask({0, 1});
-  wish.cpu_affinity = Wish::kPrefer;
-  wish.cpus_suffice.set(0b01);
-  EXPECT_EQ(choose(wiring, wish), mask({2, 3}));
+  auto criteria = any(2, all_of(4));
+  criteria.preferred = mask({0, 1});
+  criteria.cpu_affinity = Preference::kPrefer;
+  criteria.cpus_suffice.set(0b01);
+  EXPECT_EQ(choose(wiring, criteria), mask({2, 3}));
 }
 
 TEST(DeviceChoiceTest, MinimumBindsEveryPair) {
   const Wiring wiring(kDgx1, kTwoSockets);
-  auto wish = any(3, all_of(8));
-  wish.minimum.min_nvlinks = 1;
-  EXPECT_EQ(choose(wiring, wish), mask({0, 2, 3}));
-  wish.minimum.min_nvlinks = 2;
-  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+  auto criteria = any(3, all_of(8));
+  criteria.minimum.min_nvlinks = 1;
+  EXPECT_EQ(choose(wiring, criteria), mask({0, 2, 3}));
+  criteria.minimum.min_nvlinks = 2;
+  EXPECT_EQ(choose(wiring, criteria), std::nullopt);
 }
 
 TEST(DeviceChoiceTest, AnyNvLinkIsNearerThanPcie) {
@@ -129,21 +129,21 @@ TEST(DeviceChoiceTest, AnyNvLinkIsNearerThanPcie) {
 
 TEST(DeviceChoiceTest, EachDeviceServesOneClaim) {
   const Wiring wiring(kDgx1, kTwoSockets);
-  DeviceWish wish;
-  wish.free = all_of(8);
-  wish.claims = {{1, mask({0, 1})}, {1, mask({0})}, {1, mask({6, 7})}};
-  EXPECT_EQ(choose(wiring, wish), mask({0, 1, 6}));
-  wish.claims = {{2, mask({0, 1})}, {1, mask({0})}};
-  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+  DeviceCriteria criteria;
+  criteria.free = all_of(8);
+  criteria.claims = {{1, mask({0, 1})}, {1, mask({0})}, {1, mask({6, 7})}};
+  EXPECT_EQ(choose(wiring, criteria), mask({0, 1, 6}));
+  criteria.claims = {{2, mask({0, 1})}, {1, mask({0})}};
+  EXPECT_EQ(choose(wiring, criteria), std::nullopt);
 }
 
 TEST(DeviceChoiceTest, TakesAtMostOneOfAnExclusiveSet) {
   const Wiring wiring(kDgx1, kTwoSockets);
-  auto wish = any(2, all_of(8));
-  wish.exclusive = {all_of(4), all_of(8) & ~all_of(4)};
-  EXPECT_EQ(choose(wiring, wish), mask({0, 4}));
-  wish.claims.front().count = 3;
-  EXPECT_EQ(choose(wiring, wish), std::nullopt);
+  auto criteria = any(2, all_of(8));
+  criteria.exclusive = {all_of(4), all_of(8) & ~all_of(4)};
+  EXPECT_EQ(choose(wiring, criteria), mask({0, 4}));
+  criteria.claims.front().count = 3;
+  EXPECT_EQ(choose(wiring, criteria), std::nullopt);
 }
 
 // ---- against the definition ----
@@ -183,27 +183,28 @@ bool can_serve(const std::vector<ClaimMask>& claims, std::size_t claim, int serv
   return false;
 }
 
-bool allowed(const Machine& machine, const DeviceWish& wish, DeviceMask set) {
+bool allowed(const Machine& machine, const DeviceCriteria& criteria, DeviceMask set) {
   int wanted = 0;
-  for (const auto& claim : wish.claims) wanted += claim.count;
+  for (const auto& claim : criteria.claims) wanted += claim.count;
   if (std::popcount(set) != wanted) return false;
-  if ((set & ~wish.free) != 0 || !can_serve(wish.claims, 0, 0, set)) return false;
-  for (const auto exclusive : wish.exclusive)
+  if ((set & ~criteria.free) != 0 || !can_serve(criteria.claims, 0, 0, set)) return false;
+  for (const auto exclusive : criteria.exclusive)
     if (std::popcount(set & exclusive) > 1) return false;
   for (std::size_t a = 0; a < machine.links.size(); ++a)
     for (std::size_t b = 0; b < a; ++b)
-      if ((set >> a & set >> b & 1U) != 0 && !near_enough(machine.links[a][b], wish.minimum)) return false;
+      if ((set >> a & set >> b & 1U) != 0 && !near_enough(machine.links[a][b], criteria.minimum))
+        return false;
   return true;
 }
 
-std::optional<DeviceMask> by_definition(const Machine& machine, const DeviceWish& wish) {
+std::optional<DeviceMask> by_definition(const Machine& machine, const DeviceCriteria& criteria) {
   std::optional<DeviceMask> best;
   Rank best_rank;
   const auto first_differs_in = [](DeviceMask a, DeviceMask b) { return (a ^ b) & -(a ^ b); };
   for (DeviceMask set = 0; set < DeviceMask{1} << machine.links.size(); ++set) {
-    if (!allowed(machine, wish, set)) continue;
+    if (!allowed(machine, criteria, set)) continue;
     const auto sums = sums_of(machine, set);
-    const auto left = sums_of(machine, wish.free & ~set);
+    const auto left = sums_of(machine, criteria.free & ~set);
     std::set<int> nodes;
     for (std::size_t i = 0; i < machine.numa.size(); ++i)
       if ((set >> i & 1U) != 0 && machine.numa[i]) nodes.insert(*machine.numa[i]);
@@ -212,13 +213,13 @@ std::optional<DeviceMask> by_definition(const Machine& machine, const DeviceWish
       if (node) known.insert(*node);
     std::size_t numa = 0;
     for (const int node : nodes) numa |= 1U << std::distance(known.begin(), known.find(node));
-    const bool near = wish.cpu_affinity != Wish::kNone && set != 0 && wish.cpus_suffice[numa];
-    if (wish.cpu_affinity == Wish::kRequire && set != 0 && !near) continue;
+    const bool near = criteria.cpu_affinity != Preference::kNone && set != 0 && criteria.cpus_suffice[numa];
+    if (criteria.cpu_affinity == Preference::kRequire && set != 0 && !near) continue;
     const Rank rank{sums.nvlinks,
                     sums.weakest,
                     sums.nearness,
                     near,
-                    std::popcount(set & wish.preferred),
+                    std::popcount(set & criteria.preferred),
                     left.nvlinks,
                     left.nearness,
                     -static_cast<int>(nodes.size())};
@@ -267,29 +268,30 @@ Machine with_twins(Machine machine) {
   return machine;
 }
 
-DeviceWish any_wish(int devices) {
-  DeviceWish wish;
-  wish.free = any_mask(devices) | any_mask(devices);
+DeviceCriteria any_criteria(int devices) {
+  DeviceCriteria criteria;
+  criteria.free = any_mask(devices) | any_mask(devices);
   for (int claims = any_int(1, 3); claims > 0; --claims)
-    wish.claims.push_back({any_int(1, 3), any_mask(devices) | any_mask(devices)});
+    criteria.claims.push_back({any_int(1, 3), any_mask(devices) | any_mask(devices)});
   for (int sets = *rc::gen::element(0, 0, 1, 2); sets > 0; --sets)
-    wish.exclusive.push_back(any_mask(devices) & any_mask(devices));
-  wish.minimum.min_nvlinks = *rc::gen::element(0, 0, 1, 2);
-  wish.minimum.max_pcie = *rc::gen::element(PcieLevel::kUnknown, PcieLevel::kUnknown, PcieLevel::kSameNuma);
-  wish.cpu_affinity = *rc::gen::element(Wish::kNone, Wish::kPrefer, Wish::kRequire);
-  for (std::size_t numa = 0; numa < 8; ++numa) wish.cpus_suffice[numa] = *rc::gen::arbitrary<bool>();
-  wish.preferred = any_mask(devices);
-  return wish;
+    criteria.exclusive.push_back(any_mask(devices) & any_mask(devices));
+  criteria.minimum.min_nvlinks = *rc::gen::element(0, 0, 1, 2);
+  criteria.minimum.max_pcie =
+      *rc::gen::element(PcieLevel::kUnknown, PcieLevel::kUnknown, PcieLevel::kSameNuma);
+  criteria.cpu_affinity = *rc::gen::element(Preference::kNone, Preference::kPrefer, Preference::kRequire);
+  for (std::size_t numa = 0; numa < 8; ++numa) criteria.cpus_suffice[numa] = *rc::gen::arbitrary<bool>();
+  criteria.preferred = any_mask(devices);
+  return criteria;
 }
 
 /// By the tables, and by the search that stands in for them on larger machines.
-void check(const Machine& machine, const DeviceWish& wish) {
+void check(const Machine& machine, const DeviceCriteria& criteria) {
   const Wiring wiring(machine.links, machine.numa);
-  const auto best = by_definition(machine, wish);
-  RC_ASSERT(choose(wiring, wish) == best);
-  const DeviceConditions conditions(wiring.tables(), wish);
+  const auto best = by_definition(machine, criteria);
+  RC_ASSERT(choose(wiring, criteria) == best);
+  const DeviceConditions conditions(wiring.tables(), criteria);
   if (conditions.count > 0 && conditions.possible())
-    RC_ASSERT(choose_by_search(wiring.tables(), wish, conditions) == best);
+    RC_ASSERT(choose_by_search(wiring.tables(), criteria, conditions) == best);
 }
 
 RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyFreeDevices, ()) {
@@ -298,17 +300,17 @@ RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyFreeDevices, ()) {
   for (int count = 0; count <= devices + 1; ++count) check(machine, any(count, any_mask(devices)));
 }
 
-RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetUnderEveryWish, ()) {
+RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetUnderAllCriteria, ()) {
   const auto devices = any_int(4, 8);
   const auto machine = any_machine(devices);
-  for (int i = 0; i < 10; ++i) check(machine, any_wish(devices));
+  for (int i = 0; i < 10; ++i) check(machine, any_criteria(devices));
 }
 
 RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetWhereDevicesAreAlike, ()) {
   const auto devices = any_int(8, 11);
   const auto machine = with_twins(any_machine(devices));
   for (int count = 1; count <= devices; ++count) check(machine, any(count, any_mask(devices)));
-  for (int i = 0; i < 3; ++i) check(machine, any_wish(devices));
+  for (int i = 0; i < 3; ++i) check(machine, any_criteria(devices));
 }
 
 /// Every pair has one NVLink or none, so that much ties.
@@ -331,12 +333,12 @@ RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetOfAnyGraph, ()) {
 /// Where few pairs are near enough, sets are searched for and not looked up.
 RC_GTEST_PROP(DeviceChoiceProperty, IsTheBestSetWhereFewPairsAreNearEnough, ()) {
   const auto machine = any_graph(13, any_int(40, 60));
-  auto wish = any_wish(13);
-  wish.free = all_of(13);
-  wish.minimum = {1, PcieLevel::kUnknown};
+  auto criteria = any_criteria(13);
+  criteria.free = all_of(13);
+  criteria.minimum = {1, PcieLevel::kUnknown};
   for (int count = 3; count <= 5; ++count) {
-    wish.claims = {{count - 1, wish.free}, {1, any_mask(13)}};
-    check(machine, wish);
+    criteria.claims = {{count - 1, criteria.free}, {1, any_mask(13)}};
+    check(machine, criteria);
   }
 }
 
@@ -402,9 +404,9 @@ TEST(DeviceChoiceTest, SwitchesOfSixtyFourDevicesAreNoTrouble) {
 TEST(DeviceChoiceTest, AnswersEvenWhereTheBestCannotBeProved) {
   const auto machine = random_machine(64, 3, 7);
   const Wiring wiring(machine.links, machine.numa);
-  auto wish = any(24, all_of(64));
-  wish.exclusive = {mask({0, 1, 2, 3})};
-  const auto chosen = choose(wiring, wish);
+  auto criteria = any(24, all_of(64));
+  criteria.exclusive = {mask({0, 1, 2, 3})};
+  const auto chosen = choose(wiring, criteria);
   ASSERT_TRUE(chosen);
   EXPECT_EQ(std::popcount(*chosen), 24);
   EXPECT_LE(std::popcount(*chosen & mask({0, 1, 2, 3})), 1);

@@ -46,26 +46,27 @@ std::vector<DeviceQuota> quotas_of(const std::vector<DeviceQuota>& claims, Devic
 
 }  // namespace
 
-DeviceConditions::DeviceConditions(const Wiring::Tables& wiring, const DeviceWish& wish)
-    : free(wish.free & wiring.all()) {
-  const auto claims = merged(wish.claims, free);
+DeviceConditions::DeviceConditions(const Wiring::Tables& wiring, const DeviceCriteria& criteria)
+    : free(criteria.free & wiring.all()) {
+  const auto claims = merged(criteria.claims, free);
   for (const auto& claim : claims) {
     count += claim.count;
     candidates |= claim.allowed;
   }
   for_each_device(candidates, [&](int a) { compatible[static_cast<std::size_t>(a)] = candidates; });
-  if (wish.minimum.asks() || !wish.exclusive.empty() || !wish.together.empty()) find_compatible(wiring, wish);
+  if (criteria.minimum.asks() || !criteria.exclusive.empty() || !criteria.together.empty())
+    find_compatible(wiring, criteria);
   quotas = quotas_of(claims, candidates, count);
 }
 
-void DeviceConditions::find_compatible(const Wiring::Tables& wiring, const DeviceWish& wish) {
+void DeviceConditions::find_compatible(const Wiring::Tables& wiring, const DeviceCriteria& criteria) {
   for_each_device(candidates, [&](int a) {
     auto& others = compatible[static_cast<std::size_t>(a)];
-    for (const auto set : wish.exclusive)
+    for (const auto set : criteria.exclusive)
       if (contains(set, a)) others &= ~set | bit(a);
-    if (!wish.together.empty()) others &= sharing(wish.together, a);
+    if (!criteria.together.empty()) others &= sharing(criteria.together, a);
     for_each_device(others & ~bit(a), [&](int b) {
-      if (!near_enough(wiring.link(a, b), wish.minimum)) others &= ~bit(b);
+      if (!near_enough(wiring.link(a, b), criteria.minimum)) others &= ~bit(b);
     });
   });
   for (DeviceMask before = 0; before != candidates;) {
@@ -88,17 +89,17 @@ bool DeviceConditions::quotas_hold(DeviceMask devices) const {
   });
 }
 
-std::array<DeviceMask, kMaxDevices> twins_of(const Wiring::Tables& wiring, const DeviceWish& wish,
+std::array<DeviceMask, kMaxDevices> twins_of(const Wiring::Tables& wiring, const DeviceCriteria& criteria,
                                              DeviceMask candidates) {
   std::array<DeviceMask, kMaxDevices> twins{};
   for_each_device(candidates, [&](int device) {
     auto& same = twins[static_cast<std::size_t>(device)];
     same = wiring.twins[static_cast<std::size_t>(device)] & candidates;
     const auto keep_if_same = [&](DeviceMask set) { same &= contains(set, device) ? set : ~set; };
-    for (const auto& claim : wish.claims) keep_if_same(claim.allowed);
-    for (const auto set : wish.exclusive) keep_if_same(set);
-    for (const auto set : wish.together) keep_if_same(set);
-    keep_if_same(wish.preferred);
+    for (const auto& claim : criteria.claims) keep_if_same(claim.allowed);
+    for (const auto set : criteria.exclusive) keep_if_same(set);
+    for (const auto set : criteria.together) keep_if_same(set);
+    keep_if_same(criteria.preferred);
   });
   return twins;
 }

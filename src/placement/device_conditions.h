@@ -18,7 +18,7 @@ struct DeviceQuota {
 };
 
 struct DeviceConditions {
-  DeviceConditions(const Wiring::Tables& wiring, const DeviceWish& wish);
+  DeviceConditions(const Wiring::Tables& wiring, const DeviceCriteria& criteria);
 
   /// False says that no set at all satisfies.
   bool possible() const;
@@ -34,12 +34,12 @@ struct DeviceConditions {
   std::array<DeviceMask, kMaxDevices> compatible{};
 
  private:
-  void find_compatible(const Wiring::Tables& wiring, const DeviceWish& wish);
+  void find_compatible(const Wiring::Tables& wiring, const DeviceCriteria& criteria);
 };
 
-/// [candidate]: the candidates that could trade places with it under this wish: of equal sets, the one that
-/// has the lower of two twins is better.
-std::array<DeviceMask, kMaxDevices> twins_of(const Wiring::Tables& wiring, const DeviceWish& wish,
+/// [candidate]: the candidates that could trade places with it under these criteria: of equal sets, the one
+/// that has the lower of two twins is better.
+std::array<DeviceMask, kMaxDevices> twins_of(const Wiring::Tables& wiring, const DeviceCriteria& criteria,
                                              DeviceMask candidates);
 
 }  // namespace drover::placement

@@ -76,7 +76,7 @@ std::string filter_clause(const Shape& shape, const Obstacle& obstacle, const No
 std::string best_without_minimum(const Shape& shape, const NodeState& state) {
   const auto& wiring = state.kind->wiring;
   const auto chosen =
-      choose(wiring, device_wish(state, shape, devices_with_room(state, shape), Dimension::kFreeGpus));
+      choose(wiring, device_criteria(state, shape, devices_with_room(state, shape), Dimension::kFreeGpus));
   if (!chosen) return "";
   gpu::Link worst{1 << 20, gpu::PcieLevel::kSameDevice};
   for (auto rest = *chosen; rest != 0; rest &= rest - 1)

@@ -74,7 +74,7 @@ KindFit make_kind_fit(const Request& request, const NodeKind& kind, int gpus) {
 
 bool without_conditions(const Request& request) {
   return !request.interconnect.asks() && !request.different_models && request.capabilities.sets.empty() &&
-         request.cpu_affinity != Wish::kRequire && request.nic != Wish::kRequire;
+         request.cpu_affinity != Preference::kRequire && request.nic != Preference::kRequire;
 }
 
 }  // namespace
@@ -127,19 +127,20 @@ std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const S
   return std::nullopt;
 }
 
-DeviceWish device_wish(const NodeState& state, const Shape& shape, DeviceMask room, Dimension up_to) {
+DeviceCriteria device_criteria(const NodeState& state, const Shape& shape, DeviceMask room, Dimension up_to) {
   const auto& request = shape.request();
   const auto& fit = shape.on(*state.kind);
-  DeviceWish wish{.claims = fit.claims, .free = state.whole() | room};
-  if (up_to >= Dimension::kNic && request.nic == Wish::kRequire) room &= state.kind->near_nic;
-  for (auto& claim : wish.claims) claim.allowed &= room;
-  if (up_to >= Dimension::kCapabilities) wish.together = fit.together;
-  if (up_to >= Dimension::kInterconnect) wish.minimum = request.interconnect;
-  if (up_to >= Dimension::kDifferentModels) wish.exclusive = fit.exclusive;
-  if (up_to >= Dimension::kCpuAffinity) wish.cpu_affinity = request.cpu_affinity;
-  if (wish.cpu_affinity != Wish::kNone) wish.cpus_suffice = cpus_suffice(state, request.milli_cpus);
-  if (request.nic == Wish::kPrefer) wish.preferred = state.kind->near_nic;
-  return wish;
+  DeviceCriteria criteria{.claims = fit.claims, .free = state.whole() | room};
+  if (up_to >= Dimension::kNic && request.nic == Preference::kRequire) room &= state.kind->near_nic;
+  for (auto& claim : criteria.claims) claim.allowed &= room;
+  if (up_to >= Dimension::kCapabilities) criteria.together = fit.together;
+  if (up_to >= Dimension::kInterconnect) criteria.minimum = request.interconnect;
+  if (up_to >= Dimension::kDifferentModels) criteria.exclusive = fit.exclusive;
+  if (up_to >= Dimension::kCpuAffinity) criteria.cpu_affinity = request.cpu_affinity;
+  if (criteria.cpu_affinity != Preference::kNone)
+    criteria.cpus_suffice = cpus_suffice(state, request.milli_cpus);
+  if (request.nic == Preference::kPrefer) criteria.preferred = state.kind->near_nic;
+  return criteria;
 }
 
 std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape) {
@@ -157,7 +158,7 @@ std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape)
   if (shape.gpus() == 0 || shape.unconditional()) return std::nullopt;
   const auto room = devices_with_room(state, shape);
   const auto possible = [&](Dimension up_to) {
-    return choose(state.kind->wiring, device_wish(state, shape, room, up_to)).has_value();
+    return choose(state.kind->wiring, device_criteria(state, shape, room, up_to)).has_value();
   };
   if (possible(Dimension::kNic)) return std::nullopt;
   for (const auto dimension : {Dimension::kCapabilities, Dimension::kInterconnect,
@@ -191,7 +192,7 @@ NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices)
 }
 
 NumaMask pinning(const NodeState& state, const Request& request, DeviceMask devices) {
-  if (devices == 0 || request.cpu_affinity == Wish::kNone) return 0;
+  if (devices == 0 || request.cpu_affinity == Preference::kNone) return 0;
   const auto numa = numa_of(state.kind->wiring, devices);
   return cpus_suffice(state, request.milli_cpus).test(numa) ? numa : NumaMask{0};
 }

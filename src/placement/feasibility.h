@@ -92,8 +92,8 @@ std::optional<Obstacle> host_obstacle(const NodeState& state, const Request& req
 
 /// What choose() is asked for, of the devices in `room`. Conditions on sets are read up to a dimension, for
 /// telling which one fails.
-DeviceWish device_wish(const NodeState& state, const Shape& shape, DeviceMask room,
-                       Dimension up_to = Dimension::kNic);
+DeviceCriteria device_criteria(const NodeState& state, const Shape& shape, DeviceMask room,
+                               Dimension up_to = Dimension::kNic);
 
 /// The node as it is when the request got these devices.
 NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices);

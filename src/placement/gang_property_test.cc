@@ -76,10 +76,10 @@ class EveryWay {
 bool countable(const Gang& gang) {
   const auto& first = gang.members.front();
   return std::ranges::all_of(gang.members, [&](const Request& member) { return member == first; }) &&
-         first.cpu_affinity != Wish::kRequire &&
+         first.cpu_affinity != Preference::kRequire &&
          (first.gpu_count() <= 1 ||
           (first.share.whole() && first.gpus.size() == 1 && !first.different_models &&
-           !first.interconnect.asks() && first.nic != Wish::kRequire));
+           !first.interconnect.asks() && first.nic != Preference::kRequire));
 }
 
 class Case {

@@ -116,10 +116,11 @@ void put_greedily(Cluster& cluster, Trial& trial, const std::vector<MemberClass>
 
 /// Whether members that are alike never stand in each other's way on a node, but by number.
 bool countable(const Request& request) {
-  if (!request.group.empty() || request.cpu_affinity == Wish::kRequire) return false;
+  if (!request.group.empty() || request.cpu_affinity == Preference::kRequire) return false;
   return request.gpu_count() <= 1 ||
          (request.share.whole() && request.gpus.size() == 1 && !request.interconnect.asks() &&
-          !request.different_models && request.capabilities.sets.empty() && request.nic != Wish::kRequire);
+          !request.different_models && request.capabilities.sets.empty() &&
+          request.nic != Preference::kRequire);
 }
 
 std::vector<Free> free_of(const Cluster& cluster, const std::vector<std::string>& nodes) {

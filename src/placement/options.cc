@@ -65,20 +65,20 @@ std::optional<DeviceOption> best_option(const NodeState& state, const Shape& sha
   // One device, and no condition on it: there is nothing to choose.
   if (std::has_single_bit(room) && shape.unconditional()) return describe_option(state, room);
   const bool ignores_cpus =
-      locality == Locality::kIgnorePreferredCpus && shape.request().cpu_affinity != Wish::kRequire;
+      locality == Locality::kIgnorePreferredCpus && shape.request().cpu_affinity != Preference::kRequire;
   const OptionMemory::Key key{state.kind->id, room, state.whole()};
   if (memory != nullptr && ignores_cpus)
     if (const auto* known = memory->find(key)) return known->option;
-  auto wish = device_wish(state, shape, room);
-  if (ignores_cpus) wish.cpu_affinity = Wish::kNone;
+  auto criteria = device_criteria(state, shape, room);
+  if (ignores_cpus) criteria.cpu_affinity = Preference::kNone;
   std::optional<DeviceOption> option;
-  if (const auto devices = choose(state.kind->wiring, wish)) option = describe_option(state, *devices);
+  if (const auto devices = choose(state.kind->wiring, criteria)) option = describe_option(state, *devices);
   if (memory != nullptr && ignores_cpus) memory->remember(key, option);
   return option;
 }
 
 std::optional<Obstacle> missing_condition(const NodeState& state, const Shape& shape, OptionMemory* memory) {
-  const bool memorable = memory != nullptr && shape.request().cpu_affinity != Wish::kRequire;
+  const bool memorable = memory != nullptr && shape.request().cpu_affinity != Preference::kRequire;
   auto* known =
       memorable ? memory->find({state.kind->id, devices_with_room(state, shape), state.whole()}) : nullptr;
   if (known != nullptr && known->missing) return known->missing;

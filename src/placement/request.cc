@@ -90,7 +90,7 @@ Status check_share(const Share& share) {
 }
 
 /// What only several GPUs, or any, can have.
-Status check_wishes(const Request& request) {
+Status check_preferences(const Request& request) {
   const auto gpus = request.gpu_count();
   const auto& minimum = request.interconnect;
   if (minimum.min_nvlinks < 0 || minimum.min_nvlinks > kMostNvlinks)
@@ -107,10 +107,10 @@ Status check_wishes(const Request& request) {
     return wrong("Different models need at least 2 GPUs", "ask for more GPUs", "/different_models");
   if (gpus > 0) return {};
   if (!request.share.whole()) return wrong("A share is asked for, but no GPU", "ask for a GPU", "/share");
-  if (request.cpu_affinity == Wish::kRequire)
+  if (request.cpu_affinity == Preference::kRequire)
     return wrong("CPUs near the GPUs are required, but no GPU is asked for", "ask for a GPU",
                  "/cpu_affinity");
-  if (request.nic != Wish::kNone)
+  if (request.nic != Preference::kNone)
     return wrong("A NIC near the GPUs is asked for, but no GPU", "ask for a GPU", "/nic");
   if (!request.group.empty())
     return wrong("A group shares GPUs, but no GPU is asked for", "ask for a GPU", "/group");
@@ -150,7 +150,7 @@ Status check_attributes(const Request& request) {
 Status validate(const Request& request) {
   DROVER_CHECK_OK(check_claims(request));
   DROVER_CHECK_OK(check_share(request.share));
-  DROVER_CHECK_OK(check_wishes(request));
+  DROVER_CHECK_OK(check_preferences(request));
   DROVER_CHECK_OK(check_host(request));
   DROVER_CHECK_OK(check_attributes(request));
   if (request.group.size() > kLongestName)

@@ -16,8 +16,8 @@ using workload::CapabilitySets;
 using workload::DeviceClaim;
 using workload::DeviceFilter;
 using workload::Interconnect;
+using workload::Preference;
 using workload::Share;
-using workload::Wish;
 using Request = workload::Resources;
 
 /// Refuses what is contradictory, zero, negative, absurd or would overflow; the error's path names the field

@@ -74,12 +74,12 @@ INSTANTIATE_TEST_SUITE_P(
         RequestCase{"/cpu_affinity",
                     [](Request& r) {
                       r.gpus.clear();
-                      r.cpu_affinity = Wish::kRequire;
+                      r.cpu_affinity = Preference::kRequire;
                     }},
         RequestCase{"/nic",
                     [](Request& r) {
                       r.gpus.clear();
-                      r.nic = Wish::kPrefer;
+                      r.nic = Preference::kPrefer;
                     }},
         RequestCase{"/group",
                     [](Request& r) {

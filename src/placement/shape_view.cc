@@ -198,7 +198,7 @@ ViewCache::Entry& ViewCache::entry(const Request& request) {
   auto key = request;
   key.group.clear();
   key.memory_bytes = 0;
-  if (request.cpu_affinity != Wish::kRequire) key.milli_cpus = 0;
+  if (request.cpu_affinity != Preference::kRequire) key.milli_cpus = 0;
   const auto hash = hash_of(key);
   const auto found = std::ranges::find_if(
       entries_, [&](const Entry& entry) { return entry.hash == hash && entry.view->request() == key; });

@@ -20,15 +20,15 @@ using Value = std::uint32_t;
 
 class Valuer {
  public:
-  Valuer(const Wiring::Tables& wiring, const DeviceWish& wish, const DeviceConditions& conditions)
+  Valuer(const Wiring::Tables& wiring, const DeviceCriteria& criteria, const DeviceConditions& conditions)
       : worth_(wiring.subsets->worth.data()),
         free_(static_cast<Set>(conditions.free)),
-        preferred_(static_cast<Set>(wish.preferred & conditions.candidates)),
-        needs_cpus_(wish.cpu_affinity == Wish::kRequire) {
+        preferred_(static_cast<Set>(criteria.preferred & conditions.candidates)),
+        needs_cpus_(criteria.cpu_affinity == Preference::kRequire) {
     const auto numa_masks = std::size_t{wiring.numa_of(wiring.all())} + 1;
-    const bool wants_cpus = wish.cpu_affinity != Wish::kNone;
+    const bool wants_cpus = criteria.cpu_affinity != Preference::kNone;
     for (std::size_t numa = 0; numa < numa_masks; ++numa) {
-      near_[numa] = wants_cpus && wish.cpus_suffice[numa] ? kNear : 0;
+      near_[numa] = wants_cpus && criteria.cpus_suffice[numa] ? kNear : 0;
       most_near_ = std::max(most_near_, near_[numa]);
     }
     most_worth_ =
@@ -247,14 +247,14 @@ bool few_without_conflicts(const DeviceConditions& conditions, std::size_t all_s
 
 }  // namespace
 
-std::optional<DeviceMask> choose_by_tables(const Wiring::Tables& wiring, const DeviceWish& wish,
+std::optional<DeviceMask> choose_by_tables(const Wiring::Tables& wiring, const DeviceCriteria& criteria,
                                            const DeviceConditions& conditions) {
   const auto& tables = *wiring.subsets;
   const auto& order = tables.by_size[static_cast<std::size_t>(conditions.count)];
-  const Valuer valuer(wiring, wish, conditions);
+  const Valuer valuer(wiring, criteria, conditions);
   BestSet best(order);
   if (few_without_conflicts(conditions, order.sets.size())) {
-    const auto twins = twins_of(wiring, wish, conditions.candidates);
+    const auto twins = twins_of(wiring, criteria, conditions.candidates);
     SearchJudge judge(tables, order, valuer, best);
     DeviceSearch(conditions, twins, judge).run();
   } else {

@@ -9,8 +9,8 @@
 
 namespace drover::placement {
 
-/// `conditions` are those of the wish, and possible.
-std::optional<DeviceMask> choose_by_tables(const Wiring::Tables& wiring, const DeviceWish& wish,
+/// `conditions` are those of the criteria, and possible.
+std::optional<DeviceMask> choose_by_tables(const Wiring::Tables& wiring, const DeviceCriteria& criteria,
                                            const DeviceConditions& conditions);
 
 }  // namespace drover::placement

@@ -49,7 +49,7 @@ bool WeakerSearch::try_it(const std::string& remedy, const Gang& gang) {
   return true;
 }
 
-void WeakerSearch::give_up_wishes() {
+void WeakerSearch::relax_preferences() {
   const auto asks =
       std::ranges::find_if(gang_.members, [](const Request& member) { return member.interconnect.asks(); });
   if (asks != gang_.members.end())
@@ -61,10 +61,10 @@ void WeakerSearch::give_up_wishes() {
         break;
     }
   try_it("prefer CPUs near the GPUs instead of requiring them", with([](Request& request) {
-           if (request.cpu_affinity == Wish::kRequire) request.cpu_affinity = Wish::kPrefer;
+           if (request.cpu_affinity == Preference::kRequire) request.cpu_affinity = Preference::kPrefer;
          }));
   try_it("prefer a network card near the GPUs instead of requiring one", with([](Request& request) {
-           if (request.nic == Wish::kRequire) request.nic = Wish::kPrefer;
+           if (request.nic == Preference::kRequire) request.nic = Preference::kPrefer;
          }));
   if (gang_.arrangement != Arrangement::kSpread) return;
   auto anywhere = gang_;
@@ -145,7 +145,7 @@ std::vector<Weaker> weaker_that_start(const Cluster& cluster, const Gang& gang, 
                                       std::size_t most) {
   if (gang.members.empty() || gang.members.size() > kMostMembersTried) return {};
   WeakerSearch search(cluster, gang, start_of, most);
-  search.give_up_wishes();
+  search.relax_preferences();
   search.give_up_kinds();
   search.give_up_attributes();
   search.ask_for_less();

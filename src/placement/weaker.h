@@ -20,8 +20,8 @@ struct Weaker {
 using StartOf = std::function<std::optional<std::vector<Decision>>(const Gang&)>;
 
 /// At most `most` gangs that ask for less than `gang` in one respect, by as little as will do, and that start
-/// now. Those come first that give up a wish rather than a resource. When there are none, one that asks for
-/// less of several things at once. None for more than 16 members: that would take long.
+/// now. Those come first that give up a preference rather than a resource. When there are none, one that asks
+/// for less of several things at once. None for more than 16 members: that would take long.
 std::vector<Weaker> weaker_that_start(const Cluster& cluster, const Gang& gang, const StartOf& start_of,
                                       std::size_t most);
 

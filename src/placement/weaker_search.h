@@ -12,7 +12,7 @@ class WeakerSearch {
       : cluster_(cluster), gang_(gang), start_of_(start_of), most_(most) {}
 
   /// Each adds what it finds, until there is enough.
-  void give_up_wishes();
+  void relax_preferences();
   void give_up_kinds();
   void give_up_attributes();
   void ask_for_less();         // weaker_amounts.cc

@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxBytes = 1LL << 60;
 constexpr std::uint64_t kMinMemory = 4ULL << 20;
 constexpr std::uint64_t kMinShare = 1ULL << 20;
 
-constexpr std::array<std::string_view, 3> kWishes = {"none", "prefer", "require"};
+constexpr std::array<std::string_view, 3> kPreferences = {"none", "prefer", "require"};
 const std::array<std::string, 5> kFilterFields = {"gpu_model", "gpu_memory", "gpu_compute_capability",
                                                   "gpu_ecc", "gpu_driver"};
 
@@ -196,8 +196,8 @@ bool decode_gpus(Decoder& decoder, Resources& resources) {
   return count.has_value();
 }
 
-void decode_wish(Decoder& decoder, const std::string& name, Wish& wish) {
-  if (const auto chosen = decoder.choice(name, kWishes)) wish = static_cast<Wish>(*chosen);
+void decode_preference(Decoder& decoder, const std::string& name, Preference& preference) {
+  if (const auto chosen = decoder.choice(name, kPreferences)) preference = static_cast<Preference>(*chosen);
 }
 
 void decode_constraints(Decoder& decoder, std::vector<AttributeConstraint>& constraints) {
@@ -238,8 +238,9 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
   needs("different_models", resources.different_models, 2, "only several GPUs can be of different models");
   needs("interconnect", resources.interconnect.asks(), 2, "only several GPUs are joined to each other");
-  needs("cpu_affinity", resources.cpu_affinity == Wish::kRequire, 1, "without GPUs no CPUs are near them");
-  needs("nic", resources.nic != Wish::kNone, 1, "without GPUs no network card is near them");
+  needs("cpu_affinity", resources.cpu_affinity == Preference::kRequire, 1,
+        "without GPUs no CPUs are near them");
+  needs("nic", resources.nic != Preference::kNone, 1, "without GPUs no network card is near them");
   needs("group", !resources.group.empty(), 1, "the tasks of a group share GPUs, and none are asked for");
 }
 
@@ -247,8 +248,8 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
 void decode_common(Decoder& decoder, Resources& resources) {
   resources.different_models = decoder.boolean("different_models").value_or(false);
   decode_interconnect(decoder, resources.interconnect);
-  decode_wish(decoder, "cpu_affinity", resources.cpu_affinity);
-  decode_wish(decoder, "nic", resources.nic);
+  decode_preference(decoder, "cpu_affinity", resources.cpu_affinity);
+  decode_preference(decoder, "nic", resources.nic);
   decode_constraints(decoder, resources.attributes);
   resources.group = decoder.string("group").value_or("");
   if (const auto cpus = decoder.number("cpus", 0.001, kMaxMilliCpus / 1e3))
@@ -334,8 +335,8 @@ std::string to_string(const Interconnect& interconnect) {
   return interconnect.min_nvlinks == 1 ? "nvlink" : fmt::format("nvlink:{}", interconnect.min_nvlinks);
 }
 
-std::string_view to_string(Wish wish) {
-  return kWishes.at(static_cast<std::size_t>(wish));
+std::string_view to_string(Preference preference) {
+  return kPreferences.at(static_cast<std::size_t>(preference));
 }
 
 std::string_view to_string(Arrangement arrangement) {

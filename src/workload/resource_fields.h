@@ -38,7 +38,7 @@ void decode_stored_resources(Decoder& decoder, Resources& resources);
 Result<Interconnect> parse_interconnect(std::string_view text);
 std::string to_string(const Interconnect& interconnect);
 
-std::string_view to_string(Wish wish);
+std::string_view to_string(Preference preference);
 /// By the value of Arrangement.
 inline constexpr std::array<std::string_view, 3> kArrangements = {"pack", "spread", "any"};
 std::string_view to_string(Arrangement arrangement);

@@ -76,16 +76,17 @@ TEST(ResourceFields, SeveralKindsAtOnce) {
   EXPECT_EQ(both.gpu_count(), 3);
 }
 
-TEST(ResourceFields, WishesAndConstraints) {
-  const auto wishes = sound(R"({"gpus": 2, "different_models": true, "interconnect": "nvlink:2",
+TEST(ResourceFields, PreferencesAndConstraints) {
+  const auto preferences = sound(R"({"gpus": 2, "different_models": true, "interconnect": "nvlink:2",
       "cpu_affinity": "require", "nic": "prefer", "group": "a.b-c_1",
       "constraints": {"rack": ["r7", "r8"], "zone": "z"}})");
-  EXPECT_TRUE(wishes.different_models);
-  EXPECT_EQ(wishes.cpu_affinity, Wish::kRequire);
-  EXPECT_EQ(wishes.nic, Wish::kPrefer);
-  EXPECT_EQ(wishes.attributes, (std::vector<AttributeConstraint>{{"rack", {"r7", "r8"}}, {"zone", {"z"}}}));
-  EXPECT_EQ(wishes.group, "a.b-c_1");
-  EXPECT_EQ(sound("{}").cpu_affinity, Wish::kPrefer);
+  EXPECT_TRUE(preferences.different_models);
+  EXPECT_EQ(preferences.cpu_affinity, Preference::kRequire);
+  EXPECT_EQ(preferences.nic, Preference::kPrefer);
+  EXPECT_EQ(preferences.attributes,
+            (std::vector<AttributeConstraint>{{"rack", {"r7", "r8"}}, {"zone", {"z"}}}));
+  EXPECT_EQ(preferences.group, "a.b-c_1");
+  EXPECT_EQ(sound("{}").cpu_affinity, Preference::kPrefer);
 }
 
 TEST(ResourceFields, WaysInWhichGpusAreJoined) {
@@ -222,8 +223,8 @@ RC_GTEST_PROP(ResourceFields, PropertyAStoredTaskReadsBackAsItWas, ()) {
   resources.different_models = *rc::gen::arbitrary<bool>();
   resources.interconnect = *parse_interconnect(
       *rc::gen::element<std::string>("any", "nvlink", "nvlink:6", "switch", "switches", "bridge", "node"));
-  resources.cpu_affinity = static_cast<Wish>(*rc::gen::inRange(0, 3));
-  resources.nic = static_cast<Wish>(*rc::gen::inRange(0, 3));
+  resources.cpu_affinity = static_cast<Preference>(*rc::gen::inRange(0, 3));
+  resources.nic = static_cast<Preference>(*rc::gen::inRange(0, 3));
   resources.milli_cpus = *rc::gen::inRange(1, 1'000'000);
   resources.memory_bytes = *rc::gen::inRange<std::uint64_t>(0, 1ULL << 50);
   if (*rc::gen::arbitrary<bool>()) resources.attributes = {{"rack", {"r7", "r8"}}, {"zone", {"z"}}};

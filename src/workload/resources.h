@@ -54,8 +54,8 @@ struct Interconnect {
   bool operator==(const Interconnect&) const = default;
 };
 
-/// How much a wish weighs.
-enum class Wish {
+/// How much a preference weighs.
+enum class Preference {
   kNone,
   kPrefer,   ///< decides between choices that are equal otherwise
   kRequire,  ///< no placement without it
@@ -83,10 +83,10 @@ struct Resources {
   bool different_models = false;  ///< no two of its GPUs are of one model
   CapabilitySets capabilities;
   Share share;
-  Interconnect interconnect;          ///< a minimum; without one the best is taken all the same
-  Wish cpu_affinity = Wish::kPrefer;  ///< CPUs of the NUMA nodes of its GPUs
-  Wish nic = Wish::kNone;             ///< a NIC on the NUMA node of its GPUs
-  std::int64_t milli_cpus = 0;        ///< thousandths of a CPU; also the weight under contention
+  Interconnect interconnect;                      ///< a minimum; without one the best is taken all the same
+  Preference cpu_affinity = Preference::kPrefer;  ///< CPUs of the NUMA nodes of its GPUs
+  Preference nic = Preference::kNone;             ///< a NIC on the NUMA node of its GPUs
+  std::int64_t milli_cpus = 0;                    ///< thousandths of a CPU; also the weight under contention
   std::uint64_t memory_bytes = 0;
   std::vector<AttributeConstraint> attributes;
   /// Containers of one group share one set of GPUs: the first that is placed chooses them, the others

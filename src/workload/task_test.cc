@@ -213,8 +213,8 @@ TEST(Task, WithEverythingThatIsRareIsWrittenWithItsFieldsByName) {
   task.resources.share.milli = 250;
   task.resources.different_models = true;
   task.resources.interconnect = *parse_interconnect("nvlink:2");
-  task.resources.cpu_affinity = Wish::kRequire;
-  task.resources.nic = Wish::kPrefer;
+  task.resources.cpu_affinity = Preference::kRequire;
+  task.resources.nic = Preference::kPrefer;
   task.resources.attributes = {{"rack", {"r7", "r8"}}, {"zone", {"z"}}};
   task.resources.group = "group";
   task.fetch = {{.uri = "http://x/y"}};

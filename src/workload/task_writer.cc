@@ -118,7 +118,7 @@ void write(JsonWriter& writer, const Task& task) {
   if (!resources.attributes.empty()) write_constraints(writer, resources.attributes);
   if (task.container_type != ContainerType::kAny)
     writer.field("container_type", task.container_type == ContainerType::kDocker ? "docker" : "mesos");
-  if (resources.cpu_affinity != Wish::kPrefer)
+  if (resources.cpu_affinity != Preference::kPrefer)
     writer.field("cpu_affinity", to_string(resources.cpu_affinity));
   writer.field("cpus", static_cast<double>(resources.milli_cpus) / 1000);
   if (!task.devices.empty()) writer.field("devices", task.devices);
@@ -139,7 +139,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("name", task.name);
   if (!task.name_space.empty()) writer.field("namespace", task.name_space);
   if (task.network != Network()) write_rare(writer, "network", task.network);
-  if (resources.nic != Wish::kNone) writer.field("nic", to_string(resources.nic));
+  if (resources.nic != Preference::kNone) writer.field("nic", to_string(resources.nic));
   if (task.origin != Origin()) write_origin(writer, task.origin);
   writer.field("owner", task.owner);
   writer.field("owner_name", task.owner_name);

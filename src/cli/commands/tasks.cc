@@ -47,8 +47,8 @@ std::string gpus_of(const json& record, const KnownGpus& gpus) {
   const auto& task = record.at("task");
   const auto& grants = field_or_null(record, "grants");
   if (!grants.empty()) return granted(grants, field_or_null(task, "gpu_share"), gpus);
-  const auto wish = wanted(task);
-  return wish == "-" || is_final(record.value("state", "")) ? "-" : "wants " + wish;
+  const auto request = wanted(task);
+  return request == "-" || is_final(record.value("state", "")) ? "-" : "wants " + request;
 }
 
 /// "train", and for a member of a gang its rank: "train[2]".

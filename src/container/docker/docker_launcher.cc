@@ -90,7 +90,7 @@ Result<std::string> DockerLauncher::chosen_image(const Launch& launch) const {
   auto reference = *launch.task.image;
   if (!options_.image_variants) return reference;
   DROVER_TRY(const auto reader, reader_of(launch.task));
-  image::LookOptions look{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
+  image::LookupOptions look{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
   look.registries_only = true;
   look.stop = launch.stop;
   for (int level = 0; level <= image::kMostVariantLevels; ++level) {

@@ -44,18 +44,18 @@ Result<Pruned> prune(const Stock& stock, const std::function<bool(const NamedIma
   return removal.pruned();
 }
 
-Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomWish& wish) {
+Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomRequest& request) {
   DROVER_TRY(auto removal, Removal::begin(stock));
   const auto times = uses.times();
-  auto spared = uses.digests_of(wish.named);
+  auto spared = uses.digests_of(request.named);
   const auto is_spare = [&](const std::string& digest, TimePoint used) {
-    return used <= wish.unused_since && !spared.contains(digest);
+    return used <= request.unused_since && !spared.contains(digest);
   };
   std::vector<Spare> spares;
   for (const auto& image : stock.catalog.list()) {
     const auto used = std::max(image.pulled_at, time_of(times, image.manifest.digest));
     if (image.from_registry && !image.has_variants() && is_spare(image.manifest.digest, used) &&
-        !is_named(image, wish.named))
+        !is_named(image, request.named))
       spares.push_back({used, image, ""});
   }
   DROVER_TRY(const auto loose, removal.loose_layers());
@@ -67,11 +67,11 @@ Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomWish& w
   });
   spared.insert(loose.begin(), loose.end());
   for (const auto& [digest, used] : times)
-    if (used > wish.unused_since) spared.insert(digest);
+    if (used > request.unused_since) spared.insert(digest);
 
   DROVER_CHECK_OK(removal.remove_loose(spared));
   for (const auto& spare : spares) {
-    if (removal.pruned().bytes >= wish.bytes) break;
+    if (removal.pruned().bytes >= request.bytes) break;
     spared.erase(spare.diff_id);
     if (spare.image)
       DROVER_CHECK_OK(

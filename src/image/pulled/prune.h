@@ -18,7 +18,7 @@ namespace drover::image {
 /// `may_remove` says which names may go before, when no task uses them.
 Result<Pruned> prune(const Stock& stock, const std::function<bool(const NamedImage&)>& may_remove);
 
-struct RoomWish {
+struct RoomRequest {
   std::uint64_t bytes = 0;     ///< to free; no more goes than is needed for it
   std::set<NameOfUser> named;  ///< by work that there is: what these mean stays
   TimePoint unused_since{};    ///< what was used later stays
@@ -26,6 +26,6 @@ struct RoomWish {
 
 /// What interrupted pulls have left, and then, the longest unused first, images whose registry can give them
 /// again and layers of files that users have. What somebody has loaded under a name stays.
-Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomWish& wish);
+Result<Pruned> make_room(const Stock& stock, const Uses& uses, const RoomRequest& request);
 
 }  // namespace drover::image

@@ -79,11 +79,11 @@ std::vector<std::string> PreferredAllocation::of_gpus(const std::vector<std::str
   const auto others = known(available) & ~must;
   const int wanted = std::min(size - static_cast<int>(must_include.size()), std::popcount(others));
   if (wanted > 0) {
-    placement::DeviceWish wish;
-    wish.claims = {{wanted, others}};
-    if (must != 0) wish.claims.push_back({std::popcount(must), must});
-    wish.free = must | others;
-    if (const auto best = placement::choose(wiring_, wish))
+    placement::DeviceCriteria criteria;
+    criteria.claims = {{wanted, others}};
+    if (must != 0) criteria.claims.push_back({std::popcount(must), must});
+    criteria.free = must | others;
+    if (const auto best = placement::choose(wiring_, criteria))
       placement::for_each_device(*best & others, [&](int i) { selection.add(uuids_[placement::at(i)]); });
   }
   selection.add_all(available);  // of what nobody knows here, only when it takes that many

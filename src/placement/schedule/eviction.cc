@@ -53,7 +53,7 @@ Help missing_on(const Cluster& world, const std::string& node, const Request& re
 
 bool helps(const Help& help, const Help& missing, const Request& request) {
   if (request.gpu_count() > 0 && help[0] > 0) return true;
-  const bool near = request.cpu_affinity == Wish::kRequire;
+  const bool near = request.cpu_affinity == Preference::kRequire;
   return (help[2] > 0 && (near || missing[2] > 0)) || (help[3] > 0 && missing[3] > 0);
 }
 

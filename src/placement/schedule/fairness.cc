@@ -23,13 +23,13 @@ void move_to(std::set<Key>& line, std::optional<Key>& key, const std::optional<K
 
 }  // namespace
 
-Turns::Turns(const Rules& rules, const Load& total) : rules_(rules), total_(total) {
+FairShare::FairShare(const Rules& rules, const Load& total) : rules_(rules), total_(total) {
   nodes_.emplace_back();
   indices_[""] = 0;
   for (const auto& [path, queue] : rules.queues) any_guarantee_ |= queue.guarantee != Limits{};
 }
 
-int Turns::node_of(std::string_view path) {
+int FairShare::node_of(std::string_view path) {
   if (const auto found = indices_.find(path); found != indices_.end()) return found->second;
   const auto parent = node_of(parent_of(path));
   const auto index = static_cast<int>(nodes_.size());
@@ -48,29 +48,29 @@ int Turns::node_of(std::string_view path) {
   return index;
 }
 
-int Turns::queue_of(const Job& job) {
+int FairShare::queue_of(const Job& job) {
   return node_of(job.queue);
 }
 
-int Turns::user_of(Node& node, const std::string& name) {
+int FairShare::user_of(Node& node, const std::string& name) {
   const auto [found, added] = node.user_indices.emplace(name, static_cast<int>(node.users.size()));
   if (added) node.users.emplace_back();
   return found->second;
 }
 
-void Turns::add(int queue, const Job& job, const Load& load, std::size_t tag) {
+void FairShare::add(int queue, const Job& job, const Load& load, std::size_t tag) {
   auto& node = nodes_[static_cast<std::size_t>(queue)];
   node.users[static_cast<std::size_t>(user_of(node, job.user))].jobs.push_back({&job, load, tag});
 }
 
-double Turns::share(const Load& held) const {
+double FairShare::share(const Load& held) const {
   double dominant = 0;
   for (std::size_t i = 0; i < kDimensions; ++i)
     dominant = std::max(dominant, static_cast<double>(held[i]) / static_cast<double>(total_[i]));
   return dominant;
 }
 
-const Turns::Waiting* Turns::first_of(int index) const {
+const FairShare::Waiting* FairShare::first_of(int index) const {
   const auto* node = &nodes_[static_cast<std::size_t>(index)];
   while (!node->heads.empty()) {
     const auto child = std::get<4>(*node->heads.begin());
@@ -81,7 +81,7 @@ const Turns::Waiting* Turns::first_of(int index) const {
   return nullptr;
 }
 
-void Turns::refresh_user(Node& node, int index) {
+void FairShare::refresh_user(Node& node, int index) {
   auto& user = node.users[static_cast<std::size_t>(index)];
   std::optional<UserKey> key;
   if (!user.jobs.empty()) {
@@ -91,7 +91,7 @@ void Turns::refresh_user(Node& node, int index) {
   move_to(node.line_of_users, user.key, key);
 }
 
-void Turns::refresh_own(int index) {
+void FairShare::refresh_own(int index) {
   auto& node = nodes_[static_cast<std::size_t>(index)];
   std::optional<HeadKey> key;
   if (!node.line_of_users.empty()) {
@@ -102,7 +102,7 @@ void Turns::refresh_own(int index) {
 }
 
 /// Tells the parents, up to the root, which job is the first now.
-void Turns::refresh_upwards(int index) {
+void FairShare::refresh_upwards(int index) {
   for (int at = index; at != 0; at = nodes_[static_cast<std::size_t>(at)].parent) {
     auto& node = nodes_[static_cast<std::size_t>(at)];
     std::optional<HeadKey> key;
@@ -115,7 +115,7 @@ void Turns::refresh_upwards(int index) {
   }
 }
 
-void Turns::sort() {
+void FairShare::sort() {
   sorted_ = true;
   for (auto& node : nodes_)
     for (std::size_t user = 0; user < node.users.size(); ++user) {
@@ -130,7 +130,7 @@ void Turns::sort() {
   }
 }
 
-std::optional<std::size_t> Turns::next() {
+std::optional<std::size_t> FairShare::next() {
   if (!sorted_) sort();
   if (nodes_[0].heads.empty()) return std::nullopt;
   int index = 0;
@@ -148,7 +148,7 @@ std::optional<std::size_t> Turns::next() {
   return tag;
 }
 
-void Turns::charge(int queue, const std::string& user_name, const Load& load) {
+void FairShare::charge(int queue, const std::string& user_name, const Load& load) {
   auto& node = nodes_[static_cast<std::size_t>(queue)];
   const auto user = user_of(node, user_name);
   node.users[static_cast<std::size_t>(user)].held += load;
@@ -160,15 +160,15 @@ void Turns::charge(int queue, const std::string& user_name, const Load& load) {
   refresh_upwards(queue);
 }
 
-const std::vector<int>& Turns::line(int queue) const {
+const std::vector<int>& FairShare::line(int queue) const {
   return nodes_[static_cast<std::size_t>(queue)].line;
 }
 
-bool Turns::has_guarantee(int queue) const {
+bool FairShare::has_guarantee(int queue) const {
   return nodes_[static_cast<std::size_t>(queue)].guaranteed;
 }
 
-bool Turns::covers(int queue, const Load& load) const {
+bool FairShare::covers(int queue, const Load& load) const {
   const auto& node = nodes_[static_cast<std::size_t>(queue)];
   bool any = false;
   for (std::size_t i = 0; i < kDimensions; ++i) {
@@ -179,7 +179,7 @@ bool Turns::covers(int queue, const Load& load) const {
   return any;
 }
 
-bool Turns::within_guarantee(int queue, const Load& load, const Load& less) const {
+bool FairShare::within_guarantee(int queue, const Load& load, const Load& less) const {
   const auto& node = nodes_[static_cast<std::size_t>(queue)];
   bool any = false;
   for (std::size_t i = 0; i < kDimensions; ++i) {

@@ -24,10 +24,10 @@
 
 namespace drover::placement::schedule {
 
-class Turns {
+class FairShare {
  public:
   /// `total` is what the cluster has.
-  Turns(const Rules& rules, const Load& total);
+  FairShare(const Rules& rules, const Load& total);
 
   /// The job's queue; made when nobody has named it before.
   int queue_of(const Job& job);

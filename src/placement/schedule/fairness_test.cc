@@ -26,13 +26,14 @@ struct Line {
     jobs.back().sequence = jobs.size();
   }
   std::vector<std::string> order() const {
-    Turns turns(rules, kTotal);
-    for (std::size_t i = 0; i < jobs.size(); ++i) turns.add(turns.queue_of(jobs[i]), jobs[i], load, i);
+    FairShare fair_share(rules, kTotal);
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      fair_share.add(fair_share.queue_of(jobs[i]), jobs[i], load, i);
     std::vector<std::string> ids;
-    while (const auto next = turns.next()) {
+    while (const auto next = fair_share.next()) {
       const auto& job = jobs[*next];
       ids.push_back(job.id);
-      turns.charge(turns.queue_of(job), job.user, load);
+      fair_share.charge(fair_share.queue_of(job), job.user, load);
     }
     return ids;
   }
@@ -88,16 +89,16 @@ TEST(Fairness, AQueuesOwnJobsAreLikeAChild) {
 TEST(Fairness, TheDominantShareDecides) {
   // One queue holds a tenth of the GPUs, the other a fifth of the CPUs.
   Rules rules;
-  Turns turns(rules, kTotal);
+  FairShare fair_share(rules, kTotal);
   auto a = in("a", job("a", gpus(1)));
   auto b = in("b", job("b", gpus(1)));
   a.sequence = 2;
   b.sequence = 1;
-  turns.charge(turns.queue_of(a), "ann", kGpu);
-  turns.charge(turns.queue_of(b), "ann", {0, 20'000, 0});
-  turns.add(turns.queue_of(a), a, kGpu, 10);
-  turns.add(turns.queue_of(b), b, kGpu, 20);
-  EXPECT_EQ(turns.next(), 10U);
+  fair_share.charge(fair_share.queue_of(a), "ann", kGpu);
+  fair_share.charge(fair_share.queue_of(b), "ann", {0, 20'000, 0});
+  fair_share.add(fair_share.queue_of(a), a, kGpu, 10);
+  fair_share.add(fair_share.queue_of(b), b, kGpu, 20);
+  EXPECT_EQ(fair_share.next(), 10U);
 }
 
 TEST(Fairness, WhatAGuaranteeCoversGoesFirst) {
@@ -112,21 +113,22 @@ TEST(Fairness, WhatAGuaranteeCoversGoesFirst) {
 
 TEST(Fairness, EveryJobComesOnceWhateverIsCharged) {
   Rules rules;
-  Turns turns(rules, kTotal);
+  FairShare fair_share(rules, kTotal);
   std::vector<Job> jobs;
   for (int i = 0; i < 200; ++i)
     jobs.push_back(with(
         of("u" + std::to_string(i % 7), in(i % 3 == 0 ? "a" : "a/b", job(std::to_string(i), gpus(1), i % 5))),
         [&](Job& j) { j.sequence = static_cast<std::uint64_t>(i); }));
-  for (std::size_t i = 0; i < jobs.size(); ++i) turns.add(turns.queue_of(jobs[i]), jobs[i], kGpu, i);
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    fair_share.add(fair_share.queue_of(jobs[i]), jobs[i], kGpu, i);
   std::set<std::size_t> seen;
   int last = 5;
-  while (const auto next = turns.next()) {
+  while (const auto next = fair_share.next()) {
     const auto& job = jobs[*next];
     EXPECT_TRUE(seen.insert(*next).second);
     EXPECT_LE(job.priority, last);
     last = job.priority;
-    if (seen.size() % 2 == 0) turns.charge(turns.queue_of(job), job.user, kGpu);
+    if (seen.size() % 2 == 0) fair_share.charge(fair_share.queue_of(job), job.user, kGpu);
   }
   EXPECT_EQ(seen.size(), jobs.size());
 }

@@ -36,17 +36,17 @@ Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& w
     : waiting_(waiting),
       now_(now),
       shapes_(cluster),
-      turns_(rules, total_of(cluster)),
+      fair_share_(rules, total_of(cluster)),
       limits_(rules),
       ending_(ending_of(running)),
       room_(cluster, ending_),
-      victims_(turns_, limits_) {
+      victims_(fair_share_, limits_) {
   for (const auto* each : sorted(running)) {
     auto& runner = runners_.emplace_back();
-    runner = {each, &shapes_.of(each->job.gang), turns_.queue_of(each->job), limits_.accounts_of(each->job),
-              each->ending};
+    runner = {each, &shapes_.of(each->job.gang), fair_share_.queue_of(each->job),
+              limits_.accounts_of(each->job), each->ending};
     limits_.start(runner.accounts, runner.shape->demand, Span::kLasting);
-    if (!each->ending) turns_.charge(runner.queue, each->job.user, runner.shape->total);
+    if (!each->ending) fair_share_.charge(runner.queue, each->job.user, runner.shape->total);
   }
   // What is ending still counts now, and not soon.
   for (const auto& runner : runners_)
@@ -62,13 +62,13 @@ Plan Planner::run() {
   waiters.reserve(waiting_.size());
   for (const auto& job : waiting_) {
     auto& shape = shapes_.of(job.gang);
-    const auto queue = turns_.queue_of(job);
-    turns_.add(queue, job, shape.total, waiters.size());
+    const auto queue = fair_share_.queue_of(job);
+    fair_share_.add(queue, job, shape.total, waiters.size());
     waiters.push_back({&job, &shape, queue, limits_.accounts_of(job)});
   }
   plan_.order.reserve(waiters.size());
   verdicts_.reserve(waiters.size());
-  while (const auto next = turns_.next()) {
+  while (const auto next = fair_share_.next()) {
     plan_.order.push_back(waiters[*next].job->id);
     consider(waiters[*next]);
   }
@@ -124,7 +124,7 @@ bool Planner::wait_for_ending(const Waiter& waiter) {
 
 bool Planner::preempt(const Waiter& waiter) {
   const bool within_limits = limits_.fits_soon(waiter.accounts, waiter.shape->demand, {});
-  const Search search{waiter.shape, waiter.job->priority, turns_.any_guarantee() ? waiter.queue : 0,
+  const Search search{waiter.shape, waiter.job->priority, fair_share_.any_guarantee() ? waiter.queue : 0,
                       within_limits ? Accounts{} : waiter.accounts};
   if (searches_ >= kMostVictimSearches || in_vain_.contains(search)) return false;
   const auto candidates = victims_.candidates(waiter);
@@ -159,7 +159,7 @@ void Planner::end(const Waiter& waiter, const std::vector<Runner*>& victims,
     running.push_back(victim->running);
     preemption.victims.push_back(victim->running->job.id);
     limits_.end(victim->accounts, victim->shape->demand);
-    turns_.charge(victim->queue, victim->running->job.user, negative(victim->shape->total));
+    fair_share_.charge(victim->queue, victim->running->job.user, negative(victim->shape->total));
     close_groups(*victim->shape);
   }
   ended_ += static_cast<int>(victims.size());
@@ -182,7 +182,7 @@ void Planner::add_runner(const Waiter& waiter, const std::vector<Decision>& deci
     close_groups(*waiter.shape);
   }
   runners_.push_back({&job, waiter.shape, waiter.queue, waiter.accounts, false, true});
-  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
+  fair_share_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
 }
 
 void Planner::close_groups(const Shape& shape) {
@@ -229,7 +229,7 @@ void Planner::reserve(const Waiter& waiter) {
   verdicts_.back().reserved = true;
   room_.reserve(*waiter.job, found->decisions, found->gone);
   limits_.reserve(waiter.accounts, waiter.shape->demand);
-  turns_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
+  fair_share_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
   close_groups(*waiter.shape);
   const std::set<const RunningJob*> gone(found->gone.begin(), found->gone.end());
   for (const auto& runner : runners_)

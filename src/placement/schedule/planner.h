@@ -55,7 +55,7 @@ class Planner {
   const std::vector<Job>& waiting_;
   TimePoint now_;
   Shapes shapes_;
-  Turns turns_;
+  FairShare fair_share_;
   LimitLedger limits_;
   std::vector<const RunningJob*> ending_;
   std::deque<Runner> runners_;

@@ -23,22 +23,22 @@ void Victims::set_runners(std::deque<Runner>& runners) {
 }
 
 void Victims::pass(const Waiter& waiter) {
-  if (!turns_.any_guarantee()) return;
+  if (!fair_share_.any_guarantee()) return;
   bool covered = false;
-  for (const auto queue : turns_.line(waiter.queue)) {
-    covered = covered || turns_.covers(queue, waiter.shape->total);
+  for (const auto queue : fair_share_.line(waiter.queue)) {
+    covered = covered || fair_share_.covers(queue, waiter.shape->total);
     if (!covered) passed_.insert(queue);
   }
 }
 
 bool Victims::reclaims(const Waiter& waiter, const Runner& runner) const {
-  const auto& theirs = turns_.line(runner.queue);
+  const auto& theirs = fair_share_.line(runner.queue);
   bool covered = false;
-  for (const auto queue : turns_.line(waiter.queue)) {
+  for (const auto queue : fair_share_.line(waiter.queue)) {
     if (contains(theirs, queue)) return false;
-    covered = covered || turns_.covers(queue, waiter.shape->total);
+    covered = covered || fair_share_.covers(queue, waiter.shape->total);
     // The last queue below the first that both stand in decides whose turn it is between them.
-    const auto& line = turns_.line(queue);
+    const auto& line = fair_share_.line(queue);
     const bool divides = line.size() == 1 || contains(theirs, line[1]);
     if (divides) return covered && !passed_.contains(queue);
   }
@@ -47,12 +47,13 @@ bool Victims::reclaims(const Waiter& waiter, const Runner& runner) const {
 
 bool Victims::is_protected(const Waiter& waiter, const Runner& runner,
                            const std::map<int, Load>& less) const {
-  const auto& ours = turns_.line(waiter.queue);
-  for (const auto queue : turns_.line(runner.queue)) {
+  const auto& ours = fair_share_.line(waiter.queue);
+  for (const auto queue : fair_share_.line(runner.queue)) {
     if (contains(ours, queue)) return false;
-    if (!turns_.has_guarantee(queue)) continue;
+    if (!fair_share_.has_guarantee(queue)) continue;
     const auto found = less.find(queue);
-    if (turns_.within_guarantee(queue, runner.shape->total, found == less.end() ? Load{} : found->second))
+    if (fair_share_.within_guarantee(queue, runner.shape->total,
+                                     found == less.end() ? Load{} : found->second))
       return true;
   }
   return false;
@@ -62,7 +63,7 @@ std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
   std::vector<Runner*> result;
   for (const auto i : order_) {
     auto& runner = (*runners_)[i];
-    if (!turns_.any_guarantee() && runner.running->job.priority >= waiter.job->priority)
+    if (!fair_share_.any_guarantee() && runner.running->job.priority >= waiter.job->priority)
       break;  // as all after it
     if (runner.ending || runner.new_now) continue;
     if (runner.running->job.priority >= waiter.job->priority && !reclaims(waiter, runner)) continue;
@@ -72,16 +73,16 @@ std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
 }
 
 bool Victims::allowed(const Waiter& waiter, std::vector<Runner*> victims) const {
-  if (!turns_.any_guarantee()) return true;
+  if (!fair_share_.any_guarantee()) return true;
   std::ranges::sort(victims, {}, [](const Runner* victim) {
     return std::tie(victim->shape->total, victim->running->job.id);
   });
   std::map<int, Load> less;
   for (const auto* victim : victims) {
     if (is_protected(waiter, *victim, less)) return false;
-    for (const auto queue : turns_.line(victim->queue)) {
-      if (contains(turns_.line(waiter.queue), queue)) break;
-      if (turns_.has_guarantee(queue)) less[queue] += victim->shape->total;
+    for (const auto queue : fair_share_.line(victim->queue)) {
+      if (contains(fair_share_.line(waiter.queue), queue)) break;
+      if (fair_share_.has_guarantee(queue)) less[queue] += victim->shape->total;
     }
   }
   return true;

@@ -35,7 +35,8 @@ struct Waiter {
 
 class Victims {
  public:
-  Victims(const Turns& turns, const LimitLedger& limits) : turns_(turns), limits_(limits) {}
+  Victims(const FairShare& fair_share, const LimitLedger& limits)
+      : fair_share_(fair_share), limits_(limits) {}
 
   /// All who run; later calls look at their marks. Sorted: who goes rather comes first (lowest priority, then
   /// youngest).
@@ -57,7 +58,7 @@ class Victims {
   /// By a queue that the waiter does not stand in; `less` has what is taken from each queue already.
   bool is_protected(const Waiter& waiter, const Runner& runner, const std::map<int, Load>& less) const;
 
-  const Turns& turns_;
+  const FairShare& fair_share_;
   const LimitLedger& limits_;
   std::deque<Runner>* runners_ = nullptr;
   std::vector<std::size_t> order_;

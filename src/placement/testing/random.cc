@@ -88,8 +88,8 @@ Request Random::request() {
   if (one_in(6))
     request.share = {1000,
                      kGiB * static_cast<std::uint64_t>(1 + below(17)) - static_cast<std::uint64_t>(below(2))};
-  request.cpu_affinity = static_cast<Wish>(below(3));
-  request.nic = one_in(4) ? static_cast<Wish>(below(3)) : Wish::kNone;
+  request.cpu_affinity = static_cast<Preference>(below(3));
+  request.nic = one_in(4) ? static_cast<Preference>(below(3)) : Preference::kNone;
   if (request.gpu_count() > 1) {
     if (one_in(3)) request.interconnect.min_nvlinks = below(3);
     if (one_in(4)) request.interconnect.max_pcie = static_cast<gpu::PcieLevel>(1 + below(7));

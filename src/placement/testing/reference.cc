@@ -177,12 +177,12 @@ bool Reference::set_will_do(const Node& node, const Request& request, const std:
       return false;
     if (request.share.whole() && (use.milli > 0 || use.memory > 0)) return false;
     if (request.different_models && !models.insert(devices[i].model).second) return false;
-    if (request.nic == Wish::kRequire && !has_nic(node, devices[i])) return false;
+    if (request.nic == Preference::kRequire && !has_nic(node, devices[i])) return false;
     for (const auto j : set)
       if (i < j && !pair_will_do(node.inventory.links[i][j], request.interconnect)) return false;
   }
   if (!capable(request, node, set)) return false;
-  if (request.cpu_affinity == Wish::kRequire && !set.empty() &&
+  if (request.cpu_affinity == Preference::kRequire && !set.empty() &&
       !pinnable(node, numa_mask(node, set), request.milli_cpus, empty))
     return false;
   return assignable(node, request, set, 0);
@@ -203,7 +203,7 @@ bool Reference::fits(const Node& node, const Request& request) const {
         if (node.inventory.devices[i].uuid == grant.uuid && node.inventory.devices[i].unhealthy.empty())
           set.push_back(i);
     return set.size() == other->decision.gpus.size() && capable(request, node, set) &&
-           (request.cpu_affinity != Wish::kRequire ||
+           (request.cpu_affinity != Preference::kRequire ||
             pinnable(node, numa_mask(node, set), request.milli_cpus, false));
   }
   return has_attributes(node, request) &&
@@ -243,7 +243,7 @@ std::vector<int> Reference::near_cpus(const Node& node, const Request& request,
                                       const std::vector<std::size_t>& set) const {
   const auto mask = numa_mask(node, set);
   std::vector<int> cpus;
-  if (request.cpu_affinity != Wish::kNone && pinnable(node, mask, request.milli_cpus, false))
+  if (request.cpu_affinity != Preference::kNone && pinnable(node, mask, request.milli_cpus, false))
     for (std::size_t i = 0; i < node.numa.size(); ++i)
       if ((mask >> i & 1) != 0) cpus.insert(cpus.end(), node.numa[i].cpus.begin(), node.numa[i].cpus.end());
   std::ranges::sort(cpus);
@@ -258,7 +258,7 @@ std::vector<Decision> Reference::decisions(const Node& node, const Request& requ
       decision.gpus.push_back(grant_of(request.share, node.inventory.devices[i]).value_or(Grant{}));
     if (!wrong_with(request, decision).empty()) return false;
     all.push_back(decision);
-    if (request.cpu_affinity != Wish::kPrefer || decision.cpus.empty()) return false;
+    if (request.cpu_affinity != Preference::kPrefer || decision.cpus.empty()) return false;
     decision.cpus.clear();
     all.push_back(std::move(decision));
     return false;
