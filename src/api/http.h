@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::api {
 

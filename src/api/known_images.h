@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "api/async.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::api {
 
-inline boost::asio::awaitable<void> look_at_images(engine::Daemon& daemon, const engine::Caller& caller,
+inline boost::asio::awaitable<void> look_at_images(engine::Api& daemon, const engine::Caller& caller,
                                                    std::vector<std::string> images) {
   if (images.empty()) co_return;
   const auto start = [&](std::function<void(bool)> done) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/http.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "metrics/gpu_metrics.h"
 
 namespace drover::engine {
@@ -42,7 +42,7 @@ using LookAtGpus = std::function<void(std::function<void(metrics::MachineFacts)>
 
 /// What handlers work with. Outlives every request.
 struct Services {
-  engine::Daemon* daemon = nullptr;
+  engine::Api* daemon = nullptr;
   Workers* workers = nullptr;  ///< for everything that may block
   std::string version;
   std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it

@@ -226,7 +226,7 @@ asio::awaitable<void> Server::Parts::serve(Session::Socket socket, Peer peer,
   if (welcome) leave(peer);
 }
 
-Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine::Daemon& daemon,
+Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine::Api& daemon,
                                               ServerOptions options) {
   auto parts = std::make_shared<Parts>(context, std::move(options));
   const auto& chosen = parts->options;

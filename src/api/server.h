@@ -15,7 +15,7 @@
 #include "api/router.h"
 #include "base/result.h"
 #include "base/user_limits.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace boost::asio {
 class io_context;
@@ -72,7 +72,7 @@ class Server {
  public:
   /// Listens when it returns. A socket file that a dead daemon left is replaced; a living one is an error.
   /// `daemon` and `context` outlive the server.
-  static Result<std::unique_ptr<Server>> start(boost::asio::io_context& context, engine::Daemon& daemon,
+  static Result<std::unique_ptr<Server>> start(boost::asio::io_context& context, engine::Api& daemon,
                                                ServerOptions options);
   ~Server();
   Server(const Server&) = delete;

@@ -8,13 +8,13 @@
 #include <chrono>
 #include <memory>
 
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::api {
 
 class Wakeup {
  public:
-  Wakeup(boost::asio::any_io_executor executor, engine::Daemon& daemon);
+  Wakeup(boost::asio::any_io_executor executor, engine::Api& daemon);
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
 

@@ -20,7 +20,7 @@ MachineAttributes attributes_of(const placement::Node& machine) {
 
 }  // namespace
 
-PortsInUse::PortsInUse(const Draft& draft) : strange_(draft.machine().strange_ports), taken_(strange_) {
+PortsInUse::PortsInUse(const Draft& draft) : foreign_(draft.machine().foreign_ports), taken_(foreign_) {
   for (const auto* record : draft.active()) {
     taken_.insert(record->ports.begin(), record->ports.end());
     if (record->gang_port != 0) taken_.insert(record->gang_port);
@@ -81,7 +81,7 @@ std::optional<std::string> Holds::port_refusal(const TaskRecord& record) {
     if (port.host_port == 0) ++any;
     if (port.host_port != 0 && ports_.has(port.host_port))
       return fmt::format("it wants the port {} of this machine, which another {} has", port.host_port,
-                         ports_.has_stranger(port.host_port) ? "program" : "task");
+                         ports_.is_foreign(port.host_port) ? "program" : "task");
   }
   if (any_claimed_ + any <= ports_.free()) return std::nullopt;
   return fmt::format("no port from {} to {} is free", kFirstPort, kLastPort);

@@ -21,7 +21,7 @@ class PortsInUse {
  public:
   explicit PortsInUse(const Draft& draft);
 
-  bool has_stranger(int port) const { return strange_.contains(port); }
+  bool is_foreign(int port) const { return foreign_.contains(port); }
   bool has(int port) const { return taken_.contains(port); }
   std::size_t free() const;  ///< of the range
   void take_named(const workload::Network& network);
@@ -32,7 +32,7 @@ class PortsInUse {
   std::vector<int> take_for(const workload::Network& network, std::uint64_t salt);
 
  private:
-  std::set<int> strange_;
+  std::set<int> foreign_;
   std::set<int> taken_;  ///< those of strangers too
 };
 

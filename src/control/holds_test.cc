@@ -57,7 +57,7 @@ TEST(Holds, WhoWantsAPortThatIsTakenWaitsForIt) {
 TEST(Holds, PortsOfStrangeProgramsAreNotGivenAway) {
   Services machine(0);
   auto node = machine.state.machine();
-  for (int port = kFirstPort; port < kLastPort; ++port) node.strange_ports.insert(port);
+  for (int port = kFirstPort; port < kLastPort; ++port) node.foreign_ports.insert(port);
   ASSERT_TRUE(machine.on(event::NodeChanged{node}, machine.now));
   ASSERT_TRUE(machine.submit(with_ports("named", {kFirstPort + 7})));
   EXPECT_THAT(machine.reasons("named"),
@@ -66,7 +66,7 @@ TEST(Holds, PortsOfStrangeProgramsAreNotGivenAway) {
   EXPECT_THAT(machine.record("any").ports, ElementsAre(kLastPort));
   ASSERT_TRUE(machine.submit(with_ports("one too many", {0})));
   EXPECT_THAT(machine.reasons("one too many"), ElementsAre("no port from 31000 to 32000 is free"));
-  node.strange_ports.clear();
+  node.foreign_ports.clear();
   ASSERT_TRUE(machine.on(event::NodeChanged{node}, machine.now));
   EXPECT_THAT(machine.record("named").ports, ElementsAre(kFirstPort + 7));
   EXPECT_EQ(machine.at("one too many"), TaskState::kStarting);

@@ -2,7 +2,7 @@
 
 // Whose tasks a caller sees.
 
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::engine {
 

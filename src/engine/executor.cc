@@ -83,7 +83,7 @@ void Executor::carry_out(const control::action::Launch& action) {
   launching_.insert_or_assign(action.id, source);
   const auto in_use = std::make_shared<std::optional<Error>>();
   const auto none_else = hooks_.look_before_start(machine.devices);
-  in_order(
+  run_serially(
       action.id, record.task.owner,
       [this, record, machine, source, in_use, none_else] {
         return launch(record, machine, source.get_token(), [in_use, none_else]() -> Status {
@@ -174,10 +174,10 @@ void Executor::carry_out(const control::action::Stop& action) {
   if (const auto launching = launching_.find(action.id); launching != launching_.end()) {
     launching->second.request_stop();
     // A launch that still waits for a thread among fetches that take hours gives up on another.
-    const auto& step = chains_.at(action.id).front();
+    const auto& step = serial_queues_.at(action.id).front();
     ports_.pool(step.owner, step.step);
   }
-  in_order(
+  run_serially(
       action.id, record->second.task.owner,
       [this, action] { return containerizer_->stop(action.id, action.force); },
       [this, action](Status stopped) {
@@ -200,7 +200,7 @@ void Executor::carry_out(const control::action::Clean& action) {
   const auto record = state_.tasks.find(action.id);
   // The same event may have it forgotten, which cleans up too.
   if (record == state_.tasks.end()) return;
-  in_order(
+  run_serially(
       action.id, record->second.task.owner, [this, id = action.id] { return containerizer_->clean(id); },
       [this, action](Status cleaned) {
         if (cleaned)
@@ -214,7 +214,7 @@ void Executor::carry_out(const control::action::Clean& action) {
 }
 
 void Executor::carry_out(const control::action::Forget& action) {
-  in_order(
+  run_serially(
       action.id, action.owner, [this, id = action.id] { return containerizer_->forget(id); },
       [this, action](Status forgotten) {
         if (!forgotten)
@@ -227,7 +227,7 @@ void Executor::carry_out(const control::action::Forget& action) {
 
 void Executor::recover(const std::string& id) {
   auto found = std::make_shared<container::Found>(container::Found::kAlive);
-  in_order(
+  run_serially(
       id, state_.tasks.at(id).task.owner,
       [this, id, found, attempt = state_.tasks.at(id).preemptions]() -> Status {
         DROVER_TRY(*found, containerizer_->recover(id, attempt));
@@ -257,31 +257,31 @@ void Executor::try_later(const std::string& id, std::string_view failure, const 
 void Executor::try_again() {
   for (auto retry = retries_.begin(); retry != retries_.end();) {
     const auto& [id, again] = *retry++;
-    if (ports_.steady() < again.at || chains_.contains(id)) continue;
+    if (ports_.steady() < again.at || serial_queues_.contains(id)) continue;
     Work(again.work)();
-    if (!chains_.contains(id)) retries_.erase(std::string(id));  // it is needed no more
+    if (!serial_queues_.contains(id)) retries_.erase(std::string(id));  // it is needed no more
   }
 }
 
-void Executor::in_order(const std::string& id, uid_t owner, std::function<Status()> work,
-                        std::function<void(Status)> then, Pace pace) {
-  auto& chain = chains_[id];
+void Executor::run_serially(const std::string& id, uid_t owner, std::function<Status()> work,
+                            std::function<void(Status)> then, Pace pace) {
+  auto& queue = serial_queues_[id];
   const auto begun = std::make_shared<std::atomic_flag>();
   auto step = [this, id, begun, work = std::move(work), then = std::move(then)] {
     if (begun->test_and_set()) return;
     auto status = std::make_shared<Status>(work());
     ports_.post([this, id, then, status] {
       then(std::move(*status));
-      auto& rest = chains_[id];
+      auto& rest = serial_queues_[id];
       rest.pop_front();
       if (rest.empty())
-        chains_.erase(id);
+        serial_queues_.erase(id);
       else
         rest.front().send();
     });
   };
-  chain.push_back({std::move(step), owner, pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
-  if (chain.size() == 1) chain.front().send();
+  queue.push_back({std::move(step), owner, pace == Pace::kSlow ? &ports_.slow_pool : &ports_.pool});
+  if (queue.size() == 1) queue.front().send();
 }
 
 }  // namespace drover::engine

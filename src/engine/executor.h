@@ -54,7 +54,7 @@ class Executor {
   /// What is being done for tasks that start, in words, by their ids.
   const std::map<std::string, std::string>& preparing() const { return preparing_; }
 
-  /// A command in a container; see Daemon::exec. `id` is whole.
+  /// A command in a container; see Api::exec. `id` is whole.
   void exec(uid_t asker, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done);
   /// CheckPorts::run_command.
@@ -82,8 +82,8 @@ class Executor {
   /// Runs blocking work about one task, one at a time and in order; `then` runs on the strand with its
   /// answer.
   enum class Pace { kUsual, kSlow };
-  void in_order(const std::string& id, uid_t owner, std::function<Status()> work,
-                std::function<void(Status)> then, Pace pace = Pace::kUsual);
+  void run_serially(const std::string& id, uid_t owner, std::function<Status()> work,
+                    std::function<void(Status)> then, Pace pace = Pace::kUsual);
 
   struct Retry {
     std::string_view failure;  ///< what was told; a literal
@@ -105,7 +105,7 @@ class Executor {
   std::unique_ptr<container::Containerizer> containerizer_;
   std::map<std::string, std::string> preparing_;  ///< by task, in words
   std::map<std::string, Retry> retries_;          ///< by task
-  std::map<std::string, std::deque<Step>> chains_;
+  std::map<std::string, std::deque<Step>> serial_queues_;
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
 };
 

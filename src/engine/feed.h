@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/listeners.h"
 
 namespace drover::engine {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "control/state.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::engine {
 

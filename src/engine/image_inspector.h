@@ -12,7 +12,7 @@
 
 #include "control/event.h"
 #include "control/state.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/ports.h"
 
 namespace drover::engine {
@@ -40,7 +40,7 @@ class ImageInspector {
   /// Lets the tasks of these wait until they were looked at. Nothing when nobody looks.
   control::Outcome hold(const Wanted& images) const;
 
-  /// Daemon::image_variants().
+  /// Api::image_variants().
   void variants(const Caller& caller, const std::string& image, const std::string& profile,
                 std::function<void(Result<VariantsView>)> done);
   /// Ends what asks registries, so that the pools can be joined.

@@ -133,7 +133,7 @@ void LocalEngine::offer_machine() {
     if (const auto found = strangers_.found().find(device.uuid);
         device.unhealthy.empty() && found != strangers_.found().end())
       device.unhealthy = found->second;
-  machine.strange_ports = before.strange_ports;
+  machine.foreign_ports = before.foreign_ports;
   if (machine == before) return;
   for (const auto& device : machine.inventory.devices) {
     const auto& old = before.inventory.devices;

@@ -15,7 +15,7 @@
 
 #include "base/log_once.h"
 #include "control/controller.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/disk_room.h"
 #include "engine/disk_use.h"
 #include "engine/ended_sizes.h"
@@ -32,7 +32,7 @@
 
 namespace drover::engine {
 
-class LocalEngine final : public Daemon {
+class LocalEngine final : public Api {
  public:
   /// `view` holds what is constant about the node: name, disk, cgroups.
   LocalEngine(Ports ports, store::Journal journal, control::State state, NodeView view);

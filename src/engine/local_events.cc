@@ -32,15 +32,15 @@ void LocalEngine::look_at_ports() {
   const auto now = steady();
   if (!ports_.listening || now < ports_seen_ + kLookAtPorts) return;
   ports_seen_ = now;
-  auto strange = ports_.listening();
+  auto foreign = ports_.listening();
   for (const auto& id : state_.active) {
     const auto& record = state_.tasks.at(id);
-    for (const int port : record.ports) strange.erase(port);
-    strange.erase(record.gang_port);
+    for (const int port : record.ports) foreign.erase(port);
+    foreign.erase(record.gang_port);
   }
-  if (strange == state_.machine().strange_ports) return;
+  if (foreign == state_.machine().foreign_ports) return;
   auto machine = state_.machine();
-  machine.strange_ports = std::move(strange);
+  machine.foreign_ports = std::move(foreign);
   // When it cannot be kept, the next look sees the same.
   (void)process(control::event::NodeChanged{std::move(machine)});
 }

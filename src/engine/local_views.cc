@@ -157,7 +157,7 @@ gpu::Inventory LocalEngine::inventory() const {
   return state_.machine().inventory;
 }
 
-std::vector<Daemon::Holder> LocalEngine::holders(const Caller& caller) const {
+std::vector<Api::Holder> LocalEngine::holders(const Caller& caller) const {
   std::vector<Holder> result;
   for (const auto& id : state_.active) {
     const auto& record = state_.tasks.at(id);

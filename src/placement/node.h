@@ -28,7 +28,7 @@ struct Node {
   std::map<std::string, std::vector<std::string>> attributes;
   /// Ports that programs have which are none of our tasks. Only of this machine, and only as far as it is
   /// known.
-  std::set<int> strange_ports;
+  std::set<int> foreign_ports;
   std::string cordoned;  ///< why it takes no new work, in words; empty when it does
 
   bool operator==(const Node&) const = default;

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace drover::api::marathon_v2 {
 
@@ -90,7 +90,7 @@ struct Agent {
 
 class EventHub {
  public:
-  explicit EventHub(engine::Daemon& daemon) : daemon_(daemon) {}
+  explicit EventHub(engine::Api& daemon) : daemon_(daemon) {}
   void name_agent(Agent agent) { agent_ = std::move(agent); }
 
   /// Until the handle dies. The first event that it gets is that it is attached.
@@ -111,7 +111,7 @@ class EventHub {
   void tell(std::vector<WireEvent> events);
   bool anybody();
 
-  engine::Daemon& daemon_;
+  engine::Api& daemon_;
   Agent agent_;
   EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;

@@ -26,7 +26,7 @@ class ServicePorts {
 };
 
 struct Parts {
-  explicit Parts(engine::Daemon& daemon) : events(daemon) {}
+  explicit Parts(engine::Api& daemon) : events(daemon) {}
 
   bool strict = false;  ///< GPUs only for containers of type MESOS, as Marathon itself
   EventHub events;

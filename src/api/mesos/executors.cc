@@ -89,7 +89,7 @@ Response taken() {
 
 }  // namespace
 
-Executors::Executors(boost::asio::io_context& context, engine::Daemon& daemon, Ports ports)
+Executors::Executors(boost::asio::io_context& context, engine::Api& daemon, Ports ports)
     : context_(context), daemon_(daemon), ports_(std::move(ports)) {
   std::vector<ExecutorRecord> away;
   for (const auto& [key, executor] : daemon_.state().executors) away.push_back(executor);

@@ -12,7 +12,7 @@
 #include "api/http.h"
 #include "api/mesos/media_type.h"
 #include "control/executor_feed.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 
 namespace mesos::v1 {
 class AgentInfo;
@@ -36,7 +36,7 @@ class Executors {
     std::function<void(const control::ExecutorRecord&, const std::string& data)> tell_framework;
   };
 
-  Executors(boost::asio::io_context& context, engine::Daemon& daemon, Ports ports);
+  Executors(boost::asio::io_context& context, engine::Api& daemon, Ports ports);
   ~Executors();
   Executors(const Executors&) = delete;
   Executors& operator=(const Executors&) = delete;
@@ -68,7 +68,7 @@ class Executors {
   void gone(const std::string& key, const std::shared_ptr<Stream>& stream);
 
   boost::asio::io_context& context_;
-  engine::Daemon& daemon_;
+  engine::Api& daemon_;
   Ports ports_;
   std::map<std::string, Connection> connections_;  ///< by executor_key()
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

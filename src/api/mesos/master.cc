@@ -105,7 +105,7 @@ Failure denied(std::string text) {
 
 }  // namespace
 
-Master::Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterOptions options)
+Master::Master(boost::asio::io_context& context, engine::Api& daemon, MasterOptions options)
     : context_(context),
       daemon_(daemon),
       options_(std::move(options)),

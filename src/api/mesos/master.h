@@ -18,7 +18,7 @@
 #include "api/mesos/executors.h"
 #include "api/mesos/media_type.h"
 #include "control/offers.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/listeners.h"
 
 namespace mesos::v1 {
@@ -73,7 +73,7 @@ using Users = std::map<std::string, User>;
 
 class Master {
  public:
-  Master(boost::asio::io_context& context, engine::Daemon& daemon, MasterOptions options);
+  Master(boost::asio::io_context& context, engine::Api& daemon, MasterOptions options);
   ~Master();
   Master(const Master&) = delete;
   Master& operator=(const Master&) = delete;
@@ -171,7 +171,7 @@ class Master {
   void reconcile_one(const std::string& framework, const std::string& task_id, const std::string& agent);
 
   boost::asio::io_context& context_;
-  engine::Daemon& daemon_;
+  engine::Api& daemon_;
   MasterOptions options_;
   TimePoint started_at_{};
   std::map<std::string, Subscriber> subscribers_;

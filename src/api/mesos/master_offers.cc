@@ -77,7 +77,7 @@ control::Supply Master::supply() const {
                  node.disk_bytes / kWholeMiB * kWholeMiB, ports};
   ResourceAmounts taken;
   taken.ports = control::held_by_all(state).ports;
-  for (const int port : state.machine().strange_ports) taken += ResourceAmounts{0, 0, 0, 0, {{port, port}}};
+  for (const int port : state.machine().foreign_ports) taken += ResourceAmounts{0, 0, 0, 0, {{port, port}}};
   supply.free -= taken;
   supply.used = control::held_by_frameworks(state);
   supply.hides_gpu_machines = options_.filter_gpu_resources;

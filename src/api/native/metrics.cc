@@ -21,7 +21,7 @@ struct Owners {
   std::map<std::string, metrics::Owner, std::less<>> by_task;
 };
 
-Owners owners_for(const engine::Caller& caller, const engine::Daemon& daemon) {
+Owners owners_for(const engine::Caller& caller, const engine::Api& daemon) {
   Owners owners;
   std::map<std::string, std::set<metrics::Owner>> by_gpu;
   for (const auto& holder : daemon.holders(caller)) {

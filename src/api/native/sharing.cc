@@ -40,7 +40,7 @@ Status name_it(json& value, const std::string& field, const std::string& name) {
   return {};
 }
 
-json current_queue(const engine::Daemon& daemon, const engine::Caller& caller, const std::string& path) {
+json current_queue(const engine::Api& daemon, const engine::Caller& caller, const std::string& path) {
   for (const auto& view : daemon.queues(caller))
     if (view.queue.path == path) return control::encode(view.queue);
   return json::object();
@@ -61,7 +61,7 @@ Result<Whose> parse_subject(const std::string& text) {
   return whose;
 }
 
-json current_quota(const engine::Daemon& daemon, const engine::Caller& caller, const Whose& whose) {
+json current_quota(const engine::Api& daemon, const engine::Caller& caller, const Whose& whose) {
   for (const auto& view : daemon.quotas(caller)) {
     auto quota = control::encode(view.quota);
     if (quota.value(whose.kind, "") == whose.name) return quota;

@@ -132,7 +132,7 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
 
 namespace {
 
-asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Request& request,
+asio::awaitable<Result<Response>> submit_one(engine::Api& daemon, const Request& request,
                                              workload::TaskRequest task) {
   const auto start = [&](auto done) { daemon.submit(*request.caller, std::move(task), std::move(done)); };
   DROVER_CO_TRY(const auto record, co_await callback_result<Result<control::TaskRecord>>(start));
@@ -141,7 +141,7 @@ asio::awaitable<Result<Response>> submit_one(engine::Daemon& daemon, const Reque
   co_return response;
 }
 
-asio::awaitable<Result<Response>> submit_several(engine::Daemon& daemon, const Request& request,
+asio::awaitable<Result<Response>> submit_several(engine::Api& daemon, const Request& request,
                                                  workload::GangRequest gang) {
   using Records = std::vector<control::TaskRecord>;
   const auto start = [&](auto done) {

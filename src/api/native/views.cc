@@ -69,7 +69,7 @@ json view_amounts(const placement::ResourceAmounts& amounts) {
           {"memory", amounts.memory_bytes}};
 }
 
-json view_holder(const engine::Daemon::Holder& holder) {
+json view_holder(const engine::Api::Holder& holder) {
   return {{"user", holder.user},
           {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
           {"milli", holder.milli},
@@ -222,7 +222,7 @@ json view(const std::vector<Error>& problems) {
   return list;
 }
 
-json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Daemon::Holder>& holders) {
+json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Api::Holder>& holders) {
   json value = machine(inventory);
   value["gpus"] = json::array();
   for (const auto& device : inventory.devices) {

@@ -30,12 +30,12 @@
 #include "api/testing/raw_http.h"
 #include "base/files.h"
 #include "control/journal.h"
-#include "engine/daemon.h"
+#include "engine/api.h"
 #include "engine/listeners.h"
 
 namespace drover::api::testing {
 
-class FakeDaemon : public engine::Daemon {
+class FakeDaemon : public engine::Api {
  public:
   explicit FakeDaemon(std::string folder) : folder_(std::move(folder)) {
     state_.journal_id = "6fcb514b-b878-4c9d-95b7-8dc3a7ce6fd8";

@@ -99,9 +99,9 @@ struct QuotaView {
   placement::ResourceAmounts used;
 };
 
-class Daemon {
+class Api {
  public:
-  virtual ~Daemon() = default;
+  virtual ~Api() = default;
 
   /// Validates rights and request, makes the id, journals, and then answers with the record: journal first.
   virtual void submit(const Caller& caller, workload::TaskRequest request,
