@@ -9,7 +9,7 @@ void EventSet::add(const nvmlDevice_st& device, unsigned long long types) {
   types_[device.position] |= types;
 }
 
-bool EventSet::hears_xids(std::size_t position) const {
+bool EventSet::receives_xids(std::size_t position) const {
   const auto found = types_.find(position);
   return found != types_.end() && (found->second & nvmlEventTypeXidCriticalError) != 0;
 }
@@ -20,7 +20,7 @@ std::optional<XidEvent> EventSet::next(const Machine& machine) {
   for (const auto& device : machine.devices()) {
     std::vector<const Xid*> listed;
     for (const auto& xid : (*faults)[device->position].xids)
-      if (hears_xids(xid.told_at.value_or(device->position))) listed.push_back(&xid);
+      if (receives_xids(xid.told_at.value_or(device->position))) listed.push_back(&xid);
     auto& told = told_[device->position];
     // A list that was rewritten counts as new from the first entry that differs.
     const auto [in_told, in_listed] =

@@ -28,7 +28,7 @@ class EventSet {
   std::optional<XidEvent> next(const Machine& machine);
 
  private:
-  bool hears_xids(std::size_t position) const;
+  bool receives_xids(std::size_t position) const;
 
   std::mutex mutex_;
   // By position in the profile.

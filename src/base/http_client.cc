@@ -105,7 +105,7 @@ struct Transfer {
   }
 };
 
-std::size_t hear_header(char* bytes, std::size_t size, std::size_t count, void* self) {
+std::size_t on_header(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const std::string_view line(bytes, size * count);
   if (line.starts_with("HTTP/")) {  // each answer on the way begins anew
@@ -130,7 +130,7 @@ Error too_large(const HttpRequest& request) {
 }
 
 /// Anything but the number of bytes ends the transfer.
-std::size_t hear_body(char* bytes, std::size_t size, std::size_t count, void* self) {
+std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const std::string_view piece(bytes, size * count);
   if (transfer.is_on_the_way()) return piece.size();
@@ -146,7 +146,7 @@ std::size_t hear_body(char* bytes, std::size_t size, std::size_t count, void* se
   return piece.size();
 }
 
-int hear_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
+int on_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
   auto& transfer = *static_cast<Transfer*>(self);
   if (auto pace = transfer.check_pace(); !pace) {
     transfer.failure = pace.error();
@@ -219,12 +219,12 @@ void set_limits(Options& set, const HttpRequest& request) {
 }
 
 void set_listeners(Options& set, Transfer& transfer) {
-  set(CURLOPT_HEADERFUNCTION, &hear_header);
+  set(CURLOPT_HEADERFUNCTION, &on_header);
   set(CURLOPT_HEADERDATA, &transfer);
-  set(CURLOPT_WRITEFUNCTION, &hear_body);
+  set(CURLOPT_WRITEFUNCTION, &on_body);
   set(CURLOPT_WRITEDATA, &transfer);
   set(CURLOPT_NOPROGRESS, 0L);
-  set(CURLOPT_XFERINFOFUNCTION, &hear_progress);
+  set(CURLOPT_XFERINFOFUNCTION, &on_progress);
   set(CURLOPT_XFERINFODATA, &transfer);
 }
 

@@ -5,7 +5,7 @@
 namespace drover::cli {
 namespace {
 
-std::string heard(const std::vector<std::string>& pieces) {
+std::string parsed_events(const std::vector<std::string>& pieces) {
   EventStreamParser parser;
   std::string text;
   for (const auto& piece : pieces)
@@ -19,14 +19,14 @@ std::string heard(const std::vector<std::string>& pieces) {
 TEST(EventStreamParser, ReadsEventsHoweverTheyAreCut) {
   const std::string stream = "id: 1\nevent: log\ndata: a\ndata: b\n\n: comment\n\ndata:c\r\n\r\n";
   const std::string expected = "log|1|a\nb\n|1|c\n";
-  EXPECT_EQ(heard({stream}), expected);
+  EXPECT_EQ(parsed_events({stream}), expected);
   std::vector<std::string> bytes;
   for (const char c : stream) bytes.emplace_back(1, c);
-  EXPECT_EQ(heard(bytes), expected);
+  EXPECT_EQ(parsed_events(bytes), expected);
 }
 
 TEST(EventStreamParser, NothingWithoutDataAndNothingUnfinished) {
-  EXPECT_EQ(heard({"event: x\n\n", "data: cut off\n"}), "");
+  EXPECT_EQ(parsed_events({"event: x\n\n", "data: cut off\n"}), "");
 }
 
 TEST(EventStreamParser, AHandlerEndsIt) {

@@ -21,9 +21,9 @@ constexpr std::chrono::milliseconds kRetry{200};
 
 /// What has been heard so far, over all connections.
 struct Progress {
-  std::string position;  ///< id of the last event
-  bool stopped = false;  ///< by a handler
-  bool heard = false;    ///< anything on this connection
+  std::string position;   ///< id of the last event
+  bool stopped = false;   ///< by a handler
+  bool received = false;  ///< anything on this connection
   std::optional<json> end;
   std::optional<Error> error;
 };
@@ -56,7 +56,7 @@ Status listen(const Client& client, const std::string& target, const FollowHandl
               Progress& progress) {
   EventStreamParser parser;
   return client.stream(target, progress.position, [&](std::string_view piece) {
-    progress.heard = true;
+    progress.received = true;
     return parser.feed(piece, [&](const ServerEvent& event) { return take(event, handlers, progress); });
   });
 }
@@ -75,19 +75,19 @@ Result<json> follow_task(const Client& client, const std::string& id, const Foll
   const auto target = target_of(id, options);
   Progress progress;
   bool told = false;
-  auto last_heard = Clock::now();
+  auto last_received = Clock::now();
   while (true) {
     const auto status = listen(client, target, handlers, progress);
     if (progress.error) return Failure(*progress.error);
     if (progress.end) return std::move(*progress.end);
     if (progress.stopped) return json();
     if (!status && status.error().kind != ErrorKind::kUnavailable) return Failure(status.error());
-    if (std::exchange(progress.heard, false)) {
-      last_heard = Clock::now();
+    if (std::exchange(progress.received, false)) {
+      last_received = Clock::now();
       told = false;
     }
     if (handlers.give_up()) return json();
-    if (Clock::now() - last_heard > options.patience)
+    if (Clock::now() - last_received > options.patience)
       return Failure(context(
           status ? Error{ErrorKind::kUnavailable, "the daemon ended the answer", "", ""} : status.error(),
           fmt::format("Gave up on task '{}', which may still run", id)));

@@ -28,7 +28,7 @@ class ExecTest : public OciFixture {
     launch.task.user.gid = uid;
     launch.task.limits = limits;
     EXPECT_TRUE(oci_->launch(launch));
-    EXPECT_TRUE(heard_.await_started(launch.task.id));
+    EXPECT_TRUE(observer_.await_started(launch.task.id));
     return launch.task.id;
   }
 
@@ -94,7 +94,7 @@ TEST_F(ExecTest, ARuntimeThatJoinsLateMakesNothingAnew) {
   auto joins = oci_->exec(id, request);
   ASSERT_TRUE(joins) << to_string(joins.error());
   ASSERT_TRUE(oci_->stop(id, true));
-  ASSERT_TRUE(heard_.await_ending(id));
+  ASSERT_TRUE(observer_.await_ending(id));
   std::thread cleans([&] { EXPECT_TRUE(oci_->clean(id)); });
   std::this_thread::sleep_for(200ms);
   std::ofstream{went};

@@ -22,7 +22,7 @@
 namespace drover::container {
 
 /// Collects what a Watcher hears. Thread safe.
-class Heard {
+class TaskObserver {
  public:
   Watcher watcher() {
     return {[this](const std::string& id, Running running) {
@@ -114,8 +114,8 @@ inline Launch traced_launch(const std::string& id) {
 
 /// See main_test.cc.
 inline int run_test_daemon(const std::string& state, const std::string& id) {
-  Heard heard;
-  auto made = make_oci(test_options(state), heard.watcher());
+  TaskObserver observer;
+  auto made = make_oci(test_options(state), observer.watcher());
   if (!made || !made->containerizer->launch(traced_launch(id))) return EXIT_FAILURE;
   while (true) ::pause();
 }
@@ -138,7 +138,7 @@ class OciFixture : public ::testing::Test {
     if (state_.empty()) return;
     if (oci_)
       for (const auto& id : oci_->known()) EXPECT_TRUE(oci_->forget(id));
-    EXPECT_FALSE(heard_.disorder());
+    EXPECT_FALSE(observer_.disorder());
     oci_.reset();
     std::filesystem::remove_all(state_);
   }
@@ -147,7 +147,7 @@ class OciFixture : public ::testing::Test {
 
   void open() { open(options()); }
   void open(OciOptions given) {
-    auto made = make_oci(std::move(given), heard_.watcher());
+    auto made = make_oci(std::move(given), observer_.watcher());
     ASSERT_TRUE(made) << to_string(made.error());
     oci_ = std::move(made->containerizer);
     launcher_ = made->launcher;
@@ -168,7 +168,7 @@ class OciFixture : public ::testing::Test {
     const auto launched = oci_->launch(launch);
     EXPECT_TRUE(launched) << to_string(launched.error());
     if (!launched) return {};
-    const auto ending = heard_.await_ending(launch.task.id);
+    const auto ending = observer_.await_ending(launch.task.id);
     EXPECT_TRUE(ending) << "the task did not end";
     return ending.value_or(Ending{});
   }
@@ -178,7 +178,7 @@ class OciFixture : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  Heard heard_;
+  TaskObserver observer_;
   std::string state_;
   std::unique_ptr<ShimContainerizer> oci_;
   const OciLauncher* launcher_ = nullptr;  ///< its own

@@ -43,9 +43,9 @@ TEST_F(OciTest, StopsASleepAtOnceAlthoughItIsTheFirstProcess) {
   auto launch = launch_of("sleep", {"/bin/sleep", "1000"});
   launch.task.grace = std::chrono::hours(1);
   ASSERT_TRUE(oci_->launch(launch));
-  EXPECT_TRUE(heard_.await_started(launch.task.id));
+  EXPECT_TRUE(observer_.await_started(launch.task.id));
   ASSERT_TRUE(oci_->stop(launch.task.id, false));
-  const auto ending = heard_.await_ending(launch.task.id);
+  const auto ending = observer_.await_ending(launch.task.id);
   ASSERT_TRUE(ending);
   EXPECT_TRUE(ending->stopped);
   EXPECT_EQ(ending->exit_status, 128 + SIGTERM);
@@ -57,7 +57,7 @@ TEST_F(OciTest, AStopRightAfterTheStartIsNotLostOnTheRuntime) {
     launch.task.grace = std::chrono::hours(1);
     ASSERT_TRUE(oci_->launch(launch));
     ASSERT_TRUE(oci_->stop(launch.task.id, false));
-    EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 128 + SIGTERM);
+    EXPECT_EQ(observer_.await_ending(launch.task.id).value().exit_status, 128 + SIGTERM);
   }
 }
 
@@ -67,7 +67,7 @@ TEST_F(OciTest, AStoppedScriptDoesNotGoOnToItsNextCommand) {
   ASSERT_TRUE(oci_->launch(launch));
   while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
   ASSERT_TRUE(oci_->stop(launch.task.id, false));
-  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 128 + SIGTERM);
+  EXPECT_EQ(observer_.await_ending(launch.task.id).value().exit_status, 128 + SIGTERM);
   EXPECT_EQ(sandbox_file(launch.task.id, "stdout"), "one\n");
 }
 
@@ -77,7 +77,7 @@ TEST_F(OciTest, AHandlerOfSigtermDecidesTheExitStatus) {
   ASSERT_TRUE(oci_->launch(launch));
   while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
   ASSERT_TRUE(oci_->stop(launch.task.id, false));
-  const auto ending = heard_.await_ending(launch.task.id);
+  const auto ending = observer_.await_ending(launch.task.id);
   ASSERT_TRUE(ending);
   EXPECT_TRUE(ending->stopped);
   EXPECT_EQ(ending->exit_status, 7);
@@ -91,7 +91,7 @@ TEST_F(OciTest, GraceEndsWithSigkill) {
   ASSERT_TRUE(oci_->launch(launch));
   while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
   ASSERT_TRUE(oci_->stop(launch.task.id, false));
-  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 128 + SIGKILL);
+  EXPECT_EQ(observer_.await_ending(launch.task.id).value().exit_status, 128 + SIGKILL);
 }
 
 TEST_F(OciTest, ForceKillsAtOnce) {
@@ -99,7 +99,7 @@ TEST_F(OciTest, ForceKillsAtOnce) {
   launch.task.grace = std::chrono::hours(1);
   ASSERT_TRUE(oci_->launch(launch));
   ASSERT_TRUE(oci_->stop(launch.task.id, true));
-  const auto ending = heard_.await_ending(launch.task.id);
+  const auto ending = observer_.await_ending(launch.task.id);
   ASSERT_TRUE(ending);
   EXPECT_EQ(ending->exit_status, 128 + SIGKILL);
   EXPECT_TRUE(ending->stopped);
@@ -239,7 +239,7 @@ TEST_F(OciTest, ANodeInTheSandboxIsNone) {
   ASSERT_TRUE(oci_->launch(launch));
   const auto node = oci_->sandbox(launch.task.id) + "/put";
   ASSERT_EQ(::mknod(node.c_str(), S_IFCHR | 0666, ::makedev(1, 3)), 0);
-  const auto ending = heard_.await_ending(launch.task.id);
+  const auto ending = observer_.await_ending(launch.task.id);
   ASSERT_TRUE(ending);
   EXPECT_NE(ending->exit_status, 0);
   const auto errors = sandbox_file(launch.task.id, "stderr");
@@ -301,7 +301,7 @@ TEST_F(OciTest, TwentyTasksAtOnce) {
 TEST_F(OciTest, AStateFolderThatContainersWouldCoverIsRefused) {
   auto changed = options();
   changed.state = "/dev/shm/drover-" + id_of("state");
-  EXPECT_FALSE(make_oci(changed, heard_.watcher()));
+  EXPECT_FALSE(make_oci(changed, observer_.watcher()));
   EXPECT_FALSE(std::filesystem::exists(changed.state));
 }
 
@@ -311,7 +311,7 @@ TEST_F(OciTest, LaunchIsIdempotent) {
   ASSERT_TRUE(oci_->launch(launch));
   ASSERT_TRUE(oci_->launch(launch));
   std::ofstream(oci_->sandbox(launch.task.id) + "/go") << "";
-  ASSERT_TRUE(heard_.await_ending(launch.task.id));
+  ASSERT_TRUE(observer_.await_ending(launch.task.id));
   EXPECT_EQ(sandbox_file(launch.task.id, "trace"), "ran\n");
 }
 

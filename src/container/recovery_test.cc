@@ -46,7 +46,7 @@ class RecoveryTest : public OciFixture {
     const auto whole = std::chrono::steady_clock::now() - begin;
     kill_daemon(daemon);
     EXPECT_TRUE(oci_->recover(id, 0));
-    EXPECT_EQ(heard_.await_ending(id).value().exit_status, 5);
+    EXPECT_EQ(observer_.await_ending(id).value().exit_status, 5);
     return whole;
   }
 
@@ -83,9 +83,9 @@ TEST_F(RecoveryTest, ATaskThatNobodyLaunchedNeverRan) {
 TEST_F(RecoveryTest, ARunningTaskIsFoundAgainAndHeardOf) {
   auto launch = launch_of("survivor", {"/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"});
   ASSERT_TRUE(oci_->launch(launch));
-  const auto running = heard_.await_started(launch.task.id).value();
+  const auto running = observer_.await_started(launch.task.id).value();
   oci_.reset();  // the daemon goes; the task does not notice
-  Heard later;
+  TaskObserver later;
   auto made = make_oci(options(), later.watcher());
   ASSERT_TRUE(made);
   oci_ = std::move(made->containerizer);
@@ -102,7 +102,7 @@ TEST_F(RecoveryTest, ARunningTaskIsFoundAgainAndHeardOf) {
 TEST_F(RecoveryTest, ATaskThatEndedMeanwhileIsHeardOf) {
   const auto launch = launch_of("meanwhile", {"/bin/sh", "-c", "exit 6"});
   ASSERT_EQ(run(launch).exit_status, 6);
-  Heard later;
+  TaskObserver later;
   auto second = make_oci(options(), later.watcher()).value().containerizer;
   EXPECT_EQ(second->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 6);
@@ -127,7 +127,7 @@ TEST_F(RecoveryTest, KilledAtAnyMomentADaemonRunsItsTaskOnceAtMost) {
       EXPECT_EQ(run(traced_launch(id)).exit_status, 5);
     } else {
       *found == Found::kAlive ? ++alive : ++ended;
-      EXPECT_EQ(heard_.await_ending(id).value().exit_status, 5);
+      EXPECT_EQ(observer_.await_ending(id).value().exit_status, 5);
     }
     EXPECT_EQ(sandbox_file(id, "trace"), "ran\n") << "round " << round;
   }
@@ -140,12 +140,12 @@ TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
   auto launch =
       launch_of("again", {"/bin/sh", "-c", "echo ran >> trace; echo $DROVER_PREEMPTIONS; sleep 1000"});
   ASSERT_TRUE(oci_->launch(launch));
-  ASSERT_TRUE(heard_.await_started(launch.task.id));
+  ASSERT_TRUE(observer_.await_started(launch.task.id));
   while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
   ASSERT_TRUE(oci_->stop(launch.task.id, true));
-  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 137);
+  EXPECT_EQ(observer_.await_ending(launch.task.id).value().exit_status, 137);
 
-  Heard later;
+  TaskObserver later;
   oci_.reset();
   oci_ = make_oci(options(), later.watcher()).value().containerizer;
   launch.attempt = 1;
@@ -165,13 +165,13 @@ TEST_F(RecoveryTest, ADaemonKilledBetweenTwoAttemptsLosesNeither) {
   // What may lie in the folder when the second attempt begins: all of the first, or a part of it.
   for (const char* gone : {"", kStatusFile, kLaunchSpecFile, kBundle}) {
     const auto id = id_of("between" + std::string(gone));
-    Heard heard;
-    auto oci = make_oci(options(), heard.watcher()).value().containerizer;
+    TaskObserver observer;
+    auto oci = make_oci(options(), observer.watcher()).value().containerizer;
     auto launch = traced_launch(id);
     ASSERT_TRUE(oci->launch(launch));
-    ASSERT_EQ(heard.await_ending(id).value().exit_status, 5);
+    ASSERT_EQ(observer.await_ending(id).value().exit_status, 5);
     if (*gone != '\0') fs::remove_all(state_ + "/tasks/" + id + "/" + gone);
-    Heard later;
+    TaskObserver later;
     oci = make_oci(options(), later.watcher()).value().containerizer;
     launch.attempt = 1;
     ASSERT_TRUE(oci->launch(launch)) << gone;
@@ -193,13 +193,13 @@ TEST_F(RecoveryTest, AWithdrawnLaunchSpecIsNotRunByAShimThatComesLate) {
 TEST_F(RecoveryTest, AShimThatIsKilledLosesItsTaskAndLeavesNothing) {
   const auto launch = launch_of("orphan", {"/bin/sh", "-c", "sleep 1000 & sleep 1000"});
   ASSERT_TRUE(oci_->launch(launch));
-  const auto first_process = heard_.await_started(launch.task.id).value().pid;
+  const auto first_process = observer_.await_started(launch.task.id).value().pid;
   ASSERT_EQ(::kill(shim_of(launch.task.id), SIGKILL), 0);
-  const auto ending = heard_.await_ending(launch.task.id).value();
+  const auto ending = observer_.await_ending(launch.task.id).value();
   EXPECT_TRUE(ending.lost);
   EXPECT_THAT(ending.message, HasSubstr("its shim died"));
   expect_nothing_left(launch.task.id, first_process);
-  Heard later;
+  TaskObserver later;
   auto second = make_oci(options(), later.watcher()).value().containerizer;
   EXPECT_EQ(second->recover(launch.task.id, 0).value(), Found::kEnded);
   EXPECT_TRUE(later.await_ending(launch.task.id).value().lost) << "once lost, always lost";
@@ -216,7 +216,7 @@ TEST_F(RecoveryTest, AShimKilledWhileItStartsItsTaskLeavesNothing) {
     const auto launched = oci_->launch(launch);
     killer.join();
     if (launched)
-      EXPECT_TRUE(heard_.await_ending(launch.task.id).value().lost);
+      EXPECT_TRUE(observer_.await_ending(launch.task.id).value().lost);
     else
       EXPECT_EQ(launched.error().message, "The shim died before it could start the task");
     expect_nothing_left(launch.task.id, 0);
@@ -226,7 +226,7 @@ TEST_F(RecoveryTest, AShimKilledWhileItStartsItsTaskLeavesNothing) {
 TEST_F(RecoveryTest, AShimKilledWhileNoDaemonRanIsNoticedLater) {
   const auto launch = launch_of("alone", {"/bin/sleep", "1000"});
   ASSERT_TRUE(oci_->launch(launch));
-  const auto first_process = heard_.await_started(launch.task.id).value().pid;
+  const auto first_process = observer_.await_started(launch.task.id).value().pid;
   oci_.reset();
   const auto shim = shim_of(launch.task.id);
   ASSERT_EQ(::kill(shim, SIGKILL), 0);
@@ -234,18 +234,18 @@ TEST_F(RecoveryTest, AShimKilledWhileNoDaemonRanIsNoticedLater) {
   open();
   EXPECT_TRUE(is_alive(first_process)) << "nobody was there to end it";
   EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kEnded);
-  EXPECT_TRUE(heard_.await_ending(launch.task.id).value().lost);
+  EXPECT_TRUE(observer_.await_ending(launch.task.id).value().lost);
   expect_nothing_left(launch.task.id, first_process);
 }
 
 TEST_F(RecoveryTest, ForgettingARunningTaskEndsItWithoutAWord) {
   const auto launch = launch_of("forgotten", {"/bin/sleep", "1000"});
   ASSERT_TRUE(oci_->launch(launch));
-  const auto first_process = heard_.await_started(launch.task.id).value().pid;
+  const auto first_process = observer_.await_started(launch.task.id).value().pid;
   EXPECT_FALSE(oci_->clean(launch.task.id)) << "it still runs";
   ASSERT_TRUE(oci_->forget(launch.task.id));
   EXPECT_FALSE(fs::exists(state_ + "/tasks/" + launch.task.id));
-  EXPECT_FALSE(heard_.await_ending(launch.task.id, std::chrono::seconds(0)));
+  EXPECT_FALSE(observer_.await_ending(launch.task.id, std::chrono::seconds(0)));
   expect_nothing_left(launch.task.id, first_process);
   EXPECT_TRUE(oci_->forget(launch.task.id));
 }

@@ -85,7 +85,7 @@ TEST_F(RuntimeTroubleTest, AFailedTaskIsNotFoundAliveLater) {
   const auto launch = launch_of("later", {"/bin/true"});
   ASSERT_FALSE(oci_->launch(launch));
   EXPECT_EQ(oci_->recover(launch.task.id, 0).value(), Found::kEnded);
-  EXPECT_EQ(heard_.await_ending(launch.task.id).value().exit_status, 125);
+  EXPECT_EQ(observer_.await_ending(launch.task.id).value().exit_status, 125);
 }
 
 class FullDiskTest : public OciFixture {

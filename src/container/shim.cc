@@ -154,13 +154,13 @@ Status run_task(const LaunchSpec& spec, const Directory& task, ReadinessPipe& re
     readiness.notify(kShimTaken);
     return {};
   }
-  const auto hear = [&](const Running& running) {
+  const auto on_started = [&](const Running& running) {
     (void)status.write_running(running);  // a full disk does not stop a task
     readiness.notify(kShimStarted);
     leave_service(hierarchies, shims_group(spec));
   };
-  const auto supervised = spec.docker ? supervise_docker(spec, task, hierarchies, hear)
-                                      : supervise(spec, task, cgroup, hierarchies, hear);
+  const auto supervised = spec.docker ? supervise_docker(spec, task, hierarchies, on_started)
+                                      : supervise(spec, task, cgroup, hierarchies, on_started);
   if (!spec.docker) remove_container(spec, task, cgroup);
   const auto ending = supervised ? supervised->ending : Failure(supervised.error());
   const bool stopped = supervised && supervised->stopped;

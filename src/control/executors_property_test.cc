@@ -64,13 +64,13 @@ class ExecutorHistory {
     // Each round takes an update of each task: one that is lost is never acknowledged.
     for (int round = 0; !machine_.state.framework_tasks.empty(); ++round) {
       RC_ASSERT(round < 1000);
-      if (executor() != nullptr && nothing_to_hear()) end();
-      for (const auto& [task, heard] : heard_) acknowledge(task);
+      if (executor() != nullptr && nothing_to_receive()) end();
+      for (const auto& [task, received] : received_) acknowledge(task);
     }
-    for (const auto& [task, heard] : heard_) {
-      RC_ASSERT(!heard.empty());
-      RC_ASSERT(is_terminal(heard.back()));
-      RC_ASSERT(std::ranges::count_if(heard, [](const auto& state) { return is_terminal(state); }) == 1);
+    for (const auto& [task, received] : received_) {
+      RC_ASSERT(!received.empty());
+      RC_ASSERT(is_terminal(received.back()));
+      RC_ASSERT(std::ranges::count_if(received, [](const auto& state) { return is_terminal(state); }) == 1);
     }
   }
 
@@ -108,7 +108,7 @@ class ExecutorHistory {
     if (executor() == nullptr) wanted.container.resources.milli_cpus = wanted.given.milli_cpus = 1000;
     wanted.in_group = any_below(2) == 0;
     if (process(event::ExecutorLaunched{wanted}))
-      for (const auto& task : tasks) heard_[task];
+      for (const auto& task : tasks) received_[task];
     tell();
   }
   void start() {
@@ -160,8 +160,8 @@ class ExecutorHistory {
   }
 
   std::string any_launched() {
-    if (heard_.empty()) return "";
-    return std::next(heard_.begin(), any_below(static_cast<int>(heard_.size())))->first;
+    if (received_.empty()) return "";
+    return std::next(received_.begin(), any_below(static_cast<int>(received_.size())))->first;
   }
   void acknowledge() {
     if (const auto task = any_launched(); !task.empty()) acknowledge(task);
@@ -171,15 +171,15 @@ class ExecutorHistory {
     if (row == machine_.state.framework_tasks.end() || row->second.updates.empty()) return;
     const auto update = row->second.updates.front();
     RC_ASSERT(uuids_.insert(update.uuid).second);
-    auto& heard = heard_.at(task);
+    auto& received = received_.at(task);
     const auto& made = made_[task];
     // What the executor said is told in its order; only an end may be the daemon's.
-    if (!update.status.empty()) RC_ASSERT(made.at(heard.size()) == update.state);
+    if (!update.status.empty()) RC_ASSERT(made.at(received.size()) == update.state);
     RC_ASSERT(!update.status.empty() || is_terminal(update.state));
-    heard.push_back(update.state);
+    received.push_back(update.state);
     process(event::UpdateAcknowledged{"F", task, update.uuid});
   }
-  bool nothing_to_hear() const {
+  bool nothing_to_receive() const {
     return std::ranges::all_of(machine_.state.framework_tasks,
                                [](const auto& row) { return row.second.updates.empty(); });
   }
@@ -210,7 +210,7 @@ class ExecutorHistory {
   ExecutorFeed feed_{{}};
   std::map<std::string, Has> has_;
   // The framework's side.
-  std::map<std::string, std::vector<std::string>> made_, heard_;
+  std::map<std::string, std::vector<std::string>> made_, received_;
   std::set<std::string> uuids_;
 };
 

@@ -183,11 +183,11 @@ Status acknowledge_update(Draft& draft, const std::string& framework, const std:
 namespace {
 
 /// The first update may be on its way. Of later findings that nobody has heard only the last matters.
-void drop_unheard(FrameworkTask& task, std::string_view reason) {
+void drop_unsent(FrameworkTask& task, std::string_view reason) {
   if (task.updates.empty()) return;
-  const auto unheard = std::find_if(task.updates.begin() + 1, task.updates.end(),
-                                    [&](const StatusUpdate& update) { return update.reason == reason; });
-  if (unheard != task.updates.end()) task.updates.erase(unheard);
+  const auto unsent = std::find_if(task.updates.begin() + 1, task.updates.end(),
+                                   [&](const StatusUpdate& update) { return update.reason == reason; });
+  if (unsent != task.updates.end()) task.updates.erase(unsent);
 }
 
 /// Failures in the grace period say nothing.
@@ -204,7 +204,7 @@ void take_general_check(Draft& draft, const std::string& key, const CheckResult&
     if (const auto& health = known->checks[kHealthCheck]; health && counts(*health)) healthy = health->alive;
   auto& task = draft.framework_tasks.change(key);
   task.check_status = result.status;
-  drop_unheard(task, kCheckReason);
+  drop_unsent(task, kCheckReason);
   add_update(draft, task, {"", "TASK_RUNNING", "", kCheckReason, draft.now(), healthy});
 }
 
@@ -230,7 +230,7 @@ void take_framework_check(Draft& draft, const CheckResult& result) {
   if (counts(found) &&
       (!before || before->alive != found.alive || (!before->alive && found.consecutive_failures == 1))) {
     auto& task = draft.framework_tasks.change(key);
-    drop_unheard(task, kHealthReason);
+    drop_unsent(task, kHealthReason);
     add_update(draft, task,
                {"", "TASK_RUNNING", result.passed ? "" : "Health check failed: " + result.why, kHealthReason,
                 draft.now(), found.alive});

@@ -123,18 +123,18 @@ struct HealthWatch::Watcher {
     if (!*nvml && shared->answer_count() <= answers_before + 1) return;
     const auto polled = probe.poll(*nvml);
     shared->see(polled);
-    if (polled.answer == Answer::kAnswers) hear_errors();
+    if (polled.answer == Answer::kAnswers) watch_errors();
   }
 
-  void hear_errors() {
+  void watch_errors() {
     if (events && registered == probe.handle()) return;
     events = EventSource::open(nvml, probe.handle());
     // One that has just gone away is lost, and not one whose driver reports no errors.
     if (!events && monitored != false && probe.poll(*nvml).answer != Answer::kAnswers) return;
     registered = probe.handle();
-    const bool hears = events != nullptr;
-    if (monitored != hears) shared->see(MonitoringSeen{uuid, hears});
-    monitored = hears;
+    const bool is_monitored = events != nullptr;
+    if (monitored != is_monitored) shared->see(MonitoringSeen{uuid, is_monitored});
+    monitored = is_monitored;
   }
 
   void wait_for_next() {

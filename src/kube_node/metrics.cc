@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kPatienceOfPage{2};
 }  // namespace
 
 template <typename Value>
-void KubeMetrics::Source<Value>::hear(Result<Value> answer) {
+void KubeMetrics::Source<Value>::on_answer(Result<Value> answer) {
   up = answer.has_value();
   if (answer) last = std::move(*answer);
 }
@@ -45,9 +45,10 @@ std::string KubeMetrics::page() {
   // First: who has started to use a GPU since then is not told of, and who is, is known to the others by now.
   metrics::MachineFacts machine{options_.node_name, gpus_.inventory(), gpus_.health(), gpus_.usage(), {}, {},
                                 gpus_.mig()};
-  kubelet_.hear(kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatienceOfPage)
-                    .map([](kube::PodResources&& told) { return std::move(told.containers); }));
-  runtime_.hear(kube::list_containers(options_.runtime_endpoint, kPatienceOfPage));
+  kubelet_.on_answer(
+      kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatienceOfPage)
+          .map([](kube::PodResources&& told) { return std::move(told.containers); }));
+  runtime_.on_answer(kube::list_containers(options_.runtime_endpoint, kPatienceOfPage));
   const auto running = runtime_.last.value_or(std::vector<kube::RunningContainer>{});
   machine.holders = kube::gpu_holders(machine.inventory, machine.mig, {options_.driver, options_.node_name},
                                       kubelet_.last.value_or(std::vector<kube::ContainerUse>{}),

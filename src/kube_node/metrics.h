@@ -39,7 +39,7 @@ class KubeMetrics {
     std::optional<Value> last;
     bool up = false;
 
-    void hear(Result<Value> answer);
+    void on_answer(Result<Value> answer);
   };
 
   std::string page();

@@ -142,9 +142,9 @@ TEST_F(ExecutorTest, MessagesGoBothWays) {
         {"message", {{"agent_id", {{"value", "S0"}}}, {"executor_id", {{"value", "e"}}}, {"data", "aGk="}}}});
   EXPECT_EQ(executor.event().at("message").at("data"), "aGk=");
   EXPECT_EQ(status_of(say({{"type", "MESSAGE"}, {"message", {{"data", "eW8="}}}})), 202);
-  const auto heard = stream_.event("MESSAGE").at("message");
-  EXPECT_EQ(heard.at("data"), "eW8=");
-  EXPECT_EQ(heard.at("executor_id").at("value"), "e");
+  const auto message = stream_.event("MESSAGE").at("message");
+  EXPECT_EQ(message.at("data"), "eW8=");
+  EXPECT_EQ(message.at("executor_id").at("value"), "e");
 }
 
 TEST_F(ExecutorTest, ItIsKnownByItsTokenAlone) {

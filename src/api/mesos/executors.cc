@@ -192,7 +192,7 @@ void Executors::shut_down(const std::string& key) {
     connection->second.stream->send(executor_event(ExecutorEvent::SHUTDOWN));
 }
 
-void Executors::heard(const control::Notice& notice) {
+void Executors::on_notice(const control::Notice& notice) {
   if (const auto* news = std::get_if<control::notice::ExecutorToTell>(&notice)) {
     tell(control::executor_key(news->framework, news->executor));
   } else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice)) {

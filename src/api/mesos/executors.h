@@ -49,7 +49,7 @@ class Executors {
   Response call(const std::string& task, const ExecutorCall& call, MediaType type);
   /// Of its framework. Nobody hears it when the executor is not connected.
   void send_message(const std::string& framework, const std::string& executor, const std::string& data);
-  void heard(const control::Notice& notice);
+  void on_notice(const control::Notice& notice);
 
  private:
   struct Connection {

@@ -115,7 +115,7 @@ Master::Master(boost::asio::io_context& context, engine::Api& daemon, MasterOpti
                  {[this] { return describe_agent(); },
                   [this](const auto& executor, const auto& data) { tell_message(executor, data); }}),
       timer_(context) {
-  watch_ = daemon_.watch([this](const control::Notice& notice) { heard(notice); });
+  watch_ = daemon_.watch([this](const control::Notice& notice) { on_notice(notice); });
   std::vector<std::string> away;
   for (const auto& [id, record] : daemon_.state().frameworks)
     if (!record.removed_at) away.push_back(id);
@@ -390,8 +390,8 @@ Response Master::update_framework(const engine::Caller& caller, const Call& call
   return text_response(200, "");
 }
 
-void Master::heard(const control::Notice& notice) {
-  executors_.heard(notice);
+void Master::on_notice(const control::Notice& notice) {
+  executors_.on_notice(notice);
   if (const auto* update = std::get_if<control::notice::StatusUpdated>(&notice))
     tell_next(update->framework, update->task_id);
   else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice))

@@ -132,7 +132,7 @@ class Master {
   void close(const std::string& framework, const std::string& error);
   void gone(const std::string& framework, const std::shared_ptr<Stream>& stream);
 
-  void heard(const control::Notice& notice);
+  void on_notice(const control::Notice& notice);
   void tell_next(const std::string& framework, const std::string& task_id);
   void tell_all(const std::string& framework);
   void tell_failure(const control::notice::ExecutorEnded& ended);

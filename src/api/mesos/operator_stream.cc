@@ -58,9 +58,9 @@ class Watcher {
         caller_(std::move(caller)),
         stream_(std::make_shared<Stream>(executor, type, event_of({{"type", "HEARTBEAT"}}))) {
     watch_ = services_.daemon->watch(
-        [this](const control::Notice& notice) { in_time([this, notice] { hear(notice); }); });
+        [this](const control::Notice& notice) { in_time([this, notice] { on_notice(notice); }); });
     framework_watch_ = services_.mesos->watch_frameworks([this](const std::string& id, const bool& is_new) {
-      in_time([this, id, is_new] { hear_of_framework(id, is_new); });
+      in_time([this, id, is_new] { on_framework(id, is_new); });
     });
   }
 
@@ -70,7 +70,7 @@ class Watcher {
     stream_->send(beginning.subscribed);
     stream_->send(event_of({{"type", "HEARTBEAT"}}));
     const auto early = std::exchange(early_, std::nullopt);
-    for (const auto& hear_of_it : *early) hear_of_it();
+    for (const auto& handler : *early) handler();
   }
   const std::shared_ptr<Stream>& stream() const { return stream_; }
 
@@ -80,21 +80,21 @@ class Watcher {
   }
 
   /// Not before begin().
-  void in_time(std::function<void()> hear_of_it) {
+  void in_time(std::function<void()> handler) {
     if (early_)
-      early_->push_back(std::move(hear_of_it));
+      early_->push_back(std::move(handler));
     else
-      hear_of_it();
+      handler();
   }
 
-  void hear_of_framework(const std::string& id, bool is_new) {
+  void on_framework(const std::string& id, bool is_new) {
     if (const auto framework = framework_named(glance_at(services_, caller_), id))
       tell(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED", is_new ? "framework_added" : "framework_updated",
            {{"framework", v1_framework(*framework)}});
   }
 
-  void hear(const control::Notice& notice) {
-    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) return hear_of(moved->record);
+  void on_notice(const control::Notice& notice) {
+    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) return on_task(moved->record);
     const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice);
     if (removed == nullptr) return;
     if (const auto framework = framework_named(glance_at(services_, caller_), removed->framework))
@@ -102,7 +102,7 @@ class Watcher {
            {{"framework_info", v1_framework(*framework)["framework_info"]}});
   }
 
-  void hear_of(const TaskRecord& record) {
+  void on_task(const TaskRecord& record) {
     if (is_executor(record)) return;
     const auto glance = glance_at(services_, caller_);
     const auto framework = framework_of(glance, record);

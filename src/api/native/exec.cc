@@ -73,7 +73,7 @@ class Exchange {
 
   asio::awaitable<void> run() {
     using namespace asio::experimental::awaitable_operators;
-    co_await (tell_output() || hear_client());
+    co_await (tell_output() || receive_input());
   }
 
  private:
@@ -125,7 +125,7 @@ class Exchange {
     }
   }
 
-  asio::awaitable<void> hear_client() {
+  asio::awaitable<void> receive_input() {
     std::string text;
     while (true) {
       auto piece = co_await client_.read();

@@ -85,7 +85,7 @@ Status DockerSupervisor::start() {
   auto output = engine_.attach(id_);  // where podman makes all but the last step of a start
   if (!output) return Failure(explain_start(output.error()));
   output_ = std::move(*output);
-  heard_at_ = clock_of_logs();
+  output_at_ = clock_of_logs();
   read_signals();
   if (stop_requested_)
     return fail(ErrorKind::kTimeout, "The task was stopped before its container had started");
@@ -194,7 +194,7 @@ void DockerSupervisor::keep(std::size_t stream, std::string_view bytes) {
 
 void DockerSupervisor::read_output() {
   const auto received = output_->receive();
-  heard_at_ = clock_of_logs();
+  output_at_ = clock_of_logs();
   const auto fed = frames_.feed(output_->take(),
                                 [this](std::size_t stream, std::string_view bytes) { keep(stream, bytes); });
   if (!fed) logs_[1].append(fmt::format("drover: {}\n", to_string(fed.error())));
@@ -248,7 +248,7 @@ void DockerSupervisor::reconnect() {
   frames_ = FrameReader();
   known_again_ = open_line_;
   output_.reset();
-  if (auto logs = engine_.follow_logs(id_, heard_at_ + std::chrono::nanoseconds(1)))
+  if (auto logs = engine_.follow_logs(id_, output_at_ + std::chrono::nanoseconds(1)))
     output_ = std::move(*logs);
   if (!(*state)->running) return container_ended((*state)->exit_code);
   if (auto wait = engine_.wait(id_))

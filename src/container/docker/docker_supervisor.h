@@ -74,7 +74,7 @@ class DockerSupervisor {
   std::optional<Exchange> output_, wait_;
   FrameReader frames_;
   InitErrors init_errors_;
-  std::chrono::nanoseconds heard_at_{};  ///< when output came last, by the clock that the engine's logs have
+  std::chrono::nanoseconds output_at_{};  ///< when output came last, by the clock that the engine's logs have
   std::array<std::size_t, 2> open_line_{};    ///< bytes of each output's last line, which is not complete
   std::array<std::size_t, 2> known_again_{};  ///< bytes that will come once more after a reconnection
 

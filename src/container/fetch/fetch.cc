@@ -84,8 +84,8 @@ Result<FetcherChild> start(const std::string& executable, const std::string& spe
 }
 
 /// What a line means: nothing but progress leaves `last` as it is.
-void hear(std::string_view line, const std::function<void(const std::string&)>& progress,
-          std::optional<Status>& last) {
+void on_line(std::string_view line, const std::function<void(const std::string&)>& progress,
+             std::optional<Status>& last) {
   const auto value = nlohmann::json::parse(line, nullptr, false);
   if (!value.is_object()) return;
   const auto text = [&](const char* name) {
@@ -128,7 +128,7 @@ std::optional<Status> listen(int words, const std::function<void(const std::stri
     if (count <= 0 || text.size() > kMaxLine) return last;
     text.append(buffer.data(), static_cast<std::size_t>(count));
     for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-      hear(std::string_view(text).substr(0, end), progress, last);
+      on_line(std::string_view(text).substr(0, end), progress, last);
       text.erase(0, end + 1);
     }
   }

@@ -117,7 +117,7 @@ TEST_F(TaskNetworkTest, PortsOfTheMachineLeadInside) {
   Socket last(SOCK_STREAM);
   ASSERT_TRUE(last.connect(tcp));
   last.ask("end");
-  EXPECT_EQ(heard_.await_ending(launch.task.id)->exit_status, 0);
+  EXPECT_EQ(observer_.await_ending(launch.task.id)->exit_status, 0);
   // Nothing of it is left: the port is free again.
   EXPECT_TRUE(Socket(SOCK_STREAM, INADDR_ANY).bind(tcp));
   EXPECT_TRUE(Socket(SOCK_DGRAM, INADDR_ANY).bind(udp));

@@ -41,7 +41,7 @@ class SimulatedFramework {
     if (const auto* end = std::get_if<event::FrameworkTornDown>(&event); end != nullptr && end->id == id_)
       torn_down_ = true;
   }
-  void hear(const Notice& notice) {
+  void on_notice(const Notice& notice) {
     const auto* update = std::get_if<notice::StatusUpdated>(&notice);
     if (update != nullptr && update->framework == id_) deliver(update->task_id, 10s);
     const auto* removed = std::get_if<notice::FrameworkRemoved>(&notice);
@@ -87,8 +87,8 @@ class SimulatedFramework {
   struct Known {
     bool sure = false;  ///< that it was launched
     std::string state;
-    std::set<std::string> heard;  ///< updates, by their UUIDs
-    bool over = false;            ///< its last update was acknowledged
+    std::set<std::string> received;  ///< updates, by their UUIDs
+    bool over = false;               ///< its last update was acknowledged
   };
 
   void act() {
@@ -255,18 +255,18 @@ class SimulatedFramework {
       if (world_.happens(50)) {  // this one is lost on the way
         return world_.later(again, [this, task, again] { deliver(task, std::min(again * 2, 600'000ms)); });
       }
-      hear(task, update);
+      on_update(task, update);
       if (!world_.process(event::UpdateAcknowledged{id_, task, update.uuid})) return;
       if (is_terminal(update.state) && row_of(task) == nullptr) tasks_[task].over = true;
     });
   }
 
-  void hear(const std::string& task, const StatusUpdate& update) {
+  void on_update(const std::string& task, const StatusUpdate& update) {
     const auto found = tasks_.find(task);
     if (found == tasks_.end()) return world_.expect(false, [&] { return "'" + task + "' is nobody's"; });
     auto& known = found->second;
     known.sure = true;
-    if (!known.heard.insert(update.uuid).second) return;  // told again
+    if (!known.received.insert(update.uuid).second) return;  // told again
     ++told;
     world_.expect(may_follow(known.state, update.state),
                   [&] { return fmt::format("'{}' is {} after {}", task, update.state, known.state); });

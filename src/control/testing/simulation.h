@@ -115,7 +115,7 @@ class Simulation final : private World {
       const auto* moved = std::get_if<notice::TaskMoved>(&notice);
       if (moved != nullptr && moved->record.state == TaskState::kQueued && moved->record.preemptions > 0)
         ++preemptions;
-      for (const auto& framework : frameworks_) framework->hear(notice);
+      for (const auto& framework : frameworks_) framework->on_notice(notice);
     }
     for (const auto& action : outcome->actions) {
       if (happens(1)) return crash();

@@ -137,7 +137,7 @@ Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const 
   if (!selection.field_selector.empty()) request.query["fieldSelector"] = selection.field_selector;
   LineReader lines;
   Status taken;
-  const auto hear = [&](const HttpAnswer&, std::string_view piece) -> Status {
+  const auto on_piece = [&](const HttpAnswer&, std::string_view piece) -> Status {
     taken = lines.feed(piece, [&](std::string_view line) -> Status {
       if (either.token().stop_requested()) return Failure(stopped_error(request));
       DROVER_TRY(const auto event, parse_watch_line(line, selection));
@@ -148,7 +148,7 @@ Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const 
   HttpLimits limits;
   limits.duration = limits_.watch + limits_.attempt;
   limits.stall = limits_.watch_quiet;
-  const auto answer = attempt(request, limits, either.token(), hear);
+  const auto answer = attempt(request, limits, either.token(), on_piece);
   if (!taken) return taken;
   if (either.token().stop_requested()) return Failure(stopped_error(request));
   if (!answer) return Failure(context(answer.error(), doing_of(request)));
@@ -163,7 +163,7 @@ Result<ApiClient::Answer> ApiClient::attempt(const ApiRequest& request, const Ht
   // On a connection that was used before, curl takes silence for an end that it has missed, and asks again.
   DROVER_TRY(auto connection, request.verb == "create" ? HttpClient::create() : take_connection());
   Answer answer;
-  const auto hear = [&](const HttpAnswer& head, std::string_view piece) -> Status {
+  const auto on_piece = [&](const HttpAnswer& head, std::string_view piece) -> Status {
     if (take && is_good(head.status)) return take(head, piece);
     const auto most = is_good(head.status) ? kMostAnswer : kMostRefusal;
     answer.text += piece.substr(0, most - std::min<std::size_t>(most, answer.text.size()));
@@ -173,7 +173,7 @@ Result<ApiClient::Answer> ApiClient::attempt(const ApiRequest& request, const Ht
     if (stop.stop_requested()) return fail(ErrorKind::kUnavailable, "it was stopped");
     return {};
   };
-  auto head = connection.perform(http, hear, go_on);
+  auto head = connection.perform(http, on_piece, go_on);
   // Where it failed the connection goes too: with HTTP/2 a dead one would be taken again and again.
   if (!head) return Failure(transport_error(head.error()));
   give_back(std::move(connection));

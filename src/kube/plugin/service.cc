@@ -71,10 +71,10 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
     ++watchers_;
     ++watches_;
     auto offer = pool_.wait(resource_, 0, {});
-    bool heard = writer->Write(list_of(offer.devices));
-    while (heard && !context->IsCancelled()) {
+    bool connected = writer->Write(list_of(offer.devices));
+    while (connected && !context->IsCancelled()) {
       auto next = pool_.wait(resource_, offer.version, kLook);
-      if (next.devices != offer.devices) heard = writer->Write(list_of(next.devices));
+      if (next.devices != offer.devices) connected = writer->Write(list_of(next.devices));
       offer = std::move(next);
     }
     --watchers_;
