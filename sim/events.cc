@@ -21,7 +21,7 @@ std::optional<XidEvent> EventSet::next(const Machine& machine) {
     std::vector<const Xid*> listed;
     for (const auto& xid : (*faults)[device->position].xids)
       if (receives_xids(xid.told_at.value_or(device->position))) listed.push_back(&xid);
-    auto& told = told_[device->position];
+    auto& told = delivered_[device->position];
     // A list that was rewritten counts as new from the first entry that differs.
     const auto [in_told, in_listed] =
         std::ranges::mismatch(told, listed, {}, {}, [](const Xid* xid) -> const Xid& { return *xid; });

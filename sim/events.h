@@ -32,8 +32,8 @@ class EventSet {
 
   std::mutex mutex_;
   // By position in the profile.
-  std::map<std::size_t, unsigned long long> types_;  ///< that it is registered for
-  std::map<std::size_t, std::vector<Xid>> told_;     ///< of the GPU's list, what concerns this set
+  std::map<std::size_t, unsigned long long> types_;    ///< that it is registered for
+  std::map<std::size_t, std::vector<Xid>> delivered_;  ///< of the GPU's list, what concerns this set
 };
 
 class EventSets {

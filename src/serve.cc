@@ -125,7 +125,7 @@ class Service {
     checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
     engine_ = std::make_unique<engine::LocalEngine>(ports(hierarchies), std::move(journal), std::move(state),
                                                     std::move(view));
-    told_ = engine_->watch([this](const control::Notice& notice) { tell_webhooks(notice); });
+    notice_watch_ = engine_->watch([this](const control::Notice& notice) { notify_webhooks(notice); });
     DROVER_CHECK_OK(listen());
     DROVER_TRY(auto made, make_containerizers(options_, images_));
     DROVER_TRY(auto containerizer, container::ShimContainerizer::create(
@@ -142,11 +142,11 @@ class Service {
     signals_.async_wait([this](const auto& error, int) {
       if (error) return;
       spdlog::info("Stopping; tasks go on and are found again at the next start");
-      manager_.tell("STOPPING=1");
+      manager_.notify("STOPPING=1");
       server_->stop();
       context_.stop();
     });
-    manager_.tell("READY=1");
+    manager_.notify("READY=1");
     show_life();
     context_.run();
   }
@@ -173,7 +173,7 @@ class Service {
   /// From the thread that everything waits for: a service manager that hears nothing starts us anew, and
   /// tasks go on. How late it comes to this is how late it comes to everything.
   void show_life() {
-    if (manager_.watchdog()) manager_.tell("WATCHDOG=1");
+    if (manager_.watchdog()) manager_.notify("WATCHDOG=1");
     life_.expires_after(kPulse);
     life_.async_wait([this](const auto& error) {
       if (error) return;
@@ -270,7 +270,7 @@ class Service {
     return ports;
   }
 
-  void tell_webhooks(const control::Notice& notice) {
+  void notify_webhooks(const control::Notice& notice) {
     const auto* ended = std::get_if<control::notice::ScheduleRunEnded>(&notice);
     if (ended == nullptr) return;
     auto message = api::chronos::report_of(*ended, engine_->state());
@@ -399,7 +399,7 @@ class Service {
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_{webhook_options()};
   std::unique_ptr<engine::LocalEngine> engine_;
-  std::shared_ptr<void> told_;  ///< of every notice
+  std::shared_ptr<void> notice_watch_;  ///< of every notice
   std::unique_ptr<api::Server> server_;
   std::unique_ptr<gpu::InventoryWatch> watch_;  ///< goes first: it posts to the context
 };

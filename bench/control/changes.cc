@@ -13,11 +13,11 @@ std::vector<Row> time_changes(Subject& subject, Connection& api, const Size& siz
   const auto count = before.size();
   Row health{.what = "an instance's health changes", .items = 1};
   time(subject, health, rounds, [&](int round) {
-    tell_health(subject, before[static_cast<std::size_t>(round / 2) % count], round % 2 == 1);
+    report_health(subject, before[static_cast<std::size_t>(round / 2) % count], round % 2 == 1);
   });
   Row same{.what = "a health check passes, as before", .items = 1};
   time(subject, same, rounds,
-       [&](int round) { tell_health(subject, before[static_cast<std::size_t>(round) % count], true); });
+       [&](int round) { report_health(subject, before[static_cast<std::size_t>(round) % count], true); });
   Row tick{.what = "a tick", .items = 1};
   time(subject, tick, rounds, [&](int) { subject.on_strand([&] { subject.engine().tick(); }); });
 

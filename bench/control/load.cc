@@ -32,7 +32,7 @@ std::vector<std::string> running_tasks(Subject& subject) {
   });
 }
 
-void tell_health(Subject& subject, const std::string& task, bool passed) {
+void report_health(Subject& subject, const std::string& task, bool passed) {
   subject.on_strand([&] {
     subject.engine().checked({.task_id = task, .check = "0", .passed = passed, .why = "it was looked at"});
   });
@@ -63,7 +63,7 @@ std::vector<Row> fill(Subject& subject, Connection& api, const Size& size) {
   Row well{.what = "an instance is found well for the first time", .items = 1};
   const auto tasks = running_tasks(subject);
   time(subject, well, count,
-       [&](int round) { tell_health(subject, tasks[static_cast<std::size_t>(round)], true); });
+       [&](int round) { report_health(subject, tasks[static_cast<std::size_t>(round)], true); });
   Row jobs{.what = "`POST /v1/scheduler/iso8601`, a new job, while there are more and more", .items = 1};
   time(subject, jobs, size.jobs, [&](int round) {
     expect_success(api.ask("POST", "/v1/scheduler/iso8601", job_definition(round)), "POST of a job");

@@ -21,7 +21,7 @@ std::vector<Row> fill(Subject& subject, Connection& api, const Size& size);
 /// Ids of the tasks that run, in order.
 std::vector<std::string> running_tasks(Subject& subject);
 /// A check of the task has passed, or failed.
-void tell_health(Subject& subject, const std::string& task, bool passed);
+void report_health(Subject& subject, const std::string& task, bool passed);
 /// Waits until so many tasks run and nothing else is under way; throws after some minutes.
 void await_running(Subject& subject, std::size_t count);
 

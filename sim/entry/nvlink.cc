@@ -24,7 +24,7 @@ nvmlReturn_t with_link(const char* function, nvmlDevice_t device, unsigned int l
 
 /// Fills what all versions of the structure have.
 template <typename Info>
-nvmlReturn_t tell_fabric(const char* function, nvmlDevice_t device, Info* info) noexcept {
+nvmlReturn_t describe_fabric(const char* function, nvmlDevice_t device, Info* info) noexcept {
   if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return with_device(function, device, [&](const Call& call) {
     const auto& fabric = call.machine.profile().fabric;
@@ -119,7 +119,7 @@ nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned in
 }
 
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t* info) {
-  return tell_fabric(__func__, device, info);
+  return describe_fabric(__func__, device, info);
 }
 
 // What the later structures add, health, is not known.
@@ -128,10 +128,10 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV
   if (info->version == NVML_STRUCT_VERSION(GpuFabricInfo, 2)) {
     auto& older = reinterpret_cast<nvmlGpuFabricInfo_v2_t&>(*info);
     older.healthMask = 0;
-    return tell_fabric(__func__, device, &older);
+    return describe_fabric(__func__, device, &older);
   }
   if (info->version != NVML_STRUCT_VERSION(GpuFabricInfo, 3)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   info->healthMask = 0;
   info->healthSummary = 0;
-  return tell_fabric(__func__, device, info);
+  return describe_fabric(__func__, device, info);
 }

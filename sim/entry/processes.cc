@@ -17,16 +17,16 @@ void fill(const Process& process, nvmlProcessInfo_v2_t& info) {
 template <typename Info>
 nvmlReturn_t compute_processes(const char* function, nvmlDevice_t device, unsigned int* count,
                                Info* out) noexcept {
-  const auto tell = [&](const Call& call, auto is_there) {
+  const auto list = [&](const Call& call, auto is_there) {
     std::vector<Info> infos;
     for (const auto& process : call.faults.processes)
       if (is_there(process)) fill(process, infos.emplace_back());
     return answer_list(count, out, infos);
   };
   return with_device_or_part(
-      function, device, [&](const Call& call) { return tell(call, [](const Process&) { return true; }); },
+      function, device, [&](const Call& call) { return list(call, [](const Process&) { return true; }); },
       [&](const Call& call, const MigPart& part) {
-        return tell(call, [&](const Process& process) {
+        return list(call, [&](const Process& process) {
           return process.gpu_instance == part.instance.id && process.compute_instance == part.compute.id;
         });
       });

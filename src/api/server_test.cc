@@ -141,7 +141,7 @@ TEST_F(ServerTest, WhatHasHappenedBeforeComesInPieces) {
   constexpr int kEvents = 2000;
   const auto id = submit();
   server_.on_strand([&] {
-    for (int i = 1; i < kEvents; ++i) server_.daemon().tell("task_running", id);
+    for (int i = 1; i < kEvents; ++i) server_.daemon().notify("task_running", id);
   });
   auto connection = RawConnection::to_unix(server_.socket());
   connection.send("GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n");

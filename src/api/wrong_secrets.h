@@ -20,8 +20,8 @@ class WrongSecrets {
 
  private:
   struct Tries {
-    Time told;
-    std::size_t untold = 0;
+    Time reported_at;
+    std::size_t unreported = 0;
   };
   std::map<std::string, Tries> tries_;
 };

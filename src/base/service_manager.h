@@ -16,7 +16,7 @@ class ServiceManager {
   static ServiceManager of_environment();
 
   /// Lines of NAME=VALUE: "READY=1", "WATCHDOG=1", "STOPPING=1", "STATUS=…".
-  void tell(std::string_view state) const;
+  void notify(std::string_view state) const;
   /// How often it wants to hear "WATCHDOG=1"; it ends and restarts a program from which it has not.
   std::optional<std::chrono::milliseconds> watchdog() const { return watchdog_; }
 

@@ -30,7 +30,7 @@ TEST(ServiceManager, IsToldByItsSocket) {
   const auto manager = ServiceManager::of_environment();
   EXPECT_EQ(::getenv("NOTIFY_SOCKET"), nullptr) << "children are not the service";
   EXPECT_EQ(manager.watchdog(), 30s);
-  manager.tell("READY=1");
+  manager.notify("READY=1");
   std::array<char, 64> told{};
   ASSERT_EQ(::recv(socket.get(), told.data(), told.size(), 0), 7);
   EXPECT_STREQ(told.data(), "READY=1");
@@ -41,7 +41,7 @@ TEST(ServiceManager, WhereThereIsNoneNothingHappens) {
   ::setenv("WATCHDOG_PID", "1", 1);
   const auto manager = ServiceManager::of_environment();
   EXPECT_EQ(manager.watchdog(), std::nullopt) << "it is another's";
-  manager.tell("READY=1");
+  manager.notify("READY=1");
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ class JobReader {
   void read_constraints();
   void read_epsilon();
   void read_webhook();
-  void tell_job();
+  void add_job_variables();
   void constrain(const json& constraint, std::size_t index);
 
   const json& job_;
@@ -329,7 +329,7 @@ void JobReader::read_webhook() {
 }
 
 /// Variables that tell a run of its job. The user's own do not hide them.
-void JobReader::tell_job() {
+void JobReader::add_job_variables() {
   auto& environment = schedule_.task.environment.edit();
   environment["CHRONOS_JOB_OWNER"] = shown_["owner"];
   environment["CHRONOS_JOB_NAME"] = schedule_.name;
@@ -368,7 +368,7 @@ JobRequest JobReader::read() {
   read_webhook();
   if (in_.value("async") != nullptr) shown_["async"] = truth("async", false);
   shown_["runAsUser"] = run_as_user;
-  tell_job();
+  add_job_variables();
   schedule_.definition = to_text(shown_);
   return {std::move(schedule_), run_as_user};
 }

@@ -126,16 +126,16 @@ int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
   } catch (const CLI::Success& wanted) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    tell_error(usage_error(app, error));
+    report_error(usage_error(app, error));
     return error_kind_info(ErrorKind::kInvalid).exit_status;
   } catch (const nlohmann::json::exception& error) {
-    tell_error({ErrorKind::kInternal, fmt::format("The daemon's answer makes no sense: {}", error.what()),
-                "is it of another version? 'drover doctor' tells", ""});
+    report_error({ErrorKind::kInternal, fmt::format("The daemon's answer makes no sense: {}", error.what()),
+                  "is it of another version? 'drover doctor' tells", ""});
     return error_kind_info(ErrorKind::kInternal).exit_status;
   } catch (const std::exception& error) {
-    tell_error({ErrorKind::kInternal,
-                fmt::format("Drover has come upon a mistake of its own: {}", error.what()),
-                "please report it, with what was done and what 'drover doctor' says", ""});
+    report_error({ErrorKind::kInternal,
+                  fmt::format("Drover has come upon a mistake of its own: {}", error.what()),
+                  "please report it, with what was done and what 'drover doctor' says", ""});
     return error_kind_info(ErrorKind::kInternal).exit_status;
   }
   return context.exit_status;

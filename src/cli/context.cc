@@ -24,12 +24,12 @@ std::string as_message(std::string_view text) {
 
 }  // namespace
 
-void tell(std::string_view text) {
+void report(std::string_view text) {
   write_all(STDERR_FILENO, fmt::format("drover: {}\n", as_message(text)), "standard error");
 }
 
-void tell_error(const Error& error) {
-  tell(error.path.empty() ? error.message : error.path + ": " + error.message);
+void report_error(const Error& error) {
+  report(error.path.empty() ? error.message : error.path + ": " + error.message);
   if (!error.hint.empty())
     write_all(STDERR_FILENO, "        " + as_message(error.hint) + "\n", "standard error");
 }
@@ -48,7 +48,7 @@ bool colours(int fd) {
 }
 
 void finish(Context& context, const Result<int>& result) {
-  if (!result) tell_error(result.error());
+  if (!result) report_error(result.error());
   context.exit_status = result ? *result : error_kind_info(result.error().kind).exit_status;
 }
 

@@ -33,9 +33,9 @@ void on_call(CLI::App* command, Context& context, std::shared_ptr<Options> optio
              Result<int> (*body)(Context&, const Options&));
 
 /// "drover: message", and the hint on a line of its own, to standard error.
-void tell_error(const Error& error);
+void report_error(const Error& error);
 /// "drover: text" to standard error.
-void tell(std::string_view text);
+void report(std::string_view text);
 void print(std::string_view text);
 void print_json(const nlohmann::json& value);
 

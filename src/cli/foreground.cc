@@ -67,7 +67,7 @@ Result<json> Foreground::follow_one(std::size_t rank) {
   };
   // What one member waits for, all wait for.
   handlers.state = [&](const json& record) {
-    if (rank == 0) tell_state(record);
+    if (rank == 0) report_state(record);
   };
   handlers.give_up = [this] { return given_up_ || output_is_closed_; };
   FollowOptions options;
@@ -80,14 +80,15 @@ Result<json> Foreground::follow_one(std::size_t rank) {
 void Foreground::interrupt(int signal) {
   const bool force = last_signal_.exchange(signal) != 0;
   const auto* what = ids_.size() == 1 ? "the task" : "the gang";
-  tell(force ? fmt::format("killing {}", what) : fmt::format("asking {} to stop; once more kills it", what));
+  report(force ? fmt::format("killing {}", what)
+               : fmt::format("asking {} to stop; once more kills it", what));
   stop(force);
 }
 
 void Foreground::stop(bool force) {
   const auto stopped = client_.post(task_target(ids_.front(), "/stop"), {{"force", force}});
   if (stopped || stopped.error().kind == ErrorKind::kConflict) return;
-  tell_error(stopped.error());
+  report_error(stopped.error());
   if (force) given_up_ = true;
 }
 
@@ -98,23 +99,23 @@ bool Foreground::write(std::string_view stream, std::string_view bytes) {
   return !output_is_closed_;
 }
 
-void Foreground::tell_state(const json& record) {
+void Foreground::report_state(const json& record) {
   if (record.value("preempted", false))
-    return tell_once("ended to make room for other work; it will start again");
-  if (record.value("state", "") != "queued") return tell_once("");
-  tell_once("waiting: " + record.value("reason", ""));
+    return report_once("ended to make room for other work; it will start again");
+  if (record.value("state", "") != "queued") return report_once("");
+  report_once("waiting: " + record.value("reason", ""));
   // What would help changes with everything that others do, and takes the daemon long to find: once is
   // enough.
   if (std::exchange(advised_, true)) return;
   const auto explained = client_.get(task_target(ids_.front(), "/explain"));
   if (!explained || explained->value("state", "") != "queued") return;
   const auto remedies = explained->value("remedies", std::vector<std::string>());
-  if (!remedies.empty()) tell(fmt::format("what helps: {}", fmt::join(remedies, "; ")));
+  if (!remedies.empty()) report(fmt::format("what helps: {}", fmt::join(remedies, "; ")));
 }
 
-void Foreground::tell_once(const std::string& words) {
+void Foreground::report_once(const std::string& words) {
   if (words == std::exchange(last_words_, words)) return;
-  if (!words.empty()) tell(words);
+  if (!words.empty()) report(words);
 }
 
 }  // namespace drover::cli

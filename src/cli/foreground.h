@@ -48,8 +48,8 @@ class Foreground {
  private:
   Result<nlohmann::json> follow_one(std::size_t rank);
   bool write(std::string_view stream, std::string_view bytes);
-  void tell_state(const nlohmann::json& record);
-  void tell_once(const std::string& words);
+  void report_state(const nlohmann::json& record);
+  void report_once(const std::string& words);
 
   Client client_;
   std::vector<std::string> ids_;

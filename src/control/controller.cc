@@ -268,7 +268,7 @@ Result<Outcome> decide(const State& state, const Event& event, Moment now, Plann
   follow_runs(draft);
   advance_services(draft, std::holds_alternative<event::Tick>(event));
   if (planning == Planning::kUsual && draft.plan_is_due()) carry_out(draft, plan_of(draft));
-  tell_frameworks(draft);
+  notify_frameworks(draft);
   return std::move(draft).finish();
 }
 

@@ -135,20 +135,20 @@ std::set<std::string> advance_deployments(Draft& draft) {
     if (deployment->begun) {
       const auto& actions = deployment->steps[deployment->step];
       if (!std::ranges::all_of(actions, [&](const auto& action) { return is_done(draft, action); })) continue;
-      draft.tell(notice::DeploymentStepDone{*deployment});
+      draft.notify(notice::DeploymentStepDone{*deployment});
       auto& next = draft.deployments.change(id);
       ++next.step;
       next.begun = false;
       deployment = &next;
     }
     if (deployment->step == deployment->steps.size()) {
-      draft.tell(notice::DeploymentEnded{*deployment, true});
+      draft.notify(notice::DeploymentEnded{*deployment, true});
       draft.deployments.remove(id);
       continue;
     }
     draft.deployments.change(id).begun = true;
     deployment = draft.deployments.find(id);
-    draft.tell(notice::DeploymentStep{*deployment});
+    draft.notify(notice::DeploymentStep{*deployment});
     for (const auto& action : deployment->steps[deployment->step]) {
       begin(draft, action);
       changed.insert(action.service);

@@ -186,22 +186,22 @@ bool Draft::plan_is_due() const {
   });
 }
 
-void Draft::tell_moves() {
+void Draft::notify_moves() {
   for (const auto& id : order_) {
     const auto& record = changed_.at(id);
-    const auto told = told_.find(id);
+    const auto told = notified_.find(id);
     const auto* base = state_.find(id);
-    const auto before = told != told_.end() ? std::optional(told->second)
-                        : base != nullptr   ? std::optional(base->state)
-                                            : std::nullopt;
+    const auto before = told != notified_.end() ? std::optional(told->second)
+                        : base != nullptr       ? std::optional(base->state)
+                                                : std::nullopt;
     if (before == record.state) continue;
-    told_.insert_or_assign(id, record.state);
+    notified_.insert_or_assign(id, record.state);
     outcome_.notices.emplace_back(notice::TaskMoved{record, before});
   }
 }
 
-void Draft::tell(Notice notice) {
-  tell_moves();
+void Draft::notify(Notice notice) {
+  notify_moves();
   outcome_.notices.push_back(std::move(notice));
 }
 
@@ -225,7 +225,7 @@ void Draft::settle_templates() {
 }
 
 Outcome Draft::finish() && {
-  tell_moves();
+  notify_moves();
   settle_templates();
   for (auto& [id, record] : changed_)
     if (is_final(record.state) && !record.steady_finished_at) record.steady_finished_at = steady();

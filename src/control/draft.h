@@ -57,7 +57,7 @@ class Draft : public Tables<Overlay> {
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
   void made(std::string id) { outcome_.made = std::move(id); }
   /// After what has become of tasks until now.
-  void tell(Notice notice);
+  void notify(Notice notice);
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
@@ -93,13 +93,13 @@ class Draft : public Tables<Overlay> {
   std::optional<Usages> added_usages_;
   Templates added_templates_;
   /// Tells of every task that came to another state since it was told of last.
-  void tell_moves();
+  void notify_moves();
   /// Which templates are needed from now on, and which no longer.
   void settle_templates();
 
   std::map<std::string, TaskRecord> changed_;
-  std::vector<std::string> order_;         ///< keys of changed_, in the order in which they came there
-  std::map<std::string, TaskState> told_;  ///< states of tasks that notices were made of
+  std::vector<std::string> order_;             ///< keys of changed_, in the order in which they came there
+  std::map<std::string, TaskState> notified_;  ///< states of tasks that notices were made of
   std::set<std::string> removed_;
   std::optional<ImageFits> images_;  ///< when they are not those of the state any more
   Outcome outcome_;

@@ -20,7 +20,7 @@ std::vector<const FrameworkTask*> tasks_within(const State& state, const Executo
 }  // namespace
 
 bool ExecutorFeed::is_new(const FrameworkTask& task) {
-  const bool fresh = told_.emplace(task.task_id, task.within->launch).second;
+  const bool fresh = launches_sent_.emplace(task.task_id, task.within->launch).second;
   const bool has_it = !task.told.empty() || (first_ && received_.contains(task.task_id));
   return fresh && !has_it;
 }
@@ -39,7 +39,7 @@ std::vector<ExecutorOrder> ExecutorFeed::next(const State& state, const Executor
         orders.push_back({part.in_group ? Kind::kLaunchGroup : Kind::kLaunch, {task}});
       group = part.in_group ? part.launch : -1;
     }
-    if (part.kill && kills_told_.emplace(task->task_id, part.launch).second)
+    if (part.kill && kills_sent_.emplace(task->task_id, part.launch).second)
       kills.push_back({Kind::kKill, {task}});
   }
   first_ = false;

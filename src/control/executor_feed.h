@@ -33,9 +33,9 @@ class ExecutorFeed {
   /// Whether it has to be told of the task, which it is from now on.
   bool is_new(const FrameworkTask& task);
 
-  std::set<std::string> received_;              ///< of what there was when it came
-  std::set<std::pair<std::string, int>> told_;  ///< tasks, with their launches: ids are used again
-  std::set<std::pair<std::string, int>> kills_told_;
+  std::set<std::string> received_;                       ///< of what there was when it came
+  std::set<std::pair<std::string, int>> launches_sent_;  ///< tasks, with their launches: ids are used again
+  std::set<std::pair<std::string, int>> kills_sent_;
   bool first_ = true;
 };
 

@@ -215,12 +215,13 @@ StatusUpdate update_of_end(const Draft& draft, const ExecutorRecord& executor, c
   return update;
 }
 
-void tell_of_end(Draft& draft, const ExecutorRecord& executor, const TaskRecord& record) {
+void notify_end(Draft& draft, const ExecutorRecord& executor, const TaskRecord& record) {
   const auto* framework = living_framework(draft, executor.framework);
   if (framework == nullptr) return;
   for (const auto& key : living_tasks(draft, executor))
     add_update(draft, draft.framework_tasks.change(key), update_of_end(draft, executor, record, *framework));
-  draft.tell(notice::ExecutorEnded{executor.framework, executor.executor_id, record.exit_status.value_or(0)});
+  draft.notify(
+      notice::ExecutorEnded{executor.framework, executor.executor_id, record.exit_status.value_or(0)});
 }
 
 }  // namespace
@@ -235,7 +236,7 @@ Status launch_on_executor(Draft& draft, const ExecutorLaunch& launch) {
   for (const auto& task : launch.tasks) put_task(draft, executor, task, launch.in_group);
   draft.executors.put(executor_key(launch.framework, launch.executor_id), executor);
   draft.made(executor.id);
-  draft.tell(notice::ExecutorToTell{launch.framework, launch.executor_id});
+  draft.notify(notice::ExecutorPending{launch.framework, launch.executor_id});
   return {};
 }
 
@@ -277,7 +278,7 @@ Status kill_on_executor(Draft& draft, const event::ExecutorTaskKilled& event) {
     auto& part = *draft.framework_tasks.change(key).within;
     part.kill = true;
     part.kill_grace = event.grace;
-    draft.tell(notice::ExecutorToTell{event.framework, executor->executor_id});
+    draft.notify(notice::ExecutorPending{event.framework, executor->executor_id});
     return {};
   }
   const auto part = *row->within;
@@ -336,12 +337,12 @@ void forget_executors(Draft& draft, const std::string& framework) {
   for (const auto& key : keys) draft.executors.remove(key);
 }
 
-void tell_of_own_executors(Draft& draft) {
+void end_own_executors(Draft& draft) {
   for (const auto* record : draft.just_ended()) {
     const auto* found = executor_of(draft, *record);
     if (found == nullptr) continue;
     const auto executor = *found;
-    tell_of_end(draft, executor, *record);
+    notify_end(draft, executor, *record);
     draft.executors.remove(executor_key(executor.framework, executor.executor_id));
   }
 }

@@ -35,7 +35,7 @@ std::optional<TimePoint> next_executor_deadline(const State& state);
 /// Of a framework that is removed.
 void forget_executors(Draft& draft, const std::string& framework);
 /// Tells of the tasks whose executor has ended, and forgets it.
-void tell_of_own_executors(Draft& draft);
+void end_own_executors(Draft& draft);
 
 /// The executor whose container this task is; null when it is none, or has ended.
 const ExecutorRecord* executor_in(const State& state, const std::string& task);

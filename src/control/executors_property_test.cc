@@ -46,7 +46,7 @@ class ExecutorHistory {
         return acknowledge();
       case 9:
         if (const auto task = any_launched(); !task.empty()) process(event::ExecutorTaskKilled{"F", task});
-        return tell();
+        return notify();
       case 10:
         return any_below(3) == 0 ? end() : restart();
       default:
@@ -109,7 +109,7 @@ class ExecutorHistory {
     wanted.in_group = any_below(2) == 0;
     if (process(event::ExecutorLaunched{wanted}))
       for (const auto& task : tasks) received_[task];
-    tell();
+    notify();
   }
   void start() {
     if (executor() != nullptr) process(event::Started{executor()->id, now_});
@@ -126,13 +126,13 @@ class ExecutorHistory {
     connected_ = true;
     feed_ = ExecutorFeed(received);
     for (auto& [task, has] : has_) see(has);
-    tell();
+    notify();
   }
   void see(Has& has) {
     std::erase_if(has.unseen,
                   [&](const auto& update) { return is_taken(machine_.state, *executor(), update); });
   }
-  void tell() {
+  void notify() {
     if (!connected_) return;
     for (const auto& order : feed_.next(machine_.state, *executor()))
       for (const auto* task : order.tasks) {

@@ -23,7 +23,7 @@ constexpr const char* kCheckReason = "REASON_TASK_CHECK_STATUS_UPDATED";
 
 using workload::OriginKind;
 
-void tell_of(Draft& draft, const TaskRecord& record) {
+void update_framework(Draft& draft, const TaskRecord& record) {
   const auto& origin = record.task.origin;
   const auto* framework = living_framework(draft, origin.name);
   const auto key = framework_task_key(origin.name, origin.task_id);
@@ -44,7 +44,7 @@ void tell_of(Draft& draft, const TaskRecord& record) {
 }
 
 /// Single commands are their own executors, of which nobody hears.
-void tell_of_executors(Draft& draft) {
+void notify_ended_executors(Draft& draft) {
   std::set<std::pair<std::string, std::string>> ended;
   for (const auto* record : draft.just_ended()) {
     const auto& origin = record->task.origin;
@@ -59,7 +59,7 @@ void tell_of_executors(Draft& draft) {
     if (record != nullptr && !is_final(record->state)) ended.erase({task.framework, task.executor_id});
   });
   for (const auto& [framework, executor] : ended)
-    draft.tell(notice::ExecutorEnded{.framework = framework, .executor = executor});
+    draft.notify(notice::ExecutorEnded{.framework = framework, .executor = executor});
 }
 
 /// The ids of the tasks of a framework that have not ended.
@@ -73,8 +73,8 @@ std::vector<std::string> alive_of(const Draft& draft, const std::string& framewo
 }  // namespace
 
 std::string mesos_state(const TaskRecord& record, const FrameworkRecord& framework) {
-  const bool told_of_killing = framework.knows_killing && record.stop_requested;
-  if (record.state == TaskState::kStopping && !told_of_killing)
+  const bool knows_of_killing = framework.knows_killing && record.stop_requested;
+  if (record.state == TaskState::kStopping && !knows_of_killing)
     return record.started_at ? "TASK_RUNNING" : "TASK_STARTING";
   // What the agent ends to make room is lost, as when Mesos corrects what it had oversubscribed.
   const bool lost = record.state == TaskState::kLost || (is_final(record.state) && record.preempted);
@@ -126,7 +126,7 @@ Status remove_framework(Draft& draft, const std::string& id) {
   record.removed_at = draft.now();
   if (!record.disconnected_at) record.disconnected_at = draft.now();
   record.remove_at.reset();
-  draft.tell(notice::FrameworkRemoved{id});
+  draft.notify(notice::FrameworkRemoved{id});
   return {};
 }
 
@@ -176,7 +176,7 @@ Status acknowledge_update(Draft& draft, const std::string& framework, const std:
   if (task.updates.empty() && is_terminal(task.told))
     draft.framework_tasks.remove(key);
   else if (!task.updates.empty())
-    draft.tell(notice::StatusUpdated{framework, task_id});
+    draft.notify(notice::StatusUpdated{framework, task_id});
   return {};
 }
 
@@ -260,11 +260,11 @@ std::optional<TimePoint> next_framework_deadline(const State& state) {
   return next;
 }
 
-void tell_frameworks(Draft& draft) {
+void notify_frameworks(Draft& draft) {
   for (const auto* record : draft.changed())
-    if (record->task.origin.kind == OriginKind::kFramework) tell_of(draft, *record);
-  tell_of_executors(draft);
-  tell_of_own_executors(draft);
+    if (record->task.origin.kind == OriginKind::kFramework) update_framework(draft, *record);
+  notify_ended_executors(draft);
+  end_own_executors(draft);
 }
 
 std::string next_framework_id(const State& state, const std::string& master) {

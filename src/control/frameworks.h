@@ -32,7 +32,7 @@ void expire_frameworks(Draft& draft);
 std::optional<TimePoint> next_framework_deadline(const State& state);
 
 /// Makes the updates that follow from what the draft changed. Called last.
-void tell_frameworks(Draft& draft);
+void notify_frameworks(Draft& draft);
 
 /// The ids of the frameworks of one master: "<master>-0000", "<master>-0001", …
 std::string next_framework_id(const State& state, const std::string& master);

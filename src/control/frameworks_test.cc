@@ -133,7 +133,7 @@ TEST_F(Frameworks, AreToldOfTheEndOfAGroupsExecutorOnce) {
   auto b = launch("b");
   a.executor_id = b.executor_id = "e";
   ASSERT_TRUE(machine_.on(event::FrameworkLaunched{{a, b}}));
-  const auto told_by = [&](const std::string& task_id) {
+  const auto ended_by = [&](const std::string& task_id) {
     const auto outcome = decide(machine_.state, event::Ended{row(task_id)->id, exited(0)}, kNow);
     std::vector<std::string> executors;
     for (const auto& notice : outcome->notices)
@@ -142,10 +142,10 @@ TEST_F(Frameworks, AreToldOfTheEndOfAGroupsExecutorOnce) {
     apply(machine_.state, *outcome);
     return executors;
   };
-  EXPECT_THAT(told_by("a"), IsEmpty()) << "b still runs";
-  EXPECT_THAT(told_by("b"), ElementsAre("e"));
+  EXPECT_THAT(ended_by("a"), IsEmpty()) << "b still runs";
+  EXPECT_THAT(ended_by("b"), ElementsAre("e"));
   start("single");
-  EXPECT_THAT(told_by("single"), IsEmpty()) << "as in Mesos";
+  EXPECT_THAT(ended_by("single"), IsEmpty()) << "as in Mesos";
 }
 
 TEST_F(Frameworks, AreToldWhetherTheirTasksAreWell) {

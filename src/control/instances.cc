@@ -174,7 +174,7 @@ void settle_instances(Draft& draft, const std::string& service) {
   forget_oldest(draft, service);
   if (!is_gone(draft, *draft.services.find(service))) return;
   draft.services.remove(service);
-  draft.tell(notice::ServiceTerminated{service});
+  draft.notify(notice::ServiceTerminated{service});
 }
 
 void note_failures(Draft& draft) {
@@ -218,15 +218,15 @@ void take_check(Draft& draft, const CheckResult& result) {
   const auto before = alive(known, *service);
   const auto& check = service->health_checks[index];
   const auto found = after(health.checks[index], result, check, started_by_wall(draft, *task));
-  if (!result.passed) draft.tell(notice::CheckFailed{result.task, service->id, result.check});
+  if (!result.passed) draft.notify(notice::CheckFailed{result.task, service->id, result.check});
   health.checks[index] = found;
   draft.set_health(result.task, health);
   if (const auto now = alive(&health, *service); now && now != before)
-    draft.tell(notice::HealthChanged{result.task, service->id, *now});
+    draft.notify(notice::HealthChanged{result.task, service->id, *now});
   if (!exhausted(found, check)) return;
   const auto why =
       fmt::format("its health check failed {} times in a row: {}", found.consecutive_failures, result.why);
-  draft.tell(notice::UnhealthyKilled{result.task, service->id, why});
+  draft.notify(notice::UnhealthyKilled{result.task, service->id, why});
   auto& ending = draft.change(result.task);
   ending.unhealthy = why;
   stop(draft, result.task, false);

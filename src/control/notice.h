@@ -69,7 +69,7 @@ struct ExecutorEnded {
   int exit_status = 0;
 };
 /// There is something to tell an executor of the framework's own: a task, or that one is to end.
-struct ExecutorToTell {
+struct ExecutorPending {
   std::string framework;
   std::string executor;
 };
@@ -87,7 +87,7 @@ struct ScheduleRunEnded {
 using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
                             notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
                             notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded,
-                            notice::StatusUpdated, notice::ExecutorEnded, notice::ExecutorToTell,
+                            notice::StatusUpdated, notice::ExecutorEnded, notice::ExecutorPending,
                             notice::FrameworkRemoved, notice::ScheduleRunEnded>;
 
 }  // namespace drover::control

@@ -134,7 +134,7 @@ void run_ended(Draft& draft, const std::string& name, const ScheduleRun& run, co
     default:
       break;  // somebody wished it: no mistake, and no reason to try again
   }
-  draft.tell(notice::ScheduleRunEnded{name, record.history.back(), last_attempt});
+  draft.notify(notice::ScheduleRunEnded{name, record.history.back(), last_attempt});
 }
 
 /// Only the last runs stay to be looked at.
@@ -184,7 +184,7 @@ void start_run(Draft& draft, const std::string& name, const ScheduleRetry& attem
     ++record.errors;
     ++record.errors_since_success;
     record.last_error = draft.now();
-    draft.tell(notice::ScheduleRunEnded{name, record.history.back(), true});
+    draft.notify(notice::ScheduleRunEnded{name, record.history.back(), true});
     return;
   }
   record.active.push_back(std::move(run));

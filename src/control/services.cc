@@ -60,7 +60,7 @@ Result<std::set<std::string>> unlock(Draft& draft, const std::vector<std::string
     for (const auto& [id, before] : deployment.before)
       if (draft.services.find(id) != nullptr) concerned.insert(id);
     draft.deployments.remove(deployment.id);
-    draft.tell(notice::DeploymentEnded{deployment, false});
+    draft.notify(notice::DeploymentEnded{deployment, false});
   }
   return concerned;
 }
@@ -153,7 +153,7 @@ Status change_services(Draft& draft, const event::ServicesChanged& event) {
       draft.groups.remove(id);
   }
   DROVER_CHECK_OK(deploy(draft, concerned, std::move(before), version, event.owner));
-  draft.tell(notice::DefinitionsChanged{services, std::move(groups), version});
+  draft.notify(notice::DefinitionsChanged{services, std::move(groups), version});
   return {};
 }
 
@@ -180,7 +180,7 @@ Status kill_instances(Draft& draft, const event::InstancesKilled& event) {
       set_target(draft, target, version, false);
     }
     DROVER_CHECK_OK(deploy(draft, concerned, std::move(before), version, event.owner));
-    draft.tell(notice::DefinitionsChanged{services, {}, version});
+    draft.notify(notice::DefinitionsChanged{services, {}, version});
   }
   for (const auto& id : event.ids) end_instance(draft, id, "killed on request");
   return {};
@@ -206,7 +206,7 @@ Status cancel_deployment(Draft& draft, const event::DeploymentCancelled& event) 
     return change_services(draft, back);
   }
   draft.deployments.remove(event.id);
-  draft.tell(notice::DeploymentEnded{deployment, false});
+  draft.notify(notice::DeploymentEnded{deployment, false});
   return {};
 }
 

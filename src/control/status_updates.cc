@@ -67,7 +67,7 @@ void add_update(Draft& draft, FrameworkTask& task, StatusUpdate update) {
   update.check_status = task.check_status;
   task.told = update.state;
   task.updates.push_back(std::move(update));
-  draft.tell(notice::StatusUpdated{task.framework, task.task_id});
+  draft.notify(notice::StatusUpdated{task.framework, task.task_id});
 }
 
 }  // namespace drover::control

@@ -13,7 +13,7 @@ void Feed::add(EventView event) {
   event.number = ++last_;
   kept_.push_back(std::move(event));
   if (kept_.size() > kKept) kept_.pop_front();
-  listeners_.tell();
+  listeners_.notify();
 }
 
 std::vector<EventView> Feed::after(const Caller& caller, std::uint64_t number, std::size_t most) const {

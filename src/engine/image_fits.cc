@@ -80,7 +80,7 @@ std::vector<Mask> largest(const std::vector<bool>& safe) {
 }
 
 /// Placement looks at GPUs in pairs: whether all that is allowed in pairs is allowed as a whole.
-bool told_by_pairs(const std::vector<Mask>& sets, std::size_t all) {
+bool determined_by_pairs(const std::vector<Mask>& sets, std::size_t all) {
   const auto inside = [&](Mask mask) {
     return std::ranges::any_of(sets, [&](Mask set) { return (mask & ~set) == 0; });
   };
@@ -130,7 +130,7 @@ std::optional<control::ImageFit> fit_of(const std::string& image, const gpu::Mac
     if (!safe.back()) {
       fit.with_gpus = variants.reasons(image, machine);
       auto sets = largest(safe);
-      while (!told_by_pairs(sets, safe.size())) sets.pop_back();
+      while (!determined_by_pairs(sets, safe.size())) sets.pop_back();
       for (const auto set : sets) {
         auto& capabilities = fit.sets.emplace_back();
         for (const auto& device : with(set).devices)

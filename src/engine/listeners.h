@@ -22,7 +22,7 @@ class Listeners {
     return handle;
   }
 
-  void tell(const Args&... args) {
+  void notify(const Args&... args) {
     const auto listeners = listeners_;
     for (const auto& weak : listeners)
       if (const auto listener = weak.lock()) (*listener)(args...);

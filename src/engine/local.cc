@@ -36,7 +36,7 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
       state_(std::move(state)),
       view_(std::move(view)),
       feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())),
-      told_machine_(state_.machine()),
+      reported_machine_(state_.machine()),
       executor_(ports_, state_, feed_, executor_hooks()),
       images_(ports_, state_, [this](auto known) { (void)process(std::move(known)); }),
       processes_(state_),
@@ -112,7 +112,7 @@ void LocalEngine::tick() {
       ports_.log(to_string(tidied.error()));
   }
   happened(control::event::Tick{});
-  if (!strangers_.found().empty()) strangers_.look_at(told_machine_.inventory.devices);
+  if (!strangers_.found().empty()) strangers_.look_at(reported_machine_.inventory.devices);
   disk_use_.look();
   disk_room_.make();
   lingering_.look();
@@ -121,14 +121,14 @@ void LocalEngine::tick() {
 void LocalEngine::set_machine(placement::Node machine) {
   look_at_ports();
   machine.inventory = gpu::recognise(std::move(machine.inventory), state_.machine().inventory);
-  told_machine_ = std::move(machine);
+  reported_machine_ = std::move(machine);
   offer_machine();
-  strangers_.look_at(told_machine_.inventory.devices);
+  strangers_.look_at(reported_machine_.inventory.devices);
 }
 
 void LocalEngine::offer_machine() {
   const auto& before = state_.machine();
-  auto machine = told_machine_;
+  auto machine = reported_machine_;
   for (auto& device : machine.inventory.devices)
     if (const auto found = strangers_.found().find(device.uuid);
         device.unhealthy.empty() && found != strangers_.found().end())

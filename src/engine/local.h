@@ -143,8 +143,8 @@ class LocalEngine final : public Api {
   std::optional<Error> broken_;    ///< what a plan would have done wrongly, last
   std::vector<std::string> gone_;  ///< tasks whose folders were removed; the next commit takes note
   TimePoint ports_seen_{};
-  TimePoint tidy_at_{};           ///< the journal, next
-  placement::Node told_machine_;  ///< by set_machine(); strangers make GPUs of it unhealthy
+  TimePoint tidy_at_{};               ///< the journal, next
+  placement::Node reported_machine_;  ///< by set_machine(); strangers make GPUs of it unhealthy
 
   Executor executor_;
   ImageInspector images_;

@@ -92,7 +92,7 @@ Result<std::string> LocalEngine::carry_out(const control::Event& event, control:
   control::apply(state_, outcome);
   for (const auto& notice : outcome.notices) {
     if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
-    notices_.tell(notice);
+    notices_.notify(notice);
   }
   for (const auto& action : outcome.actions) executor_.perform(action);
   if (ports_.check)

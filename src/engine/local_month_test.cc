@@ -168,7 +168,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     if (disk_.dead()) throw Killed{};
     expect(started.has_value(), [&] { return to_string(started.error()); });
     up_since_ = now_;
-    told_ = engine_->watch([this](const control::Notice& notice) {
+    notice_watch_ = engine_->watch([this](const control::Notice& notice) {
       const auto* moved = std::get_if<control::notice::TaskMoved>(&notice);
       if (moved == nullptr) return;
       take_note(moved->record);
@@ -409,7 +409,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
   int life_ = 0;
   TimePoint up_since_{};
   std::optional<TimePoint> wakes_at_;
-  std::shared_ptr<void> told_;
+  std::shared_ptr<void> notice_watch_;
   std::optional<control::Rows<control::TaskRecord>> before_;         ///< as it was killed
   std::map<std::string, std::optional<control::TaskRecord>> known_;  ///< with how it ended
   std::set<std::string> refused_ids_;

@@ -36,7 +36,7 @@ struct InventoryWatch::Shared : std::enable_shared_from_this<Shared> {
   std::uint64_t newest = 0;              ///< its number
   std::uint64_t looks = 0;               ///< so far
   int under_way = 0;
-  bool told = false;  ///< of a first look
+  bool notified = false;  ///< of a first look
   bool stopping = false;
 
   std::shared_ptr<const Sight> last() {
@@ -80,7 +80,7 @@ InventoryWatch::InventoryWatch(Look look, HealthWatch::Library library, Inventor
         keep_looking(pause, patience, seen);
       }) {
   std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait_for(lock, options.patience, [&] { return shared_->told; });
+  shared_->changed.wait_for(lock, options.patience, [&] { return shared_->notified; });
 }
 
 InventoryWatch::~InventoryWatch() {
@@ -94,18 +94,18 @@ InventoryWatch::~InventoryWatch() {
 
 void InventoryWatch::keep_looking(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
                                   const std::function<void(const Sight&)>& seen) {
-  const auto tell = [&](const std::shared_ptr<const Sight>& sight) {
+  const auto notify = [&](const std::shared_ptr<const Sight>& sight) {
     if (!sight) return;
     health_.watch(sight->inventory.devices);
     if (seen) seen(*sight);
     const std::lock_guard lock(shared_->mutex);
-    shared_->told = true;
+    shared_->notified = true;
     shared_->changed.notify_all();
   };
   while (!shared_->is_stopping()) {
     shared_->start_look();
-    tell(shared_->await(patience));
-    tell(shared_->await(pause));  // one that took longer may come any time
+    notify(shared_->await(patience));
+    notify(shared_->await(pause));  // one that took longer may come any time
   }
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kPause{2};  ///< between looks
 
-void tell(const gpu::HealthChange& change) {
+void log_change(const gpu::HealthChange& change) {
   for (const auto& reason : change.opened)
     spdlog::warn("GPU {}: {}{}", change.uuid, to_string(reason),
                  reason.takes_out ? "; nobody is given it" : "");
@@ -45,7 +45,7 @@ KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::Healt
               .health = std::move(health),
               .seen = {},
               .changed = [listener = std::move(listener)](const gpu::HealthChange& change) {
-                tell(change);
+                log_change(change);
                 listener(change);
               }}) {}
 

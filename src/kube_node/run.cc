@@ -144,9 +144,9 @@ class Node {
         gpus_(std::move(hardware), std::move(health),
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
-        pool_(std::move(config), has_role(kDra), [this] { tell_claims(); }) {
+        pool_(std::move(config), has_role(kDra), [this] { notify_claims(); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
-                        [this] { health_trouble_.report(tell_health()); });
+                        [this] { health_trouble_.report(serve_health()); });
     look_at_runtime();
     offer();
   }
@@ -192,7 +192,7 @@ class Node {
             true};
   }
 
-  Status tell_health() {
+  Status serve_health() {
     if (health_ || options_.health_address.empty()) return {};
     DROVER_TRY(const auto address, http::parse_listen_address(options_.health_address));
     DROVER_TRY(health_, http::PageServer::start(address, {{"/healthz", healthz()}}));
@@ -262,11 +262,11 @@ class Node {
       missing_ = std::move(missing);
       report_.update(state(std::move(devices)));
     }
-    tell_claims();
+    notify_claims();
   }
 
   /// What the GPUs are like, and what limits have of them now: the pool calls this before it gives one away.
-  void tell_claims() {
+  void notify_claims() {
     const std::lock_guard lock(mutex_);
     if (!driver_) return;
     auto view = gpus_.view();
@@ -347,7 +347,7 @@ class Node {
     if (!told) return;
     // Later: whoever still runs now has not given back what the kubelet did not tell of.
     const auto running = kube::list_pod_uids(options_.runtime_endpoint, kPatience);
-    users_.told(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
+    users_.update(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
     forgotten_trouble_.report(check_nothing_is_forgotten(users_.containers()));
     if (!users_.known()) return;
     pool_.saw(users_.containers(), asked);
@@ -372,7 +372,7 @@ class Node {
   MissingFiles missing_;
   ClaimHindrances hindrances_{options_.driver};
   std::unique_ptr<kube::dra::Driver> driver_;  ///< ends before the others, which it asks
-  std::unique_ptr<http::PageServer> health_;   ///< of tell_health() alone
+  std::unique_ptr<http::PageServer> health_;   ///< of serve_health() alone
 };
 
 Status run_node(cli::KubeNodeOptions options) {

@@ -204,7 +204,7 @@ class Writer {
     all<GpuUsage>(kOfGpu, usage, whole);
     state(device, usage, whole);
     one(kAllocated, whole, holders.empty() ? 0 : 1);
-    for (const auto& part : parts_of(device, usage)) tell(part, usage, labels);
+    for (const auto& part : parts_of(device, usage)) add_part(part, usage, labels);
   }
 
   void machine() {
@@ -265,7 +265,7 @@ class Writer {
     return parts;
   }
 
-  void tell(const Part& part, const GpuUsage& usage, const Labels& of_gpu) {
+  void add_part(const Part& part, const GpuUsage& usage, const Labels& of_gpu) {
     const auto labels = joined(of_gpu, instance_labels(part.instance, part.profile));
     all<MemoryUsage>(kOfMemory, part.memory, joined(labels, common(part.holders)));
     for (const auto& owner : part.holders) one(kContainerHas, joined(labels, owner), 1);

@@ -150,7 +150,7 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
   const auto caller = world.caller().user.uid;
   if (!change.force)
     if (const auto locks = locks_on(world, touched); !locks.empty()) {
-      events.tell_failed(caller, told, fmt::format("locked by the deployment {}", fmt::join(locks, ", ")));
+      events.publish_failed(caller, told, fmt::format("locked by the deployment {}", fmt::join(locks, ", ")));
       return tl::unexpected(locked(services, locks));
     }
   change.owner = world.caller().user.uid;
@@ -163,7 +163,7 @@ tl::expected<Deployed, Response> deploy(const Services& services, const World& w
   });
   auto made = services.daemon->change(std::move(change));
   if (!made) {
-    events.tell_failed(caller, told, made.error().message);
+    events.publish_failed(caller, told, made.error().message);
     return tl::unexpected(refuse(services, made.error()));
   }
   deployed.id = std::move(*made);

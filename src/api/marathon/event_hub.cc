@@ -41,7 +41,7 @@ void Follower::greet(const WireEvent& event) {
   if (wants(event)) greeting_ = event.text;
 }
 
-void Follower::told(std::uint64_t number) {
+void Follower::on_event(std::uint64_t number) {
   // What it does not want is not waited for, unless it stands behind what it has not taken yet.
   if (number < log_.begin() || wants(log_.at(number)))
     wake_();
@@ -60,7 +60,7 @@ std::string Follower::take(std::size_t bytes) {
 
 std::shared_ptr<Follower> EventHub::follow(const engine::Caller& caller, std::set<std::string> types,
                                            std::function<void()> wake) {
-  if (watch_ == nullptr) watch_ = daemon_.watch([this](const control::Notice& notice) { tell(notice); });
+  if (watch_ == nullptr) watch_ = daemon_.watch([this](const control::Notice& notice) { publish(notice); });
   auto follower = std::make_shared<Follower>(log_, caller, std::move(types), std::move(wake));
   follower->greet(attached_event(true, daemon_.now()));
   followers_.push_back(follower);
@@ -73,16 +73,16 @@ std::shared_ptr<void> EventHub::expect_post(uid_t caller) {
   return poster;
 }
 
-void EventHub::tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why) {
+void EventHub::publish_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why) {
   if (!anybody()) return;
-  for (const auto& id : ids) tell({failed_event(caller, id, why, daemon_.now())});
+  for (const auto& id : ids) publish({failed_event(caller, id, why, daemon_.now())});
 }
 
-void EventHub::tell_detached() {
-  if (anybody()) tell({attached_event(false, daemon_.now())});
+void EventHub::publish_detached() {
+  if (anybody()) publish({attached_event(false, daemon_.now())});
 }
 
-void EventHub::tell(const control::Notice& notice) {
+void EventHub::publish(const control::Notice& notice) {
   if (!anybody()) return;
   const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice);
   if (const auto poster = changed == nullptr ? nullptr : poster_.lock()) {
@@ -90,12 +90,12 @@ void EventHub::tell(const control::Notice& notice) {
     const auto& known = daemon_.state().services;
     for (const auto& id : changed->services)
       if (const auto service = known.find(id); service != known.end())
-        tell({post_event(*poster, service->second.target, daemon_.now())});
+        publish({post_event(*poster, service->second.target, daemon_.now())});
   }
-  tell(events_of(notice, daemon_.state(), agent_, daemon_.now()));
+  publish(events_of(notice, daemon_.state(), agent_, daemon_.now()));
 }
 
-void EventHub::tell(std::vector<WireEvent> events) {
+void EventHub::publish(std::vector<WireEvent> events) {
   auto needed = log_.end();
   for (const auto& weak : followers_)
     if (const auto follower = weak.lock()) needed = std::min(needed, follower->next());
@@ -103,7 +103,7 @@ void EventHub::tell(std::vector<WireEvent> events) {
   for (auto& event : events) {
     log_.add(std::move(event));
     for (const auto& weak : followers_)
-      if (const auto follower = weak.lock()) follower->told(log_.end() - 1);
+      if (const auto follower = weak.lock()) follower->on_event(log_.end() - 1);
   }
 }
 

@@ -62,7 +62,7 @@ class Follower {
   /// For it alone, before all others.
   void greet(const WireEvent& event);
   /// The log has this one more.
-  void told(std::uint64_t number);
+  void on_event(std::uint64_t number);
   /// The next texts, one behind the other, as many as begin within so many bytes; "" when there are none.
   std::string take(std::size_t bytes);
   /// It reads too slowly: what it missed cannot be had again.
@@ -100,15 +100,15 @@ class EventHub {
   /// comes. Until the handle dies.
   [[nodiscard]] std::shared_ptr<void> expect_post(uid_t caller);
   /// A change of these apps and groups was refused.
-  void tell_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why);
+  void publish_failed(uid_t caller, const std::vector<std::string>& ids, const std::string& why);
   /// Somebody's stream has ended.
-  void tell_detached();
+  void publish_detached();
   /// Nobody is told anything any more, and the daemon may go.
   void stop();
 
  private:
-  void tell(const control::Notice& notice);
-  void tell(std::vector<WireEvent> events);
+  void publish(const control::Notice& notice);
+  void publish(std::vector<WireEvent> events);
   bool anybody();
 
   engine::Api& daemon_;

@@ -19,22 +19,22 @@ engine::Caller user(uid_t uid) {
   return caller;
 }
 
-void tell(EventLog& log, const std::vector<Follower*>& followers, WireEvent event) {
+void publish(EventLog& log, const std::vector<Follower*>& followers, WireEvent event) {
   log.add(std::move(event));
-  for (auto* follower : followers) follower->told(log.end() - 1);
+  for (auto* follower : followers) follower->on_event(log.end() - 1);
 }
 
 TEST(Follower, HearsOfWhatIsHisAndOfWhatHeAskedFor) {
   EventLog log;
   int woken = 0;
   Follower ann(log, user(1000), {"a", "b"}, [&] { ++woken; });
-  tell(log, {&ann}, event("a", 1001));
-  tell(log, {&ann}, event("c", 1000));
+  publish(log, {&ann}, event("a", 1001));
+  publish(log, {&ann}, event("c", 1000));
   EXPECT_EQ(woken, 0);
   EXPECT_EQ(ann.next(), 2U) << "what she does not want is kept for others only";
-  tell(log, {&ann}, event("a", 1000, "1"));
-  tell(log, {&ann}, event("a", 1001, "2"));
-  tell(log, {&ann}, event("b", std::nullopt, "3"));
+  publish(log, {&ann}, event("a", 1000, "1"));
+  publish(log, {&ann}, event("a", 1001, "2"));
+  publish(log, {&ann}, event("b", std::nullopt, "3"));
   EXPECT_EQ(woken, 2);
   EXPECT_EQ(ann.take(kAll), "13");
   EXPECT_EQ(ann.take(kAll), "");
@@ -46,14 +46,14 @@ TEST(Follower, RootHearsOfAllFromNowOn) {
   log.add(event("a", 1000, "before"));
   Follower root(log, user(0), {}, [] {});
   root.greet(event("hello", std::nullopt, "hello "));
-  tell(log, {&root}, event("c", 1000, "after"));
+  publish(log, {&root}, event("c", 1000, "after"));
   EXPECT_EQ(root.take(kAll), "hello after");
 }
 
 TEST(Follower, TakesNoMoreAtOnceThanItIsAllowed) {
   EventLog log;
   Follower follower(log, user(0), {}, [] {});
-  for (const auto* text : {"aaaa", "bbbb", "cccc"}) tell(log, {&follower}, event("a", std::nullopt, text));
+  for (const auto* text : {"aaaa", "bbbb", "cccc"}) publish(log, {&follower}, event("a", std::nullopt, text));
   EXPECT_EQ(follower.take(5), "aaaabbbb");
   EXPECT_EQ(follower.take(5), "cccc");
 }
@@ -62,14 +62,14 @@ TEST(Follower, IsCutWhenItIsLeftBehind) {
   EventLog log;
   Follower slow(log, user(0), {}, [] {}), rare(log, user(0), {"rare"}, [] {});
   const std::string big(kMostWaitingBytes / 4, 'x');
-  for (int i = 0; i < 4; ++i) tell(log, {&slow, &rare}, event("a", std::nullopt, big));
+  for (int i = 0; i < 4; ++i) publish(log, {&slow, &rare}, event("a", std::nullopt, big));
   EXPECT_FALSE(slow.cut());
-  tell(log, {&slow, &rare}, event("a", std::nullopt, big));
+  publish(log, {&slow, &rare}, event("a", std::nullopt, big));
   EXPECT_TRUE(slow.cut());
   EXPECT_EQ(slow.take(kAll), "");
   EXPECT_FALSE(rare.cut()) << "nothing that it waits for was lost";
   Follower late(log, user(0), {}, [] {});
-  for (std::size_t i = 0; i <= kMostWaitingEvents; ++i) tell(log, {&late}, event("a"));
+  for (std::size_t i = 0; i <= kMostWaitingEvents; ++i) publish(log, {&late}, event("a"));
   EXPECT_TRUE(late.cut());
   EXPECT_EQ(log.end() - log.begin(), kMostWaitingEvents);
 }
@@ -83,7 +83,7 @@ TEST(EventHub, KeepsOneTextForAllUntilAllHaveIt) {
   auto quick = hub.follow(user(0), {"group_change_failed"}, [&] { ++woken; });
   auto slow = hub.follow(user(0), {"group_change_failed"}, [] {});
   for (int i = 0; i < 10; ++i) {
-    hub.tell_failed(0, {"/web"}, "locked");
+    hub.publish_failed(0, {"/web"}, "locked");
     EXPECT_NE(quick->take(kAll), "");
   }
   EXPECT_EQ(woken, 10);

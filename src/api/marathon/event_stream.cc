@@ -21,7 +21,7 @@ asio::awaitable<void> stream_to(EventHub& hub, engine::Caller caller, std::set<s
   auto follower = hub.follow(caller, std::move(types), [&timer] { timer.cancel(); });
   const std::shared_ptr<void> detach(nullptr, [&](void*) {
     follower.reset();
-    hub.tell_detached();
+    hub.publish_detached();
   });
   while (!follower->cut()) {
     if (auto text = follower->take(kPiece); !text.empty()) {

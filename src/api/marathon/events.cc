@@ -146,7 +146,7 @@ class Events {
           {{"groupId", changed_group(changed)}, {"version", format_time(changed.version)}});
     for (const auto& id : changed.services) {
       const auto* service = find(id);
-      tell_of_old_checks(id, changed.version);
+      add_removed_checks(id, changed.version);
       if (service == nullptr || service->version != changed.version) continue;
       for (int i = 0; i < static_cast<int>(service->health_checks.size()); ++i)
         add("add_health_check_event", service->task.owner,
@@ -184,7 +184,7 @@ class Events {
 
  private:
   /// Those that the definition before had: they are made no more. Where it has others now, these are added.
-  void tell_of_old_checks(const std::string& id, TimePoint version) {
+  void add_removed_checks(const std::string& id, TimePoint version) {
     const auto found = state_.services.find(id);
     if (found == state_.services.end()) return;
     const auto& record = found->second;

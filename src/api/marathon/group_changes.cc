@@ -69,7 +69,7 @@ void change_groups(const World& world, const marathon::GroupChange& wanted, Chan
 }
 
 /// The apps that are kept depend on what their groups depend on now.
-Status tell_dependencies(const World& world, const marathon::GroupChange& wanted, Change& change) {
+Status update_dependencies(const World& world, const marathon::GroupChange& wanted, Change& change) {
   for (const auto& id : wanted.kept) {
     const auto* existing = world.service(id);
     if (existing == nullptr) continue;  // gone while users were looked up
@@ -124,7 +124,7 @@ asio::awaitable<Wanted> defined(const Services& services, const Request& request
       continue;
     change.put.push_back(std::move(app.service));
   }
-  if (const auto done = tell_dependencies(world, *wanted, change); !done)
+  if (const auto done = update_dependencies(world, *wanted, change); !done)
     co_return tl::unexpected(refuse(services, done.error()));
   for (const auto* record : world.services(id))
     if (!stay.contains(record->target.id)) change.removed.push_back(record->target.id);

@@ -117,7 +117,7 @@ Response Executors::call(const std::string& task, const ExecutorCall& call, Medi
     case ExecutorCall::UPDATE:
       return update(executor, call);
     case ExecutorCall::MESSAGE:
-      ports_.tell_framework(executor, call.message().data());
+      ports_.forward_message(executor, call.message().data());
       return taken();
     case ExecutorCall::HEARTBEAT:
       return taken();
@@ -144,7 +144,7 @@ Response Executors::subscribe(const ExecutorRecord& executor, const ExecutorCall
   told.mutable_container_id()->set_value(executor.id);
   stream->send(event);
   for (const auto& update : subscribed.updates) acknowledge(key, update);
-  tell(key);
+  send_pending(key);
   return follow(stream, [this, alive = alive_, key, weak = std::weak_ptr(stream)] {
     if (const auto ended = weak.lock(); ended && *alive) gone(key, ended);
   });
@@ -170,7 +170,7 @@ void Executors::acknowledge(const std::string& key, const ExecutorUpdate& update
   connection->second.stream->send(event);
 }
 
-void Executors::tell(const std::string& key) {
+void Executors::send_pending(const std::string& key) {
   const auto connection = connections_.find(key);
   const auto executor = daemon_.state().executors.find(key);
   if (connection == connections_.end() || executor == daemon_.state().executors.end()) return;
@@ -193,8 +193,8 @@ void Executors::shut_down(const std::string& key) {
 }
 
 void Executors::on_notice(const control::Notice& notice) {
-  if (const auto* news = std::get_if<control::notice::ExecutorToTell>(&notice)) {
-    tell(control::executor_key(news->framework, news->executor));
+  if (const auto* news = std::get_if<control::notice::ExecutorPending>(&notice)) {
+    send_pending(control::executor_key(news->framework, news->executor));
   } else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice)) {
     close(control::executor_key(ended->framework, ended->executor));
   } else if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) {

@@ -33,7 +33,7 @@ class Executors {
   struct Ports {
     std::function<::mesos::v1::AgentInfo()> describe_agent;
     /// A message of an executor for its framework.
-    std::function<void(const control::ExecutorRecord&, const std::string& data)> tell_framework;
+    std::function<void(const control::ExecutorRecord&, const std::string& data)> forward_message;
   };
 
   Executors(boost::asio::io_context& context, engine::Api& daemon, Ports ports);
@@ -62,7 +62,7 @@ class Executors {
   Response update(const control::ExecutorRecord& executor, const ExecutorCall& call);
   void acknowledge(const std::string& key, const control::ExecutorUpdate& update);
   /// Launches and kills that it has not been told of yet.
-  void tell(const std::string& key);
+  void send_pending(const std::string& key);
   void shut_down(const std::string& key);
   void close(const std::string& key);
   void gone(const std::string& key, const std::shared_ptr<Stream>& stream);

@@ -113,7 +113,7 @@ Master::Master(boost::asio::io_context& context, engine::Api& daemon, MasterOpti
       book_(daemon.state().journal_id),
       executors_(context, daemon,
                  {[this] { return describe_agent(); },
-                  [this](const auto& executor, const auto& data) { tell_message(executor, data); }}),
+                  [this](const auto& executor, const auto& data) { forward_message(executor, data); }}),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { on_notice(notice); });
   std::vector<std::string> away;
@@ -238,10 +238,10 @@ Response Master::subscribe(const engine::Caller& caller, const Call& call, Media
   *subscribed.mutable_subscribed()->mutable_master_info() = describe(this->id(), options_);
   stream->send(subscribed);
   stream->send(heartbeat());
-  tell_all(id);
+  send_all_updates(id);
   allocate_soon();
   tick();
-  watchers_.tell(id, is_new);
+  watchers_.notify(id, is_new);
   auto response = follow(stream, [this, alive = alive_, id, weak = std::weak_ptr(stream)] {
     if (const auto ended = weak.lock(); ended && *alive) gone(id, ended);
   });
@@ -386,16 +386,16 @@ Response Master::update_framework(const engine::Caller& caller, const Call& call
   for (const auto& offer : book_.change(framework, bidder_of(info, update.suppressed_roles())))
     send_rescind(framework, offer);
   allocate_soon();
-  watchers_.tell(framework, false);
+  watchers_.notify(framework, false);
   return text_response(200, "");
 }
 
 void Master::on_notice(const control::Notice& notice) {
   executors_.on_notice(notice);
   if (const auto* update = std::get_if<control::notice::StatusUpdated>(&notice))
-    tell_next(update->framework, update->task_id);
+    send_next_update(update->framework, update->task_id);
   else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice))
-    tell_failure(*ended);
+    send_failure(*ended);
   else if (const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice))
     close(removed->framework, "");
   else if (std::holds_alternative<control::notice::TaskMoved>(notice))
@@ -409,9 +409,9 @@ void Master::tick() {
     const auto now = Clock::now();
     for (auto& [framework, subscriber] : subscribers_) {
       std::vector<std::string> late;
-      for (const auto& [task, untold] : subscriber.told)
-        if (untold.again <= now) late.push_back(task);
-      for (const auto& task : late) tell_next(framework, task);
+      for (const auto& [task, sent] : subscriber.unacknowledged)
+        if (sent.again <= now) late.push_back(task);
+      for (const auto& task : late) send_next_update(framework, task);
     }
     allocate();
     if (!subscribers_.empty()) tick();

@@ -114,7 +114,7 @@ class Master {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Untold {
+  struct Unacknowledged {
     std::string uuid;
     Clock::time_point again;
     std::chrono::seconds delay{};
@@ -123,8 +123,8 @@ class Master {
     std::string id;  ///< a UUID: Mesos-Stream-Id
     std::shared_ptr<Stream> stream;
     bool knows_refinement = false;
-    bool knows_roles = false;            ///< MULTI_ROLE: offers say which role they are for
-    std::map<std::string, Untold> told;  ///< by task: sent, not acknowledged
+    bool knows_roles = false;                              ///< MULTI_ROLE: offers say which role they are for
+    std::map<std::string, Unacknowledged> unacknowledged;  ///< by task: sent, not acknowledged
   };
 
   std::shared_ptr<Stream> open_stream(MediaType type);
@@ -133,10 +133,10 @@ class Master {
   void gone(const std::string& framework, const std::shared_ptr<Stream>& stream);
 
   void on_notice(const control::Notice& notice);
-  void tell_next(const std::string& framework, const std::string& task_id);
-  void tell_all(const std::string& framework);
-  void tell_failure(const control::notice::ExecutorEnded& ended);
-  void tell_message(const control::ExecutorRecord& executor, const std::string& data);
+  void send_next_update(const std::string& framework, const std::string& task_id);
+  void send_all_updates(const std::string& framework);
+  void send_failure(const control::notice::ExecutorEnded& ended);
+  void forward_message(const control::ExecutorRecord& executor, const std::string& data);
   void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
   /// One that is not kept: without uuid, from the master. `task`: what is known of it, if it is there.
   void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,

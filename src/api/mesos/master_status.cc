@@ -93,18 +93,18 @@ void Master::send_status(Subscriber& subscriber, const v1::TaskStatus& status) {
 }
 
 /// Sends the oldest update that is not acknowledged, unless it was sent a short while ago.
-void Master::tell_next(const std::string& framework, const std::string& task_id) {
+void Master::send_next_update(const std::string& framework, const std::string& task_id) {
   const auto found = subscribers_.find(framework);
   if (found == subscribers_.end()) return;
   auto& subscriber = found->second;
   const auto& rows = daemon_.state().framework_tasks;
   const auto row = rows.find(control::framework_task_key(framework, task_id));
   if (row == rows.end() || row->second.updates.empty()) {
-    subscriber.told.erase(task_id);
+    subscriber.unacknowledged.erase(task_id);
     return;
   }
   const auto& update = row->second.updates.front();
-  auto& told = subscriber.told[task_id];
+  auto& told = subscriber.unacknowledged[task_id];
   const auto now = Clock::now();
   if (told.uuid == update.uuid && told.again > now) return;
   const bool again = told.uuid == update.uuid;
@@ -124,9 +124,9 @@ void Master::tell_next(const std::string& framework, const std::string& task_id)
   send_status(subscriber, status);
 }
 
-void Master::tell_all(const std::string& framework) {
+void Master::send_all_updates(const std::string& framework) {
   for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework) tell_next(framework, task.task_id);
+    if (task.framework == framework) send_next_update(framework, task.task_id);
 }
 
 void Master::send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
@@ -148,7 +148,7 @@ void Master::send_passing(const std::string& framework, const std::string& task_
 
 /// A group's executor has nothing left to run, or one of the framework's own has ended. As in Mesos nobody is
 /// told of those of single commands.
-void Master::tell_failure(const control::notice::ExecutorEnded& ended) {
+void Master::send_failure(const control::notice::ExecutorEnded& ended) {
   const auto found = subscribers_.find(ended.framework);
   if (found == subscribers_.end()) return;
   Event event;
@@ -159,7 +159,7 @@ void Master::tell_failure(const control::notice::ExecutorEnded& ended) {
   found->second.stream->send(event);
 }
 
-void Master::tell_message(const control::ExecutorRecord& executor, const std::string& data) {
+void Master::forward_message(const control::ExecutorRecord& executor, const std::string& data) {
   const auto found = subscribers_.find(executor.framework);
   if (found == subscribers_.end()) return;
   Event event;

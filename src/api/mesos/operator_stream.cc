@@ -35,7 +35,7 @@ v1::master::Event event_of(const json& value) {
 /// What a subscriber is told first, and the tasks of which he knows by it that have not ended.
 struct Beginning {
   v1::master::Event subscribed;
-  std::set<std::string> told;  ///< Drover's ids
+  std::set<std::string> known;  ///< Drover's ids
 };
 
 Result<Beginning> beginning_of(const Snapshot& snapshot) {
@@ -45,7 +45,7 @@ Result<Beginning> beginning_of(const Snapshot& snapshot) {
   DROVER_CHECK_OK(v1_state(snapshot, *beginning.subscribed.mutable_subscribed()->mutable_get_state()));
   for (const auto& framework : frameworks_for(snapshot, false))
     for (const auto* task : framework.tasks)
-      if (!control::is_final(task->state)) beginning.told.insert(task->task.id);
+      if (!control::is_final(task->state)) beginning.known.insert(task->task.id);
   return beginning;
 }
 
@@ -66,7 +66,7 @@ class Watcher {
 
   /// With the state as it was when this was made.
   void begin(Beginning beginning) {
-    told_ = std::move(beginning.told);
+    known_ = std::move(beginning.known);
     stream_->send(beginning.subscribed);
     stream_->send(event_of({{"type", "HEARTBEAT"}}));
     const auto early = std::exchange(early_, std::nullopt);
@@ -75,7 +75,7 @@ class Watcher {
   const std::shared_ptr<Stream>& stream() const { return stream_; }
 
  private:
-  void tell(const char* type, const char* field, json value) {
+  void send(const char* type, const char* field, json value) {
     stream_->send(event_of({{"type", type}, {field, std::move(value)}}));
   }
 
@@ -89,7 +89,7 @@ class Watcher {
 
   void on_framework(const std::string& id, bool is_new) {
     if (const auto framework = framework_named(glance_at(services_, caller_), id))
-      tell(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED", is_new ? "framework_added" : "framework_updated",
+      send(is_new ? "FRAMEWORK_ADDED" : "FRAMEWORK_UPDATED", is_new ? "framework_added" : "framework_updated",
            {{"framework", v1_framework(*framework)}});
   }
 
@@ -98,7 +98,7 @@ class Watcher {
     const auto* removed = std::get_if<control::notice::FrameworkRemoved>(&notice);
     if (removed == nullptr) return;
     if (const auto framework = framework_named(glance_at(services_, caller_), removed->framework))
-      tell("FRAMEWORK_REMOVED", "framework_removed",
+      send("FRAMEWORK_REMOVED", "framework_removed",
            {{"framework_info", v1_framework(*framework)["framework_info"]}});
   }
 
@@ -108,16 +108,16 @@ class Watcher {
     const auto framework = framework_of(glance, record);
     if (!framework) return;
     auto task = v1_task(glance, *framework, record);
-    const bool is_new = told_.insert(record.task.id).second;
-    if (control::is_final(record.state)) told_.erase(record.task.id);
-    if (is_new) return tell("TASK_ADDED", "task_added", {{"task", std::move(task)}});
+    const bool is_new = known_.insert(record.task.id).second;
+    if (control::is_final(record.state)) known_.erase(record.task.id);
+    if (is_new) return send("TASK_ADDED", "task_added", {{"task", std::move(task)}});
     const auto& statuses = task["statuses"];
     json status = {{"task_id", task["task_id"]},
                    {"state", task["state"]},
                    {"timestamp", seconds_of(services_.daemon->now())}};
     if (!statuses.empty() && statuses.back()["state"] == task["state"]) status = statuses.back();
     status["agent_id"] = task["agent_id"];
-    tell("TASK_UPDATED", "task_updated",
+    send("TASK_UPDATED", "task_updated",
          {{"framework_id", task["framework_id"]}, {"status", std::move(status)}, {"state", task["state"]}});
   }
 
@@ -125,7 +125,7 @@ class Watcher {
   engine::Caller caller_;
   std::shared_ptr<Stream> stream_;
   std::optional<std::vector<std::function<void()>>> early_{std::in_place};  ///< what came before begin()
-  std::set<std::string> told_;  ///< the tasks that it knows and that have not ended, by Drover's ids
+  std::set<std::string> known_;  ///< the tasks that it knows and that have not ended, by Drover's ids
   std::shared_ptr<void> watch_;
   std::shared_ptr<void> framework_watch_;
 };

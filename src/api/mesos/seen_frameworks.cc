@@ -39,7 +39,7 @@ void add_amounts(const std::map<std::string, ResourceAmounts>& offered, SeenFram
 }
 
 /// Executors that the framework brought are no tasks; what they run is.
-void tell_executors_apart(const control::State& state, SeenFramework& seen) {
+void separate_executors(const control::State& state, SeenFramework& seen) {
   seen.containers = seen.tasks;
   std::erase_if(seen.tasks, [&](const auto* record) {
     if (!is_executor(*record)) return false;
@@ -111,7 +111,7 @@ std::vector<SeenFramework> frameworks_for(const Snapshot& snapshot, bool removed
     for (const auto kind : {OriginKind::kService, OriginKind::kSchedule})
       add_tasks_of(snapshot, kind, frameworks.emplace_back(built_in(snapshot, kind)));
   for (auto& seen : frameworks) {
-    tell_executors_apart(state, seen);
+    separate_executors(state, seen);
     add_amounts(snapshot.offered, seen);
     drop_oldest_ended(seen.tasks);
     drop_oldest_ended(seen.executors);

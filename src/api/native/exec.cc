@@ -73,7 +73,7 @@ class Exchange {
 
   asio::awaitable<void> run() {
     using namespace asio::experimental::awaitable_operators;
-    co_await (tell_output() || receive_input());
+    co_await (send_output() || receive_input());
   }
 
  private:
@@ -89,15 +89,15 @@ class Exchange {
     (void)co_await never.async_wait(kAsTuple);
   }
 
-  asio::awaitable<void> tell_output() {
+  asio::awaitable<void> send_output() {
     using namespace asio::experimental::awaitable_operators;
     auto* errors = errors_ ? &*errors_ : nullptr;
     while (true) {
       const auto first = co_await (readable(&ended_) || readable(&output_) || readable(errors));
       // What was written before the end is told before the end.
       const bool last = first.index() == 0;
-      co_await tell(output_, Channel::kOutput, last);
-      if (errors != nullptr) co_await tell(*errors, Channel::kErrors, last);
+      co_await send(output_, Channel::kOutput, last);
+      if (errors != nullptr) co_await send(*errors, Channel::kErrors, last);
       if (last) break;
     }
     const auto status = process_->wait();
@@ -111,7 +111,7 @@ class Exchange {
 
   /// What is there now; `all`: until there is no more, or more than was written before the end, which a pipe
   /// would not hold.
-  asio::awaitable<void> tell(Descriptor& from, Channel channel, bool all) {
+  asio::awaitable<void> send(Descriptor& from, Channel channel, bool all) {
     std::vector<char> buffer(kPiece);
     for (std::size_t pieces = 0; from.is_open() && pieces < kMostAtEnd / kPiece; ++pieces) {
       const auto count = ::read(from.native_handle(), buffer.data(), buffer.size());

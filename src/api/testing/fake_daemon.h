@@ -76,7 +76,7 @@ class FakeDaemon : public engine::Api {
     if (start_state == control::TaskState::kQueued) record.reason = kWhyItWaits;
     std::filesystem::create_directories(sandbox_of(record.task.id));
     records_.insert_or_assign(record.task.id, record);
-    tell("task_" + std::string(control::to_string(record.state)), record.task.id);
+    notify("task_" + std::string(control::to_string(record.state)), record.task.id);
     done(record);
   }
   void stop(const engine::Caller& caller, const std::string& id, bool force,
@@ -247,7 +247,7 @@ class FakeDaemon : public engine::Api {
     if (journal_is_full && (!put.empty() || !removed.empty()))
       return fail(ErrorKind::kExhausted, "The disk is full");
     control::apply(state_, outcome);
-    for (const auto& notice : outcome.notices) watchers_.tell(notice);
+    for (const auto& notice : outcome.notices) watchers_.notify(notice);
     return outcome.made;
   }
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override {
@@ -263,7 +263,7 @@ class FakeDaemon : public engine::Api {
   }
   void set_state(const std::string& id, control::TaskState state) {
     records_.edit(id).state = state;
-    tell("task_" + std::string(control::to_string(state)), id);
+    notify("task_" + std::string(control::to_string(state)), id);
   }
   void end(const std::string& id, int status, control::TaskState state, const std::string& reason = "") {
     auto& record = records_.edit(id);
@@ -286,7 +286,7 @@ class FakeDaemon : public engine::Api {
       records_.insert_or_assign(record.task.id, record);
     }
   }
-  void tell(const std::string& kind, const std::string& id) {
+  void notify(const std::string& kind, const std::string& id) {
     engine::EventView event;
     event.number = events_.size() + 1;
     event.kind = kind;

@@ -186,7 +186,7 @@ Result<int> rollback(Context& context, const AppOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto app, get_app(client, options.app));
   DROVER_TRY(const auto version, version_to_go_back_to(client, options, app));
-  if (!options.json) tell(fmt::format("going back to version {}", version));
+  if (!options.json) report(fmt::format("going back to version {}", version));
   return change(client, options, {{"version", version}});
 }
 

@@ -129,8 +129,8 @@ Result<int> judge(const Client& client, const std::vector<Definition>& definitio
   int status = 0;
   for (const auto& change : plan.changes) {
     if (change.what != DefinitionKind::kApp || change.kind == ChangeKind::kUnchanged) continue;
-    tell(change.name +
-         ": it is not as the file says: its deployment was taken back, or it was changed again meanwhile");
+    report(change.name +
+           ": it is not as the file says: its deployment was taken back, or it was changed again meanwhile");
     status = 1;
   }
   return status;
@@ -138,7 +138,7 @@ Result<int> judge(const Client& client, const std::vector<Definition>& definitio
 
 Result<int> apply(Context& context, const ApplyOptions& options) {
   DROVER_TRY(const auto definitions, read_definition_files(options.files));
-  if (!definitions.findings.empty()) return tell_findings(definitions.findings);
+  if (!definitions.findings.empty()) return report_findings(definitions.findings);
   const auto client = context.client();
   DROVER_TRY(const auto plan, make_plan(client, definitions.all));
   if (!options.json)

@@ -74,7 +74,7 @@ int status_of(const std::string& end) {
   if (value.is_object() && value.contains("exit_status")) return value.at("exit_status").get<int>();
   const auto error = value.is_object() ? value.value("error", json::object()) : json::object();
   const auto kind = error_kind_from_name(error.value("kind", ""));
-  tell_error({kind, error.value("message", "The command was lost"), error.value("hint", ""), ""});
+  report_error({kind, error.value("message", "The command was lost"), error.value("hint", ""), ""});
   if (kind == ErrorKind::kNotFound) return kNoSuchCommand;
   return kind == ErrorKind::kPermissionDenied ? kCannotRun : kNotRun;
 }
@@ -193,7 +193,7 @@ Result<int> exchange(Context& context, const ExecOptions& options) {
 Result<int> exec(Context& context, const ExecOptions& options) {
   auto status = exchange(context, options);
   if (status || status.error().kind == ErrorKind::kInvalid) return status;
-  tell_error(status.error());
+  report_error(status.error());
   return kNotRun;
 }
 

@@ -54,7 +54,7 @@ Result<json> follow(const Context& context, const std::string& target, const jso
   return outcome;
 }
 
-void tell_image(const json& image, const ImageOptions& options) {
+void print_image(const json& image, const ImageOptions& options) {
   if (options.json)
     print_json(image);
   else
@@ -64,7 +64,7 @@ void tell_image(const json& image, const ImageOptions& options) {
 Result<int> pull_images(Context& context, const ImageOptions& options) {
   for (const auto& name : options.names) {
     DROVER_TRY(const auto image, follow(context, "/v1/images/pull", {{"image", name}}, options.json));
-    tell_image(image, options);
+    print_image(image, options);
   }
   return 0;
 }
@@ -72,7 +72,7 @@ Result<int> pull_images(Context& context, const ImageOptions& options) {
 Result<int> load_image(Context& context, const ImageOptions& options) {
   const json body = {{"from", absolute_image(options.from)}, {"name", options.names.front()}};
   DROVER_TRY(const auto image, follow(context, "/v1/images/load", body, options.json));
-  tell_image(image, options);
+  print_image(image, options);
   return 0;
 }
 
@@ -108,7 +108,7 @@ Result<int> inspect_image(Context& context, const ImageOptions& options) {
 Result<int> remove_images(Context& context, const ImageOptions& options) {
   for (const auto& name : options.names) {
     DROVER_TRY(const auto removed, context.client().erase(image_target(name)));
-    tell_image(removed, options);
+    print_image(removed, options);
   }
   return 0;
 }

@@ -49,7 +49,7 @@ int judge_end(const std::vector<json>& records, int signal) {
   const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
   const auto verb = state == "failed" ? "failed" : "was " + state;
   const auto who = alone ? "the task" : fmt::format("rank {}", decides);
-  if (!reason.empty() && !said_by_status) tell(fmt::format("{} {}: {}", who, verb, reason));
+  if (!reason.empty() && !said_by_status) report(fmt::format("{} {}: {}", who, verb, reason));
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }
@@ -58,7 +58,7 @@ int judge_end(const std::vector<json>& records, int signal) {
 /// kNotRun, so that scripts can tell it from what the task itself returned.
 Result<int> not_run(const Error& error) {
   if (error.kind == ErrorKind::kInvalid) return Failure(in_flags(error));
-  tell_error(in_flags(error));
+  report_error(in_flags(error));
   return kNotRun;
 }
 

@@ -101,7 +101,7 @@ Result<int> for_each_task(const TaskOptions& options, Function function) {
   for (const auto& task : options.tasks) {
     const Status done = function(task);
     if (done) continue;
-    tell_error(done.error());
+    report_error(done.error());
     exit_status = error_kind_info(done.error().kind).exit_status;
   }
   return exit_status;

@@ -32,7 +32,7 @@ Result<int> validate(Context&, const ValidateOptions& options) {
     print_json(as_json(definitions));
     return definitions.findings.empty() ? 0 : error_kind_info(ErrorKind::kInvalid).exit_status;
   }
-  if (!definitions.findings.empty()) return tell_findings(definitions.findings);
+  if (!definitions.findings.empty()) return report_findings(definitions.findings);
   for (const auto& each : definitions.all)
     print(fmt::format("{}: {} '{}' is right\n", each.file, kind_word(each.kind), each.name));
   return 0;

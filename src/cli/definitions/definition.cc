@@ -128,7 +128,7 @@ class FileReader {
   }
 
   template <typename Add>
-  static void tell(const marathon::Refusal& refusal, const Add& add_here) {
+  static void report(const marathon::Refusal& refusal, const Add& add_here) {
     if (refusal.details.empty()) add_here("", refusal.message, refusal.text);
     for (const auto& detail : refusal.details)
       for (const auto& error : detail.errors) add_here(detail.path, error);
@@ -137,7 +137,7 @@ class FileReader {
   template <typename Add>
   static std::string read_app(const json& value, const Add& add_here) {
     const auto app = marathon::decode_app(value, {});
-    if (!app) return tell(app.error(), add_here), "";
+    if (!app) return report(app.error(), add_here), "";
     return app->service.id;
   }
 
@@ -152,7 +152,7 @@ class FileReader {
                       "give it an id of its own, or write a list of apps"),
              "";
     const auto group = marathon::decode_group(id, value, {}, {});
-    if (!group) return tell(group.error(), add_here), "";
+    if (!group) return report(group.error(), add_here), "";
     return id;
   }
 

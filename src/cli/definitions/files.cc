@@ -43,7 +43,7 @@ Result<Definitions> read_definition_files(const std::vector<std::string>& files)
   return definitions;
 }
 
-int tell_findings(const std::vector<Finding>& findings) {
+int report_findings(const std::vector<Finding>& findings) {
   std::string text;
   for (const auto& finding : findings) text += render(finding);
   text += fmt::format("{} mistake{}\n", findings.size(), findings.size() == 1 ? "" : "s");

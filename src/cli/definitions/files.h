@@ -16,6 +16,6 @@ Result<Definitions> read_definition_files(const std::vector<std::string>& files)
 
 /// Prints the findings for people to standard error; returns the exit status
 /// of invalid input.
-int tell_findings(const std::vector<Finding>& findings);
+int report_findings(const std::vector<Finding>& findings);
 
 }  // namespace drover::cli

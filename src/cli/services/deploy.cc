@@ -29,17 +29,17 @@ Result<int> finish_deployments(const Client& client, const Watched& watched, boo
   }
   DROVER_TRY(const auto end, watch_deployments(client, watched, quiet));
   if (end == WatchEnd::kInterrupted) {
-    tell("the deployment goes on without you");
+    report("the deployment goes on without you");
     for (const auto& app : watched.apps)
-      tell(fmt::format("'drover app show {}' shows how it is, 'drover app rollback {}' takes it back", app,
-                       app));
+      report(fmt::format("'drover app show {}' shows how it is, 'drover app rollback {}' takes it back", app,
+                         app));
     return 128 + SIGINT;
   }
   int status = 0;
   for (const auto& app : watched.apps) {
     DROVER_TRY(const bool up, is_up(client, app));
     if (up) continue;
-    tell(fmt::format("{}: its deployment has ended, and not all of its instances are up", app));
+    report(fmt::format("{}: its deployment has ended, and not all of its instances are up", app));
     status = 1;
   }
   return status;

@@ -157,8 +157,8 @@ Result<WatchEnd> watch_deployments(const Client& client, const Watched& watched,
       return Failure(going_on.error());
     } else if (!away_since) {
       away_since = Clock::now();
-      tell(fmt::format("the daemon does not answer; the deployment goes on with it, trying again for {} s",
-                       kPatience.count()));
+      report(fmt::format("the daemon does not answer; the deployment goes on with it, trying again for {} s",
+                         kPatience.count()));
     } else if (Clock::now() - *away_since > kPatience) {
       return Failure(going_on.error());
     }

@@ -26,7 +26,7 @@ inline bool chance(Random& random, int in_thousand) {
 /// How often what goes wrong, each in a thousand.
 struct Faults {
   int launch_fails = 30;
-  int told_twice = 100;
+  int notified_twice = 100;
   int lost = 5;      ///< a shim dies: nobody can say how its task ended
   int fails = 300;   ///< an end by itself is that of a failure
   bool ends = true;  ///< also tasks that serve come to an end by themselves
@@ -37,17 +37,17 @@ class SimulatedEngine {
   /// Does something later.
   using Later = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
   /// Brings an event to the daemon, if there is one.
-  using Tell = std::function<void(const Event&)>;
+  using Notify = std::function<void(const Event&)>;
 
-  SimulatedEngine(Random& random, Later later, Tell tell, std::function<TimePoint()> now)
-      : random_(random), later_(std::move(later)), tell_(std::move(tell)), now_(std::move(now)) {}
+  SimulatedEngine(Random& random, Later later, Notify notify, std::function<TimePoint()> now)
+      : random_(random), later_(std::move(later)), notify_(std::move(notify)), now_(std::move(now)) {}
 
   void launch(const TaskRecord& record) {
     const auto& id = record.task.id;
     const auto known = containers_.find(id);
     if (known != containers_.end() && known->second.attempt >= record.preemptions) return;  // idempotent
     if (chance(random_, faults.launch_fails))
-      return tell_late(event::LaunchFailed{id, {ErrorKind::kUnavailable, "no image"}, record.preemptions});
+      return notify_late(event::LaunchFailed{id, {ErrorKind::kUnavailable, "no image"}, record.preemptions});
     containers_[id] = {.attempt = record.preemptions};
     const auto kind = record.task.origin.kind;
     later_(delay(), [this, id, kind, attempt = record.preemptions] { start(id, attempt, kind); });
@@ -115,7 +115,7 @@ class SimulatedEngine {
     found->second.running = true;
     found->second.started_at = now_();
     ++starts;
-    tell_late(event::Started{id, now_(), attempt});
+    notify_late(event::Started{id, now_(), attempt});
     later_(std::chrono::milliseconds(pick(random_, 100, longest(kind).count())), [this, id, attempt, kind] {
       if (kind != workload::OriginKind::kService || faults.ends)
         end(id, attempt, chance(random_, faults.fails) ? 1 : 0);
@@ -134,19 +134,19 @@ class SimulatedEngine {
     if (ending.lost) ending.message = "its shim died";
     ending.finished_at = now_();
     container.ending = ending;
-    tell_late(event::Ended{id, ending, attempt});
+    notify_late(event::Ended{id, ending, attempt});
   }
 
-  void tell_late(const Event& event) {
-    const int times = chance(random_, faults.told_twice) ? 2 : 1;
+  void notify_late(const Event& event) {
+    const int times = chance(random_, faults.notified_twice) ? 2 : 1;
     for (int i = 0; i < times; ++i)
       later_(std::chrono::milliseconds(pick(random_, 0, i == 0 ? 500 : 100'000)),
-             [this, event] { tell_(event); });
+             [this, event] { notify_(event); });
   }
 
   Random& random_;
   Later later_;
-  Tell tell_;
+  Notify notify_;
   std::function<TimePoint()> now_;
   std::map<std::string, Container> containers_;
 };

@@ -165,10 +165,10 @@ class SimulatedFramework {
       if (!there) known->second.over = true;
       ++known;
     }
-    std::vector<std::string> untold;
+    std::vector<std::string> unacknowledged;
     for (const auto& [key, row] : rows)
-      if (row.framework == id_ && !row.updates.empty()) untold.push_back(row.task_id);
-    for (const auto& task : untold) deliver(task, 10s);
+      if (row.framework == id_ && !row.updates.empty()) unacknowledged.push_back(row.task_id);
+    for (const auto& task : unacknowledged) deliver(task, 10s);
   }
 
   /// The daemon may have been killed between an acknowledgement and its answer.

@@ -79,7 +79,7 @@ class Shims {
     const auto& id = launch.task.id;
     auto& folder = folders_[id];
     if (folder.started && folder.attempt == launch.attempt) {
-      tell(id);
+      notify(id);
       return {};
     }
     if (folder.alive) around_.is_wrong(fmt::format("'{}' is started beside its own last attempt", id));
@@ -96,7 +96,7 @@ class Shims {
                                                                                    : std::chrono::minutes(15);
     watched_.erase(id);  // of the attempt before, whose end was told
     if (launch.task.command->front() != kEndless) end_within(id, launch.attempt, longest);
-    tell(id);
+    notify(id);
     return {};
   }
 
@@ -109,7 +109,7 @@ class Shims {
     const auto found = folders_.find(id);
     if (found == folders_.end() || !found->second.alive || found->second.attempt != attempt) return;
     end(found->second);
-    if (watched_.contains(id)) tell(id);
+    if (watched_.contains(id)) notify(id);
   }
   void end(Folder& folder) {
     folder.alive = false;
@@ -122,7 +122,7 @@ class Shims {
   }
 
   /// What there is to be known of it; from now on the daemon hears of it.
-  void tell(const std::string& id) {
+  void notify(const std::string& id) {
     const auto& folder = folders_.at(id);
     if (watched_.insert(id).second) around_.watcher().started(id, {1, folder.started_at, "oci"});
     if (folder.ending) around_.watcher().ended(id, *folder.ending);
@@ -144,7 +144,7 @@ class Shims {
                                      found->second.attempt));
       return container::Found::kNever;
     }
-    tell(id);
+    notify(id);
     return found->second.alive ? container::Found::kAlive : container::Found::kEnded;
   }
 

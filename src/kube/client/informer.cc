@@ -79,7 +79,7 @@ void Informer::take_all(const ObjectList& list) {
     listed_ = true;
   }
   changed_.notify_all();
-  for (const auto& [key, change] : changes) tell(change);
+  for (const auto& [key, change] : changes) notify(change);
 }
 
 void Informer::take(const WatchEvent& event) {
@@ -94,10 +94,10 @@ void Informer::take(const WatchEvent& event) {
     object = change.now;
     if (!object) objects_.erase(key_of(*event.object));
   }
-  tell(change);
+  notify(change);
 }
 
-void Informer::tell(const Change& change) const {
+void Informer::notify(const Change& change) const {
   if (!options_.on_change || (!change.before && !change.now)) return;
   const auto version = [](const Object& object) {
     return object ? text_at(*object, "/metadata/uid") + text_at(*object, "/metadata/resourceVersion") : "";

@@ -60,7 +60,7 @@ class Informer {
   Result<bool> follow(const std::stop_token& stop);
   void take_all(const ObjectList& list);
   void take(const WatchEvent& event);
-  void tell(const Change& change) const;
+  void notify(const Change& change) const;
   void note(const Status& outcome);
 
   Api& api_;

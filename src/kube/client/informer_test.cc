@@ -29,7 +29,7 @@ json pod_of(const std::string& name, const std::string& node = "a") {
 }
 
 /// What listeners were told, in words: "+x", "~x", "-x".
-class Told {
+class ReceivedChanges {
  public:
   InformerOptions options(Selection selection = {kPods, "n", "", "spec.nodeName=a"}) {
     return {.selection = std::move(selection),
@@ -45,69 +45,69 @@ class Told {
   }
   std::vector<std::string> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, kLong, [&] { return told_.size() >= count; })) << count;
-    return told_;
+    EXPECT_TRUE(changed_.wait_for(lock, kLong, [&] { return received_.size() >= count; })) << count;
+    return received_;
   }
 
  private:
   void add(const std::string& word) {
     const std::lock_guard lock(mutex_);
-    told_.push_back(word);
+    received_.push_back(word);
     changed_.notify_all();
   }
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> told_;
+  std::vector<std::string> received_;
 };
 
 TEST(Informer, FollowsWhatChanges) {
   FakeApi api;
-  Told told;
+  ReceivedChanges received;
   EXPECT_TRUE(api.create({kPods, "n"}, pod_of("x")));
   EXPECT_TRUE(api.create({kPods, "n"}, pod_of("elsewhere", "b")));
-  const Informer informer(api, told.options());
+  const Informer informer(api, received.options());
   ASSERT_TRUE(informer.wait_until_listed(kLong));
   EXPECT_EQ(informer.objects().size(), 1U);
   EXPECT_TRUE(api.create({kPods, "n"}, pod_of("y")));
   EXPECT_TRUE(api.patch({kPods, "n", "x"}, PatchType::kMerge, {{"status", {{"phase", "Running"}}}}));
   EXPECT_TRUE(api.remove({kPods, "n", "y"}));
-  EXPECT_THAT(told.wait_for(4), ElementsAre("+x", "+y", "~x", "-y"));
+  EXPECT_THAT(received.wait_for(4), ElementsAre("+x", "+y", "~x", "-y"));
   EXPECT_EQ(text_at(*informer.find("n/x"), "/status/phase"), "Running");
   EXPECT_EQ(informer.find("n/y"), nullptr);
 }
 
 TEST(Informer, GoesOnWhereAWatchEnded) {
   FakeApi api;
-  Told told;
-  const Informer informer(api, told.options());
+  ReceivedChanges received;
+  const Informer informer(api, received.options());
   ASSERT_TRUE(informer.wait_until_listed(kLong));
   for (int i = 0; i < 5; ++i) {
     api.end_watches();
     EXPECT_TRUE(api.create({kPods, "n"}, pod_of("p" + std::to_string(i))));
   }
-  EXPECT_THAT(told.wait_for(5), ElementsAre("+p0", "+p1", "+p2", "+p3", "+p4"));
+  EXPECT_THAT(received.wait_for(5), ElementsAre("+p0", "+p1", "+p2", "+p3", "+p4"));
   const auto requests = api.requests();
   EXPECT_EQ(std::ranges::count(requests, "list", &ApiRequest::verb), 1);
 }
 
 TEST(Informer, TellsTheDifferenceWhenTheServerHasForgotten) {
   FakeApi api;
-  Told told;
+  ReceivedChanges received;
   for (const auto* name : {"stays", "changes", "goes"}) EXPECT_TRUE(api.create({kPods, "n"}, pod_of(name)));
   std::latch changed(1);
-  auto options = told.options();
-  options.on_change = [&, tell = options.on_change](const Change& change) {
-    tell(change);
+  auto options = received.options();
+  options.on_change = [&, notify = options.on_change](const Change& change) {
+    notify(change);
     changed.wait();  // so that it sees none of the changes in its watch
   };
   const Informer informer(api, std::move(options));
-  told.wait_for(1);
+  received.wait_for(1);
   EXPECT_TRUE(api.remove({kPods, "n", "goes"}));
   EXPECT_TRUE(api.patch({kPods, "n", "changes"}, PatchType::kMerge, {{"status", 1}}));
   api.forget();
   EXPECT_TRUE(api.create({kPods, "n"}, pod_of("comes")));
   changed.count_down();
-  const auto all = told.wait_for(6);
+  const auto all = received.wait_for(6);
   EXPECT_THAT(std::vector(all.begin() + 3, all.end()),
               ::testing::UnorderedElementsAre("~changes", "-goes", "+comes"));
   EXPECT_EQ(informer.objects().size(), 3U);
@@ -116,19 +116,19 @@ TEST(Informer, TellsTheDifferenceWhenTheServerHasForgotten) {
 TEST(Informer, TellsATroubleOnceUntilItIsOver) {
   FakeApi api;
   const Error down{ErrorKind::kUnavailable, "down", "", ""};
-  Told told;
+  ReceivedChanges received;
   EXPECT_TRUE(api.create({kPods, "n"}, pod_of("x")));
   api.fail_next({down, down, down, {ErrorKind::kPermissionDenied, "denied", "", ""}, down});
-  const Informer informer(api, told.options());
-  EXPECT_THAT(told.wait_for(4), ElementsAre("!down", "!denied", "!down", "+x"));
+  const Informer informer(api, received.options());
+  EXPECT_THAT(received.wait_for(4), ElementsAre("!down", "!denied", "!down", "+x"));
 }
 
 TEST(Informer, SaysWhyThereIsNoList) {
   FakeApi api;
   api.fail_next(std::vector<Error>(100'000, {ErrorKind::kPermissionDenied, "denied", "ask", ""}));
-  Told told;
-  const Informer informer(api, told.options());
-  told.wait_for(1);
+  ReceivedChanges received;
+  const Informer informer(api, received.options());
+  received.wait_for(1);
   const auto waited = informer.wait_until_listed(1ms);
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error(), (Error{ErrorKind::kTimeout, "denied", "ask", ""}));
@@ -161,11 +161,12 @@ TEST(Informer, OverHttpSurvivesWhateverEndsAWatch) {
   });
   const auto client = ApiClient::open({.url = server.url()}, {}, {}, 1);
   ASSERT_TRUE(client);
-  Told told;
+  ReceivedChanges received;
   {
-    const Informer informer(**client, told.options({kNodes}));
+    const Informer informer(**client, received.options({kNodes}));
     std::vector<std::string> words;
-    for (std::size_t count = 1; words.empty() || words.back() != "+c"; ++count) words = told.wait_for(count);
+    for (std::size_t count = 1; words.empty() || words.back() != "+c"; ++count)
+      words = received.wait_for(count);
     std::erase_if(words, [](const std::string& word) { return word.starts_with("!"); });
     EXPECT_THAT(words, ElementsAre("+a", "+b", "-a", "-b", "+c"));
   }

@@ -116,7 +116,7 @@ struct Driver::Impl {
     driver_server.reset();
   }
 
-  void tell(const std::function<void(const std::string&)>& whom, const std::string& text) const {
+  void notify(const std::function<void(const std::string&)>& whom, const std::string& text) const {
     if (whom) whom(text);
   }
 
@@ -127,7 +127,7 @@ struct Driver::Impl {
       const std::scoped_lock lock(mutex);
       if (std::exchange(state.*field, text) == text) return;
     }
-    if (!text.empty()) tell(options.warn, text);
+    if (!text.empty()) notify(options.warn, text);
   }
 
   Result<PreparedClaim> prepare(const ClaimReference& claim) {
@@ -135,15 +135,16 @@ struct Driver::Impl {
     auto prepared = preparer.prepare(claim);
     if (options.prepared) options.prepared(std::chrono::steady_clock::now() - start);
     if (!prepared)
-      tell(options.warn,
-           fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
+      notify(options.warn,
+             fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
     return prepared;
   }
 
   Status unprepare(const std::string& uid) {
     auto done = preparer.unprepare(uid);
     if (!done)
-      tell(options.warn, fmt::format("the claim '{}' was not taken back: {}", uid, to_string(done.error())));
+      notify(options.warn,
+             fmt::format("the claim '{}' was not taken back: {}", uid, to_string(done.error())));
     return done;
   }
 
@@ -230,14 +231,14 @@ struct Driver::Impl {
     note(&DriverState::slices, published.map([](bool) {}));
     if (!published) server_asked = false;  // it may be another one when it answers again
     if (!published || !*published) return published.has_value();
-    tell(options.info,
-         fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
+    notify(options.info,
+           fmt::format("{} devices are in the ResourceSlices of this node", content.devices.size()));
     const auto& dropped = publisher.dropped();
     if (!dropped.empty())
-      tell(options.warn,
-           fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
-                       "feature gates do not know it",
-                       fmt::join(dropped, ", ")));
+      notify(options.warn,
+             fmt::format("the API server does not keep what it is told of devices in {}: its version or its "
+                         "feature gates do not know it",
+                         fmt::join(dropped, ", ")));
     const auto drops = [&](std::string_view field) {
       return std::ranges::find(dropped, field) != dropped.end();
     };

@@ -7,8 +7,8 @@
 
 namespace drover::kube {
 
-void DeviceUsers::told(PodResources resources, const std::optional<std::map<PodName, std::string>>& running,
-                       Clock::time_point now) {
+void DeviceUsers::update(PodResources resources, const std::optional<std::map<PodName, std::string>>& running,
+                         Clock::time_point now) {
   if (!first_) first_ = now;
   const bool whole = !running || std::ranges::all_of(*running, [&](const auto& pod) {
     return resources.pods.contains(pod.first);

@@ -23,8 +23,8 @@ class DeviceUsers {
 
   /// `running` are the pods of the container runtime, by their names, asked after the kubelet; absent when it
   /// does not answer.
-  void told(PodResources resources, const std::optional<std::map<PodName, std::string>>& running,
-            Clock::time_point now);
+  void update(PodResources resources, const std::optional<std::map<PodName, std::string>>& running,
+              Clock::time_point now);
 
   /// Whether every pod that runs has been told of.
   bool known() const { return known_; }

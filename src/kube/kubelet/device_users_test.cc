@@ -17,23 +17,23 @@ const std::map<PodName, std::string> kRuns = {{kPod, "uid"}};
 
 TEST(DeviceUsers, StayWhileAKubeletThatJustStartedDoesNotKnowThem) {
   DeviceUsers users;
-  users.told({{kPod}, {kUse}}, kRuns, kStart);
+  users.update({{kPod}, {kUse}}, kRuns, kStart);
   EXPECT_TRUE(users.known());
-  users.told({}, kRuns, kStart + 1s);
+  users.update({}, kRuns, kStart + 1s);
   EXPECT_THAT(users.containers(), ElementsAre(kUse));
-  users.told({}, kRuns, kStart + 1h);
+  users.update({}, kRuns, kStart + 1h);
   EXPECT_THAT(users.containers(), ElementsAre(kUse));
-  users.told({{kPod}, {kUse}}, kRuns, kStart + 2h);
+  users.update({{kPod}, {kUse}}, kRuns, kStart + 2h);
   EXPECT_THAT(users.containers(), ElementsAre(kUse));
 }
 
 TEST(DeviceUsers, GoWithTheirPods) {
   DeviceUsers users;
-  users.told({{kPod}, {kUse}}, kRuns, kStart);
-  users.told({}, std::map<PodName, std::string>{}, kStart + 1s);
+  users.update({{kPod}, {kUse}}, kRuns, kStart);
+  users.update({}, std::map<PodName, std::string>{}, kStart + 1s);
   EXPECT_THAT(users.containers(), IsEmpty());
-  users.told({{kPod}, {kUse}}, kRuns, kStart + 2s);
-  users.told({{kPod}, {}}, std::map<PodName, std::string>{{kPod, "another"}}, kStart + 3s);
+  users.update({{kPod}, {kUse}}, kRuns, kStart + 2s);
+  users.update({{kPod}, {}}, std::map<PodName, std::string>{{kPod, "another"}}, kStart + 3s);
   EXPECT_THAT(users.containers(), IsEmpty()) << "another pod of the same name";
 }
 
@@ -41,45 +41,45 @@ TEST(DeviceUsers, AreNotForgottenWithTheKubelet) {
   auto forgotten = kUse;
   forgotten.forgotten = true;
   DeviceUsers users;
-  users.told({{kPod}, {kUse}}, kRuns, kStart);
-  users.told({}, kRuns, kStart + 1s);
+  users.update({{kPod}, {kUse}}, kRuns, kStart);
+  users.update({}, kRuns, kStart + 1s);
   for (const auto later : {2s, 3s}) {
-    users.told({{kPod}, {}}, kRuns, kStart + later);  // it knows the pod, and of no device that it has
+    users.update({{kPod}, {}}, kRuns, kStart + later);  // it knows the pod, and of no device that it has
     EXPECT_THAT(users.containers(), ElementsAre(forgotten));
   }
-  users.told({{kPod}, {}}, std::nullopt, kStart + 3s);  // the runtime starts again meanwhile
+  users.update({{kPod}, {}}, std::nullopt, kStart + 3s);  // the runtime starts again meanwhile
   EXPECT_THAT(users.containers(), ElementsAre(forgotten));
-  users.told({{kPod}, {kUse}}, kRuns, kStart + 4s);
+  users.update({{kPod}, {kUse}}, kRuns, kStart + 4s);
   EXPECT_THAT(users.containers(), ElementsAre(kUse));
-  users.told({{kPod}, {}}, kRuns, kStart + 5s);
-  users.told({}, std::map<PodName, std::string>{}, kStart + 6s);
+  users.update({{kPod}, {}}, kRuns, kStart + 5s);
+  users.update({}, std::map<PodName, std::string>{}, kStart + 6s);
   EXPECT_THAT(users.containers(), IsEmpty());
 }
 
 TEST(DeviceUsers, AreNotKnownBeforeTheKubeletTellsOfAllPodsThatRun) {
   DeviceUsers users;
-  users.told({}, kRuns, kStart);
+  users.update({}, kRuns, kStart);
   EXPECT_FALSE(users.known());
-  users.told({{kPod}, {kUse}}, kRuns, kStart + 1s);
+  users.update({{kPod}, {kUse}}, kRuns, kStart + 1s);
   EXPECT_TRUE(users.known());
-  users.told({}, kRuns, kStart + 2s);
+  users.update({}, kRuns, kStart + 2s);
   EXPECT_TRUE(users.known());
 }
 
 TEST(DeviceUsers, AreKnownAllTheSameWhenAPodIsNotTheKubelets) {
   DeviceUsers users;
-  users.told({}, kRuns, kStart);
-  users.told({}, kRuns, kStart + DeviceUsers::kPatience - 1s);
+  users.update({}, kRuns, kStart);
+  users.update({}, kRuns, kStart + DeviceUsers::kPatience - 1s);
   EXPECT_FALSE(users.known());
-  users.told({}, kRuns, kStart + DeviceUsers::kPatience);
+  users.update({}, kRuns, kStart + DeviceUsers::kPatience);
   EXPECT_TRUE(users.known());
 }
 
 TEST(DeviceUsers, AreWhatTheKubeletSaysWhenTheRuntimeSaysNothing) {
   DeviceUsers users;
-  users.told({{kPod}, {kUse}}, std::nullopt, kStart);
+  users.update({{kPod}, {kUse}}, std::nullopt, kStart);
   EXPECT_TRUE(users.known());
-  users.told({}, std::nullopt, kStart + 1s);
+  users.update({}, std::nullopt, kStart + 1s);
   EXPECT_THAT(users.containers(), IsEmpty());
 }
 

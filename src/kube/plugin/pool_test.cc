@@ -49,9 +49,9 @@ class FreshPool : public Pool {
 
 TEST(Pool, TellsOfWhatLimitsHaveInTheCallThatGivesIt) {
   std::vector<Holders> told;
-  std::function<void()> tell;
-  Pool pool(two_names(), true, [&] { tell(); });
-  tell = [&] { told.push_back(pool.holders()); };  // may ask the pool
+  std::function<void()> notify;
+  Pool pool(two_names(), true, [&] { notify(); });
+  notify = [&] { told.push_back(pool.holders()); };  // may ask the pool
   pool.saw({}, Usage::Clock::now());
   pool.update(facts(2));
   EXPECT_THAT(told, IsEmpty());

@@ -25,13 +25,13 @@ NodeReport::NodeReport(NodeReportOptions options)
       conditions_trouble_(options_.warn),
       pods_trouble_(options_.warn),
       writer_([this](const std::stop_token& stop) { keep_written(stop); }),
-      teller_([this](const std::stop_token& stop) { keep_telling(stop); }) {}
+      reporter_([this](const std::stop_token& stop) { keep_reporting(stop); }) {}
 
 NodeReport::~NodeReport() {
   writer_.request_stop();
-  teller_.request_stop();
+  reporter_.request_stop();
   writer_.join();
-  teller_.join();
+  reporter_.join();
 }
 
 bool NodeReport::needs_api() const {
@@ -74,16 +74,16 @@ void NodeReport::keep_written(const std::stop_token& stop) {
   }
 }
 
-void NodeReport::keep_telling(const std::stop_token& stop) {
+void NodeReport::keep_reporting(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   const auto is_due = [this] { return work_.api && work_.state && !work_.changes.empty(); };
   while (changed_.wait(lock, stop, is_due)) {
     auto work = work_;
     work_.changes.clear();
     lock.unlock();
-    const auto told = tell_the_node(work);
-    int tries = told.empty() ? 0 : kTries;
-    while (tries > 0 && !tell_the_pods(*work.state, told, --tries == 0)) {
+    const auto sent = report_on_node(work);
+    int tries = sent.empty() ? 0 : kTries;
+    while (tries > 0 && !report_on_pods(*work.state, sent, --tries == 0)) {
       lock.lock();
       changed_.wait_for(lock, stop, options_.retry, [&] { return work_.state != work.state; });
       work.state = work_.state;
@@ -120,29 +120,30 @@ Status NodeReport::write_conditions(const Work& work) {
   return {};
 }
 
-std::vector<NodeReport::Told> NodeReport::tell_the_node(const Work& work) {
+std::vector<NodeReport::SentEvent> NodeReport::report_on_node(const Work& work) {
   if (!options_.events) return {};
   if (!events_)
     events_ = std::make_unique<EventRecorder>(*work.api, EventSource{.host = options_.node},
                                               [warn = options_.warn](const Error& error) {
                                                 if (warn) warn(to_string(error));
                                               });
-  std::vector<Told> told;
+  std::vector<SentEvent> sent;
   for (const auto& change : work.changes) {
     const auto& devices = work.state->inventory.devices;
     const auto device = std::ranges::find(devices, change.uuid, &gpu::Device::uuid);
     if (device == devices.end()) continue;
     for (auto& event : events_of(change, name_of(*device))) {
       events_->record({.kind = "Node", .name = options_.node}, event.text);
-      if (event.for_pods) told.push_back({change.uuid, std::move(event)});
+      if (event.for_pods) sent.push_back({change.uuid, std::move(event)});
     }
   }
-  return told;
+  return sent;
 }
 
-bool NodeReport::tell_the_pods(const NodeState& state, const std::vector<Told>& told, bool in_any_case) {
+bool NodeReport::report_on_pods(const NodeState& state, const std::vector<SentEvent>& sent,
+                                bool in_any_case) {
   const bool parts_known = std::ranges::all_of(
-      told, [&](const Told& one) { return knows_instance(state, one.uuid, one.event.instance); });
+      sent, [&](const SentEvent& one) { return knows_instance(state, one.uuid, one.event.instance); });
   if (!parts_known && !in_any_case) return false;
   const auto containers = options_.containers();
   const auto known = options_.pod_uids();
@@ -151,7 +152,7 @@ bool NodeReport::tell_the_pods(const NodeState& state, const std::vector<Told>& 
                                    : Status());
   if ((!containers || !known) && !in_any_case) return false;
   const auto uids = known.value_or(std::map<PodName, std::string>{});
-  for (const auto& [uuid, event] : told)
+  for (const auto& [uuid, event] : sent)
     for (const auto& pod : pods_with(uuid, event.instance, state, {options_.driver, options_.node},
                                      containers.value_or(std::vector<ContainerUse>{}))) {
       const auto uid = uids.find(pod);

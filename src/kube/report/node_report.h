@@ -70,20 +70,20 @@ class NodeReport {
     std::optional<NodeState> state;
     std::deque<gpu::HealthChange> changes;
   };
-  struct Told {
+  struct SentEvent {
     std::string uuid;  ///< the GPU's
     GpuEvent event;
   };
 
   void keep_written(const std::stop_token& stop);
-  void keep_telling(const std::stop_token& stop);
+  void keep_reporting(const std::stop_token& stop);
   bool write(const Work& work);
   Status write_labels(const Work& work);
   Status write_conditions(const Work& work);
   /// What is to be told to pods too.
-  std::vector<Told> tell_the_node(const Work& work);
+  std::vector<SentEvent> report_on_node(const Work& work);
   /// False when it is not known which pods; `in_any_case` it is told to those that are known.
-  bool tell_the_pods(const NodeState& state, const std::vector<Told>& told, bool in_any_case);
+  bool report_on_pods(const NodeState& state, const std::vector<SentEvent>& sent, bool in_any_case);
 
   const NodeReportOptions options_;
   std::mutex mutex_;
@@ -91,9 +91,9 @@ class NodeReport {
   Work work_;
   bool fresh_ = false;                           ///< what is to be written, since the writer looked
   LogOnce labels_trouble_, conditions_trouble_;  ///< the writer's
-  LogOnce pods_trouble_;                         ///< the teller's
-  std::unique_ptr<EventRecorder> events_;        ///< the teller's
-  std::jthread writer_, teller_;
+  LogOnce pods_trouble_;                         ///< the reporter's
+  std::unique_ptr<EventRecorder> events_;        ///< the reporter's
+  std::jthread writer_, reporter_;
 };
 
 }  // namespace drover::kube
