@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kLookAgainAfter = std::chrono::milliseconds(5);
+constexpr auto kReadAgainAfter = std::chrono::milliseconds(5);
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 constexpr std::int64_t kMaxUnsigned = 0xFFFFFFFF;
 constexpr std::int64_t kMaxInstance = 255;
@@ -210,8 +210,8 @@ FaultFile::FaultFile(std::filesystem::path file, const Profile& profile, bool ve
 std::shared_ptr<const Faults> FaultFile::current() {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  if (now - looked_at_ < kLookAgainAfter) return faults_;
-  looked_at_ = now;
+  if (now - read_at_ < kReadAgainAfter) return faults_;
+  read_at_ = now;
   if (const auto stamp = FileStamp::of(file_); stamp != stamp_) {
     stamp_ = stamp;
     reload();

@@ -123,7 +123,7 @@ class FaultFile {
   const bool verbose_;
   std::mutex mutex_;
   FileStamp stamp_;
-  std::chrono::steady_clock::time_point looked_at_;
+  std::chrono::steady_clock::time_point read_at_;
   std::shared_ptr<const Faults> faults_;
 };
 

@@ -94,7 +94,7 @@ gpu::SharedNvml Hardware::shared_nvml() const {
       "look at what the kernel says of it (dmesg), and whether 'nvidia-smi' returns"));
 }
 
-gpu::Inventory Hardware::look() const {
+gpu::Inventory Hardware::discover() const {
   gpu::DiscoveryOptions discovery;
   discovery.numa = host_.numa;
   if (simulation_) {
@@ -120,7 +120,7 @@ Hardware::DevicePlaces Hardware::device_places() const {
   return gpu::device_folder_of({machine.here, driver.here}) == machine.here ? machine : driver;
 }
 
-Error Hardware::where_looked(Error error) const {
+Error Hardware::with_places_hint(Error error) const {
   if (error.kind == ErrorKind::kNotFound && !simulation_ && !options_.driver_root.empty())
     error.hint = fmt::format(
         "they were looked for in '/dev' and '{}', where a driver container makes them; without one, {}",
@@ -136,7 +136,7 @@ Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::D
       return fail(ErrorKind::kUnavailable,
                   fmt::format("GPU {} ({}) does not tell its device node", device.index, device.uuid));
     auto node = gpu::gpu_device_node(folder, *device.minor);
-    if (!node) return Failure(where_looked(std::move(node).error()));
+    if (!node) return Failure(with_places_hint(std::move(node).error()));
     nodes.push_back(*std::move(node));
   }
   return nodes;
@@ -144,7 +144,7 @@ Result<std::vector<gpu::DeviceNode>> Hardware::nodes_of(const std::vector<gpu::D
 
 Result<std::vector<gpu::DeviceNode>> Hardware::control_nodes() const {
   auto nodes = gpu::control_device_nodes(device_places().here);
-  if (!nodes) return Failure(where_looked(std::move(nodes).error()));
+  if (!nodes) return Failure(with_places_hint(std::move(nodes).error()));
   return nodes;
 }
 

@@ -45,7 +45,7 @@ class Hardware {
 
   /// Looks at the GPUs now; blocks while the driver answers. A driver that was not there before is tried
   /// again, so that one which is loaded late needs no restart.
-  gpu::Inventory look() const;
+  gpu::Inventory discover() const;
   /// NVML as it is now, or why it could not be loaded; replaced when a later attempt succeeds, and when the
   /// kernel runs another driver than it is of, which works once nobody holds the old one any more. A driver
   /// that does not let it be loaded holds nobody up for longer than some seconds.
@@ -85,7 +85,7 @@ class Hardware {
   DevicePlaces device_places() const;
   DevicePlaces places_below_driver_root() const;
   Result<std::vector<gpu::DeviceNode>> control_nodes() const;
-  Error where_looked(Error error) const;
+  Error with_places_hint(Error error) const;
   std::string driver_root() const;
   std::string driver_version() const;
 

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
     DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));
-    return hardware.cdi_specification(hardware.look());
+    return hardware.cdi_specification(hardware.discover());
   };
   return cli::run_cli(argc, argv, hooks);
 }

@@ -105,7 +105,7 @@ class Service {
   /// `id`: of the journal and its folder.
   Status start(store::Journal journal, control::Journaled journaled, const std::string& id) {
     watch_gpus();
-    const auto machine = look();
+    const auto machine = current_machine();
     engine::NodeView view;
     view.name = machine.name;
     view.disk_bytes = hardware_->host().disk_bytes;
@@ -153,12 +153,12 @@ class Service {
 
  private:
   /// The machine as it was seen last, without what is out of health now.
-  placement::Node look() const {
+  placement::Node current_machine() const {
     return describe_node(name_, hardware_->host(), watch_->inventory(), attributes_);
   }
 
   void watch_gpus() {
-    const auto offer = [this] { asio::post(context_, [this] { engine_->set_machine(look()); }); };
+    const auto offer = [this] { asio::post(context_, [this] { engine_->set_machine(current_machine()); }); };
     gpu::InventoryWatchOptions options;
     options.seen = [this, offer](const gpu::Sight& sight) {
       refresh_cdi(sight.inventory);
@@ -166,7 +166,7 @@ class Service {
     };
     options.changed = [offer](const gpu::HealthChange&) { offer(); };
     watch_ = std::make_unique<gpu::InventoryWatch>(
-        [hardware = hardware_](const gpu::Sight&) { return gpu::Sight{hardware->look(), {}}; },
+        [hardware = hardware_](const gpu::Sight&) { return gpu::Sight{hardware->discover(), {}}; },
         [this] { return hardware_->shared_nvml(); }, std::move(options));
   }
 
@@ -329,7 +329,7 @@ class Service {
     options.log = [](const std::string& line) { spdlog::warn("{}", line); };
     options.audit = [](const std::string& line) { spdlog::info("{}", line); };
     options.add_facts = [this](metrics::DaemonFacts& facts) { add_facts(facts); };
-    options.look_at_gpus = [this](auto done) { look_at_usage(std::move(done)); };
+    options.measure_gpus = [this](auto done) { measure_usage(std::move(done)); };
     if (!options_.listen.empty()) {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       options.insecure_listen = options_.insecure_listen;
@@ -350,7 +350,7 @@ class Service {
     return {};
   }
 
-  void look_at_usage(std::function<void(metrics::MachineFacts)> done) {
+  void measure_usage(std::function<void(metrics::MachineFacts)> done) {
     hand_over(*pool_, 0, [this, inventory = engine_->inventory(), done = std::move(done)] {
       auto usage = usage_.sample(inventory.devices);
       asio::post(context_, [this, inventory, usage = std::move(usage), done] {

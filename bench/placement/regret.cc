@@ -67,9 +67,9 @@ class Regret {
     if (topology_.gpus() <= kMostExhaustive) {
       std::vector<int> all;
       for (int i = 0; i < topology_.gpus(); ++i) all.push_back(i);
-      look_at(all, 0);
+      measure(all, 0);
     } else {
-      for (int i = 0; i < kSampledMachines; ++i) look_at(some_gpus(), kSampledSets);
+      for (int i = 0; i < kSampledMachines; ++i) measure(some_gpus(), kSampledSets);
     }
     return {{"topology", topology_.name},
             {"gpus", topology_.gpus()},
@@ -91,7 +91,7 @@ class Regret {
   }
 
   /// All free sets among these GPUs, or so many random ones.
-  void look_at(const std::vector<int>& gpus, int samples) {
+  void measure(const std::vector<int>& gpus, int samples) {
     Topology part;
     for (const int a : gpus) {
       auto& row = part.links.emplace_back();
@@ -107,15 +107,15 @@ class Regret {
         wide |= Set{1} << gpus[static_cast<std::size_t>(std::countr_zero(set))];
       return wide;
     };
-    const auto look = [&](Set free) {
+    const auto measure_one = [&](Set free) {
       ++free_sets_;
       const auto best = brute_force.best(free);
       for (std::size_t count = 1; count < best.size(); ++count)
         compare(spread(free), static_cast<int>(count), spread(best[count]));
     };
     if (samples == 0)
-      for (Set free = 1; free <= all; ++free) look(free);
-    for (int i = 0; i < samples; ++i) look(1 + random_() % all);
+      for (Set free = 1; free <= all; ++free) measure_one(free);
+    for (int i = 0; i < samples; ++i) measure_one(1 + random_() % all);
   }
 
   void compare(Set free, int count, Set best) {

@@ -11,11 +11,11 @@
 
 namespace drover::api {
 
-inline boost::asio::awaitable<void> look_at_images(engine::Api& daemon, const engine::Caller& caller,
+inline boost::asio::awaitable<void> inspect_images(engine::Api& daemon, const engine::Caller& caller,
                                                    std::vector<std::string> images) {
   if (images.empty()) co_return;
   const auto start = [&](std::function<void(bool)> done) {
-    daemon.look_at_images(caller, images, [done = std::move(done)] { done(true); });
+    daemon.inspect_images(caller, images, [done = std::move(done)] { done(true); });
   };
   (void)co_await callback_result<bool>(start);
 }

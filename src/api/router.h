@@ -38,7 +38,7 @@ struct Tally {
   std::uint64_t refused_connections = 0;
 };
 
-using LookAtGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
+using MeasureGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
 
 /// What handlers work with. Outlives every request.
 struct Services {
@@ -49,7 +49,7 @@ struct Services {
   marathon_v2::Parts* marathon = nullptr;
   mesos::Master* mesos = nullptr;
   engine::Images* images = nullptr;
-  LookAtGpus look_at_gpus;
+  MeasureGpus measure_gpus;
   AddFacts add_facts;
   Tally* tally = nullptr;
   AnswerShares* answers = nullptr;

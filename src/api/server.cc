@@ -33,7 +33,7 @@ using asio::ip::tcp;
 using asio::local::stream_protocol;
 
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kPollPause{20};
 constexpr std::chrono::milliseconds kSocketsOfTheDead{1000};
 
 /// Counts connections by who holds them: a uid, or over TCP an address.
@@ -92,7 +92,7 @@ auto once_free(Listen listen) {
   auto acceptor = listen();
   while (!acceptor && acceptor.error().kind == ErrorKind::kConflict &&
          std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kPollPause);
     acceptor = listen();
   }
   return acceptor;
@@ -234,7 +234,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   parts->marathon.emplace(daemon).strict = chosen.marathon_strict;
   shared->services = {&daemon, &parts->workers, chosen.version, "", &*parts->marathon};
   shared->services.images = chosen.images;
-  shared->services.look_at_gpus = chosen.look_at_gpus;
+  shared->services.measure_gpus = chosen.measure_gpus;
   shared->services.add_facts = chosen.add_facts;
   shared->services.tally = &parts->tally;
   shared->services.default_network = chosen.default_network;

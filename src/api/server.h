@@ -62,7 +62,7 @@ struct ServerOptions {
   std::uint64_t answer_bytes = UserLimits{}.answer_bytes;  ///< AnswerShares, of each user but root
   engine::Images* images = nullptr;  ///< outlives the server; nullptr: the machine keeps none
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
-  LookAtGpus look_at_gpus;                                               ///< empty: nobody is told of metrics
+  MeasureGpus measure_gpus;                                              ///< empty: nobody is told of metrics
   AddFacts add_facts;                                                    ///< may be empty
   bool marathon_strict =
       false;  ///< refuses what Marathon refuses and Drover can do: GPUs in DOCKER containers

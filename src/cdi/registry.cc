@@ -26,9 +26,9 @@ bool is_specification(const std::string& name) {
 /// What tells one state of the files from another: whoever writes into one changes its times or its size.
 /// None when one was written just now: the next who writes into it may find the clock of the file system
 /// where it was.
-std::optional<std::string> looks_of(const std::vector<std::string>& folders) {
+std::optional<std::string> fingerprint_of(const std::vector<std::string>& folders) {
   const auto just_now = ::time(nullptr) - 2;
-  std::string looks;
+  std::string fingerprint;
   bool settled = true;
   for (const auto& folder : folders) {
     const auto directory = Directory::open(folder);
@@ -39,12 +39,12 @@ std::optional<std::string> looks_of(const std::vector<std::string>& folders) {
       const auto path = folder + "/" + name;
       if (::stat(path.c_str(), &info) != 0) info = {};
       settled &= info.st_mtim.tv_sec < just_now;
-      looks +=
+      fingerprint +=
           fmt::format("{} {} {} {} {}.{} {}.{}\n", path, info.st_dev, info.st_ino, info.st_size,
                       info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
     }
   }
-  return settled ? std::optional(std::move(looks)) : std::nullopt;
+  return settled ? std::optional(std::move(fingerprint)) : std::nullopt;
 }
 
 std::string shown_names(const std::map<DeviceName, Registry::Entry>& devices) {
@@ -128,16 +128,16 @@ Result<Edits> Registry::edits_of(const std::vector<DeviceName>& names) const {
 
 std::shared_ptr<const Registry> KeptRegistry::registry() {
   const std::lock_guard lock(mutex_);
-  return registry_ && Clock::now() < looked_at_ + freshness_ ? registry_ : look();
+  return registry_ && Clock::now() < refreshed_at_ + freshness_ ? registry_ : refresh();
 }
 
-std::shared_ptr<const Registry> KeptRegistry::look() {
-  looked_at_ = Clock::now();
+std::shared_ptr<const Registry> KeptRegistry::refresh() {
+  refreshed_at_ = Clock::now();
   // Before they are read: what is written meanwhile is seen the next time.
-  auto looks = looks_of(folders_);
-  if (!registry_ || !looks || looks != seen_) {
+  auto fingerprint = fingerprint_of(folders_);
+  if (!registry_ || !fingerprint || fingerprint != seen_) {
     registry_ = std::make_shared<const Registry>(Registry::read(folders_));
-    seen_ = std::move(looks);
+    seen_ = std::move(fingerprint);
   }
   return registry_;
 }
@@ -145,7 +145,7 @@ std::shared_ptr<const Registry> KeptRegistry::look() {
 Result<Edits> KeptRegistry::edits_of(const std::vector<DeviceName>& names) {
   if (auto edits = registry()->edits_of(names)) return edits;
   const std::lock_guard lock(mutex_);
-  return look()->edits_of(names);
+  return refresh()->edits_of(names);
 }
 
 Status complete_device_nodes(Edits& edits) {

@@ -62,13 +62,13 @@ class KeptRegistry {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::shared_ptr<const Registry> look();
+  std::shared_ptr<const Registry> refresh();
 
   const std::vector<std::string> folders_;
   const std::chrono::milliseconds freshness_;
   std::mutex mutex_;
   std::optional<std::string> seen_;  ///< the files, as they were when they were read
-  Clock::time_point looked_at_{};
+  Clock::time_point refreshed_at_{};
   std::shared_ptr<const Registry> registry_;
 };
 

@@ -25,7 +25,7 @@ class Search {
   /// Adds the libraries of a folder that was not looked at before. Empty files are what container engines
   /// leave behind where they mounted a driver while the image was made.
   Status add(const std::string& folder, std::vector<driver::CarriedLibrary>& found) {
-    if (looked_at_.size() >= kMostFolders || !looked_at_.insert(folder).second) return {};
+    if (visited_.size() >= kMostFolders || !visited_.insert(folder).second) return {};
     DROVER_TRY(const auto entries, list_(folder, is_core_library));
     for (const auto& entry : entries)
       if (entry.kind == image::MergedEntry::Kind::kFile && entry.size > 0)
@@ -44,7 +44,7 @@ class Search {
 
  private:
   const FolderLister& list_;
-  std::set<std::string> looked_at_;
+  std::set<std::string> visited_;
 };
 
 /// The folders that the image names itself: absolute, and not those of the compatibility package.

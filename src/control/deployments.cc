@@ -31,7 +31,7 @@ std::set<std::string> meant_by(const Dependencies& all, const std::string& id,
 std::optional<DeploymentActionKind> change_of(const Draft& draft, const ServiceRecord& record) {
   if (!same_configuration(record.applied, record.target) ||
       record.applied.last_config_change_at != record.target.last_config_change_at ||
-      !look_at(draft, record).old.empty())
+      !instances_of(draft, record).old.empty())
     return DeploymentActionKind::kRestart;
   if (record.applied.instances != record.target.instances) return DeploymentActionKind::kScale;
   return std::nullopt;
@@ -51,7 +51,7 @@ void begin(Draft& draft, const DeploymentAction& action) {
 bool is_done(const Draft& draft, const DeploymentAction& action) {
   const auto* record = draft.services.find(action.service);
   if (record == nullptr) return true;
-  const auto instances = look_at(draft, *record);
+  const auto instances = instances_of(draft, *record);
   switch (action.kind) {
     case DeploymentActionKind::kStart:
       return true;

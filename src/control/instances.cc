@@ -100,7 +100,7 @@ void forget_oldest(Draft& draft, const std::string& service) {
 
 }  // namespace
 
-Instances look_at(const Draft& draft, const ServiceRecord& record) {
+Instances instances_of(const Draft& draft, const ServiceRecord& record) {
   Instances instances;
   const auto since = format_time(record.applied.last_config_change_at);
   for (const auto* task : draft.tasks_of(origin(record.target.id))) {
@@ -146,13 +146,13 @@ namespace {
 
 /// Ends and starts those that are too many and too few now.
 void balance(Draft& draft, const std::string& service, const ServiceRecord* record) {
-  const auto before = look_at(draft, *record);
+  const auto before = instances_of(draft, *record);
   const auto ends = due_changes(draft, *record, before);
   end_some(draft, *record, before.old, ends.end_old, "a new version of its service takes over");
   end_some(draft, *record, before.current, ends.end_current, "its service has fewer instances now");
   if (record->not_before <= draft.steady()) {
     // Those that only waited are gone at once, and nothing more will be heard of them.
-    const auto starts = due_changes(draft, *record, look_at(draft, *record)).start;
+    const auto starts = due_changes(draft, *record, instances_of(draft, *record)).start;
     for (std::size_t i = 0; i < starts; ++i) start_instance(draft, record->applied);
     if (record->not_before != TimePoint{}) draft.services.change(service).not_before = {};
   }
@@ -161,7 +161,7 @@ void balance(Draft& draft, const std::string& service, const ServiceRecord* reco
 /// It follows from the record alone, whatever became of the deployment that began it.
 bool is_gone(const Draft& draft, const ServiceRecord& record) {
   if (!record.removed || record.applied.instances != 0) return false;
-  const auto left = look_at(draft, record);
+  const auto left = instances_of(draft, record);
   return left.live() == 0 && left.stopping.empty();
 }
 

@@ -21,7 +21,7 @@ struct Instances {
 
   std::size_t live() const { return current.size() + old.size(); }
 };
-Instances look_at(const Draft& draft, const ServiceRecord& record);
+Instances instances_of(const Draft& draft, const ServiceRecord& record);
 
 /// Whether an instance does its work: it runs, and its checks say that it is well and ready.
 bool is_up(const Draft& draft, const ServiceRecord& record, const TaskRecord& task);

@@ -144,7 +144,7 @@ void OfferBook::disturb_one(const Supply& supply, const ResourceAmounts& rest, T
     const auto old = offer;
     refuse(old.framework, old.role, old.amounts, kDefaultRefuseSeconds, now);
     drop_offers_of(old.framework, &changes);
-    changes.look_again = true;
+    changes.more_to_offer = true;
     return;
   }
 }

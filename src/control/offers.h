@@ -49,7 +49,7 @@ struct Supply {
 struct OfferChanges {
   std::vector<std::pair<std::string, std::string>> rescinded;  ///< framework, offer
   std::string made;                                            ///< id of an offer; "" for none
-  bool look_again = false;                                     ///< there may be more to offer
+  bool more_to_offer = false;                                  ///< there may be more to offer
 };
 
 /// What a framework took out of its offers.

@@ -143,7 +143,7 @@ TEST(OfferBook, WhoSitsOnOffersLosesThemWhenAnotherWaits) {
   EXPECT_THAT(book.allocate(supply, kNow + seconds(29)).rescinded, IsEmpty());
   const auto changes = book.allocate(supply, kNow + seconds(60));
   EXPECT_THAT(changes.rescinded, ElementsAre(Pair("a", "M-O0")));
-  EXPECT_TRUE(changes.look_again);
+  EXPECT_TRUE(changes.more_to_offer);
   const auto made = book.allocate(supply, kNow + seconds(60)).made;
   EXPECT_EQ(book.offers().at(made).framework, "b");
 }

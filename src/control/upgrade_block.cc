@@ -31,7 +31,7 @@ std::optional<std::string> upgrade_block(const State& state, const std::string& 
   if (found == state.services.end() || found->second.applied.id.empty()) return std::nullopt;
   const auto& record = found->second;
   const Draft draft(state, TimePoint{});
-  const auto instances = look_at(draft, record);
+  const auto instances = instances_of(draft, record);
   if (instances.old.empty() || !instances.stopping.empty()) return std::nullopt;
   const TaskRecord* waiting = nullptr;
   for (const auto* task : instances.current) {

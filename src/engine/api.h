@@ -172,7 +172,7 @@ class Api {
                               std::function<void(Result<VariantsView>)> done) = 0;
   /// Looks at images that the caller is about to name in work, so that it is known what they work on
   /// (control/image_fit.h). `done` is called in any case.
-  virtual void look_at_images(const Caller& caller, const std::vector<std::string>& images,
+  virtual void inspect_images(const Caller& caller, const std::vector<std::string>& images,
                               std::function<void()> done) {
     (void)caller, (void)images;
     done();

@@ -9,7 +9,7 @@ namespace {
 
 /// What is left is kept for what ends tasks.
 constexpr std::uint64_t kRoomForNewWork = 1 << 20;
-/// What is removed comes free a little later. A look takes no more than a part of the time.
+/// What is removed comes free a little later. A probe takes no more than a part of the time.
 constexpr std::chrono::seconds kRoomAgain{15};
 constexpr int kPartOfTimeForRoom = 8;
 /// So much of what is to be free is made free beyond it, so that not every file of a task costs another one.
@@ -60,15 +60,15 @@ std::uint64_t DiskRoom::missing() const {
 }
 
 void DiskRoom::make() {
-  if (!ports_.task_space || looking_ || !is_short()) return;
+  if (!ports_.task_space || probing_ || !is_short()) return;
   if (ports_.steady() < next_) return ports_.wake_at(next_);
-  looking_ = true;
+  probing_ = true;
   auto tasks = processes_.of_tasks();
   ended_.add_unseen(tasks);
   ports_.pool(0, [this, tasks = std::move(tasks), named = named_images(state_), began = ports_.steady()] {
     if (ports_.free_unused) ports_.free_unused(missing(), named);
     ports_.post([this, seen = ports_.task_space(tasks), began] {
-      looking_ = false;
+      probing_ = false;
       const auto now = ports_.steady();
       const auto taken = std::max<std::chrono::milliseconds>(now - began, {});
       next_ = now + std::max<std::chrono::milliseconds>(kRoomAgain, kPartOfTimeForRoom * taken);

@@ -1,7 +1,7 @@
 #pragma once
 
 // Room on the disk of the state folder: whether there is any, and how it is made when there is too little, by
-// removing what nobody uses, and then by forgetting ended tasks. Owned by the control strand; the looks at
+// removing what nobody uses, and then by forgetting ended tasks. Owned by the control strand; the probes at
 // what tasks take up are made on the pool.
 
 #include <functional>
@@ -49,7 +49,7 @@ class DiskRoom {
   EndedSizes& ended_;
   Feed& feed_;
   std::function<void(const std::string&)> forget_;
-  bool looking_ = false;
+  bool probing_ = false;
   TimePoint next_{};  ///< not before
 };
 

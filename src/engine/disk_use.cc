@@ -5,7 +5,7 @@
 namespace drover::engine {
 namespace {
 
-/// A look takes no more than this part of the time.
+/// A probe takes no more than this part of the time.
 constexpr int kPartOfTimeForSpace = 8;
 constexpr std::chrono::seconds kSpaceUsually{5};
 constexpr std::chrono::seconds kSpaceWhileTooMuch{1};
@@ -14,33 +14,33 @@ constexpr std::uint64_t kLittle = 1 << 20;
 
 }  // namespace
 
-void DiskUse::look() {
-  if (!look_) return;
+void DiskUse::inspect() {
+  if (!probe_) return;
   std::map<uid_t, std::vector<TaskProcesses>> active;
   for (auto& task : processes_.of_tasks())
     if (const auto owner = state_.tasks.at(task.id).task.owner; owner != 0)
       active[owner].push_back(std::move(task));
   for (auto& [owner, tasks] : active) {
     const auto& user = users_[owner];
-    if (user.looking) continue;
+    if (user.probing) continue;
     if (loop_.steady() < user.next)
       loop_.wake_at(user.next);
     else
-      look_at(owner, std::move(tasks));
+      inspect(owner, std::move(tasks));
   }
 }
 
-void DiskUse::look_at(uid_t owner, std::vector<TaskProcesses> tasks) {
-  users_[owner].looking = true;
+void DiskUse::inspect(uid_t owner, std::vector<TaskProcesses> tasks) {
+  users_[owner].probing = true;
   ended_.add_unseen(tasks, owner);
   loop_.pool(owner, [this, owner, tasks = std::move(tasks), began = loop_.steady()] {
-    loop_.post([this, owner, seen = look_(tasks), began] { found(owner, seen, began); });
+    loop_.post([this, owner, seen = probe_(tasks), began] { found(owner, seen, began); });
   });
 }
 
 void DiskUse::found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began) {
   auto& user = users_[owner];
-  user.looking = false;
+  user.probing = false;
   std::vector<control::event::Overdrawn> ending;
   for (const auto& [id, bytes] : found) {
     if (!state_.tasks.contains(id)) continue;

@@ -1,8 +1,8 @@
 #pragma once
 
 // What the tasks of each user take up on the disk: when it is more than one may, the task that grew most
-// ends. Owned by the control strand; the looks are made on the pool, in the turn of the user whose tasks they
-// are of.
+// ends. Owned by the control strand; the probes are made on the pool, in the turn of the user whose tasks
+// they are of.
 
 #include <functional>
 #include <map>
@@ -18,13 +18,13 @@ namespace drover::engine {
 
 class DiskUse {
  public:
-  using Look = decltype(Ports::task_space);  ///< may be empty: then nobody asks
+  using Probe = decltype(Ports::task_space);  ///< may be empty: then nobody asks
 
   /// `overdrawn` hears of tasks that are to end. All of it outlives this and what it has on the pool.
-  DiskUse(const Loop& loop, const Look& look, const control::State& state, const Processes& processes,
+  DiskUse(const Loop& loop, const Probe& probe, const control::State& state, const Processes& processes,
           EndedSizes& ended, std::function<void(control::event::Overdrawn)> overdrawn)
       : loop_(loop),
-        look_(look),
+        probe_(probe),
         state_(state),
         processes_(processes),
         ended_(ended),
@@ -32,7 +32,7 @@ class DiskUse {
 
   /// Looks at the tasks of everybody but root who has some that run, unless that was done lately or is being
   /// done.
-  void look();
+  void inspect();
 
  private:
   struct Use {
@@ -43,17 +43,17 @@ class DiskUse {
   struct OfUser {
     std::map<std::string, Use> tasks;  ///< that were running when they were looked at last
     TimePoint next{};
-    bool looking = false;
+    bool probing = false;
   };
 
-  void look_at(uid_t owner, std::vector<TaskProcesses> tasks);
+  void inspect(uid_t owner, std::vector<TaskProcesses> tasks);
   void found(uid_t owner, const std::map<std::string, Result<std::uint64_t>>& found, TimePoint began);
   std::uint64_t all_of(uid_t owner) const;
   /// Why the task of a user who has too much ends that grew most; none when it is not worth it.
   std::optional<control::event::Overdrawn> most_grown(uid_t owner, std::uint64_t sum);
 
   const Loop& loop_;
-  const Look& look_;
+  const Probe& probe_;
   const control::State& state_;
   const Processes& processes_;
   EndedSizes& ended_;

@@ -82,7 +82,7 @@ void Executor::carry_out(const control::action::Launch& action) {
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   const auto in_use = std::make_shared<std::optional<Error>>();
-  const auto none_else = hooks_.look_before_start(machine.devices);
+  const auto none_else = hooks_.check_before_start(machine.devices);
   run_serially(
       action.id, record.task.owner,
       [this, record, machine, source, in_use, none_else] {

@@ -24,8 +24,8 @@ namespace drover::engine {
 /// Whom the executor asks and tells, on the strand.
 struct ExecutorHooks {
   std::function<void(control::Event)> happened;
-  /// Strangers::look_before_start.
-  std::function<std::function<std::optional<Error>()>(const std::vector<gpu::Device>&)> look_before_start;
+  /// Strangers::check_before_start.
+  std::function<std::function<std::optional<Error>()>(const std::vector<gpu::Device>&)> check_before_start;
   std::function<void(const workload::Task&)> launched;     ///< or not: its launch is through
   std::function<void(const std::string& id)> folder_gone;  ///< of a task that is forgotten
 };

@@ -23,7 +23,7 @@ bool may_be_pulled(const std::string& image) {
   return reference && (reference->kind == Kind::kName || reference->kind == Kind::kVariantList);
 }
 
-void ImageInspector::look_at(Wanted images, std::function<void()> done) {
+void ImageInspector::inspect(Wanted images, std::function<void()> done) {
   if (images.empty() || !ports_.image_variants) {
     if (done) done();
     return;
@@ -40,7 +40,7 @@ void ImageInspector::look_at(Wanted images, std::function<void()> done) {
                                 return ports_.image_variants(reference, *user, {});
                               });
     ports_.post([this, images, machine, done, found] {
-      if (variant_facts(state_.machine()) != machine) return look_at(images, done);
+      if (variant_facts(state_.machine()) != machine) return inspect(images, done);
       std::erase_if(*found, [&](const auto& one) { return is_known(state_.images, one.first, one.second); });
       if (!found->empty()) known_({std::move(*found)});
       if (done) done();
@@ -48,8 +48,8 @@ void ImageInspector::look_at(Wanted images, std::function<void()> done) {
   });
 }
 
-void ImageInspector::look_at_each(const Wanted& images) {
-  for (const auto& image : images) look_at({image});
+void ImageInspector::inspect_each(const Wanted& images) {
+  for (const auto& image : images) inspect({image});
 }
 
 void ImageInspector::add(Wanted& images, const workload::Task& task) {
@@ -80,7 +80,7 @@ void ImageInspector::variants(const Caller& caller, const std::string& image, co
   const auto& pool = may_be_pulled(image) ? ports_.slow_pool : ports_.pool;
   pool(caller.user.uid,
        [this, user = caller.user, image, profile, own = facts_of(state_.machine()), done = std::move(done)] {
-         const auto look = [&]() -> Result<VariantsView> {
+         const auto inspect = [&]() -> Result<VariantsView> {
            auto machine = own;
            if (!profile.empty()) {
              DROVER_TRY(machine, ports_.profile_facts(profile));
@@ -90,7 +90,7 @@ void ImageInspector::variants(const Caller& caller, const std::string& image, co
            DROVER_TRY(auto variants, ports_.image_variants(image, user, request));
            return explain_variants(std::move(variants), std::move(machine), profile);
          };
-         auto answer = std::make_shared<Result<VariantsView>>(look());
+         auto answer = std::make_shared<Result<VariantsView>>(inspect());
          ports_.post([done, answer] { done(std::move(*answer)); });
        });
 }

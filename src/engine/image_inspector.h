@@ -31,9 +31,9 @@ class ImageInspector {
       : ports_(ports), state_(state), known_(std::move(known)) {}
 
   /// `done` is called in any case, and may be empty.
-  void look_at(Wanted images, std::function<void()> done = {});
+  void inspect(Wanted images, std::function<void()> done = {});
   /// Each by itself: a file system that does not answer holds up its own images alone.
-  void look_at_each(const Wanted& images);
+  void inspect_each(const Wanted& images);
   static void add(Wanted& images, const workload::Task& task);
   /// Of all work that may be started, and all that is known.
   Wanted of_work() const;

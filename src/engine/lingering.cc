@@ -20,7 +20,7 @@ void Lingering::moved(const control::TaskRecord& record) {
   if (ending_.try_emplace(id, One{at, ""}).second) loop_.wake_at(at);
 }
 
-void Lingering::look() {
+void Lingering::inspect() {
   const auto now = loop_.steady();
   std::vector<TaskProcesses> overdue;
   for (auto next = ending_.begin(); next != ending_.end();) {
@@ -32,12 +32,12 @@ void Lingering::look() {
     else
       ending_.erase(one);
   }
-  if (overdue.empty() || !look_ || looking_) return;
+  if (overdue.empty() || !probe_ || probing_) return;
   if (now < next_) return loop_.wake_at(next_);
-  looking_ = true;
+  probing_ = true;
   loop_.pool(0, [this, overdue = std::move(overdue)] {
-    loop_.post([this, overdue, seen = look_(overdue)]() mutable {
-      looking_ = false;
+    loop_.post([this, overdue, seen = probe_(overdue)]() mutable {
+      probing_ = false;
       next_ = loop_.steady() + kAgain;
       loop_.wake_at(next_);
       found(overdue, std::move(seen));

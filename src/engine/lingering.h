@@ -1,8 +1,8 @@
 #pragma once
 
 // Tasks that do not end although they have been killed. They keep their GPUs: what hangs in the driver may
-// still use them. So it is told whose they are, and what hangs. Owned by the control strand; the looks, which
-// see every process of the machine, are made on the pool.
+// still use them. So it is told whose they are, and what hangs. Owned by the control strand; the probes,
+// which see every process of the machine, are made on the pool.
 
 #include <map>
 #include <string>
@@ -16,17 +16,17 @@ namespace drover::engine {
 
 class Lingering {
  public:
-  using Look = decltype(Ports::what_still_runs);  ///< may be empty: then nobody looks
+  using Probe = decltype(Ports::what_still_runs);  ///< may be empty: then nobody looks
 
   /// All of it outlives this and what it has on the pool.
-  Lingering(const Loop& loop, const Look& look, const control::State& state, const Processes& processes,
+  Lingering(const Loop& loop, const Probe& probe, const control::State& state, const Processes& processes,
             Feed& feed)
-      : loop_(loop), look_(look), state_(state), processes_(processes), feed_(feed) {}
+      : loop_(loop), probe_(probe), state_(state), processes_(processes), feed_(feed) {}
 
   /// The task came into this state: whether it is to end from now on, or has, or begins anew.
   void moved(const control::TaskRecord& record);
   /// Looks at those that should have ended, unless that was done lately or is being done.
-  void look();
+  void inspect();
   /// What still runs of tasks that should have ended, by their ids.
   std::map<std::string, std::string> words() const;
 
@@ -39,12 +39,12 @@ class Lingering {
   };
 
   const Loop& loop_;
-  const Look& look_;
+  const Probe& probe_;
   const control::State& state_;
   const Processes& processes_;
   Feed& feed_;
   std::map<std::string, One> ending_;  ///< tasks that are asked to end
-  bool looking_ = false;
+  bool probing_ = false;
   TimePoint next_{};  ///< not before
 };
 

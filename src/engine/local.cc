@@ -51,12 +51,12 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
 
 ExecutorHooks LocalEngine::executor_hooks() {
   return {[this](control::Event event) { happened(std::move(event)); },
-          [this](const auto& devices) { return strangers_.look_before_start(devices); },
+          [this](const auto& devices) { return strangers_.check_before_start(devices); },
           // Its image may have come, or have changed, since it was looked at.
           [this](const workload::Task& task) {
             ImageInspector::Wanted image;
             ImageInspector::add(image, task);
-            images_.look_at(std::move(image));
+            images_.inspect(std::move(image));
           },
           [this](const std::string& id) { gone_.push_back(id); }};
 }
@@ -66,7 +66,7 @@ container::Watcher LocalEngine::watcher() {
             ports_.post([this, id, running] {
               processes_.started(id, running.pid);
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
-              disk_use_.look();
+              disk_use_.inspect();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
@@ -82,7 +82,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   executor_.start(std::move(containerizer));
   view_.runtime = std::move(runtime);
   // GPUs of a task that the journal does not know are nobody else's: so this is waited for.
-  DROVER_TRY(auto strays, look_for_strays(*executor_.containerizer(), state_, ports_.log));
+  DROVER_TRY(auto strays, find_strays(*executor_.containerizer(), state_, ports_.log));
   gone_ = std::move(strays.gone);
   for (const auto& id : strays.forgotten) executor_.perform(control::action::Forget{id});
   for (const auto& problem : problems()) ports_.log(to_string(problem));
@@ -99,7 +99,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   }
   if (ports_.check)
     for (const auto& id : state_.active) ports_.check(id, targets_of(state_, id));
-  images_.look_at_each(images);
+  images_.inspect_each(images);
   tick();
   return {};
 }
@@ -112,18 +112,18 @@ void LocalEngine::tick() {
       ports_.log(to_string(tidied.error()));
   }
   happened(control::event::Tick{});
-  if (!strangers_.found().empty()) strangers_.look_at(reported_machine_.inventory.devices);
-  disk_use_.look();
+  if (!strangers_.found().empty()) strangers_.inspect(reported_machine_.inventory.devices);
+  disk_use_.inspect();
   disk_room_.make();
-  lingering_.look();
+  lingering_.inspect();
 }
 
 void LocalEngine::set_machine(placement::Node machine) {
-  look_at_ports();
+  refresh_ports();
   machine.inventory = gpu::recognise(std::move(machine.inventory), state_.machine().inventory);
   reported_machine_ = std::move(machine);
   offer_machine();
-  strangers_.look_at(reported_machine_.inventory.devices);
+  strangers_.inspect(reported_machine_.inventory.devices);
 }
 
 void LocalEngine::offer_machine() {
@@ -153,7 +153,7 @@ void LocalEngine::offer_machine() {
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
   control::apply(state_, images_.hold(images));
   happened(control::event::NodeChanged{std::move(machine)});
-  images_.look_at_each(images);
+  images_.inspect_each(images);
 }
 
 void LocalEngine::publish(const control::TaskRecord& record) {

@@ -85,7 +85,7 @@ class LocalEngine final : public Api {
   void cdi(std::function<void(Result<std::string>)> done) override;
   void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                       std::function<void(Result<VariantsView>)> done) override;
-  void look_at_images(const Caller& caller, const std::vector<std::string>& images,
+  void inspect_images(const Caller& caller, const std::vector<std::string>& images,
                       std::function<void()> done) override;
   std::vector<Holder> holders(const Caller& caller) const override;
   std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
@@ -112,7 +112,7 @@ class LocalEngine final : public Api {
   void retry_unsaved();
   void end_first(const control::event::StopRequested& request);
   /// Takes note of ports that are taken by programs which are none of our tasks.
-  void look_at_ports();
+  void refresh_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
   void publish(const control::TaskRecord& record);

@@ -13,7 +13,7 @@ namespace drover::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetry{1};
-constexpr std::chrono::milliseconds kLookAtPorts{250};  ///< no more often: the kernel writes a long table
+constexpr std::chrono::milliseconds kPortsPause{250};  ///< no more often: the kernel writes a long table
 
 /// Whether it asks for something that was not there before.
 bool makes_work(const control::Event& event) {
@@ -28,9 +28,9 @@ bool makes_work(const control::Event& event) {
 
 }  // namespace
 
-void LocalEngine::look_at_ports() {
+void LocalEngine::refresh_ports() {
   const auto now = steady();
-  if (!ports_.listening || now < ports_seen_ + kLookAtPorts) return;
+  if (!ports_.listening || now < ports_seen_ + kPortsPause) return;
   ports_seen_ = now;
   auto foreign = ports_.listening();
   for (const auto& id : state_.active) {
@@ -64,13 +64,13 @@ Result<std::string> LocalEngine::change(const control::Event& event) {
     for (const auto& service : services->put) ImageInspector::add(images, service.task);
   control::apply(state_, images_.hold(images));
   auto made = process(event);
-  images_.look_at_each(images);
+  images_.inspect_each(images);
   return made;
 }
 
 Result<control::Outcome> LocalEngine::decide(const control::Event& event, Moment now) {
   // Checks are many, and start nothing that needs a port.
-  if (!std::holds_alternative<control::event::Checked>(event)) look_at_ports();
+  if (!std::holds_alternative<control::event::Checked>(event)) refresh_ports();
   auto outcome = control::decide(state_, event, now);
   if (outcome && outcome->broken && outcome->broken != broken_) {
     broken_ = outcome->broken;

@@ -88,11 +88,11 @@ void LocalEngine::image_variants(const Caller& caller, const std::string& image,
   images_.variants(caller, image, profile, std::move(done));
 }
 
-void LocalEngine::look_at_images(const Caller& caller, const std::vector<std::string>& images,
+void LocalEngine::inspect_images(const Caller& caller, const std::vector<std::string>& images,
                                  std::function<void()> done) {
   ImageInspector::Wanted wanted;
   for (const auto& image : images) wanted.emplace(control::ImageName{caller.user.uid, image}, caller.user);
-  images_.look_at(std::move(wanted), std::move(done));
+  images_.inspect(std::move(wanted), std::move(done));
 }
 
 void LocalEngine::backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {

@@ -10,27 +10,27 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Looking at all processes costs: a machine with nothing strange is looked at rarely, besides each GPU that
-/// is to be given, and a look takes no more than this part of the time.
+/// is to be given, and a probe takes no more than this part of the time.
 constexpr std::chrono::seconds kUsually{30};
 constexpr std::chrono::seconds kWhileThereAreSome{1};
 constexpr int kPartOfTime = 20;
-/// A task is started on the strength of a look that began no longer ago.
+/// A task is started on the strength of a probe that began no longer ago.
 constexpr std::chrono::seconds kFresh{1};
 
 }  // namespace
 
-void Strangers::look_at(const std::vector<gpu::Device>& devices) {
+void Strangers::inspect(const std::vector<gpu::Device>& devices) {
   const auto now = loop_.steady();
-  if (!look_ || looking_) return;
+  if (!probe_ || probing_) return;
   if (now < next_) {
     if (!found_.empty()) loop_.wake_at(next_);
     return;
   }
-  looking_ = true;
+  probing_ = true;
   loop_.pool(0, [this, devices, tasks = processes_.of_tasks(), now] {
-    auto seen = look_(devices, tasks);
+    auto seen = probe_(devices, tasks);
     loop_.post([this, seen = std::move(seen), now]() mutable {
-      looking_ = false;
+      probing_ = false;
       const auto taken = std::max<std::chrono::milliseconds>(loop_.steady() - now, {});
       take(std::move(seen));
       const auto rest = found_.empty() ? kUsually : kWhileThereAreSome;
@@ -46,21 +46,21 @@ void Strangers::take(std::map<std::string, std::string> found) {
   changed_();
 }
 
-std::function<std::optional<Error>()> Strangers::look_before_start(const std::vector<gpu::Device>& devices) {
-  if (!look_ || devices.empty()) return [] { return std::nullopt; };
+std::function<std::optional<Error>()> Strangers::check_before_start(const std::vector<gpu::Device>& devices) {
+  if (!probe_ || devices.empty()) return [] { return std::nullopt; };
   const auto began = Clock::now();
-  const auto look = [this, devices, tasks = processes_.of_tasks()] { return refuse(devices, tasks); };
+  const auto inspect = [this, devices, tasks = processes_.of_tasks()] { return refuse(devices, tasks); };
   // Whoever comes first does it: a thread that is free by now, or the one that cannot go on without it.
-  const auto first = std::async(std::launch::deferred, look).share();
+  const auto first = std::async(std::launch::deferred, inspect).share();
   loop_.pool(0, [first] { first.wait(); });
-  return [began, look, first] {
-    return Clock::now() < began + kFresh ? first.get() : look();  // an image may have taken hours to come
+  return [began, inspect, first] {
+    return Clock::now() < began + kFresh ? first.get() : inspect();  // an image may have taken hours to come
   };
 }
 
 std::optional<Error> Strangers::refuse(const std::vector<gpu::Device>& devices,
                                        const std::vector<TaskProcesses>& tasks) {
-  auto seen = look_(devices, tasks);
+  auto seen = probe_(devices, tasks);
   if (seen.empty()) return std::nullopt;
   const auto& [uuid, why] = *seen.begin();
   auto message = fmt::format("GPU {}: {}", uuid, why);

@@ -90,21 +90,21 @@ TEST_F(StrangersTest, ThatAGpuIsFitAgainIsNoWarning) {
 
 TEST_F(StrangersTest, AllProcessesAreLookedAtSeldom) {
   begin(2);
-  world_.looks.clear();
+  world_.probes.clear();
   for (int i = 0; i < 60; ++i) {
     now_ += 1s;
     engine_->set_machine(node(2));
     run();
   }
-  EXPECT_LE(world_.looks.size(), 3U);
-  const auto before = world_.looks.size();
+  EXPECT_LE(world_.probes.size(), 3U);
+  const auto before = world_.probes.size();
   submit(1);
   run();
-  ASSERT_EQ(world_.looks.size(), before + 1) << "and once for what is to be given";
-  EXPECT_EQ(world_.looks.back(), 1U);
+  ASSERT_EQ(world_.probes.size(), before + 1) << "and once for what is to be given";
+  EXPECT_EQ(world_.probes.back(), 1U);
   submit(0);
   run();
-  EXPECT_EQ(world_.looks.size(), before + 1) << "a task without GPUs needs none";
+  EXPECT_EQ(world_.probes.size(), before + 1) << "a task without GPUs needs none";
 }
 
 TEST_F(StrangersTest, AGangIsPutBackWhole) {

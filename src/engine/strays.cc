@@ -40,7 +40,7 @@ Status put_into_quarantine(container::Containerizer& containerizer, const std::s
 }
 
 /// The task when it runs, and the journal does not know it, or not where.
-Result<std::optional<control::TaskRecord>> look_at(container::Containerizer& containerizer,
+Result<std::optional<control::TaskRecord>> inspect(container::Containerizer& containerizer,
                                                    const control::State& state, const std::string& id,
                                                    const Log& log) {
   const auto* known = state.find(id);
@@ -69,15 +69,15 @@ Result<std::optional<control::TaskRecord>> look_at(container::Containerizer& con
 
 }  // namespace
 
-Result<Strays> look_for_strays(container::Containerizer& containerizer, const control::State& state,
-                               const Log& log) {
+Result<Strays> find_strays(container::Containerizer& containerizer, const control::State& state,
+                           const Log& log) {
   Strays strays;
   const auto folders = containerizer.known();
   for (const auto& id : state.forgotten)
     if (!state.tasks.contains(id))
       (std::ranges::binary_search(folders, id) ? strays.forgotten : strays.gone).push_back(id);
   for (const auto& id : folders) {
-    DROVER_TRY(auto record, look_at(containerizer, state, id, log));
+    DROVER_TRY(auto record, inspect(containerizer, state, id, log));
     if (record) strays.running.push_back(std::move(*record));
   }
   return strays;

@@ -22,8 +22,8 @@ struct Strays {
 
 /// Takes the folders of tasks that ended out of the way, and tells of it. An Error: a task does not end of
 /// which nobody knows what it holds.
-Result<Strays> look_for_strays(container::Containerizer& containerizer, const control::State& state,
-                               const std::function<void(const std::string&)>& log);
+Result<Strays> find_strays(container::Containerizer& containerizer, const control::State& state,
+                           const std::function<void(const std::string&)>& log);
 
 /// What there is for people to see to: folders that were taken out of the way.
 std::optional<Error> quarantine_problem(const container::Containerizer& containerizer);

@@ -11,8 +11,8 @@
 namespace drover::gpu {
 namespace {
 
-/// Looks at once. More would only be more threads that hang.
-constexpr int kMostLooks = 8;
+/// Discoveries at once. More would only be more threads that hang.
+constexpr int kMostDiscoveries = 8;
 
 Sight not_seen_yet() {
   Sight sight;
@@ -26,29 +26,29 @@ Sight not_seen_yet() {
 
 /// What a thread that is left behind still needs.
 struct InventoryWatch::Shared : std::enable_shared_from_this<Shared> {
-  explicit Shared(Look the_look) : look(std::move(the_look)) {}
+  explicit Shared(Discover discover_now) : discover(std::move(discover_now)) {}
 
-  const Look look;
+  const Discover discover;
   std::mutex mutex;
   std::condition_variable changed;
   std::shared_ptr<const Sight> sight = std::make_shared<const Sight>(not_seen_yet());
-  std::shared_ptr<const Sight> arrived;  ///< by the newest look that has returned, until it is told
+  std::shared_ptr<const Sight> arrived;  ///< by the newest discovery that has returned, until it is told
   std::uint64_t newest = 0;              ///< its number
-  std::uint64_t looks = 0;               ///< so far
+  std::uint64_t discoveries = 0;         ///< so far
   int under_way = 0;
-  bool notified = false;  ///< of a first look
+  bool notified = false;  ///< of a first discovery
   bool stopping = false;
 
   std::shared_ptr<const Sight> last() {
     const std::lock_guard lock(mutex);
     return sight;
   }
-  void start_look() {
+  void start_discovery() {
     const std::lock_guard lock(mutex);
-    if (under_way == kMostLooks) return;
+    if (under_way == kMostDiscoveries) return;
     ++under_way;
-    std::thread([shared = shared_from_this(), number = ++looks, before = sight] {
-      auto found = std::make_shared<const Sight>(shared->look(*before));
+    std::thread([shared = shared_from_this(), number = ++discoveries, before = sight] {
+      auto found = std::make_shared<const Sight>(shared->discover(*before));
       const std::lock_guard again(shared->mutex);
       --shared->under_way;
       if (number < shared->newest) return;  // another one that began later has told more
@@ -71,13 +71,13 @@ struct InventoryWatch::Shared : std::enable_shared_from_this<Shared> {
   }
 };
 
-InventoryWatch::InventoryWatch(Look look, HealthWatch::Library library, InventoryWatchOptions options)
-    : shared_(std::make_shared<Shared>(std::move(look))),
+InventoryWatch::InventoryWatch(Discover discover, HealthWatch::Library library, InventoryWatchOptions options)
+    : shared_(std::make_shared<Shared>(std::move(discover))),
       health_(
           std::move(library), {}, options.health,
           options.changed ? std::move(options.changed) : [](const HealthChange&) {}),
       thread_([this, pause = options.pause, patience = options.patience, seen = std::move(options.seen)] {
-        keep_looking(pause, patience, seen);
+        keep_discovering(pause, patience, seen);
       }) {
   std::unique_lock lock(shared_->mutex);
   shared_->changed.wait_for(lock, options.patience, [&] { return shared_->notified; });
@@ -92,8 +92,8 @@ InventoryWatch::~InventoryWatch() {
   thread_.join();
 }
 
-void InventoryWatch::keep_looking(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
-                                  const std::function<void(const Sight&)>& seen) {
+void InventoryWatch::keep_discovering(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
+                                      const std::function<void(const Sight&)>& seen) {
   const auto notify = [&](const std::shared_ptr<const Sight>& sight) {
     if (!sight) return;
     health_.watch(sight->inventory.devices);
@@ -103,7 +103,7 @@ void InventoryWatch::keep_looking(std::chrono::milliseconds pause, std::chrono::
     shared_->changed.notify_all();
   };
   while (!shared_->is_stopping()) {
-    shared_->start_look();
+    shared_->start_discovery();
     notify(shared_->await(patience));
     notify(shared_->await(pause));  // one that took longer may come any time
   }

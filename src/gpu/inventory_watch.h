@@ -1,14 +1,14 @@
 #pragma once
 
-// Looks at a machine's GPUs ever again, and watches their health, for whoever offers them. A driver that
-// never answers keeps nobody from anything: the looks have a thread of their own that nobody waits for, and
-// what is told then is what was seen last, without the GPUs whose health has gone.
+// Discovers a machine's GPUs again and again, and watches their health, for whoever offers them. A driver
+// that never answers keeps nobody from anything: discoveries have threads of their own that nobody waits for,
+// and what is told then is what was seen last, without the GPUs whose health has gone.
 //
-//   InventoryWatch watch([hardware](const Sight& before) { return Sight{hardware->look(), {}}; },
+//   InventoryWatch watch([hardware](const Sight& before) { return Sight{hardware->discover(), {}}; },
 //                        [&] { return hardware->shared_nvml(); }, {.seen = offer, .changed = tell});
 //
-// Thread safe. The destructor waits for the listeners; threads whose look does not return are left behind
-// with what the look holds, and touch nothing else.
+// Thread safe. The destructor waits for the listeners; threads whose discovery does not return are left
+// behind with what the discovery holds, and touch nothing else.
 
 #include <chrono>
 #include <functional>
@@ -30,22 +30,22 @@ struct Sight {
 };
 
 struct InventoryWatchOptions {
-  std::chrono::milliseconds pause = std::chrono::seconds(10);  ///< between looks
+  std::chrono::milliseconds pause = std::chrono::seconds(10);  ///< between discoveries
   std::chrono::milliseconds patience =
       std::chrono::seconds(30);  ///< a driver that wakes its cards takes some
   HealthWatchOptions health;
-  std::function<void(const Sight&)> seen;  ///< by every look, one at a time; may be empty
+  std::function<void(const Sight&)> seen;  ///< by every discovery, one at a time; may be empty
   HealthWatch::Listener changed;           ///< as HealthWatch tells it; may be empty
 };
 
 class InventoryWatch {
  public:
-  /// Looks now; may never return, and is called again meanwhile: it holds what it uses. `before` is what was
-  /// seen last.
-  using Look = std::function<Sight(const Sight& before)>;
+  /// Discovers now; may never return, and is called again meanwhile: it holds what it uses. `before` is what
+  /// was seen last.
+  using Discover = std::function<Sight(const Sight& before)>;
 
   /// Waits for the first look, but not for ever: an inventory that says why it is empty stands for it.
-  InventoryWatch(Look look, HealthWatch::Library library, InventoryWatchOptions options);
+  InventoryWatch(Discover discover, HealthWatch::Library library, InventoryWatchOptions options);
   ~InventoryWatch();
   InventoryWatch(const InventoryWatch&) = delete;
   InventoryWatch& operator=(const InventoryWatch&) = delete;
@@ -57,8 +57,8 @@ class InventoryWatch {
 
  private:
   struct Shared;
-  void keep_looking(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
-                    const std::function<void(const Sight&)>& seen);
+  void keep_discovering(std::chrono::milliseconds pause, std::chrono::milliseconds patience,
+                        const std::function<void(const Sight&)>& seen);
 
   std::shared_ptr<Shared> shared_;
   HealthWatch health_;

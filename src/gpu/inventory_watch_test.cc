@@ -33,7 +33,7 @@ SharedNvml no_library() {
 /// A driver that answers when it is let. Outlives whoever looks.
 class Driver {
  public:
-  Sight look() {
+  Sight discover() {
     std::unique_lock lock(mutex_);
     ++asked_;
     changed_.notify_all();
@@ -73,7 +73,7 @@ class InventoryWatchTest : public testing::Test {
       seen_.push_back(uuids(sight.inventory));
       changed_.notify_all();
     };
-    watch_ = std::make_unique<InventoryWatch>([driver = driver_](const Sight&) { return driver->look(); },
+    watch_ = std::make_unique<InventoryWatch>([driver = driver_](const Sight&) { return driver->discover(); },
                                               no_library, options_);
   }
   void wait_until_seen(const std::string& uuid) {
@@ -120,22 +120,22 @@ TEST_F(InventoryWatchTest, ADriverThatNeverAnsweredIsToldOf) {
 
 TEST_F(InventoryWatchTest, ADriverThatAnswersAgainIsHeardThoughOneLookNeverReturns) {
   struct Driver {
-    std::atomic<int> looks = 0;
+    std::atomic<int> discoveries = 0;
     std::atomic<bool> over = false;
   };
   const auto driver = std::make_shared<Driver>();  // the last look may outlive the watch
   options_.patience = 10ms;
   const InventoryWatch watch(
       [driver](const Sight&) {
-        if (++driver->looks > 1) return machine_with("GPU-1");
+        if (++driver->discoveries > 1) return machine_with("GPU-1");
         while (!driver->over) std::this_thread::sleep_for(1ms);
         return machine_with("GPU-0");
       },
       no_library, options_);
   while (watch.inventory().devices.empty()) std::this_thread::sleep_for(1ms);
   driver->over = true;
-  const int then = driver->looks;
-  while (driver->looks < then + 3) std::this_thread::sleep_for(1ms);
+  const int then = driver->discoveries;
+  while (driver->discoveries < then + 3) std::this_thread::sleep_for(1ms);
   EXPECT_THAT(uuids(watch.inventory()), ElementsAre("GPU-1")) << "what began earlier tells less";
 }
 
@@ -160,26 +160,26 @@ TEST_F(InventoryWatchTest, EndsBesideALookThatDoesNotAndHearsNothingMoreOfIt) {
 }
 
 TEST_F(InventoryWatchTest, HandsWhatWasSeenLastToTheNextLook) {
-  struct Looks {
+  struct Discoveries {
     std::mutex mutex;
     std::vector<std::vector<std::string>> before;
   };
-  const auto looks = std::make_shared<Looks>();  // the last one may outlive the watch
+  const auto discoveries = std::make_shared<Discoveries>();  // the last one may outlive the watch
   const InventoryWatch watch(
-      [looks](const Sight& last) {
-        const std::lock_guard lock(looks->mutex);
-        looks->before.push_back(uuids(last.inventory));
-        return machine_with("GPU-" + std::to_string(looks->before.size()));
+      [discoveries](const Sight& last) {
+        const std::lock_guard lock(discoveries->mutex);
+        discoveries->before.push_back(uuids(last.inventory));
+        return machine_with("GPU-" + std::to_string(discoveries->before.size()));
       },
       no_library, options_);
   const auto count = [&] {
-    const std::lock_guard lock(looks->mutex);
-    return looks->before.size();
+    const std::lock_guard lock(discoveries->mutex);
+    return discoveries->before.size();
   };
   while (count() < 2) std::this_thread::sleep_for(1ms);
-  const std::lock_guard lock(looks->mutex);
-  EXPECT_THAT(looks->before[0], IsEmpty());
-  EXPECT_THAT(looks->before[1], ElementsAre("GPU-1"));
+  const std::lock_guard lock(discoveries->mutex);
+  EXPECT_THAT(discoveries->before[0], IsEmpty());
+  EXPECT_THAT(discoveries->before[1], ElementsAre("GPU-1"));
 }
 
 }  // namespace

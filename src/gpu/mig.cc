@@ -216,7 +216,7 @@ const MigProfile* MigGpu::profile(unsigned id) const {
   return found == profiles.end() ? nullptr : &*found;
 }
 
-Result<MigGpu> look_at_mig(const Nvml& nvml, const std::string& gpu) {
+Result<MigGpu> discover_mig(const Nvml& nvml, const std::string& gpu) {
   DROVER_TRY(const auto calls, MigCalls::on(nvml, gpu));
   MigGpu found;
   DROVER_TRY(found.profiles, profiles_of(calls));

@@ -83,7 +83,7 @@ struct MigPart {
 };
 
 /// kUnsupported when the library or the GPU has no MIG.
-Result<MigGpu> look_at_mig(const Nvml& nvml, const std::string& gpu);
+Result<MigGpu> discover_mig(const Nvml& nvml, const std::string& gpu);
 
 /// One that is there already, whole or half made, is taken and completed: the same call again is fine.
 /// kConflict when something else has its place.

@@ -37,8 +37,8 @@ class MigTest : public testing::Test {
     ::unsetenv("DROVER_SIM_PROFILE");
     ::unsetenv("DROVER_SIM_FAULTS");
   }
-  MigGpu look() const {
-    auto found = look_at_mig(*nvml, gpu);
+  MigGpu discovered() const {
+    auto found = discover_mig(*nvml, gpu);
     EXPECT_TRUE(found) << to_string(found.error());
     return found.value_or(MigGpu());
   }
@@ -59,10 +59,10 @@ class MigTest : public testing::Test {
 TEST_F(MigTest, ProfilesHaveTheNamesThatKubernetesKnows) {
   EXPECT_EQ(inventory.devices[0].mig, MigMode::kEnabled);
   std::vector<std::string> names;
-  for (const auto& profile : look().profiles) names.push_back(profile.name);
+  for (const auto& profile : discovered().profiles) names.push_back(profile.name);
   EXPECT_THAT(names,
               ElementsAre("7g.40gb", "4g.20gb", "3g.20gb", "2g.10gb", "1g.10gb", "1g.5gb", "1g.5gb.me"));
-  const auto found = look();
+  const auto found = discovered();
   const auto* small = found.profile(k1g);
   ASSERT_NE(small, nullptr);
   EXPECT_THAT(small->placements, SizeIs(7));
@@ -76,16 +76,16 @@ TEST_F(MigTest, AnInstanceIsMadeAndDestroyedAndTwiceIsFine) {
   EXPECT_THAT(made->uuid, StartsWith("MIG-"));
   EXPECT_EQ(made->placement, (MigPlacement{4, 4}));
   EXPECT_EQ(make_mig_instance(*nvml, part(k3g, 4, 4)), made);
-  EXPECT_THAT(look().instances, ElementsAre(*made));
+  EXPECT_THAT(discovered().instances, ElementsAre(*made));
   EXPECT_TRUE(destroy_mig_instance(*nvml, part(k3g, 4, 4)));
   EXPECT_TRUE(destroy_mig_instance(*nvml, part(k3g, 4, 4)));
-  EXPECT_THAT(look().instances, IsEmpty());
+  EXPECT_THAT(discovered().instances, IsEmpty());
 }
 
 TEST_F(MigTest, WhatWasHalfMadeIsCompleted) {
   tree.file("mig.yaml", "0: {enabled: true, instances: [{id: 5, profile: 1g.5gb, start: 2}]}\n");
-  ASSERT_THAT(look().instances, SizeIs(1));
-  EXPECT_EQ(look().instances[0].uuid, "") << "it has no compute instance";
+  ASSERT_THAT(discovered().instances, SizeIs(1));
+  EXPECT_EQ(discovered().instances[0].uuid, "") << "it has no compute instance";
   const auto made = make_mig_instance(*nvml, part(k1g, 2, 1));
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_EQ(made->gpu_instance, 5U);
@@ -96,8 +96,8 @@ TEST_F(MigTest, AnInstanceInPartsIsNotOneDevice) {
   tree.file("mig.yaml",
             "0: {enabled: true, instances: [{id: 1, profile: 3g.20gb, start: 0, compute: ["
             "{id: 0, start: 0, slices: 1}, {id: 1, start: 1, slices: 2}]}]}\n");
-  ASSERT_THAT(look().instances, SizeIs(1));
-  EXPECT_EQ(look().instances[0].uuid, "");
+  ASSERT_THAT(discovered().instances, SizeIs(1));
+  EXPECT_EQ(discovered().instances[0].uuid, "");
 }
 
 TEST_F(MigTest, WhatHasNoRoomIsAConflict) {
@@ -106,7 +106,7 @@ TEST_F(MigTest, WhatHasNoRoomIsAConflict) {
   EXPECT_TRUE(make_mig_instance(*nvml, part(k1g, 4, 1)));
   EXPECT_EQ(make_mig_instance(*nvml, part(1234, 4, 1)).error().kind, ErrorKind::kInvalid);
   gpu = inventory.devices[1].uuid;
-  EXPECT_EQ(look_at_mig(*nvml, gpu).error().kind, ErrorKind::kUnsupported) << "it is not in MIG mode";
+  EXPECT_EQ(discover_mig(*nvml, gpu).error().kind, ErrorKind::kUnsupported) << "it is not in MIG mode";
 }
 
 TEST_F(MigTest, WhatIsUsedStays) {
@@ -116,7 +116,7 @@ TEST_F(MigTest, WhatIsUsedStays) {
   const auto refused = destroy_mig_instance(*nvml, part(k1g, 0, 1));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kConflict);
-  EXPECT_NE(look().instances.at(0).uuid, "");
+  EXPECT_NE(discovered().instances.at(0).uuid, "");
 }
 
 TEST(MigNodes, TheDriverTellsTheirNumbers) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory between two looks at the same machine. A GPU that is lost tells nothing any more, not even its UUID,
-// but it is still the GPU that somebody was given. Pure.
+// Memory between two discoveries of the same machine. A GPU that is lost tells nothing any more, not even its
+// UUID, but it is still the GPU that somebody was given. Pure.
 
 #include "gpu/device.h"
 

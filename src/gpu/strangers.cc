@@ -118,14 +118,14 @@ class OpenerSearch {
   OpenerSearch(const std::set<dev_t>& devices, const TaskOf& task_of)
       : devices_(devices), task_of_(task_of) {}
 
-  void look_at(int process, std::uint32_t pid) {
+  void inspect(int process, std::uint32_t pid) {
     const auto threads = threads_of(process);
     if (threads.of_kernel) return;
     if (threads.is_one)
-      look_at_files(process, pid);
+      inspect_files(process, pid);
     else
-      look_at_threads(process, pid);
-    if (!task_of_(text_of(process, "cgroup")).empty()) look_at_mappings(process, pid);
+      inspect_threads(process, pid);
+    if (!task_of_(text_of(process, "cgroup")).empty()) inspect_mappings(process, pid);
   }
 
   std::map<dev_t, std::set<std::uint32_t>> found;
@@ -135,19 +135,19 @@ class OpenerSearch {
     return ::syscall(SYS_kcmp, pid, thread, KCMP_FILES, 0, 0) == 0;
   }
 
-  void look_at_threads(int process, std::uint32_t pid) {
+  void inspect_threads(int process, std::uint32_t pid) {
     Folder threads(process, "task");
     while (const auto name = threads.next()) {
       const auto thread = parse_number<std::uint32_t>(*name);
       // Threads mostly share their descriptors; but each can have its own, and the first can have ended.
       if (thread && (*thread == pid || !shares_files(pid, *thread))) {
         const UniqueFd folder(::openat(threads.fd(), name->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        look_at_files(folder.get(), pid);
+        inspect_files(folder.get(), pid);
       }
     }
   }
 
-  void look_at_files(int thread, std::uint32_t pid) {
+  void inspect_files(int thread, std::uint32_t pid) {
     Folder files(thread, "fd");
     while (const auto descriptor = files.next()) {
       const auto device = device_behind(files.fd(), *descriptor);
@@ -156,7 +156,7 @@ class OpenerSearch {
     }
   }
 
-  void look_at_mappings(int process, std::uint32_t pid) {
+  void inspect_mappings(int process, std::uint32_t pid) {
     const auto maps = text_of(process, "maps", kMostMaps);
     for (std::string_view rest = maps; !rest.empty();) {
       const auto line = rest.substr(0, rest.find('\n'));
@@ -247,7 +247,7 @@ std::map<dev_t, std::set<std::uint32_t>> find_openers(const std::string& proc, c
   while (const auto name = processes.next()) {
     const UniqueFd process(::openat(processes.fd(), name->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const auto pid = parse_number<std::uint32_t>(*name);
-    if (pid && process.valid()) search.look_at(process.get(), *pid);
+    if (pid && process.valid()) search.inspect(process.get(), *pid);
   }
   return std::move(search.found);
 }

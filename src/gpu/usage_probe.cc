@@ -173,7 +173,7 @@ void UsageProbe::add_utilization(const Nvml& nvml, std::vector<ProcessUsage>& pr
   if (!samples.empty()) seen_until_ = std::max(seen_until_, samples.back().timeStamp);
 }
 
-GpuUsage UsageProbe::look(const Nvml& nvml) {
+GpuUsage UsageProbe::sample(const Nvml& nvml) {
   GpuUsage usage;
   if (handle_.renew(nvml) != NVML_SUCCESS) return usage;
   const auto& f = nvml.functions();

@@ -17,7 +17,7 @@ class UsageProbe {
   explicit UsageProbe(const Device& device) : handle_(device) {}
 
   /// What processes did is told for the time since the last look.
-  GpuUsage look(const Nvml& nvml);
+  GpuUsage sample(const Nvml& nvml);
 
  private:
   std::vector<ProcessUsage> processes(const Nvml& nvml);

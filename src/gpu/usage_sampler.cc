@@ -42,7 +42,7 @@ struct UsageSampler::Worker {
       shared->changed.wait(lock, [&] { return shared->stopped || wanted; });
       if (shared->stopped) break;
       lock.unlock();
-      auto seen = look();
+      auto seen = sample();
       lock.lock();
       usage = std::move(seen);
       wanted = late = false;
@@ -56,9 +56,9 @@ struct UsageSampler::Worker {
   UsageProbe probe;
 
   /// The library is let go of at once, so that another driver's can take its place.
-  GpuUsage look() {
+  GpuUsage sample() {
     const auto nvml = shared->library();
-    return nvml && *nvml ? probe.look(**nvml) : GpuUsage{};
+    return nvml && *nvml ? probe.sample(**nvml) : GpuUsage{};
   }
 };
 

@@ -33,7 +33,7 @@ UniqueFd open_folder_below(int root, const std::string& path, std::uint64_t more
                    RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | more_resolve);
 }
 
-std::optional<struct stat> look(int parent, const std::string& name) {
+std::optional<struct stat> stat_at(int parent, const std::string& name) {
   struct stat info{};
   if (::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   return info;
@@ -150,7 +150,7 @@ Result<UniqueFd> LayerTree::make_parent(const std::string& path) {
 }
 
 Status LayerTree::make_folder(int parent, const std::string& name, const std::string& shown) {
-  const auto there = look(parent, name);
+  const auto there = stat_at(parent, name);
   if (there && S_ISLNK(there->st_mode))
     return refuse(
         shown,
@@ -203,7 +203,7 @@ Status LayerTree::add_directory(const std::string& path, const TarEntry& entry) 
     return set_metadata(root_.fd(), ".", entry);
   }
   DROVER_TRY(const auto at, place(path));
-  const auto there = look(at.parent.get(), at.name);
+  const auto there = stat_at(at.parent.get(), at.name);
   if (!there || !S_ISDIR(there->st_mode)) {
     DROVER_CHECK_OK(clear(at));
     if (::mkdirat(at.parent.get(), at.name.c_str(), 0700) != 0) return io_failure(path);
@@ -251,14 +251,14 @@ Status LayerTree::add_hard_link(const std::string& path, const std::string& targ
   if (!folder.valid() && errno == EXDEV)
     return refuse(path,
                   fmt::format("is a hard link to '{}', which leads out of the image", printable(target)));
-  const auto source = folder.valid() ? look(folder.get(), name) : std::nullopt;
+  const auto source = folder.valid() ? stat_at(folder.get(), name) : std::nullopt;
   if (!source)
     return refuse(path,
                   fmt::format("is a hard link to '{}', which the layer does not have", printable(target)));
   if (!S_ISREG(source->st_mode) && !S_ISLNK(source->st_mode) && !S_ISFIFO(source->st_mode))
     return refuse(path, fmt::format("is a hard link to '{}', which is not a file", printable(target)));
   DROVER_TRY(const auto at, place(path));
-  const auto there = look(at.parent.get(), at.name);
+  const auto there = stat_at(at.parent.get(), at.name);
   if (there && there->st_dev == source->st_dev && there->st_ino == source->st_ino) return {};
   DROVER_CHECK_OK(clear(at));
   if (::linkat(folder.get(), name.c_str(), at.parent.get(), at.name.c_str(), 0) != 0) return io_failure(path);
@@ -281,7 +281,7 @@ Status LayerTree::add_fifo(const std::string& path, const TarEntry& entry) {
 
 Status LayerTree::add_whiteout(const std::string& path) {
   DROVER_TRY(const auto at, place(path));
-  const auto there = look(at.parent.get(), at.name);
+  const auto there = stat_at(at.parent.get(), at.name);
   if (there && S_ISDIR(there->st_mode)) return make_opaque(path);
   if (there) return {};
   if (::mknodat(at.parent.get(), at.name.c_str(), S_IFCHR, 0) != 0) return io_failure(path);

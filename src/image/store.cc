@@ -138,7 +138,7 @@ Result<std::vector<Variant>> Store::Parts::variants_named(const RegistryName& na
   const auto known = request.newest ? std::nullopt : catalog->find(name, user.uid);
   if (known) return variants_in(*known);
   if (!request.ask_registries) return std::vector<Variant>{};
-  auto found = puller.look(name, user, request.stop);
+  auto found = puller.fetch_document(name, user, request.stop);
   if (!found) return Failure(context(found.error(), fmt::format("Failed to ask '{}'", name.host)));
   if (!is_index(found->descriptor.media_type)) return std::vector<Variant>{};
   return variants_of_index(found->text, name);

@@ -20,16 +20,16 @@ class SpaceWatch {
 
   /// So many bytes are about to be written.
   Status note(std::uint64_t bytes) {
-    since_look_ += bytes;
-    if (since_look_ < kInterval) return {};
-    since_look_ = 0;
-    return look();
+    since_check_ += bytes;
+    if (since_check_ < kInterval) return {};
+    since_check_ = 0;
+    return check_space();
   }
 
  private:
   static constexpr std::uint64_t kInterval = 4 << 20;
 
-  Status look() const {
+  Status check_space() const {
     constexpr const char* kRemedy =
         "free some space on that file system, or give 'drover serve' another --state folder";
     struct statvfs info{};
@@ -50,7 +50,7 @@ class SpaceWatch {
 
   const Directory& target_;
   const UnpackLimits& limits_;
-  std::uint64_t since_look_ = kInterval;  ///< so the first look comes first
+  std::uint64_t since_check_ = kInterval;  ///< so the first check comes first
 };
 
 Failure refuse(const TarEntry& entry, std::string_view why, std::string hint = "") {

@@ -50,7 +50,7 @@ Status unpack(const std::string& tar, const std::string& target, const UnpackLim
   return unpack_layer(stream, folder, allowance);
 }
 
-struct stat look(const std::string& path) {
+struct stat stat_of(const std::string& path) {
   struct stat info{};
   EXPECT_EQ(::lstat(path.c_str(), &info), 0) << path;
   return info;
@@ -68,7 +68,7 @@ std::string attribute(const std::string& path, const char* name) {
 }
 
 bool is_whiteout(const std::string& path) {
-  const auto info = look(path);
+  const auto info = stat_of(path);
   return S_ISCHR(info.st_mode) && info.st_rdev == 0;
 }
 
@@ -92,7 +92,7 @@ TEST_F(Unpack, ZerosTakeNoSpace) {
   const auto done = unpack(make_tar({file("zeros", zeros)}), target_);
   ASSERT_TRUE(done) << to_string(done.error());
   EXPECT_EQ(content(target_ + "/zeros"), zeros);
-  EXPECT_LT(look(target_ + "/zeros").st_blocks * 512, 1 << 20);
+  EXPECT_LT(stat_of(target_ + "/zeros").st_blocks * 512, 1 << 20);
 }
 
 TEST_F(Unpack, KeepsWhatFilesAre) {
@@ -102,21 +102,21 @@ TEST_F(Unpack, KeepsWhatFilesAre) {
   tool.pax = {{"SCHILY.xattr.user.note", "kept"}, {"SCHILY.xattr.trusted.overlay.opaque", "y"}};
   expect_unpacks({folder("./", 0700), folder("bin", 01777), tool, symlink("sh", "/bin/tool"),
                   hard_link("same", "./bin/tool"), Item{.path = "queue", .type = '6', .mode = 0622}});
-  const auto info = look(at("bin/tool"));
+  const auto info = stat_of(at("bin/tool"));
   EXPECT_EQ(info.st_mode & 07777, 04755U);
   EXPECT_EQ(info.st_uid, 1000U);
   EXPECT_EQ(info.st_gid, 2000U);
   EXPECT_EQ(info.st_mtime, 1'500'000'000);
-  EXPECT_EQ(look(at("bin")).st_mode & 07777, 01777U);
-  EXPECT_EQ(look(at("bin")).st_mtime, 1'500'000'000) << "filling a folder must not change its time";
-  EXPECT_EQ(look(target_).st_mode & 07777, 0700U);
+  EXPECT_EQ(stat_of(at("bin")).st_mode & 07777, 01777U);
+  EXPECT_EQ(stat_of(at("bin")).st_mtime, 1'500'000'000) << "filling a folder must not change its time";
+  EXPECT_EQ(stat_of(target_).st_mode & 07777, 0700U);
   EXPECT_EQ(content(at("bin/tool")), "run");
   EXPECT_EQ(attribute(at("bin/tool"), "user.note"), "kept");
   EXPECT_EQ(attribute(at("bin/tool"), "trusted.overlay.opaque"), "");
   EXPECT_EQ(fs::read_symlink(at("sh")), "/bin/tool");
-  EXPECT_EQ(look(at("same")).st_ino, info.st_ino);
-  EXPECT_TRUE(S_ISFIFO(look(at("queue")).st_mode));
-  EXPECT_EQ(look(at("queue")).st_mode & 07777, 0622U);
+  EXPECT_EQ(stat_of(at("same")).st_ino, info.st_ino);
+  EXPECT_TRUE(S_ISFIFO(stat_of(at("queue")).st_mode));
+  EXPECT_EQ(stat_of(at("queue")).st_mode & 07777, 0622U);
 }
 
 TEST_F(Unpack, KeepsFileCapabilities) {
@@ -140,9 +140,9 @@ TEST_F(Unpack, TakesNamesInAnyEncoding) {
 
 TEST_F(Unpack, MakesMissingFolders) {
   expect_unpacks({file("/a/b/c", "x")});
-  EXPECT_EQ(look(at("a/b")).st_mode & 07777, 0755U);
-  EXPECT_EQ(look(at("a/b")).st_mtime, 0);
-  EXPECT_EQ(look(target_).st_mode & 07777, 0755U);
+  EXPECT_EQ(stat_of(at("a/b")).st_mode & 07777, 0755U);
+  EXPECT_EQ(stat_of(at("a/b")).st_mtime, 0);
+  EXPECT_EQ(stat_of(target_).st_mode & 07777, 0755U);
 }
 
 TEST_F(Unpack, TheLastEntryOfANameCounts) {
@@ -155,7 +155,7 @@ TEST_F(Unpack, TheLastEntryOfANameCounts) {
   EXPECT_EQ(content(at("was-link/inside")), "1");
   EXPECT_FALSE(fs::is_symlink(at("was-link")));
   EXPECT_EQ(content(at("kept/x")), "1");
-  EXPECT_EQ(look(at("kept")).st_mode & 07777, 0700U);
+  EXPECT_EQ(stat_of(at("kept")).st_mode & 07777, 0700U);
 }
 
 TEST_F(Unpack, FollowsLinksThatStayInside) {
@@ -176,7 +176,7 @@ TEST_F(Unpack, LeavesASymlinkAloneWhenAFileTakesItsPlace) {
 TEST_F(Unpack, AHardLinkToItselfChangesNothing) {
   expect_unpacks({file("f", "x"), hard_link("f", "f"), hard_link("g", "f"), hard_link("g", "f")});
   EXPECT_EQ(content(at("f")), "x");
-  EXPECT_EQ(look(at("f")).st_nlink, 2U);
+  EXPECT_EQ(stat_of(at("f")).st_nlink, 2U);
 }
 
 TEST_F(Unpack, TakesAnEmptyLayer) {
@@ -202,7 +202,7 @@ TEST_P(UnpackRefuses, NamingTheEntry) {
   EXPECT_EQ(done.error().message.find('\n'), std::string::npos);
   EXPECT_EQ(content(scratch_ / "secret"), "safe");
   EXPECT_TRUE(fs::is_empty(scratch_ / "beside"));
-  EXPECT_EQ(look(scratch_ / "secret").st_nlink, 1U);
+  EXPECT_EQ(stat_of(scratch_ / "secret").st_nlink, 1U);
 }
 
 const std::string kDeep = [] {
@@ -353,7 +353,7 @@ std::string snapshot(const std::string& folder, const std::string& without) {
       it.disable_recursion_pending();
       continue;
     }
-    const auto info = look(it->path());
+    const auto info = stat_of(it->path());
     lines.push_back(it->path().string() + " " + std::to_string(info.st_size) + " " +
                     std::to_string(info.st_ctim.tv_nsec) + " " + std::to_string(info.st_nlink));
   }

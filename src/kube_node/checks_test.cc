@@ -18,7 +18,7 @@ TEST(NodeChecks, WhatIsMissingIsToldOnce) {
   LogOnce log_once([&](const std::string& sentence) { told.push_back(sentence); });
   const MissingFiles missing = {{uuid(0), "There is no device file '/dev/nvidia0'"},
                                 {uuid(1), "There is no device file '/dev/nvidia1'"}};
-  for (int look = 0; look < 3; ++look) log_once.report(check_given(missing, 2));
+  for (int round = 0; round < 3; ++round) log_once.report(check_given(missing, 2));
   log_once.report(check_given({}, 2));
   log_once.report(check_given({*missing.rbegin()}, 2));
   EXPECT_THAT(told, ElementsAre("2 of 2 GPUs are given to no pod: There is no device file '/dev/nvidia0'",

@@ -17,7 +17,7 @@
 namespace drover {
 namespace {
 
-constexpr std::chrono::seconds kPause{2};  ///< between looks
+constexpr std::chrono::seconds kPause{2};  ///< between discoveries
 
 void log_change(const gpu::HealthChange& change) {
   for (const auto& reason : change.opened)
@@ -28,10 +28,10 @@ void log_change(const gpu::HealthChange& change) {
   if (change.healthy && !change.was_healthy) spdlog::info("GPU {} is given out again", change.uuid);
 }
 
-gpu::Sight look(const Hardware& hardware, const gpu::Sight& before) {
+gpu::Sight discover(const Hardware& hardware, const gpu::Sight& before) {
   gpu::Sight now;
-  now.inventory = kube::keep_known(before.inventory, gpu::recognise(hardware.look(), before.inventory));
-  now.mig = look_at_mig(hardware, now.inventory, before.mig);
+  now.inventory = kube::keep_known(before.inventory, gpu::recognise(hardware.discover(), before.inventory));
+  now.mig = discover_mig(hardware, now.inventory, before.mig);
   return now;
 }
 
@@ -39,7 +39,7 @@ gpu::Sight look(const Hardware& hardware, const gpu::Sight& before) {
 
 KubeGpus::KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener)
     : hardware_(std::make_shared<const Hardware>(std::move(hardware))),
-      watch_([held = hardware_](const gpu::Sight& before) { return look(*held, before); },
+      watch_([held = hardware_](const gpu::Sight& before) { return discover(*held, before); },
              [this] { return hardware_->shared_nvml(); },
              {.pause = kPause,
               .health = std::move(health),

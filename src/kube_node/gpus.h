@@ -27,7 +27,7 @@ class KubeGpus {
   /// `listener` hears of every change of a GPU's health, as gpu::HealthWatch tells it.
   KubeGpus(Hardware hardware, gpu::HealthWatchOptions health, gpu::HealthWatch::Listener listener);
 
-  /// What the last look found, and who is unhealthy now.
+  /// What the last discovery found, and who is unhealthy now.
   gpu::Inventory inventory() const { return watch_.inventory(); }
   /// How those in MIG mode are cut, by UUID.
   std::map<std::string, gpu::MigGpu> mig() const { return watch_.sight().mig; }

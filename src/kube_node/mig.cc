@@ -21,15 +21,15 @@ auto with_nvml(const Hardware& hardware, Use use) -> decltype(use(std::declval<c
 
 }  // namespace
 
-std::map<std::string, gpu::MigGpu> look_at_mig(const Hardware& hardware, const gpu::Inventory& inventory,
-                                               const std::map<std::string, gpu::MigGpu>& before) {
+std::map<std::string, gpu::MigGpu> discover_mig(const Hardware& hardware, const gpu::Inventory& inventory,
+                                                const std::map<std::string, gpu::MigGpu>& before) {
   std::map<std::string, gpu::MigGpu> found;
   for (const auto& device : inventory.devices) {
     if (device.mig != gpu::MigMode::kEnabled) continue;
-    auto looked =
-        with_nvml(hardware, [&](const gpu::Nvml& nvml) { return gpu::look_at_mig(nvml, device.uuid); });
-    if (looked)
-      found[device.uuid] = std::move(*looked);
+    auto discovered =
+        with_nvml(hardware, [&](const gpu::Nvml& nvml) { return gpu::discover_mig(nvml, device.uuid); });
+    if (discovered)
+      found[device.uuid] = std::move(*discovered);
     else if (const auto known = before.find(device.uuid); known != before.end())
       found[device.uuid] = known->second;
   }
@@ -47,7 +47,7 @@ Result<std::vector<gpu::DeviceNode>> mig_nodes_of(const Hardware& hardware, cons
 
 Result<cdi::Edits> KubeMig::find(const gpu::MigPart& part) {
   DROVER_TRY(const auto gpu,
-             with_nvml(hardware_, [&](const gpu::Nvml& nvml) { return gpu::look_at_mig(nvml, part.gpu); }));
+             with_nvml(hardware_, [&](const gpu::Nvml& nvml) { return gpu::discover_mig(nvml, part.gpu); }));
   for (const auto& instance : gpu.instances)
     if (instance.profile_id == part.profile_id && instance.placement == part.placement)
       return edits_of(part, instance);

@@ -16,8 +16,8 @@
 namespace drover {
 
 /// Of those in MIG mode, by UUID. One that does not answer now is as it was `before`.
-std::map<std::string, gpu::MigGpu> look_at_mig(const Hardware& hardware, const gpu::Inventory& inventory,
-                                               const std::map<std::string, gpu::MigGpu>& before);
+std::map<std::string, gpu::MigGpu> discover_mig(const Hardware& hardware, const gpu::Inventory& inventory,
+                                                const std::map<std::string, gpu::MigGpu>& before);
 
 /// The device nodes that a container needs for an instance: the GPU's, and two that say which part of it.
 Result<std::vector<gpu::DeviceNode>> mig_nodes_of(const Hardware& hardware, const gpu::Device& gpu,

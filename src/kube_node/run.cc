@@ -147,7 +147,7 @@ class Node {
         pool_(std::move(config), has_role(kDra), [this] { notify_claims(); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
                         [this] { health_trouble_.report(serve_health()); });
-    look_at_runtime();
+    check_runtime();
     offer();
   }
 
@@ -163,12 +163,12 @@ class Node {
     if (has_role(kDevicePlugin) && pool_.offers().empty()) spdlog::warn("This node has no GPU to offer yet");
     for (const auto& resource : pool_.offers())
       spdlog::info("This node offers {} {}", resource.devices.size(), resource.name);
-    periodic_tasks_.add("asking the container runtime", kRuntimePause, [this] { look_at_runtime(); });
+    periodic_tasks_.add("asking the container runtime", kRuntimePause, [this] { check_runtime(); });
     periodic_tasks_.add("reaching the cluster", kClusterPause, [this] { reach_cluster(); });
     periodic_tasks_.add("listening for Prometheus", kClusterPause,
                         [this] { metrics_trouble_.report(metrics_.listen()); });
     periodic_tasks_.add("offering GPUs", kOfferPause, [this] { offer(); });
-    periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { look_at_kubelet(); });
+    periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { refresh_users(); });
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
@@ -230,10 +230,10 @@ class Node {
       pool_.found_claimed(*claimed);
     else
       warn(to_string(claimed.error()));
-    look_at_kubelet();
+    refresh_users();
   }
 
-  void look_at_runtime() {
+  void check_runtime() {
     const auto runtime = kube::ask_runtime(options_.runtime_endpoint, kPatience);
     const auto fitness = runtime ? fitness_of(*runtime) : Failure(runtime.error());
     runtime_trouble_.report(fitness);
@@ -340,7 +340,7 @@ class Node {
     }
   }
 
-  void look_at_kubelet() {
+  void refresh_users() {
     const auto asked = kube::Usage::Clock::now();
     auto told = kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
     kubelet_trouble_.report(told ? Status() : Failure(told.error()));
@@ -359,7 +359,7 @@ class Node {
   KubeGpus gpus_;
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, healthz()};
   kube::MigStrategy mig_strategy_;
-  kube::DeviceUsers users_;  ///< of look_at_kubelet() alone
+  kube::DeviceUsers users_;  ///< of refresh_users() alone
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone

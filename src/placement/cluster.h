@@ -74,7 +74,7 @@ class Cluster {
   struct Ways {
     std::vector<Decision> decisions;
     bool complete = true;  ///< none was left out
-    int looked_at = 0;     ///< sets of GPUs, for who has to reckon with the time
+    int tried = 0;         ///< sets of GPUs, for who has to reckon with the time
   };
   Ways ways_on(const std::string& node, const Request& request, std::size_t most);
   /// Whether every request without a group sees the same in both nodes, but for their names.

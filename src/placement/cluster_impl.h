@@ -52,7 +52,7 @@ struct Cluster::Impl {
   // cluster_place.cc
   /// The view for such a request, after the policy saw what it has to.
   const ShapeView& view(const Request& request);
-  void look_around();
+  void refresh_fragmentation();
   std::optional<Decision> best(const Request& request);
   std::vector<std::size_t> fitting(const Request& request);
   std::size_t count_fitting(const Request& request);

@@ -22,16 +22,16 @@ Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) 
   return decision;
 }
 
-void Cluster::Impl::look_around() {
+void Cluster::Impl::refresh_fragmentation() {
   if (context.policy != NodePolicy::kFragmentation || !context.fragmentation.due()) return;
   std::vector<const NodeState*> states;
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) states.push_back(&nodes.at(slot).state);
-  context.fragmentation.look_at(states);
+  context.fragmentation.update(states);
   views.clear();
 }
 
 const ShapeView& Cluster::Impl::view(const Request& request) {
-  look_around();
+  refresh_fragmentation();
   return views.view(request, nodes, context);
 }
 
@@ -80,7 +80,7 @@ std::optional<Decision> Cluster::Impl::try_place_on(const std::string& node, con
   }
   const auto* entry = find(node);
   if (entry == nullptr || host_obstacle(entry->state, request)) return std::nullopt;
-  look_around();
+  refresh_fragmentation();
   const Shape shape(request, views.fits(request));
   if (obstacle(entry->state, entry->node->attributes, shape)) return std::nullopt;
   return decide(*entry, shape, best_on(context, entry->state, shape, Locality::kAll).value().devices);

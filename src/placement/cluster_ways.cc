@@ -30,7 +30,7 @@ class Sets {
     });
   }
 
-  int looked_at() const { return looked_at_; }
+  int tried() const { return tried_; }
   /// Calls visit(set) until it returns false; false, when there are more sets than are looked at.
   template <typename Visit>
   bool visit(const Visit& each) {
@@ -40,7 +40,7 @@ class Sets {
  private:
   template <typename Visit>
   bool grow(DeviceMask chosen, DeviceMask rest, const Visit& each) {
-    if (std::popcount(chosen) == count_) return ++looked_at_ <= kMostSets && each(chosen);
+    if (std::popcount(chosen) == count_) return ++tried_ <= kMostSets && each(chosen);
     if (std::popcount(chosen) + std::popcount(rest) < count_) return true;
     for (; rest != 0; rest = without_lowest(rest)) {
       const auto device = lowest(rest);
@@ -53,7 +53,7 @@ class Sets {
   DeviceMask room_;
   int count_;
   std::array<DeviceMask, kMaxDevices> needs_{};  ///< [device]: has to be in the set before
-  int looked_at_ = 0;
+  int tried_ = 0;
 };
 
 }  // namespace
@@ -83,7 +83,7 @@ Cluster::Ways Cluster::Impl::ways_on(const std::string& node, const Request& req
     ways.decisions.back().cpus.clear();
     return true;
   });
-  ways.looked_at = sets.looked_at();
+  ways.tried = sets.tried();
   return ways;
 }
 

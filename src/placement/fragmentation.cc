@@ -8,7 +8,7 @@ namespace {
 
 /// Prices follow what is left of the cluster: they are fitted anew when about this part of its GPUs may have
 /// been taken. Looking costs as much as some hundred placements.
-constexpr double kTakenBetweenLooks = 0.05;
+constexpr double kTakenBetweenUpdates = 0.05;
 /// A learnt mix of fewer requests says little, and more of them cost more than they tell.
 constexpr std::size_t kFewestLearnt = 2;
 constexpr std::size_t kMostLearnt = 64;
@@ -27,22 +27,22 @@ void Fragmentation::set_mix(std::vector<TypicalRequest> mix) {
 
 void Fragmentation::note_placed(const Request& request) {
   if (!given_) learnt_.add(request);
-  if (++placed_ >= placed_between_looks_) due_ = true;
+  if (++placed_ >= placed_between_updates_) due_ = true;
 }
 
-void Fragmentation::look_at(const std::vector<const NodeState*>& nodes) {
+void Fragmentation::update(const std::vector<const NodeState*>& nodes) {
   due_ = false;
   placed_ = 0;
   int gpus = 0;
   for (const auto* node : nodes) gpus += std::popcount(node->healthy);
-  placed_between_looks_ = std::max(kFewestBetweenLooks, static_cast<int>(kTakenBetweenLooks * gpus));
+  placed_between_updates_ = std::max(kFewestBetweenUpdates, static_cast<int>(kTakenBetweenUpdates * gpus));
   if (!given_) {
     auto mix = learnt_.heaviest(kMostLearnt);
     if (mix.size() < kFewestLearnt) return;
     if (!outlook_) outlook_.emplace();
     outlook_->expect(mix);
   }
-  if (outlook_) outlook_->look_at(nodes);
+  if (outlook_) outlook_->update(nodes);
 }
 
 std::optional<double> Fragmentation::worth(const NodeState& before) const {

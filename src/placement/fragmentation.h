@@ -22,9 +22,9 @@ class Fragmentation {
   /// Nodes came, went or became of another kind.
   void note_nodes() { due_ = true; }
 
-  /// Whether look_at() has to be called before the next score().
+  /// Whether update() has to be called before the next score().
   bool due() const { return due_; }
-  void look_at(const std::vector<const NodeState*>& nodes);
+  void update(const std::vector<const NodeState*>& nodes);
 
   /// What the node is worth as it is; none while no mix is known.
   std::optional<double> worth(const NodeState& before) const;
@@ -34,14 +34,14 @@ class Fragmentation {
   std::uint64_t least_rise(std::int64_t milli_cpus) const;
 
  private:
-  static constexpr int kFewestBetweenLooks = 300;
+  static constexpr int kFewestBetweenUpdates = 300;
 
   std::optional<Outlook> outlook_;
   LearntMix learnt_;
   bool given_ = false;
   bool due_ = false;
   int placed_ = 0;  ///< since the last look
-  int placed_between_looks_ = kFewestBetweenLooks;
+  int placed_between_updates_ = kFewestBetweenUpdates;
 };
 
 }  // namespace drover::placement

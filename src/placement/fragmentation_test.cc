@@ -76,7 +76,7 @@ TEST(Fragmentation, LearnsTheMixFromWhatIsPlaced) {
   for (; !policy.due() && placed < 10'000; ++placed)
     policy.note_placed(placed % 2 == 0 ? gpus(1) : share(300));
   ASSERT_TRUE(policy.due());
-  policy.look_at({&state});
+  policy.update({&state});
   EXPECT_FALSE(policy.due());
   const auto worth = policy.worth(state).value();
   EXPECT_LT(policy.score(state, worth, small, device_bit(0)),

@@ -73,7 +73,7 @@ class Backtracking {
     trial_.undo(index);
     const auto ways = cluster_.ways_on(node, request, kMostWays);
     incomplete_ = incomplete_ || !ways.complete;
-    if (!spend(kSetCost * ways.looked_at)) return false;
+    if (!spend(kSetCost * ways.tried)) return false;
     for (const auto& decision : ways.decisions) {
       if (decision == first) continue;
       if (!spend(kTrialCost)) return false;

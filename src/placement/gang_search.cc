@@ -26,7 +26,7 @@ class Spread {
     return augment(members);
   }
   /// What was looked at, in all.
-  std::uint64_t looked_at() const { return looked_at_; }
+  std::uint64_t tried() const { return tried_; }
 
   /// Nodes of a class, in the order of the cluster: neighbouring ranks get neighbours.
   std::vector<std::size_t> held_by(std::size_t members) const {
@@ -42,7 +42,7 @@ class Spread {
   bool augment(std::size_t members) {
     visited_[members] = true;
     const auto& places = places_[members];
-    looked_at_ += places.size();
+    tried_ += places.size();
     auto found = std::ranges::find_if(places, [&](std::size_t place) { return holders_[place] == kNobody; });
     if (found == places.end())
       found = std::ranges::find_if(places, [&](std::size_t place) {
@@ -57,7 +57,7 @@ class Spread {
   std::vector<std::vector<std::size_t>> places_;  ///< of each class, best first
   std::vector<std::size_t> holders_;              ///< of each node, a class
   std::vector<bool> visited_;
-  std::uint64_t looked_at_ = 0;
+  std::uint64_t tried_ = 0;
 };
 
 GangSearch finish(const Gang& gang, const Trial& trial) {
@@ -80,7 +80,7 @@ GangSearch spread(Cluster& cluster, const Gang& gang, const std::vector<MemberCl
     matched += count;
     tried += classes[i].ranks.size();
     // There is no place any more; the rest is for telling how many have one.
-    if (matched < tried && matching.looked_at() > kMostForCounting) break;
+    if (matched < tried && matching.tried() > kMostForCounting) break;
   }
   if (matched < gang.members.size()) return {std::nullopt, matched, true};
   Trial trial(cluster);

@@ -128,7 +128,7 @@ void Outlook::learn_demand(const std::vector<const NodeState*>& nodes) {
                                                          static_cast<double>(kCpuPrices - 2));
 }
 
-void Outlook::look_at(const std::vector<const NodeState*>& nodes) {
+void Outlook::update(const std::vector<const NodeState*>& nodes) {
   for (const auto* node : nodes) learn_kind(*node->kind);
   learn_demand(nodes);
   std::vector<Room> rooms;

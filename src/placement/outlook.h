@@ -35,12 +35,12 @@ class Outlook {
   explicit Outlook(const std::vector<TypicalRequest>& mix) { expect(mix); }
 
   /// From now on another mix: what is in both keeps its price. Weights that are not positive, and requests of
-  /// several GPUs with shares or several claims, are left out. Before worth(), look_at() has to be called.
+  /// several GPUs with shares or several claims, are left out. Before worth(), update() has to be called.
   void expect(const std::vector<TypicalRequest>& mix);
 
   /// Fits the prices to what is free on these nodes: in some hundred steps, or a few when most had prices.
   /// All nodes that worth() is asked about must be of the kinds of these.
-  void look_at(const std::vector<const NodeState*>& nodes);
+  void update(const std::vector<const NodeState*>& nodes);
 
   /// In milli-GPU; 0 when the mix has no GPUs.
   double worth(const NodeState& node) const;

@@ -27,7 +27,7 @@ class Nodes {
   void show(Outlook& outlook) const {
     std::vector<const NodeState*> all;
     for (const auto& state : states_) all.push_back(&state);
-    outlook.look_at(all);
+    outlook.update(all);
   }
 
  private:

@@ -162,7 +162,7 @@ class ScheduleHistory {
     const auto before = free();
     const auto waiting_before = work_.waiting;
     const auto running_before = work_.running;
-    const auto first = work_.look();
+    const auto first = work_.make_plan();
     RC_ASSERT(free() == before);
     dice.shuffle(work_.waiting);
     const auto plan = work_.step();  // throws when anything is given twice

@@ -33,7 +33,7 @@ TEST(Schedule, StartsWhatFitsInOrderOfPriorityThenArrival) {
   work.submit(job("late", gpus(1)));
   work.submit(job("urgent", gpus(1), 5));
   work.submit(job("later", gpus(1)));
-  const auto plan = work.look();
+  const auto plan = work.make_plan();
   EXPECT_THAT(started(plan), ElementsAre("urgent", "late"));
   EXPECT_THAT(plan.order, ElementsAre("urgent", "late", "later"));
   EXPECT_EQ(why(plan, "later"), "1 GPU is wanted and 0 of 2 are free");
@@ -58,9 +58,9 @@ TEST(Schedule, LeavesTheClusterAsItWas) {
     return all;
   };
   const auto before = free();
-  const auto first = work.look();
+  const auto first = work.make_plan();
   EXPECT_EQ(free(), before);
-  const auto second = work.look();
+  const auto second = work.make_plan();
   EXPECT_EQ(first.order, second.order);
   EXPECT_EQ(first.waiting, second.waiting);
   EXPECT_EQ(started(first), started(second));
@@ -127,7 +127,7 @@ TEST(Schedule, SaysWhichTimeLimitWouldHelp) {
   work.run(within(60min, job("runs", gpus(2))));
   work.submit(job("four", gpus(4)));
   work.submit(job("unlimited", gpus(1)));
-  EXPECT_THAT(work.look().waiting.at("unlimited").remedies,
+  EXPECT_THAT(work.make_plan().waiting.at("unlimited").remedies,
               ::testing::Contains("give it a time limit of at most 1h 0m: then it need not wait"));
 }
 
@@ -279,7 +279,7 @@ TEST(Schedule, ExtremePrioritiesAndTimeLimitsAreAsGoodAsOthers) {
   work.submit(job("least", gpus(1), kLowest));
   work.submit(within(std::chrono::milliseconds::max(), job("usual", gpus(1))));
   work.submit(job("most", gpus(1), kHighest));
-  const auto plan = work.look();
+  const auto plan = work.make_plan();
   EXPECT_THAT(plan.order, ElementsAre("most", "usual", "least"));
   ASSERT_EQ(plan.preemptions.size(), 1U);
   EXPECT_EQ(plan.preemptions[0].job, "most");
@@ -307,7 +307,7 @@ TEST(Schedule, ALimitOfNothingKeepsBackOnlyWhoWantsIt) {
 
 TEST(Schedule, AnEmptyQueueIsAnEmptyPlan) {
   Workplace work(1, 1);
-  const auto plan = work.look();
+  const auto plan = work.make_plan();
   EXPECT_THAT(plan.starts, IsEmpty());
   EXPECT_THAT(plan.order, IsEmpty());
   EXPECT_THAT(plan.waiting, IsEmpty());

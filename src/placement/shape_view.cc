@@ -51,13 +51,16 @@ void ShapeView::reset(const NodeTable& nodes) {
 }
 
 void ShapeView::update(const NodeTable& nodes, const PolicyContext& context) {
-  const auto look = [&](std::size_t slot) { set(slot, evaluate(context, nodes.at(slot), shape_, &memory_)); };
+  const auto evaluate_slot = [&](std::size_t slot) {
+    set(slot, evaluate(context, nodes.at(slot), shape_, &memory_));
+  };
   const bool same_size = scores_.size() == nodes.blocks() * kBlockSize;
   // The scores of all shapes together are more than a cache holds.
   const auto fetch = [&](std::size_t slot) { __builtin_prefetch(&scores_[slot], 1); };
-  if (!seen_ || !same_size || !nodes.changes_since(*seen_, fetch) || !nodes.changes_since(*seen_, look)) {
+  if (!seen_ || !same_size || !nodes.changes_since(*seen_, fetch) ||
+      !nodes.changes_since(*seen_, evaluate_slot)) {
     reset(nodes);
-    for (std::size_t slot = 0; slot < nodes.size(); ++slot) look(slot);
+    for (std::size_t slot = 0; slot < nodes.size(); ++slot) evaluate_slot(slot);
   }
   refresh_blocks();
   seen_ = nodes.sequence();
@@ -133,15 +136,15 @@ std::optional<std::size_t> ShapeView::best(const NodeTable& nodes, const PolicyC
   const auto rise = context.fragmentation.least_rise(wanted.milli_cpus - request().milli_cpus);
   OptionMemory memory;
   auto least = kNoScore;
-  const auto look = [&](std::size_t slot) {
+  const auto evaluate_slot = [&](std::size_t slot) {
     const auto score = evaluate(context, nodes.at(slot), shape, &memory).score;
     if (std::pair(score, slot) >= std::pair(least, *found)) return;
     least = score;
     found = slot;
     bound = {score.high - std::min(score.high, rise), score.low + 1};  // an equal one before it is better
   };
-  look(*found);
-  for_each_below(nodes, wanted, bound, look);
+  evaluate_slot(*found);
+  for_each_below(nodes, wanted, bound, evaluate_slot);
   return found;
 }
 

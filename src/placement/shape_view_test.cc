@@ -111,7 +111,7 @@ TEST_F(ShapeViewTest, AgreesWithLookingAtEveryNodeWhereCpusCount) {
   context_.fragmentation.set_mix(mix);
   std::vector<const NodeState*> states;
   for (std::size_t slot = 0; slot < nodes_.size(); ++slot) states.push_back(&nodes_.at(slot).state);
-  context_.fragmentation.look_at(states);
+  context_.fragmentation.update(states);
   for (int round = 0; round < 2000; ++round) {
     for (auto changes = below(8); changes > 0; --changes) change_one();
     ASSERT_NO_FATAL_FAILURE(check(request()));

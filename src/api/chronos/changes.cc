@@ -68,7 +68,7 @@ AnswerLater define(const Services& services, const Request& request, wire::JobKi
     user = co_await services.workers->users.named(job.run_as_user, request.caller->user.uid);
   DROVER_CO_CHECK_OK(complete(services, request, job, std::move(user)));
   if (const auto& image = job.schedule.task.image)
-    co_await look_at_images(*services.daemon, *request.caller, {*image});
+    co_await inspect_images(*services.daemon, *request.caller, {*image});
   co_return change(services, control::event::ScheduleDefined{std::move(job.schedule)});
 }
 

@@ -47,10 +47,10 @@ World::World(const Services& services, const engine::Caller& caller)
 World::World(Scene scene, Scope scope) : scene_(std::move(scene)), scope_(scope) {
   for (const auto& [id, deployment] : state().deployments)
     for (const auto& [service, ignored] : deployment.before) deployments_[service].push_back(id);
-  if (scope_ == Scope::kAll) look_at_all();
+  if (scope_ == Scope::kAll) collect_live();
 }
 
-void World::look_at_all() {
+void World::collect_live() {
   auto health = state().health.begin();  // by id, as the tasks are
   for (const auto& [id, task] : state().tasks) {
     if (task.task.origin.kind != OriginKind::kService || is_final(task.state)) continue;

@@ -96,7 +96,7 @@ class World {
  private:
   using Tasks = std::vector<const control::TaskRecord*>;
 
-  void look_at_all();
+  void collect_live();
   /// Those that have not ended, by age.
   Tasks tasks_of(const std::string& service) const;
 

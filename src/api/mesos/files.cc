@@ -130,15 +130,15 @@ Result<std::vector<ListedFile>> list_folder(const Place& place, const User& read
   return listed;
 }
 
-/// Looks with `look` and answers with `show`, beside the strand.
-template <typename Look, typename Show>
-asio::awaitable<Result<Response>> look_at(const Services& services, const engine::Caller& caller,
-                                          const std::string& path, Look look, Show show) {
+/// Reads with `read` and answers with `show`, beside the strand.
+template <typename Read, typename Show>
+asio::awaitable<Result<Response>> answer_from(const Services& services, const engine::Caller& caller,
+                                              const std::string& path, Read read, Show show) {
   auto place = find_place(services, caller, path);
   if (!place) co_return place.error();
-  const auto answer = [place = std::move(*place), reader = caller.user, look = std::move(look),
+  const auto answer = [place = std::move(*place), reader = caller.user, read = std::move(read),
                        show = std::move(show)]() -> Result<Response> {
-    auto found = look(place, reader);
+    auto found = read(place, reader);
     if (!found) return refusal(found.error());
     return show(std::move(*found));
   };
@@ -151,15 +151,15 @@ asio::awaitable<Result<Response>> look_at(const Services& services, const engine
 
 asio::awaitable<Result<Response>> list_files(const Services& services, const engine::Caller& caller,
                                              const std::string& path, ShowFiles show) {
-  return look_at(services, caller, path, list_folder, std::move(show));
+  return answer_from(services, caller, path, list_folder, std::move(show));
 }
 
 asio::awaitable<Result<Response>> read_file(const Services& services, const engine::Caller& caller,
                                             const std::string& path, WantedPiece wanted, ShowPiece show) {
-  const auto look = [wanted](const Place& place, const User& reader) {
+  const auto read = [wanted](const Place& place, const User& reader) {
     return read_piece(place, reader, wanted);
   };
-  return look_at(services, caller, path, look, std::move(show));
+  return answer_from(services, caller, path, read, std::move(show));
 }
 
 Result<Response> get_sandboxes(const Services& services, const Request& request) {

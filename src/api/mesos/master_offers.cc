@@ -138,7 +138,7 @@ void Master::allocate() {
   const auto changes = book_.allocate(supply(), moment());
   for (const auto& [framework, offer] : changes.rescinded) send_rescind(framework, offer);
   if (!changes.made.empty()) send_offer(changes.made);
-  if (changes.look_again) allocate_soon();
+  if (changes.more_to_offer) allocate_soon();
 }
 
 void Master::decline(const std::string& framework, const Call& call) {

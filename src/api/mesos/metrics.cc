@@ -95,7 +95,7 @@ struct SystemFigures {
   std::optional<double> memory_bytes, free_bytes;
 };
 
-SystemFigures look_at_system() {
+SystemFigures measure_system() {
   SystemFigures figures;
   figures.cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
   std::array<double, 3> load{};
@@ -109,7 +109,7 @@ SystemFigures look_at_system() {
 }
 
 json view_system(const std::string& prefix, const std::string& load_prefix) {
-  const auto figures = look_at_system();
+  const auto figures = measure_system();
   json view = {{prefix + "cpus_total", figures.cpus}};
   if (figures.load) {
     view[load_prefix + "1min"] = figures.load->at(0);

@@ -135,8 +135,8 @@ class Watcher {
 asio::awaitable<Result<Response>> subscribe_operator(const Services& services, const engine::Caller& caller,
                                                      MediaType type) {
   auto watcher = std::make_shared<Watcher>(services, caller, type, co_await boost::asio::this_coro::executor);
-  const auto look = [snapshot = snapshot_of(services, caller)] { return beginning_of(snapshot); };
-  DROVER_CO_TRY(auto beginning, co_await on_pool(services.workers->lists, caller.user.uid, look));
+  const auto read = [snapshot = snapshot_of(services, caller)] { return beginning_of(snapshot); };
+  DROVER_CO_TRY(auto beginning, co_await on_pool(services.workers->lists, caller.user.uid, read));
   watcher->begin(std::move(beginning));
   auto stream = watcher->stream();
   auto response = follow(std::move(stream), [watcher = std::move(watcher)] {});

@@ -96,10 +96,11 @@ asio::awaitable<Result<Response>> list_images(const Services& services, const Re
 asio::awaitable<Result<Response>> inspect_image(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
   DROVER_CO_TRY(auto* images, images_of(services));
-  const auto look = [images, name = request.parameters.at("name"), uid = request.caller->user.uid] {
+  const auto search = [images, name = request.parameters.at("name"), uid = request.caller->user.uid] {
     return images->inspect(name, uid);
   };
-  DROVER_CO_TRY(const auto found, co_await on_pool(services.workers->files, request.caller->user.uid, look));
+  DROVER_CO_TRY(const auto found,
+                co_await on_pool(services.workers->files, request.caller->user.uid, search));
   co_return json_response(view(found));
 }
 

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::milliseconds kPollPause{100};
 constexpr std::int64_t kAllLines = -1;
 constexpr std::int64_t kMaxLines = 1'000'000;
 
@@ -106,7 +106,7 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
       sent = true;
     }
     if (sent) last_sent = now;
-    co_await wakeup.wait(kLookAgain);
+    co_await wakeup.wait(kPollPause);
   }
 }
 

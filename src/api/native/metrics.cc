@@ -80,9 +80,9 @@ metrics::DaemonFacts facts_of(const Services& services) {
 
 asio::awaitable<Result<Response>> get_metrics(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
-  if (!services.look_at_gpus)
+  if (!services.measure_gpus)
     co_return fail(ErrorKind::kUnsupported, "This daemon does not look at what its GPUs do");
-  auto machine = co_await callback_result<metrics::MachineFacts>(services.look_at_gpus);
+  auto machine = co_await callback_result<metrics::MachineFacts>(services.measure_gpus);
   const auto owners = owners_for(*request.caller, *services.daemon);
   const bool all = request.caller->is_root();
   // Who else works here, and how much, is nobody's but root's.

@@ -119,7 +119,7 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
   DROVER_CO_TRY(auto submission, workload::decode_submission(body));
   if (auto found = co_await find_users(services, *request.caller, submission); !found)
     co_return Failure(in_fields(found.error(), body));
-  co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
+  co_await inspect_images(*services.daemon, *request.caller, images_of(submission));
   workload::GangRequest gang;
   if (auto* several = std::get_if<workload::GangRequest>(&submission))
     gang = std::move(*several);
@@ -163,7 +163,7 @@ asio::awaitable<Result<Response>> submit_task(const Services& services, const Re
   DROVER_CO_TRY(auto submission, workload::decode_submission(body));
   if (auto found = co_await find_users(services, *request.caller, submission); !found)
     co_return Failure(in_fields(found.error(), body));
-  co_await look_at_images(*services.daemon, *request.caller, images_of(submission));
+  co_await inspect_images(*services.daemon, *request.caller, images_of(submission));
   auto* gang = std::get_if<workload::GangRequest>(&submission);
   auto response = gang != nullptr
                       ? co_await submit_several(*services.daemon, request, std::move(*gang))

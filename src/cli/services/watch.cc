@@ -90,7 +90,7 @@ class Screen {
 };
 
 /// One look: true while any of the deployments is under way.
-Result<bool> look(const Client& client, const Watched& watched, Screen& screen) {
+Result<bool> refresh(const Client& client, const Watched& watched, Screen& screen) {
   DROVER_TRY(const auto deployments, client.get("/v2/deployments"));
   DROVER_TRY(const auto queue, client.get("/v2/queue"));
   std::vector<AppState> states;
@@ -149,7 +149,7 @@ Result<WatchEnd> watch_deployments(const Client& client, const Watched& watched,
   Screen screen(quiet);
   std::optional<Clock::time_point> away_since;
   for (;;) {
-    const auto going_on = look(client, watched, screen);
+    const auto going_on = refresh(client, watched, screen);
     if (going_on) {
       away_since.reset();
       if (!*going_on) return WatchEnd::kEnded;

@@ -15,7 +15,7 @@
 #include "container/docker/docker_supervisor.h"
 #include "container/docker/engine_mounts.h"
 #include "container/docker/engine_volumes.h"
-#include "container/docker/image_look.h"
+#include "container/docker/image_probe.h"
 #include "container/docker/registry_auth.h"
 #include "container/driver_check.h"
 #include "container/environment.h"
@@ -90,11 +90,11 @@ Result<std::string> DockerLauncher::chosen_image(const Launch& launch) const {
   auto reference = *launch.task.image;
   if (!options_.image_variants) return reference;
   DROVER_TRY(const auto reader, reader_of(launch.task));
-  image::LookupOptions look{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
-  look.registries_only = true;
-  look.stop = launch.stop;
+  image::LookupOptions lookup{.ask_registries = true, .newest = launch.task.pull == PullPolicy::kAlways};
+  lookup.registries_only = true;
+  lookup.stop = launch.stop;
   for (int level = 0; level <= image::kMostVariantLevels; ++level) {
-    const auto variants = options_.image_variants(reference, reader, look);
+    const auto variants = options_.image_variants(reference, reader, lookup);
     // The engine may reach what we do not: a mirror, or a registry that only it trusts.
     if (!variants || variants->empty()) return reference;
     const auto chosen = variant_chooser(launch)(reference, *variants);
@@ -164,18 +164,18 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   return to_text(body);
 }
 
-Result<DockerLauncher::Findings> DockerLauncher::look_into(
+Result<DockerLauncher::Findings> DockerLauncher::inspect_image(
     const Engine& engine, const Launch& launch, const image::Image& image,
     const std::vector<std::string>& image_volumes) const {
   const auto& task_id = launch.task.id;
-  ImageLook look(engine, image.digest, container_name(task_id) + "-look", labels_of(task_id),
-                 seen_of(image.digest));
+  ImageProbe probe(engine, image.digest, container_name(task_id) + "-look", labels_of(task_id),
+                   seen_of(image.digest));
   Findings found;
   DROVER_TRY(found.compat, check_driver(launch, image, [&](const auto& folder, const auto& wanted) {
-               return look.list(folder, wanted);
+               return probe.list(folder, wanted);
              }));
-  DROVER_TRY(const auto passwd, look.read("/etc/passwd"));
-  DROVER_TRY(const auto group, look.read("/etc/group"));
+  DROVER_TRY(const auto passwd, probe.read("/etc/passwd"));
+  DROVER_TRY(const auto group, probe.read("/etc/group"));
   DROVER_TRY(found.user, user_in_image(launch.task, image.config.user, passwd, group));
   WantedMounts wanted{{}, image_volumes, std::nullopt, image.reference};
   DROVER_TRY(wanted.volumes, plan_volumes(launch, &image, ""));
@@ -183,12 +183,12 @@ Result<DockerLauncher::Findings> DockerLauncher::look_into(
     DROVER_TRY(const auto driver, launch.driver.volume());
     wanted.driver_volume = driver.destination;
   }
-  const auto walk = [&](const std::string& path) { return look.walk(path); };
+  const auto walk = [&](const std::string& path) { return probe.walk(path); };
   DROVER_TRY(const auto mounts, MountCheck::make(wanted, walk));
   found.entered = "/";
   const auto& own = image.config.working_directory;
   if (!launch.task.working_directory.empty() || !own.starts_with('/')) return found;
-  DROVER_TRY(const auto path, look.walk(own));
+  DROVER_TRY(const auto path, probe.walk(own));
   if (mounts.stays_in_image(path)) found.entered = own;
   return found;
 }
@@ -204,7 +204,7 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
   const image::Image image{*launch.task.image, found.id, found.config, {}};
-  DROVER_TRY(const auto seen, look_into(engine, launch, image, found.volumes));
+  DROVER_TRY(const auto seen, inspect_image(engine, launch, image, found.volumes));
   const auto& user = seen.user;
   // This attempt has not begun, so what is there tells of the one before.
   DROVER_CHECK_OK(folder.remove_tree(kStatusFile));

@@ -11,7 +11,7 @@
 
 #include "container/cgroup.h"
 #include "container/docker/engine.h"
-#include "container/docker/image_look.h"
+#include "container/docker/image_probe.h"
 #include "container/launcher.h"
 
 namespace drover::container::docker {
@@ -48,8 +48,8 @@ class DockerLauncher final : public Launcher {
 
   Result<std::string> chosen_image(const Launch& launch) const;
   Result<ImageFacts> image_of(const Engine& engine, const Launch& launch) const;
-  Result<Findings> look_into(const Engine& engine, const Launch& launch, const image::Image& image,
-                             const std::vector<std::string>& image_volumes) const;
+  Result<Findings> inspect_image(const Engine& engine, const Launch& launch, const image::Image& image,
+                                 const std::vector<std::string>& image_volumes) const;
   Result<std::string> body_of(const Directory& folder, const Launch& launch, const image::Image& image,
                               const Findings& found) const;
   std::shared_ptr<SeenOfImage> seen_of(const std::string& image_id) const;

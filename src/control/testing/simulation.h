@@ -339,7 +339,7 @@ class Simulation final : private World {
       expect(state_->active.contains(id), [&] { return fmt::format("'{}' runs and owns nothing", id); });
     const Draft draft(*state_, now_);
     for (const auto& [id, record] : state_->services) {
-      const auto instances = look_at(draft, record);
+      const auto instances = instances_of(draft, record);
       expect(static_cast<int>(instances.current.size()) <= std::max(record.applied.instances, 0),
              [&] { return fmt::format("'{}' has too many instances", id); });
       const bool on_its_way = std::ranges::any_of(
@@ -358,7 +358,7 @@ class Simulation final : private World {
     expect(state_->deployments.empty(), [] { return "a deployment does not end"; });
     for (const auto& [id, record] : state_->services) {
       expect(!record.removed, [&] { return fmt::format("'{}' does not go", id); });
-      const auto instances = look_at(Draft(*state_, now_), record);
+      const auto instances = instances_of(Draft(*state_, now_), record);
       expect(instances.old.empty() && instances.stopping.empty(),
              [&] { return fmt::format("'{}' has old instances", id); });
       const auto up = std::ranges::count(instances.current, TaskState::kRunning,

@@ -171,14 +171,14 @@ class Checks::Impl : public std::enable_shared_from_this<Impl> {
       co_await gate.enter(entry->target.owner);
       const auto began = std::chrono::steady_clock::now();
       std::optional<CheckResult> result;
-      if (entry->active) result = co_await self->look(entry->target);
+      if (entry->active) result = co_await self->perform(entry->target);
       gate.leave(entry->target.owner);
       if (entry->active && result) self->ports_.result(*result);
       next = std::max(began + interval_of(entry->target), std::chrono::steady_clock::now());
     }
   }
 
-  asio::awaitable<std::optional<CheckResult>> look(CheckTarget target) {
+  asio::awaitable<std::optional<CheckResult>> perform(CheckTarget target) {
     if (const auto* health = std::get_if<workload::HealthCheck>(&target.what)) {
       if (is_command(target)) co_return judge_command(target, co_await run(target.task_id, *health));
       co_return judge(target, *health, co_await probe(request_of(target, *health)));

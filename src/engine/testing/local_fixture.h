@@ -31,7 +31,7 @@ struct World {
   std::optional<Error> launch_error, stop_error, clean_error, forget_error;
   std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
   std::map<std::string, std::uint64_t> space;    ///< that tasks take up on the disk
-  std::vector<std::size_t> looks;                ///< for strangers: at how many GPUs
+  std::vector<std::size_t> probes;               ///< for strangers: at how many GPUs
   std::map<std::string, std::string> still_run;  ///< what of tasks does, in words
 };
 
@@ -171,7 +171,7 @@ class LocalEngineTest : public ::testing::Test {
       return nodes;
     };
     ports.strangers = [this](const std::vector<gpu::Device>& devices, const std::vector<TaskProcesses>&) {
-      world_.looks.push_back(devices.size());
+      world_.probes.push_back(devices.size());
       std::map<std::string, std::string> found;
       for (const auto& device : devices)
         if (const auto one = world_.strangers.find(device.uuid); one != world_.strangers.end())

@@ -141,8 +141,8 @@ Result<NamedImage> Puller::pull(const RegistryName& name, const User& user, cons
   return image;
 }
 
-Result<RegistryDocument> Puller::look(const RegistryName& name, const User& user,
-                                      const std::stop_token& stop) const {
+Result<RegistryDocument> Puller::fetch_document(const RegistryName& name, const User& user,
+                                                const std::stop_token& stop) const {
   DROVER_TRY(auto login, read_login(user, name.host));
   DROVER_TRY(auto client, HttpClient::create());
   RegistrySession session(name, std::move(login), plain_, certificates_, limits_.registry, stop);

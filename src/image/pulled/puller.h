@@ -47,8 +47,8 @@ class Puller {
                           const std::stop_token& stop);
 
   /// What pull() would find: a manifest, or the index of several. Nothing is kept.
-  Result<RegistryDocument> look(const RegistryName& name, const User& user,
-                                const std::stop_token& stop) const;
+  Result<RegistryDocument> fetch_document(const RegistryName& name, const User& user,
+                                          const std::stop_token& stop) const;
 
  private:
   struct Job;

@@ -155,7 +155,7 @@ struct Driver::Impl {
     const std::scoped_lock lock(mutex);
     state.registered = error.empty();
     uneasy_until = steady_clock::now() + kUneasy;
-    next_look = steady_clock::now();
+    next_check = steady_clock::now();
     wake.notify_all();
   }
 
@@ -163,7 +163,7 @@ struct Driver::Impl {
     while (!stop.stop_requested()) {
       note(&DriverState::sockets, keep_sockets());
       std::unique_lock lock(mutex);
-      wake_server.wait_for(lock, stop, options.look, [] { return false; });
+      wake_server.wait_for(lock, stop, options.poll_interval, [] { return false; });
     }
   }
 
@@ -189,14 +189,14 @@ struct Driver::Impl {
       std::optional<View> now;
       {
         std::unique_lock lock(mutex);
-        wake.wait_until(lock, stop, next_look,
-                        [&] { return view && (changed || steady_clock::now() >= next_look); });
+        wake.wait_until(lock, stop, next_check,
+                        [&] { return view && (changed || steady_clock::now() >= next_check); });
         if (stop.stop_requested()) return;
         if (!view) {
-          next_look = steady_clock::now() + kRecheck;
+          next_check = steady_clock::now() + kRecheck;
           continue;
         }
-        if (!changed || steady_clock::now() >= next_look) publisher.look_again();
+        if (!changed || steady_clock::now() >= next_check) publisher.invalidate();
         changed = false;
         now = view;
       }
@@ -209,7 +209,7 @@ struct Driver::Impl {
       preparer.destroy_left();  // may wait for a claim that is being prepared
       const std::scoped_lock lock(mutex);
       const auto pause = published && recovered && steady_clock::now() > uneasy_until ? kRecheck : kRetry;
-      next_look = steady_clock::now() + pause;
+      next_check = steady_clock::now() + pause;
     }
   }
 
@@ -270,7 +270,7 @@ struct Driver::Impl {
   DriverState state;
   std::optional<View> view;
   bool changed = false;
-  steady_clock::time_point next_look = steady_clock::now();
+  steady_clock::time_point next_check = steady_clock::now();
   steady_clock::time_point uneasy_until;
 
   std::jthread server_thread, api_thread;

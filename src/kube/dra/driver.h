@@ -31,7 +31,7 @@ struct DriverOptions {
   std::string kubelet_folder = "/var/lib/kubelet";
   std::string cdi_folder = "/var/run/cdi";
   Sharing sharing = Sharing::kWhole;
-  std::chrono::milliseconds look{500};  ///< how often sockets are looked at
+  std::chrono::milliseconds poll_interval{500};  ///< how often sockets are looked at
   /// As in PreparerOptions.
   std::function<Status(const std::set<std::string>& uuids)> take;
   /// How long it took to prepare a claim, or to refuse it. Called from any thread; may be absent.

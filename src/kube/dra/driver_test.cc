@@ -92,7 +92,7 @@ class DriverTest : public ::testing::Test {
     DriverOptions options{.node = "node1",
                           .kubelet_folder = tree / "kubelet",
                           .cdi_folder = tree / "cdi",
-                          .look = std::chrono::milliseconds(20)};
+                          .poll_interval = std::chrono::milliseconds(20)};
     options.prepared = [this](auto) { ++prepared; };
     options.take = [this](const std::set<std::string>& uuids) -> Status {
       const std::scoped_lock lock(mutex);

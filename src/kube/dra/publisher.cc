@@ -50,7 +50,7 @@ Publisher::Publisher(std::shared_ptr<SliceApi> api, std::string driver, std::str
 
 Publisher::~Publisher() = default;
 
-void Publisher::look_again() {
+void Publisher::invalidate() {
   there_.reset();
 }
 
@@ -67,7 +67,7 @@ Result<bool> Publisher::publish(const PoolContent& content) {
 }
 
 Result<bool> Publisher::publish_once(const PoolContent& content) {
-  if (!there_) DROVER_CHECK_OK(look());
+  if (!there_) DROVER_CHECK_OK(refresh());
   const auto wanted = slices_of({api_->version(), driver_, node_, there_->node_uid}, content);
   const auto changes = plan_slices(as_written(), wanted);
   if (changes.empty()) return false;
@@ -75,7 +75,7 @@ Result<bool> Publisher::publish_once(const PoolContent& content) {
   return true;
 }
 
-Status Publisher::look() {
+Status Publisher::refresh() {
   There there;
   DROVER_TRY(there.node_uid, api_->node_uid());
   DROVER_TRY(const auto slices, api_->list());

@@ -44,7 +44,7 @@ class Publisher {
   /// What is there is asked for only the first time and after an error: what changes is written at once.
   Result<bool> publish(const PoolContent& content);
   /// Somebody else may have changed the slices: the next publish() asks what is there.
-  void look_again();
+  void invalidate();
 
   /// What the API server did not keep of what was written, as of the last publish(): "taints"; sorted. It
   /// drops what its feature gates do not know.
@@ -54,7 +54,7 @@ class Publisher {
   struct Written;
   struct There;
   Result<bool> publish_once(const PoolContent& content);
-  Status look();
+  Status refresh();
   Status write(const SliceChanges& changes);
   void remember(const nlohmann::json& sent, const nlohmann::json& kept);
   std::vector<nlohmann::json> as_written() const;

@@ -23,7 +23,7 @@ constexpr int kMostClaims = 256;
 /// The kubelet takes what it has not heard of for 30 s as unknown.
 constexpr std::chrono::seconds kRepeat{10};
 /// How soon the end of a stream is seen.
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kPollPause{200};
 
 struct DraV1 {
   using Service = dra_api::v1::DRAPlugin::Service;
@@ -118,7 +118,7 @@ class HealthService final : public Version::Service {
     std::uint64_t seen = 0;
     auto last = std::chrono::steady_clock::time_point();
     while (!context->IsCancelled()) {
-      const auto news = board_.wait(seen, kLook);
+      const auto news = board_.wait(seen, kPollPause);
       const auto now = std::chrono::steady_clock::now();
       // Before the GPUs are known there is nothing to say.
       if (news.edition == 0 || (news.edition == seen && now - last < kRepeat)) continue;

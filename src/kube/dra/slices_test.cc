@@ -99,7 +99,7 @@ TEST_F(Slices, AreNotWrittenAgainAndAgainWhereTheServerDropsFields) {
   EXPECT_EQ(publisher.publish({devices, {}}), false);
   // Who touches the slice makes it be written again.
   api->slices.begin()->second["metadata"]["resourceVersion"] = "another";
-  publisher.look_again();
+  publisher.invalidate();
   EXPECT_EQ(publisher.publish({devices, {}}), true);
 }
 

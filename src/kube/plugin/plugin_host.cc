@@ -67,13 +67,13 @@ void PluginHost::run(const std::stop_token& stop) {
       if (!plugin) plugin = std::make_unique<Plugin>(pool_, resource.name, [this] { folder_.wake(); });
     }
     for (auto& [name, plugin] : plugins_)
-      if (!stop.stop_requested()) look_at(*plugin);
-    folder_.wait(options_.look);
+      if (!stop.stop_requested()) maintain(*plugin);
+    folder_.wait(options_.poll_interval);
   }
   plugins_.clear();
 }
 
-void PluginHost::look_at(Plugin& plugin) {
+void PluginHost::maintain(Plugin& plugin) {
   const auto now = Clock::now();
   const auto kubelet = identity_of(options_.folder + "/kubelet.sock");
   const bool is_awaited =

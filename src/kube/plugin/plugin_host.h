@@ -21,7 +21,7 @@ inline constexpr const char* kPluginFolder = "/var/lib/kubelet/device-plugins";
 
 struct PluginHostOptions {
   std::string folder = kPluginFolder;
-  std::chrono::milliseconds look{500};  ///< how often sockets and resources are looked at, at least
+  std::chrono::milliseconds poll_interval{500};  ///< how often sockets and resources are looked at, at least
   /// Called from the thread; `text` is a sentence.
   std::function<void(const std::string& text)> info, warn;
 };
@@ -38,7 +38,7 @@ class PluginHost {
  private:
   struct Plugin;
   void run(const std::stop_token& stop);
-  void look_at(Plugin& plugin);
+  void maintain(Plugin& plugin);
   bool register_plugin(Plugin& plugin);
 
   Pool& pool_;

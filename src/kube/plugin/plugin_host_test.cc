@@ -133,7 +133,7 @@ class PluginHostTest : public ::testing::Test {
     pool_.update(facts_);
     pool_.saw({}, Usage::Clock::now());
     options_.folder = tree_.root();
-    options_.look = 10ms;
+    options_.poll_interval = 10ms;
     options_.info = [](const auto&) {};
     options_.warn = [this](const std::string& text) {
       const std::lock_guard lock(mutex_);
@@ -208,7 +208,7 @@ TEST_F(PluginHostTest, WaitsForAKubeletThatComesLate) {
 }
 
 TEST_F(PluginHostTest, HearsOfAKubeletThatStartsWithoutLooking) {
-  options_.look = 1h;
+  options_.poll_interval = 1h;
   const PluginHost host(pool_, options_);
   std::this_thread::sleep_for(50ms);
   FakeKubelet kubelet(tree_.root());
@@ -218,7 +218,7 @@ TEST_F(PluginHostTest, HearsOfAKubeletThatStartsWithoutLooking) {
 }
 
 TEST_F(PluginHostTest, RegistersAtOnceWhenTheKubeletDropsIt) {
-  options_.look = 1h;
+  options_.poll_interval = 1h;
   FakeKubelet kubelet(tree_.root());
   const PluginHost host(pool_, options_);
   Client client(kubelet.socket_of("nvidia.com/gpu"));

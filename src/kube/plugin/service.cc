@@ -12,7 +12,7 @@ namespace drover::kube {
 namespace {
 
 // How long a call that was cancelled may go unnoticed.
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kPollPause{100};
 
 v1beta1::ListAndWatchResponse list_of(const std::vector<OfferedDevice>& devices) {
   v1beta1::ListAndWatchResponse list;
@@ -73,7 +73,7 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
     auto offer = pool_.wait(resource_, 0, {});
     bool connected = writer->Write(list_of(offer.devices));
     while (connected && !context->IsCancelled()) {
-      auto next = pool_.wait(resource_, offer.version, kLook);
+      auto next = pool_.wait(resource_, offer.version, kPollPause);
       if (next.devices != offer.devices) connected = writer->Write(list_of(next.devices));
       offer = std::move(next);
     }

@@ -162,7 +162,7 @@ class Search {
   std::optional<Eviction> first_on(const NodeChoice& node, std::size_t count, const Subset* limit) {
     std::optional<Eviction> result;
     for (Colex subsets(node.useful.size(), count); subsets; ++subsets) {
-      if (++looked_at_ > kMostSubsets) gave_up_ = true;
+      if (++tried_ > kMostSubsets) gave_up_ = true;
       if (gave_up_) return std::nullopt;
       Subset subset;
       Help left = node.missing;
@@ -320,7 +320,7 @@ class Search {
   const EvictionQuery& query_;
   std::vector<NodeChoice> nodes_;  ///< by name
   std::map<std::string, bool> hopeless_;
-  int looked_at_ = 0;
+  int tried_ = 0;
   int trials_ = 0;
   Effort effort_{kEffort};
   bool gave_up_ = false;

@@ -200,7 +200,7 @@ bool Planner::could_fit_once(const Gang& gang) {
 /// Who runs, as a job sees them that waits for them.
 std::optional<Reservation> Planner::find_reservation(const Waiter& waiter) {
   // The first may as well be looked for at once: hardly ever is there a second.
-  if (std::exchange(looked_for_reservation_, true) && !could_fit_once(waiter.job->gang)) return std::nullopt;
+  if (std::exchange(tried_reservation_, true) && !could_fit_once(waiter.job->gang)) return std::nullopt;
   const auto preemptable = victims_.candidates(waiter);
   const std::set<const Runner*> may_go(preemptable.begin(), preemptable.end());
   const auto stands_before = [&](const Job& job) {

@@ -69,7 +69,7 @@ class Planner {
   /// Groups of which a job is going to end for others, or waits for room that is kept for it.
   std::set<std::string> closed_groups_;
   int ended_ = 0;  ///< so many jobs were chosen to end
-  bool looked_for_reservation_ = false;
+  bool tried_reservation_ = false;
   bool reserved_ = false;
   std::optional<TimePoint> reserved_at_;
   Plan plan_;

@@ -20,14 +20,14 @@ class Explainer {
   Explainer(Room& room, const LimitLedger& limits, std::optional<TimePoint> reserved_at, TimePoint now)
       : room_(room), limits_(limits), reserved_at_(reserved_at), now_(now) {}
 
-  void look_at(const std::vector<Verdict>& verdicts) {
+  void prepare(const std::vector<Verdict>& verdicts) {
     if (reserved_at_ > now_)
       for (const auto& verdict : verdicts)
         if (needs_room(verdict) && !by_shape_.contains(verdict.shape))
           by_shape_[verdict.shape].fits_briefly = fits(room_.brief(), *verdict.shape->gang);
     auto& bare = room_.bare();
     for (const auto& verdict : verdicts) {
-      if (!needs_room(verdict) || !looked_at_.emplace(verdict.shape, true).second) continue;
+      if (!needs_room(verdict) || !explained_.emplace(verdict.shape, true).second) continue;
       auto& of = by_shape_[verdict.shape];
       of.reasons = why_not(bare, *verdict.shape->gang);
       of.fits_now = of.reasons.list.empty();
@@ -110,7 +110,7 @@ class Explainer {
   std::optional<TimePoint> reserved_at_;
   TimePoint now_;
   std::unordered_map<const Shape*, OfShape> by_shape_;
-  std::unordered_map<const Shape*, bool> looked_at_;
+  std::unordered_map<const Shape*, bool> explained_;
   int before_ = 0;  ///< jobs that wait for room before the one that is looked at
   std::string first_;
 };
@@ -121,7 +121,7 @@ std::map<std::string, Reasons> explain(const std::vector<Verdict>& verdicts, Roo
                                        const LimitLedger& limits, std::optional<TimePoint> reserved_at,
                                        TimePoint now) {
   Explainer explainer(room, limits, reserved_at, now);
-  explainer.look_at(verdicts);
+  explainer.prepare(verdicts);
   std::map<std::string, Reasons> result;
   for (const auto& verdict : verdicts) result.emplace(verdict.job->id, explainer.of(verdict));
   return result;

@@ -79,7 +79,7 @@ struct Workplace {
     waiting.push_back(std::move(submitted));
   }
 
-  Plan look() {
+  Plan make_plan() {
     std::vector<RunningJob> list;
     for (const auto& [id, each] : running) list.push_back(each);
     return plan(cluster, rules, waiting, list, now);
@@ -87,7 +87,7 @@ struct Workplace {
 
   /// Plans, starts what is to start, and asks victims to end.
   Plan step() {
-    auto result = look();
+    auto result = make_plan();
     for (const auto& start : result.starts) {
       const auto found = std::ranges::find(waiting, start.job, &Job::id);
       for (std::size_t rank = 0; rank < start.decisions.size(); ++rank) {

@@ -28,15 +28,15 @@ struct SeenOfImage {
   std::map<std::string, std::string> links;  ///< their targets, as they were written
 };
 
-class ImageLook {
+class ImageProbe {
  public:
   /// `name` and `labels` are those of the container. `engine` must outlive it.
-  ImageLook(const Engine& engine, std::string image_id, std::string name,
-            std::map<std::string, std::string> labels, std::shared_ptr<SeenOfImage> seen);
-  ImageLook(const ImageLook&) = delete;
-  ImageLook& operator=(const ImageLook&) = delete;
+  ImageProbe(const Engine& engine, std::string image_id, std::string name,
+             std::map<std::string, std::string> labels, std::shared_ptr<SeenOfImage> seen);
+  ImageProbe(const ImageProbe&) = delete;
+  ImageProbe& operator=(const ImageProbe&) = delete;
   /// Removes the container; what cannot be removed now is removed with the task's own, by its labels.
-  ~ImageLook();
+  ~ImageProbe();
 
   /// A small file; "" when there is none.
   Result<std::string> read(const std::string& path);

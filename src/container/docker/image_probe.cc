@@ -1,4 +1,4 @@
-#include "container/docker/image_look.h"
+#include "container/docker/image_probe.h"
 
 #include <fmt/format.h>
 
@@ -55,19 +55,19 @@ std::string last_name(const std::string& path) {
 
 }  // namespace
 
-ImageLook::ImageLook(const Engine& engine, std::string image_id, std::string name,
-                     std::map<std::string, std::string> labels, std::shared_ptr<SeenOfImage> seen)
+ImageProbe::ImageProbe(const Engine& engine, std::string image_id, std::string name,
+                       std::map<std::string, std::string> labels, std::shared_ptr<SeenOfImage> seen)
     : engine_(engine),
       image_id_(std::move(image_id)),
       name_(std::move(name)),
       labels_(std::move(labels)),
       seen_(std::move(seen)) {}
 
-ImageLook::~ImageLook() {
+ImageProbe::~ImageProbe() {
   if (!container_.empty()) (void)engine_.remove(container_);
 }
 
-Result<std::string> ImageLook::container() {
+Result<std::string> ImageProbe::container() {
   if (!container_.empty()) return container_;
   const json body = {{"Image", image_id_},
                      {"Entrypoint", {"/"}},
@@ -78,7 +78,7 @@ Result<std::string> ImageLook::container() {
   return container_;
 }
 
-Result<std::string> ImageLook::read(const std::string& path) {
+Result<std::string> ImageProbe::read(const std::string& path) {
   const std::lock_guard lock(seen_->mutex);
   if (const auto known = seen_->files.find(path); known != seen_->files.end()) return known->second;
   DROVER_TRY(const auto id, container());
@@ -87,7 +87,7 @@ Result<std::string> ImageLook::read(const std::string& path) {
   return seen_->files[path] = std::move(text);
 }
 
-Result<std::optional<PathStat>> ImageLook::stat(const std::string& path) {
+Result<std::optional<PathStat>> ImageProbe::stat(const std::string& path) {
   const std::lock_guard lock(seen_->mutex);
   if (const auto known = seen_->stats.find(path); known != seen_->stats.end()) return known->second;
   DROVER_TRY(const auto id, container());
@@ -96,7 +96,7 @@ Result<std::optional<PathStat>> ImageLook::stat(const std::string& path) {
   return seen_->stats[path] = found;
 }
 
-Result<std::string> ImageLook::target_of_link(const std::string& path) {
+Result<std::string> ImageProbe::target_of_link(const std::string& path) {
   const std::lock_guard lock(seen_->mutex);
   if (const auto known = seen_->links.find(path); known != seen_->links.end()) return known->second;
   DROVER_TRY(const auto id, container());
@@ -112,7 +112,7 @@ Result<std::string> ImageLook::target_of_link(const std::string& path) {
   return seen_->links[path] = entry->link_target;
 }
 
-Result<ImagePath> ImageLook::walk(const std::string& path) {
+Result<ImagePath> ImageProbe::walk(const std::string& path) {
   return follow(path, [this](const std::string& step) -> Result<std::optional<ImageEntry>> {
     DROVER_TRY(const auto found, stat(step));
     if (!found) return std::nullopt;
@@ -122,8 +122,8 @@ Result<ImagePath> ImageLook::walk(const std::string& path) {
   });
 }
 
-Result<std::vector<image::MergedEntry>> ImageLook::list(const std::string& folder,
-                                                        const std::function<bool(std::string_view)>& wanted) {
+Result<std::vector<image::MergedEntry>> ImageProbe::list(
+    const std::string& folder, const std::function<bool(std::string_view)>& wanted) {
   using Kind = image::MergedEntry::Kind;
   std::vector<image::MergedEntry> entries;
   DROVER_TRY(const auto there, stat(folder));
