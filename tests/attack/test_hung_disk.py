@@ -61,7 +61,7 @@ class HungDiskTest(unittest.TestCase):
         answers[name] = (status, json.loads(answer), time.monotonic() - began)
 
     def test_who_reads_is_answered_and_who_changes_something_is_told_why_not(self):
-        runs = self.daemon.submit("say", "begun", ",", "sleep", 600)
+        runs = self.daemon.submit("say", "begun", ",", "sleep", 4711)
         self.daemon.wait_for_output(runs, "begun")
         answers = {}
         self.freeze()
@@ -86,12 +86,24 @@ class HungDiskTest(unittest.TestCase):
         self.submit(answers, "third")
         self.assertEqual(answers["third"][0], 503)
         self.assertLess(answers["third"][2], 5, "who comes now need not wait to be told")
+        for method, path, body in (("POST", "/v2/apps", {"id": "/late", "cmd": "sleep 600", "mem": 16, "cpus": 0.1}),
+                                   ("POST", "/v1/scheduler/iso8601", {"name": "late", "command": "true", "schedule": "R1//PT1H"}),
+                                   ("PUT", "/v1/queues/late", {})):
+            began = time.monotonic()
+            status, _, answer = self.daemon.request(method, path, body)
+            self.assertEqual(status, 503, answer)
+            self.assertIn(b"has not taken a change", answer)
+            self.assertLess(time.monotonic() - began, 5)
+        self.daemon.stop_task(runs, force=True)
+        drover.wait_for(lambda: not drover.processes_of("sleep\0004711"), "the task to be killed, whatever is kept of it")
         self.assertTrue(any("has not taken a change" in problem["message"] for problem in self.daemon.api("GET", "/health")["problems"]))
         self.assertNotIn("first", answers, "nobody knows yet what becomes of it")
         self.thaw()
         threads[0].join(30)
         self.assertEqual(answers["first"][0], 201, answers)
         drover.wait_for(lambda: not self.daemon.api("GET", "/health")["problems"], "all to be well")
+        self.assertEqual(self.daemon.wait_until_final(runs)["state"], "killed")
+        self.assertEqual(self.daemon.api("GET", "/v2/apps")["apps"], [])
         names = sorted(record["task"]["name"] for record in self.daemon.tasks() if record["task"]["id"] != runs)
         self.assertEqual(names, ["first"], "what was refused is not there")
         drover.wait_for(lambda: self.daemon.task(answers["first"][1]["task"]["id"])["state"] == "running", "the first to run")
