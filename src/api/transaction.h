@@ -3,6 +3,7 @@
 // Handlers that change the state: in a transaction, so that what they have read is still so when they change
 // it, and their answers are given when all of it is on the disk.
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -13,17 +14,30 @@
 
 namespace drover::api {
 
-/// What `run` returns in a transaction (engine::Api::transact), once that is kept; the Error when it
-/// cannot be. `run` returns a Result, and may be called several times.
+/// What `run` returns in a transaction (engine::Api::transact), once that is kept; the Error when it cannot
+/// be. `run` returns a Result, and may be called several times. What it throws is thrown here.
 template <typename Run, typename T = std::invoke_result_t<Run&>>
 boost::asio::awaitable<T> in_transaction(engine::Api& daemon, Run run) {
-  auto result = std::make_shared<std::optional<T>>();
-  const auto start = [&](std::function<void(Status)> done) {
-    daemon.transact([run = std::make_shared<Run>(std::move(run)), result] { *result = (*run)(); },
-                    std::move(done));
+  struct Answer {
+    std::optional<T> result;
+    std::exception_ptr failure;
   };
-  if (auto kept = co_await callback_result<Status>(start); !kept) co_return Failure(std::move(kept).error());
-  co_return std::move(**result);
+  const auto answer = std::make_shared<Answer>();
+  const auto start = [&](std::function<void(Status)> done) {
+    daemon.transact(
+        [run = std::make_shared<Run>(std::move(run)), answer] {
+          try {
+            answer->result = (*run)();
+          } catch (...) {
+            answer->failure = std::current_exception();
+          }
+        },
+        std::move(done));
+  };
+  auto kept = co_await callback_result<Status>(start);
+  if (answer->failure) std::rethrow_exception(answer->failure);
+  if (!kept) co_return Failure(std::move(kept).error());
+  co_return std::move(*answer->result);
 }
 
 /// Makes a Handler of a function that changes the state and answers.
