@@ -67,7 +67,10 @@ EventLoop::EventLoop(const Ports& ports, store::Journal journal, control::State&
       unsaved_trouble_(ports.log) {}
 
 void EventLoop::transact(Work run, std::function<void(Status)> done) {
-  if (const auto silent = silence()) return done(Failure(*silent));
+  if (const auto silent = silence()) {
+    if (done) done(Failure(*silent));
+    return;
+  }
   queue_.push_back({.run = std::move(run), .done = std::move(done)});
   go_on();
 }

@@ -150,6 +150,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     if (!in_doubt) before_ = engine_->state().tasks;
     const int failures = disk_.failures();
     disk_.die();
+    writes_.clear();
     engine_.reset();
     disk_.recover();
     failures_of_dying_ += disk_.failures() - failures + (in_doubt ? 1 : 0);
@@ -168,6 +169,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
         open(machine_, ports_of_this_life(), std::make_unique<testing::Shims::Connection>(shims_));
     if (disk_.dead()) throw Killed{};
     expect(started.has_value(), [&] { return to_string(started.error()); });
+    if (!started) return;
     up_since_ = now_;
     notice_watch_ = engine_->watch([this](const control::Notice& notice) {
       const auto* moved = std::get_if<control::notice::TaskMoved>(&notice);
@@ -188,10 +190,13 @@ class LocalMonthTest : public testing::LocalEngineTest {
     all.journal = [this](Work work) {
       // A disk that does not answer for long holds up changes alone.
       writes_at_ = std::max(writes_at_, now_) + any_time(0ms, happens(20) ? 30s : 20ms);
-      later(writes_at_ - now_, [this, work = std::move(work), life = life_] {
+      writes_.push_back(std::move(work));
+      later(writes_at_ - now_, [this, life = life_] {
         if (life != life_) return;
+        const auto next = std::move(writes_.front());
+        writes_.pop_front();
         written_ = true;
-        work();
+        next();
       });
     };
     all.wake_at = [this](TimePoint at) {
@@ -446,8 +451,9 @@ class LocalMonthTest : public testing::LocalEngineTest {
   int life_ = 0;
   TimePoint up_since_{};
   std::optional<TimePoint> wakes_at_;
-  TimePoint writes_at_{};  ///< when the thread of the journal is through with what it has
-  bool written_ = false;   ///< it has written, and the strand does not know yet
+  std::deque<Work> writes_;  ///< for the thread of the journal
+  TimePoint writes_at_{};    ///< when the thread of the journal is through with what it has
+  bool written_ = false;     ///< it has written, and the strand does not know yet
   std::shared_ptr<void> notice_watch_;
   std::optional<control::Rows<control::TaskRecord>> before_;         ///< as it was killed
   std::map<std::string, std::optional<control::TaskRecord>> known_;  ///< with how it ended
