@@ -75,7 +75,7 @@ class MetricsTest(drover.DaemonTest):
         self.assertEqual(series["drover_journal_unsaved_events"], [({}, 0)])
         self.assertIn(({"code": "404"}, 1), series["drover_api_answers_total"])
         self.assertEqual(sorted(labels["pool"] for labels, _ in series["drover_pool_waiting"]),
-                         ["endings", "files", "launches", "lists", "removals", "slow-launches"])
+                         ["endings", "files", "launches", "lists", "removals", "slow-launches", "submissions"])
         drover.wait_for(lambda: self.scrape()["drover_control_lag_seconds_count"][0][1], "the first second to pass")
         self.assertFalse([name for name in self.scrape(uid=OTHER) if name.startswith(("drover_tasks", "drover_api", "drover_pool"))])
 

@@ -111,9 +111,14 @@ class FullDiskTest : public OciFixture {
 };
 
 TEST_F(FullDiskTest, DoesNotSwallowTheExitStatus) {
-  const auto launch =
-      launch_of("fills", {"/bin/sh", "-c", "head -c 4m /dev/zero; head -c 4m /dev/zero > file; exit 7"});
-  const auto ending = run(launch);
+  // Not before it runs: the runtime writes something, too.
+  const auto launch = launch_of(
+      "fills",
+      {"/bin/sh", "-c",
+       "until [ -e go ]; do sleep 0.01; done; head -c 4m /dev/zero; head -c 4m /dev/zero > file; exit 7"});
+  ASSERT_TRUE(oci_->launch(launch));
+  std::ofstream(oci_->sandbox(launch.task.id) + "/go").close();
+  const auto ending = observer_.await_ending(launch.task.id).value();
   EXPECT_EQ(ending.exit_status, 7);
   EXPECT_FALSE(ending.lost);
 }

@@ -92,6 +92,10 @@ void EventLoop::note(control::Outcome outcome) {
   if (open_ != nullptr) take(std::move(outcome), false);
 }
 
+void EventLoop::then(Work work) {
+  if (open_ != nullptr) open_->parts.back().then.push_back(std::move(work));
+}
+
 void EventLoop::take(control::Outcome outcome, bool is_tick) {
   ++open_->parts.back().outcomes;
   open_->outcomes.push_back(std::move(outcome));
@@ -154,6 +158,7 @@ void EventLoop::decide(Part part) {
   auto& own = open_->parts.back();
   own.outcomes = 0;
   own.stops.clear();
+  own.then.clear();
   if (own.run) {
     settle();
     return own.run();
@@ -222,6 +227,7 @@ void EventLoop::accept(Batch& batch) {
       if (unsaved_.empty()) unsaved_trouble_.report({});
       retry();
     }
+    for (const auto& work : part.then) work();
     if (part.done) part.done({});
   }
 }

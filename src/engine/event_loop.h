@@ -50,6 +50,8 @@ class EventLoop {
   Result<control::Made> change(const control::Event& event);
   /// Within a transaction: what is kept nowhere, and counts with the rest.
   void note(control::Outcome outcome);
+  /// Within a transaction: `work` is done when it counts.
+  void then(Work work);
   /// Api::happened().
   void happened(control::Event event);
 
@@ -82,6 +84,7 @@ class EventLoop {
     bool alone = false;        ///< together with others it could not be kept
     std::size_t outcomes = 0;  ///< in its batch
     std::vector<control::event::StopRequested> stops;
+    std::vector<Work> then;
   };
   /// What is decided, and then written, at once.
   struct Batch {

@@ -25,6 +25,10 @@ class EventLoopTest : public testing::LocalEngineTest {
     LocalEngineTest::SetUp();
     auto all = ports();
     all.journal = [this](Work work) { writes_.push_back(std::move(work)); };
+    all.image_variants = [this](const auto&, const auto&, const auto&) -> Result<std::vector<ImageVariant>> {
+      ++inspections_;
+      return std::vector<ImageVariant>{};
+    };
     ASSERT_TRUE(open(node(4), std::move(all), std::make_unique<testing::FakeContainerizer>(world_)));
     run();
   }
@@ -66,6 +70,7 @@ class EventLoopTest : public testing::LocalEngineTest {
 
   std::deque<Work> writes_;
   std::vector<std::string> answers_;
+  int inspections_ = 0;  ///< of images
 };
 
 TEST_F(EventLoopTest, NobodySeesWhatIsNotKept) {
@@ -195,6 +200,31 @@ TEST_F(EventLoopTest, NothingThatHappenedIsOvertakenOrLostWhileTheDiskIsFull) {
   write_all();
   EXPECT_EQ(state_of("t1"), TaskState::kFailed);
   EXPECT_EQ(engine_->state().tasks.at("t1").exit_status, 3);
+}
+
+TEST_F(EventLoopTest, AnImageIsInspectedWhenItIsKnownThatItsTasksWaitForIt) {
+  workload::Service service;
+  service.id = "/web";
+  service.instances = 1;
+  service.task.name = "web";
+  service.task.command = {"sleep", "60"};
+  service.task.image = "registry.example/web";
+  engine_->transact([&] { EXPECT_TRUE(engine_->change(control::event::ServicesChanged{.put = {service}})); },
+                    {});
+  run();
+  EXPECT_EQ(inspections_, 0);
+  while (!writes_.empty()) write();
+  EXPECT_GT(std::exchange(inspections_, 0), 0);
+  for (const auto& [name, fit] : engine_->state().images) EXPECT_FALSE(fit.pending);
+  ASSERT_EQ(engine_->state().active.size(), 1u) << "it need not wait any more";
+  // The same when the machine is another one.
+  auto machine = node(4);
+  machine.inventory.driver_version = "1.0";
+  engine_->set_machine(machine);
+  run();
+  while (!writes_.empty()) write();
+  EXPECT_GT(inspections_, 0);
+  for (const auto& [name, fit] : engine_->state().images) EXPECT_FALSE(fit.pending);
 }
 
 TEST_F(EventLoopTest, NothingChangesOutsideOfATransaction) {

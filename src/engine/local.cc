@@ -163,8 +163,8 @@ void LocalEngine::offer_machine() {
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
   offered_machine_ = std::move(machine);
   if (!images.empty()) transact([this, images] { loop_.note(images_.hold(images)); }, {});
+  machine_images_.merge(images);
   happened(control::event::NodeChanged{offered_machine_});
-  images_.inspect_each(images);
 }
 
 void LocalEngine::publish(const control::TaskRecord& record) {

@@ -134,9 +134,10 @@ class LocalEngine final : public Api {
 
   std::optional<Error> broken_;  ///< what a plan would have done wrongly, last
   TimePoint ports_seen_{};
-  TimePoint tidy_at_{};               ///< the journal, next
-  placement::Node reported_machine_;  ///< by set_machine(); strangers make GPUs of it unhealthy
-  placement::Node offered_machine_;   ///< as it was offered last
+  TimePoint tidy_at_{};                    ///< the journal, next
+  placement::Node reported_machine_;       ///< by set_machine(); strangers make GPUs of it unhealthy
+  placement::Node offered_machine_;        ///< as it was offered last
+  ImageInspector::Wanted machine_images_;  ///< to be inspected when that counts
 
   EventLoop loop_;
   Executor executor_;

@@ -65,7 +65,7 @@ Result<control::Made> LocalEngine::change(const control::Event& event) {
     for (const auto& service : services->put) ImageInspector::add(images, service.task);
   if (!images.empty()) loop_.note(images_.hold(images));
   auto made = loop_.change(event);
-  images_.inspect_each(images);
+  if (!images.empty()) loop_.then([this, images] { images_.inspect_each(images); });
   return made;
 }
 
@@ -75,6 +75,8 @@ void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
     notices_.notify(notice);
   }
   for (const auto& action : outcome.actions) executor_.perform(action);
+  if (outcome.node && variant_facts(state_.machine()) == variant_facts(offered_machine_))
+    images_.inspect_each(std::exchange(machine_images_, {}));
   if (ports_.check)
     for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
   const Moment now(ports_.now(), steady());

@@ -33,6 +33,7 @@ using Generic = asio::generic::stream_protocol;
 using Stream = beast::basic_stream<Generic>;
 
 constexpr std::uint32_t kLongestHead = 64 << 10;
+constexpr std::string_view kBegin = "HTTP/";
 constexpr std::size_t kPiece = 32 << 10;
 
 asio::ssl::context make_context(asio::ssl::verify_mode mode) {
@@ -97,6 +98,12 @@ AnswerReader::AnswerReader() {
 error_code AnswerReader::receive(std::string_view bytes) {
   if (ended()) return {};
   (upgraded_ ? body_ : unread_) += bytes;
+  if (!begun_) {
+    // Beast only looks at the first piece before it waits for the end of the head.
+    const auto length = std::min(unread_.size(), kBegin.size());
+    if (unread_.compare(0, length, kBegin, 0, length) != 0) return beast::http::error::bad_version;
+    begun_ = length == kBegin.size();
+  }
   std::array<char, kPiece> piece;
   error_code error;
   while (!error && !unread_.empty() && !parser_.is_done()) {

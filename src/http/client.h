@@ -50,6 +50,7 @@ class AnswerReader {
   boost::beast::http::response_parser<boost::beast::http::buffer_body> parser_;
   std::string unread_;
   std::string body_;
+  bool begun_ = false;  ///< as an answer does
   bool upgraded_ = false;
   bool closed_ = false;
 };

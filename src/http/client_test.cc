@@ -68,6 +68,15 @@ TEST(AnswerTest, ThatBreaksOffIsAnError) {
   }
 }
 
+TEST(AnswerTest, OfAnotherProtocolIsKnownByItsFirstWord) {
+  for (const std::string_view answer : {"SSH-2.0-OpenSSH_9\r\n", "HTTQ/1.1 200 OK\r\n\r\n"})
+    for (std::size_t first = 1; first < 6; ++first) {
+      AnswerReader reader;
+      const auto error = reader.receive(answer.substr(0, first));
+      EXPECT_TRUE(error || reader.receive(answer.substr(first))) << answer << ' ' << first;
+    }
+}
+
 TEST(AnswerTest, HasLimits) {
   const std::string much(70'000, 'x');
   AnswerReader endless;
