@@ -110,6 +110,8 @@ void EventLoop::settle() const {
 }
 
 void EventLoop::happened(control::Event event) {
+  // It need not wait behind what cannot be kept.
+  if (std::holds_alternative<event::Checked>(event) && !unsaved_.empty()) return;
   if (silence()) {
     if (passes(event)) return;
     if (const auto* stop = std::get_if<event::StopRequested>(&event)) hooks_.end_first(*stop);
@@ -128,8 +130,7 @@ void EventLoop::go_on() {
     const auto batch = gather();
     if (std::ranges::any_of(batch->outcomes, control::is_kept)) {
       write(batch);
-      waits_ = writing_since_.has_value();
-      if (waits_) return;
+      if (writes_beside()) return;
     } else {
       finish(*batch, {});
     }
@@ -183,10 +184,9 @@ void EventLoop::write(const std::shared_ptr<Batch>& batch) {
     return [this, batch, kept] {
       writing_since_.reset();
       finish(*batch, kept);
-      if (std::exchange(waits_, false)) {
-        busy_ = false;
-        go_on();
-      }
+      if (!writes_beside()) return;
+      busy_ = false;
+      go_on();
     };
   });
 }
@@ -198,7 +198,7 @@ void EventLoop::watch() {
 }
 
 void EventLoop::on_journal(std::function<Work(store::Journal&)> work) {
-  if (!on_thread_ || !ports_.journal) return work(*journal_)();
+  if (!writes_beside()) return work(*journal_)();
   ports_.journal([this, journal = journal_, work = std::move(work)] { ports_.post(work(*journal)); });
 }
 

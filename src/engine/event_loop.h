@@ -30,7 +30,7 @@ struct EventHooks {
   std::function<void(const Error&)> broken;
   /// What an event came to counts from now on.
   std::function<void(const control::Outcome&, bool is_tick)> counts;
-  /// The wish cannot be kept now. What it ends may be what fills the disk: it is ended first.
+  /// This cannot be kept now. What it ends may be what fills the disk: it is ended first.
   std::function<void(const control::event::StopRequested&)> end_first;
 };
 
@@ -105,6 +105,8 @@ class EventLoop {
   void take(control::Outcome outcome, bool is_tick);
   void write(const std::shared_ptr<Batch>& batch);
   void watch();
+  /// On its own thread; else the strand waits for the journal.
+  bool writes_beside() const { return on_thread_ && ports_.journal; }
   void finish(Batch& batch, const Status& kept);
   void accept(Batch& batch);
   void undo(Batch& batch, const Error& error);
@@ -122,7 +124,6 @@ class EventLoop {
   Batch* open_ = nullptr;  ///< the one that is being decided
   bool busy_ = false;      ///< with deciding, writing, or what follows
   bool on_thread_ = false;
-  bool waits_ = false;  ///< for the journal's thread
   std::optional<TimePoint> writing_since_;
   TimePoint watched_until_{};
   std::vector<std::string> leftovers_;

@@ -194,8 +194,6 @@ void LocalEngine::abandon_launches() {
 }
 
 void LocalEngine::checked(const CheckResult& result) {
-  // It need not wait behind what cannot be saved: another one comes.
-  if (loop_.unsaved() > 0) return;
   happened(control::event::Checked{result_of(result, ports_.now())});
 }
 
@@ -208,26 +206,22 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
   const bool whole_gang = task.gang && id != full_id;
   const auto named = whole_gang ? task.gang->id : full_id;
   const control::event::StopRequested request{named, force};
-  const auto answer = std::make_shared<Result<control::TaskRecord>>();
+  const auto refusal = std::make_shared<std::optional<Error>>();
   transact(
-      [this, request, full_id, answer] {
+      [this, request, refusal] {
         const auto stopped = loop_.change(request);
-        const auto* record = state().find(full_id);
-        if (!stopped)
-          *answer = Failure(stopped.error());
-        else if (record != nullptr)
-          *answer = shown(*record);
-        else
-          *answer = fail(ErrorKind::kNotFound, fmt::format("There is no task '{}' any more", full_id));
+        *refusal = stopped ? std::nullopt : std::optional(stopped.error());
       },
-      [this, request, answer, full_id, done = std::move(done)](const Status& kept) {
-        if (kept) return done(std::move(*answer));
-        const auto kind = kept.error().kind;
+      [this, request, refusal, full_id, done = std::move(done)](const Status& kept) {
+        // What could not be written is told the task all the same; what was not even tried is so here.
+        if (!kept && kept.error().kind == ErrorKind::kUnavailable) happened(request);
+        const bool told = kept || kept.error().kind == ErrorKind::kUnavailable ||
+                          kept.error().kind == ErrorKind::kExhausted;
+        if (!told) return done(Failure(kept.error()));
+        if (*refusal) return done(Failure(**refusal));
         const auto* record = state_.find(full_id);
-        if ((kind != ErrorKind::kExhausted && kind != ErrorKind::kUnavailable) || record == nullptr)
-          return done(Failure(kept.error()));
-        happened(request);  // told at once, and kept when it can be
-        done(shown(*record));
+        if (record != nullptr) return done(shown(*record));
+        done(fail(ErrorKind::kNotFound, fmt::format("There is no task '{}' any more", full_id)));
       });
 }
 

@@ -106,6 +106,12 @@ class ChecksTest : public ::testing::Test {
     ASSERT_GE(results_.size(), count) << "too few results came";
   }
 
+  static CheckTarget keeping_body(int port) {
+    return {.task_id = "t",
+            .check = "ready",
+            .port = port,
+            .what = ReadinessCheck{.timeout = 5s, .preserve_last_response = true}};
+  }
   CheckResult result_of(const CheckTarget& checked) {
     results_.clear();
     checks_.set("t", {checked});
@@ -211,10 +217,7 @@ TEST_F(ChecksTest, CommandsRunInTheContainer) {
 
 TEST_F(ChecksTest, ReadinessKeepsTheAnswer) {
   const Server server("HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nwait");
-  CheckTarget ready{.task_id = "t",
-                    .check = "ready",
-                    .port = server.port(),
-                    .what = ReadinessCheck{.timeout = 5s, .preserve_last_response = true}};
+  auto ready = keeping_body(server.port());
   auto result = result_of(ready);
   EXPECT_FALSE(result.passed);
   ASSERT_TRUE(result.response);
@@ -227,22 +230,14 @@ TEST_F(ChecksTest, ReadinessKeepsTheAnswer) {
 
 TEST_F(ChecksTest, BodiesAreLimited) {
   const Server server("HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + std::string(200'000, 'x'));
-  const auto result =
-      result_of(CheckTarget{.task_id = "t",
-                            .check = "ready",
-                            .port = server.port(),
-                            .what = ReadinessCheck{.timeout = 5s, .preserve_last_response = true}});
+  const auto result = result_of(keeping_body(server.port()));
   EXPECT_TRUE(result.passed);
   EXPECT_LE(result.response->body.size(), 65536U);
 }
 
 TEST_F(ChecksTest, ABodyThatIsSaidToBeHugeIsReadAsFarAsItComes) {
   const Server server("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\r\n\r\n" + std::string(9, 'x'));
-  const auto result =
-      result_of(CheckTarget{.task_id = "t",
-                            .check = "ready",
-                            .port = server.port(),
-                            .what = ReadinessCheck{.timeout = 5s, .preserve_last_response = true}});
+  const auto result = result_of(keeping_body(server.port()));
   EXPECT_TRUE(result.passed);
   ASSERT_TRUE(result.response);
   EXPECT_EQ(result.response->body, std::string(9, 'x'));
