@@ -60,7 +60,7 @@ Status measure(const std::string& profile, int calls, const std::vector<int>& si
   kube::PoolFacts facts;
   DROVER_TRY(facts.inventory, inventory_of(profile, folder));
   pool.update(facts);
-  kube::PluginService service(pool, kResource);
+  kube::PluginService service(pool, kResource, [] {});
   DROVER_TRY(const auto server, kube::SocketServer::listen(folder + "/plugin.sock", {service.service()}));
   const auto stub = v1beta1::DevicePlugin::NewStub(kube::connect_to(folder + "/plugin.sock"));
   for (const int size : sizes) {
