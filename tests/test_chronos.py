@@ -1,7 +1,11 @@
 """Chronos' API as its users know it: their files unchanged, runs at their times, retries, dependent jobs, restarts."""
 
+import base64
+import contextlib
+import http.server
 import json
 import pathlib
+import threading
 import time
 import unittest
 
@@ -16,6 +20,32 @@ def in_seconds(seconds, period="PT1H", runs=""):
     """A schedule that begins so many seconds from now."""
     start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + seconds))
     return f"R{runs}/{start}Z/{period}"
+
+
+@contextlib.contextmanager
+def webhook(*statuses):
+    """Serves at a free port; yields its URL and what was posted to it, as (path, headers, body). Answers with these statuses, and with
+    the last of them from then on."""
+    posted, left = [], list(statuses)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posted.append((self.path, self.headers, json.loads(body)))
+            self.send_response(left.pop(0) if len(left) > 1 else left[0])
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://teller:let-me%20in@127.0.0.1:{server.server_port}/runs?of=chronos", posted
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class ChronosTest(NamedImagesTest):
@@ -104,6 +134,25 @@ class ChronosTest(NamedImagesTest):
         self.define("slow", "sleep 600", maxCompletionTime=1, retries=0, schedule=in_seconds(0, runs="1"))
         drover.wait_for(lambda: self.job("slow")["errorCount"] == 1, "the run to fail")
         self.assertIn("time", self.runs("slow")[0]["reason"])
+
+    def test_a_url_is_told_how_runs_end(self):
+        with webhook(503, 200) as (url, posted):  # who has no time at first is told again
+            self.define("told", "exit 3", retries=0, schedule=in_seconds(0, runs="1"), notificationUrl=url)
+            drover.wait_for(lambda: len(posted) == 2, "the URL to be told twice")
+            self.ask("PUT", "/job/told")
+            drover.wait_for(lambda: len(posted) == 3, "the URL to be told of the second run")
+        path, headers, body = posted[1]
+        self.assertEqual((path, headers["Content-Type"]), ("/runs?of=chronos", "application/json"))
+        self.assertEqual(headers["Authorization"], "Basic " + base64.b64encode(b"teller:let-me in").decode())
+        self.assertEqual((body, body["job"], body["outcome"]), (posted[0][2], "told", "failed"))
+        self.assertEqual(body["subject"], "[Chronos] job 'told' failed!")
+        self.assertIn("3", body["message"])
+        self.assertNotEqual(posted[2][2]["taskId"], body["taskId"])
+        self.assertNotIn("let-me", self.daemon.read_log())
+
+    def test_a_machines_secrets_are_no_url(self):
+        self.define("thief", "true", schedule=in_seconds(0, runs="1"), notificationUrl="http://169.254.169.254/latest/meta-data")
+        drover.wait_for(lambda: "nobody may reach its address" in self.daemon.read_log(), "the log to say that nobody is told")
 
     def test_after_a_crash_nothing_runs_twice_and_nothing_is_lost(self):
         self.define("once", "echo run >> $MESOS_SANDBOX/../../../../once; sleep 2", schedule=in_seconds(1, runs="1"))
