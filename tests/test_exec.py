@@ -1,20 +1,15 @@
 """Commands in the containers of tasks that run: `drover exec`."""
 
 import errno
-import fcntl
 import json
 import os
-import pty
-import select
-import signal
 import socket
 import struct
 import subprocess
-import termios
 import threading
-import time
 
 import drover
+import in_terminal
 
 
 class ExecTest(drover.DaemonTest):
@@ -97,91 +92,48 @@ class ExecTest(drover.DaemonTest):
     # A terminal
 
     def start_in_terminal(self, *command):
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
-        self.before = termios.tcgetattr(slave)
-        process = subprocess.Popen(self.daemon.cli_command("exec", "-it", self.task, "--", *command), stdin=slave,
-                                   stdout=slave, stderr=slave, start_new_session=True,
-                                   env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)})
-        self.addCleanup(process.wait)
-        self.addCleanup(os.close, master)
-        self.addCleanup(os.close, slave)
-        return process, master, slave
-
-    def read_until(self, master, text):
-        seen, end = b"", time.monotonic() + drover.PATIENCE
-        while text not in seen:
-            self.assertLess(time.monotonic(), end, f"waited in vain for {text} after {seen}")
-            if select.select([master], [], [], 1)[0]:
-                seen += os.read(master, 4096)
-        return seen
+        return in_terminal.Terminal(self, self.daemon.cli_command("exec", "-it", self.task, "--", *command),
+                                    env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)})
 
     def test_a_terminal_is_one_and_is_set_back(self):
-        process, master, slave = self.start_in_terminal("/bin/sh", "-c", 'stty size; read line; echo "got $line"; '
-                                                        'until stty size | grep "44 99"; do sleep 0.1; done; exit 5')
-        self.read_until(master, b"33 101")
-        os.write(master, b"hello\r")
-        self.read_until(master, b"got hello")
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 99, 0, 0))
-        os.kill(process.pid, signal.SIGWINCH)
-        self.read_until(master, b"44 99")
-        self.assertEqual(process.wait(drover.PATIENCE), 5)
-        self.assertTrue(termios.tcgetattr(slave)[3] & termios.ECHO)
-        self.assertEqual(self.before[6][termios.VMIN], termios.tcgetattr(slave)[6][termios.VMIN])
+        terminal = self.start_in_terminal("/bin/sh", "-c", 'stty size; read line; echo "got $line"; '
+                                          'until stty size | grep "44 99"; do sleep 0.1; done; exit 5')
+        terminal.read_until("33 101")
+        terminal.type("hello\r")
+        terminal.read_until("got hello")
+        terminal.resize(44, 99)
+        terminal.read_until("44 99")
+        self.assertEqual(terminal.wait(), 5)
+        self.assertTrue(terminal.is_set_back())
 
     def test_control_c_is_the_commands(self):
-        process, master, _ = self.start_in_terminal("/bin/sh", "-c", "trap 'echo caught; exit 6' INT; echo ready; "
-                                                    "while true; do sleep 0.1; done")
-        self.read_until(master, b"ready")
-        os.write(master, b"\x03")
-        self.read_until(master, b"caught")
-        self.assertEqual(process.wait(drover.PATIENCE), 6)
+        terminal = self.start_in_terminal("/bin/sh", "-c", "trap 'echo caught; exit 6' INT; echo ready; "
+                                          "while true; do sleep 0.1; done")
+        terminal.read_until("ready")
+        terminal.type("\x03")
+        terminal.read_until("caught")
+        self.assertEqual(terminal.wait(), 6)
 
     # The connection
 
     def connect(self, body):
-        connection = socket.socket(socket.AF_UNIX)
-        self.addCleanup(connection.close)
-        connection.settimeout(drover.PATIENCE)
-        connection.connect(str(self.daemon.socket))
-        text = json.dumps(body).encode()
-        connection.sendall(b"POST /v1/tasks/%s/exec HTTP/1.1\r\nHost: drover\r\nConnection: Upgrade\r\nUpgrade: drover-exec\r\n"
-                           b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-                           % (self.task.encode(), len(text), text))
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += connection.recv(1)
-        self.assertTrue(head.startswith(b"HTTP/1.1 101 "), head)
-        self.assertIn(b"Upgrade: drover-exec\r\n", head)
-        return connection
-
-    def read_frame(self, connection):
-        def exactly(count):
-            data = b""
-            while len(data) < count:
-                piece = connection.recv(count - len(data))
-                self.assertTrue(piece, "the connection ended early")
-                data += piece
-            return data
-
-        channel, size = struct.unpack(">BI", exactly(5))
-        return channel, exactly(size)
+        return in_terminal.Frames(self, f"/v1/tasks/{self.task}/exec", "drover-exec", body).assert_upgraded()
 
     def test_the_wire(self):
         connection = self.connect({"command": ["/bin/sh", "-c", "read a; echo got $a; echo e >&2; exit 4"]})
-        connection.sendall(struct.pack(">BI", 0, 3) + b"hi\n")
-        frames = [self.read_frame(connection)]
+        connection.send(0, b"hi\n")
+        frames = [connection.read()]
         while frames[-1][0] != 3:
-            frames.append(self.read_frame(connection))
+            frames.append(connection.read())
         self.assertEqual(b"".join(text for channel, text in frames if channel == 1), b"got hi\n")
         self.assertEqual(b"".join(text for channel, text in frames if channel == 2), b"e\n")
         self.assertEqual(json.loads(frames[-1][1]), {"exit_status": 4})
-        self.assertEqual(connection.recv(1), b"")
+        self.assertEqual(connection.connection.recv(1), b"")
 
     def test_the_command_ends_when_the_client_goes(self):
         connection = self.connect({"command": ["/bin/sh", "-c", "echo started; setsid sleep 98765 & sleep 98765"]})
-        self.assertEqual(self.read_frame(connection), (1, b"started\n"))
-        connection.close()
+        self.assertEqual(connection.read(), (1, b"started\n"))
+        connection.connection.close()
 
         def gone():
             return not [pid for pid in os.listdir("/proc") if pid.isdigit() and self.sleeps(pid)]

@@ -15,6 +15,23 @@ namespace drover::api {
 
 using nlohmann::json;
 
+Status check_upgrade(const Request& request, const std::string& protocol) {
+  const auto upgrade = request.headers.find("upgrade");
+  if (upgrade != request.headers.end() && upgrade->second == protocol) return {};
+  return fail(ErrorKind::kInvalid, "This is done over an upgraded connection",
+              fmt::format("send 'Connection: Upgrade' and 'Upgrade: {}'", protocol));
+}
+
+Response upgrade_response(const std::string& protocol,
+                          std::function<asio::awaitable<void>(Duplex&)> conversation) {
+  Response response;
+  response.status = 101;
+  response.content_type = "";
+  response.headers = {{"Connection", "Upgrade"}, {"Upgrade", protocol}};
+  response.upgrade = std::move(conversation);
+  return response;
+}
+
 Response json_response(const json& value, int status) {
   Response response;
   response.status = status;

@@ -67,6 +67,12 @@ struct Response {
   std::shared_ptr<void> share;                 ///< of what is on its way to the caller, when it is counted
 };
 
+/// Whether the client asks to leave HTTP for this protocol.
+Status check_upgrade(const Request& request, const std::string& protocol);
+/// Leaves it.
+Response upgrade_response(const std::string& protocol,
+                          std::function<asio::awaitable<void>(Duplex&)> conversation);
+
 Response json_response(const nlohmann::json& value, int status = 200);
 /// {"error": {"kind", "message", "hint", "path"}}; the status follows from the kind unless it is given.
 Response error_response(const Error& error, std::optional<int> status = std::nullopt);

@@ -23,6 +23,7 @@ namespace marathon_v2 {
 struct Parts;
 }
 class AnswerShares;
+class Typing;
 struct Workers;
 namespace mesos {
 class Master;
@@ -53,6 +54,7 @@ struct Services {
   AddFacts add_facts;
   Tally* tally = nullptr;
   AnswerShares* answers = nullptr;
+  Typing* typing = nullptr;
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 

@@ -23,6 +23,7 @@
 #include "api/mesos/master.h"
 #include "api/routes.h"
 #include "api/session.h"
+#include "api/typing.h"
 #include "api/workers.h"
 #include "base/files.h"
 
@@ -147,6 +148,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   tcp::acceptor tcp_acceptor;
   std::optional<marathon_v2::Parts> marathon;
   Workers workers;
+  Typing typing;
   std::shared_ptr<const Shared> shared;
   std::unique_ptr<mesos::Master> mesos;
   Tally tally;
@@ -245,6 +247,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->limits = chosen.limits;
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
   shared->services.answers = shared->answers.get();
+  shared->services.typing = &parts->typing;
   shared->log = chosen.log;
   shared->audit = chosen.audit;
   boost::system::error_code error;

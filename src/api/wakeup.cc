@@ -10,10 +10,12 @@ namespace drover::api {
 namespace asio = boost::asio;
 
 Wakeup::Wakeup(asio::any_io_executor executor, engine::Api& daemon) : timer_(std::move(executor)) {
-  subscription_ = daemon.subscribe([this] {
-    happened_ = true;
-    timer_.cancel();
-  });
+  subscription_ = daemon.subscribe([this] { wake(); });
+}
+
+void Wakeup::wake() {
+  happened_ = true;
+  timer_.cancel();
 }
 
 asio::awaitable<bool> Wakeup::wait(std::chrono::milliseconds longest) {

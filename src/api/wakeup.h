@@ -20,6 +20,8 @@ class Wakeup {
 
   /// Returns true after an event, also one since the last wait; false when `longest` went by without any.
   boost::asio::awaitable<bool> wait(std::chrono::milliseconds longest);
+  /// As if something had happened.
+  void wake();
 
  private:
   boost::asio::steady_timer timer_;

@@ -57,6 +57,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_validate(app, context);
   add_logs(app, context);
   add_exec(app, context);
+  add_attach(app, context);
   add_files(app, context);
   add_sharing(app, context);
   add_images(app, context);

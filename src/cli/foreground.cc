@@ -7,9 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/files.h"
+#include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/follow.h"
 
@@ -21,6 +23,20 @@ namespace {
 
 /// A line that is longer is cut: a program that never ends its line must not be held back for ever.
 constexpr std::size_t kLongestLine = 64 * 1024;
+
+/// The record of the member by whose end the gang is judged: the one that failed first by itself, else the
+/// first.
+std::size_t deciding_member(const std::vector<json>& records) {
+  const auto rank_of_end = [](const json& record) {
+    const bool failed = record.value("state", "") != "finished";
+    const bool dragged = !record.value("gang_reason", "").empty();
+    return std::tuple(!failed, dragged, record.value("finished_at", ""));
+  };
+  std::size_t decides = 0;
+  for (std::size_t i = 1; i < records.size(); ++i)
+    if (rank_of_end(records[i]) < rank_of_end(records[decides])) decides = i;
+  return decides;
+}
 
 }  // namespace
 
@@ -39,8 +55,12 @@ std::string RankedLines::rest() {
   return line_.empty() ? "" : prefix_ + std::exchange(line_, "") + "\n";
 }
 
-Foreground::Foreground(Client client, std::vector<std::string> ids)
-    : client_(std::move(client)), ids_(std::move(ids)) {}
+Foreground::Foreground(Client client, std::vector<std::string> ids, std::int64_t tail)
+    : client_(std::move(client)), ids_(std::move(ids)), tail_(tail) {}
+
+void Foreground::on_state(std::function<void(const json&)> listener) {
+  state_listener_ = std::move(listener);
+}
 
 Result<std::vector<json>> Foreground::follow() {
   std::vector<Result<json>> ends(ids_.size());
@@ -67,11 +87,14 @@ Result<json> Foreground::follow_one(std::size_t rank) {
   };
   // What one member waits for, all wait for.
   handlers.state = [&](const json& record) {
-    if (rank == 0) report_state(record);
+    if (rank != 0) return;
+    report_state(record);
+    if (state_listener_) state_listener_(record);
   };
   handlers.give_up = [this] { return given_up_ || output_is_closed_; };
   FollowOptions options;
   options.quiet = rank != 0;
+  options.tail = tail_;
   auto end = follow_task(client_, ids_[rank], options, handlers);
   for (auto& [stream, rest] : lines) write(stream, rest.rest());
   return end;
@@ -116,6 +139,22 @@ void Foreground::report_state(const json& record) {
 void Foreground::report_once(const std::string& words) {
   if (words == std::exchange(last_words_, words)) return;
   if (!words.empty()) report(words);
+}
+
+int judge_end(const std::vector<json>& records, int signal) {
+  const auto decides = deciding_member(records);
+  const auto& record = records[decides];
+  const bool alone = records.size() == 1;
+  const auto status = record.find("exit_status");
+  const auto state = record.value("state", "");
+  const auto reason = record.value("reason", "");
+  const bool has_status = status != record.end() && status->is_number_integer();
+  const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
+  const auto verb = state == "failed" ? "failed" : "was " + state;
+  const auto who = alone ? "the task" : fmt::format("rank {}", decides);
+  if (!reason.empty() && !said_by_status) report(fmt::format("{} {}: {}", who, verb, reason));
+  if (has_status) return status->get<int>();
+  return signal != 0 ? 128 + signal : kNotRun;
 }
 
 }  // namespace drover::cli

@@ -4,6 +4,8 @@
 // is for them. Lines of a gang begin with the rank: "[3] loss 0.2".
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -32,8 +34,12 @@ class RankedLines {
 
 class Foreground {
  public:
-  /// `ids` by rank; one is an ordinary task.
-  Foreground(Client client, std::vector<std::string> ids);
+  /// `ids` by rank; one is an ordinary task. `tail`: begin with the last so many lines of their output; -1:
+  /// with everything.
+  Foreground(Client client, std::vector<std::string> ids, std::int64_t tail = -1);
+
+  /// Calls it with each state of the first of them, on the thread of follow().
+  void on_state(std::function<void(const nlohmann::json& record)> listener);
 
   /// Returns the records when all have ended, by rank; nothing when somebody ended the following.
   Result<std::vector<nlohmann::json>> follow();
@@ -53,6 +59,8 @@ class Foreground {
 
   Client client_;
   std::vector<std::string> ids_;
+  std::int64_t tail_;
+  std::function<void(const nlohmann::json&)> state_listener_;
   std::atomic<int> last_signal_ = 0;
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> output_is_closed_ = false;
@@ -60,5 +68,8 @@ class Foreground {
   std::string last_words_;
   bool advised_ = false;
 };
+
+/// What the process exits with once all have ended; says what the tasks themselves could not.
+int judge_end(const std::vector<nlohmann::json>& records, int signal);
 
 }  // namespace drover::cli

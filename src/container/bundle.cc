@@ -25,6 +25,11 @@ json capabilities(const User& user) {
   return {{"bounding", held}, {"effective", held}, {"permitted", held}};
 }
 
+InitInput input_of(const workload::Task& task) {
+  if (task.terminal) return InitInput::kTerminal;
+  return task.takes_input ? InitInput::kGiven : InitInput::kNone;
+}
+
 Result<json> process(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
   DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
   DROVER_TRY(const auto directory, working_directory_of(launch.task, image, facts.sandbox));
@@ -34,12 +39,16 @@ Result<json> process(const Launch& launch, const image::Image* image, const Bund
   if (!facts.user.groups.empty()) user["additionalGids"] = facts.user.groups;
   json process = {{"terminal", false},
                   {"user", std::move(user)},
-                  {"args", init_arguments(directory, arguments)},
+                  {"args", init_arguments(directory, arguments, input_of(launch.task))},
                   {"env", environment_of(launch, image, facts.user, facts.sandbox, facts.compat)},
                   {"cwd", kWherever},
                   {"capabilities", capabilities(facts.user)},
                   {"noNewPrivileges", true},
                   {"oomScoreAdj", std::max(facts.oom_score_adj, 0)}};
+  if (const auto& terminal = launch.task.terminal) {
+    process["terminal"] = true;
+    process["consoleSize"] = {{"height", terminal->rows}, {"width", terminal->columns}};
+  }
   if (!facts.apparmor_profile.empty()) process["apparmorProfile"] = facts.apparmor_profile;
   if (facts.selinux) process["selinuxLabel"] = facts.selinux->process;
   return process;

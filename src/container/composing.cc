@@ -22,7 +22,8 @@ bool lies_on_machine(const std::string& reference) {
 
 ContainerizerKind wanted_by(const workload::Task& task, ContainerizerKind first) {
   using workload::ContainerType;
-  if (!task.devices.empty()) return ContainerizerKind::kOci;  // an engine may know no CDI
+  // An engine may know no CDI, and ours pass no input on.
+  if (!task.devices.empty() || task.takes_input) return ContainerizerKind::kOci;
   if (task.container_type == ContainerType::kDocker || task.privileged) return ContainerizerKind::kDocker;
   if (task.container_type == ContainerType::kMesos || !task.image || lies_on_machine(*task.image))
     return ContainerizerKind::kOci;

@@ -20,10 +20,10 @@ std::string_view to_string(ContainerizerKind kind);
 /// one, and for one that is named twice.
 Result<std::vector<ContainerizerKind>> parse_containerizers(std::span<const std::string> names);
 
-/// Who runs a task. What asks for CDI devices goes to the OCI runtime if it is configured. What asks for
-/// Docker goes there if it is configured; what asks for MESOS, has no image, or names one that lies in a
-/// folder or file of the machine, goes to the OCI runtime if that is configured; everything else goes to the
-/// first. `configured` is not empty. Pure.
+/// Who runs a task. What asks for CDI devices, or takes input, goes to the OCI runtime if it is configured.
+/// What asks for Docker goes there if it is configured; what asks for MESOS, has no image, or names one that
+/// lies in a folder or file of the machine, goes to the OCI runtime if that is configured; everything else
+/// goes to the first. `configured` is not empty. Pure.
 ContainerizerKind choose_containerizer(const workload::Task& task,
                                        const std::vector<ContainerizerKind>& configured);
 

@@ -39,6 +39,9 @@ TEST(Composing, ATypeGoesToItsOwnWhereThereIsOne) {
     auto with_device = typed_task("x", ContainerType::kDocker);
     with_device.devices = {"vendor.com/nic=0"};
     EXPECT_EQ(choose_containerizer(with_device, both), kOci);
+    auto typed_into = typed_task("x", ContainerType::kDocker);
+    typed_into.takes_input = true;
+    EXPECT_EQ(choose_containerizer(typed_into, both), kOci);
   }
 }
 

@@ -133,6 +133,8 @@ class Containerizer {
   /// Starts a command in the container of a task that runs. May be called while other calls for the task are
   /// made. kConflict when it does not run.
   virtual Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request);
+  /// A connection to what the task reads (task_input.h). kUnsupported when it reads from nobody.
+  virtual Result<UniqueFd> connect_input(const std::string& task_id);
   /// Ids of all tasks that have a folder, sorted; but for those in quarantine.
   virtual std::vector<std::string> known() const = 0;
   virtual Result<FolderView> examine(const std::string& task_id) const = 0;

@@ -90,6 +90,7 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   if (launch.gang)
     for (const auto& [name, value] : gang_variables(*launch.gang)) variables[name] = value;
   for (const auto& [name, value] : launch.task.environment) variables[name] = value;
+  if (launch.task.terminal) variables.try_emplace("TERM", "xterm");
   // After the task's own: a task that sets PATH would lose its driver otherwise.
   if (gets_driver_volume(launch, image))
     for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}, compat))

@@ -249,6 +249,10 @@ Result<std::unique_ptr<ExecProcess>> Containerizer::exec(const std::string&, con
   return fail(ErrorKind::kUnsupported, "Commands cannot be run in containers of this kind");
 }
 
+Result<UniqueFd> Containerizer::connect_input(const std::string&) {
+  return fail(ErrorKind::kUnsupported, "Containers of this kind take no input");
+}
+
 Result<CommandOutcome> await_command(ExecProcess& process, std::chrono::milliseconds timeout) {
   process.close_input();
   const auto deadline = std::chrono::steady_clock::now() + timeout;

@@ -19,6 +19,8 @@ constexpr mode_t kInitMode = 0755;
 constexpr const char* kFilter = "--filter";
 constexpr const char* kReport = "--report";
 constexpr const char* kHold = "--hold";
+constexpr const char* kInput = "--input";
+constexpr const char* kTerminal = "--terminal";
 constexpr std::size_t kLongestReport = 64;
 
 std::vector<std::string> with_words(std::vector<std::string> words, const std::string& folder,
@@ -61,9 +63,12 @@ Result<std::string> place_init(const std::string& state) {
   return path;
 }
 
-std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command) {
-  return with_words({kInitInside, kFilter, kFilterInside, kReport, std::to_string(kReportDescriptor)}, folder,
-                    command);
+std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command,
+                                        InitInput input) {
+  std::vector<std::string> words = {kInitInside, kFilter, kFilterInside, kReport,
+                                    std::to_string(kReportDescriptor)};
+  if (input != InitInput::kNone) words.emplace_back(input == InitInput::kGiven ? kInput : kTerminal);
+  return with_words(std::move(words), folder, command);
 }
 
 std::vector<std::string> engine_init_arguments(const std::string& folder,
@@ -83,6 +88,7 @@ std::optional<std::vector<std::string>> direct_arguments(const std::vector<std::
   if (held) words.emplace_back(kHold);
   for (; next + 2 < first.size() && (first[next] == kFilter || first[next] == kReport); next += 2)
     if (first[next] == kFilter) words.insert(words.end(), {kFilter, first[next + 1]});
+  if (next < first.size() && (first[next] == kInput || first[next] == kTerminal)) ++next;
   if (next >= first.size()) return std::nullopt;
   words.emplace_back("--direct");
   return with_words(std::move(words), first[next], command);

@@ -26,8 +26,16 @@ inline constexpr int kInitUsageStatus = 2;
 /// Writes the program below the state folder unless it is there, and returns its path.
 Result<std::string> place_init(const std::string& state);
 
+/// What the command reads from.
+enum class InitInput {
+  kNone,      ///< /dev/null of the container
+  kGiven,     ///< what the init was given
+  kTerminal,  ///< the same, and it is the terminal of the command's session
+};
+
 /// The argument vector of a container's first process.
-std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command);
+std::vector<std::string> init_arguments(const std::string& folder, const std::vector<std::string>& command,
+                                        InitInput input = InitInput::kNone);
 /// The same for an engine, which has no descriptor to give: it reports to standard error. Further commands
 /// can be held in it.
 std::vector<std::string> engine_init_arguments(const std::string& folder,

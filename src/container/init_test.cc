@@ -27,6 +27,9 @@ TEST(InitArguments, TheFolderIsFoundAgain) {
   EXPECT_THAT(direct_arguments({kInitInside, "--report", "3", "/work", "run"}, {"look"}),
               Optional(ElementsAre(kInitInside, "--direct", "/work", "look")))
       << "of the version before";
+  for (const auto input : {InitInput::kGiven, InitInput::kTerminal})
+    EXPECT_EQ(direct_arguments(init_arguments("/work", {"run", "me"}, input), {"look"}),
+              direct_arguments(words, {"look"}));
   const auto engines = engine_init_arguments("/work", {"run"});
   EXPECT_TRUE(can_hold(engines));
   EXPECT_FALSE(can_hold(words));

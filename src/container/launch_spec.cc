@@ -67,6 +67,17 @@ VolumePlan read_volume(Decoder decoder) {
   return volume;
 }
 
+workload::Terminal read_terminal(Decoder decoder) {
+  workload::Terminal terminal;
+  const auto side = [&](const char* name, int usual) {
+    return static_cast<int>(decoder.integer(name, 1, workload::kMaxTerminalSide).value_or(usual));
+  };
+  terminal.rows = side("rows", terminal.rows);
+  terminal.columns = side("columns", terminal.columns);
+  decoder.finish();
+  return terminal;
+}
+
 json encode_network(const NetworkPlan& network) {
   auto forwards = json::array();
   for (const auto& forward : network.forwards)
@@ -147,6 +158,8 @@ std::string encode(const LaunchSpec& spec) {
       {"command", spec.command},
       {"logs", {{"file_bytes", spec.logs.file_bytes}, {"files", spec.logs.files}}},
   };
+  if (spec.takes_input) value["takes_input"] = true;
+  if (spec.terminal) value["terminal"] = {{"rows", spec.terminal->rows}, {"columns", spec.terminal->columns}};
   if (spec.ids.maps()) value["first_id"] = spec.ids.first;
   if (!spec.devices.empty()) value["devices"] = encode_devices(spec.devices);
   if (!spec.binds.empty()) value["binds"] = encode_binds(spec.binds);
@@ -180,6 +193,8 @@ Result<LaunchSpec> decode_launch_spec(std::string_view text) {
   spec.mounts = decoder.string("mounts").value_or("");
   spec.working_directory = decoder.string("working_directory").value_or("");
   spec.command = decoder.string("command").value_or("");
+  spec.takes_input = decoder.boolean("takes_input").value_or(false);
+  if (auto terminal = decoder.object("terminal")) spec.terminal = read_terminal(std::move(*terminal));
   spec.ids.first =
       static_cast<std::uint32_t>(decoder.integer("first_id", 0, kMaxId - IdMap::kCount).value_or(0));
   for (auto& device : decoder.objects("devices")) spec.devices.push_back(read_device(std::move(device)));

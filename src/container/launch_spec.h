@@ -22,6 +22,7 @@
 #include "container/id_map.h"
 #include "container/network/network_plan.h"
 #include "container/volume_plan.h"
+#include "workload/task.h"
 
 namespace drover::container {
 
@@ -66,8 +67,10 @@ struct LaunchSpec {
   std::string mounts;  ///< a folder over which the shim mounts what its runtime finds: see root_mount.h
   RootPlan root;
   std::string working_directory;  ///< in the container
-  std::string command;            ///< its first word
-  IdMap ids;                      ///< none with `docker`: that is for its engine to do
+  bool takes_input = false;       ///< of people: see task_input.h
+  std::optional<workload::Terminal> terminal;
+  std::string command;  ///< its first word
+  IdMap ids;            ///< none with `docker`: that is for its engine to do
   std::vector<BindPlan> binds;
   std::vector<DevicePlan> devices;
   LogLimits logs;

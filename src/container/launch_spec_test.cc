@@ -19,6 +19,8 @@ RC_GTEST_PROP(LaunchSpecProperty, IsReadAsItWasWritten, ()) {
   spec.root.read_only = *rc::gen::arbitrary<bool>();
   spec.working_directory = "/" + *text;
   spec.command = *text;
+  spec.takes_input = *rc::gen::arbitrary<bool>();
+  if (*rc::gen::arbitrary<bool>()) spec.terminal = workload::Terminal{33, 101};
   if (*rc::gen::arbitrary<bool>()) spec.binds = {{*text, "/" + *text, {"rbind", *text}}};
   spec.mounts = "/" + *text;
   if (*rc::gen::arbitrary<bool>()) spec.ids = {300'000};

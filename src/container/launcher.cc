@@ -105,6 +105,8 @@ Result<LaunchSpec> Launcher::spec_of(const Directory& folder, const Launch& laun
              working_directory_of(launch.task, image, folder.path() + "/" + kSandbox));
   DROVER_TRY(const auto arguments, arguments_of(launch.task, image));
   spec.command = arguments.front();
+  spec.takes_input = launch.task.takes_input;
+  spec.terminal = launch.task.terminal;
   spec.logs = options_.logs;
   DROVER_TRY(spec.volumes, plan_volumes(launch, image, folder.path() + "/" + kSandbox));
   spec.volume_user = with_groups(launch, user);

@@ -320,8 +320,9 @@ Status OciLauncher::clear(const Directory& folder, const std::string& task_id) c
   const auto group = cgroup(task_id);
   DROVER_TRY(const auto alone, end_all(folder, group));
   group.remove();
-  for (const char* name : {kLaunchSpecFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
-                           kRuntimeState, kNetwork, kVolumes, kHosts, kResolver, kJoinLock})
+  for (const char* name :
+       {kLaunchSpecFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRuntimeState, kNetwork,
+        kVolumes, kHosts, kResolver, kJoinLock, kInputSocket, kConsoleSocket})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

@@ -15,6 +15,7 @@
 #include "container/shim.h"
 #include "container/status_file.h"
 #include "container/task_folder.h"
+#include "container/task_input.h"
 
 namespace drover::container {
 namespace {
@@ -266,6 +267,11 @@ Result<std::unique_ptr<ExecProcess>> ShimContainerizer::exec(const std::string& 
                                                              const ExecRequest& request) {
   DROVER_TRY(const auto folder, open_task(task_id));
   return launcher_->exec(folder, task_id, request);
+}
+
+Result<UniqueFd> ShimContainerizer::connect_input(const std::string& task_id) {
+  return open_task(task_id).and_then(
+      [](const Directory& folder) { return container::connect_input(folder); });
 }
 
 Status ShimContainerizer::clean(const std::string& task_id) {

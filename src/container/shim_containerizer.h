@@ -31,6 +31,7 @@ class ShimContainerizer final : public Containerizer {
   Status clean(const std::string& task_id) override;
   Status forget(const std::string& task_id) override;
   Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request) override;
+  Result<UniqueFd> connect_input(const std::string& task_id) override;
   std::vector<std::string> known() const override;
   Result<FolderView> examine(const std::string& task_id) const override;
   Status end(const std::string& task_id) override;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -25,24 +26,48 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
 constexpr std::size_t kErrorTail = 4096;
+constexpr std::size_t kInputPolls = 6;  // where those of the input begin
 
-std::vector<std::string> runtime_arguments(const LaunchSpec& spec, const std::string& task) {
-  return {spec.runtime,
-          "--root",
-          task + "/" + kRuntimeState,
-          "--log",
-          task + "/" + kRuntimeLog,
-          "--log-format",
-          "json",
-          "run",
-          "--detach",
-          "--preserve-fds",
-          "1",  // kReportDescriptor
-          "--pid-file",
-          task + "/" + kPidFile,
-          "--bundle",
-          spec.mounts + "/" + kBundle,
-          spec.task_id};
+std::vector<std::string> runtime_arguments(const LaunchSpec& spec, const Directory& folder) {
+  const auto& task = folder.path();
+  std::vector<std::string> words = {spec.runtime,
+                                    "--root",
+                                    task + "/" + kRuntimeState,
+                                    "--log",
+                                    task + "/" + kRuntimeLog,
+                                    "--log-format",
+                                    "json",
+                                    "run",
+                                    "--detach",
+                                    "--preserve-fds",
+                                    "1",  // kReportDescriptor
+                                    "--pid-file",
+                                    task + "/" + kPidFile,
+                                    "--bundle",
+                                    spec.mounts + "/" + kBundle};
+  if (spec.terminal)  // the whole path may be longer than that of a socket may be
+    words.insert(words.end(), {"--console-socket",
+                               fmt::format("/proc/{}/fd/{}/{}", ::getpid(), folder.fd(), kConsoleSocket)});
+  words.push_back(spec.task_id);
+  return words;
+}
+
+/// The descriptor that comes with a message; none when there is none.
+UniqueFd receive_descriptor(int socket) {
+  std::array<char, 256> text{};
+  iovec buffer{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &buffer;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) < 0) return {};
+  const auto* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return {};
+  int descriptor = -1;
+  std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  return UniqueFd(descriptor);
 }
 
 /// In the child, after fork: becomes the runtime. It dies with the shim, so that it cannot start anything
@@ -119,6 +144,20 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
   return ending();
 }
 
+/// The runtime's standard input: a pipe. Runtimes give what they find there to the task's user, and the
+/// host's /dev/null is not his.
+Result<UniqueFd> Supervisor::open_input() {
+  DROVER_TRY(auto pipe, make_pipe());
+  if (spec_.takes_input) {
+    DROVER_TRY(input_, TaskInput::open(task_));
+    if (!spec_.terminal) input_->begin(std::move(pipe.write), false);
+  }
+  if (spec_.terminal) {
+    DROVER_TRY(console_, listen_at(task_, kConsoleSocket));
+  }
+  return std::move(pipe.read);
+}
+
 Status Supervisor::spawn_runtime() {
   constexpr int kLowest = kReportDescriptor + 1;
   std::array<UniqueFd, 2> ends;
@@ -133,10 +172,9 @@ Status Supervisor::spawn_runtime() {
   report_pipe_ = std::move(report.read);
   DROVER_TRY(const auto locked, lock_runtime(task_));
   DROVER_TRY(const auto lock, moved_up(locked.get(), kLowest));
-  // Empty. A runtime gives what it finds there to the task's user, and the host's /dev/null is not his.
-  DROVER_TRY(auto nothing, make_pipe(kLowest));
-  nothing.write.reset();
-  auto arguments = runtime_arguments(spec_, task_.path());
+  DROVER_TRY(const auto input, open_input());
+  DROVER_TRY(const auto given_input, moved_up(input.get(), kLowest));
+  auto arguments = runtime_arguments(spec_, task_);
   std::vector<std::string> assignments;
   for (const auto& [name, value] : minimal_environment()) assignments.push_back(name + "=" + value);
   const auto argument_pointers = pointers(arguments);
@@ -145,7 +183,7 @@ Status Supervisor::spawn_runtime() {
   runtime_ = ::fork();
   if (runtime_ < 0) return fail_errno("Failed to create a process", errno);
   if (runtime_ == 0)
-    become_runtime(parent, {nothing.read.get(), ends[0].get(), ends[1].get(), report.write.get()}, lock.get(),
+    become_runtime(parent, {given_input.get(), ends[0].get(), ends[1].get(), report.write.get()}, lock.get(),
                    argument_pointers.data(), environment_pointers.data());
   ::setpgid(runtime_, runtime_);  // here too: whichever comes first
   return {};
@@ -167,10 +205,14 @@ int Supervisor::poll_timeout() const {
 void Supervisor::loop(const std::function<void(const Running&)>& started) {
   bool told = false;
   while (!finished()) {
-    std::array<pollfd, 5> polls = {pollfd{signals_.get(), POLLIN, 0}, pollfd{pipes_[0].get(), POLLIN, 0},
-                                   pollfd{pipes_[1].get(), POLLIN, 0}, pollfd{needed_, POLLIN, 0},
-                                   pollfd{report_pipe_.get(), POLLIN, 0}};
+    std::array<pollfd, 9> polls = {pollfd{signals_.get(), POLLIN, 0},     pollfd{pipes_[0].get(), POLLIN, 0},
+                                   pollfd{pipes_[1].get(), POLLIN, 0},    pollfd{needed_, POLLIN, 0},
+                                   pollfd{report_pipe_.get(), POLLIN, 0}, pollfd{console_.get(), POLLIN, 0}};
+    std::fill(polls.begin() + kInputPolls, polls.end(), pollfd{-1, 0, 0});
+    if (input_) std::ranges::copy(input_->polls(), polls.begin() + kInputPolls);
     if (::poll(polls.data(), polls.size(), poll_timeout()) < 0) continue;
+    if (polls[5].revents != 0) take_terminal();
+    if (input_) input_->take(polls.data() + kInputPolls);
     if (polls[4].revents != 0) read_report();
     if (polls[0].revents != 0) read_signals();
     for (std::size_t stream = 0; stream < pipes_.size(); ++stream)
@@ -182,6 +224,17 @@ void Supervisor::loop(const std::function<void(const Running&)>& started) {
       started(*running_);
     }
   }
+}
+
+/// The runtime wrote nothing to its own standard output, which the container's terminal takes the place of.
+void Supervisor::take_terminal() {
+  const UniqueFd connection(::accept4(console_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  auto terminal = receive_descriptor(connection.get());
+  UniqueFd sink(::fcntl(terminal.get(), F_DUPFD_CLOEXEC, 0));
+  if (!sink.valid()) return;
+  console_.reset();
+  input_->begin(std::move(sink), true);
+  pipes_[0] = std::move(terminal);
 }
 
 void Supervisor::read_signals() {

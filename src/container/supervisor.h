@@ -22,6 +22,7 @@
 #include "container/init.h"
 #include "container/launch_spec.h"
 #include "container/log_writer.h"
+#include "container/task_input.h"
 
 namespace drover::container {
 
@@ -57,7 +58,9 @@ class Supervisor {
   bool stop_requested() const { return stop_requested_; }
 
  private:
+  Result<UniqueFd> open_input();
   Status spawn_runtime();
+  void take_terminal();
   void loop(const std::function<void(const Running&)>& started);
   bool finished() const;
   int poll_timeout() const;
@@ -80,8 +83,10 @@ class Supervisor {
   const Directory& task_;
   const Cgroup& cgroup_;
   std::array<LogWriter, 2> logs_;
-  std::array<UniqueFd, 2> pipes_;
+  std::array<UniqueFd, 2> pipes_;  ///< outputs; the first becomes the terminal, where there is one
   UniqueFd report_pipe_;
+  UniqueFd console_;  ///< where the runtime hands over the container's terminal
+  std::optional<TaskInput> input_;
   InitReport report_;
   UniqueFd signals_;
   int needed_ = -1;         ///< pidfd of a process that the container depends on, while that one lives

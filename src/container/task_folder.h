@@ -17,11 +17,11 @@
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
 //   volumes/      where the sandbox and volumes are mounted for a Docker Engine, until the container has them
-//   runtime/      the OCI runtime's own state
-//   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
-//   runtime.log   what the OCI runtime had to say
-//   devices/      nodes of its GPUs, for a Docker Engine to look at
-//   sandbox/      stdout, stderr and the task's own files; belongs to the task's user
+//   input.sock    where the shim takes what people write to the task (task_input.h); for a task that takes
+//   any runtime/      the OCI runtime's own state runtime.lock  flock'ed by the OCI runtime while it starts
+//   the container, by a descriptor it inherits runtime.log   what the OCI runtime had to say devices/ nodes
+//   of its GPUs, for a Docker Engine to look at sandbox/      stdout, stderr and the task's own files;
+//   belongs to the task's user
 
 #include <string>
 #include <string_view>
@@ -46,6 +46,8 @@ inline constexpr const char* kWork = "work";
 inline constexpr const char* kNetwork = "network";
 inline constexpr const char* kHosts = "hosts";
 inline constexpr const char* kResolver = "resolv.conf";
+inline constexpr const char* kInputSocket = "input.sock";
+inline constexpr const char* kConsoleSocket = "console.sock";
 inline constexpr const char* kRuntimeState = "runtime";
 inline constexpr const char* kRuntimeLock = "runtime.lock";
 inline constexpr const char* kRuntimeLog = "runtime.log";
@@ -64,6 +66,11 @@ Status check_task_id(const std::string& id);
 /// Replaces a file atomically but not durably: for what is of no use after the machine went down.
 Status replace_file(const Directory& folder, const std::string& name, std::string_view content,
                     mode_t mode = 0600);
+
+/// A path of this process' of a socket in the folder: short, as those of sockets must be.
+std::string socket_path(const Directory& folder, const char* name);
+/// A new socket there that listens and does not block, in the place of what was there.
+Result<UniqueFd> listen_at(const Directory& folder, const char* name);
 
 /// The shim's lock, or none. Let go of explicitly: a child that another thread is just starting holds a copy
 /// of the descriptor until it executes its program, and closing ours alone would leave it locked for so long.

@@ -142,6 +142,13 @@ class Api {
     (void)caller, (void)id, (void)request;
     done(fail(ErrorKind::kUnsupported, "This daemon runs no commands in containers"));
   }
+  /// A connection to what the task reads, on which the frames of docs/api.md go. `id` as for task().
+  /// kConflict when it does not run, kUnsupported when it takes no input.
+  virtual void connect_input(const Caller& caller, const std::string& id,
+                             std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
+    (void)caller, (void)id;
+    done(fail(ErrorKind::kUnsupported, "This daemon passes no input on"));
+  }
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
   /// Where the sandbox of a task is, by its full id, for those who know that the caller may read it. May be

@@ -136,6 +136,16 @@ void Executor::exec(uid_t asker, const std::string& id, ExecRequest request,
   });
 }
 
+void Executor::connect_input(uid_t asker, const std::string& id,
+                             std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
+  ports_.pool(asker, [this, id, done = std::move(done)] {
+    const auto answer =
+        std::make_shared<Result<std::shared_ptr<UniqueFd>>>(containerizer_->connect_input(id).map(
+            [](UniqueFd socket) { return std::make_shared<UniqueFd>(std::move(socket)); }));
+    ports_.post([done, answer] { done(std::move(*answer)); });
+  });
+}
+
 void Executor::add_secrets(workload::Task& task) const {
   if (!ports_.secret) return;
   const auto given = task.environment;

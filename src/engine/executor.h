@@ -57,6 +57,9 @@ class Executor {
   /// A command in a container; see Api::exec. `id` is whole.
   void exec(uid_t asker, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done);
+  /// See Api::connect_input. `id` is whole.
+  void connect_input(uid_t asker, const std::string& id,
+                     std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
   /// CheckPorts::run_command.
   void run_command(const std::string& id, const std::vector<std::string>& command,
                    std::chrono::milliseconds timeout,

@@ -69,6 +69,8 @@ class LocalEngine final : public Api {
   Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
   void exec(const Caller& caller, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
+  void connect_input(const Caller& caller, const std::string& id,
+                     std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
   std::string sandbox_of(const std::string& id) const override;
   Later<std::vector<QueueView>> queues(const Caller& caller) const override;
@@ -101,6 +103,7 @@ class LocalEngine final : public Api {
 
  private:
   ExecutorHooks executor_hooks();
+  Result<std::string> running_task(const Caller& caller, const std::string& id, const char* hint) const;
   EventHooks event_hooks();
   /// In a transaction of its own. When it cannot be kept, the next look finds the same.
   void found(control::Event event);

@@ -119,16 +119,28 @@ void LocalEngine::copy_on(const std::shared_ptr<store::Copy>& copy,
   });
 }
 
+/// The id of a task of the caller's that runs.
+Result<std::string> LocalEngine::running_task(const Caller& caller, const std::string& id,
+                                              const char* hint) const {
+  DROVER_TRY(const auto* record, find_task(state_, caller, id));
+  if (record->state == control::TaskState::kRunning && executor_.containerizer() != nullptr)
+    return record->task.id;
+  return fail(ErrorKind::kConflict, fmt::format("The task '{}' is {}", id, control::to_string(record->state)),
+              hint);
+}
+
 void LocalEngine::exec(const Caller& caller, const std::string& id, ExecRequest request,
                        std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) {
-  const auto found = find_task(state_, caller, id);
+  const auto found = running_task(caller, id, "commands run in tasks that run");
   if (!found) return done(Failure(found.error()));
-  const auto& record = **found;
-  if (record.state != control::TaskState::kRunning || executor_.containerizer() == nullptr)
-    return done(fail(ErrorKind::kConflict,
-                     fmt::format("The task '{}' is {}", id, control::to_string(record.state)),
-                     "commands run in tasks that run"));
-  executor_.exec(caller.user.uid, record.task.id, std::move(request), std::move(done));
+  executor_.exec(caller.user.uid, *found, std::move(request), std::move(done));
+}
+
+void LocalEngine::connect_input(const Caller& caller, const std::string& id,
+                                std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {
+  const auto found = running_task(caller, id, "only a task that runs reads");
+  if (!found) return done(Failure(found.error()));
+  executor_.connect_input(caller.user.uid, *found, std::move(done));
 }
 
 Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {

@@ -2,13 +2,15 @@
 // do as root (entering the working folder), and what a program that was not made for it forgets: it hands
 // signals on, reaps who lost his parent, and ends as the command did.
 //
-//   drover-init [--filter FILE] [--report FD] [--hold] [--direct] WORKDIR COMMAND [ARGUMENT...]
+//   drover-init [--filter FILE] [--report FD] [--input|--terminal] [--hold] [--direct] WORKDIR COMMAND
+//               [ARGUMENT...]
 //
-// --filter names the program of a filter of system calls (an array of sock_filter) that holds for it and for
-// all that it starts. What goes wrong is one sentence on standard error and exit status 127 (not found) or
-// 126. With --report it is a line of numbers instead, for src/container/init.h; --direct becomes the command,
-// which is what a further command in a container wants; with --hold it stops itself before, until somebody
-// lets it go on (SIGCONT).
+// The command reads from /dev/null, with --input from what there is, and with --terminal that is the terminal
+// of its session: keys that interrupt are for the command alone. --filter names the program of a filter of
+// system calls (an array of sock_filter) that holds for it and for all that it starts. What goes wrong is one
+// sentence on standard error and exit status 127 (not found) or 126. With --report it is a line of numbers
+// instead, for src/container/init.h; --direct becomes the command, which is what a further command in a
+// container wants; with --hold it stops itself before, until somebody lets it go on (SIGCONT).
 //
 // Static and without allocations: it starts in every image, and once for every task.
 
@@ -122,12 +124,13 @@ static void take_null_input(void) {
   if (null != STDIN_FILENO) close(null);
 }
 
-static pid_t start(char* const* command, const sigset_t* mask) {
+static pid_t start(char* const* command, const sigset_t* mask, int terminal) {
   static volatile int error;  // in memory that both have
   error = 0;
   const pid_t child = vfork();
   if (child < 0) refuse_command(command[0], errno);
   if (child == 0) {
+    if (terminal && setpgid(0, 0) == 0) tcsetpgrp(STDIN_FILENO, getpid());  // SIGTTOU is blocked here
     sigprocmask(SIG_SETMASK, mask, NULL);
     error = execute(command);
     _exit(status_of(error));
@@ -138,19 +141,21 @@ static pid_t start(char* const* command, const sigset_t* mask) {
 
 // As the machine's own shutdown does it: a script's children hear of it too, and a halted one is woken to
 // hear it.
-static void ask_all_to_end(void) {
+// Shells at a terminal only listen to its end.
+static void ask_all_to_end(int terminal) {
   kill(-1, SIGTERM);
+  if (terminal) kill(-1, SIGHUP);
   kill(-1, SIGCONT);
 }
 
 // Until the command has ended; returns how, as wait(2) tells it.
-static int tend(pid_t command, const sigset_t* all) {
+static int tend(pid_t command, const sigset_t* all, int terminal) {
   while (1) {
     siginfo_t info;
     const int signal = sigwaitinfo(all, &info);
     if (signal < 0) continue;
     if (signal == SIGTERM) {
-      ask_all_to_end();
+      ask_all_to_end(terminal);
     } else if (signal != SIGCHLD) {
       if (signal != SIGPIPE) kill(command, signal);  // that one is our own: of a report that nobody reads
       continue;
@@ -164,13 +169,17 @@ static int tend(pid_t command, const sigset_t* all) {
 
 int main(int count, char** words) {
   int next = 1;
-  int direct = 0, hold = 0;
+  int direct = 0, hold = 0, input = 0, terminal = 0;
   const char* filter = NULL;
   for (; next < count && strncmp(words[next], "--", 2) == 0; ++next) {
     if (strcmp(words[next], "--direct") == 0) {
       direct = 1;
     } else if (strcmp(words[next], "--hold") == 0) {
       hold = 1;
+    } else if (strcmp(words[next], "--input") == 0) {
+      input = 1;
+    } else if (strcmp(words[next], "--terminal") == 0) {
+      input = terminal = 1;
     } else if (strcmp(words[next], "--filter") == 0 && next + 1 < count) {
       filter = words[++next];
     } else if (strcmp(words[next], "--report") == 0 && next + 1 < count) {
@@ -182,8 +191,8 @@ int main(int count, char** words) {
   }
   if (count - next < 2) {
     dprintf(STDERR_FILENO,
-            "usage: drover-init [--filter FILE] [--report FD] [--hold] [--direct] WORKDIR COMMAND "
-            "[ARGUMENT...]\n");
+            "usage: drover-init [--filter FILE] [--report FD] [--input|--terminal] [--hold] [--direct] "
+            "WORKDIR COMMAND [ARGUMENT...]\n");
     return 2;
   }
   if (filter != NULL) limit_system_calls(filter);
@@ -192,14 +201,14 @@ int main(int count, char** words) {
   if (chdir(folder) != 0) refuse_folder(folder);
   if (direct && hold) raise(SIGSTOP);
   if (direct) refuse_command(command[0], execute(command));
-  take_null_input();
+  if (!input) take_null_input();
 
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t child = start(command, &before);
+  const pid_t child = start(command, &before, terminal);
   report(DROVER_INIT_RUNNING "\n");
-  const int status = tend(child, &all);
+  const int status = tend(child, &all, terminal);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   report(DROVER_INIT_SIGNAL " %d\n", WTERMSIG(status));
   return 128 + WTERMSIG(status);

@@ -116,6 +116,21 @@ Limits decode_limits(Decoder& decoder) {
   return limits;
 }
 
+/// "tty": true, or its size.
+std::optional<Terminal> decode_terminal(Decoder& decoder) {
+  const auto* given = decoder.value("tty");
+  if (given == nullptr) return std::nullopt;
+  if (given->is_boolean()) return given->get<bool>() ? std::optional<Terminal>(Terminal{}) : std::nullopt;
+  auto fields = decoder.object("tty");
+  if (!fields) return std::nullopt;
+  Terminal terminal;
+  terminal.rows = static_cast<int>(fields->integer("rows", 1, kMaxTerminalSide).value_or(terminal.rows));
+  terminal.columns =
+      static_cast<int>(fields->integer("columns", 1, kMaxTerminalSide).value_or(terminal.columns));
+  fields->finish();
+  return terminal;
+}
+
 /// The fields that a request and a stored task share.
 void decode_common(Decoder& decoder, Task& task) {
   task.name = decoder.string("name").value_or("");
@@ -126,6 +141,8 @@ void decode_common(Decoder& decoder, Task& task) {
   task.environment = decoder.string_map("env").value_or(std::map<std::string, std::string>{});
   task.working_directory = decoder.string("working_directory").value_or("");
   task.read_only = decoder.boolean("read_only").value_or(false);
+  task.terminal = decode_terminal(decoder);
+  task.takes_input = decoder.boolean("stdin").value_or(false) || task.terminal;
   if (const auto type = decoder.choice("container_type", kContainerTypes))
     task.container_type = *type == 3 ? ContainerType::kMesos : static_cast<ContainerType>(*type);
   task.privileged = decoder.boolean("privileged").value_or(false);
@@ -267,6 +284,12 @@ Result<GangRequest> decode_gang(const json& body) {
       request.members.assign(copies, member);
   }
   gang.finish();
+  const auto is_interactive = [](const TaskRequest& member) {
+    return member.task.takes_input || member.task.terminal;
+  };
+  if (std::any_of(request.members.begin(), request.members.end(), is_interactive))
+    outer.mistake("gang", "nobody types into several tasks at once",
+                  "leave out \"stdin\" and \"tty\", or the gang");
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The gang"));
   return request;
 }

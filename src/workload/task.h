@@ -77,6 +77,16 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+/// A pseudo terminal, and how large it is at the start.
+struct Terminal {
+  int rows = 24;
+  int columns = 80;
+
+  bool operator==(const Terminal&) const = default;
+};
+
+inline constexpr int kMaxTerminalSide = 10'000;
+
 /// Whose user-land driver a container with GPUs uses.
 enum class DriverSource {
   kHost,  ///< the machine's own is brought in
@@ -91,11 +101,13 @@ struct Task {
   std::optional<std::string> image;  ///< reference (docs/images.md); none: the host's own root
   PullPolicy pull = PullPolicy::kMissing;  ///< of an image that is named as registries have it
   Shared<std::map<std::string, std::string>> environment;
-  std::string working_directory;  ///< "": the image's, or the sandbox
-  User user;                      ///< whom it runs as
-  uid_t owner = 0;                ///< who asked for it
-  std::string owner_name;         ///< by whom quotas and queues count it
-  bool read_only = false;         ///< root file system
+  std::string working_directory;     ///< "": the image's, or the sandbox
+  User user;                         ///< whom it runs as
+  uid_t owner = 0;                   ///< who asked for it
+  std::string owner_name;            ///< by whom quotas and queues count it
+  bool read_only = false;            ///< root file system
+  bool takes_input = false;          ///< people may write to its standard input; else that is empty
+  std::optional<Terminal> terminal;  ///< its standard streams are one, and take input
   ContainerType container_type = ContainerType::kAny;
   bool privileged = false;  ///< sees every device of the machine, not only its own GPUs
   DriverSource driver = DriverSource::kHost;
@@ -129,7 +141,7 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-/// Reads a request for one task: name, command, image, pull, env, working_directory, read_only,
+/// Reads a request for one task: name, command, image, pull, env, working_directory, read_only, stdin, tty,
 /// container_type, privileged, driver, queue, namespace, priority, timeout, grace, labels, what it needs
 /// (resource_fields.h), what is brought to it (attachment_fields.h), and `user` (a name, returned apart
 /// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner

@@ -50,6 +50,27 @@ TEST(TaskRequest, TakesEveryField) {
             8u << 20);
 }
 
+TEST(TaskRequest, MayTakeInputAndHaveATerminal) {
+  const auto task_of = [](const char* fields) {
+    auto body = json::parse(fields);
+    body["command"] = {"a"};
+    return decode_task_request(body).map([](TaskRequest request) { return request.task; });
+  };
+  EXPECT_FALSE(task_of("{}")->takes_input);
+  EXPECT_TRUE(task_of(R"({"stdin": true})")->takes_input);
+  EXPECT_EQ(task_of(R"({"stdin": true, "tty": false})")->terminal, std::nullopt);
+  const auto typed = task_of(R"({"tty": {"rows": 40, "columns": 120}})").value();
+  EXPECT_EQ(typed.terminal, (Terminal{40, 120}));
+  EXPECT_TRUE(typed.takes_input);
+  EXPECT_EQ(decode_task(encode(typed)), typed);
+  EXPECT_EQ(task_of(R"({"tty": true})")->terminal, Terminal{});
+  for (const auto& [wrong, path] :
+       std::map<const char*, const char*>{{R"({"tty": 3})", "/tty"},
+                                          {R"({"tty": {"rows": 0}})", "/tty/rows"},
+                                          {R"({"tty": {"row": 1}})", "/tty/row"}})
+    EXPECT_EQ(task_of(wrong).error().path, path);
+}
+
 TEST(TaskRequest, NamesAContainerizerByItsType) {
   const auto type_of = [](const char* name) {
     return decode_task_request({{"image", "x"}, {"container_type", name}}).value().task.container_type;
@@ -176,6 +197,7 @@ TEST(Submission, WrongGangsNameTheField) {
                 .path,
             "/image");
   EXPECT_EQ(gang_of({{"command", {"a"}}, {"gpus", -1}}, {{"size", 2}}).error().path, "/gpus");
+  EXPECT_EQ(gang_of({{"command", {"a"}}, {"stdin", true}}, {{"size", 2}}).error().path, "/gang");
 }
 
 /// Every field that is written without the library.

@@ -149,7 +149,10 @@ void write(JsonWriter& writer, const Task& task) {
   if (task.pull != PullPolicy::kMissing) writer.field("pull", name_of(task.pull));
   writer.field("queue", task.queue);
   writer.field("read_only", task.read_only);
+  if (task.takes_input) writer.field("stdin", true);
   if (task.timeout) writer.field("timeout_ms", task.timeout->count());
+  if (task.terminal)
+    write_rare(writer, "tty", {{"rows", task.terminal->rows}, {"columns", task.terminal->columns}});
   write_user(writer, task.user);
   if (!task.volumes.empty()) write_rare(writer, "volumes", *task.volumes);
   writer.field("working_directory", task.working_directory);

@@ -16,7 +16,9 @@
 #include "api/native/handlers.h"
 #include "api/workers.h"
 #include "base/decode.h"
+#include "base/frames.h"
 #include "base/json_text.h"
+#include "workload/task.h"
 
 namespace drover::api {
 namespace {
@@ -24,19 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kProtocol = "drover-exec";
-constexpr std::size_t kHead = 5;
-constexpr std::uint32_t kMaxFrame = 1 << 20;
-constexpr int kMaxSide = 10'000;
 constexpr std::size_t kMostEnding = 64;
-
-// Of the client: 0 and 1; of the server: 1 to 3.
-enum class Channel : char { kInput = 0, kResize = 1, kOutput = 1, kErrors = 2, kEnd = 3 };
-
-std::string frame(Channel channel, std::string_view payload) {
-  std::string text(1, static_cast<char>(channel));
-  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(payload.size() >> shift & 0xff);
-  return text.append(payload);
-}
 
 Result<engine::ExecRequest> decode_request(const json& body) {
   std::vector<Error> mistakes;
@@ -45,8 +35,10 @@ Result<engine::ExecRequest> decode_request(const json& body) {
   request.command = decoder.string_list("command").value_or(std::vector<std::string>{});
   request.environment = decoder.string_map("env").value_or(request.environment);
   request.tty = decoder.boolean("tty").value_or(false);
-  request.rows = static_cast<int>(decoder.integer("rows", 1, kMaxSide).value_or(request.rows));
-  request.columns = static_cast<int>(decoder.integer("columns", 1, kMaxSide).value_or(request.columns));
+  request.rows =
+      static_cast<int>(decoder.integer("rows", 1, workload::kMaxTerminalSide).value_or(request.rows));
+  request.columns =
+      static_cast<int>(decoder.integer("columns", 1, workload::kMaxTerminalSide).value_or(request.columns));
   const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   if (mistakes.empty() && (request.command.empty() || request.command.front().empty() ||
                            std::any_of(request.command.begin(), request.command.end(), has_nul)))
@@ -96,8 +88,8 @@ class Exchange {
       const auto first = co_await (readable(&ended_) || readable(&output_) || readable(errors));
       // What was written before the end is told before the end.
       const bool last = first.index() == 0;
-      co_await send(output_, Channel::kOutput, last);
-      if (errors != nullptr) co_await send(*errors, Channel::kErrors, last);
+      co_await send(output_, from_daemon::kOutput, last);
+      if (errors != nullptr) co_await send(*errors, from_daemon::kErrors, last);
       if (last) break;
     }
     const auto status = process_->wait();
@@ -106,12 +98,12 @@ class Exchange {
                                     {{"kind", error_kind_info(status.error().kind).name},
                                      {"message", status.error().message},
                                      {"hint", status.error().hint}}}};
-    co_await client_.write(frame(Channel::kEnd, to_text(end)));
+    co_await client_.write(to_text(Frame{from_daemon::kEnd, to_text(end)}));
   }
 
   /// What is there now; `all`: until there is no more, or more than was written before the end, which a pipe
   /// would not hold.
-  asio::awaitable<void> send(Descriptor& from, Channel channel, bool all) {
+  asio::awaitable<void> send(Descriptor& from, char channel, bool all) {
     std::vector<char> buffer(kPiece);
     for (std::size_t pieces = 0; from.is_open() && pieces < kMostAtEnd / kPiece; ++pieces) {
       const auto count = ::read(from.native_handle(), buffer.data(), buffer.size());
@@ -120,27 +112,20 @@ class Exchange {
         from.close();
         co_return;
       }
-      co_await client_.write(frame(channel, {buffer.data(), static_cast<std::size_t>(count)}));
+      co_await client_.write(to_text(Frame{channel, {buffer.data(), static_cast<std::size_t>(count)}}));
       if (!all) co_return;
     }
   }
 
   asio::awaitable<void> receive_input() {
-    std::string text;
-    while (true) {
-      auto piece = co_await client_.read();
+    FrameParser parser;
+    while (!parser.is_broken()) {
+      const auto piece = co_await client_.read();
       if (piece.empty()) co_return;
-      text += piece;
-      while (text.size() >= kHead) {
-        std::uint32_t size = 0;
-        for (std::size_t i = 1; i < kHead; ++i) size = size << 8 | static_cast<unsigned char>(text[i]);
-        if (size > kMaxFrame) co_return;
-        if (text.size() < kHead + size) break;
-        const auto channel = static_cast<Channel>(text[0]);
-        const auto payload = text.substr(kHead, size);
-        text.erase(0, kHead + size);
-        if (channel == Channel::kInput) co_await pass_on(payload);
-        if (channel == Channel::kResize) resize(payload);
+      parser.append(piece);
+      while (const auto frame = parser.next()) {
+        if (frame->channel == to_daemon::kInput) co_await pass_on(frame->payload);
+        if (frame->channel == to_daemon::kResize) resize(frame->payload);
       }
     }
   }
@@ -196,10 +181,7 @@ asio::awaitable<void> carry(std::shared_ptr<engine::ExecProcess> process, Duplex
 }  // namespace
 
 asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request) {
-  const auto upgrade = request.headers.find("upgrade");
-  if (upgrade == request.headers.end() || upgrade->second != kProtocol)
-    co_return fail(ErrorKind::kInvalid, "A command is run over an upgraded connection",
-                   fmt::format("send 'Connection: Upgrade' and 'Upgrade: {}'", kProtocol));
+  DROVER_CO_CHECK_OK(check_upgrade(request, kProtocol));
   if (services.workers->endings.load(request.caller->user.uid) >= kMostEnding)
     co_return fail(ErrorKind::kUnavailable,
                    fmt::format("{} commands of yours have been left and are still being ended", kMostEnding),
@@ -210,14 +192,9 @@ asio::awaitable<Result<Response>> exec_in_task(const Services& services, const R
     services.daemon->exec(*request.caller, request.parameters.at("id"), std::move(wanted), std::move(done));
   };
   DROVER_CO_TRY(auto process, co_await callback_result<Result<std::shared_ptr<engine::ExecProcess>>>(start));
-  Response response;
-  response.status = 101;
-  response.content_type = "";
-  response.headers = {{"Connection", "Upgrade"}, {"Upgrade", kProtocol}};
-  response.upgrade = [process =
-                          ended_on(services.workers->endings, request.caller->user.uid, std::move(process))](
-                         Duplex& client) { return carry(process, client); };
-  co_return response;
+  co_return upgrade_response(
+      kProtocol, [process = ended_on(services.workers->endings, request.caller->user.uid,
+                                     std::move(process))](Duplex& client) { return carry(process, client); });
 }
 
 }  // namespace drover::api

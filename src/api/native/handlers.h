@@ -44,6 +44,8 @@ asio::awaitable<Result<Response>> download_file(const Services& services, const 
 asio::awaitable<Result<Response>> get_logs(const Services& services, const Request& request);
 // exec.cc
 asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request);
+// input.cc
+asio::awaitable<Result<Response>> write_to_task(const Services& services, const Request& request);
 
 // images.cc
 asio::awaitable<Result<Response>> list_images(const Services& services, const Request& request);

@@ -12,6 +12,7 @@
 #include "api/native/handlers.h"
 #include "api/native/views.h"
 #include "api/sse.h"
+#include "api/typing.h"
 #include "api/wakeup.h"
 #include "api/workers.h"
 #include "control/record.h"
@@ -22,7 +23,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::milliseconds kPollPause{100};
+// More comes soon after what came, and after what was typed; a task that is silent is looked at rarely.
+constexpr std::chrono::milliseconds kShortestPause{4};
+constexpr std::chrono::milliseconds kLongestPause{100};
 constexpr std::int64_t kAllLines = -1;
 constexpr std::int64_t kMaxLines = 1'000'000;
 
@@ -83,6 +86,11 @@ asio::awaitable<bool> send_news(FairPool& pool, uid_t caller, std::shared_ptr<Re
 asio::awaitable<void> follow_task(Services services, engine::Caller caller, std::string id,
                                   std::shared_ptr<Readers> readers, BodyWriter& writer) {
   Wakeup wakeup(co_await asio::this_coro::executor, *services.daemon);
+  auto pause = kShortestPause;
+  const auto typing = services.typing->listen(id, [&] {
+    pause = kShortestPause;
+    wakeup.wake();
+  });
   std::optional<control::TaskRecord> last;
   auto last_sent = std::chrono::steady_clock::now();
   while (true) {
@@ -105,8 +113,12 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
       co_await writer.write(sse_heartbeat());
       sent = true;
     }
-    if (sent) last_sent = now;
-    co_await wakeup.wait(kPollPause);
+    if (sent) {
+      last_sent = now;
+      pause = kShortestPause;
+    }
+    co_await wakeup.wait(pause);
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 

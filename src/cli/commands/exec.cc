@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,7 +14,9 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/frames.h"
 #include "cli/commands/commands.h"
+#include "cli/terminal.h"
 
 namespace drover::cli {
 namespace {
@@ -25,8 +25,6 @@ using nlohmann::json;
 
 constexpr int kCannotRun = 126;
 constexpr int kNoSuchCommand = 127;
-constexpr std::size_t kHead = 5;
-enum : char { kInput = 0, kResize = 1, kOutput = 1, kErrors = 2, kEnd = 3 };
 
 struct ExecOptions {
   std::string task;
@@ -34,39 +32,6 @@ struct ExecOptions {
   bool tty = false;
   std::vector<std::string> environment;
 };
-
-/// Our terminal passes every key on, until this dies.
-class RawTerminal {
- public:
-  RawTerminal() {
-    if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
-    auto raw = before_;
-    ::cfmakeraw(&raw);
-    changed_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
-  }
-  ~RawTerminal() {
-    if (changed_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-  }
-  RawTerminal(const RawTerminal&) = delete;
-  RawTerminal& operator=(const RawTerminal&) = delete;
-
- private:
-  termios before_{};
-  bool changed_ = false;
-};
-
-std::string frame(char channel, std::string_view payload) {
-  std::string text(1, channel);
-  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(payload.size() >> shift & 0xff);
-  return text.append(payload);
-}
-
-json terminal_size() {
-  winsize size{};
-  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
-    return {{"rows", 24}, {"columns", 80}};
-  return {{"rows", size.ws_row}, {"columns", size.ws_col}};
-}
 
 /// What the last frame says. A command that could not be started is told as shells tell it.
 int status_of(const std::string& end) {
@@ -90,11 +55,11 @@ class Exchange {
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     ::signal(SIGPIPE, SIG_IGN);  // the terminal must be set back first
     signals_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    text_ = std::move(connection_.rest);
+    parser_.append(connection_.rest);
   }
 
   Result<int> run() {
-    if (!reads_input_) send(kInput, "");
+    if (!reads_input_) send(to_daemon::kInput, "");
     while (true) {
       DROVER_TRY(const auto status, take_frames());
       if (status) return *status;
@@ -112,7 +77,8 @@ class Exchange {
   /// A daemon that hears no more has said how the command ended, which is still to be read, or is gone, which
   /// reading tells too.
   void send(char channel, std::string_view payload) {
-    if (!write_all(connection_.socket.get(), frame(channel, payload), "the connection to the daemon"))
+    if (!write_all(connection_.socket.get(), to_text(Frame{channel, std::string(payload)}),
+                   "the connection to the daemon"))
       reads_input_ = false;
   }
 
@@ -121,7 +87,7 @@ class Exchange {
     const auto count = ::read(connection_.socket.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) return {};
     if (count <= 0) return fail(ErrorKind::kUnavailable, "Lost the connection to the daemon");
-    text_.append(buffer.data(), static_cast<std::size_t>(count));
+    parser_.append({buffer.data(), static_cast<std::size_t>(count)});
     return {};
   }
 
@@ -130,7 +96,7 @@ class Exchange {
     const auto count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (count <= 0) reads_input_ = false;
-    send(kInput, {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+    send(to_daemon::kInput, {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
   }
 
   Status take_signals() {
@@ -138,22 +104,17 @@ class Exchange {
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       if (info.ssi_signo != SIGWINCH)
         return fail(ErrorKind::kUnavailable, "Interrupted: the command has been ended");
-      if (tty_) send(kResize, terminal_size().dump());
+      if (tty_) send(to_daemon::kResize, terminal_size().dump());
     }
     return {};
   }
 
   Result<std::optional<int>> take_frames() {
-    while (text_.size() >= kHead) {
-      std::uint32_t size = 0;
-      for (std::size_t i = 1; i < kHead; ++i) size = size << 8 | static_cast<unsigned char>(text_[i]);
-      if (text_.size() < kHead + size) break;
-      const char channel = text_[0];
-      const auto payload = text_.substr(kHead, size);
-      text_.erase(0, kHead + size);
-      if (channel == kEnd) return status_of(payload);
+    while (const auto frame = parser_.next()) {
+      if (frame->channel == from_daemon::kEnd) return status_of(frame->payload);
       // Who does not want to see the output any more does not want the command either.
-      DROVER_CHECK_OK(write_all(channel == kErrors ? STDERR_FILENO : STDOUT_FILENO, payload, "the output"));
+      DROVER_CHECK_OK(write_all(frame->channel == from_daemon::kErrors ? STDERR_FILENO : STDOUT_FILENO,
+                                frame->payload, "the output"));
     }
     return std::nullopt;
   }
@@ -162,7 +123,7 @@ class Exchange {
   bool reads_input_;
   bool tty_;
   UniqueFd signals_;
-  std::string text_;
+  FrameParser parser_;
 };
 
 Result<int> exchange(Context& context, const ExecOptions& options) {

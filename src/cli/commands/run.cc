@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "cli/commands/commands.h"
 #include "cli/foreground.h"
+#include "cli/input_sender.h"
 #include "cli/interrupts.h"
 #include "cli/task_flags.h"
 
@@ -21,38 +25,9 @@ struct RunOptions {
   TaskFlags flags;
   bool detach = false;
   bool json = false;
+  bool interactive = false;
+  bool tty = false;
 };
-
-/// The record of the member by whose end the gang is judged: the one that failed first by itself, else the
-/// first.
-std::size_t deciding_member(const std::vector<json>& records) {
-  const auto rank_of_end = [](const json& record) {
-    const bool failed = record.value("state", "") != "finished";
-    const bool dragged = !record.value("gang_reason", "").empty();
-    return std::tuple(!failed, dragged, record.value("finished_at", ""));
-  };
-  std::size_t decides = 0;
-  for (std::size_t i = 1; i < records.size(); ++i)
-    if (rank_of_end(records[i]) < rank_of_end(records[decides])) decides = i;
-  return decides;
-}
-
-/// What the process exits with once all have ended; says what the tasks themselves could not.
-int judge_end(const std::vector<json>& records, int signal) {
-  const auto decides = deciding_member(records);
-  const auto& record = records[decides];
-  const bool alone = records.size() == 1;
-  const auto status = record.find("exit_status");
-  const auto state = record.value("state", "");
-  const auto reason = record.value("reason", "");
-  const bool has_status = status != record.end() && status->is_number_integer();
-  const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
-  const auto verb = state == "failed" ? "failed" : "was " + state;
-  const auto who = alone ? "the task" : fmt::format("rank {}", decides);
-  if (!reason.empty() && !said_by_status) report(fmt::format("{} {}: {}", who, verb, reason));
-  if (has_status) return status->get<int>();
-  return signal != 0 ? 128 + signal : kNotRun;
-}
 
 /// Refusals of a wrong request keep their own exit status; everything else that keeps a task from running is
 /// kNotRun, so that scripts can tell it from what the task itself returned.
@@ -68,8 +43,20 @@ std::vector<json> records_in(const json& answer) {
   return answer.at("tasks").get<std::vector<json>>();
 }
 
+Status add_input(const RunOptions& options, json& body) {
+  if (options.interactive || options.tty) body["stdin"] = true;
+  if (!options.tty) return {};
+  if (!options.detach && ::isatty(STDIN_FILENO) == 0)
+    return fail(ErrorKind::kInvalid, "-t needs a terminal as standard input", "leave it out in scripts");
+  body["tty"] = terminal_size();
+  if (const char* term = std::getenv("TERM"); term != nullptr)
+    if (auto& variables = body["env"]; !variables.contains("TERM")) variables["TERM"] = term;
+  return {};
+}
+
 Result<json> request_of(const RunOptions& options, const std::vector<std::string>& rest) {
   DROVER_TRY(auto body, task_request(options.flags, rest));
+  DROVER_CHECK_OK(add_input(options, body));
   if (!body.contains("command") && !body.contains("image"))
     return fail(ErrorKind::kInvalid, "There is nothing to run: neither a command nor an image",
                 "write for example: drover run --gpus 1 -- nvidia-smi");
@@ -79,6 +66,15 @@ Result<json> request_of(const RunOptions& options, const std::vector<std::string
                 fmt::format("--gang: the output of {} tasks cannot be followed at once", size),
                 "add --detach, and read it with 'drover logs'");
   return body;
+}
+
+/// What was piped to us for a task that does not read it is not to vanish without a word.
+void report_unread_input() {
+  struct stat facts{};
+  int waiting = 0;
+  if (::fstat(STDIN_FILENO, &facts) == 0 && S_ISFIFO(facts.st_mode) &&
+      ::ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0)
+    report("what came on standard input was not passed on; '-i' does that");
 }
 
 Result<int> run(Context& context, const RunOptions& options) {
@@ -97,13 +93,15 @@ Result<int> run(Context& context, const RunOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   Foreground foreground(client, ids);
   const Interrupts interrupts([&](int signal) { foreground.interrupt(signal); });
-  const auto ends = foreground.follow();
+  const auto ends = follow_with_input(client, ids.front(), foreground,
+                                      {.reads = options.interactive, .is_terminal = options.tty});
   if (!ends) return not_run(ends.error());
   if (foreground.output_is_closed()) {
     foreground.stop(false);
     return 128 + SIGPIPE;
   }
   if (ends->empty()) return 128 + foreground.last_signal();
+  if (!options.interactive) report_unread_input();
   const int status = judge_end(*ends, foreground.last_signal());
   if (options.json) print_json(ids.size() == 1 ? ends->front() : json{{"tasks", *ends}});
   return status;
@@ -117,6 +115,8 @@ void add_run(CLI::App& app, Context& context) {
   add_task_flags(*command, options->flags);
   command->add_flag("--detach,-d", options->detach, "Print the task's id and leave it running");
   command->add_flag("--json", options->json, "Print the task's record as JSON");
+  command->add_flag("--interactive,-i", options->interactive, "Pass standard input on");
+  command->add_flag("--tty,-t", options->tty, "Give it a terminal; Ctrl-P Ctrl-Q leaves it running");
   command->footer("Write the command after '--': drover run --gpus 1 -- nvidia-smi -L");
   on_call(command, context, options, run);
 }

@@ -200,6 +200,9 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   if (!launch.devices.empty())
     return fail(ErrorKind::kUnsupported, "CDI devices cannot be given to containers of a Docker Engine",
                 "ask for the container type MESOS, and serve with --containerizers docker,oci", "/devices");
+  if (launch.task.takes_input)
+    return fail(ErrorKind::kUnsupported, "A task in a Docker Engine takes no input and has no terminal",
+                "serve with --containerizers docker,oci, or use 'drover exec -it' once it runs", "/stdin");
   DROVER_TRY(const auto engine, Engine::find(socket_));
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
