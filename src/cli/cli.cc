@@ -50,6 +50,8 @@ void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
 void add_commands(CLI::App& app, Context& context) {
   add_run(app, context);
   add_plan(app, context);
+  add_ps(app, context);
+  add_show(app, context);
   add_tasks(app, context);
   add_apply(app, context);
   add_apps(app, context);

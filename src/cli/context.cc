@@ -1,6 +1,7 @@
 #include "cli/context.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -36,6 +37,13 @@ void report_error(const Error& error) {
 
 void print(std::string_view text) {
   write_all(STDOUT_FILENO, text, "standard output");
+}
+
+std::string shown(const Table& table, bool header) {
+  TableStyle style{.colours = colours(STDOUT_FILENO), .header = header};
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) style.width = size.ws_col;
+  return table.render(style);
 }
 
 void print_json(const nlohmann::json& value) {

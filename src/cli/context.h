@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/table.h"
 
 namespace drover::cli {
 
@@ -37,6 +38,8 @@ void report_error(const Error& error);
 /// "drover: text" to standard error.
 void report(std::string_view text);
 void print(std::string_view text);
+/// The table as standard output has it: on a terminal it fits there, and has colours.
+std::string shown(const Table& table, bool header = true);
 void print_json(const nlohmann::json& value);
 
 /// Whether to use colours on this descriptor: a terminal, and no NO_COLOR.

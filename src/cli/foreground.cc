@@ -13,7 +13,6 @@
 #include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/context.h"
-#include "cli/follow.h"
 
 namespace drover::cli {
 
@@ -55,8 +54,8 @@ std::string RankedLines::rest() {
   return line_.empty() ? "" : prefix_ + std::exchange(line_, "") + "\n";
 }
 
-Foreground::Foreground(Client client, std::vector<std::string> ids, std::int64_t tail)
-    : client_(std::move(client)), ids_(std::move(ids)), tail_(tail) {}
+Foreground::Foreground(Client client, std::vector<std::string> ids, FollowOptions options)
+    : client_(std::move(client)), ids_(std::move(ids)), options_(std::move(options)) {}
 
 void Foreground::on_state(std::function<void(const json&)> listener) {
   state_listener_ = std::move(listener);
@@ -92,9 +91,8 @@ Result<json> Foreground::follow_one(std::size_t rank) {
     if (state_listener_) state_listener_(record);
   };
   handlers.give_up = [this] { return given_up_ || output_is_closed_; };
-  FollowOptions options;
+  auto options = options_;
   options.quiet = rank != 0;
-  options.tail = tail_;
   auto end = follow_task(client_, ids_[rank], options, handlers);
   for (auto& [stream, rest] : lines) write(stream, rest.rest());
   return end;

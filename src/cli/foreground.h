@@ -4,7 +4,6 @@
 // is for them. Lines of a gang begin with the rank: "[3] loss 0.2".
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -14,6 +13,7 @@
 
 #include "base/result.h"
 #include "cli/client.h"
+#include "cli/follow.h"
 
 namespace drover::cli {
 
@@ -34,9 +34,8 @@ class RankedLines {
 
 class Foreground {
  public:
-  /// `ids` by rank; one is an ordinary task. `tail`: begin with the last so many lines of their output; -1:
-  /// with everything.
-  Foreground(Client client, std::vector<std::string> ids, std::int64_t tail = -1);
+  /// `ids` by rank; one is an ordinary task.
+  Foreground(Client client, std::vector<std::string> ids, FollowOptions options = {});
 
   /// Calls it with each state of the first of them, on the thread of follow().
   void on_state(std::function<void(const nlohmann::json& record)> listener);
@@ -59,7 +58,7 @@ class Foreground {
 
   Client client_;
   std::vector<std::string> ids_;
-  std::int64_t tail_;
+  FollowOptions options_;
   std::function<void(const nlohmann::json&)> state_listener_;
   std::atomic<int> last_signal_ = 0;
   std::atomic<bool> given_up_ = false;

@@ -1,53 +1,137 @@
 #include "cli/table.h"
 
+#include <fmt/format.h>
+#include <locale.h>
+#include <wchar.h>
+
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "cli/printable.h"
 
 namespace drover::cli {
 namespace {
 
-/// Columns on a terminal, as far as one per character is true.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
+constexpr std::size_t kBetween = 2;
+/// No column is cut to less.
+constexpr std::size_t kNarrowest = 8;
+constexpr std::string_view kCut = "\u2026";
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+/// One letter and how many columns it takes.
+struct Letter {
+  std::string_view bytes;
+  std::size_t columns = 1;
+};
+
+/// In UTF-8, whatever the machine's locale is.
+class Letters {
+ public:
+  explicit Letters(std::string_view text) : text_(text) {
+    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    before_ = ::uselocale(utf8);
+  }
+  ~Letters() { ::uselocale(before_); }
+  Letters(const Letters&) = delete;
+  Letters& operator=(const Letters&) = delete;
+
+  bool done() const { return text_.empty(); }
+  Letter next() {
+    wchar_t wide = 0;
+    mbstate_t state{};
+    const auto size = ::mbrtowc(&wide, text_.data(), text_.size(), &state);
+    const bool good = size > 0 && size <= text_.size();
+    const auto columns = good ? ::wcwidth(wide) : 1;
+    Letter letter{text_.substr(0, good ? size : 1), static_cast<std::size_t>(std::max(columns, 0))};
+    text_.remove_prefix(letter.bytes.size());
+    return letter;
+  }
+
+ private:
+  std::string_view text_;
+  locale_t before_;
+};
+
 }  // namespace
 
-Table::Table(std::vector<std::string> header) {
-  rows_.push_back(std::move(header));
+std::string coloured(std::string text, Colour colour) {
+  constexpr std::array kCodes = {"", "32", "33", "31", "2"};
+  if (colour == Colour::kNone || text.empty()) return text;
+  return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<std::size_t>(colour)], text);
 }
 
-void Table::add(std::vector<std::string> row) {
-  for (auto& cell : row) cell = printable(cell);
+std::size_t display_width(std::string_view text) {
+  std::size_t columns = 0;
+  for (Letters letters(text); !letters.done();) columns += letters.next().columns;
+  return columns;
+}
+
+std::string cut_to_width(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  std::string kept;
+  std::size_t columns = 1;  // of the mark
+  for (Letters letters(text); !letters.done();) {
+    const auto letter = letters.next();
+    columns += letter.columns;
+    if (columns > width) break;
+    kept += letter.bytes;
+  }
+  return kept += kCut;
+}
+
+Table::Table(std::vector<std::string> header) {
+  auto& row = rows_.emplace_back();
+  for (auto& name : header) row.emplace_back(std::move(name));
+}
+
+void Table::add(std::vector<Cell> row) {
+  for (auto& cell : row) cell.text = printable(cell.text);
   rows_.push_back(std::move(row));
 }
 
-std::string Table::render() const {
-  const auto columns = rows_.front().size();
-  std::vector<std::size_t> widths(columns, 0);
-  std::vector<bool> right(columns, rows_.size() > 1);
-  for (std::size_t r = 0; r < rows_.size(); ++r)
-    for (std::size_t c = 0; c < columns; ++c) {
-      widths[c] = std::max(widths[c], width(rows_[r][c]));
-      if (r > 0 && !is_number(rows_[r][c])) right[c] = false;
-    }
+std::vector<std::size_t> Table::widths(const std::vector<bool>& numbers, const TableStyle& style) const {
+  std::vector<std::size_t> widths(numbers.size(), 0);
+  for (std::size_t r = style.header ? 0 : 1; r < rows_.size(); ++r)
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      widths[c] = std::max(widths[c], display_width(rows_[r][c].text));
+  if (style.width == 0) return widths;
+  auto total = std::accumulate(widths.begin(), widths.end(), kBetween * (widths.size() - 1));
+  while (total > style.width) {
+    std::size_t widest = 0;
+    for (std::size_t c = 1; c < widths.size(); ++c)
+      if (!numbers[c] && widths[c] > kNarrowest && (widest == 0 || widths[c] > widths[widest])) widest = c;
+    if (widest == 0) break;
+    --widths[widest];
+    --total;
+  }
+  return widths;
+}
+
+std::string Table::render(const TableStyle& style) const {
+  std::vector<bool> numbers(rows_.front().size(), rows_.size() > 1);
+  for (std::size_t r = 1; r < rows_.size(); ++r)
+    for (std::size_t c = 0; c < numbers.size(); ++c)
+      if (!is_number(rows_[r][c].text)) numbers[c] = false;
+  const auto columns = widths(numbers, style);
   std::string text;
-  for (const auto& row : rows_) {
-    const auto line = text.size();
-    for (std::size_t c = 0; c < columns; ++c) {
-      const auto padding = widths[c] - width(row[c]);
-      if (c > 0) text += "  ";
-      if (right[c]) text.append(padding, ' ');
-      text += row[c];
-      if (!right[c]) text.append(padding, ' ');
+  for (std::size_t r = style.header ? 0 : 1; r < rows_.size(); ++r) {
+    std::string spaces;  // none at the end of a line
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto& cell = rows_[r][c];
+      const auto shown = cut_to_width(cell.text, columns[c]);
+      const std::string padding(columns[c] - display_width(shown), ' ');
+      if (c > 0) spaces.append(kBetween, ' ');
+      if (numbers[c]) spaces += padding;
+      if (!shown.empty()) {
+        text += spaces + (style.colours ? coloured(shown, cell.colour) : shown);
+        spaces.clear();
+      }
+      if (!numbers[c]) spaces += padding;
     }
-    text.erase(std::max(line, text.find_last_not_of(' ') + 1));
     text += '\n';
   }
   return text;

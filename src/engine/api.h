@@ -129,7 +129,7 @@ class Api {
   /// In a transaction. Forgets an ended task and removes its sandbox.
   virtual Status remove(const Caller& caller, const std::string& id) = 0;
 
-  /// `id` may be a full id, a unique prefix of one, or the name of exactly one of the caller's tasks.
+  /// `id`: as find_tasks.h has it.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
   /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.
   virtual TaskList tasks(const Caller& caller) const = 0;

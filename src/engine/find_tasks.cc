@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "control/jobs.h"
 #include "engine/access.h"
@@ -16,22 +18,43 @@ Failure no_such_task(const std::string& id) {
               "'drover ps -a' lists your tasks");
 }
 
-/// The caller's tasks that `id` may mean.
+/// Of jobs with one name the newest that goes on is meant, or the newest.
+bool is_meant_before(const control::TaskRecord* one, const control::TaskRecord* other) {
+  const auto rank_of = [](const control::TaskRecord* record) {
+    return std::pair(!is_final(record->state), record->sequence);
+  };
+  return rank_of(one) > rank_of(other);
+}
+
+/// The tasks of the job of that name that is meant, of the caller's own if he has any; the first member of a
+/// gang is the first of them.
+std::vector<const control::TaskRecord*> job_of(std::vector<const control::TaskRecord*> named, uid_t caller) {
+  const auto is_own = [&](const auto* record) { return record->task.owner == caller; };
+  if (std::ranges::any_of(named, is_own)) std::erase_if(named, std::not_fn(is_own));
+  const auto job = control::job_id((*std::ranges::min_element(named, is_meant_before))->task);
+  std::erase_if(named, [&](const auto* record) { return control::job_id(record->task) != job; });
+  std::ranges::sort(named, {}, &control::TaskRecord::sequence);
+  return named;
+}
+
+/// The caller's tasks that `id` may mean: one, those of one job, or those of whose ids it is the beginning.
 std::vector<const control::TaskRecord*> matches(const control::State& state, const Caller& caller,
                                                 const std::string& id) {
   if (const auto exact = state.tasks.find(id); exact != state.tasks.end() && may_see(caller, exact->second))
     return {&exact->second};
   std::vector<const control::TaskRecord*> by_prefix, by_name;
   for (const auto& [full, record] : state.tasks) {
-    if (!may_see(caller, record)) continue;
-    if (!id.empty() && full.starts_with(id)) by_prefix.push_back(&record);
-    if (record.task.name == id) by_name.push_back(&record);
+    if (id.empty() || !may_see(caller, record)) continue;
+    if (full.starts_with(id)) by_prefix.push_back(&record);
+    if (record.task.name == id || record.task.origin.task_id == id) by_name.push_back(&record);
   }
-  // A name is mostly meant for what is going on now.
-  if (by_name.size() > 1 &&
-      std::any_of(by_name.begin(), by_name.end(), [](auto* r) { return !is_final(r->state); }))
-    std::erase_if(by_name, [](const auto* record) { return is_final(record->state); });
-  return by_name.empty() ? by_prefix : by_name;
+  return by_name.empty() ? by_prefix : job_of(std::move(by_name), caller.user.uid);
+}
+
+bool are_one_job(const std::vector<const control::TaskRecord*>& records) {
+  return std::ranges::all_of(records, [&](const auto* record) {
+    return control::job_id(record->task) == control::job_id(records.front()->task);
+  });
 }
 
 }  // namespace
@@ -39,21 +62,19 @@ std::vector<const control::TaskRecord*> matches(const control::State& state, con
 Result<const control::TaskRecord*> find_task(const control::State& state, const Caller& caller,
                                              const std::string& id) {
   const auto found = matches(state, caller, id);
-  if (found.size() == 1) return found.front();
   if (found.empty()) return no_such_task(id);
-  std::vector<std::string> ids;
-  for (const auto* record : found) ids.push_back(record->task.id);
-  return fail(ErrorKind::kInvalid, fmt::format("'{}' may mean {} tasks", id, ids.size()),
-              fmt::format("name one by its id: {}", fmt::join(ids, ", ")));
+  if (found.size() == 1 || (are_one_job(found) && found.front()->task.name == id)) return found.front();
+  std::vector<std::string> known;
+  for (const auto* record : found)
+    known.push_back(fmt::format("{} ({}, {})", record->task.id, record->task.name, to_string(record->state)));
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' may mean {} tasks", id, known.size()),
+              fmt::format("write more of the id: {}", fmt::join(known, ", ")));
 }
 
 Result<const control::TaskRecord*> find_job(const control::State& state, const Caller& caller,
                                             const std::string& id) {
   const auto found = matches(state, caller, id);
-  const auto of_one_gang = [&](const control::TaskRecord* record) {
-    return record->task.gang && control::job_id(record->task) == control::job_id(found.front()->task);
-  };
-  if (found.size() > 1 && std::all_of(found.begin(), found.end(), of_one_gang)) return found.front();
+  if (!found.empty() && are_one_job(found)) return found.front();
   return find_task(state, caller, id);
 }
 

@@ -9,11 +9,12 @@
 
 namespace drover::engine {
 
-/// `id` is a full id, a unique prefix of one, or the name of exactly one of the caller's tasks. kNotFound;
-/// kInvalid when it may mean several.
+/// `id` is a full id, a unique prefix of one, the id by which an app or a job shows it, or a name. Of several
+/// tasks with that name the newest that has not ended is meant, or the newest; of a gang its first member.
+/// kNotFound; kInvalid for a prefix of several ids.
 Result<const control::TaskRecord*> find_task(const control::State& state, const Caller& caller,
                                              const std::string& id);
-/// The only one, or the first of the only gang.
+/// The same; of a gang that is meant by a prefix, too, the first member.
 Result<const control::TaskRecord*> find_job(const control::State& state, const Caller& caller,
                                             const std::string& id);
 

@@ -125,6 +125,7 @@ void write_summary(JsonWriter& writer, const workload::Task& task) {
                                          task.gang->rank, task.gang->size));
   if (!task.resources.gpus.empty()) workload::write_gpu_count(writer, task.resources);
   writer.field("id", task.id);
+  if (!task.labels.empty()) writer.field("labels", *task.labels);
   writer.field("name", task.name);
   writer.field("priority", task.priority);
   writer.field("queue", task.queue);
@@ -140,9 +141,11 @@ void write_summary(JsonWriter& writer, const workload::Task& task) {
 void write_summary(JsonWriter& writer, const control::TaskRecord& record) {
   writer.begin_object();
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
+  if (record.finished_at) writer.field("finished_at", format_time(*record.finished_at));
   writer.key("grants");
   control::write(writer, record.gpus);
   writer.field("reason", record.reason);
+  if (record.started_at) writer.field("started_at", format_time(*record.started_at));
   writer.field("state", control::to_string(record.state));
   writer.field("submitted_at", format_time(record.submitted_at));
   writer.key("task");

@@ -75,7 +75,7 @@ Result<int> list_apps(Context& context, const ShowOptions& options) {
                number_text(app, "mem"), image_of(app), deployment_text(app), state.waits});
   };
   DROVER_CHECK_OK(client.get_items("/v2/apps", "apps", add));
-  print(table.render());
+  print(shown(table));
   return 0;
 }
 
@@ -113,7 +113,7 @@ Result<int> show(Context& context, const AppOptions& options) {
   for (const auto& task : tasks)
     table.add({text_in(task, "id"), text_in(task, "state"), health_of_task(task), ports_of(task),
                text_in(task, "version"), text_in(task, "startedAt")});
-  if (!tasks.empty()) text += table.render();
+  if (!tasks.empty()) text += shown(table);
   print(text);
   return 0;
 }
@@ -215,7 +215,7 @@ Result<int> history(Context& context, const AppOptions& options) {
   if (options.json)
     print_json({{"versions", std::move(all)}});
   else
-    print(table.render());
+    print(shown(table));
   return 0;
 }
 

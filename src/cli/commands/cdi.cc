@@ -75,7 +75,7 @@ Result<int> list_cdi(Context&, const ListOptions& options) {
     table.add(
         {to_string(name), printable(entry.file),
          entry.conflicts.empty() ? "-" : printable(fmt::format("{}", fmt::join(entry.conflicts, ", ")))});
-  print(table.render());
+  print(shown(table));
   if (registry.devices().empty())
     print(fmt::format("No CDI device is installed in {}\n", fmt::join(folders, " or ")));
   return 0;

@@ -21,7 +21,9 @@ void add_serve(CLI::App& app, Context& context);             // serve.cc: serve
 void add_run(CLI::App& app, Context& context);               // run.cc: run
 void add_plan(CLI::App& app, Context& context);              // plan.cc: plan
 void add_sharing(CLI::App& app, Context& context);           // sharing.cc: queue, quota
-void add_tasks(CLI::App& app, Context& context);             // tasks.cc: ps, stop, rm, explain, inspect
+void add_ps(CLI::App& app, Context& context);                // ps.cc: ps
+void add_show(CLI::App& app, Context& context);              // show.cc: show
+void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, rm, explain, inspect
 void add_validate(CLI::App& app, Context& context);          // validate.cc: validate
 void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
 void add_apps(CLI::App& app, Context& context);              // app.cc: app list, show, scale …

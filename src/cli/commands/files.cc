@@ -39,7 +39,7 @@ Result<int> list_files(Context& context, const FilesOptions& options) {
     table.add({file.value("mode", ""), format_bytes(file.value("size", std::uint64_t{0})),
                file.value("modified_at", ""),
                file.value("name", "") + (file.value("kind", "") == "directory" ? "/" : "")});
-  print(table.render());
+  print(shown(table));
   return 0;
 }
 

@@ -95,7 +95,7 @@ Result<int> list_images(Context& context, const ImageOptions& options) {
                format_bytes(image.value("bytes", std::uint64_t{0})), age_of(image),
                image.value("everybody", false) ? "everybody" : image.value("users", json::array()).dump()});
   }
-  print(table.render());
+  print(shown(table));
   return 0;
 }
 

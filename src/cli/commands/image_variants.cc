@@ -69,7 +69,7 @@ Result<int> variants(Context& context, const VariantOptions& options) {
     for (std::size_t i = 0; i < one.at("verdicts").size(); ++i)
       table.add({one["verdicts"][i].value("name", ""), answer["variants"][i].value("needs", ""),
                  verdict_text(one["verdicts"][i])});
-    text += case_line(one) + table.render();
+    text += case_line(one) + shown(table);
   }
   print(text);
   return status;

@@ -64,7 +64,7 @@ Result<int> list_jobs(Context& context, const ShowOptions& options) {
     const auto state = job_state(job, states.words[name], states.waits[name], wall_clock());
     table.add({name, state.state, state.last, state.next, state.why_not});
   }
-  print(table.render());
+  print(shown(table));
   return 0;
 }
 
@@ -90,7 +90,7 @@ std::string render_history(const History& history) {
       if (run.is_object())
         table.add({run.value("taskId", ""), run.value("status", ""), run.value("startTime", ""),
                    run.value("endTime", ""), run.value("duration", "")});
-    text = table.render();
+    text = shown(table);
   }
   for (const auto& skipped : history.skipped) {
     if (!skipped.is_object()) continue;

@@ -77,7 +77,7 @@ Result<int> gpus(Context& context, const ShowOptions& options) {
                ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of_gpu(gpu),
                holders_of(gpu)});
   }
-  print(title(machine) + table.render());
+  print(title(machine) + shown(table));
   if (machine.value("gpus", json::array()).empty()) print("This machine offers no GPUs\n");
   return 0;
 }
@@ -114,7 +114,7 @@ Result<int> node(Context& context, const ShowOptions& options) {
                shown(node, "runtime"), shown(node, "cgroups")});
     offers += printable(node.value("resources", "")) + "\n";
   }
-  print(table.render() + offers);
+  print(shown(table) + offers);
   return 0;
 }
 

@@ -145,7 +145,7 @@ std::string render_waiting(const std::vector<json>& all) {
                waiting.value("user", ""), amounts(waiting.value("wanted", json::object()), false),
                text_or_dash(waiting.value("priority", json())), waited(waiting), why});
   }
-  return table.render();
+  return shown(table);
 }
 
 Result<int> list_queues(Context& context, const ShowOptions& options) {
@@ -164,7 +164,7 @@ Result<int> list_queues(Context& context, const ShowOptions& options) {
                 users.empty() ? "all" : fmt::format("{}", fmt::join(users, ",")),
                 std::to_string(queue.value("waiting", json::array()).size())});
   }
-  print(queues.render());
+  print(shown(queues));
   if (const auto waiting = waiting_of(all); !waiting.empty()) print("\n" + render_waiting(waiting));
   return 0;
 }
@@ -212,7 +212,7 @@ Result<int> list_quotas(Context& context, const ShowOptions& options) {
                amounts(quota.value("limit", json::object()), true),
                user ? std::to_string(quota.value("max_priority", 0)) : "-"});
   }
-  print(table.render());
+  print(shown(table));
   return 0;
 }
 

@@ -1,98 +1,22 @@
 #include <fmt/format.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
-#include "cli/table.h"
-#include "cli/words.h"
+#include "cli/task_rows.h"
 
 namespace drover::cli {
 namespace {
 
 using nlohmann::json;
 
-struct PsOptions {
-  bool all = false;
-  bool json = false;
-};
 struct TaskOptions {
   std::vector<std::string> tasks;
   bool force = false;
   bool json = false;
 };
-
-bool is_final(const std::string& state) {
-  return state == "finished" || state == "failed" || state == "killed" || state == "lost";
-}
-
-/// The field, or null when it is not there: a list of ten thousand is read without copies.
-const json& field_or_null(const json& object, const char* name) {
-  static const json none;
-  const auto found = object.find(name);
-  return found == object.end() ? none : *found;
-}
-
-std::string age(const json& record) {
-  const auto submitted = parse_time(record.value("submitted_at", ""));
-  if (!submitted) return "";
-  const auto now = wall_clock();
-  return format_duration(std::max(now - *submitted, std::chrono::milliseconds(0)));
-}
-
-/// Which GPUs it has, by index, or how many it wants while it waits.
-std::string gpus_of(const json& record, const KnownGpus& gpus) {
-  const auto& task = record.at("task");
-  const auto& grants = field_or_null(record, "grants");
-  if (!grants.empty()) return granted(grants, field_or_null(task, "gpu_share"), gpus);
-  const auto request = wanted(task);
-  return request == "-" || is_final(record.value("state", "")) ? "-" : "wants " + request;
-}
-
-/// "train", and for a member of a gang its rank: "train[2]".
-std::string name_of(const json& task) {
-  const auto& gang = field_or_null(task, "gang");
-  const auto rank = gang.is_object() ? fmt::format("[{}]", gang.value("rank", 0)) : "";
-  return task.value("name", "") + rank;
-}
-
-/// "research/vision", with the priority when it is not the usual one: "default +5".
-std::string queue_of(const json& task) {
-  const int priority = task.value("priority", 0);
-  return task.value("queue", "") + (priority == 0 ? "" : fmt::format(" {:+}", priority));
-}
-
-std::string status_of(const json& record) {
-  auto reason = record.value("reason", "");
-  if (!reason.empty()) return reason;
-  const auto& status = field_or_null(record, "exit_status");
-  return status.is_number() ? fmt::format("exited with status {}", status.dump()) : "";
-}
-
-Result<int> ps(Context& context, const PsOptions& options) {
-  const auto client = context.client();
-  const auto which = fmt::format("/v1/tasks?active={}&summary={}", !options.all, !options.json);
-  if (options.json) {
-    DROVER_TRY(const auto listing, client.get(which));
-    print_json(listing);
-    return 0;
-  }
-  DROVER_TRY(const auto gpus, client.get("/v1/gpus"));
-  const KnownGpus known(gpus);
-  const bool simulated = gpus.value("simulated", false);
-  Table table(
-      {"ID", "NAME", "USER", "QUEUE", "STATE", simulated ? "GPUS (simulated)" : "GPUS", "AGE", "STATUS"});
-  const auto add = [&](const json& record) {
-    const auto& task = record.at("task");
-    table.add({task.value("id", ""), name_of(task), task.at("user").value("name", ""), queue_of(task),
-               record.value("state", ""), gpus_of(record, known), age(record), status_of(record)});
-  };
-  DROVER_CHECK_OK(client.get_items(which, "tasks", add));
-  print(table.render());
-  return 0;
-}
 
 /// Goes on with the others when one fails, and fails as the last of them did.
 template <typename Function>
@@ -128,7 +52,7 @@ Result<int> explain(Context& context, const TaskOptions& options) {
   auto text = fmt::format(
       "Task {} is {}{}", answer.value("id", ""), answer.value("state", ""),
       answer.value("place", 0) > 0 ? fmt::format(" at place {}", answer.value("place", 0)) : std::string());
-  text += ", queue " + queue_of(answer);
+  text += ", queue " + queue_of_task(answer);
   text += "\n";
   if (const auto gang = answer.value("gang", json::object()); !gang.empty())
     text += fmt::format("  it is rank {} of the {} members of the gang {}\n", gang.value("rank", 0),
@@ -163,12 +87,6 @@ CLI::App* add_for_task(CLI::App& app, Context& context, const std::string& name,
 
 void add_tasks(CLI::App& app, Context& context) {
   constexpr int kMany = 1000;
-  auto list = std::make_shared<PsOptions>();
-  auto* ps_command = app.add_subcommand("ps", "List tasks: those that wait or run, or all");
-  ps_command->add_flag("--all,-a", list->all, "Also those that have ended");
-  ps_command->add_flag("--json", list->json, "Print JSON");
-  on_call(ps_command, context, list, ps);
-
   auto stopping = std::make_shared<TaskOptions>();
   auto* stop_command = add_for_task(app, context, "stop", "Ask tasks to end", stop, stopping, kMany);
   stop_command->add_flag("--force", stopping->force, "Kill at once, without the grace time");

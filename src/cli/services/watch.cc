@@ -140,7 +140,7 @@ std::string sentence(const AppState& state) {
 std::string render(const std::vector<AppState>& states) {
   Table table({"APP", "UP", "HEALTH", "WAITS FOR"});
   for (const auto& state : states) table.add({state.id, state.up, state.health, state.waits});
-  return table.render();
+  return shown(table);
 }
 
 Result<WatchEnd> watch_deployments(const Client& client, const Watched& watched, bool quiet) {

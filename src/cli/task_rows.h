@@ -1,0 +1,62 @@
+#pragma once
+
+// Lists of tasks for people: which of them, in which order, with what said of each. Pure.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cli/table.h"
+#include "cli/words.h"
+
+namespace drover::cli {
+
+/// "train", and for a member of a gang its rank: "train[2]".
+std::string name_of_task(const nlohmann::json& task);
+/// "research/vision", with the priority when it is not the usual one: "default +5".
+std::string queue_of_task(const nlohmann::json& task);
+/// Whether a task in this state has ended.
+bool is_final_state(const std::string& state);
+Colour colour_of_state(const std::string& state);
+/// From its start to its end, or to `now`; "-" before its start.
+std::string run_time(const nlohmann::json& record, TimePoint now);
+
+/// What is asked for; what is empty does not matter.
+struct TaskFilter {
+  std::vector<std::string> states;
+  std::vector<std::string> users;
+  std::vector<std::string> queues;  ///< or queues below them
+  std::vector<std::string> labels;  ///< NAME or NAME=VALUE; all of them
+  std::string name;                 ///< with * for any text
+  std::optional<TimePoint> since;   ///< accepted then or later
+
+  bool takes(const nlohmann::json& record) const;
+};
+
+/// The columns that there are, and those of an ordinary list.
+std::vector<std::string> task_columns();
+/// "id,name,state": each is one of task_columns().
+Result<std::vector<std::string>> parse_columns(const std::string& text);
+
+class TaskRows {
+ public:
+  TaskRows(std::vector<std::string> columns, const KnownGpus& gpus, TimePoint now);
+
+  /// A record of the API, as a row of text.
+  std::vector<Cell> row(const nlohmann::json& record) const;
+  std::vector<std::string> header(bool simulated) const;
+
+ private:
+  std::vector<std::string> columns_;
+  const KnownGpus& gpus_;
+  TimePoint now_;
+};
+
+/// By the values of a column; with '-' before it the largest first. The order of what is equal stays.
+Status sort_records(std::vector<nlohmann::json>& records, const std::string& by);
+
+}  // namespace drover::cli
