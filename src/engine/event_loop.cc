@@ -141,14 +141,14 @@ void EventLoop::go_on() {
 /// What waits, decided as if all before it counted already.
 std::shared_ptr<EventLoop::Batch> EventLoop::gather() {
   const auto batch = std::make_shared<Batch>();
-  const auto until = std::chrono::steady_clock::now() + kTurn;
+  const auto until = ports_.steady() + kTurn;
   open_ = batch.get();
   do {
     auto part = std::move(queue_.front());
     queue_.pop_front();
     decide(std::move(part));
   } while (!queue_.empty() && !queue_.front().alone && !batch->parts.back().alone &&
-           std::chrono::steady_clock::now() < until);
+           ports_.steady() < until);
   open_ = nullptr;
   if (batch->other) std::swap(state_, *batch->other);
   return batch;
