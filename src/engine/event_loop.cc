@@ -147,8 +147,7 @@ std::shared_ptr<EventLoop::Batch> EventLoop::gather() {
     auto part = std::move(queue_.front());
     queue_.pop_front();
     decide(std::move(part));
-  } while (!queue_.empty() && !queue_.front().alone && !batch->parts.back().alone &&
-           ports_.steady() < until);
+  } while (!queue_.empty() && !queue_.front().alone && !batch->parts.back().alone && ports_.steady() < until);
   open_ = nullptr;
   if (batch->other) std::swap(state_, *batch->other);
   return batch;

@@ -25,22 +25,21 @@ std::optional<container::GangPlace> place_of(const control::TaskRecord& record, 
   return container::GangPlace{gang->id, gang->rank, hosts, "127.0.0.1", record.gang_port};
 }
 
-/// Called on a pool: reads nothing of the state but what stays as it is.
-container::Launch launch_of(const control::TaskRecord& record, const control::State& state) {
+container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts& facts) {
   container::Launch launch;
   launch.task = record.task;
   launch.record = control::text_of(record);
-  launch.task.environment = control::environment_of(record, state.node, state.journal_id);
+  launch.task.environment = control::environment_of(record, facts.node, facts.journal_id);
   launch.attempt = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
   if (!record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
   launch.host_ports = record.ports;
   launch.processes = record.task.processes.value_or(
-      static_cast<int>(std::min<std::uint64_t>(state.limits.processes, workload::kMaxProcesses)));
+      static_cast<int>(std::min<std::uint64_t>(facts.processes, workload::kMaxProcesses)));
   launch.cpus = record.cpus;
   launch.nics = record.nics;
-  launch.gang = place_of(record, state.node);
+  launch.gang = place_of(record, facts.node);
   return launch;
 }
 
@@ -75,7 +74,8 @@ void Executor::carry_out(const control::action::Launch& action) {
   const auto& record = state_.tasks.at(action.id);
   const auto& node = state_.machine();
   const auto& inventory = node.inventory;
-  gpu::MachineFacts machine{inventory.driver_version, inventory.cuda_version, {}, node.cpu};
+  LaunchFacts facts{state_.node, state_.journal_id, state_.limits.processes, {}};
+  auto& machine = facts.machine = {inventory.driver_version, inventory.cuda_version, {}, node.cpu};
   for (const auto& uuid : control::uuids_of(record))
     for (const auto& device : inventory.devices)
       if (device.uuid == uuid) machine.devices.push_back(device);
@@ -85,8 +85,8 @@ void Executor::carry_out(const control::action::Launch& action) {
   const auto none_else = hooks_.check_before_start(machine.devices);
   run_serially(
       action.id, record.task.owner,
-      [this, record, machine, source, in_use, none_else] {
-        return launch(record, machine, source.get_token(), [in_use, none_else]() -> Status {
+      [this, record, facts, source, in_use, none_else] {
+        return launch(record, facts, source.get_token(), [in_use, none_else]() -> Status {
           *in_use = none_else();
           return *in_use ? Status(Failure(**in_use)) : Status();
         });
@@ -104,18 +104,18 @@ void Executor::carry_out(const control::action::Launch& action) {
       may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
 }
 
-Status Executor::launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
+Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& facts,
                         const std::stop_token& stop, std::function<Status()> may_start) {
   if (stop.stop_requested()) return fail(ErrorKind::kConflict, "It was stopped before it was started");
-  auto launch = launch_of(record, state_);
+  auto launch = launch_of(record, facts);
   launch.stop = stop;
   launch.may_start = std::move(may_start);
   launch.progress = [this, id = record.task.id](const std::string& step) {
     ports_.post([this, id, step] { prepares(id, step); });
   };
-  launch.machine = machine;
+  launch.machine = facts.machine;
   add_secrets(launch.task);
-  const auto& devices = machine.devices;
+  const auto& devices = facts.machine.devices;
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
   if (!devices.empty()) {

@@ -21,6 +21,13 @@
 
 namespace drover::engine {
 
+/// What a launch, which is done on a pool, must know of the state, which is the strand's alone.
+struct LaunchFacts {
+  std::string node, journal_id;
+  std::uint64_t processes = 0;  ///< that a task may have which names no number
+  gpu::MachineFacts machine;    ///< as it was when this was decided, with the task's GPUs
+};
+
 /// Whom the executor asks and tells, on the strand.
 struct ExecutorHooks {
   std::function<void(control::Event)> happened;
@@ -73,9 +80,9 @@ class Executor {
   void carry_out(const control::action::Clean& action);
   void carry_out(const control::action::Forget& action);
 
-  /// `machine` is as it was when this was decided, with the task's GPUs. Called on a pool.
-  Status launch(const control::TaskRecord& record, const gpu::MachineFacts& machine,
-                const std::stop_token& stop, std::function<Status()> may_start);
+  /// Called on a pool.
+  Status launch(const control::TaskRecord& record, const LaunchFacts& facts, const std::stop_token& stop,
+                std::function<Status()> may_start);
   void add_secrets(workload::Task& task) const;
   void prepares(const std::string& id, const std::string& step);
 

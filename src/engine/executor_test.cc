@@ -62,6 +62,14 @@ class ExecutorTest : public ::testing::Test {
   Executor executor_{ports_, state_, feed_, hooks()};
 };
 
+TEST_F(ExecutorTest, ALaunchReadsNothingOfTheStateOnItsThread) {
+  state_.limits.processes = 7;
+  executor_.perform(control::action::Launch{"t"});
+  state_ = {};  // the strand goes on meanwhile
+  ASSERT_TRUE(next(pool_));
+  EXPECT_EQ(world_.processes["t"], 7);
+}
+
 TEST_F(ExecutorTest, WorkAboutOneTaskIsDoneInOrder) {
   executor_.perform(control::action::Launch{"t"});
   executor_.perform(control::action::Forget{"t"});

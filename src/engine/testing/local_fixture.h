@@ -21,6 +21,7 @@ namespace drover::engine::testing {
 struct World {
   std::map<std::string, int> launches;
   std::map<std::string, int> attempts;  ///< the last that was launched
+  std::map<std::string, int> processes;
   std::set<std::string> alive;
   std::set<std::string> ended;  ///< their folders are still there
   std::set<std::string> quarantined;
@@ -43,6 +44,7 @@ class FakeContainerizer final : public container::Containerizer {
     if (launch.may_start) DROVER_CHECK_OK(launch.may_start());
     ++world_.launches[launch.task.id];
     world_.attempts[launch.task.id] = launch.attempt;
+    world_.processes[launch.task.id] = launch.processes;
     world_.alive.insert(launch.task.id);
     world_.asked.push_back(launch);
     world_.records[launch.task.id] = launch.record;
