@@ -65,7 +65,7 @@ class ExecutorTest : public ::testing::Test {
 TEST_F(ExecutorTest, ALaunchReadsNothingOfTheStateOnItsThread) {
   state_.limits.processes = 7;
   executor_.perform(control::action::Launch{"t"});
-  state_ = {};  // the strand goes on meanwhile
+  state_ = control::State();  // the strand goes on meanwhile
   ASSERT_TRUE(next(pool_));
   EXPECT_EQ(world_.processes["t"], 7);
 }
