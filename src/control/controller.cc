@@ -6,6 +6,7 @@
 
 #include "control/admission.h"
 #include "control/adoption.h"
+#include "control/cordons.h"
 #include "control/deadlines.h"
 #include "control/ending.h"
 #include "control/executors.h"
@@ -119,7 +120,7 @@ Status handle(Draft& draft, const event::RemoveRequested& event) {
 Status handle(Draft& draft, const event::NodeChanged& event) {
   auto node = event.node;
   node.foreign_ports = draft.machine().foreign_ports;
-  draft.set_node(std::move(node));
+  draft.set_node(with_cordons(std::move(node), draft.rules()));
   return {};
 }
 
@@ -144,6 +145,8 @@ Status handle(Draft& draft, const event::RulesChanged& event) {
                 fmt::format("The queue '{}' has {} {}", lost.begin()->first, lost.begin()->second,
                             lost.begin()->second == 1 ? "task" : "tasks"),
                 "wait until they have ended, or stop them", "/queue");
+  if (event.rules.cordons != draft.rules().cordons)
+    draft.set_node(with_cordons(draft.machine(), event.rules));
   draft.set_rules(event.rules);
   return {};
 }

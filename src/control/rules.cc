@@ -137,10 +137,17 @@ Result<Quota> decode_quota(const json& value) {
   });
 }
 
+json encode(const std::string& gpu, const placement::Cordon& cordon) {
+  json value = {{"by", cordon.by}, {"reason", cordon.reason}};
+  if (gpu != placement::kWholeMachine) value["gpu"] = gpu;
+  return value;
+}
+
 json encode(const placement::Rules& rules) {
   json value = {{"queues", json::array()}, {"quotas", json::array()}};
   for (const auto& [path, queue] : rules.queues) value["queues"].push_back(encode(queue));
   for (const auto& [subject, quota] : rules.quotas) value["quotas"].push_back(encode(quota));
+  for (const auto& [gpu, cordon] : rules.cordons) value["cordons"].push_back(encode(gpu, cordon));
   return value;
 }
 
@@ -153,6 +160,13 @@ Result<placement::Rules> decode_rules(const json& value) {
   for (const auto& one : value.value("quotas", json::array())) {
     DROVER_TRY(auto quota, decode_quota(one));
     rules.quotas[quota.subject] = std::move(quota);
+  }
+  for (const auto& one : value.value("cordons", json::array())) {
+    std::vector<Error> mistakes;
+    Decoder decoder(one, mistakes);
+    const auto gpu = decoder.string("gpu").value_or(std::string(placement::kWholeMachine));
+    rules.cordons[gpu] = {decoder.string("by").value_or(""), decoder.string("reason").value_or("")};
+    if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A cordon"));
   }
   return rules;
 }

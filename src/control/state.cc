@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "control/cordons.h"
+
 namespace drover::control {
 namespace {
 
@@ -123,8 +125,8 @@ State restore(Journaled journaled, placement::Node node, placement::NodePolicy p
   state.cluster = placement::Cluster(policy);
   Outcome outcome;
   outcome.changed = std::move(journaled.records);
+  outcome.node = with_cordons(std::move(node), journaled.rules);
   outcome.rules = std::move(journaled.rules);
-  outcome.node = std::move(node);
   apply(state, outcome);
   return state;
 }

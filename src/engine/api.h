@@ -41,8 +41,9 @@ struct NodeView {
   int port_end = 32000;
   /// "gpus(*):1; cpus(*):40; mem(*):256904; disk(*):3489713; ports(*):[31000-32000]"
   std::string resources;
-  std::string runtime;  ///< "runc 1.1.5"
-  std::string cgroups;  ///< "v1", "v2" or "hybrid"
+  std::string runtime;   ///< "runc 1.1.5"
+  std::string cgroups;   ///< "v1", "v2" or "hybrid"
+  std::string cordoned;  ///< why it takes no new work: "by root: a new disk"; "" when it does
 };
 
 /// One thing that happened. Numbers only grow, also over restarts of the daemon.
@@ -169,6 +170,14 @@ class Api {
   virtual Status set_quota(const Caller& caller, placement::Quota quota) = 0;
   /// kNotFound.
   virtual Status remove_quota(const Caller& caller, const placement::Subject& subject) = 0;
+
+  /// Takes a GPU, by its UUID, or the whole machine (placement::kWholeMachine) out of use for new work, or
+  /// gives another reason; none: takes the cordon away. Root only. kNotFound for a GPU that there is not.
+  virtual Status set_cordon(const Caller& caller, const std::string& gpu,
+                            const std::optional<std::string>& reason) {
+    (void)caller, (void)gpu, (void)reason;
+    return fail(ErrorKind::kUnsupported, "This daemon cordons nothing");
+  }
 
   /// A copy of the journal, as it is when the copy is complete, in a file without a name. Root only.
   virtual void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) {

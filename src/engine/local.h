@@ -78,6 +78,8 @@ class LocalEngine final : public Api {
   Status set_queue(const Caller& caller, placement::Queue queue) override;
   Status remove_queue(const Caller& caller, const std::string& path) override;
   Status set_quota(const Caller& caller, placement::Quota quota) override;
+  Status set_cordon(const Caller& caller, const std::string& gpu,
+                    const std::optional<std::string>& reason) override;
   Status remove_quota(const Caller& caller, const placement::Subject& subject) override;
   void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
   void add_facts(metrics::DaemonFacts& facts) const override;

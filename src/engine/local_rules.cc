@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "control/sharing.h"
@@ -87,7 +88,8 @@ std::vector<QuotaView> LocalEngine::quotas(const Caller& caller) const {
 Status LocalEngine::change_rules(const Caller& caller, const std::function<Status(Rules&)>& change) {
   if (!caller.is_root())
     return fail(ErrorKind::kPermissionDenied,
-                fmt::format("'{}' may not change queues and quotas", caller.user.name), "only root may");
+                fmt::format("'{}' may not change queues, quotas and cordons", caller.user.name),
+                "only root may");
   auto rules = state_.rules;
   DROVER_CHECK_OK(change(rules));
   if (const auto made = loop_.change(control::event::RulesChanged{std::move(rules)}); !made)
@@ -126,6 +128,22 @@ Status LocalEngine::remove_quota(const Caller& caller, const placement::Subject&
                 fmt::format("There is no quota of the {} '{}'",
                             subject.kind == SubjectKind::kUser ? "user" : "namespace", subject.name),
                 "'drover quota' lists the quotas");
+  });
+}
+
+Status LocalEngine::set_cordon(const Caller& caller, const std::string& gpu,
+                               const std::optional<std::string>& reason) {
+  return change_rules(caller, [&](Rules& rules) -> Status {
+    const auto is_it = [&](const gpu::Device& device) { return device.uuid == gpu; };
+    const bool is_there =
+        gpu == placement::kWholeMachine || std::ranges::any_of(state_.machine().inventory.devices, is_it);
+    if (reason && !is_there)
+      return fail(ErrorKind::kNotFound, fmt::format("There is no GPU '{}'", gpu), "'drover gpus' lists them");
+    if (reason)
+      rules.cordons[gpu] = {caller.user.name, *reason};
+    else if (rules.cordons.erase(gpu) == 0)
+      return fail(ErrorKind::kNotFound, "It is not cordoned", "'drover gpus' shows what is");
+    return {};
   });
 }
 

@@ -1,6 +1,6 @@
 // The engine and what is shared: gangs, shares, preemption, plans, queues and quotas.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "engine/testing/local_fixture.h"
 
@@ -225,6 +225,40 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   };
   EXPECT_EQ(remove_queue("research/vision").error().kind, ErrorKind::kConflict);
   EXPECT_EQ(remove_queue("nobody's").error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(LocalSharingTest, WhatIsCordonedGetsNoNewWork) {
+  begin();
+  const Caller alice{{1000, 1000, {}, "alice", "/"}};
+  const auto& devices = engine_->inventory().devices;
+  const auto set_cordon = [&](const std::string& gpu, std::optional<std::string> reason,
+                              const Caller& who = {}) {
+    return transact([&] { return engine_->set_cordon(who, gpu, reason); });
+  };
+  const auto wanting = [](int gpus) {
+    return [gpus](workload::Task& task) { task.resources.gpus = {{gpus, {}}}; };
+  };
+  const auto all = static_cast<int>(devices.size());
+  const auto first = submit_with(wanting(1), alice)->task.id;
+  const auto held = engine_->task({}, first)->gpus.front().uuid;
+  EXPECT_EQ(set_cordon(held, "", alice).error().kind, ErrorKind::kPermissionDenied);
+  EXPECT_EQ(set_cordon("GPU-absent", "").error().kind, ErrorKind::kNotFound);
+  ASSERT_TRUE(set_cordon(held, "a fan is loud"));
+  EXPECT_NE(engine_->task({}, first)->state, control::TaskState::kKilled) << "what runs goes on";
+  const auto waits = submit_with(wanting(all), alice)->task.id;
+  begin();  // it is in the journal
+  EXPECT_EQ(engine_->task({}, waits)->state, control::TaskState::kQueued);
+  EXPECT_THAT(
+      engine_->explain(alice, waits)->reasons,
+      testing::Contains(testing::HasSubstr("is not given to anyone: cordoned by root: a fan is loud")));
+  ASSERT_TRUE(set_cordon(std::string(placement::kWholeMachine), ""));
+  EXPECT_EQ(engine_->node().cordoned, "by root");
+  EXPECT_EQ(engine_->task({}, submit_with(wanting(0), alice)->task.id)->state, control::TaskState::kQueued);
+  ASSERT_TRUE(set_cordon(std::string(placement::kWholeMachine), std::nullopt));
+  EXPECT_EQ(set_cordon(std::string(placement::kWholeMachine), std::nullopt).error().kind,
+            ErrorKind::kNotFound);
+  ASSERT_TRUE(set_cordon(held, std::nullopt));
+  EXPECT_EQ(engine_->node().cordoned, "");
 }
 
 TEST_F(LocalSharingTest, QuotasAreRootsToSetAndOnesOwnToSee) {

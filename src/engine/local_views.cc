@@ -54,9 +54,8 @@ std::vector<std::string> why_it_waits(const control::State& state, const control
       lines.push_back(std::move(*block));
   if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
   for (const auto& device : state.machine().inventory.devices)
-    if (!record.task.resources.gpus.empty() && !device.unhealthy.empty())
-      lines.push_back(
-          fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, device.unhealthy));
+    if (const auto& why = gpu::why_withheld(device); !record.task.resources.gpus.empty() && !why.empty())
+      lines.push_back(fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, why));
   return lines;
 }
 
@@ -143,6 +142,7 @@ NodeView LocalEngine::node() const {
   auto view = view_;
   const auto& machine = state_.machine();
   const auto free = state_.cluster.free(state_.node);
+  view.cordoned = machine.cordoned;
   view.gpus_total = static_cast<int>(machine.inventory.devices.size());
   view.gpus_free = free.gpus;
   view.milli_cpus_total = machine.milli_cpus;

@@ -75,11 +75,18 @@ struct Device {
   std::string serial;
   /// Why it must not be given to anyone now, in words; empty when it is healthy.
   std::string unhealthy;
+  /// The same, because somebody has said so; empty when nobody has. Not of the GPU's own.
+  std::string cordoned;
   /// Queries that failed: each says which one and what NVML answered.
   std::vector<Error> problems;
 
   bool operator==(const Device&) const = default;
 };
+
+/// Why nobody gets it now: its health, or else its cordon. Empty when it may be given.
+inline const std::string& why_withheld(const Device& device) {
+  return device.unhealthy.empty() ? device.cordoned : device.unhealthy;
+}
 
 /// All GPUs of one machine and how they are wired.
 struct Inventory {

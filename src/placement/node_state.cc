@@ -29,7 +29,8 @@ int cordon_number(const std::string& words) {
 DeviceMask healthy_devices(const Node& node, const NodeKind& kind) {
   DeviceMask healthy = 0;
   for (int i = 0; i < kind.count(); ++i)
-    if (node.inventory.devices[static_cast<std::size_t>(i)].unhealthy.empty()) healthy |= device_bit(i);
+    if (gpu::why_withheld(node.inventory.devices[static_cast<std::size_t>(i)]).empty())
+      healthy |= device_bit(i);
   return healthy;
 }
 

@@ -65,9 +65,21 @@ struct Quota {
 /// The queue of those who name none. It always exists, without limits unless somebody set them.
 inline constexpr std::string_view kDefaultQueue = workload::kDefaultQueue;
 
+/// Somebody has taken it out of use for new work; what runs there goes on.
+struct Cordon {
+  std::string by;      ///< a user's name
+  std::string reason;  ///< for people; may be empty
+
+  bool operator==(const Cordon&) const = default;
+};
+
+/// Of `Rules::cordons`: not of a GPU, but of the whole machine.
+inline constexpr std::string_view kWholeMachine;
+
 struct Rules {
   std::map<std::string, Queue> queues;  ///< by path; parents that nobody defined exist without limits
   std::map<Subject, Quota> quotas;
+  std::map<std::string, Cordon> cordons;  ///< by the UUID of the GPU, or kWholeMachine
 
   bool operator==(const Rules&) const = default;
 };

@@ -80,6 +80,7 @@ control::Supply Master::supply() const {
   taken.ports = control::held_by_all(state).ports;
   for (const int port : state.machine().foreign_ports) taken += ResourceAmounts{0, 0, 0, 0, {{port, port}}};
   supply.free -= taken;
+  if (!node.cordoned.empty()) supply.free = {};
   supply.used = control::held_by_frameworks(state);
   supply.hides_gpu_machines = options_.filter_gpu_resources;
   return supply;

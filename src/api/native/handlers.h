@@ -34,6 +34,8 @@ asio::awaitable<Result<Response>> remove_queue(const Services& services, const R
 Result<Response> list_quotas(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> set_quota(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_quota(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> set_cordon(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> remove_cordon(const Services& services, const Request& request);
 
 // files.cc
 asio::awaitable<Result<Response>> browse_files(const Services& services, const Request& request);

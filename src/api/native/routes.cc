@@ -27,6 +27,8 @@ constexpr std::array kRoutes = {
     Route{"PUT", "/v1/quotas/{subject}", set_quota},
     Route{"PATCH", "/v1/quotas/{subject}", set_quota},
     Route{"DELETE", "/v1/quotas/{subject}", remove_quota},
+    Route{"PUT", "/v1/cordons/{gpu}", set_cordon},
+    Route{"DELETE", "/v1/cordons/{gpu}", remove_cordon},
     Route{"GET", "/v1/images", list_images},
     Route{"POST", "/v1/images/pull", pull_image},
     Route{"POST", "/v1/images/load", load_image},

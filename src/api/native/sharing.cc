@@ -1,4 +1,5 @@
-// Queues and quotas. PUT writes one whole; PATCH changes what it names (RFC 7396) and makes it if need be.
+// Queues, quotas and cordons. PUT writes one whole; PATCH changes what it names (RFC 7396) and makes it if
+// need be.
 
 #include <fmt/format.h>
 
@@ -17,6 +18,8 @@ namespace drover::api {
 using nlohmann::json;
 
 namespace {
+
+constexpr std::size_t kLongestReason = 256;
 
 Result<json> parse_object(const std::string& body) {
   DROVER_TRY(auto value, parse_json(body, "The body"));
@@ -68,6 +71,28 @@ json current_quota(const engine::Api& daemon, const engine::Caller& caller, cons
     if (quota.value(whose.kind, "") == whose.name) return quota;
   }
   return json::object();
+}
+
+/// The word for the whole machine; a GPU by its UUID or its index.
+Result<std::string> parse_cordoned(const engine::Api& daemon, const std::string& text) {
+  if (text == "machine") return std::string(placement::kWholeMachine);
+  for (const auto& device : daemon.inventory().devices)
+    if (device.uuid == text || std::to_string(device.index) == text) return device.uuid;
+  return text;  // one that was there when it was cordoned
+}
+
+/// {"reason": "a fan is loud"}, or nothing.
+Result<std::string> decode_reason(const std::string& body) {
+  if (body.empty()) return std::string();
+  DROVER_TRY(const auto value, parse_object(body));
+  std::vector<Error> mistakes;
+  Decoder decoder(value, mistakes);
+  auto reason = decoder.string("reason").value_or("");
+  if (reason.size() > kLongestReason)
+    decoder.mistake("reason", fmt::format("it has more than {} bytes", kLongestReason));
+  decoder.finish();
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The cordon"));
+  return reason;
 }
 
 Response no_content() {
@@ -138,6 +163,25 @@ asio::awaitable<Result<Response>> remove_quota(const Services& services, const R
   auto& daemon = *services.daemon;
   DROVER_CO_CHECK_OK(co_await in_transaction(
       daemon, [&] { return daemon.remove_quota(*request.caller, {kind, whose.name}); }));
+  co_return no_content();
+}
+
+asio::awaitable<Result<Response>> set_cordon(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  DROVER_CO_TRY(const auto reason, decode_reason(request.body));
+  auto& daemon = *services.daemon;
+  DROVER_CO_TRY(const auto gpu, parse_cordoned(daemon, request.parameters.at("gpu")));
+  DROVER_CO_CHECK_OK(
+      co_await in_transaction(daemon, [&] { return daemon.set_cordon(*request.caller, gpu, reason); }));
+  co_return no_content();
+}
+
+asio::awaitable<Result<Response>> remove_cordon(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  auto& daemon = *services.daemon;
+  DROVER_CO_TRY(const auto gpu, parse_cordoned(daemon, request.parameters.at("gpu")));
+  DROVER_CO_CHECK_OK(
+      co_await in_transaction(daemon, [&] { return daemon.set_cordon(*request.caller, gpu, std::nullopt); }));
   co_return no_content();
 }
 

@@ -52,6 +52,7 @@ json view_device(const gpu::Device& device) {
                 {"serial", device.serial},
                 {"healthy", device.unhealthy.empty()},
                 {"unfit", device.unhealthy},
+                {"cordoned", device.cordoned},
                 {"problems", view(device.problems)}};
   if (const auto& capability = device.compute_capability)
     value["compute_capability"] = fmt::format("{}.{}", capability->major, capability->minor);
@@ -89,6 +90,7 @@ json machine(const gpu::Inventory& inventory) {
 
 json view(const engine::NodeView& node) {
   return {{"name", node.name},
+          {"cordoned", node.cordoned},
           {"gpus", {{"total", node.gpus_total}, {"free", node.gpus_free}}},
           {"cpus", {{"total", cpus(node.milli_cpus_total)}, {"free", cpus(node.milli_cpus_free)}}},
           {"memory_bytes", {{"total", node.memory_bytes_total}, {"free", node.memory_bytes_free}}},

@@ -40,6 +40,8 @@ std::string title(const json& machine) {
 }
 
 std::string health_of_gpu(const json& gpu) {
+  if (const auto cordoned = gpu.value("cordoned", ""); gpu.value("healthy", true) && !cordoned.empty())
+    return cordoned;
   if (gpu.value("healthy", true))
     return gpu.value("problems", json::array()).empty() ? "ok" : "ok, see --json";
   return "unfit: " + gpu.value("unfit", "");
@@ -112,6 +114,8 @@ Result<int> node(Context& context, const ShowOptions& options) {
                fmt::format("{} of {}", format_bytes(memory.value("free", std::uint64_t{0})),
                            format_bytes(memory.value("total", std::uint64_t{0}))),
                shown(node, "runtime"), shown(node, "cgroups")});
+    if (const auto cordoned = node.value("cordoned", ""); !cordoned.empty())
+      offers += printable(fmt::format("{} is cordoned {}", node.value("name", ""), cordoned)) + "\n";
     offers += printable(node.value("resources", "")) + "\n";
   }
   print(shown(table) + offers);
