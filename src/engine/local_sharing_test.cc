@@ -250,7 +250,7 @@ TEST_F(LocalSharingTest, WhatIsCordonedGetsNoNewWork) {
   EXPECT_EQ(engine_->task({}, waits)->state, control::TaskState::kQueued);
   EXPECT_THAT(
       engine_->explain(alice, waits)->reasons,
-      testing::Contains(testing::HasSubstr("is not given to anyone: cordoned by root: a fan is loud")));
+      ::testing::Contains(::testing::HasSubstr("is not given to anyone: cordoned by root: a fan is loud")));
   ASSERT_TRUE(set_cordon(std::string(placement::kWholeMachine), ""));
   EXPECT_EQ(engine_->node().cordoned, "by root");
   EXPECT_EQ(engine_->task({}, submit_with(wanting(0), alice)->task.id)->state, control::TaskState::kQueued);
