@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/foreground.h"
+#include "cli/habits.h"
 #include "cli/interrupts.h"
 #include "cli/task_flags.h"
 
@@ -37,6 +38,17 @@ std::size_t deciding_member(const std::vector<json>& records) {
   return decides;
 }
 
+/// "drover run ubuntu bash": the first word of what was no command may be meant as an image.
+std::string image_hint(const json& record) {
+  const auto task = record.value("task", json::object());
+  const auto command = task.value("command", json::array());
+  if (task.contains("image") || command.empty() || !command.front().is_string()) return "";
+  const auto word = command.front().get<std::string>();
+  const auto none = fmt::format("There is no command '{}' in the container (check", word);
+  if (!looks_like_image(word) || !record.value("reason", "").starts_with(none)) return "";
+  return fmt::format("\n        if '{}' is an image: drover run --image {} …", word, word);
+}
+
 /// What the process exits with once all have ended; says what the tasks themselves could not.
 int judge_end(const std::vector<json>& records, int signal) {
   const auto decides = deciding_member(records);
@@ -49,7 +61,8 @@ int judge_end(const std::vector<json>& records, int signal) {
   const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
   const auto verb = state == "failed" ? "failed" : "was " + state;
   const auto who = alone ? "the task" : fmt::format("rank {}", decides);
-  if (!reason.empty() && !said_by_status) report(fmt::format("{} {}: {}", who, verb, reason));
+  if (!reason.empty() && !said_by_status)
+    report(fmt::format("{} {}: {}{}", who, verb, reason, image_hint(record)));
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }
@@ -70,6 +83,8 @@ std::vector<json> records_in(const json& answer) {
 
 Result<json> request_of(const RunOptions& options, const std::vector<std::string>& rest) {
   DROVER_TRY(auto body, task_request(options.flags, rest));
+  for (const auto& name : unset_variables(options.flags))
+    report(fmt::format("--env: '{}' is not set here, so the task does not get it", name));
   if (!body.contains("command") && !body.contains("image"))
     return fail(ErrorKind::kInvalid, "There is nothing to run: neither a command nor an image",
                 "write for example: drover run --gpus 1 -- nvidia-smi");
@@ -117,7 +132,6 @@ void add_run(CLI::App& app, Context& context) {
   add_task_flags(*command, options->flags);
   command->add_flag("--detach,-d", options->detach, "Print the task's id and leave it running");
   command->add_flag("--json", options->json, "Print the task's record as JSON");
-  command->footer("Write the command after '--': drover run --gpus 1 -- nvidia-smi -L");
   on_call(command, context, options, run);
 }
 
