@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <regex>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "cli/line.h"
@@ -94,31 +94,32 @@ std::string listed(std::string set) {
   return text;
 }
 
-/// The parser's own sentences, and what is said in their place: $1 is the flag.
-struct Sentence {
-  std::regex parsers;
-  const char* ours;
-};
-
+/// The parser's own sentences in Drover's: of a value that cannot be, and of flags that are there too often
+/// or alone.
 std::string own_words(const std::string& message) {
-  static const std::vector<Sentence> sentences = {
-      {std::regex(R"((--?[\w-]+)(?:,\S+)?: \d+ required .*missing)"), "$1 needs a value"},
-      {std::regex(R"((--?[\w-]+)(?:,\S+)?: At Most 1 required but received \d+)"),
-       "$1 is given more than once"},
-      {std::regex(R"((\S+): At Most (\d+) required but received \d+)"),
-       "at most $2 of $1 can be named at once"},
-      {std::regex(R"((--?[\w-]+)(?:,\S+)?: Value (\S*) not in range (\S+) to (\S+))"),
-       "$1: '$2' is not between $3 and $4"},
-      {std::regex(R"((\S+): Value (\S*) not in range (\S+) to (\S+))"), "'$2' is not between $3 and $4"},
-      {std::regex(R"(Could not convert: (--?[\w-]+)(?:,\S+)? = (.*))"), "$1: '$2' is not what it takes"},
-      {std::regex(R"(Could not convert: (\S+) = (.*))"), "'$2' is not a number"},
-      {std::regex(R"((\S+) requires (\S+))"), "$1 is only of use with $2"},
-  };
-  for (const auto& [parsers, ours] : sentences)
-    if (std::regex_match(message, parsers)) return std::regex_replace(message, parsers, ours);
-  static const std::regex none_of(R"((--?[\w-]+)(?:,\S+)?: (.*) not in (\{.*\}))");
-  if (std::smatch found; std::regex_match(message, found, none_of))
-    return fmt::format("{}: '{}' is none of {}", found[1].str(), found[2].str(), listed(found[3]));
+  const auto colon = message.find(": ");
+  if (colon == std::string::npos) return message;
+  const auto name = message.substr(0, colon);
+  const auto rest = message.substr(colon + 2);
+  const auto of = [](const std::string& flag) { return flag.starts_with('-') ? flag + ": " : std::string(); };
+  if (name == "Could not convert") {  // "NAME = VALUE"
+    const auto equals = std::min(rest.find(" = "), rest.size());
+    return fmt::format("{}'{}' is not what it takes", of(rest.substr(0, equals)),
+                       rest.substr(std::min(equals + 3, rest.size())));
+  }
+  if (rest.ends_with(" missing")) return name + " needs a value";
+  if (rest.starts_with("At Most 1 ")) return name + " is given more than once";
+  constexpr std::string_view kValue = "Value ", kRange = " not in range ", kTo = " to ", kSet = " not in {";
+  if (const auto at = rest.rfind(kRange); rest.starts_with(kValue) && at != std::string::npos) {
+    const auto range = rest.substr(at + kRange.size());
+    const auto to = std::min(range.find(kTo), range.size());
+    return fmt::format("{}'{}' is not between {} and {}", of(name),
+                       rest.substr(kValue.size(), at - kValue.size()), range.substr(0, to),
+                       range.substr(std::min(to + kTo.size(), range.size())));
+  }
+  if (const auto at = rest.rfind(kSet); at != std::string::npos)
+    return fmt::format("{}'{}' is none of {}", of(name), rest.substr(0, at),
+                       listed(rest.substr(at + kSet.size() - 1)));
   return message;
 }
 
