@@ -45,9 +45,9 @@ struct Footer {
 constexpr std::array kFooters = {
     Footer{"",
            "Examples:\n"
-           "  drover run --gpus 2 python3 train.py\n"
-           "  drover ps\n"
-           "  drover logs --follow TASK\n"
+           "    drover run --gpus 2 python3 train.py\n"
+           "    drover ps\n"
+           "    drover logs --follow TASK\n"
            "'drover COMMAND --help' has the rest."},
     Footer{"run",
            "Drover's own flags stand before the command; all behind its first word is the command's.\n\n"
