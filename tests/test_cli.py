@@ -63,7 +63,7 @@ class CliTest(drover.DaemonTest):
 
     def test_bash_completes_commands_and_options(self):
         script = self.daemon.cli("completion", "bash").out
-        asked = script + '\nCOMP_WORDS=(drover run --gp); COMP_CWORD=2; COMP_LINE="drover run --gp"; COMP_POINT=15\n' \
+        asked = script + f'\nCOMP_WORDS=({drover.BINARY} run --gp); COMP_CWORD=2; COMP_LINE="drover run --gp"; COMP_POINT=15\n' \
             'spec=$(complete -p drover); function=${spec#*-F }; function=${function%% *}; $function; echo "${COMPREPLY[@]}"'
         done = subprocess.run(["bash", "--norc", "-c", asked], capture_output=True, text=True)
         self.assertIn("--gpus", done.stdout, done.stderr)

@@ -4,14 +4,16 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/completion.h"
 #include "cli/context.h"
+#include "cli/help.h"
+#include "cli/line.h"
 #include "cli/usage.h"
 
 namespace drover::cli {
@@ -74,34 +76,38 @@ void add_commands(CLI::App& app, Context& context) {
 }
 
 struct HelpOptions {
-  std::string command;
+  std::vector<std::string> words;
 };
 
 Result<int> help(Context& context, const HelpOptions& options) {
-  const auto& app = *context.app;
-  const auto is_wanted = [&](const CLI::App* child) { return child->check_name(options.command); };
-  const auto found = app.get_subcommands(is_wanted);
-  if (found.empty() && !options.command.empty()) return Failure(unknown_word(app, options.command));
-  const auto* command = found.empty() ? &app : found.front();
-  const auto name = found.empty() ? app.get_name() : app.get_name() + " " + command->get_name();
-  print(app.get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));
+  DROVER_TRY(const auto line, read_line(*context.app, options.words));
+  print(help_of(line.command()));
   return 0;
 }
 
 void add_help(CLI::App& app, Context& context) {
   auto options = std::make_shared<HelpOptions>();
   auto* command = app.add_subcommand("help", "Print the help of Drover, or of one command");
-  command->add_option("command", options->command)->type_name("COMMAND");
+  command->add_option("command", options->words, "Which: run, or app scale")->type_name(kCommandWords);
   on_call(command, context, options, help);
 }
 
-/// Everything after the first "--" is the command to run, whatever it looks like: the parser never sees it.
-std::vector<std::string> take_command(std::vector<std::string>& arguments) {
-  const auto mark = std::find(arguments.begin(), arguments.end(), "--");
-  std::vector<std::string> command;
-  if (mark != arguments.end()) command.assign(mark + 1, arguments.end());
-  arguments.erase(mark, arguments.end());
-  return command;
+/// What the process exits with when it is not told to run anything that there is.
+int refuse(const Error& error) {
+  report_error(error);
+  return error_kind_info(error.kind).exit_status;
+}
+
+/// Reads the line and does what it says.
+int call(CLI::App& app, Context& context, const std::vector<std::string>& words) {
+  const auto line = read_line(app, words);
+  if (!line) return refuse(line.error());
+  for (const auto& note : line->notes()) report(note);
+  context.command = line->command_to_run();
+  std::vector<std::string> arguments(line->arguments().rbegin(),
+                                     line->arguments().rend());  // as the parser takes them
+  app.parse(std::move(arguments));
+  return context.exit_status;
 }
 
 }  // namespace
@@ -113,36 +119,32 @@ int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
   context.app = &app;
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_help_all_flag("--help-all", "Print the help of all commands");
   app.set_version_flag("--version", "drover " + hooks.version);
   add_endpoint_options(app, context.endpoint);
   add_commands(app, context);
   add_help(app, context);
-  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  context.command = take_command(arguments);
-  std::reverse(arguments.begin(), arguments.end());  // as the parser takes them
-  if (arguments.empty()) {
+  app.set_help_all_flag("--help-all",
+                        "Print the help of all commands");  // behind the commands: none inherits it
+  set_help(app);
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words.front() == "--") {
     print(app.help());
     return error_kind_info(ErrorKind::kInvalid).exit_status;
   }
   try {
-    app.parse(arguments);
+    return call(app, context, words);
   } catch (const CLI::Success& wanted) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    report_error(usage_error(app, error));
-    return error_kind_info(ErrorKind::kInvalid).exit_status;
+    return refuse(usage_error(app, error));
   } catch (const nlohmann::json::exception& error) {
-    report_error({ErrorKind::kInternal, fmt::format("The daemon's answer makes no sense: {}", error.what()),
-                  "is it of another version? 'drover doctor' tells", ""});
-    return error_kind_info(ErrorKind::kInternal).exit_status;
+    return refuse({ErrorKind::kInternal, fmt::format("The daemon's answer makes no sense: {}", error.what()),
+                   "is it of another version? 'drover doctor' tells", ""});
   } catch (const std::exception& error) {
-    report_error({ErrorKind::kInternal,
-                  fmt::format("Drover has come upon a mistake of its own: {}", error.what()),
-                  "please report it, with what was done and what 'drover doctor' says", ""});
-    return error_kind_info(ErrorKind::kInternal).exit_status;
+    return refuse({ErrorKind::kInternal,
+                   fmt::format("Drover has come upon a mistake of its own: {}", error.what()),
+                   "please report it, with what was done and what 'drover doctor' says", ""});
   }
-  return context.exit_status;
 }
 
 }  // namespace drover::cli

@@ -20,7 +20,6 @@ TEST(Usage, UnknownWordsAreNamedWithWhatWasProbablyMeant) {
       {{"gpsu"}, "did you mean 'gpus'?"},
       {{"ps", "--jsno"}, "did you mean '--json'?"},
       {{"serve", "--sate", "/tmp"}, "did you mean '--state'?"},
-      {{"run", "echo", "-n", "x"}, "after '--'"},
       {{"files", "lss", "x"}, "did you mean 'ls'?"}};
   for (const auto& [words, hint] : wrong) {
     const auto ran = drover(words);
@@ -39,8 +38,47 @@ TEST(Usage, MissingArgumentsAndHelp) {
   EXPECT_THAT(drover({"help"}).out, HasSubstr("explain"));
   EXPECT_THAT(drover({"help", "run"}).out, HasSubstr("--gpus"));
   EXPECT_THAT(drover({"help", "runn"}).err, HasSubstr("did you mean 'run'?"));
+  EXPECT_THAT(drover({"help", "app", "scale"}).out, HasSubstr("Usage: drover app scale [OPTIONS] APP N\n"));
+  EXPECT_THAT(drover({"exec", "--help"}).out, HasSubstr("Usage: drover exec [OPTIONS] TASK [COMMAND...]\n"));
   EXPECT_THAT(drover({"version"}).out, HasSubstr("1.2.3"));
   EXPECT_EQ(json::parse(drover({"version", "--json"}).out).at("version"), "1.2.3");
+}
+
+TEST(Usage, NothingIsMeantThatIsOnlyALittleAlike) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"nonsense"}, {"ps", "--fort"}, {"queue", "hots"}, {"run", "--sort", "1"}, {"files", "x"}})
+    EXPECT_THAT(drover(words).err, ::testing::Not(HasSubstr("did you mean"))) << words.back();
+}
+
+TEST(Usage, TheParsersSentencesAreDroversOwn) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"logs"}, "'drover logs' needs a TASK"},
+      {{"app"}, "'drover app' needs one more word: ls, inspect, scale"},
+      {{"run", "--gpus"}, "--gpus needs a value"},
+      {{"run", "--gpus", "1", "--gpus", "2"}, "--gpus is given more than once"},
+      {{"run", "-m", "1G", "--mem", "2G"}, "--mem is given more than once"},
+      {{"run", "--containerizer", "podman", "true"}, "--containerizer: 'podman' is none of oci, docker"},
+      {{"serve", "--placement", "best"}, "--placement: 'best' is none of pack, spread, fragmentation"},
+      {{"logs", "--tail", "many", "x"}, "--tail: 'many' is not"},
+      {{"logs", "--tail", "-1", "x"}, "--tail: '-1' is not between 0 and 1000000"},
+      {{"app", "scale", "web", "many"}, "'many' is not between 0 and 10000"},
+      {{"app", "scale", "web", "99999"}, "'99999' is not between 0 and 10000"}};
+  for (const auto& [words, sentence] : wrong) {
+    const auto ran = drover(words);
+    EXPECT_EQ(ran.status, 64);
+    EXPECT_THAT(ran.err, HasSubstr("drover: " + sentence));
+  }
+}
+
+TEST(Usage, EveryCommandHasAPlaceInTheHelp) {
+  const auto help = drover({"--help"}).out;
+  for (const auto* command :
+       {"run", "ps", "apply", "queue", "image", "gpus", "serve", "kube", "completion", "help"})
+    EXPECT_THAT(help, HasSubstr(std::string("\n  ") + command + " "));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("Others:")));
+  const auto all = drover({"--help-all"}).out;
+  for (const auto* word : {"\nrun\n", "\nfiles\n", "rollback", "--gpu-model"})
+    EXPECT_THAT(all, HasSubstr(word));
 }
 
 TEST(Usage, RefusesValuesBeforeItAsksTheDaemon) {

@@ -49,6 +49,11 @@ struct Address {
 
 Result<Address> address_of(const Endpoint& endpoint) {
   if (endpoint.url.empty()) return Address{.server = {.socket = endpoint.socket}};
+  const auto no_part = [](unsigned char c) { return c <= ' ' || c > '~'; };
+  if (std::ranges::any_of(endpoint.token, no_part))
+    return fail(ErrorKind::kInvalid,
+                "The secret (DROVER_TOKEN or --token) has a line break, a space or the like in it",
+                "give the secret alone: in the daemon's credentials file it stands behind the user's name");
   const auto url = boost::urls::parse_uri(endpoint.url);
   const bool secure = url && url->scheme() == "https";
   if (!url || (!secure && url->scheme() != "http") || url->host().empty() ||
@@ -188,7 +193,10 @@ asio::awaitable<Status> ask(Talk& talk, http::Request request) {
     return refusal.size() < kMaxAnswer;
   };
   if (const auto error = co_await connection.read_body(collect, kSilence)) co_return no_answer(talk, error);
-  co_return Failure(read_refusal(static_cast<unsigned>(status), refusal));
+  auto error = read_refusal(static_cast<unsigned>(status), refusal);
+  if (error.kind == ErrorKind::kUnauthenticated)
+    error.hint = "put your secret into DROVER_TOKEN: the daemon's credentials file has it behind your name";
+  co_return Failure(std::move(error));
 }
 
 asio::awaitable<Status> converse(Talk& talk, http::Request request, const Sink& sink) {
@@ -242,8 +250,9 @@ Error read_refusal(unsigned status, const std::string& body) {
             error.value("hint", ""), error.value("path", "")};
   const auto message = value.is_object() ? value.value("message", json()) : json();
   if (!message.is_string())
-    return {ErrorKind::kInternal, fmt::format("The daemon answered with status {} and no reason", status), "",
-            ""};
+    return {ErrorKind::kUnavailable,
+            fmt::format("What answered is no daemon of Drover's (status {}, and no reason)", status),
+            "check the address and the port of --host, and what stands between", ""};
   auto words = message.get<std::string>();
   // Chronos answers 400 for what is not there, and begins with the name of its exception.
   constexpr std::string_view kRequirement = "requirement failed: ";
@@ -295,9 +304,18 @@ Result<std::string> Client::fetch(const Call& call) const {
   return answer;
 }
 
+/// Another server may answer with a page.
+Result<json> Client::read_answer(const std::string& answer) const {
+  auto parsed = parse_json(answer, "The daemon's answer");
+  if (parsed || endpoint_.url.empty()) return parsed;
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("What answered at '{}' is no daemon of Drover's", endpoint_.url),
+              "check the address and the port, and what stands between");
+}
+
 Result<json> Client::get(const std::string& target) const {
   DROVER_TRY(const auto answer, fetch({"GET", target, "", ""}));
-  return parse_json(answer, "The daemon's answer");
+  return read_answer(answer);
 }
 
 Result<json> Client::get_items(const std::string& target, std::string_view name,

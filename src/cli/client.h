@@ -68,6 +68,7 @@ class Client {
   struct Call;
   Result<nlohmann::json> send(Call call, const nlohmann::json& body) const;
   Result<std::string> fetch(const Call& call) const;
+  Result<nlohmann::json> read_answer(const std::string& answer) const;
   Status perform(const Call& call, const Sink& sink) const;
 
   Endpoint endpoint_;

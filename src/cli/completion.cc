@@ -1,185 +1,168 @@
 #include "cli/completion.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <vector>
+
+#include "cli/line.h"
 
 namespace drover::cli {
 namespace {
 
-/// What 'drover ids' lists, by the names that arguments have.
-constexpr std::array<std::string_view, 3> kWithIds = {"TASK", "APP", "JOB"};
+/// What the daemon knows the names of, by the type names of flags and arguments.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kKinds = {{{"TASK", "TASK"},
+                                                                                  {"APP", "APP"},
+                                                                                  {"JOB", "JOB"},
+                                                                                  {"QUEUE", "QUEUE"},
+                                                                                  {"IMAGE", "IMAGE"},
+                                                                                  {"REF", "IMAGE"},
+                                                                                  {"MODEL", "MODEL"}}};
 
-struct Flag {
-  std::vector<std::string> names;  ///< "--gpus", "-d"
-  std::string help;
-  bool takes_value = false;
-};
-
-/// One command as all three shells need it.
-struct Command {
-  std::string path;  ///< "files ls"; "" for the program itself
-  std::string help;
-  std::vector<std::pair<std::string, std::string>> subcommands;  ///< name, help
-  std::vector<Flag> flags;
-  std::string ids;  ///< what its argument names: "TASK", "APP", "JOB"; "" for anything else
-};
-
-Flag flag_of(const CLI::Option& option) {
-  Flag flag{{}, option.get_description(), option.get_items_expected_max() > 0};
-  for (const auto& name : option.get_lnames()) flag.names.push_back("--" + name);
-  for (const auto& name : option.get_snames()) flag.names.push_back("-" + name);
-  return flag;
+std::string kind_of(const std::string& type, const std::string& path) {
+  const auto found = std::ranges::find(kKinds, type, &std::pair<std::string_view, std::string_view>::first);
+  if (found == kKinds.end()) return "";
+  if (type == "TASK" && (path == "stop" || path == "exec")) return "RUNNING";
+  return type == "TASK" && path == "rm" ? "ENDED" : std::string(found->second);
 }
 
-void collect(const CLI::App& app, const std::string& path, std::vector<Command>& commands) {
-  Command command{path, app.get_description(), {}, {}, ""};
-  for (const auto* option : app.get_options()) {
-    if (option->nonpositional() && !option->get_group().empty()) command.flags.push_back(flag_of(*option));
-    if (option->get_positional() && std::ranges::count(kWithIds, option->get_type_name()) > 0)
-      command.ids = option->get_type_name();
+class Collector {
+ public:
+  Collector(const Line& line, std::string current) : line_(line), current_(std::move(current)) {}
+
+  Offers take() && {
+    offers_.values = line_.values();
+    if (line_.in_command_to_run()) return std::move(offers_);
+    const auto equals = current_.starts_with("--") ? current_.find('=') : std::string::npos;
+    if (line_.awaits() != nullptr)
+      add_values(*line_.awaits());
+    else if (equals != std::string::npos)
+      add_value_of(current_.substr(0, equals));
+    else
+      add_words();
+    return std::move(offers_);
   }
-  std::vector<const CLI::App*> children;
-  for (const auto* child : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!child->get_group().empty()) children.push_back(child);
-  for (const auto* child : children)
-    command.subcommands.emplace_back(child->get_name(), child->get_description());
-  commands.push_back(std::move(command));
-  for (const auto* child : children)
-    collect(*child, path.empty() ? child->get_name() : path + " " + child->get_name(), commands);
-}
 
-std::string words_of(const Command& command) {
-  std::vector<std::string> words;
-  for (const auto& [name, help] : command.subcommands) words.push_back(name);
-  for (const auto& flag : command.flags) words.insert(words.end(), flag.names.begin(), flag.names.end());
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-std::string in_single_quotes(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
-    text.replace(at, 1, "'\\''");
-  return "'" + text + "'";
-}
-
-/// Which command the words before the cursor name, left in $found: shell code that bash and zsh both read.
-std::string find_command_code(const std::vector<Command>& commands) {
-  std::vector<std::string> paths;
-  for (const auto& command : commands)
-    if (!command.path.empty()) paths.push_back(in_single_quotes(command.path));
-  return fmt::format(R"(  for word in "${{typed[@]}}"; do
-    case "$word" in --) return ;; -*) continue ;; esac
-    candidate="${{found:+$found }}$word"
-    case "$candidate" in {}) found="$candidate" ;; esac
-  done
-  case "$found" in
-)",
-                     fmt::join(paths, "|"));
-}
-
-std::string bash_script(const std::vector<Command>& commands) {
-  std::string cases;
-  for (const auto& command : commands)
-    cases += fmt::format("    '{}') words='{}' ids='{}' ;;\n", command.path, words_of(command), command.ids);
-  return fmt::format(R"sh(# bash completion for drover: source it, or put it into bash-completion's folder
-_drover() {{
-  local found='' candidate word words ids typed
-  typed=("${{COMP_WORDS[@]:1:COMP_CWORD-1}}")
-{}{}  esac
-  [ -z "$ids" ] || words="$words $(drover ids "$ids" 2>/dev/null)"
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _drover drover
-)sh",
-                     find_command_code(commands), cases);
-}
-
-/// For zsh's _describe, in which a colon separates a word from its help.
-std::string described(const std::string& word, const std::string& help) {
-  std::string escaped;
-  for (const char c : word + "\n" + help) {
-    if (c == ':') escaped += '\\';
-    escaped += c == '\n' ? ':' : c;
+ private:
+  void add(const std::string& word, const std::string& meaning) {
+    if (word.starts_with(current_)) offers_.words.emplace_back(word, meaning);
   }
-  return in_single_quotes(escaped);
-}
 
-std::string zsh_script(const std::vector<Command>& commands) {
-  std::string cases;
-  for (const auto& command : commands) {
-    std::string words;
-    for (const auto& [name, help] : command.subcommands) words += " " + described(name, help);
-    for (const auto& flag : command.flags)
-      for (const auto& name : flag.names) words += " " + described(name, flag.help);
-    cases += fmt::format("    '{}') offers=({}) ids='{}' ;;\n", command.path, words, command.ids);
-  }
-  return fmt::format(R"sh(#compdef drover
-# zsh completion for drover: put it as _drover into a folder of $fpath
-_drover() {{
-  local found='' candidate word ids
-  local -a typed offers
-  typed=("${{(@)words[2,CURRENT-1]}}")
-{}{}  esac
-  [[ -z "$ids" ]] || offers+=(${{(f)"$(drover ids "$ids" 2>/dev/null)"}})
-  _describe 'drover' offers || _files
-}}
-if [[ "${{funcstack[1]}}" == _drover ]]; then _drover "$@"; else compdef _drover drover; fi
-)sh",
-                     find_command_code(commands), cases);
-}
-
-/// True for fish when exactly the words of this command have been typed so far.
-std::string fish_condition(const Command& command) {
-  return in_single_quotes(fmt::format("test (__drover_command) = \"{}\"", command.path));
-}
-
-std::string fish_script(const std::vector<Command>& commands) {
-  std::vector<std::string> paths;
-  for (const auto& command : commands)
-    if (!command.path.empty()) paths.push_back(in_single_quotes(command.path));
-  std::string script =
-      fmt::format(R"(# fish completion for drover: put it as drover.fish into fish's completions folder
-function __drover_command
-  set -l path ''
-  for word in (commandline -opc)[2..-1]
-    string match -q -- '-*' $word; and continue
-    set -l candidate (string trim -- "$path $word")
-    contains -- $candidate {}; and set path $candidate
-  end
-  echo -- "$path"
-end
-)",
-                  fmt::join(paths, " "));
-  for (const auto& command : commands) {
-    const auto condition = fish_condition(command);
-    for (const auto& [name, help] : command.subcommands)
-      script +=
-          fmt::format("complete -c drover -n {} -f -a {} -d {}\n", condition, name, in_single_quotes(help));
-    if (!command.ids.empty())
-      script += fmt::format("complete -c drover -n {} -f -a '(drover ids {} 2>/dev/null)'\n", condition,
-                            command.ids);
-    for (const auto& flag : command.flags) {
-      script += fmt::format("complete -c drover -n {}", condition);
-      for (const auto& name : flag.names)
-        script += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-      script += fmt::format("{} -d {}\n", flag.takes_value ? " -r" : "", in_single_quotes(flag.help));
+  /// The words that its type name lists ("on|off"), or what the daemon knows.
+  void add_values(const CLI::Option& option) {
+    const auto type = option.get_type_name();
+    offers_.kind = kind_of(type, path_of(line_.command()));
+    if (type.find('|') == std::string::npos) return;
+    for (std::size_t begin = 0; begin < type.size();) {
+      const auto end = std::min(type.find('|', begin), type.size());
+      add(offers_.prefix + type.substr(begin, end - begin), "");
+      begin = end + 1;
     }
   }
-  return script;
+
+  void add_value_of(const std::string& flag) {
+    offers_.prefix = flag + "=";
+    for (const auto* app = &line_.command(); app != nullptr; app = app->get_parent())
+      if (const auto* option = app->get_option_no_throw(flag); option != nullptr) return add_values(*option);
+  }
+
+  void add_words() {
+    const auto& command = line_.command();
+    const auto* argument = line_.next_argument();
+    if (argument != nullptr && argument->get_type_name() == kCommandWords)
+      add_commands(command.get_parent() == nullptr ? command : *command.get_parent());
+    else if (argument != nullptr && !current_.starts_with('-'))
+      add_values(*argument);
+    add_commands(command);
+    const bool nothing_else = offers_.words.empty() && argument == nullptr;
+    if (current_.starts_with('-') || nothing_else) add_flags();
+  }
+
+  void add_commands(const CLI::App& command) {
+    for (const auto* child : command.get_subcommands([](const CLI::App*) { return true; }))
+      if (!child->get_group().empty()) add(child->get_name(), child->get_description());
+  }
+
+  void add_flags() {
+    for (const auto* app = &line_.command(); app != nullptr; app = app->get_parent())
+      for (const auto* option : app->get_options()) {
+        if (!option->nonpositional() || option->get_group().empty()) continue;
+        if (app != &line_.command() && option->check_lname("help")) continue;  // its own is there
+        for (const auto& name : option->get_lnames()) add("--" + name, option->get_description());
+        for (const auto& name : option->get_snames()) add("-" + name, option->get_description());
+      }
+  }
+
+  const Line& line_;
+  std::string current_;
+  Offers offers_;
+};
+
+constexpr std::string_view kBash =
+    R"sh(# bash completion for drover: source it, or put it into bash-completion's folder
+_drover() {
+  local typed=() word
+  # bash has taken words apart at ':' and '='
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    if [[ ${#typed[@]} -gt 0 && ( $word == [:=] || ${typed[-1]} == *[:=] ) ]]; then
+      typed[-1]+=$word
+    else
+      typed+=("$word")
+    fi
+  done
+  mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" complete bash -- "${typed[@]}" 2>/dev/null)
+  word=${typed[-1]}
+  [[ $word != *[:=]* ]] || COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*[:=]}"}"}")
 }
+complete -o default -F _drover drover
+)sh";
+
+constexpr std::string_view kZsh = R"sh(#compdef drover
+# zsh completion for drover: put it as _drover into a folder of $fpath
+_drover() {
+  local -a offers
+  offers=("${(@f)$("${words[1]}" complete zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  offers=(${offers:#})
+  (( ${#offers} )) && _describe 'drover' offers || _files
+}
+if [[ "${funcstack[1]}" == _drover ]]; then _drover "$@"; else compdef _drover drover; fi
+)sh";
+
+constexpr std::string_view kFish =
+    R"sh(# fish completion for drover: put it as drover.fish into fish's completions folder
+function __drover_offers
+  set -l typed (commandline -opc) (commandline -ct)
+  $typed[1] complete fish -- $typed[2..-1] 2>/dev/null
+end
+complete -c drover -n 'test (count (__drover_offers)) -gt 0' -f -a '(__drover_offers)'
+)sh";
 
 }  // namespace
 
-Result<std::string> completion_script(const CLI::App& app, const std::string& shell) {
-  std::vector<Command> commands;
-  collect(app, "", commands);
-  if (shell == "bash") return bash_script(commands);
-  if (shell == "zsh") return zsh_script(commands);
-  if (shell == "fish") return fish_script(commands);
+Offers offers(const CLI::App& program, const std::vector<std::string>& typed) {
+  Line line(program);
+  for (std::size_t i = 0; i + 1 < typed.size(); ++i)
+    (void)line.take(typed[i]);  // what is wrong is told when it is called
+  return Collector(line, typed.empty() ? "" : typed.back()).take();
+}
+
+std::string offer_line(const std::string& shell, const std::string& word, const std::string& meaning) {
+  if (shell == "fish") return word + "\t" + meaning + "\n";
+  if (shell != "zsh") return word + "\n";
+  // For _describe, in which a colon separates a word from what it means.
+  std::string text;
+  for (const char c : word) {
+    if (c == ':') text += '\\';
+    text += c;
+  }
+  return text + (meaning.empty() ? "" : ":" + meaning) + "\n";
+}
+
+Result<std::string> completion_script(const std::string& shell) {
+  if (shell == "bash") return std::string(kBash);
+  if (shell == "zsh") return std::string(kZsh);
+  if (shell == "fish") return std::string(kFish);
   return fail(ErrorKind::kInvalid, fmt::format("There is no completion for the shell '{}'", shell),
               "it is one of bash, zsh and fish");
 }

@@ -30,7 +30,9 @@ void report(std::string_view text) {
 }
 
 void report_error(const Error& error) {
-  report(error.path.empty() ? error.message : error.path + ": " + error.message);
+  // "?path" is a parameter of the API's, which nobody has written here.
+  const bool told = error.path.empty() || error.path.starts_with('?');
+  report(told ? error.message : error.path + ": " + error.message);
   if (!error.hint.empty())
     write_all(STDERR_FILENO, "        " + as_message(error.hint) + "\n", "standard error");
 }

@@ -22,7 +22,7 @@ struct Context {
   const Hooks* hooks = nullptr;
   const CLI::App* app = nullptr;  ///< the whole tree: completion is generated from it
   Endpoint endpoint;
-  std::vector<std::string> command;  ///< what was written after "--"
+  std::vector<std::string> command;  ///< what is to run: behind "--", or from its first word on
   int exit_status = 0;
 
   Client client() const { return Client(endpoint); }

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/context.h"
+#include "cli/habits.h"
 
 namespace drover::cli {
 
@@ -35,6 +36,17 @@ std::size_t deciding_member(const std::vector<json>& records) {
   for (std::size_t i = 1; i < records.size(); ++i)
     if (rank_of_end(records[i]) < rank_of_end(records[decides])) decides = i;
   return decides;
+}
+
+/// "drover run ubuntu bash": the first word of what was no command may be meant as an image.
+std::string image_hint(const json& record) {
+  const auto task = record.value("task", json::object());
+  const auto command = task.value("command", json::array());
+  if (task.contains("image") || command.empty() || !command.front().is_string()) return "";
+  const auto word = command.front().get<std::string>();
+  const auto none = fmt::format("There is no command '{}' in the container (check", word);
+  if (!looks_like_image(word) || !record.value("reason", "").starts_with(none)) return "";
+  return fmt::format("\n        if '{}' is an image: drover run --image {} …", word, word);
 }
 
 }  // namespace
@@ -150,7 +162,8 @@ int judge_end(const std::vector<json>& records, int signal) {
   const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
   const auto verb = state == "failed" ? "failed" : "was " + state;
   const auto who = alone ? "the task" : fmt::format("rank {}", decides);
-  if (!reason.empty() && !said_by_status) report(fmt::format("{} {}: {}", who, verb, reason));
+  if (!reason.empty() && !said_by_status) 
+    report(fmt::format("{} {}: {}{}", who, verb, reason, image_hint(record)));
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/Option.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,6 +13,9 @@
 #include <optional>
 
 #include "base/units.h"
+#include "cli/habits.h"
+#include "cli/line.h"
+#include "cli/usage.h"
 
 namespace drover::cli {
 namespace {
@@ -66,6 +70,26 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherPa
     {"/devices", "--device"},
     {"/network/ports", "--publish"},
     {"/network", "--network"},
+}};
+
+/// What the daemon calls by the names of fields, in flags.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFieldWords = {{
+    {"gpu_compute_capability", "--gpu-cc"},
+    {"gpu_memory", "--gpu-mem"},
+    {"gpu_driver", "--gpu-driver"},
+    {"gpu_model", "--gpu-model"},
+    {"gpu_share", "--gpu-share"},
+    {"gpu_ecc", "--gpu-ecc"},
+    {"different_models", "--different-gpus"},
+    {"working_directory", "--workdir"},
+    {"container_type", "--containerizer"},
+    {"container_path", "path in the container"},
+    {"container_port", "port in the container"},
+    {"host_path", "path on the machine"},
+    {"host_port", "port of the machine"},
+    {"cpu_affinity", "--cpu-affinity"},
+    {"max_priority", "highest priority"},
+    {"read_only", "--read-only"},
 }};
 
 /// The flag that a path ("/gpus/0/count") is about; "" when it is none.
@@ -126,6 +150,12 @@ std::optional<json> parse_claim(std::string_view text) {
 /// "2", "0.5" or "2xA100,1xT4", as the API has it.
 Result<json> parse_gpus(const std::string& text) {
   const auto bad = [&] {
+    if (text == "all")
+      return bad_value("--gpus", text, "a number of GPUs",
+                       "others may want some: say how many; 'drover gpus' lists those that there are");
+    if (text.starts_with("device=") || text.starts_with("\"device="))
+      return bad_value("--gpus", text, "a number of GPUs",
+                       "Drover chooses them: say how many, and with --gpu-model of which kind");
     return bad_value("--gpus", text, "a number of GPUs",
                      "write for example --gpus 2, --gpus 0.5 or --gpus 2xA100,1xT4");
   };
@@ -175,13 +205,32 @@ Result<json> parse_constraints(const std::vector<std::string>& pairs) {
   return result;
 }
 
+/// Slurm counts in MB where there is no unit: 2048 bytes are what nobody means.
+Result<std::uint64_t> parse_memory(const std::string& text) {
+  constexpr std::int64_t kFewBytes = 4LL << 20;  // less than any task may have
+  if (const auto bytes = whole_number(text); bytes && *bytes > 0 && *bytes < kFewBytes)
+    return fail(ErrorKind::kInvalid, fmt::format("--mem: '{}' are so many bytes, which is too little", text),
+                fmt::format("for so many MiB, as Slurm counts, write --mem {}M", text));
+  return of_flag(parse_bytes(text), "--mem");
+}
+
+/// Hours, minutes and seconds with colons, as Slurm has them, are told in Drover's words.
+Status parse_time_limit(const std::string& text) {
+  auto parsed = parse_duration(text);
+  if (parsed) return {};
+  if (const auto meant = duration_of_slurm_time(text);
+      meant && (std::ranges::count(text, ':') == 2 || text.find('-') != std::string::npos))
+    parsed.error().hint = fmt::format("write it as {}", *meant);
+  return Failure(parsed.error());
+}
+
 Status add_sizes(const TaskFlags& flags, json& body) {
   if (!flags.cpus.empty()) {
     DROVER_TRY(const auto milli_cpus, of_flag(parse_milli_cpus(flags.cpus), "--cpus"));
     body["cpus"] = static_cast<double>(milli_cpus) / 1000;
   }
   if (!flags.memory.empty()) {
-    DROVER_TRY(body["memory"], of_flag(parse_bytes(flags.memory), "--mem"));
+    DROVER_TRY(body["memory"], parse_memory(flags.memory));
   }
   if (!flags.processes.empty()) {
     DROVER_TRY(body["pids"], parse_whole(flags.processes, "--pids"));
@@ -190,7 +239,7 @@ Status add_sizes(const TaskFlags& flags, json& body) {
       {{"timeout", &flags.timeout}, {"grace", &flags.grace}}};
   for (const auto& [name, text] : durations) {
     if (text->empty()) continue;
-    DROVER_CHECK_OK(of_flag(parse_duration(*text), fmt::format("--{}", name)).map([](auto) {}));
+    DROVER_CHECK_OK(of_flag(parse_time_limit(*text), fmt::format("--{}", name)));
     body[name] = *text;
   }
   return {};
@@ -277,37 +326,40 @@ void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
   group(add_text(command, "--gpu-share", flags.gpu_share, "PART",
                  "So much of each GPU: 0.5 or 8GiB (not enforced)"));
   group(command.add_flag("--different-gpus", flags.different_gpus, "No two of one model"));
-  group(add_text(command, "--interconnect", flags.interconnect, "LINK",
-                 "Each pair at least so near: nvlink:2, nvlink, switch, bridge, node, any"));
+  group(add_text(command, "--interconnect", flags.interconnect,
+                 "nvlink:N|nvlink|switch|switches|bridge|node|any",
+                 "Each pair at least so near; any when not given"));
   group(add_text(command, "--group", flags.group, "NAME", "Share one set of GPUs with tasks of this group"));
 }
 
 void add_place_flags(CLI::App& command, TaskFlags& flags) {
   const auto group = [](CLI::Option* option) { option->group("Where and when"); };
-  group(add_text(command, "--cpu-affinity", flags.cpu_affinity, "WISH",
-                 "CPUs near the GPUs: none, prefer, require"));
-  group(add_text(command, "--nic", flags.nic, "WISH", "A network card near the GPUs: none, prefer, require"));
+  group(add_text(command, "--cpu-affinity", flags.cpu_affinity, "prefer|require|none",
+                 "CPUs near the GPUs; prefer when not given"));
+  group(add_text(command, "--nic", flags.nic, "none|prefer|require",
+                 "A network card near the GPUs; none when not given"));
   group(add_list(command, "--constraint", flags.constraints, "NAME=VALUE",
                  "Only where the node has this attribute"));
   group(add_text(command, "--gang", flags.gang, "N", "N copies that start all at once or not at all"));
-  group(add_text(command, "--arrangement", flags.arrangement, "HOW",
-                 "Of a gang over nodes: pack, spread, any"));
-  group(add_text(command, "--queue", flags.queue, "PATH", "The queue that it stands in"));
+  group(add_text(command, "--arrangement", flags.arrangement, "pack|spread|any",
+                 "Of a gang over nodes; any when not given"));
+  group(add_text(command, "--queue", flags.queue, "QUEUE",
+                 "The queue that it stands in; default when not given"));
   group(add_text(command, "--namespace", flags.name_space, "NAME", "Whose quota it counts against"));
-  group(add_text(command, "--priority", flags.priority, "N", "Higher goes first"));
+  group(add_text(command, "--priority", flags.priority, "N", "Higher goes first; 0 when not given"));
 }
 
 void add_attachment_flags(CLI::App& command, AttachmentFlags& flags) {
   const auto group = [](CLI::Option* option) { option->group("What is brought to it"); };
   group(
       add_list(command, "--fetch", flags.fetch, "URI", "Bring this file into its sandbox; unpack archives"));
-  group(add_list(command, "--volume", flags.volumes, "HOST:CONTAINER",
+  group(add_list(command, "--volume,-v", flags.volumes, "HOST:CONTAINER",
                  "Show it this folder or file of the machine; with ':ro', only to read"));
   group(add_list(command, "--device", flags.devices, "NAME",
                  "Give it this CDI device of another vendor: vendor.com/class=name"));
-  group(add_text(command, "--network", flags.network, "MODE",
-                 "The machine's: host; or one of its own: bridge"));
-  group(add_list(command, "--publish", flags.published, "[HOST:]PORT",
+  group(add_text(command, "--network", flags.network, "host|bridge",
+                 "The machine's, or one of its own; host when not given, unless the daemon says otherwise"));
+  group(add_list(command, "--publish,-p", flags.published, "[HOST:]PORT",
                  "Reach this port of its own network on the machine; '/udp' behind it"));
 }
 
@@ -332,34 +384,46 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_place_flags(command, flags);
   add_attachment_flags(command, flags.attachments);
   add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
-  add_text(command, "--mem", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
-  add_text(command, "--pids", flags.processes, "N", "Most processes and threads at once");
+  add_text(command, "--mem,-m", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
+  add_text(command, "--pids", flags.processes, "N",
+           "Most processes and threads at once; 4096 when not given");
   add_text(command, "--image", flags.image, "REF",
            "A name as registries have it, oci:LAYOUT[:TAG], docker-archive:FILE, rootfs:FOLDER, "
            "variants:LIST or a path");
-  add_text(command, "--pull", flags.pull, "POLICY",
-           "When to ask the registry: missing (the default), always or never");
-  add_text(command, "--driver", flags.driver, "WHOSE",
-           "The driver's programs and libraries: the machine's (host), or only the image's own (none)");
+  add_text(command, "--pull", flags.pull, "missing|always|never",
+           "When to ask the registry; when the image is missing, when not given");
+  add_text(command, "--driver", flags.driver, "host|none",
+           "The driver's programs and libraries: the machine's, as when not given, or only the image's own");
   add_list(command, "--env,-e", flags.environment, "NAME=VALUE",
            "Set a variable; NAME alone passes on its value here");
-  add_text(command, "--user", flags.user, "USER", "Whom it runs as; only root may name another user");
-  add_text(command, "--workdir", flags.working_directory, "DIR", "Folder in which it starts");
+  add_text(command, "--user,-u", flags.user, "USER",
+           "Whom it runs as: you, when not given; only root may name another user");
+  add_text(command, "--workdir,-w", flags.working_directory, "DIR", "Folder in which it starts");
   command.add_flag("--read-only", flags.read_only, "Make the root file system read-only");
-  add_text(command, "--containerizer", flags.containerizer, "NAME",
-           "oci or docker: who runs it, where the daemon has both")
-      ->check(CLI::IsMember({"oci", "docker", "mesos"}));
+  add_text(command, "--containerizer", flags.containerizer, "oci|docker",
+           "Who runs it, where the daemon has both")
+      ->check(one_of({"oci", "docker", "mesos"}));
   command.add_flag("--privileged", flags.privileged,
                    "See every device of the machine; only where the daemon allows it");
   add_text(command, "--name", flags.name, "NAME", "A name for people");
-  add_text(command, "--timeout", flags.timeout, "TIME", "Stop it after this time: 90s, 2h");
+  add_text(command, "--timeout", flags.timeout, "TIME",
+           "Stop it after this time: 90s, 2h; never when not given");
   add_text(command, "--grace", flags.grace, "TIME", "Time between asking it to stop and killing it");
   add_list(command, "--label", flags.labels, "NAME=VALUE", "Attach a label");
-  command.add_option("command", flags.words, "What to run; after '--' if it has flags of its own")
-      ->type_name("COMMAND");
+  command.add_option("command")
+      ->description("What to run: all from its first word on, or behind '--'")
+      ->type_name(kCommandType);
 }
 
-Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>& rest) {
+std::vector<std::string> unset_variables(const TaskFlags& flags) {
+  std::vector<std::string> names;
+  for (const auto& pair : flags.environment)
+    if (!pair.empty() && pair.find('=') == std::string::npos && std::getenv(pair.c_str()) == nullptr)
+      names.push_back(pair);
+  return names;
+}
+
+Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>& command) {
   json body = json::object();
   DROVER_CHECK_OK(add_sizes(flags, body));
   for (const auto& text : kTextFlags)
@@ -370,8 +434,6 @@ Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>
   DROVER_TRY(body["labels"], parse_pairs(flags.labels, "--label", false));
   DROVER_TRY(auto constraints, parse_constraints(flags.constraints));
   if (!constraints.empty()) body["constraints"] = std::move(constraints);
-  auto command = flags.words;
-  command.insert(command.end(), rest.begin(), rest.end());
   if (!command.empty()) body["command"] = command;
   if (!flags.image.empty()) body["image"] = absolute_image(flags.image);
   if (flags.read_only) body["read_only"] = true;
@@ -380,8 +442,26 @@ Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>
   return body;
 }
 
+/// The names of fields that stand alone; somebody's own words may look like them, and stand in quotes or
+/// paths.
+std::string with_flags(std::string text) {
+  for (const auto& [field, words] : kFieldWords)
+    for (auto at = text.find(field); at != std::string::npos; at = text.find(field, at + 1)) {
+      const auto end = at + field.size();
+      const bool begins = at == 0 || text[at - 1] == ' ';
+      const bool ends =
+          end == text.size() || std::string_view(" ,;:.)").find(text[end]) != std::string_view::npos;
+      if (begins && ends) text.replace(at, field.size(), words);
+    }
+  return text;
+}
+
 Error in_flags(Error error) {
-  if (const auto flag = flag_of_path(error.path); !flag.empty()) error.path = flag;
+  constexpr std::string_view kWhole = "The task: ";  // what the flag says better
+  if (const auto flag = flag_of_path(error.path); !flag.empty()) {
+    error.path = flag;
+    if (error.message.starts_with(kWhole)) error.message.erase(0, kWhole.size());
+  }
   // Several mistakes stand in the message, a line each: "  /gpus: …".
   std::string message;
   for (std::size_t begin = 0; begin < error.message.size();) {
@@ -393,7 +473,8 @@ Error in_flags(Error error) {
     message += line;
     begin = end;
   }
-  error.message = std::move(message);
+  error.message = with_flags(std::move(message));
+  error.hint = with_flags(std::move(error.hint));
   return error;
 }
 

@@ -19,7 +19,6 @@ struct TaskFlags {
   std::string image, pull, driver, containerizer, user, working_directory, name, timeout, grace;
   std::vector<std::string> environment;
   std::vector<std::string> labels;
-  std::vector<std::string> words;  ///< of the command, before "--" or without it
   bool read_only = false;
   bool privileged = false;
   AttachmentFlags attachments;
@@ -38,9 +37,12 @@ std::string absolute_image(const std::string& reference);
 
 void add_task_flags(CLI::App& command, TaskFlags& flags);
 
-/// The body of the request. `rest` is what was written after "--". What only the daemon can judge is left to
+/// The body of the request that runs `command`. What only the daemon can judge is left to
 /// it; an error names the flag.
-Result<nlohmann::json> task_request(const TaskFlags& flags, const std::vector<std::string>& rest);
+Result<nlohmann::json> task_request(const TaskFlags& flags, const std::vector<std::string>& command);
+
+/// Variables that are to be passed on and are not set here: the task does not get them.
+std::vector<std::string> unset_variables(const TaskFlags& flags);
 
 /// The daemon's refusal of such a request, with the names of flags in place of those of fields.
 Error in_flags(Error error);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "container/runtime_failure.h"
 #include "init/program.h"
 #include "init/report.h"
 
@@ -43,9 +44,7 @@ Error folder_failure(const std::string& folder, int error) {
 }
 
 Error command_failure(const std::string& command, int error) {
-  if (error == ENOENT || error == ENOTDIR)
-    return {ErrorKind::kNotFound, fmt::format("There is no command '{}' in the container", command),
-            "check its spelling, the PATH and the image", ""};
+  if (error == ENOENT || error == ENOTDIR) return missing_command(command);
   return {ErrorKind::kPermissionDenied,
           fmt::format("The command '{}' cannot be executed in the container: {}", command, ::strerror(error)),
           "it must be an executable file that the task's user may run", ""};

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -85,8 +87,7 @@ Error explain_runtime_failure(const std::string& runtime, std::string_view word,
   const auto name = std::filesystem::path(runtime).filename().string();
   const auto command = refused_command(word);
   if (!command.empty() && (contains(word, "not found") || contains(word, "no such file")))
-    return {ErrorKind::kNotFound, fmt::format("There is no command '{}' in the container", command),
-            "check its spelling, the PATH and the image", ""};
+    return missing_command(command);
   if (!command.empty() && contains(word, "permission denied"))
     return {ErrorKind::kPermissionDenied,
             fmt::format("The command '{}' cannot be executed in the container", command),
@@ -98,6 +99,20 @@ Error explain_runtime_failure(const std::string& runtime, std::string_view word,
           fmt::format("'{}' could not start the container: {}", name,
                       word.empty() ? silent_end(wait_status) : std::string(word)),
           "'drover doctor' tries the runtime", ""};
+}
+
+Error missing_command(std::string_view command) {
+  // Those that are no programs anywhere: POSIX's special ones, and what changes the shell itself.
+  constexpr std::array<std::string_view, 14> kShellWords = {".",    "alias",  "cd",    "declare", "eval",
+                                                            "exec", "export", "local", "set",     "source",
+                                                            "trap", "ulimit", "umask", "unset"};
+  std::string hint = "check its spelling, the PATH and the image";
+  if (std::ranges::find(kShellWords, command) != kShellWords.end())
+    hint = fmt::format("'{}' is a word of shells: run sh -c 'LINE'", command);
+  else if (command.find_first_of(" \t\n;|&<>$`()") != std::string_view::npos)
+    hint = "a line for a shell is run as sh -c 'LINE', and the words of a command are written one by one";
+  return {ErrorKind::kNotFound, fmt::format("There is no command '{}' in the container", command),
+          std::move(hint), ""};
 }
 
 int exit_status_of(const Error& start_failure) {

@@ -20,6 +20,9 @@ std::string last_word(std::string_view log, std::string_view standard_error);
 Error explain_runtime_failure(const std::string& runtime, std::string_view word,
                               std::optional<int> wait_status = std::nullopt);
 
+/// There is no such program in the container. The hint is another for what only a shell understands.
+Error missing_command(std::string_view command);
+
 /// As shells and Docker spell it: 127 no such command, 126 it cannot be run, 125 anything else.
 int exit_status_of(const Error& start_failure);
 

@@ -34,6 +34,15 @@ TEST(RuntimeFailure, AMissingCommandIsTheTasksMistake) {
   EXPECT_EQ(exit_status_of(refused), 126);
 }
 
+TEST(RuntimeFailure, WhatOnlyAShellUnderstandsIsToldApart) {
+  EXPECT_EQ(missing_command("python4").hint, "check its spelling, the PATH and the image");
+  EXPECT_EQ(missing_command("cd").hint, "'cd' is a word of shells: run sh -c 'LINE'");
+  for (const auto* line : {"sleep 1; echo hi", "python3 train.py", "a|b", "$HOME/x"})
+    EXPECT_THAT(missing_command(line).hint,
+                ::testing::StartsWith("a line for a shell is run as sh -c 'LINE'"))
+        << line;
+}
+
 TEST(RuntimeFailure, AnythingElseIsSaidInTheRuntimesWords) {
   const auto other = explain_runtime_failure("/usr/bin/crun", "cgroups in hybrid mode not supported");
   EXPECT_EQ(other.kind, ErrorKind::kUnavailable);

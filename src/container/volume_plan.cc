@@ -54,11 +54,11 @@ Result<std::vector<VolumePlan>> plan_volumes(const Launch& launch, const image::
       plan.sandbox_path = *inner;
     }
     if (is_within(sandbox, plan.destination))
-      return refusal(i, volume, "it would cover the sandbox", "choose another container_path");
+      return refusal(i, volume, "it would cover the sandbox", "choose another path in the container");
     for (const auto& place : kept_free(launch, image))
       if (is_within(plan.destination, place) || is_within(place, plan.destination))
         return refusal(i, volume, fmt::format("'{}' is the container's own", place),
-                       "choose another container_path");
+                       "choose another path in the container");
     plans.push_back(std::move(plan));
   }
   return plans;

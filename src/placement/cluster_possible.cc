@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/units.h"
 #include "placement/cluster_impl.h"
@@ -24,6 +25,24 @@ std::string has_text(std::int64_t most, std::size_t nodes) {
   return nodes == 1  ? "this machine has " + amount
          : most == 0 ? "no node has any"
                      : "the largest node has " + amount;
+}
+
+/// The GPUs that there are: "8 × NVIDIA A100-SXM4-40GB with 39.6 GiB".
+std::string gpus_there(const NodeTable& nodes) {
+  std::map<std::pair<std::string, std::uint64_t>, int> counts;
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot)
+    for (const auto& device : nodes.at(slot).kind->devices) ++counts[{device.model, device.memory_bytes}];
+  std::vector<std::string> words;
+  for (const auto& [gpu, count] : counts)
+    words.push_back(fmt::format("{} × {}{}", count, gpu.first,
+                                gpu.second == 0 ? "" : " with " + format_bytes(gpu.second)));
+  if (words.empty()) return has_text(0, nodes.size());
+  constexpr std::size_t kMost = 4;  // kinds; a message is no inventory
+  if (words.size() > kMost) {
+    words.resize(kMost);
+    words.emplace_back("others");
+  }
+  return (nodes.size() == 1 ? "this machine has " : "there are ") + list_text(words, "and");
 }
 
 std::string ask_at_most(std::int64_t most) {
@@ -73,7 +92,8 @@ Failure too_few_devices(const Shape& shape, const NodeTable& nodes, const Obstac
       break;
   }
   return fail(ErrorKind::kInvalid,
-              fmt::format("{} {} asked for together, and {}", what, are(count), has_text(most, nodes.size())),
+              fmt::format("{} {} asked for, and {}", what, are(count),
+                          most == 0 ? gpus_there(nodes) : has_text(most, nodes.size())),
               ask_at_most(most), path + field);
 }
 

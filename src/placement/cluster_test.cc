@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
+#include "placement/filter.h"
 #include "placement/testing/clusters.h"
 
 namespace drover::placement {
@@ -245,6 +248,50 @@ TEST(Cluster, CountsReasonsOverNodes) {
           "1 is cordoned (maintenance)"));
 }
 
+TEST(Cluster, SaysWhatThereIsInPlaceOfWhatIsAskedFor) {
+  Cluster cluster;
+  cluster.set_node(node("a", Gpus{.count = 8, .model = "NVIDIA A100-SXM4-40GB", .memory = 40'536ULL << 20}));
+  auto request = gpus(1);
+  request.gpus.front().filter.models = {"H100"};
+  EXPECT_EQ(cluster.possible(request).error().message,
+            "1 × H100 is asked for, and this machine has 8 × NVIDIA A100-SXM4-40GB with 39.6 GiB");
+  request.gpus.front().filter = {.min_memory_bytes = 80 * kGiB};
+  EXPECT_EQ(cluster.possible(request).error().message,
+            "1 GPU with 80 GiB is asked for, and this machine has 8 × NVIDIA A100-SXM4-40GB with 39.6 GiB");
+}
+
+TEST(Cluster, MemoryIsWhatACardIsSoldBy) {
+  Cluster cluster;
+  cluster.set_node(node("a", Gpus{.count = 8, .model = "A100", .memory = 40'536ULL << 20}));
+  auto request = gpus(1);
+  request.gpus.front().filter.min_memory_bytes = 40 * kGiB;
+  EXPECT_TRUE(cluster.possible(request));
+  EXPECT_EQ(placed(cluster, "1", request).node, "a");
+  request.gpus.front().filter.min_memory_bytes = 40 * kGiB + 1;
+  EXPECT_FALSE(cluster.possible(request));
+  request.gpus.front().filter = {};
+  request.share.memory_bytes = 40 * kGiB;
+  EXPECT_FALSE(cluster.possible(request)) << "a part of what there is is no more than that";
+}
+
+TEST(Filter, KnowsTheSizesThatCardsAreSoldBy) {
+  const std::vector<std::pair<std::uint64_t, std::uint64_t>> cards = {
+      {40'536, 40},   {81'559, 80}, {16'160, 16}, {15'109, 16}, {11'441, 12}, {11'019, 11}, {22'731, 24},
+      {23'034, 24},   {45'634, 48}, {46'068, 48}, {24'564, 24}, {95'830, 94}, {97'871, 96}, {143'771, 141},
+      {183'359, 180}, {4'864, 5},   {9'856, 10},  {19'968, 20}, {40'192, 40}, {8'192, 8}};
+  for (const auto& [mib, gib] : cards) EXPECT_EQ(sold_memory(mib << 20), gib * kGiB) << mib;
+  EXPECT_EQ(sold_memory(0), 0u);
+  EXPECT_EQ(sold_memory(28 * kGiB), 28 * kGiB) << "no card is sold by it, and it is no 32";
+  EXPECT_EQ(sold_memory(1000 * kGiB), 1000 * kGiB);
+}
+
+RC_GTEST_PROP(FilterProperty, TheSizeThatACardIsSoldByGrowsWithItsMemory, ()) {
+  const auto less = *rc::gen::inRange<std::uint64_t>(0, 400 * kGiB);
+  const auto more = *rc::gen::inRange<std::uint64_t>(less, 400 * kGiB + 1);
+  RC_ASSERT(sold_memory(less) >= less);
+  RC_ASSERT(sold_memory(less) <= sold_memory(more));
+}
+
 TEST(Cluster, SaysWhatCanNeverBe) {
   Cluster none;
   none.set_node(node("a", Gpus{}));
@@ -258,7 +305,7 @@ TEST(Cluster, SaysWhatCanNeverBe) {
   auto request = gpus(8);
   request.gpus.front().filter.models = {"A100"};
   const auto error = cluster.possible(request).error();
-  EXPECT_EQ(error.message, "8 × A100 are asked for together, and the largest node has 4");
+  EXPECT_EQ(error.message, "8 × A100 are asked for, and the largest node has 4");
   EXPECT_EQ(error.path, "/gpus/0/count");
   EXPECT_EQ(error.kind, ErrorKind::kInvalid);
   EXPECT_EQ(cluster.possible(cpu_only(65'000)).error().path, "/milli_cpus");

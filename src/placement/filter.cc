@@ -1,6 +1,7 @@
 #include "placement/filter.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <vector>
 
@@ -46,7 +47,8 @@ bool satisfies(const NodeKind& kind, const DeviceKind& device, const DeviceFilte
                return model_matches(model, device.model);
              });
     case Dimension::kGpuMemory:
-      return device.memory_bytes >= std::max(filter.min_memory_bytes, share.memory_bytes);
+      return device.memory_bytes >= share.memory_bytes &&
+             sold_memory(device.memory_bytes) >= filter.min_memory_bytes;
     case Dimension::kComputeCapability:
       return !filter.min_compute_capability ||
              (device.compute_capability && *device.compute_capability >= *filter.min_compute_capability);
@@ -60,6 +62,19 @@ bool satisfies(const NodeKind& kind, const DeviceKind& device, const DeviceFilte
 }
 
 }  // namespace
+
+std::uint64_t sold_memory(std::uint64_t bytes) {
+  // GiB, of NVIDIA's cards and of their MIG instances
+  constexpr std::array<std::uint64_t, 29> kSizes = {1,  2,  3,   4,   5,   6,   7,   8,   9,  10,
+                                                    11, 12, 16,  20,  24,  32,  40,  48,  64, 80,
+                                                    94, 96, 128, 141, 144, 180, 192, 256, 288};
+  constexpr std::uint64_t kTenths = 10;
+  for (const auto size : kSizes) {
+    const auto sold = size << 30;
+    if (bytes <= sold) return bytes >= sold / kTenths * (kTenths - 1) ? sold : bytes;
+  }
+  return bytes;
+}
 
 bool model_matches(std::string_view wanted, std::string_view model) {
   const auto words = words_of(wanted);

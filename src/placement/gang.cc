@@ -95,10 +95,9 @@ Status possible(const Cluster& cluster, const Gang& gang) {
   Effort effort{kEffortForPossible};
   const auto result = search(empty, gang, effort);
   if (result.decisions || !result.certain) return {};
-  return fail(
-      ErrorKind::kInvalid,
-      fmt::format("Not even the empty cluster could hold all members: {}", not_all_text(gang, result.placed)),
-      result.placed > 0 ? fmt::format("ask for at most {}", result.placed) : "", "/members");
+  return fail(ErrorKind::kInvalid,
+              fmt::format("All members at once can never start here: {}", not_all_text(gang, result.placed)),
+              result.placed > 0 ? fmt::format("ask for at most {}", result.placed) : "", "/members");
 }
 
 }  // namespace drover::placement

@@ -1,4 +1,4 @@
-// Apps, as Marathon's API has them: list, show, scale, restart, rollback, remove, history.
+// Apps, as Marathon's API has them: ls, inspect, scale, restart, rollback, rm, history.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +13,7 @@
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"
 #include "cli/table.h"
+#include "cli/usage.h"
 #include "marathon/path.h"
 
 namespace drover::cli {
@@ -247,23 +248,23 @@ void add_apps(CLI::App& app, Context& context) {
   auto* group = app.add_subcommand("app", "Look at the apps, and change them");
   group->require_subcommand(1);
   auto listing = std::make_shared<ShowOptions>();
-  auto* listed = group->add_subcommand("list", "List the apps: what is up, and what they wait for");
+  auto* listed = group->add_subcommand("ls", "List the apps: what is up, and what they wait for");
   listed->add_flag("--json", listing->json, "Print JSON");
   on_call(listed, context, listing, list_apps);
   const auto options = [] { return std::make_shared<AppOptions>(); };
-  add(group, context, options(), "show", "Show an app and its tasks", show);
+  add(group, context, options(), "inspect", "Show an app and its tasks", show);
   const auto scaling = options();
   add_change(group, context, scaling, "scale", "Run so many instances of an app", scale)
       ->add_option("instances", scaling->instances, "How many")
       ->required()
-      ->check(CLI::Range(0, 10'000))
+      ->check(between(0, 10'000))
       ->type_name("N");
   add_change(group, context, options(), "restart", "Start every instance of an app anew", restart);
   const auto going_back = options();
   add_change(group, context, going_back, "rollback", "Go back to an earlier version of an app", rollback)
       ->add_option("--to", going_back->version, "The version; the one before, when not given")
       ->type_name("VERSION");
-  add_change(group, context, options(), "remove", "End an app and forget it", remove);
+  add_change(group, context, options(), "rm", "End an app and forget it", remove);
   add(group, context, options(), "history", "List an app's versions, and what each changed", history);
 }
 

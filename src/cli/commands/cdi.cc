@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
 #include "cli/table.h"
+#include "cli/usage.h"
 #include "cli/words.h"
 
 namespace drover::cli {
@@ -87,8 +88,8 @@ void add_generate(CLI::App& group, Context& context) {
   command->add_option("--output,-o", options->output, "File to replace; printed when not given")
       ->type_name("FILE");
   command->add_option("--format", options->format, "json or yaml; else the file's name tells")
-      ->check(CLI::IsMember({"json", "yaml"}))
-      ->type_name("FORMAT");
+      ->check(one_of({"json", "yaml"}))
+      ->type_name("json|yaml");
   command
       ->add_option(
           "--driver-root", options->driver_root,
@@ -99,7 +100,7 @@ void add_generate(CLI::App& group, Context& context) {
 
 void add_list(CLI::App& group, Context& context) {
   auto options = std::make_shared<ListOptions>();
-  auto* command = group.add_subcommand("list", "List all CDI devices that are installed on this machine");
+  auto* command = group.add_subcommand("ls", "List all CDI devices that are installed on this machine");
   command->add_flag("--json", options->json, "Print JSON");
   command
       ->add_option("--folder", options->folders,
@@ -112,7 +113,7 @@ void add_list(CLI::App& group, Context& context) {
 
 void add_cdi(CLI::App& app, Context& context) {
   auto* group = app.add_subcommand(
-      "cdi", "Print the CDI specification of the GPUs, for other container engines; or generate, list");
+      "cdi", "Print the CDI specification of the GPUs, for other container engines; or generate, ls");
   auto options = std::make_shared<ShowOptions>();
   group->add_flag("--json", options->json, "It is JSON in any case");
   group->callback([group, &context, options] {

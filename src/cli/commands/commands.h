@@ -26,8 +26,8 @@ void add_show(CLI::App& app, Context& context);              // show.cc: show
 void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, rm, explain, inspect
 void add_validate(CLI::App& app, Context& context);          // validate.cc: validate
 void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
-void add_apps(CLI::App& app, Context& context);              // app.cc: app list, show, scale …
-void add_jobs(CLI::App& app, Context& context);              // job.cc: job list, show, run …
+void add_apps(CLI::App& app, Context& context);              // app.cc: app ls, inspect, scale …
+void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …
 void add_logs(CLI::App& app, Context& context);              // logs.cc: logs, events
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec
 void add_attach(CLI::App& app, Context& context);            // attach.cc: attach
@@ -37,7 +37,7 @@ void add_image_variants(CLI::App& image, Context& context);  // image_variants.c
 void add_machine(CLI::App& app, Context& context);           // machine.cc: gpus, topo, node
 void add_cordon(CLI::App& app, Context& context);            // cordon.cc: cordon, uncordon, drain
 void add_backup(CLI::App& app, Context& context);            // backup.cc: backup, restore
-void add_cdi(CLI::App& app, Context& context);               // cdi.cc: cdi, cdi generate, list
+void add_cdi(CLI::App& app, Context& context);               // cdi.cc: cdi, cdi generate, ls
 void add_kube(CLI::App& app, Context& context);              // kube.cc: kube node
 void add_doctor(CLI::App& app, Context& context);            // doctor.cc: doctor, version
 void add_completion(CLI::App& app, Context& context);        // completion.cc: completion

@@ -16,6 +16,7 @@
 #include "base/files.h"
 #include "base/frames.h"
 #include "cli/commands/commands.h"
+#include "cli/line.h"
 #include "cli/terminal.h"
 
 namespace drover::cli {
@@ -129,7 +130,7 @@ class Exchange {
 Result<int> exchange(Context& context, const ExecOptions& options) {
   if (context.command.empty())
     return fail(ErrorKind::kInvalid, "There is no command to run",
-                "write it after '--': drover exec TASK -- CMD");
+                "write for example: drover exec -it TASK bash");
   if (options.tty && ::isatty(STDIN_FILENO) == 0)
     return fail(ErrorKind::kInvalid, "-t needs a terminal as standard input", "leave it out in scripts");
   json body = {{"command", context.command}, {"tty", options.tty}, {"env", json::object()}};
@@ -169,7 +170,7 @@ void add_exec(CLI::App& app, Context& context) {
   command->add_option("-e,--env", options->environment, "Set a variable, beside the task's own")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command->footer("Write the command after '--': drover exec -it train -- bash");
+  command->add_option("command")->description("What to run in it")->type_name(kCommandType);
   on_call(command, context, options, exec);
 }
 

@@ -28,8 +28,17 @@ std::string file_target(const FilesOptions& options, std::string_view what) {
   return task_target(options.task, fmt::format("/files/{}?path={}", what, percent_encode(options.path)));
 }
 
+/// What the API calls browsing and reading are commands here.
+Error in_commands(Error error) {
+  if (error.hint == "browse it instead") error.hint = "it is a folder: 'drover files ls' lists it";
+  if (error.hint == "read it instead") error.hint = "it is a file: 'drover files cat' prints it";
+  return error;
+}
+
 Result<int> list_files(Context& context, const FilesOptions& options) {
-  DROVER_TRY(const auto listing, context.client().get(file_target(options, "browse")));
+  const auto answer = context.client().get(file_target(options, "browse"));
+  if (!answer) return Failure(in_commands(answer.error()));
+  const auto& listing = *answer;
   if (options.json) {
     print_json(listing);
     return 0;
@@ -45,10 +54,11 @@ Result<int> list_files(Context& context, const FilesOptions& options) {
 
 Status download(const Client& client, const FilesOptions& options, int fd, const std::string& name) {
   Status written;
-  DROVER_CHECK_OK(client.stream(file_target(options, "download"), "", [&](std::string_view piece) {
+  const auto streamed = client.stream(file_target(options, "download"), "", [&](std::string_view piece) {
     written = write_all(fd, piece, name);
     return written.has_value();
-  }));
+  });
+  if (!streamed) return Failure(in_commands(streamed.error()));
   return written;
 }
 

@@ -142,7 +142,7 @@ void add_images(CLI::App& app, Context& context) {
   constexpr const char* kName =
       "Its name, as registries have it: redis:7, nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04";
   const auto add_names = [](CLI::App* command, ImageOptions& options) {
-    command->add_option("name", options.names, kName)->required()->type_name("NAME");
+    command->add_option("name", options.names, kName)->required()->type_name("IMAGE");
   };
 
   auto pull = std::make_shared<ImageOptions>();
@@ -161,7 +161,7 @@ void add_images(CLI::App& app, Context& context) {
 
   auto inspect = std::make_shared<ImageOptions>();
   command = add_command(*group, "inspect", "Print all that is known of an image, as JSON", inspect);
-  command->add_option("name", inspect->names, kName)->required()->expected(1)->type_name("NAME");
+  command->add_option("name", inspect->names, kName)->required()->expected(1)->type_name("IMAGE");
   on_call(command, context, inspect, inspect_image);
 
   auto load = std::make_shared<ImageOptions>();

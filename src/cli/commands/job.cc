@@ -180,7 +180,7 @@ void add_jobs(CLI::App& app, Context& context) {
   group->require_subcommand(1);
   auto listing = std::make_shared<ShowOptions>();
   auto* listed =
-      group->add_subcommand("list", "List the jobs: their last results, and when each runs next, or why not");
+      group->add_subcommand("ls", "List the jobs: their last results, and when each runs next, or why not");
   listed->add_flag("--json", listing->json, "Print JSON");
   on_call(listed, context, listing, list_jobs);
   const auto options = [] { return std::make_shared<JobOptions>(); };
@@ -188,14 +188,14 @@ void add_jobs(CLI::App& app, Context& context) {
     command->add_flag("--json", these.json, "Print JSON");
   };
   const auto showing = options();
-  with_json(add(group, context, showing, "show", "Show a job and its latest runs", show), *showing);
+  with_json(add(group, context, showing, "inspect", "Show a job and its latest runs", show), *showing);
   const auto running = options();
   add(group, context, running, "run", "Run a job now, besides its schedule", run)
       ->add_option("--arguments", running->arguments, "Put behind its command, for this run")
       ->type_name("TEXT");
   const auto looking_back = options();
   with_json(add(group, context, looking_back, "history", "List the runs of a job", history), *looking_back);
-  add(group, context, options(), "remove", "Forget a job, and end its runs", remove);
+  add(group, context, options(), "rm", "Forget a job, and end its runs", remove);
   add(group, context, options(), "kill", "End the runs of a job that are there now", kill);
 }
 

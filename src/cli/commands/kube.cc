@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
+#include "cli/usage.h"
 
 namespace drover::cli {
 namespace {
@@ -13,7 +14,7 @@ Result<int> run_node(Context& context, const KubeNodeOptions& options) {
 void add_node_role(CLI::App& command, KubeNodeOptions& options) {
   command.add_option("--roles", options.roles, "What to be: device-plugin, dra, or both")
       ->delimiter(',')
-      ->check(CLI::IsMember({"device-plugin", "dra"}))
+      ->check(one_of({"device-plugin", "dra"}))
       ->type_name("LIST")
       ->default_str("device-plugin,dra");
   command.add_option("--driver-name", options.driver, "The driver that claims name")
@@ -22,8 +23,8 @@ void add_node_role(CLI::App& command, KubeNodeOptions& options) {
   command
       .add_option("--claim-sharing", options.claim_sharing,
                   "What claims may have a part of: none, memory or share")
-      ->check(CLI::IsMember({"none", "memory", "share"}))
-      ->type_name("WHAT")
+      ->check(one_of({"none", "memory", "share"}))
+      ->type_name("none|memory|share")
       ->capture_default_str();
   command.add_option("--config", options.config, "How GPUs are named and shared: a file of NVIDIA's plugin")
       ->envname("CONFIG_FILE")
@@ -68,7 +69,7 @@ void add_node_report(CLI::App& command, KubeNodeOptions& options) {
       .add_option("--report", options.report,
                   "What the cluster is told of the GPUs: labels, conditions, events, or none")
       ->delimiter(',')
-      ->check(CLI::IsMember({"labels", "conditions", "events", "none"}))
+      ->check(one_of({"labels", "conditions", "events", "none"}))
       ->type_name("LIST")
       ->default_str("labels,conditions,events");
   command

@@ -14,6 +14,7 @@
 #include "cli/follow.h"
 #include "cli/foreground.h"
 #include "cli/printable.h"
+#include "cli/usage.h"
 
 namespace drover::cli {
 namespace {
@@ -177,7 +178,7 @@ void add_logs(CLI::App& app, Context& context) {
   logs_command->add_flag("--stderr", log_options->only_stderr, "Only its standard error");
   logs_command->add_option("--tail,-n", log_options->tail, "Begin with the last N lines")
       ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(between(0, 1'000'000));
   on_call(logs_command, context, log_options, logs);
 
   auto event_options = std::make_shared<EventsOptions>();

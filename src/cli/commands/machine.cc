@@ -127,7 +127,6 @@ void add_listing(CLI::App& app, Context& context, const std::string& name, const
   auto options = std::make_shared<ShowOptions>();
   auto* command = app.add_subcommand(name, help);
   command->add_flag("--json", options->json, "Print JSON");
-  if (name == "node") command->alias("nodes");
   on_call(command, context, options, body);
 }
 

@@ -137,7 +137,6 @@ void add_plan(CLI::App& app, Context& context) {
   auto options = std::make_shared<PlanOptions>();
   add_task_flags(*command, options->flags);
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Exits with 0 when it would start now, and with 1 when it would wait");
   on_call(command, context, options, plan);
 }
 

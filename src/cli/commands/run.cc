@@ -57,6 +57,8 @@ Status add_input(const RunOptions& options, json& body) {
 Result<json> request_of(const RunOptions& options, const std::vector<std::string>& rest) {
   DROVER_TRY(auto body, task_request(options.flags, rest));
   DROVER_CHECK_OK(add_input(options, body));
+  for (const auto& name : unset_variables(options.flags))
+    report(fmt::format("--env: '{}' is not set here, so the task does not get it", name));
   if (!body.contains("command") && !body.contains("image"))
     return fail(ErrorKind::kInvalid, "There is nothing to run: neither a command nor an image",
                 "write for example: drover run --gpus 1 -- nvidia-smi");
@@ -117,7 +119,6 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "Print the task's record as JSON");
   command->add_flag("--interactive,-i", options->interactive, "Pass standard input on");
   command->add_flag("--tty,-t", options->tty, "Give it a terminal; Ctrl-P Ctrl-Q leaves it running");
-  command->footer("Write the command after '--': drover run --gpus 1 -- nvidia-smi -L");
   on_call(command, context, options, run);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/usage.h"
 
 namespace drover::cli {
 namespace {
@@ -109,7 +110,7 @@ void add_serve_container(CLI::App& command, ServeOptions& options) {
       .add_option("--containerizers", options.containerizers,
                   "Who may run tasks, first choice first: oci, docker or both")
       ->delimiter(',')
-      ->check(CLI::IsMember({"oci", "docker", "mesos"}))
+      ->check(one_of({"oci", "docker", "mesos"}))
       ->type_name("LIST")
       ->default_str("oci");
   command.add_option("--docker-socket", options.docker_socket, "Where the Docker Engine answers")
@@ -128,8 +129,8 @@ void add_serve_container(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--network", options.network,
                   "Network of tasks that name none: host, the machine's, or bridge, one of their own")
-      ->check(CLI::IsMember({"host", "bridge"}))
-      ->type_name("MODE")
+      ->check(one_of({"host", "bridge"}))
+      ->type_name("host|bridge")
       ->capture_default_str();
   command.add_flag("--allow-privileged", options.allow_privileged,
                    "Let tasks be privileged, which see all GPUs; for containers of a Docker Engine");
@@ -144,8 +145,8 @@ void add_serve_device(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--gpu-strangers", options.gpu_strangers,
                   "What to do about a GPU that somebody has open who was not given it: wait or ignore")
-      ->check(CLI::IsMember({"wait", "ignore"}))
-      ->type_name("WHAT")
+      ->check(one_of({"wait", "ignore"}))
+      ->type_name("wait|ignore")
       ->capture_default_str();
   command
       .add_option("--gpu-monitor", options.gpu_monitors,
@@ -171,7 +172,7 @@ void add_serve_image(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--max-image-files", options.max_image_files,
                   "How many files, links and folders one image may have")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
       ->type_name("N")
       ->capture_default_str();
   add_size(command, "--keep-free", options.keep_free, "What images leave free on the file system of --state");
@@ -185,8 +186,8 @@ void add_serve_sharing(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--placement", options.placement,
                   "Where work goes that fits in several places: pack, spread or fragmentation")
-      ->check(CLI::IsMember({"pack", "spread", "fragmentation"}))
-      ->type_name("POLICY")
+      ->check(one_of({"pack", "spread", "fragmentation"}))
+      ->type_name("pack|spread|fragmentation")
       ->capture_default_str();
   command
       .add_option_function<std::vector<std::string>>(
@@ -203,7 +204,7 @@ void add_serve_sharing(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--filter-gpu-resources", options.filter_gpu_resources,
                   "Offer a machine with GPUs only to Mesos frameworks that know GPUs")
-      ->type_name("BOOL")
+      ->type_name("true|false")
       ->default_str("true");
   add_duration(command, "--executor-registration-timeout", options.executor_registration_timeout,
                "How long an executor of a Mesos framework may take from its start to its subscription");
@@ -215,12 +216,12 @@ void add_serve_sharing(CLI::App& command, ServeOptions& options) {
 
 void add_log_flags(CLI::App& command, LogOptions& options) {
   command.add_option("--log-level", options.level, "What is logged at least: debug, info, warning or error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
-      ->type_name("LEVEL")
+      ->check(one_of({"debug", "info", "warning", "error"}))
+      ->type_name("debug|info|warning|error")
       ->capture_default_str();
   command.add_option("--log-format", options.format, "How lines are logged: text, or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->type_name("FORMAT")
+      ->check(one_of({"text", "json"}))
+      ->type_name("text|json")
       ->capture_default_str();
 }
 

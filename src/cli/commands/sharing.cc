@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -193,9 +194,33 @@ Result<int> set_queue(Context& context, const QueueOptions& options) {
   return 0;
 }
 
+/// Of all queues, or quotas, the one that is called so, as JSON.
+Result<int> print_one(Context& context, const std::string& noun, const std::string& name,
+                      const std::function<std::string(const json&)>& name_of) {
+  DROVER_TRY(const auto listing, context.client().get("/v1/" + noun + "s"));
+  for (const auto& each : listing.value(noun + "s", json::array()))
+    if (name_of(each) == name) {
+      print_json(each);
+      return 0;
+    }
+  return fail(ErrorKind::kNotFound, fmt::format("There is no {} '{}'", noun, name),
+              fmt::format("'drover {}' lists those that you may see", noun));
+}
+
+Result<int> inspect_queue(Context& context, const QueueOptions& options) {
+  return print_one(context, "queue", options.path,
+                   [](const json& queue) { return queue.value("queue", ""); });
+}
+
 Result<int> remove_queue(Context& context, const QueueOptions& options) {
   DROVER_CHECK_OK(context.client().remove(queue_target(options.path)));
   return 0;
+}
+
+/// "user:alice", "namespace:vision"
+std::string whose(const json& quota) {
+  return quota.contains("user") ? "user:" + quota.value("user", "")
+                                : "namespace:" + quota.value("namespace", "");
 }
 
 Result<int> list_quotas(Context& context, const ShowOptions& options) {
@@ -207,8 +232,7 @@ Result<int> list_quotas(Context& context, const ShowOptions& options) {
   Table table({"WHOSE", "USED", "LIMIT", "HIGHEST PRIORITY"});
   for (const auto& quota : listing.value("quotas", json::array())) {
     const bool user = quota.contains("user");
-    table.add({user ? "user:" + quota.value("user", "") : "namespace:" + quota.value("namespace", ""),
-               amounts(quota.value("used", json::object()), false),
+    table.add({whose(quota), amounts(quota.value("used", json::object()), false),
                amounts(quota.value("limit", json::object()), true),
                user ? std::to_string(quota.value("max_priority", 0)) : "-"});
   }
@@ -230,6 +254,10 @@ Result<int> set_quota(Context& context, const QuotaOptions& options) {
   return 0;
 }
 
+Result<int> inspect_quota(Context& context, const QuotaOptions& options) {
+  return print_one(context, "quota", options.subject, whose);
+}
+
 Result<int> remove_quota(Context& context, const QuotaOptions& options) {
   DROVER_CHECK_OK(context.client().remove(quota_target(options.subject)));
   return 0;
@@ -245,6 +273,7 @@ CLI::App* add_group(CLI::App& app, Context& context, const std::string& name, co
   command->callback([&context, options, body, command] {
     if (command->get_subcommands().empty()) finish(context, body(context, *options));
   });
+  on_call(command->add_subcommand("ls", "The same as without a word"), context, options, body);
   return command;
 }
 
@@ -257,7 +286,7 @@ void add_queues(CLI::App& app, Context& context) {
       add_group(app, context, "queue", "List the queues, what they hold, and what waits", list_queues);
   auto setting = std::make_shared<QueueOptions>();
   auto* set = queue->add_subcommand("set", "Make a queue, or change what is named of it (root)");
-  set->add_option("queue", setting->path, "Its path: research/vision")->required()->type_name("PATH");
+  set->add_option("queue", setting->path, "Its path: research/vision")->required()->type_name("QUEUE");
   add_amount(set, "--gpus-guarantee", setting->gpus_guarantee, "GPUs that it gets back when it wants them");
   add_amount(set, "--cpus-guarantee", setting->cpus_guarantee, "The same for CPUs");
   add_amount(set, "--mem-guarantee", setting->memory_guarantee, "The same for memory");
@@ -267,9 +296,13 @@ void add_queues(CLI::App& app, Context& context) {
   add_amount(set, "--weight", setting->weight, "Its share against its siblings; 1 when never given");
   set->add_option("--users", setting->users, "Who may use it, with commas; 'all'")->type_name("NAMES");
   on_call(set, context, setting, set_queue);
+  auto looking = std::make_shared<QueueOptions>();
+  auto* inspect = queue->add_subcommand("inspect", "Print all that is known of a queue, as JSON");
+  inspect->add_option("queue", looking->path, "Its path")->required()->type_name("QUEUE");
+  on_call(inspect, context, looking, inspect_queue);
   auto removing = std::make_shared<QueueOptions>();
-  auto* remove = queue->add_subcommand("remove", "Remove a queue that holds nothing (root)");
-  remove->add_option("queue", removing->path, "Its path")->required()->type_name("PATH");
+  auto* remove = queue->add_subcommand("rm", "Remove a queue that holds nothing (root)");
+  remove->add_option("queue", removing->path, "Its path")->required()->type_name("QUEUE");
   on_call(remove, context, removing, remove_queue);
 }
 
@@ -283,8 +316,12 @@ void add_quotas(CLI::App& app, Context& context) {
   add_amount(set, "--mem", setting->memory, "The same for memory");
   add_amount(set, "--max-priority", setting->max_priority, "Highest priority that the user may ask for");
   on_call(set, context, setting, set_quota);
+  auto looking = std::make_shared<QuotaOptions>();
+  auto* inspect = quota->add_subcommand("inspect", "Print all that is known of a quota, as JSON");
+  inspect->add_option("subject", looking->subject, "Whose")->required()->type_name("WHOSE");
+  on_call(inspect, context, looking, inspect_quota);
   auto removing = std::make_shared<QuotaOptions>();
-  auto* remove = quota->add_subcommand("remove", "Take a quota away (root)");
+  auto* remove = quota->add_subcommand("rm", "Take a quota away (root)");
   remove->add_option("subject", removing->subject, "Whose")->required()->type_name("WHOSE");
   on_call(remove, context, removing, remove_quota);
 }

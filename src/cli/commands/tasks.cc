@@ -43,6 +43,12 @@ Result<int> remove(Context& context, const TaskOptions& options) {
   return for_each_task(options, [&](const std::string& task) { return client.remove(task_target(task)); });
 }
 
+/// "is running", "has failed"
+std::string state_words(const std::string& state) {
+  if (state == "finished" || state == "failed") return "has " + state;
+  return (state == "killed" || state == "lost" ? "was " : "is ") + state;
+}
+
 Result<int> explain(Context& context, const TaskOptions& options) {
   DROVER_TRY(const auto answer, context.client().get(task_target(options.tasks.front(), "/explain")));
   if (options.json) {
@@ -50,7 +56,7 @@ Result<int> explain(Context& context, const TaskOptions& options) {
     return 0;
   }
   auto text = fmt::format(
-      "Task {} is {}{}", answer.value("id", ""), answer.value("state", ""),
+      "Task {} {}{}", answer.value("id", ""), state_words(answer.value("state", "")),
       answer.value("place", 0) > 0 ? fmt::format(" at place {}", answer.value("place", 0)) : std::string());
   text += ", queue " + queue_of_task(answer);
   text += "\n";

@@ -39,7 +39,7 @@ bool meets(const ImagePath& path, const std::string& mounted) {
 Failure refuse(const Mount& mount, std::string_view why) {
   return fail(ErrorKind::kInvalid, fmt::format("{}: {}", mount.refusal, why),
               mount.problem_path.empty() ? "rebuild the image, or run it with '--containerizer oci'"
-                                         : "choose another container_path",
+                                         : "choose another path in the container",
               mount.problem_path);
 }
 

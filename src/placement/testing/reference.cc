@@ -15,7 +15,7 @@ bool is_what(const Node& node, const gpu::Device& device, const DeviceFilter& fi
   const bool model = filter.models.empty() || std::ranges::any_of(filter.models, [&](const auto& wanted) {
                        return model_matches(wanted, device.model);
                      });
-  return model && device.memory_bytes.value_or(0) >= filter.min_memory_bytes &&
+  return model && sold_memory(device.memory_bytes.value_or(0)) >= filter.min_memory_bytes &&
          (!filter.min_compute_capability ||
           (device.compute_capability && *device.compute_capability >= *filter.min_compute_capability)) &&
          (!filter.ecc || device.ecc.value_or(false) == *filter.ecc) &&
