@@ -331,8 +331,10 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_gpu_flags(command, flags);
   add_place_flags(command, flags);
   add_attachment_flags(command, flags.attachments);
-  add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
-  add_text(command, "--mem", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
+  add_text(command, "--cpus", flags.cpus, "X",
+           "CPUs, also in parts: 0.5; else its GPUs' part of the machine, or 1");
+  add_text(command, "--mem", flags.memory, "SIZE",
+           "Memory limit: 512M, 16GiB; else its GPUs' part of the machine, or 1GiB");
   add_text(command, "--pids", flags.processes, "N", "Most processes and threads at once");
   add_text(command, "--image", flags.image, "REF",
            "A name as registries have it, oci:LAYOUT[:TAG], docker-archive:FILE, rootfs:FOLDER, "

@@ -24,6 +24,15 @@ Reason reason_of(const NodeTable& nodes, const Shape& shape, const Tally& tally)
           clause(shape, tally.obstacle, view_of(nodes.at(tally.first)), tally.nodes == 1)};
 }
 
+/// Whether so much of what the node has is no more than the part that its wanted GPUs are of its GPUs: it
+/// comes free with them.
+bool goes_with_gpus(const Shape& shape, const NodeState& state, std::int64_t wanted, std::int64_t all) {
+  const auto& share = shape.request().share;
+  const std::int64_t milli = share.memory_bytes > 0 ? 0 : share.milli;
+  __extension__ using Wide = __int128;
+  return Wide{wanted} * 1000 * state.kind->count() <= Wide{all} * shape.gpus() * milli;
+}
+
 }  // namespace
 
 Reasons explain(const NodeTable& nodes, const Shape& shape, const std::vector<Tally>& tallies) {
@@ -46,11 +55,16 @@ Reasons explain_node(const NodeView& view, const Shape& shape) {
   };
   if (view.state.cordon != 0) add(Obstacle{Dimension::kCordon, 0, view.state.cordon});
   add(attribute_obstacle(view.node.attributes, shape));
-  add(room_obstacle(view.state, shape)) || add(set_obstacle(view.state, shape));
+  const auto& state = view.state;
+  const bool gpus_short = add(room_obstacle(state, shape));
+  if (!gpus_short) add(set_obstacle(state, shape));
+  const auto tell = [&](Dimension dimension, std::int64_t wanted, std::int64_t free, std::int64_t all) {
+    if (free < wanted && !(gpus_short && goes_with_gpus(shape, state, wanted, all))) add(Obstacle{dimension});
+  };
   const auto& request = shape.request();
-  if (view.state.free_milli_cpus < request.milli_cpus) add(Obstacle{Dimension::kCpus});
-  if (view.state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
-    add(Obstacle{Dimension::kMemory});
+  tell(Dimension::kCpus, request.milli_cpus, state.free_milli_cpus, state.milli_cpus);
+  tell(Dimension::kMemory, static_cast<std::int64_t>(request.memory_bytes), state.free_memory,
+       state.memory_bytes);
   return reasons;
 }
 
