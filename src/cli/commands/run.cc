@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <tuple>
 
 #include "cli/commands/commands.h"
@@ -16,6 +19,8 @@ using nlohmann::json;
 
 /// Each member that is followed takes a connection, of which one user has only so many.
 constexpr std::size_t kMostFollowed = 128;
+
+constexpr std::chrono::milliseconds kHangupTravels{200};
 
 struct RunOptions {
   TaskFlags flags;
@@ -95,11 +100,15 @@ Result<int> run(Context& context, const RunOptions& options) {
     return 0;
   }
   ::signal(SIGPIPE, SIG_IGN);
-  Foreground foreground(client, ids);
+  // With --json standard output is the record's alone.
+  Foreground foreground(client, ids, options.json ? STDERR_FILENO : STDOUT_FILENO);
   const Interrupts interrupts([&](int signal) { foreground.interrupt(signal); });
   const auto ends = foreground.follow();
   if (!ends) return not_run(ends.error());
+  if (foreground.line_is_lost()) return 128 + SIGHUP;
   if (foreground.output_is_closed()) {
+    // A pipe breaks too when the line is lost to all that stand in it: then SIGHUP is on its way.
+    std::this_thread::sleep_for(kHangupTravels);
     foreground.stop(false);
     return 128 + SIGPIPE;
   }
@@ -116,7 +125,8 @@ void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   add_task_flags(*command, options->flags);
   command->add_flag("--detach,-d", options->detach, "Print the task's id and leave it running");
-  command->add_flag("--json", options->json, "Print the task's record as JSON");
+  command->add_flag("--json", options->json,
+                    "Print the task's record as JSON; what the task writes goes to standard error");
   command->footer("Write the command after '--': drover run --gpus 1 -- nvidia-smi -L");
   on_call(command, context, options, run);
 }
