@@ -346,7 +346,8 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_list(command, "--env,-e", flags.environment, "NAME=VALUE",
            "Set a variable; NAME alone passes on its value here");
   add_text(command, "--user", flags.user, "USER", "Whom it runs as; only root may name another user");
-  add_text(command, "--workdir", flags.working_directory, "DIR", "Folder in which it starts");
+  add_text(command, "--workdir", flags.working_directory, "DIR",
+           "Folder in which it starts; else yours, or the image's");
   command.add_flag("--read-only", flags.read_only, "Make the root file system read-only");
   add_text(command, "--containerizer", flags.containerizer, "NAME",
            "oci or docker: who runs it, where the daemon has both")

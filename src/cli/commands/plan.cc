@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
 #include "cli/task_flags.h"
+#include "cli/whereabouts.h"
 #include "cli/words.h"
 #include "gpu/kernel.h"
 
@@ -128,8 +129,9 @@ json share_of(const json& body, const json& plan) {
 }
 
 Result<int> plan(Context& context, const PlanOptions& options) {
-  DROVER_TRY(const auto body, task_request(options.flags, context.command));
+  DROVER_TRY(auto request, task_request(options.flags, context.command));
   const auto client = context.client();
+  DROVER_TRY(const auto body, start_here(client, context.endpoint, options.flags, std::move(request)));
   const auto answer = client.post("/v1/plan", body);
   if (!answer) return Failure(in_flags(answer.error()));
   const bool starts = answer->value("starts_now", false);

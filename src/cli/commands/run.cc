@@ -10,7 +10,9 @@
 #include "cli/commands/commands.h"
 #include "cli/foreground.h"
 #include "cli/interrupts.h"
+#include "cli/missing_command.h"
 #include "cli/task_flags.h"
+#include "cli/whereabouts.h"
 
 namespace drover::cli {
 namespace {
@@ -54,7 +56,9 @@ int judge_end(const std::vector<json>& records, int signal) {
   const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
   const auto verb = state == "failed" ? "failed" : "was " + state;
   const auto who = alone ? "the task" : fmt::format("rank {}", decides);
-  if (!reason.empty() && !said_by_status) report(fmt::format("{} {}: {}", who, verb, reason));
+  if (!reason.empty() && !said_by_status)
+    report_error({ErrorKind::kUnavailable, fmt::format("{} {}: {}", who, verb, reason),
+                  missing_command_hint(record), ""});
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }
@@ -87,9 +91,11 @@ Result<json> request_of(const RunOptions& options, const std::vector<std::string
 }
 
 Result<int> run(Context& context, const RunOptions& options) {
-  DROVER_TRY(const auto body, request_of(options, context.command));
+  DROVER_TRY(auto request, request_of(options, context.command));
   const auto client = context.client();
-  const auto answer = client.post("/v1/tasks", body);
+  const auto body = start_here(client, context.endpoint, options.flags, std::move(request));
+  if (!body) return not_run(body.error());
+  const auto answer = client.post("/v1/tasks", *body);
   if (!answer) return not_run(answer.error());
   std::vector<std::string> ids;
   for (const auto& record : records_in(*answer)) ids.push_back(record.at("task").value("id", ""));
