@@ -24,13 +24,22 @@ Reason reason_of(const NodeTable& nodes, const Shape& shape, const Tally& tally)
           clause(shape, tally.obstacle, view_of(nodes.at(tally.first)), tally.nodes == 1)};
 }
 
-/// Whether so much of what the node has is no more than the part that its wanted GPUs are of its GPUs: it
-/// comes free with them.
-bool goes_with_gpus(const Shape& shape, const NodeState& state, std::int64_t wanted, std::int64_t all) {
+/// CPUs, or memory, of a node.
+struct HostAmount {
+  std::int64_t wanted, free, all;
+};
+
+/// Whether it comes free with the GPUs that are wanted: it is no more than the part that they are of the
+/// node's, and no more is taken than with the GPUs that are taken.
+bool goes_with_gpus(const Shape& shape, const NodeState& state, const HostAmount& amount) {
   const auto& share = shape.request().share;
-  const std::int64_t milli = share.memory_bytes > 0 ? 0 : share.milli;
+  if (share.memory_bytes > 0) return false;
+  std::int64_t free_gpus = 0;
+  for (const auto& device : state.devices) free_gpus += device.free_milli;
   __extension__ using Wide = __int128;
-  return Wide{wanted} * 1000 * state.kind->count() <= Wide{all} * shape.gpus() * milli;
+  const auto each = Wide{1000} * state.kind->count();
+  return amount.wanted * each <= Wide{amount.all} * shape.gpus() * share.milli &&
+         amount.free * each >= Wide{amount.all} * free_gpus;
 }
 
 }  // namespace
@@ -58,13 +67,14 @@ Reasons explain_node(const NodeView& view, const Shape& shape) {
   const auto& state = view.state;
   const bool gpus_short = add(room_obstacle(state, shape));
   if (!gpus_short) add(set_obstacle(state, shape));
-  const auto tell = [&](Dimension dimension, std::int64_t wanted, std::int64_t free, std::int64_t all) {
-    if (free < wanted && !(gpus_short && goes_with_gpus(shape, state, wanted, all))) add(Obstacle{dimension});
+  const auto tell = [&](Dimension dimension, const HostAmount& amount) {
+    if (amount.free < amount.wanted && !(gpus_short && goes_with_gpus(shape, state, amount)))
+      add(Obstacle{dimension});
   };
   const auto& request = shape.request();
-  tell(Dimension::kCpus, request.milli_cpus, state.free_milli_cpus, state.milli_cpus);
-  tell(Dimension::kMemory, static_cast<std::int64_t>(request.memory_bytes), state.free_memory,
-       state.memory_bytes);
+  tell(Dimension::kCpus, {request.milli_cpus, state.free_milli_cpus, state.milli_cpus});
+  tell(Dimension::kMemory,
+       {static_cast<std::int64_t>(request.memory_bytes), state.free_memory, state.memory_bytes});
   return reasons;
 }
 
