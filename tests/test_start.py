@@ -23,6 +23,11 @@ import drover
 SCRIPT = "import os, sys\nprint(os.getcwd(), sys.argv[1:])\nopen('model.bin', 'w').write('weights')\n"
 
 
+def hear_of_hangups():
+    """In a process that is about to run a program: the tests themselves may have been started by nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class StartTest(drover.DaemonTest):
     def setUp(self):
         """A project of an ordinary user, below a folder that others may enter."""
@@ -235,6 +240,7 @@ class LineTest(StartTest):
         environment = {**os.environ, **self.daemon.sanitizer_settings(), "DROVER_SOCKET": str(self.daemon.socket)}
 
         def take_terminal():
+            hear_of_hangups()
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -266,7 +272,7 @@ class LineTest(StartTest):
         environment = {**os.environ, **self.daemon.sanitizer_settings(), "DROVER_SOCKET": str(self.daemon.socket)}
         script = f"{self.daemon.client()} run --name piped -- sh -c 'while :; do echo on; sleep 0.01; done' | cat"
         shell = subprocess.Popen(["setsid", "--ctty", "sh", "-c", script], stdin=terminal, stdout=terminal, stderr=terminal, env=environment,
-                                 cwd="/")
+                                 cwd="/", preexec_fn=hear_of_hangups)
         os.close(terminal)
         self.read_until(control, b"on")
         os.close(control)
@@ -278,7 +284,7 @@ class LineTest(StartTest):
 
     def test_who_is_still_there_hears_the_way_back(self):
         process = subprocess.Popen(self.daemon.cli_command("--socket", self.daemon.socket, "run", "--", "sh", "-c", "echo up; sleep 600"),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_of_hangups)
         self.assertEqual(process.stdout.readline(), "up\n")
         process.send_signal(signal.SIGHUP)
         told = process.communicate(timeout=drover.PATIENCE)[1]
