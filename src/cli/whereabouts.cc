@@ -45,8 +45,18 @@ bool is_of_container(std::string_view folder) {
   });
 }
 
-/// Why a task cannot start where the caller stands; "" when it can.
-std::string obstacle(const Whereabouts& caller) {
+/// What is brought into the sandbox is meant by a relative path.
+std::string brought(const json& body) {
+  if (body.contains("fetch")) return "what --fetch brings lies there";
+  for (const auto& volume : body.value("volumes", json::array()))
+    if (const auto place = volume.value("container_path", ""); !place.starts_with('/'))
+      return fmt::format("the volume '{}' lies there", place);
+  return "";
+}
+
+/// Why a task does not start where the caller stands; "" when it does.
+std::string obstacle(const json& body, const Whereabouts& caller) {
+  if (auto inside = brought(body); !inside.empty()) return inside;
   if (!caller.elsewhere.empty()) return caller.elsewhere;
   if (!caller.closed.empty()) return caller.closed;
   if (is_of_container(caller.folder))
@@ -152,7 +162,7 @@ Result<Placed> start_at(json body, const Whereabouts& caller) {
     for (auto& [name, value] : passed_on(caller.environment))
       if (!body["env"].contains(name)) body["env"][name] = value;
   if (!said.empty()) return Placed{std::move(body), ""};
-  auto why_not = obstacle(caller);
+  auto why_not = obstacle(body, caller);
   if (!why_not.empty()) return Placed{std::move(body), "starts in its sandbox: " + std::move(why_not)};
   body["working_directory"] = caller.folder;
   return Placed{std::move(body), ""};

@@ -110,6 +110,18 @@ TEST(Whereabouts, WhereItsUserCannotGoATaskStartsInItsSandbox) {
   EXPECT_THAT(placed(at("/caf\xe9")).note, HasSubstr("not UTF-8"));
 }
 
+TEST(Whereabouts, WithWhatIsBroughtIntoItsSandboxATaskStartsThere) {
+  EXPECT_EQ(placed(at("/srv"), {{"fetch", {"https://example.org/data.tgz"}}}).note,
+            "starts in its sandbox: what --fetch brings lies there");
+  const auto with_volume = [](const char* place) {
+    return placed(at("/srv"), {{"volumes", json::array({{{"host_path", "/x"}, {"container_path", place}}})}});
+  };
+  EXPECT_EQ(with_volume("data").note, "starts in its sandbox: the volume 'data' lies there");
+  EXPECT_EQ(with_volume("/data").body.at("working_directory"), "/srv");
+  const auto said = placed(at("/srv"), {{"fetch", {"a"}}, {"working_directory", "."}});
+  EXPECT_EQ(said.body.at("working_directory"), "/srv");
+}
+
 TEST(Whereabouts, AnotherUserGetsNothingOfTheEnvironment) {
   auto caller = at("/srv");
   caller.same_user = false;
