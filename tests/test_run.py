@@ -1,6 +1,7 @@
 """`drover run`: a task's output, its exit status, its user, its limits, its sandbox, and how it is ended."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import unittest
@@ -47,7 +48,8 @@ class RunTest(drover.DaemonTest):
         greeting, socket, sandbox, folder = ran.out.splitlines()
         self.assertEqual(greeting, "good day")
         self.assertEqual(socket, "(unset)")
-        self.assertEqual(sandbox, folder)
+        self.assertEqual(sandbox, str(self.daemon.state / "tasks" / pathlib.Path(sandbox).parent.name / "sandbox"))
+        self.assertEqual(folder, os.getcwd())
 
     def test_a_task_runs_as_its_caller(self):
         for image in (None, self.image):
@@ -102,7 +104,7 @@ class RunTest(drover.DaemonTest):
         self.assertRegex(ran.err, "(?i)time")
 
     def test_logs_follow_while_the_task_runs(self):
-        ran = self.daemon.cli("run", "--detach", "--", "sh", "-c", "echo early; until [ -e go ]; do sleep 0.1; done; echo late")
+        ran = self.daemon.cli("run", "--detach", "--", "sh", "-c", "echo early; until [ -e $MESOS_SANDBOX/go ]; do sleep 0.1; done; echo late")
         self.assertEqual(ran.status, 0, ran)
         task = ran.out.strip().splitlines()[-1]
         self.daemon.wait_for_output(task, "early")

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,10 @@ struct ServeOptions {
   std::uint64_t keep_free = 64ULL << 20;  ///< bytes that images leave on the file system of `state`
   std::string placement = "pack";         ///< which of several places: "pack", "spread" or "fragmentation"
   std::map<std::string, std::vector<std::string>> attributes;  ///< of this machine, by name
-  UserLimits limits;                                           ///< what one user may take up
-  bool marathon_strict = false;  ///< no GPUs in DOCKER containers, as in Marathon
+  std::optional<std::int64_t> milli_cpus_per_gpu;     ///< of tasks that name no CPUs; none: the GPU's part
+  std::optional<std::uint64_t> memory_bytes_per_gpu;  ///< the same of memory
+  UserLimits limits;                                  ///< what one user may take up
+  bool marathon_strict = false;                       ///< no GPUs in DOCKER containers, as in Marathon
   /// Mesos frameworks that do not know GPUs are offered nothing of a machine that has some.
   bool filter_gpu_resources = true;
   /// How long an executor of a Mesos framework may take to subscribe, and to come again.

@@ -92,8 +92,8 @@ Result<json> follow_task(const Client& client, const std::string& id, const Foll
           status ? Error{ErrorKind::kUnavailable, "the daemon ended the answer", "", ""} : status.error(),
           fmt::format("Gave up on task '{}', which may still run", id)));
     if (!std::exchange(told, true) && !options.quiet)
-      report(fmt::format("the daemon does not answer; the task goes on, trying again for {} s",
-                         options.patience.count()));
+      (handlers.tell ? handlers.tell : report)(fmt::format(
+          "the daemon does not answer; the task goes on, trying again for {} s", options.patience.count()));
     std::this_thread::sleep_for(kRetry);
   }
 }

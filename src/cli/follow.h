@@ -26,6 +26,8 @@ struct FollowHandlers {
   /// False ends the following without an error.
   std::function<bool(std::string_view stream, std::string_view bytes)> output;
   std::function<void(const nlohmann::json& record)> state;
+  /// Says something to people; report() when it is not set.
+  std::function<void(std::string_view words)> tell;
   /// True ends the waiting for a daemon that went away.
   std::function<bool()> give_up;
 };

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -14,6 +16,8 @@
 #include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/habits.h"
+#include "cli/missing_command.h"
+#include "cli/terminal.h"
 
 namespace drover::cli {
 
@@ -23,6 +27,9 @@ namespace {
 
 /// A line that is longer is cut: a program that never ends its line must not be held back for ever.
 constexpr std::size_t kLongestLine = 64 * 1024;
+/// Why a task waits is long to find out for the daemon: on a terminal its place is asked for so often at
+/// most.
+constexpr std::chrono::seconds kPlaceAsked{10};
 
 /// The record of the member by whose end the gang is judged: the one that failed first by itself, else the
 /// first.
@@ -46,7 +53,7 @@ std::string image_hint(const json& record) {
   const auto word = command.front().get<std::string>();
   const auto none = fmt::format("There is no command '{}' in the container (check", word);
   if (!looks_like_image(word) || !record.value("reason", "").starts_with(none)) return "";
-  return fmt::format("\n        if '{}' is an image: drover run --image {} …", word, word);
+  return fmt::format("if '{}' is an image: drover run --image {} …", word, word);
 }
 
 }  // namespace
@@ -66,8 +73,14 @@ std::string RankedLines::rest() {
   return line_.empty() ? "" : prefix_ + std::exchange(line_, "") + "\n";
 }
 
-Foreground::Foreground(Client client, std::vector<std::string> ids, FollowOptions options)
-    : client_(std::move(client)), ids_(std::move(ids)), options_(std::move(options)) {}
+Foreground::Foreground(Client client, std::vector<std::string> ids, int output, FollowOptions options)
+    : client_(std::move(client)),
+      ids_(std::move(ids)),
+      options_(std::move(options)),
+      output_descriptor_(output),
+      output_is_terminal_(::isatty(output) == 1),
+      errors_are_terminal_(::isatty(STDERR_FILENO) == 1),
+      status_(STDERR_FILENO) {}
 
 void Foreground::on_state(std::function<void(const json&)> listener) {
   state_listener_ = std::move(listener);
@@ -80,6 +93,7 @@ Result<std::vector<json>> Foreground::follow() {
     others.emplace_back([this, rank, &ends] { ends[rank] = follow_one(rank); });
   ends[0] = follow_one(0);
   for (auto& thread : others) thread.join();
+  status_.clear();
   std::vector<json> records;
   for (auto& end : ends) {
     if (!end) return Failure(end.error());
@@ -102,6 +116,7 @@ Result<json> Foreground::follow_one(std::size_t rank) {
     report_state(record);
     if (state_listener_) state_listener_(record);
   };
+  handlers.tell = [this](std::string_view words) { say(words); };
   handlers.give_up = [this] { return given_up_ || output_is_closed_; };
   auto options = options_;
   options.quiet = rank != 0;
@@ -110,11 +125,23 @@ Result<json> Foreground::follow_one(std::size_t rank) {
   return end;
 }
 
+std::string Foreground::way_back() const {
+  return fmt::format("{} on; 'drover logs -f {}' shows {}output",
+                     ids_.size() == 1 ? "the task goes" : "the tasks of the gang go", ids_.front(),
+                     ids_.size() == 1 ? "its " : "the first one's ");
+}
+
 void Foreground::interrupt(int signal) {
+  if (signal == SIGHUP) {
+    // Whoever writes may be stuck in it, with the lock.
+    if (const std::unique_lock lock(output_, std::try_to_lock); lock) status_.clear();
+    set_terminal_back();
+    report(way_back());
+    std::_Exit(128 + SIGHUP);
+  }
   const bool force = last_signal_.exchange(signal) != 0;
   const auto* what = ids_.size() == 1 ? "the task" : "the gang";
-  report(force ? fmt::format("killing {}", what)
-               : fmt::format("asking {} to stop; once more kills it", what));
+  say(force ? fmt::format("killing {}", what) : fmt::format("asking {} to stop; once more kills it", what));
   stop(force);
 }
 
@@ -126,29 +153,63 @@ void Foreground::stop(bool force) {
 }
 
 bool Foreground::write(std::string_view stream, std::string_view bytes) {
+  if (bytes.empty()) return !output_is_closed_;
   const std::lock_guard lock(output_);
-  const int fd = stream == "stderr" ? STDERR_FILENO : STDOUT_FILENO;
-  if (!write_all(fd, bytes, std::string(stream))) output_is_closed_ = true;
+  status_.clear();
+  const int fd = stream == "stderr" ? STDERR_FILENO : output_descriptor_;
+  if (!write_all(fd, bytes, std::string(stream))) {
+    line_is_lost_ = fd == STDERR_FILENO ? errors_are_terminal_ : output_is_terminal_;
+    output_is_closed_ = true;
+  }
   return !output_is_closed_;
 }
 
+void Foreground::say(std::string_view words) {
+  const std::lock_guard lock(output_);
+  status_.clear();
+  report(words);
+}
+
 void Foreground::report_state(const json& record) {
-  if (record.value("preempted", false))
-    return report_once("ended to make room for other work; it will start again");
-  if (record.value("state", "") != "queued") return report_once("");
-  report_once("waiting: " + record.value("reason", ""));
-  // What would help changes with everything that others do, and takes the daemon long to find: once is
-  // enough.
-  if (std::exchange(advised_, true)) return;
-  const auto explained = client_.get(task_target(ids_.front(), "/explain"));
-  if (!explained || explained->value("state", "") != "queued") return;
-  const auto remedies = explained->value("remedies", std::vector<std::string>());
-  if (!remedies.empty()) report(fmt::format("what helps: {}", fmt::join(remedies, "; ")));
+  const auto state = record.value("state", "");
+  const bool preempted = record.value("preempted", false);
+  if (state == "queued" && !preempted && !std::exchange(advised_, true)) {
+    // What would help changes with everything that others do, and takes the daemon long to find: once is
+    // enough.
+    if (!status_.on_terminal()) report_once("waiting: " + record.value("reason", ""));
+    const auto explained = client_.get(task_target(ids_.front(), "/explain"));
+    if (explained) advise(*explained);
+  }
+  if (status_.on_terminal() && !preempted) return report_place(record);
+  report_once(preempted           ? "ended to make room for other work; it will start again"
+              : state == "queued" ? "waiting: " + record.value("reason", "")
+                                  : "");
+}
+
+/// On a terminal: its id, and how far it has come.
+void Foreground::report_place(const json& record) {
+  const auto now = std::chrono::steady_clock::now();
+  if (record.value("state", "") == "queued" && now - asked_place_ > kPlaceAsked) {
+    asked_place_ = now;
+    if (const auto explained = client_.get(task_target(ids_.front(), "/explain")))
+      place_ = explained->value("place", 0);
+  }
+  const auto words = progress_words(record, place_);
+  const std::lock_guard lock(output_);
+  status_.show(words.empty() ? "" : fmt::format("drover: {}: {}", ids_.front(), words));
+}
+
+void Foreground::advise(const json& explanation) {
+  place_ = explanation.value("place", 0);
+  asked_place_ = std::chrono::steady_clock::now();
+  if (explanation.value("state", "") != "queued") return;
+  const auto remedies = explanation.value("remedies", std::vector<std::string>());
+  if (!remedies.empty()) say(fmt::format("what helps: {}", fmt::join(remedies, "; ")));
 }
 
 void Foreground::report_once(const std::string& words) {
   if (words == std::exchange(last_words_, words)) return;
-  if (!words.empty()) report(words);
+  if (!words.empty()) say(words);
 }
 
 int judge_end(const std::vector<json>& records, int signal) {
@@ -162,8 +223,11 @@ int judge_end(const std::vector<json>& records, int signal) {
   const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
   const auto verb = state == "failed" ? "failed" : "was " + state;
   const auto who = alone ? "the task" : fmt::format("rank {}", decides);
-  if (!reason.empty() && !said_by_status) 
-    report(fmt::format("{} {}: {}{}", who, verb, reason, image_hint(record)));
+  if (!reason.empty() && !said_by_status) {
+    const auto nearby = missing_command_hint(record);
+    report_error({ErrorKind::kUnavailable, fmt::format("{} {}: {}", who, verb, reason),
+                  nearby.empty() ? image_hint(record) : nearby, ""});
+  }
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }

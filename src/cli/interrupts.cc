@@ -11,10 +11,18 @@
 namespace drover::cli {
 namespace {
 
+/// Under nohup nobody wants to hear of a terminal that is gone. A signal that is blocked would be heard all
+/// the same.
+bool is_ignored(int number) {
+  struct sigaction now{};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    if (number != SIGHUP || !is_ignored(number)) sigaddset(&set, number);
   return set;
 }
 

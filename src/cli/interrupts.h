@@ -12,7 +12,8 @@ namespace drover::cli {
 
 class Interrupts {
  public:
-  /// Calls `handle` with the number of each SIGINT, SIGTERM or SIGHUP until this dies.
+  /// Calls `handle` with the number of each SIGINT, SIGTERM or SIGHUP until this dies. A SIGHUP that this
+  /// process ignores stays ignored.
   explicit Interrupts(std::function<void(int signal)> handle);
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;

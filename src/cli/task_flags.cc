@@ -383,8 +383,10 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_gpu_flags(command, flags);
   add_place_flags(command, flags);
   add_attachment_flags(command, flags.attachments);
-  add_text(command, "--cpus", flags.cpus, "X", "CPUs, also in parts: 0.5");
-  add_text(command, "--mem,-m", flags.memory, "SIZE", "Memory limit: 512M, 16GiB");
+  add_text(command, "--cpus", flags.cpus, "X",
+           "CPUs, also in parts: 0.5; else its GPUs' part of the machine, or 1");
+  add_text(command, "--mem,-m", flags.memory, "SIZE",
+           "Memory limit: 512M, 16GiB; else its GPUs' part of the machine, or 1GiB");
   add_text(command, "--pids", flags.processes, "N",
            "Most processes and threads at once; 4096 when not given");
   add_text(command, "--image", flags.image, "REF",
@@ -398,7 +400,8 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
            "Set a variable; NAME alone passes on its value here");
   add_text(command, "--user,-u", flags.user, "USER",
            "Whom it runs as: you, when not given; only root may name another user");
-  add_text(command, "--workdir,-w", flags.working_directory, "DIR", "Folder in which it starts");
+  add_text(command, "--workdir,-w", flags.working_directory, "DIR",
+           "Folder in which it starts; else yours, or the image's");
   command.add_flag("--read-only", flags.read_only, "Make the root file system read-only");
   add_text(command, "--containerizer", flags.containerizer, "oci|docker",
            "Who runs it, where the daemon has both")

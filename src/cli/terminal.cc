@@ -1,21 +1,35 @@
 #include "cli/terminal.h"
 
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 namespace drover::cli {
 
+namespace {
+
+termios before;  // written before `is_raw` is
+std::atomic<bool> is_raw = false;
+
+}  // namespace
+
 RawTerminal::RawTerminal() {
-  if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
-  auto raw = before_;
+  if (::tcgetattr(STDIN_FILENO, &before) != 0) return;
+  auto raw = before;
   ::cfmakeraw(&raw);
   changed_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+  is_raw = changed_;
 }
 
 RawTerminal::~RawTerminal() {
-  if (changed_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  if (changed_) set_terminal_back();
+}
+
+void set_terminal_back() {
+  if (is_raw.exchange(false)) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
 nlohmann::json terminal_size() {

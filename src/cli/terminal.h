@@ -1,14 +1,12 @@
 #pragma once
 
-// The terminal that people sit at. Not thread safe.
-
-#include <termios.h>
+// The terminal that people sit at.
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace drover::cli {
 
-/// Standard input passes every key on, until this dies; nothing when it is no terminal.
+/// Standard input passes every key on, until this dies; nothing when it is no terminal. One at a time.
 class RawTerminal {
  public:
   RawTerminal();
@@ -17,9 +15,11 @@ class RawTerminal {
   RawTerminal& operator=(const RawTerminal&) = delete;
 
  private:
-  termios before_{};
   bool changed_ = false;
 };
+
+/// What RawTerminal has changed, before the process ends at once. May be called by any thread.
+void set_terminal_back();
 
 /// {"rows": 24, "columns": 80} of standard input; these where it has no size.
 nlohmann::json terminal_size();

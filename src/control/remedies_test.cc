@@ -26,6 +26,20 @@ TEST(Remedies, AreWhatWouldStartAtOnce) {
   EXPECT_THAT(remedies(machine.state, gang("gang", 4, 1), kNow), ElementsAre("make it a gang of 3"));
 }
 
+TEST(Remedies, FewerGpusBringLessOfWhatGoesWithThem) {
+  Machine machine(4);
+  const auto given = [&](workload::Task one) {
+    std::vector tasks = {std::move(one)};
+    give_gpu_shares(tasks, {{true, true}}, machine.state.machine(), {}, {});
+    return tasks.front();
+  };
+  ASSERT_TRUE(machine.submit(given(task("holder", 1))));
+  EXPECT_THAT(remedies(machine.state, {given(task("new", 4))}, kNow), ElementsAre("ask for 3 GPUs"));
+  auto said = given(task("new", 4));
+  said.resources.milli_cpus = 63'000;
+  EXPECT_THAT(remedies(machine.state, {said}, kNow), ElementsAre("ask for 3 GPUs and 48 CPUs"));
+}
+
 TEST(Remedies, ForATaskThatWaitsAreToldAsIfItWereAskedForAnew) {
   Machine machine(2);
   ASSERT_TRUE(machine.on(event::Submitted{{task("holder", 1)}}));

@@ -19,6 +19,7 @@
 #include "base/shared_map.h"
 #include "base/user_limits.h"
 #include "control/definitions.h"
+#include "control/gpu_share.h"
 #include "control/health.h"
 #include "control/image_fit.h"
 #include "control/jobs.h"
@@ -98,6 +99,7 @@ struct State : Tables<Rows> {
   bool privileged_allowed = false;     ///< what the administrator said when he started the daemon
   UserLimits limits;                   ///< the same
   ExecutorTimeouts executor_timeouts;  ///< the same
+  GpuShare gpu_share;                  ///< the same
   Rows<TaskRecord> tasks;              ///< by id
   std::uint64_t next_sequence = 1;
   /// Ids of tasks that were removed, as restore() found them: see Journaled.

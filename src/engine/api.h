@@ -59,6 +59,7 @@ struct EventView {
 /// What would become of a request if it came now (nothing of it is done).
 struct PlanView {
   bool starts_now = false;
+  std::vector<workload::Resources> wanted;  ///< by rank: what each member asks for, or is given unasked
   /// By rank: where each member would go; empty when it does not start now.
   std::vector<placement::Decision> members;
   int victims = 0;                      ///< tasks that would be ended for it; it starts when they are gone

@@ -41,6 +41,15 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller,
   return task;
 }
 
+void LocalEngine::fill_in(std::vector<workload::Task>& tasks,
+                          std::span<const workload::TaskRequest> requests) const {
+  std::vector<control::Unsaid> unsaid;
+  for (const auto& request : requests)
+    unsaid.push_back({.cpus = !request.says_cpus, .memory = !request.says_memory});
+  const auto& now = state();
+  control::give_gpu_shares(tasks, unsaid, now.machine(), now.rules, now.gpu_share);
+}
+
 Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
                                                           const workload::GangRequest& request) const {
   std::vector<workload::Task> tasks;
@@ -58,13 +67,16 @@ Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
     task->gang = workload::GangMembership{id, rank, size, request.arrangement};
     tasks.push_back(std::move(*task));
   }
+  fill_in(tasks, request.members);
   return tasks;
 }
 
 Result<control::TaskRecord> LocalEngine::submit(const Caller& caller, const workload::TaskRequest& request) {
   DROVER_TRY(auto task, complete(caller, request));
   const auto id = task.id = unused_id();
-  DROVER_CHECK_OK(change(control::event::Submitted{{std::move(task)}}));
+  std::vector tasks = {std::move(task)};
+  fill_in(tasks, {&request, 1});
+  DROVER_CHECK_OK(change(control::event::Submitted{std::move(tasks)}));
   return shown(state().tasks.at(id));
 }
 
@@ -149,6 +161,7 @@ Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest r
   if (single) tasks.front().gang.reset();
   DROVER_TRY(auto preview, control::preview(state_, tasks, ports_.now()));
   PlanView view;
+  for (const auto& task : tasks) view.wanted.push_back(task.resources);
   view.starts_now = !preview.decisions.empty();
   view.members = std::move(preview.decisions);
   view.victims = static_cast<int>(preview.victims.size());

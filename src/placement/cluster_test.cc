@@ -228,6 +228,25 @@ TEST(Cluster, SaysOfOneMachineAllThatIsShort) {
                           "1 GiB of memory are wanted and 0 B of 16 GiB are free"));
 }
 
+TEST(Cluster, SaysNothingOfWhatComesFreeWithTheGpusThatAreShort) {
+  Cluster cluster;
+  auto machine = node("a", Gpus{.count = 2});
+  machine.milli_cpus = 8000;
+  machine.memory_bytes = 16 * kGiB;
+  cluster.set_node(machine);
+  auto request = gpus(1);
+  request.milli_cpus = 4000;
+  request.memory_bytes = 8 * kGiB;
+  placed(cluster, "1", request);
+  request.gpus.front().count = 2;
+  request.milli_cpus = 8000;
+  request.memory_bytes = 16 * kGiB;
+  EXPECT_THAT(reasons_for(cluster, request), ElementsAre("2 GPUs are wanted and 1 of 2 is free"));
+  placed(cluster, "2", cpu_only(1000));
+  EXPECT_THAT(reasons_for(cluster, request),
+              ElementsAre("2 GPUs are wanted and 1 of 2 is free", "8 CPUs are wanted and 3 of 8 are free"));
+}
+
 TEST(Cluster, CountsReasonsOverNodes) {
   Cluster cluster;
   cluster.set_node(node("v", Gpus{.count = 4, .model = "V100"}));

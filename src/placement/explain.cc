@@ -24,6 +24,24 @@ Reason reason_of(const NodeTable& nodes, const Shape& shape, const Tally& tally)
           clause(shape, tally.obstacle, view_of(nodes.at(tally.first)), tally.nodes == 1)};
 }
 
+/// CPUs, or memory, of a node.
+struct HostAmount {
+  std::int64_t wanted, free, all;
+};
+
+/// Whether it comes free with the GPUs that are wanted: it is no more than the part that they are of the
+/// node's, and no more is taken than with the GPUs that are taken.
+bool goes_with_gpus(const Shape& shape, const NodeState& state, const HostAmount& amount) {
+  const auto& share = shape.request().share;
+  if (share.memory_bytes > 0) return false;
+  std::int64_t free_gpus = 0;
+  for (const auto& device : state.devices) free_gpus += device.free_milli;
+  __extension__ using Wide = __int128;
+  const auto each = Wide{1000} * state.kind->count();
+  return amount.wanted * each <= Wide{amount.all} * shape.gpus() * share.milli &&
+         amount.free * each >= Wide{amount.all} * free_gpus;
+}
+
 }  // namespace
 
 Reasons explain(const NodeTable& nodes, const Shape& shape, const std::vector<Tally>& tallies) {
@@ -46,11 +64,17 @@ Reasons explain_node(const NodeView& view, const Shape& shape) {
   };
   if (view.state.cordon != 0) add(Obstacle{Dimension::kCordon, 0, view.state.cordon});
   add(attribute_obstacle(view.node.attributes, shape));
-  add(room_obstacle(view.state, shape)) || add(set_obstacle(view.state, shape));
+  const auto& state = view.state;
+  const bool gpus_short = add(room_obstacle(state, shape));
+  if (!gpus_short) add(set_obstacle(state, shape));
+  const auto tell = [&](Dimension dimension, const HostAmount& amount) {
+    if (amount.free < amount.wanted && !(gpus_short && goes_with_gpus(shape, state, amount)))
+      add(Obstacle{dimension});
+  };
   const auto& request = shape.request();
-  if (view.state.free_milli_cpus < request.milli_cpus) add(Obstacle{Dimension::kCpus});
-  if (view.state.free_memory < static_cast<std::int64_t>(request.memory_bytes))
-    add(Obstacle{Dimension::kMemory});
+  tell(Dimension::kCpus, {request.milli_cpus, state.free_milli_cpus, state.milli_cpus});
+  tell(Dimension::kMemory,
+       {static_cast<std::int64_t>(request.memory_bytes), state.free_memory, state.memory_bytes});
   return reasons;
 }
 

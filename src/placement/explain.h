@@ -21,7 +21,8 @@ inline NodeView view_of(const NodeEntry& entry) {
 
 /// The reasons over all nodes, without remedies. `tallies` has every node once.
 Reasons explain(const NodeTable& nodes, const Shape& shape, const std::vector<Tally>& tallies);
-/// The same of one node, where the request does not fit: everything that is short is listed.
+/// The same of one node, where the request does not fit: everything that is short is listed, but for CPUs and
+/// memory that come free with GPUs that are short.
 Reasons explain_node(const NodeView& view, const Shape& shape);
 
 /// Texts: explain_text.cc. A clause that follows "1 " or "3 ", in the singular; with what the node has when

@@ -179,6 +179,8 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   auto& task = request.task;
   decode_common(decoder, task);
   decode_resources(decoder, task.resources);
+  request.says_cpus = decoder.value("cpus") != nullptr;
+  request.says_memory = decoder.value("memory") != nullptr;
   decode_attachments(decoder, task);
   request.user = decoder.string("user");
   if (request.user &&

@@ -150,6 +150,8 @@ struct TaskRequest {
   Task task;
   std::optional<std::string> user;
   std::optional<User> found_user;  ///< who that is, once he was looked up
+  bool says_cpus = true;           ///< else they are to go with its GPUs (control/gpu_share.h)
+  bool says_memory = true;         ///< the same
 };
 Result<TaskRequest> decode_task_request(const nlohmann::json& body);
 

@@ -9,6 +9,7 @@
 #include "api/native/views.h"
 #include "api/workers.h"
 #include "base/decode.h"
+#include "base/file_view.h"
 
 namespace drover::api {
 
@@ -16,7 +17,10 @@ using nlohmann::json;
 
 Result<Response> get_version(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  return json_response({{"version", services.version}, {"api", "v1"}});
+  json version = {{"version", services.version}, {"api", "v1"}};
+  // For who is on this machine, and may be in another container: whether paths mean the same to him.
+  if (request.caller) version["file_view"] = file_view();
+  return json_response(std::move(version));
 }
 
 Result<Response> get_health(const Services& services, const Request& request) {

@@ -70,6 +70,11 @@ json view_amounts(const placement::ResourceAmounts& amounts) {
           {"memory", amounts.memory_bytes}};
 }
 
+/// What of the machine is wanted besides its GPUs.
+json view_host_amounts(const workload::Resources& resources) {
+  return {{"cpus", cpus(resources.milli_cpus)}, {"memory", resources.memory_bytes}};
+}
+
 json view_holder(const engine::Api::Holder& holder) {
   return {{"user", holder.user},
           {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
@@ -162,6 +167,7 @@ json view(const engine::ExplanationView& explanation) {
                 {"queue", task.at("queue")},
                 {"priority", task.at("priority")},
                 {"place", explanation.place},
+                {"wanted", view_host_amounts(explanation.record.task.resources)},
                 {"reasons", explanation.reasons},
                 {"remedies", explanation.remedies}};
   if (task.contains("gang")) value["gang"] = task["gang"];
@@ -179,9 +185,11 @@ json view(const engine::PlanView& plan) {
                        {"cpus", decision.cpus},
                        {"nics", decision.nics}});
   }
-  return {{"starts_now", plan.starts_now}, {"members", std::move(members)}, {"victims", plan.victims},
-          {"victim_ids", plan.victim_ids}, {"place", plan.place},           {"reasons", plan.reasons},
-          {"remedies", plan.remedies}};
+  json wanted = json::array();
+  for (const auto& resources : plan.wanted) wanted.push_back(view_host_amounts(resources));
+  return {{"starts_now", plan.starts_now}, {"wanted", std::move(wanted)},   {"members", std::move(members)},
+          {"victims", plan.victims},       {"victim_ids", plan.victim_ids}, {"place", plan.place},
+          {"reasons", plan.reasons},       {"remedies", plan.remedies}};
 }
 
 json view(const engine::QueueView& queue) {

@@ -20,13 +20,14 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   engine::PlanView plan;
   plan.starts_now = true;
   plan.members = {{"here", {{"GPU-0", 500, 1ULL << 30}, {"GPU-1", 500, 1ULL << 30}}, {0, 1, 2}, {"eth0"}}};
+  plan.wanted = {{.milli_cpus = 32'000, .memory_bytes = 125ULL << 30}};
   server_.on_strand([&] { server_.daemon().plan_ = plan; });
   const auto starts = ask({"plan", "--gpus", "2", "--gpu-share", "0.5"});
   EXPECT_EQ(starts.status, 0);
   EXPECT_THAT(starts.out, HasSubstr("simulated GPUs (profile fake)\nIt would start now\n"));
   EXPECT_THAT(starts.out,
               HasSubstr("  on here, GPU 0.5 of 0,1 (not enforced): 2 x Tesla K40m, joined by NV2, "
-                        "CPU 0-2, network card eth0\n"));
+                        "CPU 0-2, network card eth0\n  with 32 CPUs, 125 GiB\n"));
   plan = {};
   plan.place = 3;
   plan.reasons = {"0 of 2 GPUs are free"};
@@ -144,7 +145,8 @@ TEST_F(CommandsTest, ShowsTheMachine) {
 TEST_F(CommandsTest, ExplainsAndTellsEvents) {
   const auto id = submit();
   EXPECT_EQ(ask({"explain", id}).out,
-            "Task task-1 is running at place 3, queue default\n  2 GPUs are wanted, 0 of 2 are free\n  what "
+            "Task task-1 is running at place 3, queue default\n  with 1 CPU, 1 GiB\n  2 GPUs are wanted, 0 "
+            "of 2 are free\n  what "
             "helps: ask for 1 GPU\n");
   EXPECT_THAT(ask({"events"}).out, HasSubstr("task_running"));
   EXPECT_EQ(json::parse(ask({"events", "--json"}).out).at("number"), 1);

@@ -8,9 +8,12 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/files.h"
@@ -26,6 +29,8 @@ using nlohmann::json;
 
 constexpr int kCannotRun = 126;
 constexpr int kNoSuchCommand = 127;
+constexpr std::chrono::seconds kLongestStart{60};
+constexpr std::chrono::milliseconds kStartAsked{200};
 
 struct ExecOptions {
   std::string task;
@@ -33,6 +38,14 @@ struct ExecOptions {
   bool tty = false;
   std::vector<std::string> environment;
 };
+
+Error still_starting(const std::string& task, const json& record) {
+  const auto reason = record.value("reason", "");
+  return {ErrorKind::kTimeout,
+          fmt::format("The task '{}' has not started within {} s{}", task, kLongestStart.count(),
+                      reason.empty() ? "" : ": " + reason),
+          fmt::format("'drover explain {}' says how far it is; try again when it runs", task), ""};
+}
 
 /// What the last frame says. A command that could not be started is told as shells tell it.
 int status_of(const std::string& end) {
@@ -127,6 +140,23 @@ class Exchange {
   FrameParser parser_;
 };
 
+/// A task that starts is waited for: its files may have to be brought first.
+Result<Upgraded> connect(const Client& client, const std::string& task, const json& body) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestStart;
+  for (bool told = false;;) {
+    auto connection = client.upgrade(task_target(task, "/exec"), body, "drover-exec");
+    if (connection || connection.error().kind != ErrorKind::kConflict) return connection;
+    const auto record = client.get(task_target(task));
+    const auto state = record ? record->value("state", "") : "";
+    // It may have begun to run since.
+    if (state != "starting" && state != "running") return connection;
+    if (std::chrono::steady_clock::now() > deadline) return Failure(still_starting(task, *record));
+    if (!std::exchange(told, true))
+      report(fmt::format("waiting for '{}' to start, {} s at most", task, kLongestStart.count()));
+    std::this_thread::sleep_for(kStartAsked);
+  }
+}
+
 Result<int> exchange(Context& context, const ExecOptions& options) {
   if (context.command.empty())
     return fail(ErrorKind::kInvalid, "There is no command to run",
@@ -144,8 +174,7 @@ Result<int> exchange(Context& context, const ExecOptions& options) {
       return fail(ErrorKind::kInvalid, fmt::format("'{}' is not NAME=VALUE", assignment));
     body["env"][assignment.substr(0, equals)] = assignment.substr(equals + 1);
   }
-  DROVER_TRY(auto connection,
-             context.client().upgrade(task_target(options.task, "/exec"), body, "drover-exec"));
+  DROVER_TRY(auto connection, connect(context.client(), options.task, body));
   Exchange exchange(std::move(connection), options.interactive, options.tty);
   std::optional<RawTerminal> raw;
   if (options.tty) raw.emplace();

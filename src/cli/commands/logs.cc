@@ -74,6 +74,7 @@ Result<int> follow_one(const Client& client, const std::string& id, const LogsOp
   FollowHandlers handlers;
   handlers.output = pass_on;
   handlers.state = [](const json&) {};
+  handlers.tell = [](std::string_view words) { report(words); };
   handlers.give_up = [] { return false; };
   DROVER_CHECK_OK(follow_task(client, id, following(options), handlers).map([](const json&) {}));
   return 0;
@@ -95,7 +96,9 @@ Status read_logs(const Client& client, const std::string& id, const LogsOptions&
 Result<int> logs_of_several(const Client& client, const std::vector<std::string>& ids,
                             const LogsOptions& options) {
   if (options.follow)
-    return Foreground(client, ids, following(options)).follow().map([](const auto&) { return 0; });
+    return Foreground(client, ids, STDOUT_FILENO, following(options)).follow().map([](const auto&) {
+      return 0;
+    });
   for (std::size_t rank = 0; rank < ids.size(); ++rank) {
     std::map<std::string, RankedLines, std::less<>> lines;
     const auto take = [&](std::string_view stream, std::string_view piece) {

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
 #include "cli/task_flags.h"
+#include "cli/whereabouts.h"
 #include "cli/words.h"
 #include "gpu/kernel.h"
 
@@ -66,13 +68,28 @@ std::string place_of(const json& member, const json& share, const KnownGpus& gpu
   return text;
 }
 
+/// What each is given besides GPUs, also unasked: "  with 32 CPUs, 126 GiB", once where it is the same for
+/// all.
+std::string with_amounts(const json& plan) {
+  const auto all = plan.value("wanted", std::vector<json>());
+  const bool alike = std::ranges::all_of(all, [&](const json& one) { return one == all.front(); });
+  std::string text;
+  for (std::size_t rank = 0; rank < (alike ? std::min<std::size_t>(all.size(), 1) : all.size()); ++rank)
+    text += fmt::format("  {}with {}\n",
+                        all.size() == 1 ? ""
+                        : alike         ? "each "
+                                        : fmt::format("rank {} ", rank),
+                        amounts(all[rank], false));
+  return text;
+}
+
 std::string would_start(const json& plan, const json& share, const KnownGpus& gpus, const json& topology) {
   std::string text = "It would start now\n";
   const auto members = plan.value("members", json::array());
   for (std::size_t rank = 0; rank < members.size(); ++rank)
     text += (members.size() == 1 ? "  " : fmt::format("  rank {} ", rank)) +
             printable(place_of(members[rank], share, gpus, topology)) + "\n";
-  return text;
+  return text + with_amounts(plan);
 }
 
 std::string would_wait(const json& plan) {
@@ -84,6 +101,7 @@ std::string would_wait(const json& plan) {
     for (const auto& id : plan.value("victim_ids", json::array()))
       text += "  would end: " + id.get<std::string>() + "\n";
   }
+  text += with_amounts(plan);
   for (const auto& reason : plan.value("reasons", json::array()))
     text += "  " + printable(reason.get<std::string>()) + "\n";
   for (const auto& remedy : plan.value("remedies", json::array()))
@@ -111,8 +129,9 @@ json share_of(const json& body, const json& plan) {
 }
 
 Result<int> plan(Context& context, const PlanOptions& options) {
-  DROVER_TRY(const auto body, task_request(options.flags, context.command));
+  DROVER_TRY(auto request, task_request(options.flags, context.command));
   const auto client = context.client();
+  DROVER_TRY(const auto body, start_here(client, context.endpoint, options.flags, std::move(request)));
   const auto answer = client.post("/v1/plan", body);
   if (!answer) return Failure(in_flags(answer.error()));
   const bool starts = answer->value("starts_now", false);

@@ -4,14 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/commands/commands.h"
 #include "cli/foreground.h"
 #include "cli/input_sender.h"
 #include "cli/interrupts.h"
 #include "cli/task_flags.h"
+#include "cli/whereabouts.h"
 
 namespace drover::cli {
 namespace {
@@ -20,6 +23,8 @@ using nlohmann::json;
 
 /// Each member that is followed takes a connection, of which one user has only so many.
 constexpr std::size_t kMostFollowed = 128;
+
+constexpr std::chrono::milliseconds kHangupTravels{200};
 
 struct RunOptions {
   TaskFlags flags;
@@ -80,9 +85,11 @@ void report_unread_input() {
 }
 
 Result<int> run(Context& context, const RunOptions& options) {
-  DROVER_TRY(const auto body, request_of(options, context.command));
+  DROVER_TRY(auto request, request_of(options, context.command));
   const auto client = context.client();
-  const auto answer = client.post("/v1/tasks", body);
+  const auto body = start_here(client, context.endpoint, options.flags, std::move(request));
+  if (!body) return not_run(body.error());
+  const auto answer = client.post("/v1/tasks", *body);
   if (!answer) return not_run(answer.error());
   std::vector<std::string> ids;
   for (const auto& record : records_in(*answer)) ids.push_back(record.at("task").value("id", ""));
@@ -93,12 +100,16 @@ Result<int> run(Context& context, const RunOptions& options) {
     return 0;
   }
   ::signal(SIGPIPE, SIG_IGN);
-  Foreground foreground(client, ids);
+  // With --json standard output is the record's alone.
+  Foreground foreground(client, ids, options.json ? STDERR_FILENO : STDOUT_FILENO);
   const Interrupts interrupts([&](int signal) { foreground.interrupt(signal); });
   const auto ends = follow_with_input(client, ids.front(), foreground,
                                       {.reads = options.interactive, .is_terminal = options.tty});
   if (!ends) return not_run(ends.error());
+  if (foreground.line_is_lost()) return 128 + SIGHUP;
   if (foreground.output_is_closed()) {
+    // A pipe breaks too when the line is lost to all that stand in it: then SIGHUP is on its way.
+    std::this_thread::sleep_for(kHangupTravels);
     foreground.stop(false);
     return 128 + SIGPIPE;
   }
@@ -116,7 +127,8 @@ void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   add_task_flags(*command, options->flags);
   command->add_flag("--detach,-d", options->detach, "Print the task's id and leave it running");
-  command->add_flag("--json", options->json, "Print the task's record as JSON");
+  command->add_flag("--json", options->json,
+                    "Print the task's record as JSON; what the task writes goes to standard error");
   command->add_flag("--interactive,-i", options->interactive, "Pass standard input on");
   command->add_flag("--tty,-t", options->tty, "Give it a terminal; Ctrl-P Ctrl-Q leaves it running");
   on_call(command, context, options, run);

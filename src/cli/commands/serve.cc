@@ -178,7 +178,33 @@ void add_serve_image(CLI::App& command, ServeOptions& options) {
   add_size(command, "--keep-free", options.keep_free, "What images leave free on the file system of --state");
 }
 
+void add_gpu_share(CLI::App& command, ServeOptions& options) {
+  const auto take_cpus = [&options](const std::string& text) {
+    const auto parsed = parse_milli_cpus(text);
+    if (!parsed) throw CLI::ValidationError("--cpus-per-gpu", to_string(parsed.error()));
+    options.milli_cpus_per_gpu = *parsed;
+  };
+  command
+      .add_option_function<std::string>("--cpus-per-gpu", take_cpus,
+                                        "CPUs for each GPU of a task that does not say how many it needs")
+      ->type_name("X")
+      ->default_str("the GPU's part of the machine");
+  const auto take_memory = [&options](const std::string& text) {
+    const auto parsed = parse_bytes(text);
+    if (!parsed || *parsed == 0)
+      throw CLI::ValidationError("--mem-per-gpu",
+                                 "'" + text + "' is no size, which is written as 20G or 512MiB");
+    options.memory_bytes_per_gpu = *parsed;
+  };
+  command
+      .add_option_function<std::string>("--mem-per-gpu", take_memory,
+                                        "Memory for each GPU of a task that does not say how much it needs")
+      ->type_name("SIZE")
+      ->default_str("the GPU's part of the machine");
+}
+
 void add_serve_sharing(CLI::App& command, ServeOptions& options) {
+  add_gpu_share(command, options);
   add_size(
       command, "--room-to-keep", options.room_to_keep,
       "When less is free on the file system of --state, unused images go, and then the oldest ended tasks")

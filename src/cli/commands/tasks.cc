@@ -60,6 +60,8 @@ Result<int> explain(Context& context, const TaskOptions& options) {
       answer.value("place", 0) > 0 ? fmt::format(" at place {}", answer.value("place", 0)) : std::string());
   text += ", queue " + queue_of_task(answer);
   text += "\n";
+  if (const auto wants = answer.value("wanted", json::object()); !wants.empty())
+    text += fmt::format("  with {}\n", amounts(wants, false));
   if (const auto gang = answer.value("gang", json::object()); !gang.empty())
     text += fmt::format("  it is rank {} of the {} members of the gang {}\n", gang.value("rank", 0),
                         gang.value("size", 0), gang.value("id", ""));
