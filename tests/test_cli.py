@@ -123,6 +123,28 @@ class CliTest(drover.DaemonTest):
         self.assertEqual(self.daemon.cli("rm", task).status, 0)
         self.assert_one_sentence(self.daemon.cli("files", "ls", task), task)
 
+    def test_a_folder_of_a_sandbox_comes_as_a_tar(self):
+        long = "a" * 120
+        script = f"mkdir -p results/{long}; echo 42 > results/{long}/answer; : > results/empty; ln -s /etc/passwd results/link; chmod 640 results/empty"
+        task = self.daemon.submit(command=["/bin/sh", "-c", script])
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
+        folder = self.daemon.folder / "unpacked"
+        folder.mkdir()
+        got = self.daemon.cli("files", "get", task, "results/", cwd=folder)
+        self.assertEqual(got.status, 0, got)
+        self.assertIn("Not in the archive, since only files and folders are: 'results/link'", got.err)
+        drover.run(["tar", "xf", "results.tar"], cwd=folder)
+        self.assertEqual((folder / "results" / long / "answer").read_text(), "42\n")
+        self.assertEqual(sorted(path.name for path in (folder / "results").iterdir()), [long, "empty"])
+        self.assertEqual((folder / "results/empty").stat().st_mode & 0o777, 0o640)
+        self.assertNotEqual(self.daemon.cli("files", "get", task, "results", cwd=folder).status, 0, "a file that is there was overwritten")
+        listed = drover.run(["sh", "-c", f"{' '.join(self.daemon.cli_command('--socket', self.daemon.socket, 'files', 'get', task, '/'))} "
+                             "-o - | tar t"], cwd=folder)
+        self.assertIn("sandbox/results/empty\n", listed.out)
+        self.assertEqual(self.daemon.cli("files", "get", task, f"results/{long}/answer", "-o", "-", cwd=folder).out, "42\n")
+        self.assertFalse((folder / "-").exists())
+        self.assert_one_sentence(self.daemon.cli("files", "get", task, "nothing", cwd=folder), "nothing")
+
     def test_several_tasks_are_stopped_at_once_and_a_wrong_one_is_told(self):
         tasks = [self.daemon.submit("sleep", 600) for _ in range(2)]
         ran = self.daemon.cli("stop", "--force", tasks[0], "no-such-task", tasks[1])
