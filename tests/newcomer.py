@@ -24,9 +24,9 @@ import drover
 NAME, UID = "newcomer", 60610
 HOME = pathlib.Path("/home", NAME)
 CHECKOUT = HOME / "drover"
-# Debian's: of /etc/login.defs.
+# Debian's PATH: that of /etc/login.defs. Others may load the machine: nothing fails for an answer that comes late.
 ENVIRONMENT = {"HOME": str(HOME), "USER": NAME, "LOGNAME": NAME, "SHELL": "/bin/bash", "LANG": "C.UTF-8", "TERM": "dumb",
-               "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"}
+               "DROVER_PATIENCE": "10m", "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"}
 NOT_CLONED = {".git", ".cache", "build", "shared"}  # of the checkout's own folder
 BUILT_BEFORE = '#!/bin/sh\n# In tests: what it builds is there already.\nexec test -x "$(dirname "$0")/../build/release/drover"\n'
 
@@ -90,14 +90,17 @@ class Machine:
 
     def enter(self, folder, *command):
         """What starts a command as the newcomer."""
-        user = [] if folder is None else ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--init-groups"]
+        user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--init-groups"]
         variables = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
-        return ["nsenter", f"--target={self.init}", "--mount", "--pid", f"--wdns={folder or '/'}", "--", *user, "env", "-i", *variables,
-                *(str(word) for word in command)]
+        return ["nsenter", f"--target={self.init}", "--mount", "--pid", f"--wdns={folder}", "--", *user, "env", "-i", *variables, *command]
 
     def add_image(self, name):
         """Shows an image that was made in the checkout in the copy of it."""
         shutil.copytree(drover.ROOT / "build/images" / name, self.folder / "home" / NAME / "drover/build/images" / name, symlinks=True)
+
+    def path(self, path):
+        """A path of the machine, as the test can read it."""
+        return pathlib.Path(f"/proc/{self.init}/root{path}")
 
     def terminal(self, folder=CHECKOUT):
         self.terminals.append(Terminal(self, folder))
