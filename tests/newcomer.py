@@ -198,7 +198,7 @@ class Held:
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WRITE_TO = re.compile(r"Write this to `([\w./-]+)`:\s*$")
-SERVE = re.compile(r"^sudo (?:\S*/)?drover serve\b(?!.*&$).*$", re.MULTILINE)
+SERVE = re.compile(r"^sudo (?:\S*/)?drover serve\b.*$", re.MULTILINE)
 
 
 class Block:
