@@ -43,6 +43,23 @@ class CliTest(drover.DaemonTest):
         for words in (["ps"], ["gpus"], ["topo"]):
             with self.subTest(words=words):
                 self.assertIn("simulated", self.daemon.cli(*words).out)
+        self.assertEqual(self.daemon.cli("node").out.count("(simulated)"), 3, "GPUs, CPUs and memory are")
+
+    def test_queues_and_quotas_say_what_holds_now_and_what_cannot_be(self):
+        for words, said, warned in ((["queue", "set", "big", "--gpus-guarantee", 900, "--users", "root,no-such-user"],
+                                     "big: guarantee 900 GPUs, limit -, weight 1, users root,no-such-user\n",
+                                     ["The guarantee of 'big' cannot be kept: 900 GPUs of it, and the machine has ",
+                                      "There is no user 'no-such-user' on this machine yet"]),
+                                    (["queue", "remove", "big"], "big: removed\n", []),
+                                    (["quota", "set", "user:no-such-user", "--gpus", 1],
+                                     "user:no-such-user: limit 1 GPU, highest priority 0\n", ["There is no user 'no-such-user'"]),
+                                    (["quota", "remove", "user:no-such-user"], "user:no-such-user: removed\n", [])):
+            with self.subTest(words):
+                ran = self.daemon.cli(*words)
+                self.assertEqual((ran.status, ran.out), (0, said), ran)
+                self.assertEqual(len(ran.err.splitlines()), len(warned), ran)
+                for sentence in warned:
+                    self.assertIn(sentence, ran.err)
 
     def test_a_misspelt_command_or_option_is_recognised(self):
         for words, meant in ((["rum", "--", "true"], "run"), (["run", "--gpu", "1", "--", "true"], "--gpus")):
