@@ -274,7 +274,7 @@ Check check_cdi() {
   }
   if (!file.empty()) return {"CDI specification", State::kFound, file, ""};
   return {"CDI specification", State::kFound,
-          "none is installed, nor needed: only other container engines want one of the GPUs", ""};
+          "none is installed, and Drover needs none: it is for other container engines", ""};
 }
 
 Check check_simulator() {
