@@ -274,7 +274,7 @@ Check check_cdi() {
   }
   if (!file.empty()) return {"CDI specification", State::kFound, file, ""};
   return {"CDI specification", State::kFound,
-          "none of the GPUs is installed; only other container engines need one", ""};
+          "none is installed, and Drover needs none: it is for other container engines", ""};
 }
 
 Check check_simulator() {
@@ -295,7 +295,8 @@ Check check_disk() {
                       errno_error(fmt::format("Failed to look at '{}'", folder.string()), errno));
   const auto free = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
   constexpr std::uint64_t kEnough = 1ULL << 30;
-  const auto found = fmt::format("{} free for '{}'", format_bytes(free), cli::ServeOptions().state);
+  const auto found = fmt::format("{} free for '{}', the state folder unless --state names another",
+                                 format_bytes(free), cli::ServeOptions().state);
   if (free >= kEnough) return {"disk", State::kFound, found, ""};
   return {"disk", State::kWarning, found, "free some space, or choose another folder with --state"};
 }

@@ -1,5 +1,6 @@
 #include "node.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -30,6 +31,18 @@ void log_inventory(const gpu::Inventory& inventory) {
     spdlog::info("GPU {}: {} {}", device.index, device.model, device.uuid);
     for (const auto& problem : device.problems) spdlog::warn("GPU {}: {}", device.index, to_string(problem));
   }
+}
+
+std::string first_steps(const gpu::Inventory& inventory, const std::string& socket) {
+  const auto program = socket.empty() ? "drover" : fmt::format("drover --socket {}", socket);
+  const auto count = inventory.devices.size();
+  if (count == 0)
+    return fmt::format(
+        "Ready, without GPUs: '{} doctor' says what is missing, and 'drover serve --simulate dgx-a100' "
+        "simulates some",
+        program);
+  return fmt::format("Ready, with {} {}GPU{}: '{} gpus' lists them, '{} run --gpus 1 -- COMMAND' runs on one",
+                     count, inventory.simulated ? "simulated " : "", count == 1 ? "" : "s", program, program);
 }
 
 Attributes host_attributes(const gpu::CpuFeatures& cpu) {

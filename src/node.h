@@ -19,6 +19,10 @@ std::string host_name();
 /// Tells in the log which GPUs there are, and what is wrong with them.
 void log_inventory(const gpu::Inventory& inventory);
 
+/// A sentence for whoever has just started a daemon for the first time: what it has, and what to type next.
+/// `socket`: where it serves; "" for where the CLI looks by itself.
+std::string first_steps(const gpu::Inventory& inventory, const std::string& socket);
+
 /// What the running kernel says of itself, and what the machine's CPU is at least: "cpu_arch" and "cpu".
 Attributes host_attributes(const gpu::CpuFeatures& cpu);
 

@@ -36,6 +36,7 @@
 #include "container/shim_containerizer.h"
 #include "containerizers.h"
 #include "control/journal.h"
+#include "credentials_watch.h"
 #include "engine/images.h"
 #include "engine/local.h"
 #include "gpu/inventory_watch.h"
@@ -135,6 +136,7 @@ class Service {
                                        options_.state, std::move(made.launcher), engine_->watcher()));
     DROVER_CHECK_OK(engine_->start(std::move(containerizer), std::move(made.runtime)));
     spdlog::info("This node offers {}", engine_->node().resources);
+    announce();
     wake_at(timeline_.now() + kHouseKeeping);
     return {};
   }
@@ -338,20 +340,37 @@ class Service {
       DROVER_TRY(options.listen, api::parse_listen_address(options_.listen));
       options.insecure_listen = options_.insecure_listen;
       options.host_names = options_.host_names;
-      const auto path = options_.state + "/credentials";
-      DROVER_TRY(options.credentials, api::open_credentials(path));
-      spdlog::info("Secrets for TCP are in '{}'", path);
+      DROVER_TRY(options.credentials, api::open_credentials(credentials_path()));
       DROVER_CHECK_OK(admit_anonymous(options));
     }
     DROVER_TRY(server_, api::Server::start(context_, *engine_, std::move(options)));
-    spdlog::info("Serving on '{}'", options_.socket);
+    if (!options_.listen.empty()) watch_credentials();
+    return {};
+  }
+
+  /// What whoever starts it waits for: where it serves, once it is ready.
+  void announce() const {
     if (container::place_to_hide(options_.socket) == options_.socket)
       spdlog::warn(
           "The socket is not alone in its folder: tasks without an image that run see it after a restart; "
           "give it a folder of its own");
+    spdlog::info("Serving on '{}'", options_.socket);
     if (const auto address = server_->tcp_address())
-      spdlog::info("Serving on http://{}", http::to_string(*address));
-    return {};
+      spdlog::info(
+          "Serving on http://{0} for who has a secret of '{1}': DROVER_HOST=http://{0} "
+          "DROVER_TOKEN=SECRET drover gpus",
+          http::to_string(*address), credentials_path());
+    const bool usual = options_.socket == cli::kDefaultSocket;
+    spdlog::info("{}", first_steps(watch_->inventory(), usual ? "" : options_.socket));
+  }
+
+  std::string credentials_path() const { return options_.state + "/credentials"; }
+
+  void watch_credentials() {
+    CredentialsPorts ports;
+    ports.pool = [this](auto work) { hand_over(*pool_, 0, std::move(work)); };
+    ports.take = [this](auto credentials) { server_->set_credentials(std::move(credentials)); };
+    credentials_watch_ = drover::watch_credentials(context_, credentials_path(), std::move(ports));
   }
 
   void measure_usage(std::function<void(metrics::MachineFacts)> done) {
@@ -406,6 +425,7 @@ class Service {
   std::unique_ptr<engine::LocalEngine> engine_;
   std::shared_ptr<void> notice_watch_;  ///< of every notice
   std::unique_ptr<api::Server> server_;
+  std::unique_ptr<FileWatch> credentials_watch_;
   std::unique_ptr<gpu::InventoryWatch> watch_;  ///< goes first: it posts to the context
 };
 

@@ -112,6 +112,29 @@ class TcpTest(drover.DaemonTest):
         status, data = self.ask({**self.bearer(), "Origin": "http://evil.example"})
         self.assertEqual(status, 403, data)
 
+    def test_a_change_of_the_credentials_counts_at_once(self):
+        file, other = self.daemon.state / "credentials", "another-secret-of-root"
+        before = file.read_text()
+        self.addCleanup(file.write_text, before)
+
+        def becomes(secret, status):
+            drover.wait_for(lambda: self.ask(self.bearer(secret))[0] == status, f"'{secret}' to be answered with {status}")
+
+        with file.open("a") as credentials:
+            credentials.write(f"root:{other}\n")
+        becomes(other, 200)
+        with file.open("a") as credentials:
+            credentials.write("no secret\n")
+        drover.wait_for(lambda: "the secrets that were read before stay" in self.daemon.read_log(), "the mistake to be told")
+        self.assertEqual(self.ask(self.bearer(other))[0], 200)
+        replacement = file.with_name("credentials.new")
+        replacement.touch(0o600)
+        replacement.write_text(before)
+        replacement.rename(file)
+        becomes(other, 401)
+        self.assertEqual(self.ask(self.bearer())[0], 200)
+        self.assertNotIn(other, self.daemon.read_log())
+
     def test_the_credentials_are_for_the_daemons_user_alone(self):
         file = self.daemon.state / "credentials"
         self.assertEqual(stat.S_IMODE(file.stat().st_mode), 0o600)

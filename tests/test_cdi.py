@@ -273,12 +273,12 @@ class GenerateTest(CdiTest):
     def test_a_file_that_cannot_be_read_is_told_and_hides_no_other(self):
         folder = self.daemon.folder / "mixed"
         folder.mkdir()
-        (folder / "bad.json").write_text('{"cdiVersion": "0.5.0", "kind": "v.com/c", "surprise": 1, "devices": []}')
+        (folder / "bad.json").write_text('{"cdiVersion": "0.5.0", "kind": "v.com/c", "surprise": 1, "more": 2, "devices": []}')
         (folder / "good.yaml").write_text("cdiVersion: 0.5.0\nkind: vendor.com/net\ndevices:\n- name: eth0\n  containerEdits:\n"
                                           "    env:\n    - NET=1\n")
         ran = self.daemon.cli("cdi", "list", "--folder", folder)
         self.assertIn("vendor.com/net=eth0", ran.out)
-        self.assertIn("surprise", ran.err)
+        self.assertRegex(ran.err, r"mistakes:?\n +/(.*\n)* +/surprise: ", "one line for each mistake")
 
 
 class OtherVendorsTest(CdiTest):

@@ -43,6 +43,23 @@ class CliTest(drover.DaemonTest):
         for words in (["ps"], ["gpus"], ["topo"]):
             with self.subTest(words=words):
                 self.assertIn("simulated", self.daemon.cli(*words).out)
+        self.assertEqual(self.daemon.cli("node").out.count("(simulated)"), 3, "GPUs, CPUs and memory are")
+
+    def test_queues_and_quotas_say_what_holds_now_and_what_cannot_be(self):
+        for words, said, warned in ((["queue", "set", "big", "--gpus-guarantee", 900, "--users", "root,no-such-user"],
+                                     "big: guarantee 900 GPUs, limit -, weight 1, users root,no-such-user\n",
+                                     ["The guarantee of 'big' cannot be kept: 900 GPUs of it, and the machine has ",
+                                      "There is no user 'no-such-user' on this machine yet"]),
+                                    (["queue", "remove", "big"], "big: removed\n", []),
+                                    (["quota", "set", "user:no-such-user", "--gpus", 1],
+                                     "user:no-such-user: limit 1 GPU, highest priority 0\n", ["There is no user 'no-such-user'"]),
+                                    (["quota", "remove", "user:no-such-user"], "user:no-such-user: removed\n", [])):
+            with self.subTest(words):
+                ran = self.daemon.cli(*words)
+                self.assertEqual((ran.status, ran.out), (0, said), ran)
+                self.assertEqual(len(ran.err.splitlines()), len(warned), ran)
+                for sentence in warned:
+                    self.assertIn(sentence, ran.err)
 
     def test_a_misspelt_command_or_option_is_recognised(self):
         for words, meant in ((["rum", "--", "true"], "run"), (["run", "--gpu", "1", "--", "true"], "--gpus")):
@@ -122,6 +139,28 @@ class CliTest(drover.DaemonTest):
         self.assertEqual(copy.read_text(), "42\n")
         self.assertEqual(self.daemon.cli("rm", task).status, 0)
         self.assert_one_sentence(self.daemon.cli("files", "ls", task), task)
+
+    def test_a_folder_of_a_sandbox_comes_as_a_tar(self):
+        long = "a" * 120
+        script = f"mkdir -p results/{long}; echo 42 > results/{long}/answer; : > results/empty; ln -s /etc/passwd results/link; chmod 640 results/empty"
+        task = self.daemon.submit(command=["/bin/sh", "-c", script])
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
+        folder = self.daemon.folder / "unpacked"
+        folder.mkdir()
+        got = self.daemon.cli("files", "get", task, "results/", cwd=folder)
+        self.assertEqual(got.status, 0, got)
+        self.assertIn("Not in the archive, since only files and folders are: 'results/link'", got.err)
+        drover.run(["tar", "xf", "results.tar"], cwd=folder)
+        self.assertEqual((folder / "results" / long / "answer").read_text(), "42\n")
+        self.assertEqual(sorted(path.name for path in (folder / "results").iterdir()), [long, "empty"])
+        self.assertEqual((folder / "results/empty").stat().st_mode & 0o777, 0o640)
+        self.assertNotEqual(self.daemon.cli("files", "get", task, "results", cwd=folder).status, 0, "a file that is there was overwritten")
+        listed = drover.run(["sh", "-c", f"{' '.join(self.daemon.cli_command('--socket', self.daemon.socket, 'files', 'get', task, '/'))} "
+                             "-o - | tar t"], cwd=folder)
+        self.assertIn("sandbox/results/empty\n", listed.out)
+        self.assertEqual(self.daemon.cli("files", "get", task, f"results/{long}/answer", "-o", "-", cwd=folder).out, "42\n")
+        self.assertFalse((folder / "-").exists())
+        self.assert_one_sentence(self.daemon.cli("files", "get", task, "nothing", cwd=folder), "nothing")
 
     def test_several_tasks_are_stopped_at_once_and_a_wrong_one_is_told(self):
         tasks = [self.daemon.submit("sleep", 600) for _ in range(2)]

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import unittest
 
 import drover
@@ -132,18 +131,34 @@ class ExampleTest(ScriptTest):
         self.assertEqual(len(set(re.findall(r"GPU-[0-9a-f-]+", output))), 8, output)
 
     def test_two_tenants(self):
+        """Beside queues of the reader's that have the names of the story, and stay as they are."""
+        def queues():
+            return [{**queue, "waiting": [], "used": {}} for queue in self.daemon.api("GET", "/v1/queues")["queues"]]
+
+        for name, limit in (("vision", 6), ("speech", 4)):
+            self.daemon.api("PUT", f"/v1/queues/{name}", {"guarantee": {"gpus": 2}, "limit": {"gpus": limit}})
+            self.addCleanup(self.daemon.api, "DELETE", f"/v1/queues/{name}")
+        before = queues()
         output = self.run_example("two-tenants")
+        self.assertEqual(queues(), before)
         lent, plan, back, quota = re.split(r"== What would|== vision wants|== A quota", output)
         self.assertRegex(lent, r"speech +8 GPUs")
         self.assertIn("6 tasks have been ended", plan)
         self.assertRegex(back, r"vision +6 GPUs")
         self.assertIn("interns", quota)
 
+    def test_two_tenants_wants_a_machine_that_is_free(self):
+        task = self.daemon.submit("sleep", 1000, gpus=1)
+        self.daemon.wait_until_running(task)
+        ran = self.run_script(drover.ROOT / "examples/two-tenants/run")
+        self.daemon.end_task(task)
+        self.assertEqual(ran.status, 1, ran)
+        self.assertIn("two-tenants: all eight GPUs must be free, and they are not now: ", ran.err)
+        self.assertEqual(len(self.daemon.api("GET", "/v1/queues")["queues"]), 1)
+
     @unittest.skipIf(shutil.which("mmdebstrap") is None, "mmdebstrap is not installed: scripts/install-dependencies --image")
     def test_digits(self):
-        made = subprocess.run([drover.ROOT / "examples/digits/make-image"], capture_output=True, text=True)
-        if made.returncode != 0:
-            self.skipTest(f"the image cannot be made here: {made.stderr.strip().splitlines()[-1]}")
+        drover.make_digits_image()
         output = self.run_example("digits")
         self.assertIn("Recognises", output)
         self.assertIn("model.npz", output)

@@ -26,7 +26,7 @@ HOSTILE_MODULES = {"test_absurd", "test_api", "test_bad_input", "test_chronos", 
                    "attack.test_mount_places", "attack.test_names", "attack.test_terminals"}
 QUICK_MODULES = {"test_api", "test_cli", "test_crash", "test_isolation", "test_queue", "test_run"}
 # They begin first: what is left at the end is short.
-LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs", "test_health", "test_node_health", "attack.test_disk_share",
+LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs", "test_first_pages", "test_health", "test_node_health", "attack.test_disk_share",
                 "attack.test_fairness_reads", "attack.test_figures", "attack.test_image_folders", "attack.test_journal", "attack.test_limits",
                 "attack.test_strangers"}
 
@@ -69,7 +69,7 @@ QUICK = (
     Stage("asan", ("unit_tests",), lambda program: not program.startswith("fuzz_"), lambda module: False, ASAN_SETTINGS),
 )
 USUAL = (
-    Stage("release", ("drover", "completions", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
+    Stage("release", ("installed", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
           {"DROVER_TEST_KILLS": "60"}),
     Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
     Stage("asan", ("all",), any_of, HOSTILE_MODULES.__contains__, ASAN_SETTINGS),

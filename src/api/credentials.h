@@ -13,5 +13,7 @@ namespace drover::api {
 
 /// Reads the file, or creates it. Refuses a file that somebody else owns or may read.
 Result<std::vector<Credential>> open_credentials(const std::string& path);
+/// The same, but a file that is not there is an error.
+Result<std::vector<Credential>> read_credentials(const std::string& path);
 
 }  // namespace drover::api

@@ -13,6 +13,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <thread>
@@ -69,10 +70,22 @@ Status remove_stale_socket(asio::io_context& context, const stream_protocol::end
   return {};
 }
 
+/// No folder above it is made: one that is not there is a mistake in the path.
+Status make_folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  const auto above = folder.parent_path();
+  std::error_code ignored;
+  if (folder.empty()) return {};
+  if (!above.empty() && !std::filesystem::exists(above, ignored))
+    return fail(ErrorKind::kNotFound,
+                fmt::format("The socket cannot be at '{}': there is no folder '{}'", path, above.string()),
+                "make that folder, or choose another path with --socket");
+  return Directory::create(folder, 0755).map([](const Directory&) {});
+}
+
 Result<stream_protocol::acceptor> listen_unix(asio::io_context& context, const std::string& path) {
   DROVER_TRY(const auto endpoint, unix_endpoint(path));
-  if (const auto slash = path.rfind('/'); slash != std::string::npos && slash > 0)
-    DROVER_CHECK_OK(Directory::create(path.substr(0, slash), 0755).map([](const Directory&) {}));
+  DROVER_CHECK_OK(make_folder_of(path));
   DROVER_CHECK_OK(remove_stale_socket(context, endpoint));
   stream_protocol::acceptor acceptor(context);
   boost::system::error_code error;
@@ -149,7 +162,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   std::optional<marathon_v2::Parts> marathon;
   Workers workers;
   Typing typing;
-  std::shared_ptr<const Shared> shared;
+  std::shared_ptr<Shared> shared;
   std::unique_ptr<mesos::Master> mesos;
   Tally tally;
   std::set<Session*> sessions;
@@ -316,6 +329,10 @@ void Server::stop() {
   parts_->mesos->stop();
   parts_->marathon->events.stop();
   for (auto* session : parts_->sessions) session->stop();
+}
+
+void Server::set_credentials(std::vector<Credential> credentials) {
+  parts_->shared->credentials = std::move(credentials);
 }
 
 std::optional<ListenAddress> Server::tcp_address() const {

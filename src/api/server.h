@@ -45,7 +45,7 @@ struct ServerOptions {
   std::optional<ListenAddress> listen;
   bool insecure_listen = false;  ///< also on an address that is not loopback: secrets go there as they are
   std::vector<std::string> host_names;  ///< that `Host` may have besides the machine's own
-  std::vector<Credential> credentials;  ///< of TCP
+  std::vector<Credential> credentials;  ///< of TCP; set_credentials() puts others in their place
   /// Whom requests over TCP act for that show no secret, as clients of systems do that knew none. Everybody
   /// on this machine may then be this user: only with a loopback address.
   std::optional<User> anonymous;
@@ -80,6 +80,8 @@ class Server {
 
   /// Takes no more connections, lets requests in progress finish, ends live answers.
   void stop();
+  /// For each request over TCP that comes from now on.
+  void set_credentials(std::vector<Credential> credentials);
   /// With the port that the kernel chose, when it was asked to.
   std::optional<ListenAddress> tcp_address() const;
 

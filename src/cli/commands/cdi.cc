@@ -61,7 +61,7 @@ Result<int> list_cdi(Context&, const ListOptions& options) {
                            ? std::vector<std::string>(std::begin(cdi::kFolders), std::end(cdi::kFolders))
                            : options.folders;
   const auto registry = cdi::Registry::read(folders);
-  for (const auto& problem : registry.problems()) report(printable(to_string(problem)));
+  for (const auto& problem : registry.problems()) report(to_string(problem));
   if (options.json) {
     auto devices = json::array();
     for (const auto& [name, entry] : registry.devices())

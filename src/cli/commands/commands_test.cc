@@ -61,7 +61,9 @@ TEST_F(CommandsTest, QueuesAreSetListedAndRemoved) {
   EXPECT_THAT(listing, ::testing::ContainsRegex("4 +research/vision +task-7 .gang of 2.  alice"));
   EXPECT_THAT(listing, HasSubstr("0 of 2 GPUs are free"));
   EXPECT_EQ(json::parse(ask({"queue", "--json"}).out).at("queues").size(), 1u);
-  EXPECT_EQ(ask({"queue", "set", "research/vision", "--users", "all"}).status, 0);
+  const auto told = ask({"queue", "set", "research/vision", "--users", "all"});
+  EXPECT_EQ(told.out, "research/vision: guarantee 4 GPUs, limit 8 GPUs, weight 3, users all\n");
+  EXPECT_THAT(told.err, HasSubstr("The guarantee of 'research/vision' cannot be kept: 4 GPUs of it"));
   EXPECT_THAT(ask({"queue"}).out, HasSubstr("3  all"));
   for (const auto& [flag, value] :
        std::vector<std::pair<std::string, std::string>>{{"--gpus-limit", "many"},
@@ -73,19 +75,21 @@ TEST_F(CommandsTest, QueuesAreSetListedAndRemoved) {
     EXPECT_EQ(refused.status, 64) << flag;
     EXPECT_THAT(refused.err, HasSubstr(flag + ": "));
   }
-  EXPECT_EQ(ask({"queue", "remove", "research/vision"}).status, 0);
+  EXPECT_EQ(ask({"queue", "remove", "research/vision"}).out, "research/vision: removed\n");
   EXPECT_EQ(ask({"queue", "remove", "research/vision"}).status, 66);
 }
 
 TEST_F(CommandsTest, QuotasAreSetListedAndRemoved) {
   ASSERT_EQ(ask({"quota", "set", "user:ann", "--gpus", "2", "--cpus", "8", "--max-priority", "10"}).status,
             0);
-  ASSERT_EQ(ask({"quota", "set", "user:ann", "--cpus", "none"}).status, 0);
+  const auto told = ask({"quota", "set", "user:ann", "--cpus", "none"});
+  EXPECT_EQ(told.out, "user:ann: limit 2 GPUs, highest priority 10\n");
+  EXPECT_THAT(told.err, HasSubstr("There is no user 'ann' on this machine yet"));
   EXPECT_THAT(ask({"quota"}).out, HasSubstr("user:ann  0.5 GPUs  2 GPUs                10"));
   EXPECT_EQ(json::parse(ask({"quota", "--json"}).out).at("quotas").size(), 1u);
   EXPECT_EQ(ask({"quota", "set", "ann", "--gpus", "2"}).status, 64);
   EXPECT_THAT(ask({"quota", "set", "user:ann", "--max-priority", "5000"}).err, HasSubstr("--max-priority: "));
-  EXPECT_EQ(ask({"quota", "remove", "user:ann"}).status, 0);
+  EXPECT_EQ(ask({"quota", "remove", "user:ann"}).out, "user:ann: removed\n");
   EXPECT_EQ(ask({"quota", "remove", "user:ann"}).status, 66);
 }
 

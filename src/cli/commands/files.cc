@@ -10,12 +10,15 @@
 #include "base/fd.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/sandbox_archive.h"
 #include "cli/table.h"
 
 namespace drover::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kStandardOutput = "-";
 
 struct FilesOptions {
   std::string task;
@@ -67,13 +70,49 @@ Result<int> print_file(Context& context, const FilesOptions& options) {
   return 0;
 }
 
-/// A file that could not be fetched whole is not left behind, and one that is there is not overwritten.
+/// "c" of "a/b/c/"; "sandbox" of the sandbox itself.
+std::string own_name(const std::string& path) {
+  const auto last = path.find_last_not_of('/');
+  const auto name = last == std::string::npos ? "" : path.substr(0, last + 1);
+  const auto own = name.substr(name.rfind('/') + 1);
+  return own.empty() || own == "." ? "sandbox" : own;
+}
+
+Result<bool> is_folder(const Client& client, const FilesOptions& options) {
+  const auto listing = client.get(file_target(options, "browse"));
+  if (listing) return true;
+  if (listing.error().kind == ErrorKind::kInvalid) return false;
+  return Failure(listing.error());
+}
+
+Status download_folder(const Client& client, const FilesOptions& options, int fd, const std::string& name) {
+  const auto write = [&](std::string_view piece) { return write_all(fd, piece, name); };
+  DROVER_TRY(const auto left_out,
+             write_archive(client, {options.task, options.path, own_name(options.path)}, write));
+  if (!left_out.empty())
+    report(fmt::format("Not in the archive, since only files and folders are: '{}'{}", left_out.front(),
+                       left_out.size() == 1 ? "" : fmt::format(" and {} more", left_out.size() - 1)));
+  return {};
+}
+
+/// What could not be fetched whole is not left behind, and what is there is not overwritten.
 Result<int> get_file(Context& context, const FilesOptions& options) {
+  const auto client = context.client();
+  DROVER_TRY(const bool folder, is_folder(client, options));
+  const auto fetch = folder ? download_folder : download;
+  if (options.output == kStandardOutput) {
+    if (folder && ::isatty(STDOUT_FILENO) == 1)
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("'{}' is a folder, and a terminal cannot show a tar", options.path),
+                  "write it to a file with --output, or into a pipe: … -o - | tar x");
+    DROVER_CHECK_OK(fetch(client, options, STDOUT_FILENO, "standard output"));
+    return 0;
+  }
   auto output = options.output;
-  if (output.empty()) output = options.path.substr(options.path.rfind('/') + 1);
+  if (output.empty()) output = own_name(options.path) + (folder ? ".tar" : "");
   const UniqueFd file(::open(output.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.valid()) return fail_errno(fmt::format("Failed to create '{}'", output), errno);
-  const auto status = download(context.client(), options, file.get(), output);
+  const auto status = fetch(client, options, file.get(), output);
   if (status) return 0;
   ::unlink(output.c_str());
   return Failure(status.error());
@@ -103,8 +142,10 @@ void add_files(CLI::App& app, Context& context) {
       ->add_flag("--json", listing->json, "Print JSON");
   add_for_path(files, context, "cat", "Print a file", std::make_shared<FilesOptions>(), print_file, true);
   auto getting = std::make_shared<FilesOptions>();
-  add_for_path(files, context, "get", "Copy a file to this machine", getting, get_file, true)
-      ->add_option("--output,-o", getting->output, "Where to; its own name here when not given")
+  add_for_path(files, context, "get", "Copy a file to this machine, or a folder as a tar", getting, get_file,
+               true)
+      ->add_option("--output,-o", getting->output,
+                   "Where to, '-' for standard output; its own name here when not given")
       ->type_name("FILE");
 }
 

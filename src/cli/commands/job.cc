@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,14 @@ Result<int> list_jobs(Context& context, const ShowOptions& options) {
   return 0;
 }
 
+/// Chronos' "11/23/26 04:16:38", which is in UTC, as all other times are written.
+std::string time_with_zone(const std::string& text) {
+  unsigned month = 0, day = 0, year = 0, hour = 0, minute = 0, second = 0;
+  if (std::sscanf(text.c_str(), "%2u/%2u/%2u %2u:%2u:%2u", &month, &day, &year, &hour, &minute, &second) != 6)
+    return text;
+  return fmt::format("20{:02}-{:02}-{:02}T{:02}:{:02}:{:02}Z", year, month, day, hour, minute, second);
+}
+
 struct History {
   json runs = json::array();
   json skipped = json::array();
@@ -88,8 +97,9 @@ std::string render_history(const History& history) {
     Table table({"RUN", "STATUS", "STARTED", "ENDED", "TOOK"});
     for (const auto& run : history.runs)
       if (run.is_object())
-        table.add({run.value("taskId", ""), run.value("status", ""), run.value("startTime", ""),
-                   run.value("endTime", ""), run.value("duration", "")});
+        table.add({run.value("taskId", ""), run.value("status", ""),
+                   time_with_zone(run.value("startTime", "")), time_with_zone(run.value("endTime", "")),
+                   run.value("duration", "")});
     text = shown(table);
   }
   for (const auto& skipped : history.skipped) {
@@ -148,6 +158,8 @@ Result<int> run(Context& context, const JobOptions& options) {
   DROVER_CHECK_OK(get_job(client, options.job));
   const auto query = options.arguments.empty() ? "" : "?arguments=" + percent_encode(options.arguments);
   DROVER_CHECK_OK(client.put(job_target(options.job, query), json()));
+  print(fmt::format("{0}: a run was asked for; 'drover job history {0}' shows how it goes\n",
+                    printable(options.job)));
   return 0;
 }
 
@@ -155,6 +167,7 @@ Result<int> remove(Context& context, const JobOptions& options) {
   const auto client = context.client();
   DROVER_CHECK_OK(get_job(client, options.job));
   DROVER_CHECK_OK(client.erase(job_target(options.job)));
+  print(fmt::format("{}: forgotten, and its runs are ended\n", printable(options.job)));
   return 0;
 }
 
@@ -162,6 +175,7 @@ Result<int> kill(Context& context, const JobOptions& options) {
   const auto client = context.client();
   DROVER_CHECK_OK(get_job(client, options.job));
   DROVER_CHECK_OK(client.erase("/v1/scheduler/task/kill/" + percent_encode(options.job)));
+  print(fmt::format("{}: the runs that were there are ended\n", printable(options.job)));
   return 0;
 }
 

@@ -74,7 +74,6 @@ Result<int> follow_one(const Client& client, const std::string& id, const LogsOp
   FollowHandlers handlers;
   handlers.output = pass_on;
   handlers.state = [](const json&) {};
-  handlers.tell = [](std::string_view words) { report(words); };
   handlers.give_up = [] { return false; };
   DROVER_CHECK_OK(follow_task(client, id, following(options), handlers).map([](const json&) {}));
   return 0;

@@ -103,16 +103,15 @@ Result<int> node(Context& context, const ShowOptions& options) {
   Table table({"NODE", "GPUS FREE", "CPUS FREE", "MEMORY FREE", "RUNTIME", "CGROUPS"});
   std::string offers;
   for (const auto& node : listing.value("nodes", json::array())) {
-    const bool simulated = node.value("simulated", false);
+    const auto* const note = node.value("simulated", false) ? " (simulated)" : "";
     const auto& gpus = node.at("gpus");
     const auto& cpus = node.at("cpus");
     const auto& memory = node.at("memory_bytes");
     table.add({shown(node, "name"),
-               fmt::format("{} of {}{}", shown(gpus, "free"), shown(gpus, "total"),
-                           simulated ? " (simulated)" : ""),
-               fmt::format("{:g} of {:g}", cpus.value("free", 0.0), cpus.value("total", 0.0)),
-               fmt::format("{} of {}", format_bytes(memory.value("free", std::uint64_t{0})),
-                           format_bytes(memory.value("total", std::uint64_t{0}))),
+               fmt::format("{} of {}{}", shown(gpus, "free"), shown(gpus, "total"), note),
+               fmt::format("{:g} of {:g}{}", cpus.value("free", 0.0), cpus.value("total", 0.0), note),
+               fmt::format("{} of {}{}", format_bytes(memory.value("free", std::uint64_t{0})),
+                           format_bytes(memory.value("total", std::uint64_t{0})), note),
                shown(node, "runtime"), shown(node, "cgroups")});
     if (const auto cordoned = node.value("cordoned", ""); !cordoned.empty())
       offers += printable(fmt::format("{} is cordoned {}", node.value("name", ""), cordoned)) + "\n";

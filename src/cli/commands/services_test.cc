@@ -279,7 +279,11 @@ TEST_F(ServicesTest, ListsShowsAndRunsJobs) {
   there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "nightly"}, {"state", "1 running"}}}}});
   there_is("/v1/scheduler/job/nightly", job);
   there_is("/v1/scheduler/job/stat/nightly",
-           {{"taskStatHistory", {{{"taskId", "ct:1:0:nightly:"}, {"status", "failed"}}}},
+           {{"taskStatHistory",
+             {{{"taskId", "ct:1:0:nightly:"},
+               {"status", "failed"},
+               {"startTime", "11/23/26 04:16:38"},
+               {"endTime", "N/A"}}}},
             {"skippedRuns", {{{"lastDue", "2026-11-20T12:00:00.000Z"}, {"count", 3}, {"reason", "busy"}}}}});
   const auto listed = ask({"job", "list"});
   EXPECT_EQ(listed.status, 0) << listed.err;
@@ -290,9 +294,11 @@ TEST_F(ServicesTest, ListsShowsAndRunsJobs) {
   for (const auto* verb : {"show", "history"})
     EXPECT_THAT(ask({"job", verb, "nightly"}).out,
                 HasSubstr("left out: 3 runs, the last of them that of 2026-11-20T12:00:00.000Z: busy"));
-  EXPECT_EQ(ask({"job", "run", "nightly", "--arguments", "a b"}).status, 0);
-  EXPECT_EQ(ask({"job", "kill", "nightly"}).status, 0);
-  EXPECT_EQ(ask({"job", "remove", "nightly"}).status, 0);
+  EXPECT_THAT(ask({"job", "history", "nightly"}).out, HasSubstr("2026-11-23T04:16:38Z  N/A"));
+  EXPECT_EQ(ask({"job", "run", "nightly", "--arguments", "a b"}).out,
+            "nightly: a run was asked for; 'drover job history nightly' shows how it goes\n");
+  EXPECT_EQ(ask({"job", "kill", "nightly"}).out, "nightly: the runs that were there are ended\n");
+  EXPECT_EQ(ask({"job", "remove", "nightly"}).out, "nightly: forgotten, and its runs are ended\n");
   EXPECT_THAT(api_.changes(),
               ElementsAre("PUT /v1/scheduler/job/nightly?arguments=a%20b",
                           "DELETE /v1/scheduler/task/kill/nightly", "DELETE /v1/scheduler/job/nightly"));

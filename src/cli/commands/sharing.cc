@@ -14,6 +14,8 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/printable.h"
+#include "cli/sharing_notes.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
@@ -170,6 +172,43 @@ Result<int> list_queues(Context& context, const ShowOptions& options) {
   return 0;
 }
 
+/// The item of a listing in which a field is this; null when there is none.
+json item_of(const Client& client, const std::string& target, const char* list, const char* field,
+             const std::string& value) {
+  const auto listing = client.get(target);
+  if (listing)
+    for (const auto& item : listing->value(list, json::array()))
+      if (item.value(field, json()) == value) return item;
+  return {};
+}
+
+/// A machine's users are known to the machine alone.
+void tell_of_users(const Context& context, const std::vector<std::string>& names) {
+  if (!context.endpoint.url.empty()) return;
+  for (const auto& sentence : unknown_users(names)) report(sentence);
+}
+
+/// After a change: what the queue is now, and what of that cannot be.
+void tell_of_queue(const Context& context, const Client& client, const std::string& path) {
+  const auto queue = item_of(client, "/v1/queues", "queues", "queue", path);
+  if (!queue.is_object()) return;
+  print(queue_line(queue) + "\n");
+  if (const auto nodes = client.get("/v1/nodes"))
+    for (const auto& sentence : guarantees_too_large(queue, nodes->value("nodes", json::array())))
+      report(sentence);
+  tell_of_users(context, queue.value("users", std::vector<std::string>()));
+}
+
+/// The same for "user:ann".
+void tell_of_quota(const Context& context, const Client& client, const std::string& subject) {
+  const auto colon = subject.find(':');
+  const auto kind = subject.substr(0, colon), name = subject.substr(colon + 1);
+  const auto quota = item_of(client, "/v1/quotas", "quotas", kind.c_str(), name);
+  if (!quota.is_object()) return;
+  print(quota_line(quota) + "\n");
+  if (kind == "user") tell_of_users(context, {name});
+}
+
 Result<int> set_queue(Context& context, const QueueOptions& options) {
   json body = json::object();
   json limit = json::object();
@@ -189,8 +228,10 @@ Result<int> set_queue(Context& context, const QueueOptions& options) {
     DROVER_TRY(body["weight"], parse_whole(options.weight, "--weight"));
   }
   if (!options.users.empty()) body["users"] = parse_users(options.users);
-  const auto answer = context.client().patch(queue_target(options.path), body);
+  const auto client = context.client();
+  const auto answer = client.patch(queue_target(options.path), body);
   if (!answer) return Failure(in_flags_of(answer.error(), true));
+  tell_of_queue(context, client, options.path);
   return 0;
 }
 
@@ -214,6 +255,7 @@ Result<int> inspect_queue(Context& context, const QueueOptions& options) {
 
 Result<int> remove_queue(Context& context, const QueueOptions& options) {
   DROVER_CHECK_OK(context.client().remove(queue_target(options.path)));
+  print(fmt::format("{}: removed\n", printable(options.path)));
   return 0;
 }
 
@@ -249,8 +291,10 @@ Result<int> set_quota(Context& context, const QuotaOptions& options) {
   if (!options.max_priority.empty()) {
     DROVER_TRY(body["max_priority"], parse_whole(options.max_priority, "--max-priority"));
   }
-  const auto answer = context.client().patch(quota_target(options.subject), body);
+  const auto client = context.client();
+  const auto answer = client.patch(quota_target(options.subject), body);
   if (!answer) return Failure(in_flags_of(answer.error(), false));
+  tell_of_quota(context, client, options.subject);
   return 0;
 }
 
@@ -260,6 +304,7 @@ Result<int> inspect_quota(Context& context, const QuotaOptions& options) {
 
 Result<int> remove_quota(Context& context, const QuotaOptions& options) {
   DROVER_CHECK_OK(context.client().remove(quota_target(options.subject)));
+  print(fmt::format("{}: removed\n", printable(options.subject)));
   return 0;
 }
 
