@@ -12,7 +12,7 @@ import newcomer
 PAGES = ("README.md", "docs/install.md", "docs/quickstart.md", "examples/train/README.md", "examples/hello-gpu/README.md",
          "examples/gang/README.md", "examples/two-tenants/README.md", "docs/apply.md")
 IMAGE_PAGES = ("docs/quickstart.md", "examples/digits/README.md")
-IMAGE_SECTIONS = ("Install it", "A daemon", "An image", "Digits: train a model in a container with one GPU")
+IMAGE_SECTIONS = ("Install it", "A daemon", "A program of your own", "An image", "Digits: train a model in a container with one GPU")
 # What a test cannot type, and why.
 LEFT_OUT = {
     r"scripts/(quickstart|test)\b": "they are tests of their own",
@@ -151,7 +151,7 @@ class PathTest(ReaderTest):
 
     def submit(self, options, *words):
         """In the background; returns the id that is shown."""
-        started = self.type_and_see(f'drover run --detach {options} --workdir "$PWD" -- python3 train.py {" ".join(words)}', r"^\w+\n$")
+        started = self.type_and_see(f'drover run --detach {options} -- python3 train.py {" ".join(words)}', r"^\w+\n$")
         return started.strip()
 
     def test_a_newcomer_s_first_two_days(self):
@@ -160,7 +160,7 @@ class PathTest(ReaderTest):
         self.serve("sudo drover serve --simulate dgx-a100")
         self.assertIn("'drover gpus' lists them, 'drover run --gpus 1 -- COMMAND' runs on one", self.daemon.screen)
         self.type_and_see("drover gpus", "simulated", "A100")
-        self.type_and_see('drover run --gpus 1 --workdir "$PWD" -- python3 train.py', "epoch 20: ", r"wrote \S+/work/model.json")
+        self.type_and_see('drover run --gpus 1 -- python3 train.py', "epoch 20: ", r"wrote \S+/work/model.json")
         self.type_and_see("test -O ~/work/model.json; rm ~/work/model.json")
 
         first = self.submit("--name first --gpus 4", "--epochs", "100000")
