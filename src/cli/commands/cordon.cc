@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kBetweenLooks{500};
+constexpr std::chrono::milliseconds kDrainPoll{500};
 constexpr const char* kMachine = "machine";
 
 struct CordonOptions {
@@ -129,7 +129,7 @@ Result<int> drain(Context& context, const CordonOptions& options) {
       return fail(ErrorKind::kTimeout,
                   fmt::format("{} still {} there", counted_tasks(left), left == 1 ? "runs" : "run"),
                   "it stays cordoned; --stop asks what runs there to end");
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kDrainPoll);
     DROVER_TRY(tasks, tasks_on(client, targets));
     if (tasks.size() != left) report(fmt::format("{} left", counted_tasks(tasks.size())));
   }
