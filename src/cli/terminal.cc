@@ -11,14 +11,14 @@ namespace drover::cli {
 
 namespace {
 
-termios before;  // written before `is_raw` is
+termios usual;  // written before `is_raw` is
 std::atomic<bool> is_raw = false;
 
 }  // namespace
 
 RawTerminal::RawTerminal() {
-  if (::tcgetattr(STDIN_FILENO, &before) != 0) return;
-  auto raw = before;
+  if (::tcgetattr(STDIN_FILENO, &usual) != 0) return;
+  auto raw = usual;
   ::cfmakeraw(&raw);
   changed_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
   is_raw = changed_;
@@ -29,7 +29,7 @@ RawTerminal::~RawTerminal() {
 }
 
 void set_terminal_back() {
-  if (is_raw.exchange(false)) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
+  if (is_raw.exchange(false)) ::tcsetattr(STDIN_FILENO, TCSANOW, &usual);
 }
 
 nlohmann::json terminal_size() {
