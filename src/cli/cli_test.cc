@@ -46,7 +46,7 @@ TEST(Usage, MissingArgumentsAndHelp) {
 
 TEST(Usage, NothingIsMeantThatIsOnlyALittleAlike) {
   for (const auto& words : std::vector<std::vector<std::string>>{
-           {"nonsense"}, {"ps", "--fort"}, {"queue", "hots"}, {"run", "--sort", "1"}, {"files", "x"}})
+           {"nonsense"}, {"ps", "--fxrt"}, {"queue", "hots"}, {"run", "--sort", "1"}, {"files", "x"}})
     EXPECT_THAT(drover(words).err, ::testing::Not(HasSubstr("did you mean"))) << words.back();
 }
 

@@ -133,7 +133,7 @@ constexpr std::array kFlags = {
     FlagHabit{kTasks, "--output", Gets::kRefusal, kOutput},
     FlagHabit{kTasks, "--error", Gets::kRefusal, kOutput},
     FlagHabit{kTasks, "--wrap", Gets::kRefusal, "write: drover run -- sh -c 'LINE'"},
-    FlagHabit{"run", "--pty", Gets::kRefusal, "write -it"},
+    FlagHabit{"run", "--pty", Gets::kRefusal, "a terminal is -it: 'drover run -it bash'"},
     FlagHabit{kTasks, "--array", Gets::kRefusal,
               "start them one by one: for i in $(seq 10); do drover run --detach -e I=$i COMMAND; done"},
     FlagHabit{kTasks, "-a", Gets::kRefusal,

@@ -232,11 +232,13 @@ TEST_F(LocalSharingTest, WhatIsCordonedGetsNoNewWork) {
   const Caller alice{{1000, 1000, {}, "alice", "/"}};
   const auto& devices = engine_->inventory().devices;
   const auto set_cordon = [&](const std::string& gpu, std::optional<std::string> reason,
-                              const Caller& who = {}) {
+                              Caller who = {{0, 0, {}, "root", "/root"}}) {
     return transact([&] { return engine_->set_cordon(who, gpu, reason); });
   };
   const auto wanting = [](int gpus) {
-    return [gpus](workload::Task& task) { task.resources.gpus = {{gpus, {}}}; };
+    return [gpus](workload::Task& task) {
+      if (gpus > 0) task.resources.gpus = {{gpus, {}}};
+    };
   };
   const auto all = static_cast<int>(devices.size());
   const auto first = submit_with(wanting(1), alice)->task.id;
