@@ -166,7 +166,7 @@ class PathTest(ReaderTest):
         first = self.submit("--name first --gpus 4", "--epochs", "100000")
         self.terminal.close()  # he goes home
         self.terminal = self.machine.terminal(newcomer.HOME)
-        self.type_and_see("drover ps", "first .*running")
+        drover.wait_for(lambda: re.search("first .*running", self.type_and_see("drover ps")), "the training to run")
         drover.wait_for(lambda: "epoch 10: " in self.type_and_see(f"drover logs {first}"), "the first lines of the training")
 
         self.type_and_see("cd ~/work")

@@ -54,6 +54,7 @@ constexpr std::array kFooters = {
            "Examples:\n"
            "  drover run --gpus 1 nvidia-smi -L\n"
            "  drover run --gpus 2 --mem 32GiB --name train --detach python3 train.py\n"
+           "  drover run --gpus 1 -it bash\n"
            "  drover run --image ubuntu:24.04 -v ./data:/data:ro bash -c 'ls /data'\n"
            "  drover run --gang 4 --gpus 2 --interconnect nvlink python3 train.py"},
     Footer{"plan",
@@ -64,7 +65,7 @@ constexpr std::array kFooters = {
            "Examples:\n"
            "  drover ps --all\n"
            "  drover ps --state failed --since 1d\n"
-           "  drover stop $(drover ps -q --name 'sweep-*')"},
+           "  drover ps -q --name 'sweep-*' | xargs drover stop"},
     Footer{"explain", "Example:\n  drover explain train"},
     Footer{"logs",
            "Examples:\n"
