@@ -31,6 +31,11 @@ sigset_t watched_signals() {
 Interrupts::Interrupts(std::function<void(int)> handle) : handle_(std::move(handle)) {
   const auto set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  // Of our thread too: else that may be the one which the kernel gives it to, and nobody hears of it.
+  sigset_t resizes;
+  sigemptyset(&resizes);
+  sigaddset(&resizes, SIGWINCH);
+  pthread_sigmask(SIG_BLOCK, &resizes, nullptr);
   signals_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
   quit_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
   thread_ = std::thread([this] { listen(); });
