@@ -156,12 +156,12 @@ class PathTest(ReaderTest):
 
     def test_a_newcomer_s_first_two_days(self):
         self.terminal = self.machine.terminal()
-        self.type_and_see("sudo cmake --install build/release --prefix /usr/local; mkdir ~/work; cp examples/train/train.py ~/work; cd ~/work")
+        self.type_and_see("sudo cmake --install build/release --prefix /usr/local; mkdir ~/project; cp examples/train/train.py ~/project; cd ~/project")
         self.serve("sudo drover serve --simulate dgx-a100")
         self.assertIn("'drover gpus' lists them, 'drover run --gpus 1 -- COMMAND' runs on one", self.daemon.screen)
         self.type_and_see("drover gpus", "simulated", "A100")
-        self.type_and_see('drover run --gpus 1 -- python3 train.py', "epoch 20: ", r"wrote \S+/work/model.json")
-        self.type_and_see("test -O ~/work/model.json; rm ~/work/model.json")
+        self.type_and_see('drover run --gpus 1 -- python3 train.py', "epoch 20: ", r"wrote \S+/project/model.json")
+        self.type_and_see("test -O ~/project/model.json; rm ~/project/model.json")
 
         first = self.submit("--name first --gpus 4", "--epochs", "100000")
         self.terminal.close()  # he goes home
@@ -169,14 +169,14 @@ class PathTest(ReaderTest):
         drover.wait_for(lambda: re.search("first .*running", self.type_and_see("drover ps")), "the training to run")
         drover.wait_for(lambda: "epoch 10: " in self.type_and_see(f"drover logs {first}"), "the first lines of the training")
 
-        self.type_and_see("cd ~/work")
+        self.type_and_see("cd ~/project")
         second = self.submit("--name second --gpus 8", "--epochs", "10")
         self.type_and_see("drover ps", "second .*queued", "8 GPUs are wanted and 4 of 8 are free")
         self.type_and_see(f"drover explain {second}", "8 GPUs are wanted and 4 of 8 are free", "what helps", "ask for 4 GPUs")
         self.type_and_see(f"drover stop {second}")
         again = self.submit("--name second --gpus 4", "--epochs", "10")
         self.type_and_see(f"drover logs --follow {again}", "GPUs of this task: GPU-", "epoch 10: ")
-        self.type_and_see("test -s ~/work/model.json")
+        self.type_and_see("test -s ~/project/model.json")
         self.type_and_see(f"drover stop {first}; drover logs --follow {first}", "epoch 10: ")
         self.type_and_see(f"drover ps --all; drover rm {first} {second} {again}", "second", "first")
         self.assertNotIn(first, self.type_and_see("drover ps --all"))
