@@ -72,7 +72,10 @@ class CordonTest(drover.DaemonTest):
         self.assertEqual(refused.status, 77, refused)
         self.assert_one_sentence(self.daemon.cli("cordon", "12"), "There is no GPU '12'")
         self.assert_one_sentence(self.daemon.cli("cordon"), "--machine")
-        self.assert_one_sentence(self.daemon.cli("uncordon", "0"), "It is not cordoned")
+        self.assert_one_sentence(self.daemon.cli("uncordon", "0"), "is not cordoned")
+        self.assertEqual(self.daemon.cli("cordon", "1").status, 0)
+        self.assertEqual(self.daemon.cli("uncordon", "0", "1", "2").status, 66)
+        self.assertEqual([gpu["cordoned"] for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]], [""] * 8)
 
 
 if __name__ == "__main__":

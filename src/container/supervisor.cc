@@ -148,7 +148,7 @@ Result<Ending> Supervisor::run(const std::function<void(const Running&)>& starte
 /// host's /dev/null is not his.
 Result<UniqueFd> Supervisor::open_input() {
   DROVER_TRY(auto pipe, make_pipe());
-  if (spec_.takes_input) {
+  if (spec_.takes_input || spec_.terminal) {
     DROVER_TRY(input_, TaskInput::open(task_));
     if (!spec_.terminal) input_->begin(std::move(pipe.write), false);
   }

@@ -142,7 +142,9 @@ Status LocalEngine::set_cordon(const Caller& caller, const std::string& gpu,
     if (reason)
       rules.cordons[gpu] = {caller.user.name, *reason};
     else if (rules.cordons.erase(gpu) == 0)
-      return fail(ErrorKind::kNotFound, "It is not cordoned", "'drover gpus' shows what is");
+      return fail(ErrorKind::kNotFound,
+                  fmt::format("{} is not cordoned", gpu.empty() ? "The machine" : "The GPU '" + gpu + "'"),
+                  "'drover gpus' shows what is");
     return {};
   });
 }

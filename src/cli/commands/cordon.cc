@@ -104,9 +104,15 @@ Result<int> cordon(Context& context, const CordonOptions& options) {
 Result<int> uncordon(Context& context, const CordonOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto targets, targets_of(client, options));
-  for (const auto& target : targets) DROVER_CHECK_OK(client.remove("/v1/cordons/" + percent_encode(target)));
-  report("new work goes there again");
-  return 0;
+  int exit_status = 0;  // one that was not cordoned keeps no other from being freed
+  for (const auto& target : targets) {
+    const auto removed = client.remove("/v1/cordons/" + percent_encode(target));
+    if (removed) continue;
+    report_error(removed.error());
+    exit_status = error_kind_info(removed.error().kind).exit_status;
+  }
+  if (exit_status == 0) report("new work goes there again");
+  return exit_status;
 }
 
 Result<int> drain(Context& context, const CordonOptions& options) {
