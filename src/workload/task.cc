@@ -291,7 +291,7 @@ Result<GangRequest> decode_gang(const json& body) {
   };
   if (std::any_of(request.members.begin(), request.members.end(), is_interactive))
     outer.mistake("gang", "nobody types into several tasks at once",
-                  "leave out \"stdin\" and \"tty\", or the gang");
+                  "ask for input and a terminal, or for a gang");
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The gang"));
   return request;
 }
