@@ -3,7 +3,6 @@
 // Values that copies share until one of them changes. Copies may live on different threads; one value may
 // not be used by two at once.
 
-#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -22,7 +21,7 @@ class Cow {
   /// The value, to be changed: a copy of it when it was shared.
   T& mutate() {
     if (value_.use_count() == 1)
-      std::atomic_thread_fence(std::memory_order_acquire);  // what the last other owner read is read
+      const std::shared_ptr<T> ordered = value_;  // dropped at once: after what the last other owner read
     else
       value_ = value_ ? std::make_shared<T>(*value_) : std::make_shared<T>();
     return *value_;
