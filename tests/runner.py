@@ -37,7 +37,7 @@ SANITIZER_OPTIONS = {
     "release": {},
     "asan": {"ASAN_OPTIONS": f"detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:{SYMBOLIZER}",
              "UBSAN_OPTIONS": f"print_stacktrace=1:{SYMBOLIZER}"},
-    "tsan": {"TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:{SYMBOLIZER}"},
+    "tsan": {"TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/tests/tsan.suppressions:{SYMBOLIZER}"},
 }
 
 children = []  # processes that run() waits for

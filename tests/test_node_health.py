@@ -48,8 +48,9 @@ class NodeHealthTest(unittest.TestCase):
         os.mkfifo(kubeconfig)  # whoever reads it waits for a writer
         self.start(kubeconfig)
         self.assertEqual(self.health(), (200, "ok\n"))
-        told = drover.wait_for(lambda: (found := self.health()) != (200, "ok\n") and found, "/healthz to tell", timeout=HANGS + drover.PATIENCE,
-                               pause=1)
+        told = drover.wait_for(lambda: (found := self.health()) != (200, "ok\n") and found,
+                               lambda: f"/healthz to tell: {(self.folder / 'log').read_text()}",
+                               timeout=HANGS + drover.PATIENCE, pause=1)
         self.assertEqual(told[0], 503, told)
         self.assertRegex(told[1], "reaching the cluster has taken .* and may never end")
 

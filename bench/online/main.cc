@@ -30,7 +30,7 @@ struct Options {
 struct Row {
   std::string name;
   Discipline discipline;
-  bool time_limits = false;
+  Known known = Known::kNothing;
 };
 
 const std::vector<Row>& rows() {
@@ -38,7 +38,8 @@ const std::vector<Row>& rows() {
       {"first come, first served", first_come_first_served},
       {"whoever fits", whoever_fits},
       {"Drover's queue", drover_queue},
-      {"Drover's queue, time limits known", drover_queue, true},
+      {"Drover's queue, with what it has learned", drover_queue, Known::kHistory},
+      {"Drover's queue, time limits known", drover_queue, Known::kTimeLimits},
       {"shortest first (oracle)", shortest_first},
   };
   return all;
@@ -77,7 +78,7 @@ double quantile(std::vector<double> values, double part) {
 
 json measure(const Row& row, const placement::Cluster& cluster, const std::vector<RecordedJob>& jobs) {
   const auto begin = std::clock();
-  const auto outcome = replay(cluster, jobs, row.discipline, row.time_limits);
+  const auto outcome = replay(cluster, jobs, row.discipline, row.known);
   const auto cpu_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   return {{"discipline", row.name},
           {"completion_mean_s", mean(outcome.completions)},

@@ -47,8 +47,8 @@ std::vector<const Job*> in_order(const std::vector<Job>& jobs) {
 /// The state of one replay.
 class Player {
  public:
-  Player(const Cluster& cluster, const std::vector<RecordedJob>& recorded, bool time_limits)
-      : cluster_(cluster), recorded_(recorded), time_limits_(time_limits) {
+  Player(const Cluster& cluster, const std::vector<RecordedJob>& recorded, Known known)
+      : cluster_(cluster), recorded_(recorded), known_(known) {
     outcome_.waits.resize(recorded.size());
     outcome_.completions.resize(recorded.size());
   }
@@ -60,6 +60,7 @@ class Player {
       end_until_now();
       arrive_until_now();
       if (waiting_.empty()) continue;
+      if (known_ == Known::kHistory) expect();
       ++outcome_.decisions;
       for (auto& start : discipline({cluster_, waiting_, running_, recorded_, now_})) begin(std::move(start));
     }
@@ -72,16 +73,27 @@ class Player {
  private:
   void end_until_now() {
     for (; !ends_.empty() && ends_.top().first <= now_; ends_.pop()) {
-      const auto& id = recorded_[ends_.top().second].job.id;
+      const auto& ended = recorded_[ends_.top().second];
+      const auto& id = ended.job.id;
+      run_times_.add(kind_of(ended.job), ended.duration);
       cluster_.release(id);
       std::erase_if(running_, [&](const RunningJob& running) { return running.job.id == id; });
     }
   }
 
+  static placement::RunTimes::Kind kind_of(const Job& job) {
+    return {.user = "", .name = "", .size = placement::RunTimes::size_of(1, job.gang.members.front())};
+  }
+
+  void expect() {
+    for (auto& job : waiting_) job.expected = run_times_.expected(kind_of(job));
+    for (auto& running : running_) running.job.expected = run_times_.expected(kind_of(running.job));
+  }
+
   void arrive_until_now() {
     for (; next_ < recorded_.size() && recorded_[next_].arrival <= now_; ++next_) {
       waiting_.push_back(recorded_[next_].job);
-      if (time_limits_) waiting_.back().time_limit = recorded_[next_].duration;
+      if (known_ == Known::kTimeLimits) waiting_.back().time_limit = recorded_[next_].duration;
     }
   }
 
@@ -119,7 +131,8 @@ class Player {
 
   Cluster cluster_;
   const std::vector<RecordedJob>& recorded_;
-  bool time_limits_;
+  Known known_;
+  placement::RunTimes run_times_;
   std::vector<Job> waiting_;
   std::vector<RunningJob> running_;
   using End = std::pair<TimePoint, std::size_t>;
@@ -153,8 +166,8 @@ std::vector<Start> drover_queue(const Scene& scene) {
 }
 
 Outcome replay(const Cluster& cluster, const std::vector<RecordedJob>& recorded, const Discipline& discipline,
-               bool time_limits) {
-  return Player(cluster, recorded, time_limits).play(discipline);
+               Known known) {
+  return Player(cluster, recorded, known).play(discipline);
 }
 
 }  // namespace drover::bench

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "placement/run_times.h"
 #include "recorded.h"
 
 namespace drover::bench {
@@ -35,8 +36,14 @@ struct Outcome {
   std::size_t decisions = 0;        ///< how often the discipline was asked
 };
 
-/// With `time_limits`, each job says truly how long it runs.
+/// What is known of how long jobs run.
+enum class Known {
+  kNothing,
+  kHistory,     ///< how long jobs of the same size have run that have ended
+  kTimeLimits,  ///< each says truly how long it runs
+};
+
 Outcome replay(const placement::Cluster& cluster, const std::vector<RecordedJob>& recorded,
-               const Discipline& discipline, bool time_limits);
+               const Discipline& discipline, Known known);
 
 }  // namespace drover::bench

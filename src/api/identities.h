@@ -40,6 +40,9 @@ class Identities {
   /// As find_user(), for a request of `asker`.
   boost::asio::awaitable<Result<User>> named(std::string name, uid_t asker);
 
+  /// FairPool::stop(): the database is not asked any more. The context must outlive this.
+  void stop() { pool_.stop(); }
+
  private:
   struct Lookup;
   using Find = std::function<Result<User>()>;

@@ -315,6 +315,7 @@ Server::Server(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() {
   stop();
+  parts_->workers.stop();  // connections hold the parts until the context is gone
 }
 
 void Server::stop() {

@@ -20,6 +20,12 @@ struct Workers {
   FairPool removals{{.threads = 16, .at_once = 1, .waiting = 64}};       ///< of images
   FairPool endings{{.threads = 32, .at_once = 4, .waiting = 1u << 20}};  ///< of commands in containers
   Identities users;
+
+  /// FairPool::stop() of all, as long as there still is what they answer to.
+  void stop() {
+    for (auto* pool : {&files, &lists, &submissions, &removals, &endings}) pool->stop();
+    users.stop();
+  }
 };
 
 }  // namespace drover::api

@@ -6,12 +6,18 @@
 namespace drover {
 
 FairPool::~FairPool() {
+  stop();
+}
+
+void FairPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   ready_.notify_all();
   for (auto& thread : threads_) thread.join();
+  threads_.clear();
+  shares_.clear();
 }
 
 bool FairPool::start_thread() {

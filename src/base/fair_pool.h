@@ -29,7 +29,7 @@ class FairPool {
   };
 
   explicit FairPool(Limits limits) : limits_(limits) {}
-  /// Waits for the work under way; what still waits is dropped.
+  /// As stop().
   ~FairPool();
   FairPool(const FairPool&) = delete;
   FairPool& operator=(const FairPool&) = delete;
@@ -37,6 +37,9 @@ class FairPool {
   /// Runs `work` on one of the threads, in the order of the key. False, and nothing is done, when too much of
   /// this key waits already, or when the machine has no thread for it.
   [[nodiscard]] bool post(Key key, Work work);
+  /// Takes no more work, waits for what is under way, and drops what still waits. By one thread, once nobody
+  /// else asks for anything but post().
+  void stop();
   /// How much of the key waits or runs.
   std::size_t load(Key key) const;
   struct Totals {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <thread>
 
 namespace drover {
 namespace {
@@ -42,6 +43,28 @@ void drain(FairPool& pool, FairPool::Key key) {
   std::promise<void> done;
   ASSERT_TRUE(pool.post(key, [&] { done.set_value(); }));
   done.get_future().wait();
+}
+
+TEST(FairPool, AfterItWasStoppedNothingRuns) {
+  FairPool pool({.threads = 1, .at_once = 1, .waiting = 8});
+  std::promise<void> begun, may_end;
+  std::atomic<int> ran = 0;
+  const auto held = std::make_shared<int>(0);
+  ASSERT_TRUE(pool.post(1, [&] {
+    begun.set_value();
+    may_end.get_future().wait();
+    ++ran;
+  }));
+  ASSERT_TRUE(pool.post(1, [&ran, held] { ++ran; }));
+  begun.get_future().wait();
+  std::thread stops([&] { pool.stop(); });
+  for (FairPool::Key other = 2; pool.post(other, [] {}); ++other)
+    std::this_thread::yield();  // until it stops
+  may_end.set_value();
+  stops.join();
+  EXPECT_EQ(ran, 1) << "what was under way";
+  EXPECT_EQ(held.use_count(), 1) << "what waited is dropped";
+  EXPECT_FALSE(pool.post(2, [] {}));
 }
 
 TEST(FairPool, WhoFillsItWaitsForHimself) {

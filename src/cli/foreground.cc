@@ -58,7 +58,7 @@ std::string image_hint(const json& record) {
 
 }  // namespace
 
-RankedLines::RankedLines(std::size_t rank) : prefix_(fmt::format("[{}] ", rank)) {}
+RankedLines::RankedLines(int rank) : prefix_(fmt::format("[{}] ", rank)) {}
 
 std::string RankedLines::take(std::string_view bytes) {
   std::string lines;
@@ -73,9 +73,24 @@ std::string RankedLines::rest() {
   return line_.empty() ? "" : prefix_ + std::exchange(line_, "") + "\n";
 }
 
-Foreground::Foreground(Client client, std::vector<std::string> ids, int output, FollowOptions options)
+Followed followed(const std::vector<json>& records) {
+  Followed tasks;
+  for (const auto& record : records) {
+    const auto& task = record.at("task");
+    tasks.ids.push_back(task.value("id", ""));
+    const auto gang = task.value("gang", json::object()), array = task.value("array", json::object());
+    const bool is_one_of_several = records.size() > 1;
+    tasks.whole =
+        is_one_of_several ? gang.value("id", array.value("id", tasks.ids.front())) : tasks.ids.front();
+    tasks.ranks.push_back(gang.value("rank", array.value("index", static_cast<int>(tasks.ranks.size()))));
+    if (is_one_of_several) tasks.name = array.empty() ? "the gang" : "the array";
+  }
+  return tasks;
+}
+
+Foreground::Foreground(Client client, Followed followed, int output, FollowOptions options)
     : client_(std::move(client)),
-      ids_(std::move(ids)),
+      followed_(std::move(followed)),
       options_(std::move(options)),
       output_descriptor_(output),
       output_is_terminal_(::isatty(output) == 1),
@@ -87,9 +102,9 @@ void Foreground::on_state(std::function<void(const json&)> listener) {
 }
 
 Result<std::vector<json>> Foreground::follow() {
-  std::vector<Result<json>> ends(ids_.size());
+  std::vector<Result<json>> ends(followed_.ids.size());
   std::vector<std::thread> others;
-  for (std::size_t rank = 1; rank < ids_.size(); ++rank)
+  for (std::size_t rank = 1; rank < followed_.ids.size(); ++rank)
     others.emplace_back([this, rank, &ends] { ends[rank] = follow_one(rank); });
   ends[0] = follow_one(0);
   for (auto& thread : others) thread.join();
@@ -107,8 +122,9 @@ Result<json> Foreground::follow_one(std::size_t rank) {
   std::map<std::string, RankedLines, std::less<>> lines;
   FollowHandlers handlers;
   handlers.output = [&](std::string_view stream, std::string_view bytes) {
-    if (ids_.size() == 1) return write(stream, bytes);
-    return write(stream, lines.try_emplace(std::string(stream), rank).first->second.take(bytes));
+    if (followed_.ids.size() == 1) return write(stream, bytes);
+    auto& cut = lines.try_emplace(std::string(stream), followed_.ranks[rank]).first->second;
+    return write(stream, cut.take(bytes));
   };
   // What one member waits for, all wait for.
   handlers.state = [&](const json& record) {
@@ -120,15 +136,13 @@ Result<json> Foreground::follow_one(std::size_t rank) {
   handlers.give_up = [this] { return given_up_ || output_is_closed_; };
   auto options = options_;
   options.quiet = rank != 0;
-  auto end = follow_task(client_, ids_[rank], options, handlers);
+  auto end = follow_task(client_, followed_.ids[rank], options, handlers);
   for (auto& [stream, rest] : lines) write(stream, rest.rest());
   return end;
 }
 
 std::string Foreground::way_back() const {
-  return fmt::format("{} on; 'drover logs -f {}' shows {}output",
-                     ids_.size() == 1 ? "the task goes" : "the tasks of the gang go", ids_.front(),
-                     ids_.size() == 1 ? "its " : "the first one's ");
+  return fmt::format("{} goes on; 'drover logs -f {}' shows its output", followed_.name, followed_.whole);
 }
 
 void Foreground::interrupt(int signal) {
@@ -140,13 +154,13 @@ void Foreground::interrupt(int signal) {
     std::_Exit(128 + SIGHUP);
   }
   const bool force = last_signal_.exchange(signal) != 0;
-  const auto* what = ids_.size() == 1 ? "the task" : "the gang";
-  say(force ? fmt::format("killing {}", what) : fmt::format("asking {} to stop; once more kills it", what));
+  say(force ? fmt::format("killing {}", followed_.name)
+            : fmt::format("asking {} to stop; once more kills it", followed_.name));
   stop(force);
 }
 
 void Foreground::stop(bool force) {
-  const auto stopped = client_.post(task_target(ids_.front(), "/stop"), {{"force", force}});
+  const auto stopped = client_.post(task_target(followed_.whole, "/stop"), {{"force", force}});
   if (stopped || stopped.error().kind == ErrorKind::kConflict) return;
   report_error(stopped.error());
   if (force) given_up_ = true;
@@ -177,7 +191,7 @@ void Foreground::report_state(const json& record) {
     // What would help changes with everything that others do, and takes the daemon long to find: once is
     // enough.
     if (!status_.on_terminal()) report_once("waiting: " + record.value("reason", ""));
-    const auto explained = client_.get(task_target(ids_.front(), "/explain"));
+    const auto explained = client_.get(task_target(first(), "/explain"));
     if (explained) advise(*explained);
   }
   if (status_.on_terminal() && !preempted) return report_place(record);
@@ -191,12 +205,12 @@ void Foreground::report_place(const json& record) {
   const auto now = std::chrono::steady_clock::now();
   if (record.value("state", "") == "queued" && now - asked_place_ > kPlaceAsked) {
     asked_place_ = now;
-    if (const auto explained = client_.get(task_target(ids_.front(), "/explain")))
+    if (const auto explained = client_.get(task_target(first(), "/explain")))
       place_ = explained->value("place", 0);
   }
   const auto words = progress_words(record, place_);
   const std::lock_guard lock(output_);
-  status_.show(words.empty() ? "" : fmt::format("drover: {}: {}", ids_.front(), words));
+  status_.show(words.empty() ? "" : fmt::format("drover: {}: {}", first(), words));
 }
 
 void Foreground::advise(const json& explanation) {
@@ -222,7 +236,7 @@ int judge_end(const std::vector<json>& records, int signal) {
   const bool has_status = status != record.end() && status->is_number_integer();
   const bool said_by_status = alone && has_status && reason.starts_with("exited with status");
   const auto verb = state == "failed" ? "failed" : "was " + state;
-  const auto who = alone ? "the task" : fmt::format("rank {}", decides);
+  const auto who = alone ? "the task" : fmt::format("rank {}", followed(records).ranks[decides]);
   if (!reason.empty() && !said_by_status) {
     const auto nearby = missing_command_hint(record);
     report_error({ErrorKind::kUnavailable, fmt::format("{} {}: {}", who, verb, reason),

@@ -1,8 +1,8 @@
 #pragma once
 
-// One task, or the members of a gang, in the foreground: their output is ours, their end is ours, and Ctrl-C
-// is for them. A terminal that is gone ends the following and not the task. Lines of a gang begin with the
-// rank: "[3] loss 0.2".
+// One task, or those of a gang or an array, in the foreground: their output is ours, their end is ours, and
+// Ctrl-C is for them. A terminal that is gone ends the following and not the task. Lines of several begin
+// with the rank, or the number in the array: "[3] loss 0.2".
 
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@ namespace drover::cli {
 /// Cuts the output of one member into lines and names the member before each of them. Pure.
 class RankedLines {
  public:
-  explicit RankedLines(std::size_t rank);
+  explicit RankedLines(int rank);
 
   /// The lines that are complete now, each with its end.
   std::string take(std::string_view bytes);
@@ -35,15 +35,27 @@ class RankedLines {
   std::string line_;
 };
 
+/// Which tasks are in the foreground.
+struct Followed {
+  std::string whole;              ///< the id by which all are meant: a task's, a gang's or an array's
+  std::string name = "the task";  ///< what they are called: or "the gang", "the array"
+  std::vector<std::string> ids;   ///< of the tasks; not empty
+  std::vector<int> ranks;         ///< by which each is called
+};
+/// Records of the API, of what was submitted together; not empty.
+Followed followed(const std::vector<nlohmann::json>& records);
+
 class Foreground {
  public:
-  /// `ids` by rank; one is an ordinary task. Their standard output goes to `output`.
-  Foreground(Client client, std::vector<std::string> ids, int output, FollowOptions options = {});
+  /// Their standard output goes to `output`.
+  Foreground(Client client, Followed followed, int output, FollowOptions options = {});
+
+  const std::string& first() const { return followed_.ids.front(); }
 
   /// Calls it with each state of the first of them, on the thread of follow().
   void on_state(std::function<void(const nlohmann::json& record)> listener);
 
-  /// Returns the records when all have ended, by rank; nothing when somebody ended the following.
+  /// Returns the records when all have ended, in the same order; nothing when somebody ended the following.
   Result<std::vector<nlohmann::json>> follow();
 
   /// The first asks, the second kills. SIGHUP ends this process: the task goes on. For the thread of
@@ -69,7 +81,7 @@ class Foreground {
   void say(std::string_view words);
 
   Client client_;
-  std::vector<std::string> ids_;
+  Followed followed_;
   FollowOptions options_;
   std::function<void(const nlohmann::json&)> state_listener_;
   int output_descriptor_;

@@ -15,8 +15,7 @@ constexpr std::string_view kTasks = "run plan";
 constexpr std::string_view kCopies =
     "'--gang N' starts N copies at once; each may have --gpus, --cpus and --mem";
 constexpr std::string_view kNoList = "write --state, --user, --queue, --label or --name";
-constexpr std::string_view kLater =
-    "a job's file says when, and after which jobs, it runs (docs/schedules.md)";
+constexpr std::string_view kOneByOne = "leave it out: a plan is of one task, and of now";
 constexpr std::string_view kNoLimits = "leave it out: Drover lowers no limit of this kind";
 constexpr std::string_view kNoSharing =
     "leave it out: a task has all of its --mem as shared memory, at /dev/shm";
@@ -134,17 +133,14 @@ constexpr std::array kFlags = {
     FlagHabit{kTasks, "--error", Gets::kRefusal, kOutput},
     FlagHabit{kTasks, "--wrap", Gets::kRefusal, "write: drover run -- sh -c 'LINE'"},
     FlagHabit{"run", "--pty", Gets::kRefusal, "a terminal is -it: 'drover run -it bash'"},
-    FlagHabit{kTasks, "--array", Gets::kRefusal,
-              "start them one by one: for i in $(seq 10); do drover run --detach -e I=$i COMMAND; done"},
-    FlagHabit{kTasks, "-a", Gets::kRefusal,
-              "start them one by one: for i in $(seq 10); do drover run --detach -e I=$i COMMAND; done"},
-    FlagHabit{kTasks, "--dependency", Gets::kRefusal, kLater},
-    FlagHabit{kTasks, "--after", Gets::kRefusal, kLater},
-    FlagHabit{kTasks, "--begin", Gets::kRefusal, kLater},
-    FlagHabit{kTasks, "--requeue", Gets::kRefusal,
-              "a job's file says how often it is tried: 'drover apply FILE'"},
-    FlagHabit{kTasks, "--retries", Gets::kRefusal,
-              "a job's file says how often it is tried: 'drover apply FILE'"},
+    FlagHabit{kTasks, "-a", Gets::kRefusal, "write --array 0-99%10"},
+    FlagHabit{kTasks, "--dependency", Gets::kRefusal, "write --after TASK, --after TASK:failed or TASK:any"},
+    FlagHabit{"plan", "--array", Gets::kRefusal, kOneByOne},
+    FlagHabit{"plan", "--after", Gets::kRefusal, kOneByOne},
+    FlagHabit{"plan", "--begin", Gets::kRefusal, kOneByOne},
+    FlagHabit{"plan", "--requeue", Gets::kRefusal, kOneByOne},
+    FlagHabit{"plan", "--no-requeue", Gets::kRefusal, kOneByOne},
+    FlagHabit{"plan", "--retries", Gets::kRefusal, kOneByOne},
     FlagHabit{kTasks, "--mail-type", Gets::kRefusal,
               "'drover events --follow' tells what happens; a job's file may name a webhook"},
     FlagHabit{kTasks, "--mail-user", Gets::kRefusal,

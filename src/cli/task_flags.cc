@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/Option.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,6 +12,7 @@
 #include <optional>
 
 #include "base/units.h"
+#include "cli/flags.h"
 #include "cli/habits.h"
 #include "cli/line.h"
 #include "cli/usage.h"
@@ -47,9 +47,14 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
+    {"/array", "--array"},
+    {"/after", "--after"},
+    {"/begin", "--begin"},
+    {"/retries", "--retries"},
+    {"/requeue", "--requeue"},
     {"/gpus", "--gpus"},
     {"/cpus", "--cpus"},
     {"/memory", "--mem"},
@@ -104,25 +109,6 @@ std::string flag_of_path(std::string_view path) {
   return "";
 }
 
-/// Names the flag that an error is about.
-template <typename T>
-Result<T> of_flag(Result<T> result, std::string_view flag) {
-  if (!result) return Failure(context(result.error(), flag));
-  return result;
-}
-
-Failure bad_value(std::string_view flag, std::string_view value, std::string_view expected,
-                  std::string hint) {
-  return fail(ErrorKind::kInvalid, fmt::format("{}: '{}' is not {}", flag, value, expected), std::move(hint));
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// Digits with or without a point: "0.5"; neither "nan" nor "1e9".
 std::optional<double> decimal(std::string_view text) {
   double value = 0;
@@ -130,12 +116,6 @@ std::optional<double> decimal(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), last, value, std::chars_format::fixed);
   if (error != std::errc() || end != last || !std::isfinite(value)) return std::nullopt;
   return value;
-}
-
-Result<json> parse_whole(const std::string& text, std::string_view flag) {
-  const auto number = whole_number(text);
-  if (!number) return bad_value(flag, text, "a whole number", fmt::format("write for example {} 4", flag));
-  return json(*number);
 }
 
 /// "2xA100": so many of a model.
@@ -298,21 +278,6 @@ Status add_order(const TaskFlags& flags, json& body) {
 }
 
 // What there is to say about the flags
-
-CLI::Option* add_text(CLI::App& command, const std::string& name, std::string& value, const char* type,
-                      const char* help) {
-  const auto refuse_nothing = [](const std::string& text) {
-    return text.empty() ? std::string("an empty value says nothing") : std::string();
-  };
-  return command.add_option(name, value, help)
-      ->type_name(type)
-      ->check(CLI::Validator(refuse_nothing, "", "not_empty"));
-}
-
-CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
-                      const char* type, const char* help) {
-  return command.add_option(name, values, help)->type_name(type)->allow_extra_args(false);
-}
 
 void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
   const auto group = [](CLI::Option* option) { option->group("Which GPUs"); };

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+
+#include "gpu/kernel.h"
 
 namespace drover::cli {
 namespace {
@@ -151,7 +154,12 @@ json sort_key(const json& record, const Column& by) {
 
 std::string name_of_task(const json& task) {
   const auto& gang = field_or_null(task, "gang");
-  return text_of(task, "name") + (gang.is_object() ? fmt::format("[{}]", gang.value("rank", 0)) : "");
+  const auto& array = field_or_null(task, "array");
+  if (gang.is_object()) return fmt::format("{}[{}]", text_of(task, "name"), gang.value("rank", 0));
+  if (const auto& joined = field_or_null(array, "indices"); joined.is_string())
+    return fmt::format("{}[{}]", text_of(task, "name"), joined.get<std::string>());
+  if (array.is_object()) return fmt::format("{}[{}]", text_of(task, "name"), array.value("index", 0));
+  return text_of(task, "name");
 }
 
 std::string queue_of_task(const json& task) {
@@ -224,6 +232,35 @@ std::vector<std::string> TaskRows::header(bool simulated) const {
   for (const auto& name : columns_)
     titles.push_back(column(name)->title + std::string(simulated && name == "gpus" ? " (simulated)" : ""));
   return titles;
+}
+
+std::vector<json> with_waiting_arrays_joined(const std::vector<json>& records) {
+  std::map<std::string, std::vector<int>> waiting;
+  const auto array_of = [](const json& record) -> const json& {
+    static const json none;
+    return text_of(record, "state") == "queued" ? field_or_null(record.at("task"), "array") : none;
+  };
+  for (const auto& record : records)
+    if (const auto& array = array_of(record); array.is_object())
+      waiting[text_of(array, "id")].push_back(array.value("index", 0));
+  std::vector<json> joined;
+  for (const auto& record : records) {
+    const auto& array = array_of(record);
+    const auto found = array.is_object() ? waiting.find(text_of(array, "id")) : waiting.end();
+    if (!array.is_object() || (found != waiting.end() && found->second.size() == 1)) {
+      joined.push_back(record);
+      continue;
+    }
+    if (found == waiting.end()) continue;  // it stands there already
+    std::ranges::sort(found->second);
+    const auto indices = gpu::format_cpu_list(found->second);
+    joined.push_back(record);
+    auto& task = joined.back()["task"];
+    task["id"] = fmt::format("{}-[{}]", found->first, indices);
+    task["array"]["indices"] = indices;
+    waiting.erase(found);
+  }
+  return joined;
 }
 
 Status sort_records(std::vector<json>& records, const std::string& by) {

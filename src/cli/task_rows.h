@@ -15,7 +15,7 @@
 
 namespace drover::cli {
 
-/// "train", and for a member of a gang its rank: "train[2]".
+/// "train", and with its rank in a gang, or its number in an array: "train[2]".
 std::string name_of_task(const nlohmann::json& task);
 /// "research/vision", with the priority when it is not the usual one: "default +5".
 std::string queue_of_task(const nlohmann::json& task);
@@ -55,6 +55,9 @@ class TaskRows {
   const KnownGpus& gpus_;
   TimePoint now_;
 };
+
+/// What waits of an array as one record, in the place of its first: of the ids and numbers "0f3a-[3-99]".
+std::vector<nlohmann::json> with_waiting_arrays_joined(const std::vector<nlohmann::json>& records);
 
 /// By the values of a column; with '-' before it the largest first. The order of what is equal stays.
 Status sort_records(std::vector<nlohmann::json>& records, const std::string& by);

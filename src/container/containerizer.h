@@ -61,6 +61,7 @@ struct Launch {
   /// How often it was started before and put back into the queue. Each attempt runs at most once; sandbox and
   /// logs go on from the one before, everything else begins anew.
   int attempt = 0;
+  int preemptions = 0;                       ///< so often of them it made room for others
   std::vector<gpu::DeviceNode> gpu_devices;  ///< exactly those that the task owns; everything else is denied
   std::vector<std::string> gpu_uuids;        ///< in the same order; the environment's NVIDIA_VISIBLE_DEVICES
   std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole

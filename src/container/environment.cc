@@ -44,7 +44,13 @@ Variables machine_variables(const Launch& launch) {
     own["DROVER_GPU_MEMORY"] = fmt::format("{}", fmt::join(sizes, ","));
   }
   if (!launch.nics.empty()) own["DROVER_NICS"] = fmt::format("{}", fmt::join(launch.nics, ","));
-  if (launch.attempt > 0) own["DROVER_PREEMPTIONS"] = std::to_string(launch.attempt);
+  if (launch.attempt > 0) own["DROVER_ATTEMPT"] = std::to_string(launch.attempt);
+  if (launch.preemptions > 0) own["DROVER_PREEMPTIONS"] = std::to_string(launch.preemptions);
+  if (const auto& array = launch.task.batch.array) {
+    own["DROVER_ARRAY_ID"] = own["SLURM_ARRAY_JOB_ID"] = array->id;
+    own["DROVER_ARRAY_INDEX"] = own["SLURM_ARRAY_TASK_ID"] = std::to_string(array->index);
+    own["DROVER_ARRAY_SIZE"] = own["SLURM_ARRAY_TASK_COUNT"] = std::to_string(array->size);
+  }
   if (launch.gang) {
     own["DROVER_GANG_ID"] = launch.gang->id;
     own["DROVER_GANG_HOSTS"] = fmt::format("{}", fmt::join(launch.gang->hosts, ","));

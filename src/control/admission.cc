@@ -247,7 +247,7 @@ Status admit(Draft& draft, const std::vector<workload::Task>& tasks) {
   for (const auto& task : tasks) {
     const auto size = draft.sizes().of(task);
     if (auto small = check_definition(limits, size, fmt::format("the task '{}'", task.name)); !small) {
-      if (tasks.size() > 1) small.error().path = fmt::format("/members/{}", &task - tasks.data());
+      if (task.gang) small.error().path = fmt::format("/members/{}", &task - tasks.data());
       return small;
     }
     bytes += kRecordBytes + size;

@@ -11,7 +11,8 @@ void take_over(TaskRecord& record, const TaskRecord& found) {
   record.ports = found.ports;
   record.gang_port = found.gang_port;
   record.preemptions = found.preemptions;
-  record.preempted = false;
+  record.failures = found.failures;
+  record.preempted = record.tries_again = false;
   record.started_at.reset();
   record.steady_started_at.reset();
   record.finished_at.reset();
@@ -24,7 +25,7 @@ void take_over(TaskRecord& record, const TaskRecord& found) {
 }  // namespace
 
 bool agrees(const TaskRecord* known, const TaskRecord& folder) {
-  return known != nullptr && owns_resources(known->state) && known->preemptions == folder.preemptions &&
+  return known != nullptr && owns_resources(known->state) && attempt_of(*known) == attempt_of(folder) &&
          known->gpus == folder.gpus && known->cpus == folder.cpus && known->nics == folder.nics &&
          known->ports == folder.ports && known->gang_port == folder.gang_port;
 }

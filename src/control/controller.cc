@@ -8,6 +8,7 @@
 #include "control/adoption.h"
 #include "control/cordons.h"
 #include "control/deadlines.h"
+#include "control/dependencies.h"
 #include "control/ending.h"
 #include "control/executors.h"
 #include "control/frameworks.h"
@@ -32,7 +33,7 @@ const TaskRecord* find_active(const Draft& draft, const std::string& id,
                               std::optional<int> attempt = std::nullopt) {
   const auto* record = draft.find(id);
   if (record == nullptr || !owns_resources(record->state)) return nullptr;
-  return attempt.value_or(record->preemptions) == record->preemptions ? record : nullptr;
+  return attempt.value_or(attempt_of(*record)) == attempt_of(*record) ? record : nullptr;
 }
 
 Status handle(Draft& draft, const event::Submitted& event) {
@@ -41,10 +42,7 @@ Status handle(Draft& draft, const event::Submitted& event) {
 
 Status handle(Draft& draft, const event::StopRequested& event) {
   std::vector<std::string> ids;
-  if (draft.find(event.id) != nullptr)
-    ids.push_back(event.id);
-  else
-    for (const auto* member : members_of_job(event.id, draft.finder())) ids.push_back(member->task.id);
+  for (const auto* task : draft.tasks_under(event.id)) ids.push_back(task->task.id);
   if (ids.empty()) return no_such_task(event.id);
   std::erase_if(ids, [&](const auto& id) { return is_final(draft.find(id)->state); });
   if (ids.empty())
@@ -177,6 +175,7 @@ Status handle(Draft& draft, const event::ScheduleProgressed& event) {
 
 Status handle(Draft& draft, const event::Tick&) {
   fire_schedules(draft);
+  release_due(draft);
   for (const auto& id : draft.base().active) {
     const auto deadline = deadline_of(*draft.find(id));
     if (!deadline || *deadline > draft.steady()) continue;
@@ -277,6 +276,7 @@ enum class Planning { kUsual, kNone };
 Result<Outcome> decide(const State& state, const Event& event, Moment now, Planning planning) {
   Draft draft(state, now);
   DROVER_CHECK_OK(std::visit([&](const auto& specific) { return handle(draft, specific); }, event));
+  settle_dependencies(draft);
   follow_runs(draft);
   advance_services(draft, std::holds_alternative<event::Tick>(event));
   if (planning == Planning::kUsual && draft.plan_is_due()) carry_out(draft, plan_of(draft));
@@ -300,6 +300,7 @@ Result<Outcome> decide(const State& state, const Event& event, Moment now) {
 }
 
 std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& record) {
+  if (auto why = why_held(state, record)) return {std::move(*why)};
   std::vector<std::string> clauses;
   const auto& job = job_id(record.task);
   if (state.positions)
@@ -309,6 +310,8 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
   if (is_behind(state, record))
     return {fmt::format("it stands behind {} others of '{}' in the queue '{}'", kPlannedOfUser,
                         record.task.owner_name, record.task.queue)};
+  if (const auto& array = record.task.batch.array; array && array->at_once > 0)
+    return {fmt::format("no more than {} of its array run at once", array->at_once)};
   // Its gang is being put back, member by member; or nothing has been planned yet.
   return {record.task.gang ? "it waits for the other members of its gang" : "it is about to start"};
 }
@@ -319,6 +322,7 @@ std::optional<TimePoint> next_deadline(const State& state, Moment now) {
     next = deadline;
   if (const auto deadline = next_executor_deadline(state); deadline && (!next || *deadline < *next))
     next = deadline;
+  if (const auto release = next_release(state, now); release && (!next || *release < *next)) next = release;
   if (auto due = next_due(state)) {
     *due += now.steady - now.wall;
     next = std::min(next.value_or(*due), *due);

@@ -13,7 +13,12 @@ std::optional<TimePoint> next_deadline(const Outcome& outcome, Moment now) {
   const auto add = [&](std::optional<TimePoint> at) {
     if (at && (!next || *at < *next)) next = at;
   };
-  for (const auto& record : outcome.changed) add(deadline_of(record));
+  for (const auto& record : outcome.changed) {
+    add(deadline_of(record));
+    if (record.state != TaskState::kQueued) continue;
+    if (record.not_before) add(*record.not_before + (now.steady - now.wall));
+    add(record.retry_at);
+  }
   for (const auto& [id, record] : outcome.services)
     if (record && record->not_before != TimePoint{}) add(record->not_before);
   for (const auto& [id, record] : outcome.frameworks)

@@ -118,14 +118,48 @@ placement::Job Draft::job_of_waiting(const std::vector<const TaskRecord*>& membe
   auto job = job_of(members);
   for (std::size_t rank = 0; rank < members.size(); ++rank)
     narrow(job.gang.members[rank], members[rank]->task, images());
+  job.expected = expected(members.front()->task);
   return job;
 }
+
+namespace {
+
+/// How many more of each array may run.
+class ArraySlots {
+ public:
+  explicit ArraySlots(const Draft& draft) : draft_(draft) {}
+
+  bool take(const Queued& job) {
+    if (job.at_once == 0) return true;
+    if (!counted_) count();
+    return taken_[job.array]++ < job.at_once;
+  }
+
+ private:
+  void count() {
+    counted_ = true;
+    for (const auto* record : draft_.active())
+      if (const auto& array = record->task.batch.array) ++taken_[array->id];
+  }
+
+  const Draft& draft_;
+  bool counted_ = false;
+  std::map<std::string, int> taken_;
+};
+
+}  // namespace
 
 Draft::Waiting Draft::waiting() const {
   using Place = std::pair<std::uint64_t, const Queued*>;
   std::map<std::tuple<uid_t, std::string_view, bool>, std::vector<Place>> lines;
+  ArraySlots slots(*this);
+  std::vector<Place> held;
   const auto line_up = [&](std::uint64_t sequence, const Queued& job) {
-    if (job.rank == 0) lines[{job.owner, job.queue, job.gpus}].emplace_back(sequence, &job);
+    if (job.rank != 0) return;
+    if (job.held || !slots.take(job))
+      held.emplace_back(sequence, &job);
+    else
+      lines[{job.owner, job.queue, job.gpus}].emplace_back(sequence, &job);
   };
   for (const auto& [sequence, job] : state_.queue)
     if (!changed_.contains(job.id)) line_up(sequence, job);
@@ -150,6 +184,8 @@ Draft::Waiting Draft::waiting() const {
   }
   std::ranges::sort(behind, {}, &Place::first);
   for (const auto& [sequence, job] : behind) waiting.behind.emplace_back(sequence, job->job);
+  std::ranges::sort(held, {}, &Place::first);
+  for (const auto& [sequence, job] : held) waiting.held.push_back(job->job);
   return waiting;
 }
 
@@ -165,7 +201,10 @@ std::vector<const TaskRecord*> Draft::active() const {
 std::vector<placement::RunningJob> Draft::running() const {
   std::vector<placement::RunningJob> jobs;
   for (const auto* record : active())
-    if (auto job = running_job(*record, machine(), finder(), now())) jobs.push_back(std::move(*job));
+    if (auto job = running_job(*record, machine(), finder(), now())) {
+      job->job.expected = expected(record->task);
+      jobs.push_back(std::move(*job));
+    }
   return jobs;
 }
 
@@ -186,6 +225,7 @@ bool Draft::plan_is_due() const {
     const auto* before = state_.find(id);
     const bool waited = before != nullptr && before->state == TaskState::kQueued;
     const bool owned = before != nullptr && owns_resources(before->state);
+    if (waited && is_held(*before) != is_held(record)) return true;
     return waited != (record.state == TaskState::kQueued) || (owned && !owns_resources(record.state));
   });
 }

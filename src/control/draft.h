@@ -46,6 +46,10 @@ class Draft : public Tables<Overlay> {
 
   /// The tasks of an origin, in the order of their acceptance.
   std::vector<const TaskRecord*> tasks_of(const OriginName& origin) const;
+  /// State::tasks_under().
+  std::vector<const TaskRecord*> tasks_under(const std::string& id) const {
+    return state_.tasks_under(id, finder());
+  }
   /// Tasks that were added or changed, and not removed.
   std::vector<const TaskRecord*> changed() const;
   /// Origins of which tasks were added or changed, or have other health.
@@ -69,7 +73,12 @@ class Draft : public Tables<Overlay> {
   /// Tasks that own resources.
   std::vector<const TaskRecord*> active() const;
 
-  /// Of members that wait: with what their images need.
+  /// How long the job that the task stands for is thought to run.
+  std::optional<std::chrono::milliseconds> expected(const workload::Task& task) const {
+    return state_.run_times.empty() ? std::nullopt : state_.run_times.expected(kind_of(task));
+  }
+
+  /// Of members that wait: with what their images need, and what is expected of them.
   placement::Job job_of_waiting(const std::vector<const TaskRecord*>& members) const;
 
   // The whole as the draft has it, in no order.
@@ -77,6 +86,8 @@ class Draft : public Tables<Overlay> {
     std::vector<placement::Job> jobs;
     /// Those that are not planned (kPlannedOfUser), by order of acceptance: what their first task has of it.
     std::vector<std::pair<std::uint64_t, std::string>> behind;
+    /// Those that are held back (is_held()), or by the limit of their array, by order of acceptance.
+    std::vector<std::string> held;
   };
   Waiting waiting() const;
   std::vector<placement::RunningJob> running() const;

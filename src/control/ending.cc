@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace drover::control {
@@ -23,7 +24,7 @@ void end_rest_of_gang(Draft& draft, const TaskRecord& member, const std::string&
       draft.act(action::Clean{record.task.id});
       continue;
     }
-    record.preempted = false;
+    record.preempted = record.tries_again = false;
     record.state = TaskState::kStopping;
     draft.act(action::Stop{record.task.id, force});
   }
@@ -48,24 +49,70 @@ void requeue(Draft& draft, TaskRecord& record) {
   draft.act(action::Clean{record.task.id});
 }
 
-/// A framework launches again by itself, on another offer. All of a gang were preempted at once: nobody of it
-/// is left to be ended because of this one.
+/// A framework launches again by itself, on another offer, and some want to be told rather than to start
+/// again. All of a gang were preempted at once: nobody of it is left to be ended because of this one.
 void end_preempted(Draft& draft, TaskRecord& record, TimePoint at) {
   record.state = TaskState::kKilled;
   record.finished_at = at;
   draft.act(action::Clean{record.task.id});
 }
 
+void wait_to_try_again(Draft& draft, TaskRecord& record) {
+  record.tries_again = false;
+  record.retry_at = draft.steady() + workload::retry_delay(record.failures);
+  requeue(draft, record);
+}
+
 void make_room(Draft& draft, TaskRecord& record, TimePoint at) {
+  if (record.tries_again) {
+    ++record.failures;
+    return wait_to_try_again(draft, record);
+  }
   if (!restarts_after_preemption(record.task)) return end_preempted(draft, record, at);
   ++record.preemptions;
   requeue(draft, record);
 }
 
+/// Whether it may start once more after it came to `state`.
+bool may_try_again(const Draft& draft, const TaskRecord& record, TaskState state) {
+  const auto& batch = record.task.batch;
+  const bool failed = state == TaskState::kFailed || state == TaskState::kLost;
+  const bool was_lost = state == TaskState::kLost && batch.requeue == workload::Requeue::kLost;
+  if (!failed || (record.failures >= batch.retries && !was_lost)) return false;
+  if (record.stop_requested || record.timed_out || !record.overdrawn.empty() || !record.gang_reason.empty())
+    return false;
+  const auto has_ended = [](const TaskRecord* member) { return is_final(member->state); };
+  return std::ranges::none_of(members_of(record.task, draft.finder()), has_ended);
+}
+
+/// A gang starts again as a whole: what still runs of it is ended.
+void try_again(Draft& draft, const std::string& id, const std::string& reason) {
+  auto& record = draft.change(id);
+  for (const auto* member : members_of(record.task, draft.finder())) {
+    if (member->task.id == id || member->tries_again || !owns_resources(member->state)) continue;
+    auto& other = draft.change(member->task.id);
+    other.tries_again = other.preempted = true;
+    other.state = TaskState::kStopping;
+    other.reason = cause_of(record, reason);
+    draft.act(action::Stop{other.task.id, false});
+  }
+  record.reason = reason;
+  ++record.failures;
+  wait_to_try_again(draft, record);
+}
+
+/// The end of an attempt, which is that of the task when it is not tried again.
+void conclude(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at) {
+  if (may_try_again(draft, *draft.find(id), state)) return try_again(draft, id, reason);
+  end(draft, id, state, std::move(reason), at);
+}
+
 /// Whether this end is that of a preempted task. One that came to its end by itself before it was asked has
 /// come to its end; but a gang is put back as a whole.
 bool makes_room(const TaskRecord& record, const workload::Ending& ending) {
-  if (!record.preempted || record.stop_requested || ending.lost || !record.overdrawn.empty()) return false;
+  if (!record.preempted || record.stop_requested || !record.overdrawn.empty()) return false;
+  if (record.tries_again) return true;
+  if (ending.lost) return false;
   if (ending.stopped) return true;
   return record.task.gang && ending.exit_status == 0 && restarts_after_preemption(record.task);
 }
@@ -105,7 +152,7 @@ std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload
 void end(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at) {
   auto& record = draft.change(id);
   record.state = state;
-  record.preempted = false;
+  record.preempted = record.tries_again = false;
   record.reason = std::move(reason);
   record.finished_at = at;
   draft.act(action::Clean{id});
@@ -118,7 +165,7 @@ void container_ended(Draft& draft, const std::string& id, const workload::Ending
   if (!ending.lost) record.exit_status = ending.exit_status;
   if (makes_room(record, ending)) return make_room(draft, record, ending.finished_at);
   auto [state, reason] = judge(record, ending);
-  end(draft, id, state, std::move(reason), ending.finished_at);
+  conclude(draft, id, state, std::move(reason), ending.finished_at);
 }
 
 void launch_failed(Draft& draft, const std::string& id, const Error& error) {
@@ -127,14 +174,13 @@ void launch_failed(Draft& draft, const std::string& id, const Error& error) {
   if (!record.gang_reason.empty())
     return end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
   const auto state = record.stop_requested ? TaskState::kKilled : TaskState::kFailed;
-  end(draft, id, state, to_string(error), draft.now());
+  conclude(draft, id, state, to_string(error), draft.now());
 }
 
 void put_back(Draft& draft, const std::string& id, const Error& error) {
   const auto& found = *draft.find(id);
   const bool ends = found.started_at || found.stop_requested || found.timed_out || !found.gang_reason.empty();
-  if (ends || found.preempted || !restarts_after_preemption(found.task))
-    return launch_failed(draft, id, error);
+  if (ends || found.preempted || is_of_framework(found.task)) return launch_failed(draft, id, error);
   const auto reason = "put back with its gang: " + error.message;
   for (const auto* member : members_of(found.task, draft.finder())) {
     if (member->task.id == id || !owns_resources(member->state) || member->preempted) continue;
@@ -150,7 +196,7 @@ void put_back(Draft& draft, const std::string& id, const Error& error) {
 void never_started(Draft& draft, const std::string& id) {
   auto& record = draft.change(id);
   if (record.started_at)
-    end(draft, id, TaskState::kLost, "its folder is gone: nobody can say how it ended", draft.now());
+    conclude(draft, id, TaskState::kLost, "its folder is gone: nobody can say how it ended", draft.now());
   else if (record.stop_requested)
     end(draft, id, TaskState::kKilled, "stopped before it started", draft.now());
   else if (!record.gang_reason.empty())
@@ -166,7 +212,7 @@ void stop(Draft& draft, const std::string& id, bool force) {
   if (record.state == TaskState::kQueued)
     return end(draft, id, TaskState::kKilled,
                record.stop_reason.empty() ? "stopped while it waited" : record.stop_reason, draft.now());
-  record.preempted = false;
+  record.preempted = record.tries_again = false;
   record.state = TaskState::kStopping;
   draft.act(action::Stop{id, force});
   if (record.task.gang) end_rest_of_gang(draft, record, cause_of(record, "stopped on request"), force);

@@ -26,10 +26,11 @@ namespace drover::control {
 
 namespace event {
 struct Submitted {
-  std::vector<workload::Task> tasks;  ///< one, or a gang by rank; complete: id, user, owner and gang are set
+  /// One, a gang by rank, or an array by index; complete: id, user, owner, gang and array are set.
+  std::vector<workload::Task> tasks;
 };
 struct StopRequested {
-  std::string id;  ///< of a task or of a gang
+  std::string id;  ///< of a task, of a gang or of an array
   bool force = false;
   bool operator==(const StopRequested&) const = default;
 };

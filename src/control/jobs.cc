@@ -66,6 +66,10 @@ const std::string& job_id(const workload::Task& task) {
   return task.gang ? task.gang->id : task.id;
 }
 
+const std::string& submission_id(const workload::Task& task) {
+  return task.batch.array ? task.batch.array->id : job_id(task);
+}
+
 std::vector<const TaskRecord*> members_of(const workload::Task& task, const Find& find) {
   std::vector<const TaskRecord*> members;
   if (!task.gang) {

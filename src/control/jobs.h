@@ -20,6 +20,9 @@ std::string member_id(const std::string& gang, int rank);
 /// Id of the job that a task belongs to: its gang's, or its own.
 const std::string& job_id(const workload::Task& task);
 
+/// Id of what the task was submitted with: its array's, its gang's, or its own.
+const std::string& submission_id(const workload::Task& task);
+
 /// The records of a task's job that there still are, by rank.
 std::vector<const TaskRecord*> members_of(const workload::Task& task, const Find& find);
 /// The same for a job's id; none when there is no such job.

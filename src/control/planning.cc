@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "control/holds.h"
 
@@ -22,6 +23,7 @@ void start(Draft& draft, const placement::Start& start, PortsInUse& ports) {
     const auto& decision = start.decisions[rank];
     record.state = TaskState::kStarting;
     record.reason.clear();
+    record.retry_at.reset();
     record.gpus = decision.gpus;
     record.cpus = decision.cpus;
     record.nics = decision.nics;
@@ -66,8 +68,9 @@ void start_all(Draft& draft, placement::Plan& plan) {
 }  // namespace
 
 QueuePlan plan_of(const Draft& draft) {
-  auto [jobs, behind] = draft.waiting();
-  if (jobs.empty()) return {};  // to look at everything that runs would be for nothing
+  auto [jobs, behind, held_back] = draft.waiting();
+  // To look at everything that runs would be for nothing.
+  if (jobs.empty()) return {{.order = std::move(held_back)}, {}};
   Holds holds(draft);
   std::map<std::string, placement::Reasons> held;
   std::ranges::sort(jobs, {}, &placement::Job::sequence);
@@ -85,6 +88,7 @@ QueuePlan plan_of(const Draft& draft) {
     whole.order.push_back(std::move(id));
     whole.behind.push_back(sequence);
   }
+  std::ranges::move(held_back, std::back_inserter(whole.order));
   return whole;
 }
 

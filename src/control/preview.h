@@ -1,7 +1,9 @@
 #pragma once
 
-// What would become of tasks if they were submitted now. Pure; nothing of it is done.
+// What would become of tasks if they were submitted now, and what is to be expected of those that wait. Pure;
+// nothing of it is done.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,5 +20,9 @@ struct Preview {
 
 /// One task, or a gang by rank, complete as for event::Submitted. The errors are those of a submission.
 Result<Preview> preview(const State& state, const std::vector<workload::Task>& tasks, TimePoint now);
+
+/// When a job that waits is thought to start, if all run as long as is expected of them and nobody else
+/// comes. None when that cannot be said: somebody before it may run for ever, or there are too many.
+std::optional<TimePoint> expected_start(const State& state, const std::string& job, TimePoint now);
 
 }  // namespace drover::control

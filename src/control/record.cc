@@ -123,19 +123,23 @@ void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
 namespace {
 
 void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task_name) {
+  workload::write(writer, "awaits", record.awaits);
   write_text(writer, "containerizer", record.containerizer);
   writer.field("cpus", record.cpus);
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
+  if (record.failures > 0) writer.field("failures", record.failures);
   write_time(writer, "finished_at", record.finished_at);
   if (record.gang_port != 0) writer.field("gang_port", record.gang_port);
   write_text(writer, "gang_reason", record.gang_reason);
   write_grants(writer, record.gpus);
   writer.field("nics", record.nics);
+  write_time(writer, "not_before", record.not_before);
   write_text(writer, "overdrawn", record.overdrawn);
   if (!record.ports.empty()) writer.field("ports", record.ports);
   writer.field("preempted", record.preempted);
   writer.field("preemptions", record.preemptions);
   writer.field("reason", record.reason);
+  write_time(writer, "retry_at", record.retry_at);
   writer.field("sequence", record.sequence);
   write_time(writer, "started_at", record.started_at);
   writer.field("state", to_string(record.state));
@@ -147,6 +151,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   writer.key(task_name);
   workload::write(writer, record.task);
   writer.field("timed_out", record.timed_out);
+  if (record.tries_again) writer.field("tries_again", true);
   write_text(writer, "unhealthy", record.unhealthy);
 }
 
@@ -223,6 +228,11 @@ Result<TaskRecord> decode_record(const json& value) {
   record.timed_out = decoder.boolean("timed_out").value_or(false);
   record.preempted = decoder.boolean("preempted").value_or(false);
   record.preemptions = static_cast<int>(decoder.integer("preemptions", 0, 1LL << 30).value_or(0));
+  record.failures = static_cast<int>(decoder.integer("failures", 0, 1LL << 30).value_or(0));
+  record.tries_again = decoder.boolean("tries_again").value_or(false);
+  record.awaits = workload::decode_stored_dependencies(decoder, "awaits");
+  record.not_before = decode_time(decoder, "not_before");
+  record.retry_at = decode_time(decoder, "retry_at");
   record.stop_reason = decoder.string("stop_reason").value_or("");
   record.overdrawn = decoder.string("overdrawn").value_or("");
   record.unhealthy = decoder.string("unhealthy").value_or("");

@@ -73,12 +73,18 @@ struct TaskRecord {
   bool timed_out = false;
   /// It is being ended to make room; of a framework's task that is over: it has been.
   bool preempted = false;
-  int preemptions = 0;      ///< how often it was started, ended so, and put back
-  std::string stop_reason;  ///< why it was asked to end, when that was not simply a request; in words
-  std::string unhealthy;    ///< it is being ended because of its health, in words
-  std::string overdrawn;    ///< it is being ended because of its files, in words
-  std::string gang_reason;  ///< it is being ended because of another member: "rank 2 exited with status 3"
+  int preemptions = 0;       ///< how often it was started, ended so, and put back
+  int failures = 0;          ///< how often it was started, failed or was lost, and put back
+  bool tries_again = false;  ///< it is being ended to start again with its gang, of which a member failed
+  std::string stop_reason;   ///< why it was asked to end, when that was not simply a request; in words
+  std::string unhealthy;     ///< it is being ended because of its health, in words
+  std::string overdrawn;     ///< it is being ended because of its files, in words
+  std::string gang_reason;   ///< it is being ended because of another member: "rank 2 exited with status 3"
   TimePoint submitted_at{};
+  // What holds it back while it waits, until it is over:
+  std::vector<workload::Dependency> awaits;  ///< those of task.batch.after that are still to come
+  std::optional<TimePoint> not_before;       ///< task.batch.begin
+  std::optional<TimePoint> retry_at;         ///< by the clock that nobody sets; after a failure
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> finished_at;
   // The same two by the clock that nobody sets (Moment::steady): for what is due after some time.
@@ -96,10 +102,23 @@ inline std::optional<TimePoint> steady_end(const TaskRecord& record) {
   return record.steady_finished_at ? record.steady_finished_at : record.finished_at;
 }
 
-/// Whether it waits again once it has made room for others. A framework is told instead that its task has
-/// ended, as Mesos tells it, and launches another one.
+/// How often the task was started before: each attempt runs at most once.
+inline int attempt_of(const TaskRecord& record) {
+  return record.preemptions + record.failures;
+}
+
+/// Whether it may not even be planned, whatever is free.
+inline bool is_held(const TaskRecord& record) {
+  return !record.awaits.empty() || record.not_before || record.retry_at;
+}
+
+/// A framework is told that its task has ended, as Mesos tells it, and launches another one.
+inline bool is_of_framework(const workload::Task& task) {
+  return task.origin.kind == workload::OriginKind::kFramework;
+}
+/// Whether it waits again once it has made room for others.
 inline bool restarts_after_preemption(const workload::Task& task) {
-  return task.origin.kind != workload::OriginKind::kFramework;
+  return !is_of_framework(task) && task.batch.requeue != workload::Requeue::kNever;
 }
 
 /// UUIDs of its GPUs.

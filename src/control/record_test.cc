@@ -54,6 +54,18 @@ TEST(Record, IsWrittenWithItsFieldsByName) {
   record.gang_reason = "g";
   record.exit_status = 3;
   record.finished_at = record.submitted_at;
+  auto held = record;
+  held.task.batch = {.after = {{"0f3a"}},
+                     .begin = record.submitted_at,
+                     .retries = 3,
+                     .requeue = workload::Requeue::kLost,
+                     .array = workload::ArrayMembership{"a", 1, 2, 1}};
+  held.awaits = held.task.batch.after;
+  held.not_before = held.retry_at = record.submitted_at;
+  held.failures = 2;
+  held.tries_again = true;
+  EXPECT_EQ(text_of(held), json::parse(text_of(held)).dump());
+  EXPECT_EQ(decode_record(json::parse(text_of(held))).value(), held);
   const auto text = text_of(record);
   EXPECT_EQ(text, json::parse(text).dump());  // which sorts
   const std::string begin =

@@ -18,6 +18,59 @@ void move(ByTime& index, const std::string& id, std::optional<TimePoint> from, s
   if (to) index.insert({*to, id});
 }
 
+using Ids = SharedMap<std::string, SharedSet<std::string>>;
+
+void add(Ids& index, const std::string& key, const std::string& id) {
+  index.edit(key).insert(id);
+}
+
+void take_out(Ids& index, const std::string& key, const std::string& id) {
+  if (!index.contains(key)) return;
+  auto& ids = index.edit(key);
+  ids.erase(id);
+  if (ids.empty()) index.erase(key);
+}
+
+/// The record as long as it waits, else null.
+const TaskRecord* if_waiting(const TaskRecord* record) {
+  return record != nullptr && record->state == TaskState::kQueued ? record : nullptr;
+}
+
+/// Keeps what holds tasks back; null: it is not there.
+void index_holds(State& state, const std::string& id, const TaskRecord* before, const TaskRecord* after) {
+  before = if_waiting(before);
+  after = if_waiting(after);
+  const auto of = [](const TaskRecord* record, auto member) {
+    return record != nullptr ? record->*member : std::optional<TimePoint>();
+  };
+  move(state.begins, id, of(before, &TaskRecord::not_before), of(after, &TaskRecord::not_before));
+  move(state.retries, id, of(before, &TaskRecord::retry_at), of(after, &TaskRecord::retry_at));
+  if (before != nullptr)
+    for (const auto& awaited : before->awaits) take_out(state.awaited, awaited.job, id);
+  if (after != nullptr)
+    for (const auto& awaited : after->awaits) add(state.awaited, awaited.job, id);
+}
+
+/// How long a job ran that came to its end by itself: that of a gang is told by its first member.
+std::optional<std::chrono::milliseconds> run_time(const TaskRecord* record) {
+  if (record == nullptr || (record->task.gang && record->task.gang->rank != 0)) return std::nullopt;
+  const auto kind = record->task.origin.kind;
+  const bool is_batch = kind == workload::OriginKind::kPerson || kind == workload::OriginKind::kSchedule;
+  const bool by_itself = record->state == TaskState::kFinished ||
+                         (record->state == TaskState::kFailed && record->exit_status && !record->timed_out);
+  const auto start = steady_start(*record), end = steady_end(*record);
+  if (!is_batch || !by_itself || !start || !end || *end < *start) return std::nullopt;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(*end - *start);
+}
+
+/// Keeps what is expected of tasks like this one.
+void learn(placement::RunTimes& run_times, const TaskRecord* before, const TaskRecord* after) {
+  const auto was = run_time(before), is = run_time(after);
+  if (was == is) return;
+  if (was) run_times.remove(kind_of(before->task), *was);
+  if (is) run_times.add(kind_of(after->task), *is);
+}
+
 /// Keeps the indices by state.
 void index(State& state, const TaskRecord* before, const TaskRecord& record,
            workload::DefinitionSizes& sizes) {
@@ -31,8 +84,12 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record,
     state.active.insert(id);
   else
     state.active.erase(id);
+  index_holds(state, id, before, &record);
+  learn(state.run_times, before, &record);
   if (record.task.origin.kind != workload::OriginKind::kPerson)
     state.by_origin.edit(origin_of(record.task)).insert(id);
+  if (const auto& array = record.task.batch.array; array && before == nullptr)
+    add(state.by_array, array->id, id);
   count(state.usages, before, &record, sizes);
   if (before == nullptr && !record.template_key.empty()) ++state.template_uses.edit(record.template_key);
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
@@ -48,6 +105,9 @@ void forget(State& state, const std::string& id, workload::DefinitionSizes& size
     if (ids.empty()) state.by_origin.erase(origin);
   }
   move(state.ended, id, end_of(&found->second), std::nullopt);
+  index_holds(state, id, &found->second, nullptr);
+  learn(state.run_times, &found->second, nullptr);
+  if (const auto& array = found->second.task.batch.array) take_out(state.by_array, array->id, id);
   count(state.usages, &found->second, nullptr, sizes);
   if (const auto& key = found->second.template_key;
       state.template_uses.contains(key) && --state.template_uses.edit(key) == 0)
@@ -67,7 +127,32 @@ Queued queued(const TaskRecord& record) {
   Queued place{task.id, job_id(task), task.owner, task.queue, task.priority};
   place.gpus = !task.resources.gpus.empty();
   if (task.gang) place.rank = task.gang->rank;
+  place.held = is_held(record);
+  if (const auto& array = task.batch.array; array && array->at_once > 0) {
+    place.array = array->id;
+    place.at_once = array->at_once;
+  }
   return place;
+}
+
+std::vector<const TaskRecord*> State::tasks_under(const std::string& id, const Find& find) const {
+  if (const auto* record = find(id)) return {record};
+  auto records = members_of_job(id, find);
+  if (!records.empty()) return records;
+  for (const auto& member : ids_in(by_array, id)) records.push_back(find(member));
+  return records;
+}
+
+const SharedSet<std::string>& State::ids_in(const SharedMap<std::string, SharedSet<std::string>>& map,
+                                            const std::string& key) {
+  static const SharedSet<std::string> none;
+  const auto found = map.find(key);
+  return found == map.end() ? none : found->second;
+}
+
+placement::RunTimes::Kind kind_of(const workload::Task& task) {
+  const auto members = static_cast<std::size_t>(task.gang ? task.gang->size : 1);
+  return {task.owner_name, task.name, placement::RunTimes::size_of(members, task.resources)};
 }
 
 void apply(State& state, const Outcome& outcome) {

@@ -27,6 +27,7 @@
 #include "control/record.h"
 #include "control/table.h"
 #include "control/usage.h"
+#include "placement/run_times.h"
 #include "placement/schedule.h"
 
 namespace drover::control {
@@ -61,6 +62,9 @@ struct Queued {
   int priority = 0;
   bool gpus = false;  ///< whether it wants any
   int rank = 0;       ///< in its gang
+  bool held = false;  ///< is_held()
+  std::string array;  ///< id of its array, where only some of that may run at once; else ""
+  int at_once = 0;    ///< how many
 
   bool operator==(const Queued&) const = default;
 };
@@ -112,6 +116,11 @@ struct State : Tables<Rows> {
   SharedSet<std::string> active;                            ///< ids of tasks that own resources
   Cow<QueuePositions> positions;                            ///< null until the first plan
   SharedMap<OriginName, SharedSet<std::string>> by_origin;  ///< ids of tasks that nobody submitted himself
+  SharedMap<std::string, SharedSet<std::string>> by_array;  ///< ids of tasks, by that of their array
+  SharedMap<std::string, SharedSet<std::string>> awaited;   ///< ids of tasks that wait, by what they await
+  placement::RunTimes run_times;                            ///< of the tasks that have ended
+  ByTime begins;                                            ///< ids of tasks that wait, by not_before
+  ByTime retries;                                           ///< the same, by retry_at
   SharedMap<std::string, TaskHealth> health;                ///< by task; of those that are checked
   ImageFits images;                                         ///< at most kMostImages
   ByTime ended;                                             ///< ids of tasks, by steady_end()
@@ -129,6 +138,15 @@ struct State : Tables<Rows> {
   Find finder() const {
     return [this](const std::string& id) { return find(id); };
   }
+  /// What an id that people know means: a task, the members of a gang, or the tasks of an array that there
+  /// still are, as `find` has them. None when there is no such.
+  std::vector<const TaskRecord*> tasks_under(const std::string& id, const Find& find) const;
+  std::vector<const TaskRecord*> tasks_under(const std::string& id) const {
+    return tasks_under(id, finder());
+  }
+  /// The ids of a map of ids, none when it has none of that key.
+  static const SharedSet<std::string>& ids_in(const SharedMap<std::string, SharedSet<std::string>>& map,
+                                              const std::string& key);
 };
 
 /// What an event made, where that has a name.
@@ -156,6 +174,9 @@ struct Outcome : Tables<Changes> {
 };
 
 Queued queued(const TaskRecord& record);
+
+/// What the job that the task stands for is like, for what is expected of its like.
+placement::RunTimes::Kind kind_of(const workload::Task& task);
 
 /// Makes the outcome the state. Only after the journal has it.
 void apply(State& state, const Outcome& outcome);

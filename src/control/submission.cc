@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <span>
 
 #include "control/admission.h"
+#include "control/dependencies.h"
 
 namespace drover::control {
 namespace {
@@ -53,11 +55,15 @@ Status check_unity(const std::vector<workload::Task>& tasks) {
   const auto& first = tasks.front();
   for (std::size_t rank = 1; rank < tasks.size(); ++rank) {
     const auto& task = tasks[rank];
-    const char* differs = task.queue != first.queue             ? "queue"
-                          : task.name_space != first.name_space ? "namespace"
-                          : task.priority != first.priority     ? "priority"
-                          : task.timeout != first.timeout       ? "timeout"
-                                                                : nullptr;
+    const char* differs = task.queue != first.queue                   ? "queue"
+                          : task.name_space != first.name_space       ? "namespace"
+                          : task.priority != first.priority           ? "priority"
+                          : task.timeout != first.timeout             ? "timeout"
+                          : task.batch.after != first.batch.after     ? "after"
+                          : task.batch.begin != first.batch.begin     ? "begin"
+                          : task.batch.retries != first.batch.retries ? "retries"
+                          : task.batch.requeue != first.batch.requeue ? "requeue"
+                                                                      : nullptr;
     if (differs != nullptr)
       return fail(ErrorKind::kInvalid, fmt::format("The members of a gang have one {}", differs),
                   "give all the same", fmt::format("/members/{}/{}", rank, differs));
@@ -168,17 +174,21 @@ Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
   if (tasks.empty()) return fail(ErrorKind::kInvalid, "A gang has at least one member", "", "/members");
   DROVER_CHECK_OK(admit(draft, tasks));
   std::vector<TaskRecord> records;
-  std::vector<const TaskRecord*> members;
   for (const auto& task : tasks) {
     if (draft.find(task.id) != nullptr)
       return fail(ErrorKind::kConflict, fmt::format("There is a task '{}' already", task.id));
     TaskRecord record;
     record.task = task;
     record.submitted_at = draft.now();
+    if (task.batch.begin && *task.batch.begin > draft.now()) record.not_before = task.batch.begin;
+    DROVER_CHECK_OK(check_dependencies(draft, record));
     records.push_back(std::move(record));
   }
-  for (const auto& record : records) members.push_back(&record);
-  DROVER_CHECK_OK(check(draft, tasks, draft.job_of_waiting(members)));
+  // The tasks of an array are alike, and jobs of their own.
+  const std::span alike(tasks.data(), tasks.front().batch.array ? 1 : tasks.size());
+  std::vector<const TaskRecord*> members;
+  for (std::size_t i = 0; i < alike.size(); ++i) members.push_back(&records[i]);
+  DROVER_CHECK_OK(check(draft, {alike.begin(), alike.end()}, draft.job_of_waiting(members)));
   for (auto& record : records) draft.add(std::move(record));
   return {};
 }

@@ -75,6 +75,10 @@ struct ExplanationView {
   std::vector<std::string> reasons;   ///< none when there is nothing to say but the state
   std::vector<std::string> remedies;  ///< what to do so that it starts now; only of one that waits
   int place = 0;                      ///< in the queue, 1 is the head; 0 when it does not wait
+  /// How long it is thought to run, and when to start, by how long tasks like these have run; of one that
+  /// waits.
+  std::optional<std::chrono::milliseconds> expected_run;
+  std::optional<TimePoint> expected_start;
 };
 
 /// One queue, as one caller may see it.
@@ -121,11 +125,17 @@ class Api {
   /// "/members/<rank>" where it is about one of them.
   virtual Result<std::vector<control::TaskRecord>> submit_gang(const Caller& caller,
                                                                const workload::GangRequest& request) = 0;
+  /// As submit(), for all tasks of an array at once: the records by index.
+  virtual Result<std::vector<control::TaskRecord>> submit_array(const Caller& caller,
+                                                                const workload::ArrayRequest& request) {
+    (void)caller, (void)request;
+    return fail(ErrorKind::kUnsupported, "This daemon takes no arrays");
+  }
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
   /// Asks the task to end; answers when the request is in the journal, or on a full disk when the task itself
   /// was told: it may be what fills it. `force` skips the grace. With one member of a gang, or the id of the
-  /// gang, the whole gang is stopped; the answer is the named member or the first.
+  /// gang or of an array, the whole of it is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
                     std::function<void(Result<control::TaskRecord>)> done) = 0;
   /// In a transaction. Forgets an ended task and removes its sandbox.
@@ -135,8 +145,8 @@ class Api {
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
   /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.
   virtual TaskList tasks(const Caller& caller) const = 0;
-  /// Also by the id of a gang.
-  virtual Result<ExplanationView> explain(const Caller& caller, const std::string& id) const = 0;
+  /// Also by the id of a gang, or of an array.
+  virtual Later<Result<ExplanationView>> explain(const Caller& caller, const std::string& id) const = 0;
   /// Starts a command in the container of a task that runs, as the task's user. `id` as for task(). Whoever
   /// lets go of the process ends it, which may block: do it on the pool.
   virtual void exec(const Caller& caller, const std::string& id, ExecRequest request,

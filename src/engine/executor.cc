@@ -30,7 +30,8 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
   launch.task = record.task;
   launch.record = control::text_of(record);
   launch.task.environment = control::environment_of(record, facts.node, facts.journal_id);
-  launch.attempt = record.preemptions;
+  launch.attempt = control::attempt_of(record);
+  launch.preemptions = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
   if (!record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
@@ -91,7 +92,7 @@ void Executor::carry_out(const control::action::Launch& action) {
           return *in_use ? Status(Failure(**in_use)) : Status();
         });
       },
-      [this, id = action.id, attempt = record.preemptions, source, task = record.task,
+      [this, id = action.id, attempt = control::attempt_of(record), source, task = record.task,
        in_use](Status launched) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
@@ -239,7 +240,7 @@ void Executor::recover(const std::string& id) {
   auto found = std::make_shared<container::Found>(container::Found::kAlive);
   run_serially(
       id, state_.tasks.at(id).task.owner,
-      [this, id, found, attempt = state_.tasks.at(id).preemptions]() -> Status {
+      [this, id, found, attempt = control::attempt_of(state_.tasks.at(id))]() -> Status {
         DROVER_TRY(*found, containerizer_->recover(id, attempt));
         return {};
       },

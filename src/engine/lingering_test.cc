@@ -48,7 +48,7 @@ TEST_F(LingeringTest, ATaskThatDoesNotEndKeepsItsGpusAndSaysWhy) {
       reason(stuck),
       "it was killed and has not ended: process 43 (train) hangs in the kernel; until then nobody else is "
       "given its GPUs");
-  EXPECT_THAT(engine_->explain({}, stuck)->reasons, Contains(reason(stuck)));
+  EXPECT_THAT(engine_->explain({}, stuck)()->reasons, Contains(reason(stuck)));
   EXPECT_THAT(log_, Contains(HasSubstr("hangs in the kernel")));
   EXPECT_EQ(state_of(next), TaskState::kQueued);
   end(stuck, 137);

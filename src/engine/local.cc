@@ -101,7 +101,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
     lingering_.moved(record);
     if (control::owns_resources(record.state))
       executor_.recover(id);
-    else if (control::is_final(record.state) || record.preemptions > 0)
+    else if (control::is_final(record.state) || control::attempt_of(record) > 0)
       executor_.perform(control::action::Clean{id});
   }
   if (ports_.check)
@@ -201,11 +201,8 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
                        std::function<void(Result<control::TaskRecord>)> done) {
   const auto found = find_job(state_, caller, id);
   if (!found) return done(Failure(found.error()));
-  const auto& task = (*found)->task;
-  const auto full_id = task.id;
-  const bool whole_gang = task.gang && id != full_id;
-  const auto named = whole_gang ? task.gang->id : full_id;
-  const control::event::StopRequested request{named, force};
+  const auto full_id = (*found)->task.id;
+  const control::event::StopRequested request{meant_by(**found, id), force};
   const auto refusal = std::make_shared<std::optional<Error>>();
   transact(
       [this, request, refusal] {

@@ -61,13 +61,15 @@ class LocalEngine final : public Api {
   Result<control::TaskRecord> submit(const Caller& caller, const workload::TaskRequest& request) override;
   Result<std::vector<control::TaskRecord>> submit_gang(const Caller& caller,
                                                        const workload::GangRequest& request) override;
+  Result<std::vector<control::TaskRecord>> submit_array(const Caller& caller,
+                                                        const workload::ArrayRequest& request) override;
   Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const override;
   void stop(const Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override;
   Status remove(const Caller& caller, const std::string& id) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
   TaskList tasks(const Caller& caller) const override;
-  Result<ExplanationView> explain(const Caller& caller, const std::string& id) const override;
+  Later<Result<ExplanationView>> explain(const Caller& caller, const std::string& id) const override;
   void exec(const Caller& caller, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done) override;
   void connect_input(const Caller& caller, const std::string& id,

@@ -87,8 +87,8 @@ void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
 
 void LocalEngine::end_first(const control::event::StopRequested& request) {
   const auto* named = state_.find(request.id);
-  const auto members = named != nullptr ? control::members_of(named->task, state_.finder())
-                                        : control::members_of_job(request.id, state_.finder());
+  const auto members =
+      named != nullptr ? control::members_of(named->task, state_.finder()) : state_.tasks_under(request.id);
   for (const auto* record : members)
     if (control::owns_resources(record->state))
       executor_.perform(control::action::Stop{record->task.id, request.force});

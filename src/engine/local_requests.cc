@@ -12,8 +12,7 @@ namespace drover::engine {
 std::string LocalEngine::unused_id() const {
   while (true) {
     auto id = ports_.new_id();
-    // Members of gangs have ids that begin with that of their gang.
-    if (!state_.tasks.contains(id) && !state_.tasks.contains(control::member_id(id, 0))) return id;
+    if (state_.tasks_under(id).empty()) return id;
   }
 }
 
@@ -23,6 +22,15 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller,
   task.owner = caller.user.uid;
   task.owner_name = caller.user.name;
   task.user = caller.user;
+  if (request.begin_in) task.batch.begin = ports_.now() + *request.begin_in;
+  for (auto& dependency : task.batch.after) {
+    auto found = find_job(state(), caller, dependency.job);
+    if (!found) {
+      found.error().path = "/after";
+      return Failure(std::move(found.error()));
+    }
+    dependency.job = meant_by(**found, dependency.job);
+  }
   if (const auto devices = executor_.devices_of(task); !devices) {
     auto error = devices.error();
     if (error.kind != ErrorKind::kPermissionDenied) error.kind = ErrorKind::kInvalid;
@@ -87,7 +95,28 @@ Result<std::vector<control::TaskRecord>> LocalEngine::submit_gang(const Caller& 
   for (const auto& task : tasks) ids.push_back(task.id);
   DROVER_CHECK_OK(change(control::event::Submitted{std::move(tasks)}));
   std::vector<control::TaskRecord> records;
-  for (const auto& id : ids) records.push_back(shown(state().tasks.at(id)));
+  const auto does = doings();
+  for (const auto& id : ids) records.push_back(engine::shown(state(), state().tasks.at(id), does));
+  return records;
+}
+
+Result<std::vector<control::TaskRecord>> LocalEngine::submit_array(const Caller& caller,
+                                                                   const workload::ArrayRequest& request) {
+  DROVER_TRY(auto task, complete(caller, request.task));
+  std::vector one = {std::move(task)};
+  fill_in(one, {&request.task, 1});
+  const auto id = unused_id();
+  const auto& [indices, at_once] = request.array;
+  std::vector<workload::Task> tasks(indices.size(), one.front());
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].id = control::member_id(id, indices[i]);
+    tasks[i].batch.array = {id, indices[i], static_cast<int>(tasks.size()), at_once};
+  }
+  DROVER_CHECK_OK(change(control::event::Submitted{std::move(tasks)}));
+  std::vector<control::TaskRecord> records;
+  const auto does = doings();
+  for (const int index : indices)
+    records.push_back(engine::shown(state(), state().tasks.at(control::member_id(id, index)), does));
   return records;
 }
 

@@ -27,8 +27,8 @@ TEST_F(LocalSharingTest, AGangIsAcceptedWholeAndToldOfItsOthers) {
   begin();
   EXPECT_EQ(engine_->task({}, "t1-0")->gang_port, place->first_port) << "kept over a restart";
   EXPECT_EQ(world_.launches["t1-0"], 1);
-  EXPECT_EQ(engine_->explain({}, "t1-1")->record.task.gang->rank, 1);
-  EXPECT_EQ(engine_->explain({}, "t1")->record.task.gang->rank, 0);
+  EXPECT_EQ(engine_->explain({}, "t1-1")()->record.task.gang->rank, 1);
+  EXPECT_EQ(engine_->explain({}, "t1")()->record.task.gang->rank, 0);
 
   EXPECT_EQ(submit_gang(gang_of(2, 2)).error().kind, ErrorKind::kInvalid);
   auto wrong = gang_of(2, 0);
@@ -74,7 +74,8 @@ TEST_F(LocalSharingTest, APreemptedTaskStartsAfreshAlsoOverRestarts) {
   end(low, 143);
   EXPECT_EQ(state_of(low), TaskState::kQueued);
   EXPECT_EQ(state_of(high), TaskState::kStarting);
-  EXPECT_EQ(engine_->explain({}, low)->reasons.back(), "it ran before: preempted by work of higher priority");
+  EXPECT_EQ(engine_->explain({}, low)()->reasons.back(),
+            "it ran before: preempted by work of higher priority");
   begin(1);  // killed while it waits
   EXPECT_EQ(world_.forgotten, std::vector<std::string>{});
   EXPECT_EQ(std::count(world_.cleaned.begin(), world_.cleaned.end(), low), 2);
@@ -105,7 +106,7 @@ TEST_F(LocalSharingTest, SharesOfOneGpuAreShownWithAllWhoHaveThem) {
   EXPECT_EQ(world_.asked[0].gpu_devices.size(), 1u);
   EXPECT_EQ(world_.asked[0].gpu_shares.at(0).milli, 500);
   EXPECT_EQ(engine_->node().gpus_free, 0);
-  EXPECT_EQ(engine_->explain({}, first)->reasons.back(), "it has 0.5 of GPU 0 (GPU-0) (not enforced)");
+  EXPECT_EQ(engine_->explain({}, first)()->reasons.back(), "it has 0.5 of GPU 0 (GPU-0) (not enforced)");
 }
 
 TEST_F(LocalSharingTest, ListsOfTheMachineAreReadLaterAsTheyWere) {
@@ -138,7 +139,7 @@ TEST_F(LocalSharingTest, SaysWhereATaskIsPinnedAndWhereItCannotBe) {
     const auto id = submit(1)->task.id;
     run();
     EXPECT_EQ(world_.asked.back().cpus, cpus);
-    auto text = engine_->explain({}, id)->reasons.back();
+    auto text = engine_->explain({}, id)()->reasons.back();
     end(id, 0);
     return text;
   };
@@ -180,7 +181,7 @@ TEST_F(LocalSharingTest, APlanAndAnExplanationSayTheSame) {
   submit(1);
   const auto planned = engine_->plan({}, gang_of(1, 2));
   ASSERT_TRUE(planned);
-  const auto explained = engine_->explain({}, submit(2)->task.id);
+  const auto explained = engine_->explain({}, submit(2)->task.id)();
   ASSERT_TRUE(explained);
   EXPECT_FALSE(planned->remedies.empty());
   EXPECT_EQ(explained->reasons, planned->reasons);
@@ -218,7 +219,7 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   EXPECT_EQ(vision.waiting[0].id, "");
   EXPECT_TRUE(vision.waiting[0].reasons.empty());
   EXPECT_EQ(engine_->queues(alice)()[2].waiting[0].id, waiting);
-  EXPECT_EQ(engine_->queues(alice)()[2].waiting[0].place, engine_->explain(alice, waiting)->place);
+  EXPECT_EQ(engine_->queues(alice)()[2].waiting[0].place, engine_->explain(alice, waiting)()->place);
   EXPECT_FALSE(engine_->queues(alice)()[2].waiting[0].reasons.empty());
   const auto remove_queue = [&](const std::string& path) {
     return transact([&] { return engine_->remove_queue({}, path); });
@@ -251,7 +252,7 @@ TEST_F(LocalSharingTest, WhatIsCordonedGetsNoNewWork) {
   begin();  // it is in the journal
   EXPECT_EQ(engine_->task({}, waits)->state, control::TaskState::kQueued);
   EXPECT_THAT(
-      engine_->explain(alice, waits)->reasons,
+      engine_->explain(alice, waits)()->reasons,
       ::testing::Contains(::testing::HasSubstr("is not given to anyone: cordoned by root: a fan is loud")));
   ASSERT_TRUE(set_cordon(std::string(placement::kWholeMachine), ""));
   EXPECT_EQ(engine_->node().cordoned, "by root");

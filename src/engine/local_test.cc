@@ -75,13 +75,13 @@ TEST_F(LocalEngineTest, ExplainsWhyATaskWaitsAndHowItEnded) {
   begin();
   const auto holder = submit(2)->task.id;
   const auto waiting = submit(1)->task.id;
-  const auto waits = engine_->explain({}, waiting);
+  const auto waits = engine_->explain({}, waiting)();
   EXPECT_EQ(waits->reasons, std::vector<std::string>{"1 GPU is wanted and 0 of 2 are free"});
   EXPECT_EQ(waits->place, 1);
-  EXPECT_EQ(engine_->explain({}, holder)->reasons,
+  EXPECT_EQ(engine_->explain({}, holder)()->reasons,
             std::vector<std::string>{"it has GPU 0 (GPU-0), GPU 1 (GPU-1)"});
   end(holder, 3);
-  EXPECT_EQ(engine_->explain({}, holder)->reasons,
+  EXPECT_EQ(engine_->explain({}, holder)()->reasons,
             (std::vector<std::string>{"exited with status 3", "it had GPU 0 (GPU-0), GPU 1 (GPU-1)"}));
 }
 

@@ -52,7 +52,7 @@ std::vector<std::string> why_it_waits(const control::State& state, const control
   if (record.task.origin.kind == workload::OriginKind::kService)
     if (auto block = control::upgrade_block(state, record.task.origin.name))
       lines.push_back(std::move(*block));
-  if (record.preemptions > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
+  if (control::attempt_of(record) > 0) lines.push_back(fmt::format("it ran before: {}", record.reason));
   for (const auto& device : state.machine().inventory.devices)
     if (const auto& why = gpu::why_withheld(device); !record.task.resources.gpus.empty() && !why.empty())
       lines.push_back(fmt::format("GPU {} ({}) is not given to anyone: {}", device.index, device.uuid, why));
@@ -81,6 +81,9 @@ void add_outlook(const control::State& state, const control::TaskRecord& record,
     view.place = static_cast<int>(place - order.begin()) + 1;
   if (const auto reasons = state.positions->reasons.find(job); reasons != state.positions->reasons.end())
     view.remedies = reasons->second.remedies;
+  if (control::is_held(record)) return;
+  view.expected_run = state.run_times.expected(control::kind_of(record.task));
+  view.expected_start = control::expected_start(state, job, now);
   if (!view.remedies.empty()) return;
   std::vector<workload::Task> tasks;
   for (const auto* member : control::members_of(record.task, state.finder())) tasks.push_back(member->task);
@@ -108,20 +111,23 @@ TaskList LocalEngine::tasks(const Caller& caller) const {
   return {snapshot(), caller, doings()};
 }
 
-Result<ExplanationView> LocalEngine::explain(const Caller& caller, const std::string& id) const {
-  DROVER_TRY(const auto* found, find_job(state_, caller, id));
-  ExplanationView view;
-  view.record = shown(*found);
-  if (found->state == control::TaskState::kQueued) {
-    view.reasons = why_it_waits(state_, *found);
-    add_outlook(state_, *found, ports_.now(), view);
-  } else if (!view.record.reason.empty()) {
-    view.reasons.push_back(view.record.reason);
-  }
-  for (auto& line : what_it_has(state_, *found, ports_.usable_cpus)) view.reasons.push_back(std::move(line));
-  if (view.record.exit_status && view.record.reason.empty())
-    view.reasons.push_back(fmt::format("exited with status {}", *view.record.exit_status));
-  return view;
+Later<Result<ExplanationView>> LocalEngine::explain(const Caller& caller, const std::string& id) const {
+  return [state = snapshot(), does = doings(), caller, id, now = ports_.now(),
+          cpus = ports_.usable_cpus]() -> Result<ExplanationView> {
+    DROVER_TRY(const auto* found, find_job(*state, caller, id));
+    ExplanationView view;
+    view.record = engine::shown(*state, *found, does);
+    if (found->state == control::TaskState::kQueued) {
+      view.reasons = why_it_waits(*state, *found);
+      add_outlook(*state, *found, now, view);
+    } else if (!view.record.reason.empty()) {
+      view.reasons.push_back(view.record.reason);
+    }
+    for (auto& line : what_it_has(*state, *found, cpus)) view.reasons.push_back(std::move(line));
+    if (view.record.exit_status && view.record.reason.empty())
+      view.reasons.push_back(fmt::format("exited with status {}", *view.record.exit_status));
+    return view;
+  };
 }
 
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {

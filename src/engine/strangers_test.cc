@@ -35,7 +35,7 @@ TEST_F(StrangersTest, AGpuThatSomebodyElseHasOpenIsNotGiven) {
   EXPECT_EQ(state_of(id), TaskState::kQueued);
   EXPECT_FALSE(world_.launches.contains(id));
   EXPECT_EQ(unhealthy(0), kWho);
-  EXPECT_THAT(engine_->explain({}, id)->reasons, Contains(HasSubstr(kWho)));
+  EXPECT_THAT(engine_->explain({}, id)()->reasons, Contains(HasSubstr(kWho)));
   EXPECT_THAT(log_, Contains(HasSubstr(kWho)));
   EXPECT_EQ(wake_at_, now_ + 1s) << "so that it is seen when it is closed";
   pass(1s);

@@ -31,6 +31,11 @@ Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
   return schedule::Planner(cluster, rules, waiting, running, now).run();
 }
 
+std::optional<std::chrono::milliseconds> length_of(const Job& job) {
+  if (!job.expected || !job.time_limit) return job.expected ? job.expected : job.time_limit;
+  return std::min(*job.expected, *job.time_limit);
+}
+
 Status possible(const Cluster& cluster, const Rules& rules, const Job& job) {
   DROVER_CHECK_OK(possible(cluster, job.gang));
   const auto demand = schedule::demand_of(cluster, job.gang).total();

@@ -3,9 +3,11 @@
 // What starts now, what is ended for it, and why the rest waits: one pure function over the whole queue.
 //
 // Order: priority; then dominant-resource fairness, from the root of the queues down, by weight, and between
-// the users of one queue; then order of arrival. A job is all or nothing. The first job that could run but
+// the users of one queue; of one user's, the job that came first, and then those that run
+// shortest (length_of()); then order of arrival. A job is all or nothing. The first job that could run but
 // for what others hold gets a reservation; whoever comes later starts only if that does not delay it
-// (backfill): on what it does not need, or when the time limit ends it before the reservation can begin.
+// (backfill): on what it does not need, or when it ends, by its time limit or as is expected, before the
+// reservation can begin.
 // Limits and quotas are hard; a job that only they hold back reserves nothing. Lower priority is preempted,
 // and what a queue lent is reclaimed, only if that lets the job run at once, with the fewest victims.
 
@@ -31,7 +33,11 @@ struct Job {
   int priority = 0;                                     ///< higher goes first
   std::uint64_t sequence = 0;                           ///< order of arrival; unique
   std::optional<std::chrono::milliseconds> time_limit;  ///< it is stopped then
+  std::optional<std::chrono::milliseconds> expected;    ///< how long it is thought to run (run_times.h)
 };
+
+/// After how long it has ended, as far as that is known or thought.
+std::optional<std::chrono::milliseconds> length_of(const Job& job);
 
 struct RunningJob {
   Job job;

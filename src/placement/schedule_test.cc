@@ -75,7 +75,9 @@ TEST(Schedule, NobodyOvertakesOneWhoWaitsForAllGpusOfTheMachine) {
   work.submit(job("no gpu", cpu_only(1000)));
   const auto plan = work.step();
   EXPECT_THAT(started(plan), ElementsAre("no gpu"));
-  EXPECT_EQ(why(plan, "one"), "1 job stands before it; the first waits for 8 GPUs");
+  EXPECT_EQ(why(plan, "timed"), "1 job stands before it; the first waits for 8 GPUs");
+  EXPECT_EQ(why(plan, "one"), "2 jobs stand before it; the first waits for 8 GPUs")
+      << "it is known to be shorter";
   work.end("two");
   EXPECT_THAT(started(work.step()), ElementsAre("eight"));
 }
@@ -111,7 +113,7 @@ TEST(Schedule, FillsTheTimeUntilAReservation) {
   work.submit(job("four", gpus(4)));
   work.submit(within(61min, job("long", gpus(1))));
   work.submit(within(60min, job("short", gpus(2))));
-  work.submit(within(1min, job("full", gpus(1))));
+  work.submit(within(60min, job("full", gpus(1))));
   const auto plan = work.step();
   EXPECT_THAT(started(plan), ElementsAre("short"));
   EXPECT_THAT(plan.waiting.at("four").remedies,

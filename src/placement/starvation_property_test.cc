@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <map>
 #include <set>
 
 #include "placement/testing/properties.h"
@@ -78,6 +79,24 @@ class Stream {
     RC_ASSERT(work_.now <= deadline);
   }
 
+  /// Jobs come of which something is expected, rightly or wrongly, and which end within two hours: so does
+  /// the wait.
+  void check_with_expectations() {
+    const auto deadline = work_.now + 6h;
+    work_.submit(first_);
+    step();
+    while (!work_.runs("first")) {
+      RC_ASSERT(work_.now <= deadline);
+      if (dice_.one_in(2)) submit_expected();
+      if (dice_.one_in(2)) work_.now += dice_.in(1, 10) * 1min;
+      std::vector<std::string> over;
+      for (const auto& [id, running] : work_.running)
+        if (running.started_at + really_[id] <= work_.now) over.push_back(id);
+      for (const auto& id : over) end(id);
+      step();
+    }
+  }
+
   int plans() const { return plans_; }
 
  private:
@@ -93,12 +112,23 @@ class Stream {
     return running.started_at + *running.job.time_limit;
   }
 
+  void submit_expected() {
+    auto job = small();
+    if (!dice_.one_in(6)) job.expected = dice_.in(1, 60) * 1min;
+    really_[job.id] = dice_.in(1, 120) * 1min;
+    work_.submit(job);
+  }
+
   void submit(bool with_time_limit) {
+    auto job = small();
+    if (with_time_limit) job.time_limit = dice_.in(1, 60) * 1min;
+    work_.submit(job);
+  }
+
+  Job small() {
     auto request = dice_.one_in(4) ? cpu_only(dice_.in(1, 20) * 1000) : gpus(dice_.in(1, 2));
     if (request.gpu_count() == 1 && dice_.one_in(3)) request.share.milli = 500;
-    auto small = gang("s" + std::to_string(number_++), dice_.one_in(5) ? 2 : 1, request);
-    if (with_time_limit) small.time_limit = dice_.in(1, 60) * 1min;
-    work_.submit(small);
+    return gang("s" + std::to_string(number_++), dice_.one_in(5) ? 2 : 1, request);
   }
 
   void end(const std::string& id) {
@@ -130,6 +160,7 @@ class Stream {
   Workplace work_;
   bool with_time_limits_;
   std::set<std::string> before_;
+  std::map<std::string, std::chrono::milliseconds> really_;  ///< how long jobs run; others end at once
   Job first_;
   int number_ = 0;
   int plans_ = 0;
@@ -153,6 +184,18 @@ TEST(StarvationProperty, BackfillDelaysNobodyWhoCouldHaveStarted) {
     for (const auto choice : choices)
       if (Stream stream(choice, true); stream.is_of_interest()) {
         stream.check_with_time_limits();
+        plans += stream.plans();
+      }
+    return plans;
+  });
+}
+
+TEST(StarvationProperty, WhatIsExpectedWronglyDelaysNobodyForEver) {
+  check_until(property_steps(kUsualSteps), kMostStreams, [](const std::vector<std::uint64_t>& choices) {
+    int plans = 0;
+    for (const auto choice : choices)
+      if (Stream stream(choice, false); stream.is_of_interest()) {
+        stream.check_with_expectations();
         plans += stream.plans();
       }
     return plans;

@@ -190,6 +190,7 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   if (task.timeout && task.timeout->count() == 0)
     decoder.mistake("timeout", "a timeout is longer than nothing");
   task.grace = decode_duration(decoder, "grace").value_or(task.grace);
+  decode_batch(decoder, task.batch, request.begin_in);
   if (!is_queue_path(task.queue))
     decoder.mistake("queue", fmt::format("'{}' is not the path of a queue", task.queue),
                     "write for example \"research/vision\"");
@@ -222,7 +223,7 @@ std::vector<Error> decode_member(const json& common, const json& member, std::si
 bool too_large(Decoder& gang, const std::string& field, std::uint64_t bytes) {
   if (bytes <= kMaxGangBytes) return false;
   gang.mistake(field,
-               fmt::format("the definitions of all members would have {} bytes, and {} are allowed", bytes,
+               fmt::format("the definitions of all together would have {} bytes, and {} are allowed", bytes,
                            kMaxGangBytes),
                "bring what is large as a file");
   return true;
@@ -296,6 +297,32 @@ Result<GangRequest> decode_gang(const json& body) {
   return request;
 }
 
+Result<ArrayRequest> decode_array(const json& body) {
+  std::vector<Error> mistakes;
+  ArrayRequest request;
+  Decoder outer(body, mistakes);
+  if (const auto text = outer.string("array")) {
+    if (auto array = parse_array(*text))
+      request.array = std::move(*array);
+    else
+      outer.mistake("array", array.error().message, array.error().hint);
+  }
+  json common = body;
+  common.erase("array");
+  Decoder decoder(common, mistakes);
+  decode_request(decoder, request.task, mistakes);
+  if (request.task.task.takes_input)
+    outer.mistake("array", "nobody types into several tasks at once",
+                  "ask for input and a terminal, or for an array");
+  too_large(outer, "array", request.array.indices.size() * definition_bytes(request.task.task));
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The array"));
+  return request;
+}
+
+bool has(const json& body, const char* field) {
+  return body.is_object() && body.contains(field) && !body[field].is_null();
+}
+
 }  // namespace
 
 bool is_queue_path(std::string_view text) {
@@ -318,8 +345,13 @@ Result<TaskRequest> decode_task_request(const json& body) {
 }
 
 Result<Submission> decode_submission(const json& body) {
-  if (body.is_object() && body.contains("gang") && !body["gang"].is_null())
+  if (has(body, "gang") && has(body, "array"))
+    return fail(ErrorKind::kInvalid, "A gang starts together, an array does not", "ask for one of the two",
+                "/array");
+  if (has(body, "gang"))
     return decode_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
+  if (has(body, "array"))
+    return decode_array(body).map([](ArrayRequest array) { return Submission(std::move(array)); });
   return decode_task_request(body).map([](TaskRequest task) { return Submission(std::move(task)); });
 }
 
@@ -366,6 +398,7 @@ Result<Task> decode_task(const json& value) {
   decode_common(decoder, task);
   decode_stored_resources(decoder, task.resources);
   if (auto gang = decoder.object("gang")) task.gang = decode_membership(*gang);
+  task.batch = decode_stored_batch(decoder);
   task.id = decoder.string("id").value_or("");
   task.owner = static_cast<uid_t>(decoder.integer("owner", 0, kMaxId).value_or(0));
   task.bypass_entrypoint = decoder.boolean("bypass_entrypoint").value_or(false);

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/shared.h"
 #include "base/users.h"
+#include "workload/batch.h"
 #include "workload/network.h"
 #include "workload/origin.h"
 #include "workload/resources.h"
@@ -118,6 +119,7 @@ struct Task {
   std::string name_space;             ///< "namespace" outside of C++; "" for none
   int priority = 0;                   ///< kMinPriority … kMaxPriority; higher goes first
   std::optional<GangMembership> gang;
+  Batch batch;
   std::optional<std::chrono::milliseconds> timeout;  ///< then it is stopped
   std::chrono::milliseconds grace{10'000};           ///< between SIGTERM and SIGKILL
   Shared<std::map<std::string, std::string>> labels;
@@ -143,7 +145,8 @@ struct Task {
 
 /// Reads a request for one task: name, command, image, pull, env, working_directory, read_only, stdin, tty,
 /// container_type, privileged, driver, queue, namespace, priority, timeout, grace, labels, what it needs
-/// (resource_fields.h), what is brought to it (attachment_fields.h), and `user` (a name, returned apart
+/// (resource_fields.h), what is brought to it (attachment_fields.h), when it starts and what becomes of it
+/// (batch.h), and `user` (a name, returned apart
 /// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner
 /// are left empty.
 struct TaskRequest {
@@ -152,6 +155,7 @@ struct TaskRequest {
   std::optional<User> found_user;  ///< who that is, once he was looked up
   bool says_cpus = true;           ///< else they are to go with its GPUs (control/gpu_share.h)
   bool says_memory = true;         ///< the same
+  std::optional<std::chrono::milliseconds> begin_in;  ///< not before so long after its acceptance
 };
 Result<TaskRequest> decode_task_request(const nlohmann::json& body);
 
@@ -164,10 +168,16 @@ struct GangRequest {
 inline constexpr int kMaxGang = 1024;                        ///< members
 inline constexpr std::uint64_t kMaxGangBytes = 16ULL << 20;  ///< of the definitions of all members
 
+/// Many tasks that are alike, each with a number of its own.
+struct ArrayRequest {
+  TaskRequest task;  ///< `batch.array` is left empty
+  ArrayIndices array;
+};
+
 /// The body of a submission (api: POST /v1/tasks). A gang has all the fields of a task for its members, and
 /// "gang": {"size": 4} or {"members": [{"gpus": 2}, …]} with what is different for each, and "arrangement":
-/// "pack", "spread" or "any".
-using Submission = std::variant<TaskRequest, GangRequest>;
+/// "pack", "spread" or "any". An array has all the fields of a task, and "array": "0-99%10".
+using Submission = std::variant<TaskRequest, GangRequest, ArrayRequest>;
 Result<Submission> decode_submission(const nlohmann::json& body);
 
 /// "research/vision": 1 to 8 levels of plain names.

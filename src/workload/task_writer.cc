@@ -113,6 +113,13 @@ void write_gpu_count(JsonWriter& writer, const Resources& resources) {
 void write(JsonWriter& writer, const Task& task) {
   const auto& resources = task.resources;
   writer.begin_object();
+  const auto& batch = task.batch;
+  write(writer, "after", batch.after);
+  if (batch.array) {
+    writer.key("array");
+    write(writer, *batch.array);
+  }
+  if (batch.begin) writer.field("begin", format_time(*batch.begin));
   if (task.bypass_entrypoint) writer.field("bypass_entrypoint", true);
   writer.field("command", *task.command);
   if (!resources.attributes.empty()) write_constraints(writer, resources.attributes);
@@ -149,6 +156,8 @@ void write(JsonWriter& writer, const Task& task) {
   if (task.pull != PullPolicy::kMissing) writer.field("pull", name_of(task.pull));
   writer.field("queue", task.queue);
   writer.field("read_only", task.read_only);
+  if (batch.requeue != Requeue::kPreempted) writer.field("requeue", to_string(batch.requeue));
+  if (batch.retries > 0) writer.field("retries", batch.retries);
   if (task.takes_input) writer.field("stdin", true);
   if (task.timeout) writer.field("timeout_ms", task.timeout->count());
   if (task.terminal)

@@ -56,7 +56,7 @@ std::string message_of(const TaskRecord& task) {
 bool never_launched(const notice::TaskMoved& moved) {
   const auto& task = moved.record;
   const bool waited = moved.before.value_or(TaskState::kQueued) == TaskState::kQueued;
-  return waited && control::is_final(task.state) && task.preemptions == 0;
+  return waited && control::is_final(task.state) && control::attempt_of(task) == 0;
 }
 
 /// The health check as its app's definition shows it.

@@ -21,7 +21,7 @@ asio::awaitable<Result<Response>> get_cdi(const Services& services, const Reques
 // tasks.cc
 Result<Write> list_tasks(const Services& services, const Request& request);
 Result<Response> get_task(const Services& services, const Request& request);
-Result<Response> explain_task(const Services& services, const Request& request);
+Result<Write> explain_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> stop_task(const Services& services, const Request& request);

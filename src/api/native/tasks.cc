@@ -12,6 +12,7 @@
 #include "api/workers.h"
 #include "base/decode.h"
 #include "base/json_writer.h"
+#include "control/jobs.h"
 #include "control/record.h"
 
 namespace drover::api {
@@ -55,6 +56,7 @@ void name_network(const Services& services, json& body) {
 
 std::span<workload::TaskRequest> requests_of(workload::Submission& submission) {
   if (auto* gang = std::get_if<workload::GangRequest>(&submission)) return gang->members;
+  if (auto* array = std::get_if<workload::ArrayRequest>(&submission)) return {&array->task, 1};
   return {&std::get<workload::TaskRequest>(submission), 1};
 }
 
@@ -113,8 +115,9 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
   Query query(request);
   const bool only_active = query.boolean("active", false);
   const bool summary = query.boolean("summary", false);
+  const auto own = query.boolean("own", false) ? std::optional(request.caller->user.uid) : std::nullopt;
   DROVER_CHECK_OK(query.finish());
-  return [tasks = services.daemon->tasks(*request.caller), only_active, summary]() -> Result<Response> {
+  return [tasks = services.daemon->tasks(*request.caller), only_active, summary, own]() -> Result<Response> {
     Response response;
     response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
     response.body = R"({"tasks":)";
@@ -122,6 +125,7 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
     writer.begin_array();
     tasks.each([&](const control::TaskRecord& record) {
       if (only_active && control::is_final(record.state)) return;
+      if (own && record.task.owner != *own) return;
       if (summary)
         write_summary(writer, record);
       else
@@ -139,10 +143,12 @@ Result<Response> get_task(const Services& services, const Request& request) {
   return json_response(control::encode(record));
 }
 
-Result<Response> explain_task(const Services& services, const Request& request) {
+Result<Write> explain_task(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  DROVER_TRY(const auto explanation, services.daemon->explain(*request.caller, id_of(request)));
-  return json_response(view(explanation));
+  return [explain = services.daemon->explain(*request.caller, id_of(request))]() -> Result<Response> {
+    DROVER_TRY(const auto explanation, explain());
+    return json_response(view(explanation));
+  };
 }
 
 asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request) {
@@ -152,7 +158,7 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
   if (auto* several = std::get_if<workload::GangRequest>(&read.submission))
     gang = std::move(*several);
   else
-    gang.members = {std::get<workload::TaskRequest>(std::move(read.submission))};
+    gang.members = {std::move(requests_of(read.submission).front())};
   const auto plan = services.daemon->plan(*request.caller, std::move(gang));
   if (!plan) co_return Failure(in_fields(plan.error(), read.body));
   co_return json_response(view(*plan));
@@ -169,20 +175,17 @@ asio::awaitable<Result<Response>> submit_one(engine::Api& daemon, const Request&
   co_return response;
 }
 
-asio::awaitable<Result<Response>> submit_several(const Services& services, const Request& request,
-                                                 workload::GangRequest gang) {
-  const auto& caller = *request.caller;
-  auto& daemon = *services.daemon;
-  DROVER_CO_TRY(auto accepted,
-                co_await in_transaction(daemon, [&] { return daemon.submit_gang(caller, gang); }));
+/// What was accepted at once, under one id: {"gang": …} or {"array": …}.
+asio::awaitable<Result<Response>> answer_several(const Services& services, const Request& request,
+                                                 std::vector<control::TaskRecord> accepted) {
   const auto write = [records = std::make_shared<const std::vector<control::TaskRecord>>(
                           std::move(accepted))]() -> Result<Response> {
     Response response;
     response.status = 201;
     JsonWriter writer(response.body);
     writer.begin_object();
-    const auto& membership = records->front().task.gang;
-    writer.field("gang", membership ? membership->id : "");
+    const auto& first = records->front().task;
+    writer.field(first.batch.array ? "array" : "gang", control::submission_id(first));
     writer.key("tasks");
     writer.begin_array();
     for (const auto& record : *records) control::write(writer, record);
@@ -191,8 +194,23 @@ asio::awaitable<Result<Response>> submit_several(const Services& services, const
     response.body += '\n';
     return response;
   };
-  auto written = co_await on_pool(services.workers->submissions, caller.user.uid, write);
+  auto written = co_await on_pool(services.workers->submissions, request.caller->user.uid, write);
   co_return written ? std::move(written) : write();  // it is accepted, however many others of his wait
+}
+
+asio::awaitable<Result<Response>> submit(const Services& services, const Request& request,
+                                         workload::Submission submission) {
+  const auto& caller = *request.caller;
+  auto& daemon = *services.daemon;
+  if (auto* one = std::get_if<workload::TaskRequest>(&submission))
+    co_return co_await submit_one(daemon, request, std::move(*one));
+  const auto several = [&] {
+    const auto* gang = std::get_if<workload::GangRequest>(&submission);
+    return gang != nullptr ? daemon.submit_gang(caller, *gang)
+                           : daemon.submit_array(caller, std::get<workload::ArrayRequest>(submission));
+  };
+  DROVER_CO_TRY(auto accepted, co_await in_transaction(daemon, several));
+  co_return co_await answer_several(services, request, std::move(accepted));
 }
 
 }  // namespace
@@ -200,11 +218,7 @@ asio::awaitable<Result<Response>> submit_several(const Services& services, const
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
   DROVER_CO_TRY(auto read, co_await read_submission(services, request, name_network));
-  auto* gang = std::get_if<workload::GangRequest>(&read.submission);
-  auto response = gang != nullptr
-                      ? co_await submit_several(services, request, std::move(*gang))
-                      : co_await submit_one(*services.daemon, request,
-                                            std::move(std::get<workload::TaskRequest>(read.submission)));
+  auto response = co_await submit(services, request, std::move(read.submission));
   if (!response) co_return Failure(in_fields(response.error(), read.body));
   co_return response;
 }

@@ -127,6 +127,9 @@ namespace {
 
 void write_summary(JsonWriter& writer, const workload::Task& task) {
   writer.begin_object();
+  if (const auto& array = task.batch.array)
+    writer.field_raw(
+        "array", fmt::format(R"({{"id":"{}","index":{},"size":{}}})", array->id, array->index, array->size));
   if (task.gang)
     writer.field_raw("gang", fmt::format(R"({{"id":"{}","rank":{},"size":{}}})", task.gang->id,
                                          task.gang->rank, task.gang->size));
@@ -170,7 +173,10 @@ json view(const engine::ExplanationView& explanation) {
                 {"wanted", view_host_amounts(explanation.record.task.resources)},
                 {"reasons", explanation.reasons},
                 {"remedies", explanation.remedies}};
-  if (task.contains("gang")) value["gang"] = task["gang"];
+  if (explanation.expected_run) value["expected_run_ms"] = explanation.expected_run->count();
+  if (explanation.expected_start) value["expected_start"] = format_time(*explanation.expected_start);
+  for (const auto* whole : {"gang", "array"})
+    if (task.contains(whole)) value[whole] = task[whole];
   return value;
 }
 

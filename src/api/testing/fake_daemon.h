@@ -166,11 +166,13 @@ class FakeDaemon : public engine::Api {
       if (record.state == control::TaskState::kQueued) reasons[id] = record.reason;
     return {std::move(state), caller, std::move(reasons)};
   }
-  Result<engine::ExplanationView> explain(const engine::Caller& caller,
-                                          const std::string& id) const override {
+  engine::Later<Result<engine::ExplanationView>> explain(const engine::Caller& caller,
+                                                         const std::string& id) const override {
     ++explained;
-    DROVER_TRY(auto record, task(caller, id));
-    return engine::ExplanationView{std::move(record), {kWhyItWaits}, {"ask for 1 GPU"}, 3};
+    return [record = task(caller, id)]() -> Result<engine::ExplanationView> {
+      if (!record) return Failure(record.error());
+      return engine::ExplanationView{*record, {kWhyItWaits}, {"ask for 1 GPU"}, 3, {}, {}};
+    };
   }
   Result<std::string> sandbox(const engine::Caller& caller, const std::string& id) const override {
     if (const auto* launched = state_.find(id); launched != nullptr && may(caller, *launched))

@@ -35,7 +35,7 @@ Result<int> attach(Context& context, const AttachOptions& options) {
                 fmt::format("The task '{}' has a terminal, and here is none", options.task),
                 "'drover logs -f' shows what it writes");
   ::signal(SIGPIPE, SIG_IGN);
-  Foreground foreground(client, {id}, STDOUT_FILENO, {.tail = options.tail});
+  Foreground foreground(client, followed({record}), STDOUT_FILENO, {.tail = options.tail});
   const Interrupts interrupts([&](int signal) { foreground.interrupt(signal); });
   const bool reads = task.value("stdin", false);
   DROVER_TRY(const auto ends,

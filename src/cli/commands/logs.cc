@@ -44,24 +44,24 @@ std::string chosen_stream(const LogsOptions& options) {
   return options.only_stdout ? "stdout" : "stderr";
 }
 
-/// The tasks that a gang, an app or a job has now, by its id or name; empty when there is none of that name.
-/// A job has one: its newest run.
+/// The tasks that a gang, an array, an app or a job has now, by its id or name; empty when there is none of
+/// that name. A job has one: its newest run.
 Result<std::vector<json>> tasks_of_several(const Client& client, const std::string& name) {
   const auto app = name.starts_with('/') ? name : "/" + name;
-  std::vector<json> gang, instances;
+  std::vector<json> members, instances;
   std::optional<json> run;
   const auto sort_in = [&](const json& record) {
     const auto& task = record.at("task");
     const auto origin = task.value("origin", json::object());
     const auto kind = origin.value("kind", ""), of = origin.value("name", "");
-    const auto membership = task.value("gang", json::object());
-    if (membership.value("id", "") == name) gang.push_back(record);
+    for (const auto* whole : {"gang", "array"})
+      if (task.value(whole, json::object()).value("id", "") == name) members.push_back(record);
     if (kind == "service" && of == app && record.value("finished_at", json()).is_null())
       instances.push_back(record);
     if (kind == "schedule" && of == name) run = record;
   };
   DROVER_CHECK_OK(client.get_items("/v1/tasks", "tasks", sort_in));
-  if (!gang.empty()) return gang;
+  if (!members.empty()) return members;
   if (!instances.empty()) return instances;
   return run ? std::vector<json>{*run} : std::vector<json>();
 }
@@ -92,48 +92,49 @@ Status read_logs(const Client& client, const std::string& id, const LogsOptions&
 }
 
 /// One after the other, or all at once when they are followed; each line begins with the number of its task.
-Result<int> logs_of_several(const Client& client, const std::vector<std::string>& ids,
+Result<int> logs_of_several(const Client& client, const std::vector<json>& records,
                             const LogsOptions& options) {
+  const auto tasks = followed(records);
   if (options.follow)
-    return Foreground(client, ids, STDOUT_FILENO, following(options)).follow().map([](const auto&) {
+    return Foreground(client, tasks, STDOUT_FILENO, following(options)).follow().map([](const auto&) {
       return 0;
     });
-  for (std::size_t rank = 0; rank < ids.size(); ++rank) {
+  for (std::size_t i = 0; i < tasks.ids.size(); ++i) {
     std::map<std::string, RankedLines, std::less<>> lines;
     const auto take = [&](std::string_view stream, std::string_view piece) {
-      return pass_on(stream, lines.try_emplace(std::string(stream), rank).first->second.take(piece));
+      return pass_on(stream,
+                     lines.try_emplace(std::string(stream), tasks.ranks[i]).first->second.take(piece));
     };
-    DROVER_CHECK_OK(read_logs(client, ids[rank], options, take));
+    DROVER_CHECK_OK(read_logs(client, tasks.ids[i], options, take));
     for (auto& [stream, rest] : lines) pass_on(stream, rest.rest());
   }
   return 0;
 }
 
-/// The tasks that are meant: one, or the members of a gang by rank, or the instances of an app.
-Result<std::vector<std::string>> meant_by(const Client& client, const std::string& name) {
+/// The records of the tasks that are meant: one, or those of a gang or an array, or the instances of an app.
+Result<std::vector<json>> meant_by(const Client& client, const std::string& name) {
   const auto record = client.get(task_target(name));
   std::vector<json> records;
   if (record) {
     const auto& task = record->at("task");
-    const auto gang = task.value("gang", json::object()).value("id", "");
+    const auto whole = task.value("gang", task.value("array", json::object())).value("id", "");
     const bool by_id = task.value("id", "").starts_with(name);
-    if (gang.empty() || by_id) return std::vector<std::string>{task.value("id", "")};
-    DROVER_TRY(records, tasks_of_several(client, gang));
+    if (whole.empty() || by_id) return std::vector<json>{*record};
+    DROVER_TRY(records, tasks_of_several(client, whole));
   } else {
     DROVER_TRY(records, tasks_of_several(client, name));
   }
   if (records.empty() && !record) return Failure(record.error());
-  std::vector<std::string> ids;
-  for (const auto& each : records) ids.push_back(each.at("task").value("id", ""));
-  return ids;
+  return records;
 }
 
 Result<int> logs(Context& context, const LogsOptions& options) {
   const auto client = context.client();
-  DROVER_TRY(const auto ids, meant_by(client, options.task));
-  if (ids.size() > 1) return logs_of_several(client, ids, options);
-  if (options.follow) return follow_one(client, ids.front(), options);
-  DROVER_CHECK_OK(read_logs(client, ids.front(), options, pass_on));
+  DROVER_TRY(const auto records, meant_by(client, options.task));
+  if (records.size() > 1) return logs_of_several(client, records, options);
+  const auto id = records.front().at("task").value("id", "");
+  if (options.follow) return follow_one(client, id, options);
+  DROVER_CHECK_OK(read_logs(client, id, options, pass_on));
   return 0;
 }
 

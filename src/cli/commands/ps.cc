@@ -9,6 +9,8 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/flags.h"
+#include "cli/moments.h"
 #include "cli/printable.h"
 #include "cli/task_rows.h"
 
@@ -29,18 +31,6 @@ struct PsOptions {
   std::string since, sort, format;
   TaskFilter filter;
 };
-
-/// "2h": from so long ago on; or a time, of which as much may be left out at the end as is nought.
-Result<TimePoint> parse_since(const std::string& text) {
-  if (const auto ago = parse_duration(text)) return wall_clock() - *ago;
-  constexpr std::string_view kMidnight = "0000-00-00T00:00:00.000Z";
-  auto time = text.substr(0, text.find('Z'));
-  if (time.size() > 10 && time[10] == ' ') time[10] = 'T';
-  if (time.size() >= 10 && time.size() < kMidnight.size()) time += kMidnight.substr(time.size());
-  if (const auto parsed = parse_time(time)) return *parsed;
-  return fail(ErrorKind::kInvalid, fmt::format("--since: '{}' is neither a time nor so long ago", text),
-              "write for example 2h, 2026-11-23 or 2026-11-23T10:00Z");
-}
 
 /// The states that a word stands for: its own, or several.
 Result<std::vector<std::string>> states_of(const std::string& word) {
@@ -65,7 +55,7 @@ Result<PsOptions> understood(PsOptions options) {
   }
   options.filter.states = std::move(states);
   if (!options.since.empty()) {
-    DROVER_TRY(options.filter.since, parse_since(options.since));
+    DROVER_TRY(options.filter.since, of_flag(parse_since(options.since, wall_clock()), "--since"));
   }
   options.all = options.all || options.newest > 0;
   return options;
@@ -97,7 +87,7 @@ Result<std::string> list(const Client& client, const PsOptions& options) {
   const KnownGpus known(gpus);
   const TaskRows rows(columns, known, wall_clock());
   Table table(rows.header(gpus.value("simulated", false)));
-  for (const auto& record : records) table.add(rows.row(record));
+  for (const auto& record : with_waiting_arrays_joined(records)) table.add(rows.row(record));
   return shown(table, !options.no_header);
 }
 

@@ -9,12 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/batch_flags.h"
 #include "cli/commands/commands.h"
+#include "cli/flags.h"
 #include "cli/foreground.h"
 #include "cli/input_sender.h"
 #include "cli/interrupts.h"
 #include "cli/task_flags.h"
 #include "cli/whereabouts.h"
+#include "workload/batch.h"
 
 namespace drover::cli {
 namespace {
@@ -28,6 +31,7 @@ constexpr std::chrono::milliseconds kHangupTravels{200};
 
 struct RunOptions {
   TaskFlags flags;
+  BatchFlags batch;
   bool detach = false;
   bool json = false;
   bool interactive = false;
@@ -42,10 +46,18 @@ Result<int> not_run(const Error& error) {
   return kNotRun;
 }
 
-/// The records of what was submitted: one, or those of a gang by rank.
+/// The records of what was submitted: one, those of a gang by rank, or of an array by index.
 std::vector<json> records_in(const json& answer) {
   if (!answer.contains("tasks")) return {answer};
   return answer.at("tasks").get<std::vector<json>>();
+}
+
+/// By which people go on: the id of an array, those of the members of a gang, or the task's.
+std::vector<std::string> detached_ids(const json& answer, const std::vector<json>& records) {
+  if (answer.contains("array")) return {answer.at("array").get<std::string>()};
+  std::vector<std::string> ids;
+  for (const auto& record : records) ids.push_back(record.at("task").value("id", ""));
+  return ids;
 }
 
 Status add_input(const RunOptions& options, json& body) {
@@ -59,19 +71,32 @@ Status add_input(const RunOptions& options, json& body) {
   return {};
 }
 
+/// What is not detached is followed.
+Status check_followed(const json& body) {
+  const auto refuse = [](const char* flag, std::int64_t size) {
+    return fail(ErrorKind::kInvalid,
+                fmt::format("{}: the output of {} tasks cannot be followed at once", flag, size),
+                "add --detach, and read it with 'drover logs'");
+  };
+  const auto size = body.value("gang", json::object()).value("size", std::int64_t{0});
+  if (size > static_cast<std::int64_t>(kMostFollowed)) return refuse("--gang", size);
+  if (!body.contains("array")) return {};
+  DROVER_TRY(const auto array, of_flag(workload::parse_array(body["array"].get<std::string>()), "--array"));
+  if (array.indices.size() > kMostFollowed)
+    return refuse("--array", static_cast<std::int64_t>(array.indices.size()));
+  return {};
+}
+
 Result<json> request_of(const RunOptions& options, const std::vector<std::string>& rest) {
   DROVER_TRY(auto body, task_request(options.flags, rest));
+  DROVER_CHECK_OK(add_batch(options.batch, body));
   DROVER_CHECK_OK(add_input(options, body));
   for (const auto& name : unset_variables(options.flags))
     report(fmt::format("--env: '{}' is not set here, so the task does not get it", name));
   if (!body.contains("command") && !body.contains("image"))
     return fail(ErrorKind::kInvalid, "There is nothing to run: neither a command nor an image",
                 "write for example: drover run --gpus 1 -- nvidia-smi");
-  const auto size = body.value("gang", json::object()).value("size", std::int64_t{0});
-  if (!options.detach && size > static_cast<std::int64_t>(kMostFollowed))
-    return fail(ErrorKind::kInvalid,
-                fmt::format("--gang: the output of {} tasks cannot be followed at once", size),
-                "add --detach, and read it with 'drover logs'");
+  if (!options.detach) DROVER_CHECK_OK(check_followed(body));
   return body;
 }
 
@@ -91,19 +116,18 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (!body) return not_run(body.error());
   const auto answer = client.post("/v1/tasks", *body);
   if (!answer) return not_run(answer.error());
-  std::vector<std::string> ids;
-  for (const auto& record : records_in(*answer)) ids.push_back(record.at("task").value("id", ""));
+  const auto records = records_in(*answer);
   if (options.detach) {
     if (options.json) print_json(*answer);
-    for (const auto& id : ids)
+    for (const auto& id : detached_ids(*answer, records))
       if (!options.json) print(id + "\n");
     return 0;
   }
   ::signal(SIGPIPE, SIG_IGN);
   // With --json standard output is the record's alone.
-  Foreground foreground(client, ids, options.json ? STDERR_FILENO : STDOUT_FILENO);
+  Foreground foreground(client, followed(records), options.json ? STDERR_FILENO : STDOUT_FILENO);
   const Interrupts interrupts([&](int signal) { foreground.interrupt(signal); });
-  const auto ends = follow_with_input(client, ids.front(), foreground,
+  const auto ends = follow_with_input(client, foreground.first(), foreground,
                                       {.reads = options.interactive, .is_terminal = options.tty});
   if (!ends) return not_run(ends.error());
   if (foreground.line_is_lost()) return 128 + SIGHUP;
@@ -116,7 +140,7 @@ Result<int> run(Context& context, const RunOptions& options) {
   if (ends->empty()) return 128 + foreground.last_signal();
   if (!options.interactive) report_unread_input();
   const int status = judge_end(*ends, foreground.last_signal());
-  if (options.json) print_json(ids.size() == 1 ? ends->front() : json{{"tasks", *ends}});
+  if (options.json) print_json(records.size() == 1 ? ends->front() : json{{"tasks", *ends}});
   return status;
 }
 
@@ -126,6 +150,7 @@ void add_run(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("run", "Run a command, or an image, as a task");
   auto options = std::make_shared<RunOptions>();
   add_task_flags(*command, options->flags);
+  add_batch_flags(*command, options->batch);
   command->add_flag("--detach,-d", options->detach, "Print the task's id and leave it running");
   command->add_flag("--json", options->json,
                     "Print the task's record as JSON; what the task writes goes to standard error");

@@ -45,12 +45,12 @@ class SimulatedEngine {
   void launch(const TaskRecord& record) {
     const auto& id = record.task.id;
     const auto known = containers_.find(id);
-    if (known != containers_.end() && known->second.attempt >= record.preemptions) return;  // idempotent
+    if (known != containers_.end() && known->second.attempt >= attempt_of(record)) return;  // idempotent
     if (chance(random_, faults.launch_fails))
-      return notify_late(event::LaunchFailed{id, {ErrorKind::kUnavailable, "no image"}, record.preemptions});
-    containers_[id] = {.attempt = record.preemptions};
+      return notify_late(event::LaunchFailed{id, {ErrorKind::kUnavailable, "no image"}, attempt_of(record)});
+    containers_[id] = {.attempt = attempt_of(record)};
     const auto kind = record.task.origin.kind;
-    later_(delay(), [this, id, kind, attempt = record.preemptions] { start(id, attempt, kind); });
+    later_(delay(), [this, id, kind, attempt = attempt_of(record)] { start(id, attempt, kind); });
   }
 
   void stop(const std::string& id, bool force) {
@@ -65,7 +65,7 @@ class SimulatedEngine {
   std::vector<Event> recover(const TaskRecord& record) {
     const auto& id = record.task.id;
     const auto found = containers_.find(id);
-    if (found == containers_.end() || found->second.attempt != record.preemptions)
+    if (found == containers_.end() || found->second.attempt != attempt_of(record))
       return {event::NeverStarted{id}};
     const auto& container = found->second;
     std::vector<Event> events;

@@ -1,6 +1,7 @@
 #include "placement/schedule/fairness.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace drover::placement::schedule {
 namespace {
@@ -115,13 +116,27 @@ void FairShare::refresh_upwards(int index) {
   }
 }
 
+void FairShare::sort(std::vector<Waiting>& jobs) {
+  const auto priority_of = [](const Waiting& waiting) { return waiting.job->priority; };
+  std::ranges::sort(jobs, std::greater(), [](const Waiting& waiting) {
+    return std::pair(-waiting.job->priority, waiting.job->sequence);
+  });
+  // From the last: of each priority, all but the one that came first.
+  for (auto begin = jobs.begin(); begin != jobs.end();) {
+    const auto end = std::ranges::upper_bound(begin, jobs.end(), begin->job->priority, {}, priority_of);
+    std::ranges::sort(begin, std::prev(end), std::greater(), [](const Waiting& waiting) {
+      return std::pair(length_of(*waiting.job).value_or(std::chrono::milliseconds::max()),
+                       waiting.job->sequence);
+    });
+    begin = end;
+  }
+}
+
 void FairShare::sort() {
   sorted_ = true;
   for (auto& node : nodes_)
     for (std::size_t user = 0; user < node.users.size(); ++user) {
-      std::ranges::sort(node.users[user].jobs, [](const Waiting& a, const Waiting& b) {
-        return std::pair(a.job->priority, b.job->sequence) < std::pair(b.job->priority, a.job->sequence);
-      });
+      sort(node.users[user].jobs);
       refresh_user(node, static_cast<int>(user));
     }
   for (auto index = static_cast<int>(nodes_.size()) - 1; index >= 0; --index) {  // children before parents

@@ -8,8 +8,11 @@
 //   hierarchical
 //      as in H-DRF: each queue's share is of the whole cluster and compared among siblings);
 //   4. the earlier arrival.
-// Between the users of one queue: priority, dominant share, arrival. What a queue holds counts at once when a
-// job starts, so that shares even out within one plan. O(levels × log siblings) a job. Deterministic.
+// Between the users of one queue: priority, dominant share, arrival. Of one user's jobs of one priority, the
+// one that came first stands first, and what it needs is kept for it (schedule.h), so that nobody waits for
+// ever; behind it those that run shortest (length_of()), which is what makes all complete soonest on
+// average. What a queue holds counts at once when a job starts, so that shares even out within one plan.
+// O(levels × log siblings) a job. Deterministic.
 
 #include <map>
 #include <optional>
@@ -84,6 +87,7 @@ class FairShare {
   int node_of(std::string_view path);
   int user_of(Node& node, const std::string& name);
   double share(const Load& held) const;
+  static void sort(std::vector<Waiting>& jobs);
   const Waiting* first_of(int node) const;
   void refresh_user(Node& node, int user);
   void refresh_own(int node);

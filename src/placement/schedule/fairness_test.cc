@@ -9,6 +9,7 @@ namespace drover::placement::schedule {
 namespace {
 
 using namespace placement::testing;
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 
 constexpr Load kTotal{10'000, 100'000, 1'000};
@@ -44,6 +45,35 @@ TEST(Fairness, SharesEvenOutBetweenQueues) {
   for (const auto* id : {"a1", "a2", "a3"}) line.add(in("a", job(id, gpus(1))));
   for (const auto* id : {"b1", "b2"}) line.add(in("b", job(id, gpus(1))));
   EXPECT_THAT(line.order(), ElementsAre("a1", "b1", "a2", "b2", "a3"));
+}
+
+TEST(Fairness, OfOneUserTheFirstComesFirstAndThenTheShortest) {
+  Line line;
+  const auto expected = [](std::chrono::minutes time, Job job) {
+    job.expected = time;
+    return job;
+  };
+  line.add(expected(90min, job("first", gpus(1))));
+  line.add(job("unknown", gpus(1)));
+  line.add(expected(30min, job("long", gpus(1))));
+  line.add(expected(10min, job("short", gpus(1))));
+  line.add(within(20min, job("limited", gpus(1))));
+  line.add(expected(10min, job("as short", gpus(1))));
+  line.add(with(expected(1min, job("modest", gpus(1))), [](Job& job) { job.priority = -1; }));
+  EXPECT_THAT(line.order(),
+              ElementsAre("first", "short", "as short", "limited", "long", "unknown", "modest"));
+}
+
+TEST(Fairness, HowLongJobsRunIsOfNoMatterBetweenUsers) {
+  Line line;
+  line.add(of("ann", job("a1", gpus(1))));
+  for (const auto* id : {"b1", "b2", "b3"}) {
+    auto quick = of("bob", job(id, gpus(1)));
+    quick.expected = 1min;
+    line.add(quick);
+  }
+  line.add(of("ann", job("a2", gpus(1))));
+  EXPECT_THAT(line.order(), ElementsAre("a1", "b1", "b2", "a2", "b3"));
 }
 
 TEST(Fairness, WeightsCount) {

@@ -179,6 +179,7 @@ void Planner::add_runner(const Waiter& waiter, const std::vector<Decision>& deci
   auto& job = new_.emplace_back(RunningJob{*waiter.job, decisions, now_});
   if (!starts) {
     job.job.time_limit.reset();  // nobody knows when it starts
+    job.job.expected.reset();
     close_groups(*waiter.shape);
   }
   runners_.push_back({&job, waiter.shape, waiter.queue, waiter.accounts, false, true});
@@ -227,6 +228,7 @@ void Planner::reserve(const Waiter& waiter) {
   reserved_ = true;
   reserved_at_ = found->at;
   verdicts_.back().reserved = true;
+  verdicts_.back().estimated = found->estimated;
   room_.reserve(*waiter.job, found->decisions, found->gone);
   limits_.reserve(waiter.accounts, waiter.shape->demand);
   fair_share_.charge(waiter.queue, waiter.job->user, waiter.shape->total);
@@ -240,7 +242,8 @@ void Planner::reserve(const Waiter& waiter) {
 }
 
 bool Planner::ends_in_time(const Job& job) const {
-  return reserved_at_ && job.time_limit && *job.time_limit <= *reserved_at_ - now_;
+  const auto length = length_of(job);
+  return reserved_at_ && length && *length <= *reserved_at_ - now_;
 }
 
 }  // namespace drover::placement::schedule

@@ -19,7 +19,7 @@ Runners by_age(Runners runners) {
   return runners;
 }
 
-/// Those with a time limit, by when it ends them.
+/// Those of whom it is known or thought when they end, by that.
 Runners by_end(const Runners& runners, TimePoint now) {
   std::vector<std::pair<TimePoint, const RunningJob*>> ends;
   for (const auto* running : runners)
@@ -105,7 +105,12 @@ Runners in_the_way(Cluster& world, const Gang& gang, const std::vector<Decision>
   return result;
 }
 
-/// With a time, when all of them have a time limit.
+/// Whether the end of the job is thought rather than known.
+bool is_guess(const Job& job) {
+  return job.expected && (!job.time_limit || *job.expected < *job.time_limit);
+}
+
+/// With a time, when there is one for all of them.
 std::optional<Reservation> timed(Cluster& world, const ReservationQuery& query, const Runners& runners) {
   const auto list = by_end(runners, query.now);
   auto result = first_fit(world, query.gang, list);
@@ -113,6 +118,7 @@ std::optional<Reservation> timed(Cluster& world, const ReservationQuery& query, 
   result->at = result->gone.empty() ? query.now : end_of(*result->gone.back(), query.now);
   for (auto i = result->gone.size(); i < list.size() && end_of(*list[i], query.now) == result->at; ++i)
     result->gone.push_back(list[i]);
+  result->estimated = std::ranges::any_of(result->gone, [](const auto* gone) { return is_guess(gone->job); });
   return result;
 }
 
@@ -135,9 +141,10 @@ std::optional<Reservation> first_of(Cluster& world, const ReservationQuery& quer
 }  // namespace
 
 std::optional<TimePoint> end_of(const RunningJob& running, TimePoint now) {
-  if (!running.job.time_limit) return std::nullopt;
+  const auto length = length_of(running.job);
+  if (!length) return std::nullopt;
   constexpr std::chrono::milliseconds kForEver = std::chrono::years(1000);
-  return std::max(now, running.started_at + std::min(*running.job.time_limit, kForEver));
+  return std::max(now, running.started_at + std::min(*length, kForEver));
 }
 
 std::optional<Reservation> earliest_start(Cluster& world, const ReservationQuery& query) {

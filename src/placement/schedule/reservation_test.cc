@@ -71,6 +71,17 @@ TEST(Reservation, WhoIsOverTimeEndsNow) {
   EXPECT_EQ(question.ask(job("w", gpus(4)).gang)->at, question.work.now);
 }
 
+TEST(Reservation, WhatIsExpectedTakesThePlaceOfTimeLimits) {
+  Question question(1, 4);
+  auto expected = job("a", gpus(3));
+  expected.expected = 20min;
+  question.before = {question.run(expected, "n0"), question.run(within(40min, job("b", gpus(1))), "n0")};
+  const auto soon = question.ask(job("w", gpus(3)).gang), later = question.ask(job("w", gpus(4)).gang);
+  EXPECT_EQ(soon->at, question.work.now - 1min + 20min);
+  EXPECT_TRUE(soon->estimated);
+  EXPECT_EQ(later->at, question.work.now - 2min + 40min + 1min);
+}
+
 TEST(Reservation, WithoutTimeLimitsWaitsForThoseInTheWay) {
   Question question(2, 4);
   question.before = {question.run(job("a", gpus(2)), "n0"), question.run(job("b", cpu_only(1000)), "n0"),

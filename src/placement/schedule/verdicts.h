@@ -28,6 +28,7 @@ struct Verdict {
   Excess excess{};          ///< kLimit
   std::size_t victims = 0;  ///< kPreempting
   bool reserved = false;    ///< room is kept for it
+  bool estimated = false;   ///< when it begins is a guess
 };
 
 /// `verdicts` in the order of the queue. The room gives up what it keeps.

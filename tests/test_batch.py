@@ -1,0 +1,206 @@
+"""Batch work: arrays, tasks after others, dates, retries, and what is stopped and removed by the hundred."""
+
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import signal
+import time
+import unittest
+
+import drover
+
+
+class BatchTest(drover.DaemonTest):
+    profile = "k80"  # two GPUs
+
+    def tearDown(self):
+        self.daemon.end_tasks()
+        for record in self.daemon.tasks():
+            self.daemon.request("DELETE", f"/v1/tasks/{record['task']['id']}")
+
+    def cli(self, *words, status=0):
+        ran = self.daemon.cli(*words)
+        self.assertEqual(ran.status, status, ran)
+        return ran
+
+    def detached(self, *words):
+        return self.cli("run", "--detach", *words).out.split()
+
+    def states(self, *words):
+        ran = self.cli("ps", "-a", "--format", "id,state", "--no-header", *words)
+        return dict(line.split() for line in ran.out.splitlines())
+
+    def final(self, task):
+        return self.daemon.wait_until_final(task)["state"]
+
+
+class ArrayTest(BatchTest):
+    def test_each_task_has_its_number(self):
+        (array,) = self.detached("--array", "3,7-9", "--name", "sweep", "--", "sh", "-c",
+                                 "echo $DROVER_ARRAY_INDEX of $DROVER_ARRAY_SIZE, $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_JOB_ID")
+        for index in (3, 7, 8, 9):
+            self.assertEqual(self.final(f"{array}-{index}"), "finished")
+        lines = self.cli("logs", array).out.splitlines()
+        self.assertEqual(lines, [f"[{i}] {i} of 4, {i} of {array}" for i in (3, 7, 8, 9)])
+        self.assertEqual(self.cli("logs", "sweep").out.splitlines(), lines)
+        self.assertEqual(self.cli("logs", f"{array}-8").out, f"8 of 4, 8 of {array}\n")
+
+    def test_so_many_run_at_once_and_those_that_wait_are_one_row(self):
+        (array,) = self.detached("--array", "0-99%2", "--name", "sweep", "--", "sleep", "1000")
+        self.daemon.wait_until_running(f"{array}-0")
+        self.daemon.wait_until_running(f"{array}-1")
+        states = self.states()
+        self.assertEqual(states, {f"{array}-0": "running", f"{array}-1": "running", f"{array}-[2-99]": "queued"})
+        self.assertIn("no more than 2 of its array run at once", self.cli("ps").out)
+        self.assertEqual(len(self.cli("ps", "-q").out.split()), 100)
+        self.assertIn("it is number 5 of an array of 100", self.cli("explain", f"{array}-5").out)
+        self.cli("stop", f"{array}-0")
+        self.final(f"{array}-0")
+        self.daemon.wait_until_running(f"{array}-2")
+        self.cli("stop", "--force", array)
+        for index in (1, 2, 99):
+            self.assertEqual(self.final(f"{array}-{index}"), "killed")
+        self.assertEqual(set(self.states().values()), {"killed"})
+
+    def test_in_the_foreground_it_ends_as_the_first_that_failed(self):
+        ran = self.cli("run", "--array", "0-3", "--", "sh", "-c", "echo $DROVER_ARRAY_INDEX; [ $DROVER_ARRAY_INDEX != 2 ] || exit 7",
+                       status=7)
+        self.assertEqual(sorted(ran.out.splitlines()), [f"[{i}] {i}" for i in range(4)])
+        self.assertIn("rank 2", ran.err)
+
+    def test_what_is_wrong_is_refused_whole(self):
+        for words, said in ((["--array", "5-1"], "'5-1' is no range"), (["--array", "0-9", "--gang", "2"], "--array"),
+                            (["--array", "0-5000", "--detach"], "4096 tasks at most, not 5001"),
+                            (["--array", "0-200"], "cannot be followed at once"), (["--array", "0-9", "-i"], "--array"),
+                            (["--array", "0-9", "--gpus", "9"], "this machine has 2")):
+            with self.subTest(words):
+                ran = self.cli("run", *words, "--", "true", status=64)
+                self.assertIn(said, ran.err)
+        self.assertEqual(self.daemon.tasks(), [])
+
+    def test_a_restart_of_the_daemon_keeps_the_limit(self):
+        (array,) = self.detached("--array", "0-3%1", "--", "sleep", "1000")
+        self.daemon.wait_until_running(f"{array}-0")
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.states(), {f"{array}-0": "running", f"{array}-[1-3]": "queued"})
+        self.cli("stop", f"{array}-0")
+        self.daemon.wait_until_running(f"{array}-1")
+
+
+class AfterTest(BatchTest):
+    def test_one_after_the_other(self):
+        order = self.daemon.folder / "order"
+        (first,) = self.detached("--name", "prepare", "--", "sh", "-c", f"sleep 1; echo first >> {order}")
+        (second,) = self.detached("--after", "prepare", "--", "sh", "-c", f"echo second >> {order}")
+        self.assertIn(f"it waits until 'prepare' ({first}) has succeeded", self.cli("explain", second).out)
+        self.assertEqual(self.final(second), "finished")
+        self.assertEqual(order.read_text(), "first\nsecond\n")
+
+    def test_what_would_wait_in_vain_is_told(self):
+        (bad,) = self.detached("--", "sh", "-c", "sleep 1; exit 3")
+        (good,) = self.detached("--after", bad, "--", "true")
+        (repair,) = self.detached("--after", f"{bad}:failed", "--", "true")
+        (always,) = self.detached("--after", f"{bad}:any", "--", "true")
+        self.assertEqual([self.final(each) for each in (good, repair, always)], ["killed", "finished", "finished"])
+        self.assertIn("never started", self.cli("explain", good).out)
+        ran = self.cli("run", "--after", bad, "--", "true", status=125)
+        self.assertIn("It would never start", ran.err)
+        self.assertIn("There is no task 'nobody'", self.cli("run", "--after", "nobody", "--", "true", status=125).err)
+
+    def test_nobody_waits_for_a_stranger_s_task(self):
+        (mine,) = self.detached("--name", "secret", "--", "sleep", "1000")
+        for name in (mine, "secret"):
+            ran = self.daemon.cli("run", "--after", name, "--", "true", uid=drover.NOBODY)
+            self.assertEqual(ran.status, 125, ran)
+            self.assertIn(f"There is no task '{name}'", ran.err)
+
+    def test_a_date(self):
+        ran = self.daemon.cli("run", "--begin", "1s", "--", "sh", "-c", "echo ran")
+        self.assertEqual((ran.status, ran.out), (0, "ran\n"), ran)
+        (later,) = self.detached("--begin", "tomorrow", "--", "true")
+        self.assertIn("it begins at", self.cli("explain", later).out)
+        begin = datetime.datetime.fromisoformat(self.daemon.task(later)["task"]["begin"])
+        self.assertGreater(begin, datetime.datetime.now(datetime.timezone.utc))
+        self.assertIn("--begin: 'soon' is neither", self.cli("run", "--begin", "soon", "--", "true", status=64).err)
+
+
+class RetryTest(BatchTest):
+    def test_it_is_tried_again_and_knows_it(self):
+        before = time.monotonic()
+        ran = self.daemon.cli("run", "--retries", "2", "--", "sh", "-c", "echo attempt ${DROVER_ATTEMPT:-0}; exit ${DROVER_ATTEMPT:-9}")
+        self.assertEqual(ran.status, 2, ran)
+        self.assertEqual(ran.out, "attempt 0\nattempt 1\nattempt 2\n")
+        self.assertGreater(time.monotonic() - before, 14)
+
+    def test_a_kill_of_the_daemon_loses_no_attempt(self):
+        (task,) = self.detached("--retries", "3", "--", "sh", "-c", "[ -n \"$DROVER_ATTEMPT\" ] || exit 1")
+        drover.wait_for(lambda: self.daemon.task(task).get("failures") == 1, "the first failure")
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.final(task), "finished")
+        self.assertEqual(self.daemon.task(task)["failures"], 1)
+
+    def shims_of(self, task):
+        for pid in self.daemon.shims():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if words[1:2] == [b"shim"] and words[2].endswith(task.encode()):
+                    yield pid
+
+    def test_a_shim_that_dies(self):
+        (task,) = self.detached("--requeue", "--", "sh", "-c", "[ -n \"$DROVER_ATTEMPT\" ] || sleep 1000")
+        (other,) = self.detached("--", "sleep", "1000")
+        for each in (task, other):
+            self.daemon.wait_until_running(each)
+            for pid in self.shims_of(each):
+                os.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.final(other), "lost")
+        self.assertEqual(self.final(task), "finished")
+
+
+class ManyTest(BatchTest):
+    def test_all_of_a_kind(self):
+        (first,) = self.detached("--label", "team=vision", "--", "sleep", "1000")
+        (second,) = self.detached("--name", "sweep-1", "--", "sleep", "1000")
+        foreign = self.daemon.submit("sleep", 1000, uid=drover.NOBODY)
+        for each in (first, second, foreign):
+            self.daemon.wait_until_running(each)
+        self.assertIn("1 task was asked to end", self.cli("stop", "--label", "team=vision", "--force").err)
+        self.assertEqual(self.final(first), "killed")
+        self.assertIn("1 task was", self.cli("stop", "--name", "sweep-*", "--force").err)
+        self.assertEqual(self.final(second), "killed")
+        self.cli("stop", "--all")
+        self.assertEqual(self.daemon.task(foreign)["state"], "running", "it is nobody's of root's")
+        self.assertIn("2 tasks were removed", self.cli("rm", "--ended").err)
+        self.assertEqual([record["task"]["id"] for record in self.daemon.tasks()], [foreign])
+        self.assertEqual(self.daemon.cli("stop", "--all", "--force", uid=drover.NOBODY).status, 0)
+        self.assertEqual(self.final(foreign), "killed")
+        self.assertIn("0 tasks were removed", self.cli("rm", "--ended", "--user", "nobody", "--older-than", "1h").err)
+        self.assertIn("Which tasks", self.cli("stop", status=64).err)
+        self.assertIn("one of the two", self.cli("stop", first, "--all", status=64).err)
+        self.assertIn("add --ended", self.cli("rm", first, "--older-than", "1h", status=64).err)
+
+    def test_what_waits_is_stopped_first(self):
+        running = [self.daemon.submit("sleep", 1000, gpus=1) for _ in range(2)]
+        for each in running:
+            self.daemon.wait_until_running(each)
+        waiting = [self.daemon.submit("sleep", 1000, gpus=1) for _ in range(20)]
+        self.cli("stop", "--all", "--force")
+        for each in running + waiting:
+            self.assertEqual(self.final(each), "killed")
+        self.assertTrue(all("started_at" not in self.daemon.task(each) for each in waiting))
+
+    def test_a_thousand(self):
+        (array,) = self.detached("--array", "0-999", "--begin", "1h", "--", "true")
+        before = time.monotonic()
+        self.assertIn("1000 tasks were asked to end", self.cli("stop", "--all").err)
+        self.assertIn("1000 tasks were removed", self.cli("rm", "--ended").err)
+        print(f"\n1000 tasks were stopped and removed in {time.monotonic() - before:.1f} s")
+        self.assertEqual(json.loads(self.cli("ps", "-a", "--json").out)["tasks"], [], array)
+
+
+if __name__ == "__main__":
+    unittest.main()
