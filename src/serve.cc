@@ -122,6 +122,7 @@ class Service {
     state.journal_id = uuid_named(id);
     state.privileged_allowed = options_.allow_privileged;
     state.limits = options_.limits;
+    state.keep_ended = options_.keep_ended;
     state.gpu_share = {options_.milli_cpus_per_gpu, options_.memory_bytes_per_gpu};
     state.executor_timeouts = {options_.executor_registration_timeout, options_.executor_recovery_timeout};
     DROVER_TRY(executor_tokens_, api::ExecutorTokens::open(options_.state + "/executors.key"));

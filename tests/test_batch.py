@@ -161,6 +161,44 @@ class RetryTest(BatchTest):
         self.assertEqual(self.final(task), "finished")
 
 
+class SubmitTest(BatchTest):
+    def setUp(self):
+        self.folder = self.daemon.folder / "scripts"
+        self.folder.mkdir(exist_ok=True)
+
+    def submit(self, text, *words, status=0):
+        script = self.folder / "train.sh"
+        script.write_text(text)
+        return self.cli("submit", *(word if word != "SCRIPT" else str(script) for word in words or ["SCRIPT"]), status=status)
+
+    def test_a_script_says_what_it_needs(self):
+        ran = self.submit("#!/bin/sh\n#DROVER --gpus 1 --label 'team=a b'\n#DROVER -e WHO=script\necho $WHO $1 $0; sleep 1; echo end\n",
+                          "-e", "MORE=1", "SCRIPT", "--epochs")
+        task = ran.out.strip()
+        (self.folder / "train.sh").write_text("#!/bin/sh\nexit 9\n")  # it runs as it was
+        self.assertEqual(self.final(task), "finished")
+        record = self.daemon.task(task)["task"]
+        self.assertEqual((record["gpus"], record["labels"], record["name"]), (1, {"team": "a b"}, "train.sh"))
+        self.assertEqual(self.daemon.output(task), f"script --epochs {self.folder / 'train.sh'}\nend\n")
+
+    def test_the_line_goes_before_the_script(self):
+        ran = self.submit("#!/bin/sh\n#DROVER --gpus 2 --name from-script --array 0-1\ntrue\n", "--gpus", "0", "--name", "mine", "SCRIPT")
+        task = ran.out.strip() + "-1"
+        self.final(task)
+        record = self.daemon.task(task)["task"]
+        self.assertEqual((record["gpus"], record["name"], record["array"]["size"]), (0, "mine", 2))
+
+    def test_what_is_wrong_is_told_with_its_line(self):
+        for text, said in (("#!/bin/sh\n\n#DROVER --gpuss 2\n", "train.sh:3"), ("#!/bin/sh\n#DROVER --gpus x\n", "train.sh:2"),
+                           ("#!/bin/sh\n#DROVER --gpus 2 python\n", "'python' is no flag"), ("echo hi\n", "#!/bin/bash"),
+                           ("#!/bin/sh\n#DROVER 'x\n", "line 2")):
+            with self.subTest(text):
+                self.assertIn(said, self.submit(text, status=64).err)
+        self.assertIn("drover run --detach -- nosuch", self.cli("submit", "nosuch", status=66).err)
+        self.assertIn("Which script", self.cli("submit", status=64).err)
+        self.assertIn("#DROVER --gpus 2", self.submit("#!/bin/sh\n#SBATCH -n 1\ntrue\n").err)
+
+
 class ManyTest(BatchTest):
     def test_all_of_a_kind(self):
         (first,) = self.detached("--label", "team=vision", "--", "sleep", "1000")

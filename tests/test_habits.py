@@ -141,11 +141,13 @@ class HabitsTest(drover.DaemonTest):
         self.assertGreater(len(rows), 15)
         app = self.daemon.folder / "app.yaml"
         app.write_text("id: /nothing\ncmd: sleep 600\ninstances: 0\n")
+        script = self.daemon.folder / "job.sh"
+        script.write_text("#!/bin/sh\n#SBATCH --gres=gpu:1\ntrue\n")
         for written, meant in rows:
             own = re.findall(r"`drover ([^`]*)`", meant)[0]
             for line in re.findall(r"`drover ([^`]*)`", written):
                 with self.subTest(line=line):
-                    ran = self.ask(line.replace("FILE", str(app)))
+                    ran = self.ask(line.replace("FILE", str(app)).replace("job.sh", str(script)))
                     self.assertEqual(ran.status, 0, ran)
                     # The flags that are named are there, and so is the command.
                     command = own.split()[:2] if own.split()[0] in GROUPS else own.split()[:1]

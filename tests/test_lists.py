@@ -32,6 +32,41 @@ class ListsTest(drover.DaemonTest):
             self.daemon.wait_until_final(task)
         return task
 
+    def test_a_program_reads_what_went_wrong_and_by_what_a_task_ended(self):
+        for words, kind in ((["show", "--json", "nosuch"], "not_found"), (["ps", "--json", "--state", "sad"], "invalid")):
+            ran = self.daemon.cli(*words)
+            error = json.loads(ran.err)["error"]
+            self.assertEqual(error["kind"], kind)
+            self.assertTrue(error["message"], error)
+        self.assertTrue(self.daemon.cli("show", "nosuch").err.startswith("drover: "))
+
+        bad, killed = self.submit("exit", 3), self.submit("crash")
+        slow = self.submit("sleep", 100, timeout="1s")
+        stopped = self.submit("sleep", 100, wait=False)
+        self.daemon.wait_until_running(stopped)
+        self.daemon.stop_task(stopped, force=True)
+        self.daemon.wait_until_final(stopped)
+        missing = self.submit(command=["/no/such/program"])
+        fine = self.submit("exit", 0)
+        causes = {record["task"]["id"]: record.get("cause") for record in self.daemon.tasks()}
+        self.assertEqual([causes[task] for task in (bad, killed, slow, stopped, missing, fine)],
+                         ["exit", "signal", "time_limit", "stopped", "not_started", None])
+        shown = self.daemon.cli("ps", "-a", "--format", "id,cause", "--no-header").out
+        self.assertIn([slow, "time_limit"], [line.split() for line in shown.splitlines()])
+
+    def test_until_when_an_ended_task_is_kept(self):
+        task = self.submit("exit", 0)
+        self.assertRegex(self.daemon.cli("show", task).out, r"kept until +\S+, in 6d 23h")
+        self.assertNotIn("kept until", self.daemon.cli("show", self.submit("sleep", 100, wait=False)).out)
+        self.daemon.stop()
+        self.daemon.arguments += ["--keep-ended", "10m"]
+        self.daemon.start()
+        self.addCleanup(self.daemon.arguments.__delitem__, slice(-2, None))
+        self.assertRegex(self.daemon.cli("show", task).out, r"kept until +\S+, in 9m")
+        refused = drover.run([drover.BINARY, "serve", "--keep-ended", "1m"])
+        self.assertEqual(refused.status, 64, refused)
+        self.assertIn("10m at least", refused.err)
+
     def test_choices(self):
         good = self.submit("exit", 0, name="good", labels={"team": "vision"})
         bad = self.submit("exit", 3, name="bad-one")

@@ -1,6 +1,7 @@
 """What the daemon tells Prometheus: of real tasks; what their processes do is simulated."""
 
 import json
+import os
 import pathlib
 import unittest
 
@@ -63,6 +64,35 @@ class MetricsTest(drover.DaemonTest):
         self.daemon.stop_task(task)
         self.daemon.wait_until_final(task)
         drover.wait_for(lambda: task not in json.dumps(self.scrape()), "the task's series to be gone")
+
+    def test_a_list_of_the_gpus_says_what_they_do_and_who_else_is_there(self):
+        task = self.daemon.submit("say", "up", ",", "sleep", 60, gpus=1)
+        self.daemon.wait_for_output(task, "up")
+        gpus = self.daemon.api("GET", "/v1/gpus")["gpus"]
+        taken = next(gpu for gpu in gpus if gpu["used_by"])
+        other = next(gpu for gpu in gpus if not gpu["used_by"])
+        self.set_faults({taken["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": self.process_of(task), "memory_mib": 64}]},
+                         other["uuid"]: {"utilization": {"gpu": 97}, "processes": [{"pid": os.getpid(), "memory_mib": 2048}]}})
+        drover.wait_for(self.scrape_when_busy, "the GPU to be busy")
+
+        def usage(uid=None):
+            return {gpu["uuid"]: gpu["usage"] for gpu in self.daemon.api("GET", "/v1/gpus?usage=true", uid=uid)["gpus"]}
+
+        mine, theirs = usage(), usage(OTHER)
+        self.assertEqual([(process["task"], process["name"]) for process in mine[taken["uuid"]]["processes"]], [(task, "probe")])
+        self.assertEqual([(process["task"], process["pid"]) for process in mine[other["uuid"]]["processes"]], [(None, os.getpid())])
+        for seen in (mine, theirs):
+            self.assertEqual((seen[taken["uuid"]]["gpu_percent"], seen[other["uuid"]]["gpu_percent"]), (50, 97))
+            self.assertEqual(seen[taken["uuid"]]["foreign"], {"processes": 0, "memory_bytes": 0}, "a task's is no stranger's")
+            self.assertEqual(seen[other["uuid"]]["foreign"], {"processes": 1, "memory_bytes": 2048 << 20})
+        self.assertEqual([theirs[each["uuid"]]["processes"] for each in (taken, other)], [[], []], "others' processes are nobody's business")
+        self.assertNotIn("usage", self.daemon.api("GET", "/v1/gpus")["gpus"][0])
+
+        rows = {line.split()[0]: line for line in self.daemon.cli("gpus").out.splitlines()}
+        self.assertRegex(rows[str(taken["index"])], rf"50% .*root {task}")
+        self.assertRegex(rows[str(other["index"])], r"97% .*1 other process, 2 GiB")
+        self.set_faults({})
+        drover.wait_for(lambda: not any(value for _, value in self.scrape()["DCGM_FI_DEV_GPU_UTIL"]), "the GPUs to be idle")
 
     def test_root_is_told_how_the_daemon_is_itself(self):
         before = self.scrape()

@@ -52,6 +52,7 @@ void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
 void add_commands(CLI::App& app, Context& context) {
   add_run(app, context);
   add_plan(app, context);
+  add_submit(app, context);
   add_ps(app, context);
   add_show(app, context);
   add_tasks(app, context);
@@ -101,6 +102,8 @@ int refuse(const Error& error) {
 /// Reads the line and does what it says.
 int call(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   const auto line = read_line(app, words);
+  const auto& written = line ? line->arguments() : words;
+  if (std::ranges::find(written, "--json") != written.end()) report_as_json();
   if (!line) return refuse(line.error());
   for (const auto& note : line->notes()) report(note);
   context.command = line->command_to_run();

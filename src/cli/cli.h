@@ -53,6 +53,7 @@ struct ServeOptions {
   std::vector<std::string> registry_certificates = {"/etc/docker/certs.d", "/etc/containers/certs.d"};
   std::uint64_t max_image_size = 256ULL << 30;  ///< bytes of one image, unpacked
   std::uint64_t max_image_files = 4'000'000;
+  std::chrono::milliseconds keep_ended = std::chrono::hours(7 * 24);  ///< tasks that have ended
   std::uint64_t room_to_keep = 0;         ///< bytes; 0: a part of the disk of `state`
   std::uint64_t keep_free = 64ULL << 20;  ///< bytes that images leave on the file system of `state`
   std::string placement = "pack";         ///< which of several places: "pack", "spread" or "fragmentation"

@@ -23,13 +23,31 @@ std::string as_message(std::string_view text) {
   return message;
 }
 
+/// Whether what people are told is told to a program.
+bool tells_programs = false;
+
+void report_json(const nlohmann::json& value) {
+  write_all(STDERR_FILENO, printable_json(to_text(value)) + "\n", "standard error");
+}
+
 }  // namespace
 
+void report_as_json() {
+  tells_programs = true;
+}
+
 void report(std::string_view text) {
+  if (tells_programs) return report_json({{"note", text}});
   write_all(STDERR_FILENO, fmt::format("drover: {}\n", as_message(text)), "standard error");
 }
 
 void report_error(const Error& error) {
+  if (tells_programs)
+    return report_json({{"error",
+                         {{"kind", error_kind_info(error.kind).name},
+                          {"message", error.message},
+                          {"hint", error.hint},
+                          {"path", error.path}}}});
   // "?path" is a parameter of the API's, which nobody has written here.
   const bool told = error.path.empty() || error.path.starts_with('?');
   report(told ? error.message : error.path + ": " + error.message);

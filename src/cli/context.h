@@ -33,6 +33,10 @@ template <typename Options>
 void on_call(CLI::App* command, Context& context, std::shared_ptr<Options> options,
              Result<int> (*body)(Context&, const Options&));
 
+/// From now on report() and report_error() write a line of JSON each: {"note": …}, {"error": {"kind": …,
+/// "message": …, "hint": …, "path": …}}. Before there are threads.
+void report_as_json();
+
 /// "drover: message", and the hint on a line of its own, to standard error.
 void report_error(const Error& error);
 /// "drover: text" to standard error.

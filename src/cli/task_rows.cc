@@ -88,6 +88,12 @@ const std::array kColumns = {
            true},
     Column{"time", "TIME", [](const json& record, auto&, auto now) { return run_time(record, now); }, true},
     Column{"exit", "EXIT", [](const json& record, auto&, auto) { return exit_of(record); }, false},
+    Column{"cause", "CAUSE",
+           [](const json& record, auto&, auto) {
+             const auto cause = text_of(record, "cause");
+             return cause.empty() ? "-" : cause;
+           },
+           false},
     Column{"labels", "LABELS", [](const json& record, auto&, auto) { return labels_of(record); }, false},
     Column{"ended", "ENDED",
            [](const json& record, auto&, auto now) {

@@ -77,4 +77,10 @@ std::string amounts(const json& amounts, bool with_zeros) {
   return text.empty() ? "-" : text;
 }
 
+std::string submitted_id(const json& answer) {
+  for (const auto* whole : {"array", "gang"})
+    if (answer.contains(whole)) return answer.at(whole).get<std::string>();
+  return answer.at("task").value("id", "");
+}
+
 }  // namespace drover::cli

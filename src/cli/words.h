@@ -36,4 +36,8 @@ std::string wanted(const nlohmann::json& task);
 /// "3 GPUs, 12 CPUs, 24 GiB": those that are there, and not 0 unless `with_zeros`; "-" for none.
 std::string amounts(const nlohmann::json& amounts, bool with_zeros);
 
+/// By which people go on with what was submitted: the answer of POST /v1/tasks. The id of the array, of the
+/// gang, or of the task.
+std::string submitted_id(const nlohmann::json& answer);
+
 }  // namespace drover::cli

@@ -19,6 +19,7 @@ void take_over(TaskRecord& record, const TaskRecord& found) {
   record.steady_finished_at.reset();
   record.exit_status.reset();
   record.reason.clear();
+  record.cause = Cause::kNone;
   if (record.state != TaskState::kStopping) record.state = TaskState::kStarting;
 }
 

@@ -185,7 +185,7 @@ Status handle(Draft& draft, const event::Tick&) {
     draft.act(action::Stop{id, false});
   }
   for (const auto& [at, id] : draft.base().ended) {
-    if (at + kKeepEnded >= draft.steady()) break;
+    if (at + draft.base().keep_ended >= draft.steady()) break;
     draft.remove(id);
   }
   expire_frameworks(draft);

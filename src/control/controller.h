@@ -29,7 +29,4 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
 /// When the next Tick is due, by the clock that nobody sets: a task's time is up, or a service may try again.
 std::optional<TimePoint> next_deadline(const State& state, Moment now = TimePoint{});
 
-/// Ended tasks and their sandboxes are kept this long, then forgotten (Mesos' gc_delay).
-inline constexpr std::chrono::hours kKeepEnded{7 * 24};
-
 }  // namespace drover::control

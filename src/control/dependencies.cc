@@ -52,7 +52,9 @@ void tell(Draft& draft, const std::string& dependent, const std::string& job,
     const auto verdict = judge(draft, dependency);
     if (verdict == Verdict::kMet) std::erase(draft.change(dependent).awaits, dependency);
     if (verdict != Verdict::kNever) continue;
-    end(draft, dependent, TaskState::kKilled, "never started: " + why_never(draft, dependency), draft.now());
+    end(draft, dependent,
+        {TaskState::kKilled, Cause::kDependency, "never started: " + why_never(draft, dependency)},
+        draft.now());
     ended.push_back(dependent);
     return;
   }

@@ -19,6 +19,7 @@ void end_rest_of_gang(Draft& draft, const TaskRecord& member, const std::string&
     if (record.gang_reason.empty()) record.gang_reason = cause;
     if (record.state == TaskState::kQueued) {
       record.state = TaskState::kKilled;
+      record.cause = Cause::kGang;
       record.reason = "stopped because of " + cause;
       record.finished_at = draft.now();
       draft.act(action::Clean{record.task.id});
@@ -53,6 +54,7 @@ void requeue(Draft& draft, TaskRecord& record) {
 /// again. All of a gang were preempted at once: nobody of it is left to be ended because of this one.
 void end_preempted(Draft& draft, TaskRecord& record, TimePoint at) {
   record.state = TaskState::kKilled;
+  record.cause = Cause::kPreempted;
   record.finished_at = at;
   draft.act(action::Clean{record.task.id});
 }
@@ -102,9 +104,9 @@ void try_again(Draft& draft, const std::string& id, const std::string& reason) {
 }
 
 /// The end of an attempt, which is that of the task when it is not tried again.
-void conclude(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at) {
-  if (may_try_again(draft, *draft.find(id), state)) return try_again(draft, id, reason);
-  end(draft, id, state, std::move(reason), at);
+void conclude(Draft& draft, const std::string& id, End how, TimePoint at) {
+  if (may_try_again(draft, *draft.find(id), how.state)) return try_again(draft, id, how.reason);
+  end(draft, id, std::move(how), at);
 }
 
 /// Whether this end is that of a preempted task. One that came to its end by itself before it was asked has
@@ -126,37 +128,42 @@ std::string want_of_memory(const workload::Task& task) {
   return used + ": the machine had no more" + limit;
 }
 
-std::pair<TaskState, std::string> judge(const TaskRecord& record, const workload::Ending& ending) {
-  if (ending.lost) return {TaskState::kLost, ending.message};
+End because_of_gang(const TaskRecord& record) {
+  return {TaskState::kKilled, Cause::kGang, "stopped because of " + record.gang_reason};
+}
+
+End judge(const TaskRecord& record, const workload::Ending& ending) {
+  using enum TaskState;
+  if (ending.lost) return {kLost, Cause::kLost, ending.message};
   if (record.timed_out)
-    return {TaskState::kFailed,
+    return {kFailed, Cause::kTimeLimit,
             fmt::format("stopped because its time of {} was up", format_duration(*record.task.timeout))};
-  if (!record.overdrawn.empty()) return {TaskState::kFailed, "killed because " + record.overdrawn};
-  if (!record.unhealthy.empty()) return {TaskState::kFailed, "killed because " + record.unhealthy};
-  if (!record.stop_reason.empty()) return {TaskState::kKilled, record.stop_reason};
+  if (!record.overdrawn.empty()) return {kFailed, Cause::kDisk, "killed because " + record.overdrawn};
+  if (!record.unhealthy.empty()) return {kFailed, Cause::kUnhealthy, "killed because " + record.unhealthy};
+  if (!record.stop_reason.empty()) return {kKilled, Cause::kStopped, record.stop_reason};
   // Many end with 0 when they are asked to end: that is no success. One that had ended before has succeeded.
-  if (ending.exit_status == 0 && !(record.stop_requested && ending.stopped))
-    return {TaskState::kFinished, ""};
-  if (record.stop_requested) return {TaskState::kKilled, "stopped on request"};
-  if (!record.gang_reason.empty() && ending.stopped)
-    return {TaskState::kKilled, "stopped because of " + record.gang_reason};
-  if (ending.out_of_memory) return {TaskState::kFailed, want_of_memory(record.task)};
-  if (!ending.message.empty()) return {TaskState::kFailed, ending.message};
-  if (ending.exit_status > 128)
-    return {TaskState::kFailed, fmt::format("ended by signal {}", ending.exit_status - 128)};
-  return {TaskState::kFailed, fmt::format("exited with status {}", ending.exit_status)};
+  if (ending.exit_status == 0 && !(record.stop_requested && ending.stopped)) return {};
+  if (record.stop_requested) return {kKilled, Cause::kStopped, "stopped on request"};
+  if (!record.gang_reason.empty() && ending.stopped) return because_of_gang(record);
+  if (ending.out_of_memory) return {kFailed, Cause::kOutOfMemory, want_of_memory(record.task)};
+  const bool by_signal = ending.exit_status > 128;
+  const auto cause = by_signal ? Cause::kSignal : Cause::kExit;
+  if (!ending.message.empty()) return {kFailed, cause, ending.message};
+  if (by_signal) return {kFailed, cause, fmt::format("ended by signal {}", ending.exit_status - 128)};
+  return {kFailed, cause, fmt::format("exited with status {}", ending.exit_status)};
 }
 
 }  // namespace
 
-void end(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at) {
+void end(Draft& draft, const std::string& id, End how, TimePoint at) {
   auto& record = draft.change(id);
-  record.state = state;
+  record.state = how.state;
+  record.cause = how.cause;
   record.preempted = record.tries_again = false;
-  record.reason = std::move(reason);
+  record.reason = std::move(how.reason);
   record.finished_at = at;
   draft.act(action::Clean{id});
-  if (state != TaskState::kFinished && record.task.gang && record.gang_reason.empty())
+  if (how.state != TaskState::kFinished && record.task.gang && record.gang_reason.empty())
     end_rest_of_gang(draft, record, cause_of(record, record.reason), false);
 }
 
@@ -164,17 +171,16 @@ void container_ended(Draft& draft, const std::string& id, const workload::Ending
   auto& record = draft.change(id);
   if (!ending.lost) record.exit_status = ending.exit_status;
   if (makes_room(record, ending)) return make_room(draft, record, ending.finished_at);
-  auto [state, reason] = judge(record, ending);
-  conclude(draft, id, state, std::move(reason), ending.finished_at);
+  conclude(draft, id, judge(record, ending), ending.finished_at);
 }
 
 void launch_failed(Draft& draft, const std::string& id, const Error& error) {
   auto& record = draft.change(id);
   if (record.preempted && !record.stop_requested) return make_room(draft, record, draft.now());
-  if (!record.gang_reason.empty())
-    return end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
-  const auto state = record.stop_requested ? TaskState::kKilled : TaskState::kFailed;
-  conclude(draft, id, state, to_string(error), draft.now());
+  if (!record.gang_reason.empty()) return end(draft, id, because_of_gang(record), draft.now());
+  if (record.stop_requested)
+    return end(draft, id, {TaskState::kKilled, Cause::kStopped, to_string(error)}, draft.now());
+  conclude(draft, id, {TaskState::kFailed, Cause::kNotStarted, to_string(error)}, draft.now());
 }
 
 void put_back(Draft& draft, const std::string& id, const Error& error) {
@@ -196,11 +202,12 @@ void put_back(Draft& draft, const std::string& id, const Error& error) {
 void never_started(Draft& draft, const std::string& id) {
   auto& record = draft.change(id);
   if (record.started_at)
-    conclude(draft, id, TaskState::kLost, "its folder is gone: nobody can say how it ended", draft.now());
+    conclude(draft, id, {TaskState::kLost, Cause::kLost, "its folder is gone: nobody can say how it ended"},
+             draft.now());
   else if (record.stop_requested)
-    end(draft, id, TaskState::kKilled, "stopped before it started", draft.now());
+    end(draft, id, {TaskState::kKilled, Cause::kStopped, "stopped before it started"}, draft.now());
   else if (!record.gang_reason.empty())
-    end(draft, id, TaskState::kKilled, "stopped because of " + record.gang_reason, draft.now());
+    end(draft, id, because_of_gang(record), draft.now());
   else if (record.preempted)
     make_room(draft, record, draft.now());
   else
@@ -210,8 +217,10 @@ void never_started(Draft& draft, const std::string& id) {
 void stop(Draft& draft, const std::string& id, bool force) {
   auto& record = draft.change(id);
   if (record.state == TaskState::kQueued)
-    return end(draft, id, TaskState::kKilled,
-               record.stop_reason.empty() ? "stopped while it waited" : record.stop_reason, draft.now());
+    return end(draft, id,
+               {TaskState::kKilled, Cause::kStopped,
+                record.stop_reason.empty() ? "stopped while it waited" : record.stop_reason},
+               draft.now());
   record.preempted = record.tries_again = false;
   record.state = TaskState::kStopping;
   draft.act(action::Stop{id, force});

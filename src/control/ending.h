@@ -9,8 +9,15 @@
 
 namespace drover::control {
 
-/// The task ends in this state; when it was a member of a gang and did not succeed, so do the others.
-void end(Draft& draft, const std::string& id, TaskState state, std::string reason, TimePoint at);
+/// How a task ends.
+struct End {
+  TaskState state = TaskState::kFinished;
+  Cause cause = Cause::kNone;
+  std::string reason;
+};
+
+/// The task ends so; when it was a member of a gang and did not succeed, so do the others.
+void end(Draft& draft, const std::string& id, End how, TimePoint at);
 
 /// A container ended: the task ends by it, or waits again when it was preempted and may start afresh.
 void container_ended(Draft& draft, const std::string& id, const workload::Ending& ending);

@@ -22,6 +22,10 @@ constexpr std::array<std::string_view, 8> kMesosStates = {"TASK_STAGING", "TASK_
                                                           "TASK_KILLING", "TASK_FINISHED", "TASK_FAILED",
                                                           "TASK_KILLED",  "TASK_LOST"};
 
+constexpr std::array<std::string_view, 13> kCauses = {
+    "none",    "exit", "signal",    "out_of_memory", "time_limit",  "disk", "unhealthy",
+    "stopped", "gang", "preempted", "dependency",    "not_started", "lost"};
+
 std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) {
   const auto text = decoder.string(name);
   if (!text) return std::nullopt;
@@ -98,6 +102,10 @@ std::string_view to_string(TaskState state) {
   return kStates.at(static_cast<std::size_t>(state));
 }
 
+std::string_view to_string(Cause cause) {
+  return kCauses.at(static_cast<std::size_t>(cause));
+}
+
 std::string_view mesos_state(TaskState state) {
   return kMesosStates.at(static_cast<std::size_t>(state));
 }
@@ -124,6 +132,7 @@ namespace {
 
 void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task_name) {
   workload::write(writer, "awaits", record.awaits);
+  if (record.cause != Cause::kNone) writer.field("cause", to_string(record.cause));
   write_text(writer, "containerizer", record.containerizer);
   writer.field("cpus", record.cpus);
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
@@ -224,6 +233,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.gang_port = static_cast<int>(decoder.integer("gang_port", 0, 65535).value_or(0));
   record.containerizer = decoder.string("containerizer").value_or("");
   record.reason = decoder.string("reason").value_or("");
+  if (const auto cause = decoder.choice("cause", kCauses)) record.cause = static_cast<Cause>(*cause);
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);
   record.preempted = decoder.boolean("preempted").value_or(false);

@@ -55,6 +55,24 @@ constexpr bool owns_resources(TaskState state) {
   return state == TaskState::kStarting || state == TaskState::kRunning || state == TaskState::kStopping;
 }
 
+/// By what a task ended.
+enum class Cause {
+  kNone,         ///< by itself, with status 0; or it has not ended
+  kExit,         ///< by itself, with another status
+  kSignal,       ///< by a signal that nobody sent on request
+  kOutOfMemory,  ///< of its own, or of the machine's
+  kTimeLimit,
+  kDisk,  ///< of which it took up too much
+  kUnhealthy,
+  kStopped,     ///< on request
+  kGang,        ///< of which another member ended
+  kPreempted,   ///< and it was not to start again
+  kDependency,  ///< it waited for what will not come
+  kNotStarted,  ///< it could not be
+  kLost,        ///< nobody can say
+};
+std::string_view to_string(Cause cause);
+
 struct TaskRecord {
   workload::Task task;
   std::uint64_t sequence = 0;  ///< order of acceptance
@@ -68,6 +86,7 @@ struct TaskRecord {
   int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
   std::string containerizer;      ///< that runs it, or did last: "oci", "docker"; "" before it runs
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
+  Cause cause = Cause::kNone;     ///< the same for programs, of one that has ended
   std::optional<int> exit_status;
   bool stop_requested = false;
   bool timed_out = false;

@@ -64,6 +64,7 @@ TEST(Record, IsWrittenWithItsFieldsByName) {
   held.not_before = held.retry_at = record.submitted_at;
   held.failures = 2;
   held.tries_again = true;
+  held.cause = Cause::kOutOfMemory;
   EXPECT_EQ(text_of(held), json::parse(text_of(held)).dump());
   EXPECT_EQ(decode_record(json::parse(text_of(held))).value(), held);
   const auto text = text_of(record);

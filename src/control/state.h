@@ -91,6 +91,10 @@ inline OriginName origin_of(const workload::Task& task) {
 
 using ByTime = SharedSet<std::pair<TimePoint, std::string>>;
 
+/// Ended tasks and their sandboxes are kept so long, then forgotten (Mesos' gc_delay), where nobody says
+/// otherwise; so are the records of frameworks that were removed.
+inline constexpr std::chrono::hours kKeepEnded{7 * 24};
+
 /// Of more images nothing is known, and their tasks are checked when they start alone.
 inline constexpr std::size_t kMostImages = 4096;
 
@@ -104,7 +108,8 @@ struct State : Tables<Rows> {
   UserLimits limits;                   ///< the same
   ExecutorTimeouts executor_timeouts;  ///< the same
   GpuShare gpu_share;                  ///< the same
-  Rows<TaskRecord> tasks;              ///< by id
+  std::chrono::milliseconds keep_ended = kKeepEnded;  ///< the same: tasks, with their sandboxes
+  Rows<TaskRecord> tasks;                             ///< by id
   std::uint64_t next_sequence = 1;
   /// Ids of tasks that were removed, as restore() found them: see Journaled.
   SharedSet<std::string> forgotten;

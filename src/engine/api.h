@@ -41,8 +41,9 @@ struct NodeView {
   int port_end = 32000;
   /// "gpus(*):1; cpus(*):40; mem(*):256904; disk(*):3489713; ports(*):[31000-32000]"
   std::string resources;
-  std::string runtime;   ///< "runc 1.1.5"
-  std::string cgroups;   ///< "v1", "v2" or "hybrid"
+  std::string runtime;                      ///< "runc 1.1.5"
+  std::string cgroups;                      ///< "v1", "v2" or "hybrid"
+  std::chrono::milliseconds keep_ended{0};  ///< tasks that have ended are kept so long
   std::string cordoned;  ///< why it takes no new work: "by root: a new disk"; "" when it does
 };
 

@@ -149,6 +149,7 @@ NodeView LocalEngine::node() const {
   const auto& machine = state_.machine();
   const auto free = state_.cluster.free(state_.node);
   view.cordoned = machine.cordoned;
+  view.keep_ended = state_.keep_ended;
   view.gpus_total = static_cast<int>(machine.inventory.devices.size());
   view.gpus_free = free.gpus;
   view.milli_cpus_total = machine.milli_cpus;

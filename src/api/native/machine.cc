@@ -6,6 +6,7 @@
 #include "api/async.h"
 #include "api/download.h"
 #include "api/native/handlers.h"
+#include "api/native/measured.h"
 #include "api/native/views.h"
 #include "api/workers.h"
 #include "base/decode.h"
@@ -47,12 +48,23 @@ Result<Response> list_nodes(const Services& services, const Request& request) {
   return json_response({{"nodes", json::array({std::move(node)})}});
 }
 
-Result<Write> list_gpus(const Services& services, const Request& request) {
-  DROVER_CHECK_OK(Query(request).finish());
+asio::awaitable<Result<Response>> list_gpus(const Services& services, const Request& request) {
+  Query query(request);
+  const bool with_usage = query.boolean("usage", false);
+  DROVER_CO_CHECK_OK(query.finish());
   const auto& daemon = *services.daemon;
-  return [inventory = daemon.inventory(), holders = daemon.holders(*request.caller)]() -> Result<Response> {
-    return json_response(view_gpus(inventory, holders()));
+  std::optional<Measured> measured;
+  if (with_usage) {
+    DROVER_CO_TRY(measured, co_await measure(services, *request.caller));
+  }
+  const auto write = [inventory = daemon.inventory(), holders = daemon.holders(*request.caller),
+                      measured = std::move(measured)]() -> Result<Response> {
+    auto shown = view_gpus(inventory, holders());
+    if (measured)
+      for (auto& gpu : shown["gpus"]) gpu["usage"] = view_usage(*measured, gpu.value("uuid", ""));
+    return json_response(std::move(shown));
   };
+  co_return co_await write_beside(services, *request.caller, write);
 }
 
 Result<Response> get_topology(const Services& services, const Request& request) {

@@ -1,54 +1,17 @@
-// What the GPUs do, and the tasks that have them, as Prometheus reads it. Everybody may see the GPUs and
-// whose they are, as in /v1/gpus; which task it is, and its processes, only its owner and root.
+// What the GPUs do, and the tasks that have them, as Prometheus reads it.
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "api/async.h"
 #include "api/native/handlers.h"
+#include "api/native/measured.h"
 #include "api/workers.h"
 #include "metrics/daemon_metrics.h"
 #include "metrics/gpu_metrics.h"
-#include "metrics/processes.h"
 
 namespace drover::api {
 namespace {
-
-/// As one caller sees them.
-struct Owners {
-  std::map<std::string, std::vector<metrics::Owner>> by_gpu;
-  std::map<std::string, metrics::Owner, std::less<>> by_task;
-};
-
-Owners owners_of(const std::vector<engine::Api::Holder>& holders) {
-  Owners owners;
-  std::map<std::string, std::set<metrics::Owner>> by_gpu;
-  for (const auto& holder : holders) {
-    metrics::Owner owner{{"user", holder.user}, {"task_id", holder.task_id}};
-    if (!holder.task_id.empty()) owners.by_task[holder.task_id] = owner;
-    by_gpu[holder.uuid].insert(std::move(owner));
-  }
-  for (const auto& [uuid, found] : by_gpu) owners.by_gpu[uuid] = {found.begin(), found.end()};
-  return owners;
-}
-
-/// A task's group has its name.
-metrics::OwnerOf owner_by_cgroup(const std::map<std::string, metrics::Owner, std::less<>>& by_task) {
-  return [&by_task](std::string_view cgroups) {
-    for (const auto name : metrics::cgroup_names(cgroups))
-      if (const auto found = by_task.find(name); found != by_task.end()) return found->second;
-    return metrics::Owner{};
-  };
-}
-
-void leave_out_what_is_nobodys(metrics::MachineFacts& machine) {
-  for (auto& [uuid, usage] : machine.usage)
-    std::erase_if(usage.processes, [&](const gpu::ProcessUsage& process) {
-      const auto found = machine.processes.find(process.pid);
-      return found == machine.processes.end() || found->second.owner.empty();
-    });
-}
 
 metrics::PoolFacts pool_facts(std::string name, const FairPool& pool) {
   const auto [running, waiting] = pool.totals();
@@ -81,10 +44,7 @@ metrics::DaemonFacts facts_of(const Services& services) {
 
 asio::awaitable<Result<Response>> get_metrics(const Services& services, const Request& request) {
   DROVER_CO_CHECK_OK(Query(request).finish());
-  if (!services.measure_gpus)
-    co_return fail(ErrorKind::kUnsupported, "This daemon does not look at what its GPUs do");
-  auto machine = co_await callback_result<metrics::MachineFacts>(services.measure_gpus);
-  const auto holders = services.daemon->holders(*request.caller);
+  DROVER_CO_TRY(auto measured, co_await measure(services, *request.caller));
   const bool all = request.caller->is_root();
   // Who else works here, and how much, is nobody's but root's.
   auto facts = all ? facts_of(services) : metrics::DaemonFacts{};
@@ -92,11 +52,7 @@ asio::awaitable<Result<Response>> get_metrics(const Services& services, const Re
   const auto write = [&]() -> Result<std::string> {
     if (all) count_tasks(*state, facts);
     auto families = all ? metrics::daemon_families(facts) : std::vector<metrics::Family>{};
-    const auto owners = owners_of(holders());
-    machine.holders = owners.by_gpu;
-    machine.processes = metrics::read_processes("/proc", machine.usage, owner_by_cgroup(owners.by_task));
-    if (!all) leave_out_what_is_nobodys(machine);
-    std::ranges::move(metrics::gpu_families(machine), std::back_inserter(families));
+    std::ranges::move(metrics::gpu_families(measured.machine), std::back_inserter(families));
     return metrics::write(families);
   };
   Response response;

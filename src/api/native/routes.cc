@@ -13,7 +13,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/health", at_once<get_health>, kOpen},
     Route{"GET", "/v1/version", at_once<get_version>},
     Route{"GET", "/v1/nodes", at_once<list_nodes>},
-    Route{"GET", "/v1/gpus", beside<list_gpus>},
+    Route{"GET", "/v1/gpus", list_gpus},
     Route{"GET", "/v1/topology", at_once<get_topology>},
     Route{"GET", "/v1/cdi", get_cdi},
     Route{"GET", "/v1/backup", get_backup},

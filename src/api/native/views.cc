@@ -103,6 +103,7 @@ json view(const engine::NodeView& node) {
           {"ports", {{"begin", node.port_begin}, {"end", node.port_end}}},
           {"resources", node.resources},
           {"runtime", node.runtime},
+          {"keep_ended_ms", node.keep_ended.count()},
           {"cgroups", node.cgroups}};
 }
 
@@ -150,6 +151,7 @@ void write_summary(JsonWriter& writer, const workload::Task& task) {
 
 void write_summary(JsonWriter& writer, const control::TaskRecord& record) {
   writer.begin_object();
+  if (record.cause != control::Cause::kNone) writer.field("cause", control::to_string(record.cause));
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
   if (record.finished_at) writer.field("finished_at", format_time(*record.finished_at));
   writer.key("grants");

@@ -21,6 +21,7 @@ void add_serve(CLI::App& app, Context& context);             // serve.cc: serve
 void add_run(CLI::App& app, Context& context);               // run.cc: run
 void add_plan(CLI::App& app, Context& context);              // plan.cc: plan
 void add_sharing(CLI::App& app, Context& context);           // sharing.cc: queue, quota
+void add_submit(CLI::App& app, Context& context);            // submit.cc: submit
 void add_ps(CLI::App& app, Context& context);                // ps.cc: ps
 void add_show(CLI::App& app, Context& context);              // show.cc: show
 void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, rm, explain, inspect

@@ -12,6 +12,7 @@ namespace drover::cli {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using CommandsTest = testing::CliTest;
@@ -97,7 +98,7 @@ TEST_F(CommandsTest, EveryHolderOfASharedGpuIsListedAsNotEnforced) {
   server_.on_strand([this] {
     server_.daemon().holders_ = {{"GPU-0", "task-1", "ann", 500, 0}, {"GPU-0", "", "bob", 250, 0}};
   });
-  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("ann task-1 0.5, bob 0.25 (not enforced)\n"));
+  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("  ann task-1 0.5, bob 0.25 (not enforced)  GPU-0"));
 }
 
 TEST_F(CommandsTest, ListsTasks) {
@@ -139,7 +140,7 @@ TEST_F(CommandsTest, PrintsLogs) {
 
 TEST_F(CommandsTest, ShowsTheMachine) {
   EXPECT_THAT(ask({"gpus"}).out, HasSubstr("simulated GPUs (profile fake), driver 390.30, CUDA up to 9.1\n"));
-  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("11.2 GiB  GPU-1"));
+  EXPECT_THAT(ask({"gpus"}).out, ContainsRegex("11.2 GiB +- +- +ok +alice task-0 +GPU-1"));
   EXPECT_THAT(ask({"topo"}).out, HasSubstr("GPU1\tNV2\t X \t0-2,5"));
   EXPECT_THAT(ask({"node"}).out, HasSubstr("gpus(*):2; cpus(*):40"));
   for (const auto* command : {"gpus", "topo", "node"})

@@ -63,21 +63,58 @@ std::string holders_of(const json& gpu) {
   return text.empty() ? "-" : text + (shared ? " (not enforced)" : "");
 }
 
+std::string number_of(const json& usage, const char* field, const char* unit) {
+  const auto& value = usage.is_object() ? usage.value(field, json()) : json();
+  return value.is_number() ? value.dump() + unit : "-";
+}
+
+/// "39.6 GiB", and what of it is in use: "1.2 of 39.6 GiB".
+std::string memory_of(const json& gpu, const json& usage) {
+  const auto all = gpu.value("memory_bytes", json());
+  if (!all.is_number()) return "-";
+  const auto used = usage.is_object() ? usage.value("memory_used_bytes", json()) : json();
+  return used.is_number() ? format_part(used.get<std::uint64_t>(), all.get<std::uint64_t>())
+                          : format_bytes(all.get<std::uint64_t>());
+}
+
+/// Processes that are no task's: "2 other processes, 1.5 GiB"; "" when there are none.
+std::string strangers_on(const json& usage) {
+  const auto foreign = usage.is_object() ? usage.value("foreign", json::object()) : json::object();
+  const auto count = foreign.value("processes", 0);
+  if (count == 0) return "";
+  return fmt::format("{} other {}, {}", count, count == 1 ? "process" : "processes",
+                     format_bytes(foreign.value("memory_bytes", std::uint64_t{0})));
+}
+
+std::string users_of(const json& gpu, const json& usage) {
+  const auto holders = holders_of(gpu), strangers = strangers_on(usage);
+  if (strangers.empty()) return holders;
+  return holders == "-" ? strangers : holders + "; " + strangers;
+}
+
+/// With what the GPUs do, as long as somebody can say.
+Result<json> machine_in_use(const Client& client) {
+  auto machine = client.get("/v1/gpus?usage=true");
+  const bool cannot_say = !machine && (machine.error().kind == ErrorKind::kUnsupported ||
+                                       machine.error().kind == ErrorKind::kUnavailable ||
+                                       machine.error().kind == ErrorKind::kInvalid);  // it is older
+  return cannot_say ? client.get("/v1/gpus") : std::move(machine);
+}
+
 Result<int> gpus(Context& context, const ShowOptions& options) {
-  DROVER_TRY(const auto machine, context.client().get("/v1/gpus"));
+  DROVER_TRY(const auto machine, machine_in_use(context.client()));
   if (options.json) {
     print_json(machine);
     return 0;
   }
-  Table table({"GPU", "MODEL", "MEMORY", "UUID", "PCI", "NUMA", "ECC", "HEALTH", "USED BY"});
+  Table table({"GPU", "MODEL", "MEMORY", "USE", "TEMP", "HEALTH", "USED BY", "UUID", "PCI", "NUMA", "ECC"});
   for (const auto& gpu : machine.value("gpus", json::array())) {
-    const auto memory = gpu.value("memory_bytes", json());
+    const auto usage = gpu.value("usage", json());
     const auto ecc = gpu.value("ecc", json());
-    table.add({shown(gpu, "index"), shown(gpu, "model"),
-               memory.is_number() ? format_bytes(memory.get<std::uint64_t>()) : "-", shown(gpu, "uuid"),
-               shown(gpu, "pci"), shown(gpu, "numa_node"),
-               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-", health_of_gpu(gpu),
-               holders_of(gpu)});
+    table.add({shown(gpu, "index"), shown(gpu, "model"), memory_of(gpu, usage),
+               number_of(usage, "gpu_percent", "%"), number_of(usage, "temperature", "C"), health_of_gpu(gpu),
+               users_of(gpu, usage), shown(gpu, "uuid"), shown(gpu, "pci"), shown(gpu, "numa_node"),
+               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-"});
   }
   print(title(machine) + shown(table));
   if (machine.value("gpus", json::array()).empty()) print("This machine offers no GPUs\n");

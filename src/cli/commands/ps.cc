@@ -132,7 +132,7 @@ void add_ps(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--sort", options->sort, "By this column; with '-' in front the largest first")
       ->type_name("COLUMN");
-  command->add_option("--format", options->format, "These columns: id,name,state,exit,labels,ended …")
+  command->add_option("--format", options->format, "These columns: id,name,state,exit,cause,labels,ended …")
       ->type_name("COLUMNS");
   command->add_flag("--no-header", options->no_header, "Without the names of the columns");
   command->add_flag("--quiet,-q", options->quiet, "Only ids");

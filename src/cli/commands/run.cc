@@ -54,7 +54,7 @@ std::vector<json> records_in(const json& answer) {
 
 /// By which people go on: the id of an array, those of the members of a gang, or the task's.
 std::vector<std::string> detached_ids(const json& answer, const std::vector<json>& records) {
-  if (answer.contains("array")) return {answer.at("array").get<std::string>()};
+  if (answer.contains("array")) return {submitted_id(answer)};
   std::vector<std::string> ids;
   for (const auto& record : records) ids.push_back(record.at("task").value("id", ""));
   return ids;

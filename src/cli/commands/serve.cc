@@ -203,8 +203,24 @@ void add_gpu_share(CLI::App& command, ServeOptions& options) {
       ->default_str("the GPU's part of the machine");
 }
 
+void add_retention(CLI::App& command, ServeOptions& options) {
+  const auto take = [&options](const std::string& text) {
+    constexpr std::chrono::minutes kLeast{10};  // so long people can read what a task left
+    const auto parsed = parse_duration(text);
+    if (!parsed) throw CLI::ValidationError("--keep-ended", to_string(parsed.error()));
+    if (*parsed < kLeast) throw CLI::ValidationError("--keep-ended", "it is 10m at least");
+    options.keep_ended = *parsed;
+  };
+  command
+      .add_option_function<std::string>(
+          "--keep-ended", take, "How long tasks that have ended are kept, with what is in their sandboxes")
+      ->type_name("TIME")
+      ->default_str("7d");
+}
+
 void add_serve_sharing(CLI::App& command, ServeOptions& options) {
   add_gpu_share(command, options);
+  add_retention(command, options);
   add_size(
       command, "--room-to-keep", options.room_to_keep,
       "When less is free on the file system of --state, unused images go, and then the oldest ended tasks")

@@ -60,7 +60,17 @@ std::string gpus_of(const json& record, const KnownGpus& known) {
                      known.model(grants.front().value("gpu", "")));
 }
 
-std::string page_of(const json& record, const KnownGpus& known, TimePoint now) {
+/// When it is forgotten, with its sandbox: "2026-11-30T10:00:00.000Z, in 6d 2h".
+std::string end_of_keeping(const json& record, const json& nodes, TimePoint now) {
+  const auto ended = parse_time(record.value("finished_at", ""));
+  const auto kept = nodes.value(json::json_pointer("/nodes/0/keep_ended_ms"), std::int64_t{0});
+  if (!ended || kept == 0) return "";
+  const auto until = *ended + std::chrono::milliseconds(kept);
+  return fmt::format("{}, in {}", format_time(until),
+                     format_duration(std::max(until - now, std::chrono::milliseconds(0))));
+}
+
+std::string page_of(const json& record, const KnownGpus& known, const json& nodes, TimePoint now) {
   const auto& task = record.at("task");
   Page page;
   page.add("task", task.value("id", ""));
@@ -83,6 +93,7 @@ std::string page_of(const json& record, const KnownGpus& known, TimePoint now) {
   page.add("started", moment(record.value("started_at", ""), now));
   page.add("ended", moment(record.value("finished_at", ""), now));
   if (const auto time = run_time(record, now); time != "-") page.add("ran for", time);
+  page.add("kept until", end_of_keeping(record, nodes, now));
   return page.text();
 }
 
@@ -94,7 +105,8 @@ Result<int> show(Context& context, const ShowTaskOptions& options) {
     return 0;
   }
   DROVER_TRY(const auto gpus, client.get("/v1/gpus"));
-  print(page_of(record, KnownGpus(gpus), wall_clock()));
+  DROVER_TRY(const auto nodes, client.get("/v1/nodes"));
+  print(page_of(record, KnownGpus(gpus), nodes, wall_clock()));
   return 0;
 }
 
