@@ -13,6 +13,7 @@
 #include "workload/attachment_fields.h"
 #include "workload/resource_fields.h"
 #include "workload/stored.h"
+#include "workload/submission.h"
 #include "workload/task_writer.h"
 
 namespace drover::workload {
@@ -259,7 +260,7 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
   }
 }
 
-Result<GangRequest> decode_gang(const json& body) {
+tl::expected<GangRequest, std::vector<Error>> read_gang(const json& body) {
   std::vector<Error> mistakes;
   GangRequest request;
   Decoder outer(body, mistakes);
@@ -292,8 +293,21 @@ Result<GangRequest> decode_gang(const json& body) {
   if (std::any_of(request.members.begin(), request.members.end(), is_interactive))
     outer.mistake("gang", "nobody types into several tasks at once",
                   "ask for input and a terminal, or for a gang");
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The gang"));
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
   return request;
+}
+
+tl::expected<TaskRequest, std::vector<Error>> read_task(const json& body) {
+  std::vector<Error> mistakes;
+  Decoder decoder(body, mistakes);
+  TaskRequest request;
+  decode_request(decoder, request, mistakes);
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
+  return request;
+}
+
+bool is_gang(const json& body) {
+  return body.is_object() && body.contains("gang") && !body["gang"].is_null();
 }
 
 }  // namespace
@@ -309,18 +323,20 @@ bool is_queue_path(std::string_view text) {
 }
 
 Result<TaskRequest> decode_task_request(const json& body) {
-  std::vector<Error> mistakes;
-  Decoder decoder(body, mistakes);
-  TaskRequest request;
-  decode_request(decoder, request, mistakes);
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The task"));
-  return request;
+  auto request = read_task(body);
+  if (!request) return Failure(join_mistakes(request.error(), "The task"));
+  return std::move(*request);
+}
+
+tl::expected<Submission, std::vector<Error>> read_submission(const json& body) {
+  if (is_gang(body)) return read_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
+  return read_task(body).map([](TaskRequest task) { return Submission(std::move(task)); });
 }
 
 Result<Submission> decode_submission(const json& body) {
-  if (body.is_object() && body.contains("gang") && !body["gang"].is_null())
-    return decode_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
-  return decode_task_request(body).map([](TaskRequest task) { return Submission(std::move(task)); });
+  auto submission = read_submission(body);
+  if (!submission) return Failure(join_mistakes(submission.error(), is_gang(body) ? "The gang" : "The task"));
+  return std::move(*submission);
 }
 
 json encode(const Task& task) {
