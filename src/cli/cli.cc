@@ -59,6 +59,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_apps(app, context);
   add_jobs(app, context);
   add_validate(app, context);
+  add_init(app, context);
   add_logs(app, context);
   add_exec(app, context);
   add_attach(app, context);
