@@ -13,6 +13,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(cli::line_of(text, finding.mistake.place.line) == finding.line);
     (void)cli::to_json(finding);
   }
+  for (const auto& warning : definitions.warnings) {
+    fuzz::require(!cli::render_warning(warning).empty());
+    fuzz::require(cli::line_of(text, warning.mistake.place.line) == warning.line);
+  }
   for (const auto& definition : definitions.all)
     if (definitions.findings.empty()) fuzz::require(!definition.name.empty());
   return 0;

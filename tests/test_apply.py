@@ -1,6 +1,7 @@
 """'drover apply' and 'drover app' against the real daemon: apps come up, change, go back and end as their files say."""
 
 import json
+import re
 import signal
 import subprocess
 import unittest
@@ -76,6 +77,86 @@ class ApplyTest(drover.DaemonTest):
         self.assertIn("wrong.yaml:3:6: /mem: ", ran.err)
         self.assertEqual(self.apps(), [])
 
+    def test_what_apply_would_refuse_a_dry_run_refuses_in_the_same_words(self):
+        job = "name: j\ncommand: x\n"
+        self.daemon.api("PUT", "/v1/queues/small", {"limit": {"gpus": 1}})
+        self.addCleanup(self.daemon.api, "DELETE", "/v1/queues/small")
+        for what, text in (("GPUs of an app", APP.format(instances=1, mem=64).replace("gpus: 1", "gpus: 100")),
+                           ("GPUs of a job", job + "gpus: 100\nschedule: R/2030-01-31T02:30:00Z/P1D\n"),
+                           ("GPUs of a task", "kind: task\ncommand: [x]\ngpus: 100\n"),
+                           ("GPUs of a gang", "kind: gang\ncommand: [x]\ngpus: 5\ngang: {size: 2}\n"),
+                           ("a parent that is not there", job + "parents: [nobody]\n"),
+                           ("a privileged container", "id: p\ncontainer: {docker: {image: i, privileged: true}}\n"),
+                           ("a user who is not there", APP.format(instances=1, mem=64) + "user: nobody-of-this-name\n"),
+                           ("a limit of a queue", "kind: task\ncommand: [x]\ngpus: 2\nqueue: small\n"),
+                           ("a queue that is not there", "kind: task\ncommand: [x]\nqueue: none/there\n")):
+            with self.subTest(what):
+                dry, real = self.apply(text, "--dry-run"), self.apply(text)
+                self.assertNotEqual(real.status, 0, "it is to be refused")
+                self.assertEqual(dry, real)
+
+    def test_a_dry_run_leaves_nothing(self):
+        """Each definition sees those before it: the job its parent, and the app of the file's own group."""
+        everything = (APP.format(instances=1, mem=64) + "---\nid: shop\napps: [{id: web, cmd: sleep 9, gpus: 1}]\n---\n"
+                      "name: first\ncommand: x\nschedule: R/2030-01-31T02:30:00Z/P1D\n---\nname: second\ncommand: x\nparents: [first]\n---\n"
+                      "kind: task\ncommand: [x]\ngpus: 1\n")
+        tasks = len(self.daemon.tasks())
+        ran = self.apply(everything, "--dry-run")
+        self.assertEqual((ran.status, ran.err), (0, ""), ran)
+        self.assertEqual(ran.out, "/web: new, 1 instance with 1 GPU\n/shop/web: new, 1 instance with 1 GPU\n"
+                         "first: new, R/2030-01-31T02:30:00Z/P1D\nsecond: new, after first\nx: new, a task with 1 GPU\n")
+        self.assertEqual(self.apps(), [])
+        self.assertEqual(self.daemon.api("GET", "/v1/scheduler/jobs"), [])
+        self.assertEqual(len(self.daemon.tasks()), tasks)
+
+    def test_a_dry_run_is_made_with_the_rights_of_who_asks(self):
+        mine = "name: roots\ncommand: x\nschedule: R/2030-01-31T02:30:00Z/P1D\n"
+        self.assertEqual(self.apply(mine).status, 0)
+        self.addCleanup(self.daemon.cli, "job", "remove", "roots")
+        theirs = self.daemon.cli("apply", "--dry-run", self.file(mine), uid=drover.NOBODY)
+        self.assertEqual(theirs.status, 77, theirs)
+        self.assertIn("belongs to somebody else", theirs.err)
+
+    def test_a_task_is_submitted_each_time(self):
+        task = "kind: task\nname: once\ncommand: [echo, done]\nmem: 64MiB\n"
+        ran = self.apply(task)
+        self.assertEqual(ran.status, 0, ran)
+        first = re.fullmatch(r"once: new, a task\nonce: submitted as (\w+)\n", ran.out)
+        self.assertTrue(first, ran)
+        self.daemon.wait_for_output(first[1], "done")
+        again = json.loads(self.apply(task, "--json").out)["tasks"]
+        self.assertEqual([(each["kind"], each["name"]) for each in again], [("task", "once")])
+        self.assertNotEqual(again[0]["id"], first[1])
+        gang = json.loads(self.apply("kind: gang\nname: two\ncommand: [echo, done]\ngang: {size: 2}\n", "--json").out)["tasks"][0]
+        self.daemon.wait_for_output(gang["id"] + "-1", "done")
+
+    def test_a_task_is_submitted_when_all_beside_it_is_taken(self):
+        task, before = "kind: task\ncommand: [echo, done]\n", len(self.daemon.tasks())
+        for other in ("kind: task\ncommand: [x]\ngpus: 100\n", "name: j\ncommand: x\nparents: [nobody]\n"):
+            ran = self.apply(f"{task}---\n{other}")
+            self.assertNotEqual(ran.status, 0, ran)
+            self.assertEqual(len(self.daemon.tasks()), before)
+
+    def test_unknown_fields_are_warned_of_and_strictly_refused(self):
+        text = APP.format(instances=0, mem=64) + "instnces: 3\n"
+        strict = self.apply(text, "--strict")
+        self.assertEqual(strict.status, 64, strict)
+        self.assertEqual(self.apps(), [])
+        ran = self.apply(text)
+        self.assertEqual(ran.status, 0, ran)
+        self.assertIn("warning: /instnces: unknown field 'instnces'", ran.err)
+
+    def test_what_the_daemon_shows_has_no_unknown_field(self):
+        """An app, a group or a job as the API answers it is a definition again."""
+        self.assertEqual(self.apply(APP.format(instances=1, mem=64) + "---\nid: shop\napps: [{id: web, cmd: sleep 9}]\n").status, 0)
+        self.apply("name: j\ncommand: x\nschedule: R/2030-01-31T02:30:00Z/P1D\n")
+        self.addCleanup(self.daemon.cli, "job", "remove", "j")
+        for path in ("/v2/apps//web", "/v2/groups//shop", "/v1/scheduler/job/j"):
+            shown = self.daemon.api("GET", path)
+            shown = shown.get("app", shown)
+            ran = self.daemon.cli("validate", "--strict", self.file(json.dumps(shown), "shown.json"))
+            self.assertEqual(ran.status, 0, ran)
+
     def test_what_waits_says_why_and_survives_an_interrupt(self):
         waiting = subprocess.Popen([drover.BINARY, "--socket", self.daemon.socket, "apply", self.file(
             APP.format(instances=1, mem=64).replace("gpus: 1", "gpus: 9"))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -95,6 +176,44 @@ class ApplyTest(drover.DaemonTest):
         ran = self.daemon.cli("app", "show", "wob")
         self.assertEqual(ran.status, 66, ran)
         self.assertIn("did you mean '/web'?", ran.err)
+
+
+class InitTest(drover.DaemonTest):
+    """What 'drover init' writes runs as it is on a machine with one GPU."""
+
+    profile = "k40m"
+
+    def init(self, kind):
+        file = self.daemon.folder / f"{kind}.yaml"
+        ran = self.daemon.cli("init", kind, file)
+        self.assertEqual(ran.status, 0, ran)
+        return file
+
+    def submitted(self, kind):
+        ran = self.daemon.cli("apply", "--strict", self.init(kind))
+        self.assertEqual((ran.status, ran.err), (0, ""), ran)
+        return re.search(r"submitted as (\w+)\n", ran.out)[1]
+
+    def test_a_task(self):
+        self.daemon.wait_for_output(self.submitted("task"), "I have GPU GPU-")
+
+    def test_a_gang(self):
+        gang = self.submitted("gang")
+        for rank in range(2):
+            self.daemon.wait_for_output(f"{gang}-{rank}", f"I am {rank} of 2")
+
+    def test_an_app(self):
+        ran = self.daemon.cli("apply", "--strict", self.init("app"))
+        self.addCleanup(self.daemon.cli, "app", "remove", "/hello", "--force")
+        self.assertEqual((ran.status, ran.err), (0, ""), ran)
+        self.assertIn("/hello: 1/1 up", ran.out)
+
+    def test_a_job(self):
+        ran = self.daemon.cli("apply", "--strict", self.init("job"))
+        self.addCleanup(self.daemon.cli, "job", "remove", "nightly")
+        self.assertEqual((ran.status, ran.err), (0, ""), ran)
+        self.assertEqual(self.daemon.cli("job", "run", "nightly").status, 0)
+        drover.wait_for(lambda: "I have GPU GPU-" in self.daemon.cli("logs", "nightly").out, "the job to run")
 
 
 if __name__ == "__main__":

@@ -56,6 +56,41 @@ class ValidateTest(unittest.TestCase):
         self.assertEqual(ran.status, 64, ran)
         self.assertIn('app.json:4:10: /mem: ', ran.err)
 
+    def test_typing_errors_are_warned_of(self):
+        text = "id: a\ncmd: x\ninstnces: 3\n---\nname: j\ncommand: x\nparents: [a]\ngpu: 2\n"
+        ran = validate("-", text=text)
+        self.assertEqual(ran.status, 0, ran)
+        self.assertIn("standard input:3:1: warning: /instnces: unknown field 'instnces'\n  instnces: 3\n  ^\n  did you mean 'instances'?\n", ran.err)
+        self.assertIn("standard input:8:1: warning: /gpu: unknown field 'gpu'\n  gpu: 2\n  ^\n  did you mean 'gpus'?\n", ran.err)
+        self.assertNotIn("is right", ran.out)
+        strict = validate("--strict", "-", text=text)
+        self.assertEqual((strict.status, strict.out), (64, ""), strict)
+        self.assertIn("2 mistakes\n", strict.err)
+
+    def test_one_file_may_have_every_kind(self):
+        ran = validate("--strict", "-", text="""kind: app
+id: web
+cmd: x
+---
+kind: group
+id: shop
+apps: [{id: web, cmd: x}]
+---
+- {kind: job, name: nightly, command: x, schedule: R/2030-01-31T02:30:00Z/P1D}
+- {kind: job, name: after, command: x, parents: [nightly]}
+- {kind: task, command: [x], mem: 4GiB, gpus: 0.5, timeout: 1h}
+- {kind: gang, command: [y], gang: {size: 2}}
+""")
+        self.assertEqual(ran.status, 0, ran)
+        self.assertEqual([line.split(": ", 1)[1] for line in ran.out.splitlines()],
+                         ["app '/web' is right", "group '/shop' is right", "job 'nightly' is right", "job 'after' is right",
+                          "task 'x' is right", "gang 'y' is right"])
+
+    def test_what_cannot_be_privileged_anywhere_is_known_without_a_daemon(self):
+        ran = validate("-", text="{kind: task, command: [x], privileged: true}")
+        self.assertEqual(ran.status, 64, ran)
+        self.assertIn("Only containers of a Docker Engine can be privileged", ran.err)
+
     def test_absurd_files_are_refused_in_few_words(self):
         laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
             f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))

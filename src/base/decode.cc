@@ -44,6 +44,17 @@ std::optional<std::int64_t> whole_number(const nlohmann::json& number) {
   return static_cast<std::int64_t>(value);
 }
 
+/// Numbers and truth values are text when they stand in quotes.
+std::string in_quotes(const json& value) {
+  const bool plain = value.is_number() || value.is_boolean();
+  return plain ? fmt::format("write it in quotes: \"{}\"", value.dump()) : "";
+}
+
+Error no_string(const json& value, std::string path) {
+  return {ErrorKind::kInvalid, fmt::format("expected a string, found {}", value.type_name()),
+          in_quotes(value), shortened(std::move(path))};
+}
+
 }  // namespace
 
 std::string pointer_token(std::string_view name) {
@@ -93,7 +104,7 @@ std::optional<std::string> Decoder::string(const std::string& name) {
   const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
   if (field->is_string()) return field->get<std::string>();
-  mistake(name, fmt::format("expected a string, found {}", field->type_name()));
+  errors_->push_back(no_string(*field, path_of(name)));
   return std::nullopt;
 }
 
@@ -131,10 +142,15 @@ std::optional<bool> Decoder::boolean(const std::string& name) {
 std::optional<std::vector<std::string>> Decoder::string_list(const std::string& name) {
   const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
-  if (!field->is_array() ||
-      !std::all_of(field->begin(), field->end(), [](const json& item) { return item.is_string(); })) {
-    mistake(name, "expected a list of strings");
+  if (!field->is_array()) {
+    mistake(name, fmt::format("expected a list of strings, found {}", field->type_name()),
+            "write for example [\"one\", \"two\"]");
     return std::nullopt;
+  }
+  for (std::size_t i = 0; i < field->size(); ++i) {
+    if ((*field)[i].is_string()) continue;
+    errors_->push_back(no_string((*field)[i], fmt::format("{}/{}", path_of(name), i)));
+    return std::nullopt;  // one of them is enough
   }
   return field->get<std::vector<std::string>>();
 }
@@ -159,9 +175,13 @@ std::optional<std::size_t> Decoder::choice(const std::string& name, std::span<co
 std::optional<std::map<std::string, std::string>> Decoder::string_map(const std::string& name) {
   const auto* field = value(name);
   if (field == nullptr) return std::nullopt;
-  if (!field->is_object() ||
-      !std::all_of(field->begin(), field->end(), [](const json& item) { return item.is_string(); })) {
-    mistake(name, "expected an object whose values are strings");
+  if (!field->is_object()) {
+    mistake(name, fmt::format("expected an object whose values are strings, found {}", field->type_name()));
+    return std::nullopt;
+  }
+  for (const auto& [key, item] : field->items()) {
+    if (item.is_string()) continue;
+    errors_->push_back(no_string(item, path_of(name) + "/" + pointer_token(key)));
     return std::nullopt;
   }
   return field->get<std::map<std::string, std::string>>();

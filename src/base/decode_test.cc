@@ -26,6 +26,24 @@ TEST(Decoder, GathersMistakesWithTheirPaths) {
   EXPECT_EQ(paths, (std::vector<std::string>{"/a", "/b/c~1d", "/b/e", "/f/1/g"}));
 }
 
+TEST(Decoder, TextThatIsNoneIsToldWhereItStandsAndHowItIsWritten) {
+  const auto document = json::parse(
+      R"({"name": 5, "env": {"A": "b", "c/d": true, "e": 1}, "words": ["a", 7, 8], "list": "a", "map": []})");
+  std::vector<Error> mistakes;
+  Decoder decoder(document, mistakes);
+  EXPECT_EQ(decoder.string("name"), std::nullopt);
+  EXPECT_EQ(decoder.string_map("env"), std::nullopt);
+  EXPECT_EQ(decoder.string_list("words"), std::nullopt);
+  EXPECT_EQ(decoder.string_list("list"), std::nullopt);
+  EXPECT_EQ(decoder.string_map("map"), std::nullopt);
+  std::vector<std::string> told;
+  for (const auto& mistake : mistakes) told.push_back(mistake.path + " " + mistake.hint);
+  EXPECT_EQ(told, (std::vector<std::string>{"/name write it in quotes: \"5\"",
+                                            "/env/c~1d write it in quotes: \"true\"",
+                                            "/words/1 write it in quotes: \"7\"",
+                                            "/list write for example [\"one\", \"two\"]", "/map "}));
+}
+
 TEST(Decoder, NullIsAbsentAndUnknownFieldsAreMistakes) {
   const json document = {{"name", nullptr}, {"nmae", "x"}};
   std::vector<Error> mistakes;

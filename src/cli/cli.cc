@@ -60,6 +60,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_apps(app, context);
   add_jobs(app, context);
   add_validate(app, context);
+  add_init(app, context);
   add_logs(app, context);
   add_exec(app, context);
   add_attach(app, context);
@@ -103,7 +104,7 @@ int refuse(const Error& error) {
 int call(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   const auto line = read_line(app, words);
   const auto& written = line ? line->arguments() : words;
-  if (std::ranges::find(written, "--json") != written.end()) report_as_json();
+  report_as_json(std::ranges::find(written, "--json") != written.end());
   if (!line) return refuse(line.error());
   for (const auto& note : line->notes()) report(note);
   context.command = line->command_to_run();

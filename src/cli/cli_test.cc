@@ -53,6 +53,7 @@ TEST(Usage, NothingIsMeantThatIsOnlyALittleAlike) {
 TEST(Usage, TheParsersSentencesAreDroversOwn) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"logs"}, "'drover logs' needs a TASK"},
+      {{"init"}, "'drover init' needs one of app, job, task, gang"},
       {{"app"}, "'drover app' needs one more word: ls, inspect, scale"},
       {{"run", "--gpus"}, "--gpus needs a value"},
       {{"run", "--gpus", "1", "--gpus", "2"}, "--gpus is given more than once"},

@@ -32,8 +32,8 @@ void report_json(const nlohmann::json& value) {
 
 }  // namespace
 
-void report_as_json() {
-  tells_programs = true;
+void report_as_json(bool wanted) {
+  tells_programs = wanted;
 }
 
 void report(std::string_view text) {

@@ -192,8 +192,6 @@ constexpr std::array kVerbs = {
     VerbHabit{"rollout", Gets::kRefusal,
               "'drover apply FILE' rolls out; 'drover app rollback APP' goes back"},
     VerbHabit{"history", Gets::kRefusal, "'drover app history APP' and 'drover job history JOB' have it"},
-    VerbHabit{"init", Gets::kRefusal,
-              "no file is needed: 'drover run COMMAND'; an app's is in docs/apply.md"},
     VerbHabit{"create", Gets::kRefusal, "'drover run' starts a task, 'drover apply FILE' an app or a job"},
     VerbHabit{"up", Gets::kRefusal, "'drover apply FILE' starts apps and jobs, 'drover serve' the daemon"},
     VerbHabit{"daemon", Gets::kRefusal, "'drover serve' runs the daemon"},

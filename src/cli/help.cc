@@ -27,7 +27,7 @@ const std::vector<Chapter>& chapters() {
       {"Tasks",
        {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "stop", "rm", "inspect",
         "files", "events"}},
-      {"Apps and jobs", {"apply", "validate", "app", "job"}},
+      {"Apps and jobs", {"init", "validate", "apply", "app", "job"}},
       {"Sharing", {"queue", "quota"}},
       {"Images", {"image"}},
       {"This machine", {"gpus", "topo", "node", "cordon", "uncordon", "drain", "cdi", "doctor"}},
@@ -84,6 +84,11 @@ constexpr std::array kFooters = {
            "Examples:\n"
            "  drover files ls train\n"
            "  drover files get train model.pt --output best.pt"},
+    Footer{"init",
+           "Examples:\n"
+           "  drover init task\n"
+           "  drover init app web.yaml"},
+    Footer{"validate", "Example:\n  drover validate --strict app.yaml"},
     Footer{"apply",
            "Examples:\n"
            "  drover apply --dry-run app.yaml\n"

@@ -132,8 +132,12 @@ Error missing(const CLI::App& command, const std::string& message) {
             fmt::format("'{}' needs one more word: {}", full_name(command),
                         fmt::join(commands_of(command), ", ")),
             fmt::format("'{} --help' says what each does", full_name(command)), ""};
+  auto wanted = argument_name(command, what);
+  const bool is_choice = wanted.find('|') != std::string::npos;
+  for (auto at = wanted.find('|'); at != std::string::npos; at = wanted.find('|'))
+    wanted.replace(at, 1, ", ");
   return {ErrorKind::kInvalid,
-          fmt::format("'{}' needs a {}", full_name(command), argument_name(command, what)),
+          fmt::format("'{}' needs {} {}", full_name(command), is_choice ? "one of" : "a", wanted),
           fmt::format("'{} --help' says how it is used", full_name(command)), ""};
 }
 

@@ -120,6 +120,10 @@ class Api {
   /// out all the same, and kept when they can be. `run` may be called several times, and must not mind.
   virtual void transact(std::function<void()> run, std::function<void(Status kept)> done) = 0;
 
+  /// Runs `run` as a transaction over `draft`, which keeps what is decided; nothing of it counts, is written
+  /// or told. Neither it nor what it calls may throw (dry_run.h).
+  virtual void rehearse(control::State& draft, const std::function<void()>& run) = 0;
+
   /// In a transaction. Validates rights and request, and makes the id.
   virtual Result<control::TaskRecord> submit(const Caller& caller, const workload::TaskRequest& request) = 0;
   /// As submit(), for all members of a gang at once: the records by rank. The path of an error starts with

@@ -75,12 +75,24 @@ void EventLoop::transact(Work run, std::function<void(Status)> done) {
   go_on();
 }
 
+void EventLoop::rehearse(control::State& draft, const Work& run) {
+  Batch batch;
+  batch.counts = false;
+  batch.parts.emplace_back();
+  std::swap(state_, draft);
+  auto* const open = std::exchange(open_, &batch);
+  run();
+  settle();
+  open_ = open;
+  std::swap(state_, draft);
+}
+
 Result<control::Made> EventLoop::change(const control::Event& event) {
   if (open_ == nullptr) return fail(ErrorKind::kInternal, "Something was to change outside of a transaction");
   settle();
-  hooks_.before(event);
+  if (open_->counts) hooks_.before(event);
   DROVER_TRY(auto outcome, control::decide(state(), event, Moment(ports_.now(), ports_.steady())));
-  if (outcome.broken) hooks_.broken(*outcome.broken);
+  if (outcome.broken && open_->counts) hooks_.broken(*outcome.broken);
   if (const auto* stop = std::get_if<event::StopRequested>(&event))
     open_->parts.back().stops.push_back(*stop);
   auto made = outcome.made;

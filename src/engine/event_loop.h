@@ -46,6 +46,8 @@ class EventLoop {
   }
   /// Api::transact().
   void transact(Work run, std::function<void(Status kept)> done);
+  /// Api::rehearse().
+  void rehearse(control::State& draft, const Work& run);
   /// Api::change(): within a transaction.
   Result<control::Made> change(const control::Event& event);
   /// Within a transaction: what is kept nowhere, and counts with the rest.
@@ -93,6 +95,7 @@ class EventLoop {
     std::vector<bool> ticks;                 ///< by outcome: whether it is that of a Tick
     std::size_t leftovers = 0;               ///< so many of `leftovers_` go with it
     std::size_t settled = 0;                 ///< so many of the outcomes are in the state, for who follows
+    bool counts = true;                      ///< else it is rehearsed, and nobody is told of it
     /// The state without them while more is decided, and with them afterwards; none when there are none.
     std::optional<control::State> other;
   };

@@ -58,6 +58,9 @@ class LocalEngine final : public Api {
   void transact(std::function<void()> run, std::function<void(Status)> done) override {
     loop_.transact(std::move(run), std::move(done));
   }
+  void rehearse(control::State& draft, const std::function<void()>& run) override {
+    loop_.rehearse(draft, run);
+  }
   Result<control::TaskRecord> submit(const Caller& caller, const workload::TaskRequest& request) override;
   Result<std::vector<control::TaskRecord>> submit_gang(const Caller& caller,
                                                        const workload::GangRequest& request) override;

@@ -137,7 +137,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kWrong = {
     {R"({"gpu_memory": "0"})", {"/gpu_memory"}},
     {R"({"gpu_model": ""})", {"/gpu_model"}},
     {R"({"gpu_model": []})", {"/gpu_model"}},
-    {R"({"gpu_model": [7]})", {"/gpu_model"}},
+    {R"({"gpu_model": [7]})", {"/gpu_model/0"}},
     {R"({"gpu_model": "a\nb"})", {"/gpu_model"}},
     {R"({"gpu_compute_capability": "7"})", {"/gpu_compute_capability"}},
     {R"({"gpu_compute_capability": "-7.0"})", {"/gpu_compute_capability"}},

@@ -13,6 +13,7 @@
 #include "workload/attachment_fields.h"
 #include "workload/resource_fields.h"
 #include "workload/stored.h"
+#include "workload/submission.h"
 #include "workload/task_writer.h"
 
 namespace drover::workload {
@@ -260,7 +261,7 @@ void decode_members(Decoder& gang, const json& body, GangRequest& request, std::
   }
 }
 
-Result<GangRequest> decode_gang(const json& body) {
+tl::expected<GangRequest, std::vector<Error>> read_gang(const json& body) {
   std::vector<Error> mistakes;
   GangRequest request;
   Decoder outer(body, mistakes);
@@ -293,11 +294,11 @@ Result<GangRequest> decode_gang(const json& body) {
   if (std::any_of(request.members.begin(), request.members.end(), is_interactive))
     outer.mistake("gang", "nobody types into several tasks at once",
                   "ask for input and a terminal, or for a gang");
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The gang"));
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
   return request;
 }
 
-Result<ArrayRequest> decode_array(const json& body) {
+tl::expected<ArrayRequest, std::vector<Error>> read_array(const json& body) {
   std::vector<Error> mistakes;
   ArrayRequest request;
   Decoder outer(body, mistakes);
@@ -315,7 +316,16 @@ Result<ArrayRequest> decode_array(const json& body) {
     outer.mistake("array", "nobody types into several tasks at once",
                   "ask for input and a terminal, or for an array");
   too_large(outer, "array", request.array.indices.size() * definition_bytes(request.task.task));
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The array"));
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
+  return request;
+}
+
+tl::expected<TaskRequest, std::vector<Error>> read_task(const json& body) {
+  std::vector<Error> mistakes;
+  Decoder decoder(body, mistakes);
+  TaskRequest request;
+  decode_request(decoder, request, mistakes);
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
   return request;
 }
 
@@ -336,23 +346,28 @@ bool is_queue_path(std::string_view text) {
 }
 
 Result<TaskRequest> decode_task_request(const json& body) {
-  std::vector<Error> mistakes;
-  Decoder decoder(body, mistakes);
-  TaskRequest request;
-  decode_request(decoder, request, mistakes);
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The task"));
-  return request;
+  auto request = read_task(body);
+  if (!request) return Failure(join_mistakes(request.error(), "The task"));
+  return std::move(*request);
+}
+
+tl::expected<Submission, std::vector<Error>> read_submission(const json& body) {
+  if (has(body, "gang") && has(body, "array"))
+    return tl::unexpected(
+        std::vector<Error>{{ErrorKind::kInvalid, "a gang starts together, an array does not",
+                            "ask for one of the two", "/array"}});
+  if (has(body, "gang"))
+    return read_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
+  if (has(body, "array"))
+    return read_array(body).map([](ArrayRequest array) { return Submission(std::move(array)); });
+  return read_task(body).map([](TaskRequest task) { return Submission(std::move(task)); });
 }
 
 Result<Submission> decode_submission(const json& body) {
-  if (has(body, "gang") && has(body, "array"))
-    return fail(ErrorKind::kInvalid, "A gang starts together, an array does not", "ask for one of the two",
-                "/array");
-  if (has(body, "gang"))
-    return decode_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
-  if (has(body, "array"))
-    return decode_array(body).map([](ArrayRequest array) { return Submission(std::move(array)); });
-  return decode_task_request(body).map([](TaskRequest task) { return Submission(std::move(task)); });
+  auto submission = read_submission(body);
+  const auto* what = has(body, "gang") ? "The gang" : has(body, "array") ? "The array" : "The task";
+  if (!submission) return Failure(join_mistakes(submission.error(), what));
+  return std::move(*submission);
 }
 
 json encode(const Task& task) {

@@ -27,6 +27,11 @@ asio::awaitable<Result<Response>> submit_task(const Services& services, const Re
 asio::awaitable<Result<Response>> stop_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request);
 
+// dry_run.cc
+asio::awaitable<Result<Response>> dry_run(const Services& services, const Request& request);
+// schemas.cc
+Result<Response> get_schema(const Services& services, const Request& request);
+
 // sharing.cc
 Result<Write> list_queues(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> set_queue(const Services& services, const Request& request);

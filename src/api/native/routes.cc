@@ -37,6 +37,8 @@ constexpr std::array kRoutes = {
     Route{"DELETE", "/v1/images/{name}", remove_image},
     Route{"GET", "/v1/images/{name}/variants", list_image_variants},
     Route{"POST", "/v1/plan", plan_task},
+    Route{"POST", "/v1/dry-run", dry_run},
+    Route{"GET", "/v1/schemas/{name}", at_once<get_schema>, kOpen},
     Route{"GET", "/v1/tasks", beside<list_tasks>},
     Route{"POST", "/v1/tasks", submit_task},
     Route{"GET", "/v1/tasks/{id}", at_once<get_task>},

@@ -14,6 +14,7 @@
 #include "base/json_writer.h"
 #include "control/jobs.h"
 #include "control/record.h"
+#include "workload/submission.h"
 
 namespace drover::api {
 
@@ -54,15 +55,9 @@ void name_network(const Services& services, json& body) {
   if (network.is_object() && !network.contains("mode")) network["mode"] = "bridge";
 }
 
-std::span<workload::TaskRequest> requests_of(workload::Submission& submission) {
-  if (auto* gang = std::get_if<workload::GangRequest>(&submission)) return gang->members;
-  if (auto* array = std::get_if<workload::ArrayRequest>(&submission)) return {&array->task, 1};
-  return {&std::get<workload::TaskRequest>(submission), 1};
-}
-
 std::vector<std::string> images_of(workload::Submission& submission) {
   std::vector<std::string> images;
-  for (const auto& request : requests_of(submission))
+  for (const auto& request : workload::requests_in(submission))
     if (request.task.image) images.push_back(*request.task.image);
   return images;
 }
@@ -73,7 +68,7 @@ asio::awaitable<Status> find_users(const Services& services, const engine::Calle
                                    workload::Submission& submission) {
   const bool gang = std::holds_alternative<workload::GangRequest>(submission);
   int rank = 0;
-  for (auto& request : requests_of(submission)) {
+  for (auto& request : workload::requests_in(submission)) {
     const auto place = gang ? fmt::format("/members/{}/user", rank++) : "/user";
     if (!request.user) continue;
     auto found = co_await services.workers->users.named(*request.user, caller.user.uid);
@@ -158,7 +153,7 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
   if (auto* several = std::get_if<workload::GangRequest>(&read.submission))
     gang = std::move(*several);
   else
-    gang.members = {std::move(requests_of(read.submission).front())};
+    gang.members = {std::move(workload::requests_in(read.submission).front())};
   const auto plan = services.daemon->plan(*request.caller, std::move(gang));
   if (!plan) co_return Failure(in_fields(plan.error(), read.body));
   co_return json_response(view(*plan));

@@ -248,6 +248,13 @@ class FakeDaemon : public engine::Api {
     for (const auto& notice : transaction.notices) watchers_.notify(notice);
     done({});
   }
+  void rehearse(control::State& draft, const std::function<void()>& run) override {
+    std::swap(state_, draft);
+    transaction_.emplace();
+    run();
+    transaction_.reset();
+    std::swap(state_, draft);
+  }
   void happened(control::Event event) override {
     waiting.push_back(std::move(event));
     if (!journal_is_full) keep_what_waits();

@@ -1,13 +1,15 @@
-// Brings files with apps, groups and jobs to the daemon: says what will change, changes it, and waits.
+// Brings files with apps, groups, jobs and tasks to the daemon: says what will change, changes it, and waits.
 
 #include <fmt/format.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/definitions/files.h"
+#include "cli/printable.h"
 #include "cli/services/api.h"
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"
@@ -22,6 +24,7 @@ struct ApplyOptions {
   bool detach = false;
   bool force = false;
   bool dry_run = false;
+  bool strict = false;
   bool json = false;
 };
 
@@ -30,6 +33,21 @@ struct Plan {
   json apps = json::array();    ///< to be sent in one deployment
   std::vector<const Definition*> groups;
   std::vector<const Definition*> jobs;
+  std::vector<const Definition*> tasks;
+};
+
+/// One that changes something.
+struct ChangeRequest {
+  const char* method;
+  std::string target;
+  json body;
+  const Definition* task = nullptr;  ///< that it submits; null for all else
+};
+
+/// What the daemon has made of them.
+struct Sent {
+  std::set<std::string> deployments;
+  json tasks = json::array();
 };
 
 /// Null when there is none.
@@ -83,6 +101,11 @@ Result<Plan> make_plan(const Client& client, const std::vector<Definition>& defi
       case DefinitionKind::kGroup:
         DROVER_CHECK_OK(plan_group(client, each, plan));
         break;
+      case DefinitionKind::kTask:
+      case DefinitionKind::kGang:
+        plan.changes.push_back(change_of_task(each));
+        plan.tasks.push_back(&each);
+        break;
       default:
         DROVER_CHECK_OK(plan_job(client, each, plan));
     }
@@ -90,37 +113,66 @@ Result<Plan> make_plan(const Client& client, const std::vector<Definition>& defi
   return plan;
 }
 
-/// Sends it all, and tells the deployments that it started.
-Status send(const Client& client, const Plan& plan, bool force, std::set<std::string>& deployments) {
+/// All that the plan takes, in the order in which it is sent.
+std::vector<ChangeRequest> requests_of(const Plan& plan, bool force) {
+  std::vector<ChangeRequest> requests;
   const std::string forced = force ? "&force=true" : "";
-  if (!plan.apps.empty()) {
-    DROVER_TRY(const auto answer, client.put("/v2/apps?partialUpdate=false" + forced, plan.apps));
-    deployments.insert(deployment_of(answer));
-  }
+  if (!plan.apps.empty()) requests.push_back({"PUT", "/v2/apps?partialUpdate=false" + forced, plan.apps});
   for (const auto* group : plan.groups) {
     auto body = group->value;
     body["id"] = group->name;
-    const auto target = "/v2/groups" + group->name + (force ? "?force=true" : "");
-    DROVER_TRY(const auto answer, client.put(target, body));
-    deployments.insert(deployment_of(answer));
+    requests.push_back({"PUT", "/v2/groups" + group->name + (force ? "?force=true" : ""), std::move(body)});
   }
   for (const auto* job : plan.jobs) {
     const bool dependent = job->kind == DefinitionKind::kDependentJob;
-    DROVER_CHECK_OK(
-        client.post(dependent ? "/v1/scheduler/dependency" : "/v1/scheduler/iso8601", job->value));
+    requests.push_back(
+        {"POST", dependent ? "/v1/scheduler/dependency" : "/v1/scheduler/iso8601", job->value});
   }
-  deployments.erase("");
+  for (const auto* task : plan.tasks) requests.push_back({"POST", "/v1/tasks", task->value, task});
+  return requests;
+}
+
+/// The id of what was submitted: of a task, or of the whole gang.
+std::string submitted_id(const json& answer) {
+  const auto gang = answer.value("gang", "");
+  return gang.empty() ? answer.value("task", json::object()).value("id", "") : gang;
+}
+
+Result<Sent> send(const Client& client, const std::vector<ChangeRequest>& requests) {
+  Sent sent;
+  for (const auto& [method, target, body, task] : requests) {
+    DROVER_TRY(const auto answer,
+               method == std::string_view("PUT") ? client.put(target, body) : client.post(target, body));
+    sent.deployments.insert(deployment_of(answer));
+    if (task != nullptr)
+      sent.tasks.push_back(
+          {{"kind", kind_word(task->kind)}, {"name", task->name}, {"id", submitted_id(answer)}});
+  }
+  sent.deployments.erase("");
+  return sent;
+}
+
+/// Asks the daemon what it would make of them: the first refusal is what sending them would come to.
+Status rehearse(const Client& client, const std::vector<ChangeRequest>& requests) {
+  json list = json::array();
+  for (const auto& [method, target, body, task] : requests)
+    list.push_back({{"method", method}, {"target", target}, {"body", body}});
+  if (list.empty()) return {};
+  DROVER_TRY(const auto answer, client.post("/v1/dry-run", json{{"requests", std::move(list)}}));
+  for (const auto& each : answer.at("answers"))
+    if (const auto status = each.at("status").get<unsigned>(); status >= 400)
+      return Failure(read_refusal(status, to_text(each.at("body"))));
   return {};
 }
 
-json as_json(const Plan& plan, const std::set<std::string>& deployments) {
+json as_json(const Plan& plan, const Sent& sent) {
   json changes = json::array();
   for (const auto& change : plan.changes)
     changes.push_back({{"kind", kind_word(change.what)},
                        {"name", change.name},
                        {"change", change_word(change.kind)},
                        {"details", change.words}});
-  return {{"changes", std::move(changes)}, {"deployments", deployments}};
+  return {{"changes", std::move(changes)}, {"deployments", sent.deployments}, {"tasks", sent.tasks}};
 }
 
 /// What is still not as the files say although the deployments have ended.
@@ -137,22 +189,31 @@ Result<int> judge(const Client& client, const std::vector<Definition>& definitio
 }
 
 Result<int> apply(Context& context, const ApplyOptions& options) {
-  DROVER_TRY(const auto definitions, read_definition_files(options.files));
+  DROVER_TRY(const auto definitions, read_definition_files(options.files, options.strict));
+  report_warnings(definitions.warnings);
   if (!definitions.findings.empty()) return report_findings(definitions.findings);
   const auto client = context.client();
   DROVER_TRY(const auto plan, make_plan(client, definitions.all));
   if (!options.json)
     for (const auto& change : plan.changes) print(sentence(change) + "\n");
-  Watched watched;
+  const auto requests = requests_of(plan, options.force);
+  // What is submitted cannot be sent again when the rest was refused: it would run twice.
+  const bool all_or_nothing = !plan.tasks.empty() && requests.size() > 1;
+  if (options.dry_run || all_or_nothing) DROVER_CHECK_OK(rehearse(client, requests));
   if (options.dry_run) {
     if (options.json) print_json(as_json(plan, {}));
     return 0;
   }
-  DROVER_CHECK_OK(send(client, plan, options.force, watched.deployments));
+  DROVER_TRY(const auto sent, send(client, requests));
+  Watched watched{sent.deployments, {}};
   for (const auto& change : plan.changes)
     if (change.what == DefinitionKind::kApp && change.kind != ChangeKind::kUnchanged)
       watched.apps.push_back(change.name);
-  if (options.json) print_json(as_json(plan, watched.deployments));
+  if (options.json) print_json(as_json(plan, sent));
+  if (!options.json)
+    for (const auto& task : sent.tasks)
+      print(fmt::format("{}: submitted as {}\n", printable(task.at("name").get<std::string>()),
+                        task.at("id").get<std::string>()));
   DROVER_TRY(const int status, finish_deployments(client, watched, options.detach, options.json));
   if (status != 0 || options.detach) return status;
   return judge(client, definitions.all);
@@ -163,13 +224,15 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
 void add_apply(CLI::App& app, Context& context) {
   auto options = std::make_shared<ApplyOptions>();
   auto* command =
-      app.add_subcommand("apply", "Make the daemon run the apps, groups and jobs that files define");
+      app.add_subcommand("apply", "Make the daemon run the apps, groups, jobs and tasks that files define");
   command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
       ->required()
       ->type_name("FILE");
   command->add_flag("--detach,-d", options->detach, "Print the deployments' ids and do not wait");
   command->add_flag("--force", options->force, "Override deployments that are under way for the same apps");
-  command->add_flag("--dry-run", options->dry_run, "Only say what would change");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Only say what would change, and whether the daemon would take it");
+  command->add_flag("--strict", options->strict, "Take warnings for mistakes, as fields that nobody knows");
   command->add_flag("--json", options->json, "Print JSON");
   on_call(command, context, options, apply);
 }

@@ -26,6 +26,7 @@ void add_ps(CLI::App& app, Context& context);                // ps.cc: ps
 void add_show(CLI::App& app, Context& context);              // show.cc: show
 void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, rm, explain, inspect
 void add_validate(CLI::App& app, Context& context);          // validate.cc: validate
+void add_init(CLI::App& app, Context& context);              // init.cc: init
 void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
 void add_apps(CLI::App& app, Context& context);              // app.cc: app ls, inspect, scale …
 void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …

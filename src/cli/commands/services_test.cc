@@ -60,6 +60,7 @@ class ServicesTest : public ::testing::Test {
 
   FakeApi::Answer answer(const FakeApi::Asked& asked) {
     if (asked.method != "GET") {
+      if (asked.target == "/v1/dry-run") return {200, json{{"answers", {tried_}}}.dump()};
       if (refusal_.status != 200) return refusal_;
       after_change_();
       const bool marathon = asked.target.starts_with("/v2/");
@@ -80,9 +81,10 @@ class ServicesTest : public ::testing::Test {
   std::map<std::string, std::string> there_;
   std::vector<json> apps_;
   std::function<void()> after_change_ = [] {};
-  FakeApi::Answer refusal_;  ///< of changes, unless it is 200
-  int looks_under_way_ = 0;  ///< how often a deployment is still there
-  FakeApi api_;              ///< last: it asks the others
+  FakeApi::Answer refusal_;         ///< of changes, unless it is 200
+  json tried_ = {{"status", 200}};  ///< of a dry run
+  int looks_under_way_ = 0;         ///< how often a deployment is still there
+  FakeApi api_;                     ///< last: it asks the others
 };
 
 TEST_F(ServicesTest, ApplySaysWhatIsNewAndSendsTheWholeTruth) {
@@ -114,9 +116,25 @@ TEST_F(ServicesTest, ApplyNamesEachChangeAndNoSecret) {
   const auto ran = ask({"apply", "--dry-run", path});
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.out, "/web: image a → b, env.A changed, instances 1 → 3, mem 64 → 128\n");
-  EXPECT_TRUE(api_.changes().empty());
+  ASSERT_EQ(api_.changes().size(), 1u);
+  EXPECT_THAT(api_.changes().front(), HasSubstr(R"(POST /v1/dry-run {"requests":[{"body":[{"cmd":"x",)"));
+  EXPECT_THAT(api_.changes().front(),
+              HasSubstr(R"("method":"PUT","target":"/v2/apps?partialUpdate=false"}]})"));
   const auto told = json::parse(ask({"apply", "--dry-run", "--json", path}).out);
   EXPECT_EQ(told.at("changes").at(0).at("change"), "changed");
+}
+
+TEST_F(ServicesTest, ADryRunIsRefusedAsTheChangeWouldBe) {
+  const json refused = {{"message", "Object is not valid"},
+                        {"details", {{{"path", "/gpus"}, {"errors", {"there are 8"}}}}}};
+  const auto path = file("many.yaml", "id: web\ncmd: x\ngpus: 100\n");
+  tried_ = {{"status", 422}, {"body", refused}};
+  const auto dry = ask({"apply", "--dry-run", path});
+  refusal_ = {422, refused.dump()};
+  const auto real = ask({"apply", path});
+  EXPECT_EQ(dry.status, 64);
+  EXPECT_THAT(dry.err, HasSubstr("there are 8"));
+  EXPECT_EQ(std::tuple(dry.status, dry.out, dry.err), std::tuple(real.status, real.out, real.err));
 }
 
 TEST_F(ServicesTest, ApplySendsNothingWhenOneFileIsWrong) {

@@ -4,80 +4,30 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "base/decode.h"
 #include "base/json_text.h"
 #include "chronos/job.h"
+#include "cli/definitions/advice.h"
+#include "cli/definitions/privileged.h"
+#include "cli/definitions/task_file.h"
 #include "cli/printable.h"
 #include "marathon/app.h"
 #include "marathon/group.h"
 #include "marathon/path.h"
+#include "schemas/schemas.h"
 
 namespace drover::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kWhatThereIs =
-    "an app has 'id' and 'cmd', 'args' or 'container'; a group has 'id' and 'apps' or 'groups'; a job has "
-    "'name', 'command' and 'schedule' or 'parents'";
-
-/// Marathon's codes of wrong types, in words.
-std::string in_words(const std::string& text) {
-  static const std::map<std::string, std::string> words = {
-      {"error.path.missing", "it is missing"},
-      {"error.expected.jsstring", "expected text"},
-      {"error.expected.jsnumber", "expected a number"},
-      {"error.expected.int", "expected a whole number"},
-      {"error.expected.jsboolean", "expected true or false"},
-      {"error.expected.jsobject", "expected an object"},
-      {"error.expected.jsarray", "expected a list"},
-      {"error.unknown.enum.literal", "it is none of the words that can stand here"},
-      {"error.min", "it is too small"},
-      {"error.max", "it is too large"},
-      {"error.minLength", "it is too short"},
-      {"error.maxLength", "it is too long"}};
-  const auto found = words.find(text);
-  return found == words.end() ? text : found->second;
+std::tuple<std::size_t, std::size_t, std::string, std::string> place_in_text(const Finding& finding) {
+  const auto& mistake = finding.mistake;
+  return {mistake.place.line, mistake.place.column, mistake.path, mistake.message};
 }
 
-bool has(const json& value, const char* name) {
-  const auto found = value.find(name);
-  return found != value.end() && !found->is_null();
-}
-
-std::optional<DefinitionKind> kind_of(const json& value) {
-  if (has(value, "apps") || has(value, "groups"))
-    return has(value, "name") && !has(value, "id") ? std::nullopt : std::optional(DefinitionKind::kGroup);
-  if (has(value, "schedule")) return DefinitionKind::kJob;
-  if (has(value, "parents")) return DefinitionKind::kDependentJob;
-  if (has(value, "id") && (has(value, "cmd") || has(value, "args") || has(value, "container")))
-    return DefinitionKind::kApp;
-  return std::nullopt;
-}
-
-/// What is nearest to something that is neither.
-std::string nearest_kind(const json& value) {
-  if (has(value, "apiVersion") && has(value, "kind"))
-    return "it looks like an object of Kubernetes, which this command does not take";
-  static const std::set<std::string> telling = {"id",      "cmd",     "args", "container",
-                                                "apps",    "groups",  "name", "schedule",
-                                                "parents", "command", "pods", "service"};
-  for (const auto& [name, unused] : value.items()) {
-    if (telling.contains(name)) continue;
-    const auto meant = nearest(name, telling);
-    if (!meant.empty()) return fmt::format("did you mean '{}' in place of '{}'?", meant, printable(name));
-  }
-  if (has(value, "id")) return "it is nearest to an app: that needs 'cmd', 'args' or 'container'";
-  if (has(value, "name") && has(value, "command"))
-    return "it is nearest to a job: that needs 'schedule' or 'parents'";
-  if (has(value, "cmd") || has(value, "container")) return "it is nearest to an app: that needs 'id'";
-  if (has(value, "name") || has(value, "command"))
-    return "it is nearest to a job: that needs 'name', 'command' and 'schedule' or 'parents'";
-  return kWhatThereIs;
-}
-
+/// Reads one text.
 class FileReader {
  public:
   FileReader(const std::string& file, std::string_view text, TimePoint now)
@@ -95,6 +45,13 @@ class FileReader {
   }
 
  private:
+  /// One definition of a document, and where it stands there.
+  struct Part {
+    const Document& document;
+    std::string path;
+    Definition definition;
+  };
+
   void read(const Document& document) {
     if (!document.value.is_array()) return read(document, document.value, "");
     if (document.value.empty()) add({document.place_of(""), "", "the list is empty", kWhatThereIs});
@@ -103,77 +60,137 @@ class FileReader {
   }
 
   void read(const Document& document, const json& value, const std::string& path) {
-    const auto add_here = [&](const std::string& inner, std::string message, std::string hint = "") {
-      const auto whole = path + (inner == "/" ? "" : inner);
-      add({document.place_of(whole), whole, in_words(message), std::move(hint)});
-    };
+    const auto place = document.place_of(path);
     if (!value.is_object())
-      return add_here("", fmt::format("expected an app, a group or a job, found {}", value.type_name()),
-                      kWhatThereIs);
-    const auto kind = kind_of(value);
-    if (!kind) return add_here("", "this is neither an app nor a group nor a job", nearest_kind(value));
-    Definition definition{*kind, "", value, file_, document.place_of(path)};
+      return add(
+          {place, path, fmt::format("expected a definition, found {}", value.type_name()), kWhatThereIs});
+    auto kind = kind_of(value);
+    if (!kind) {
+      auto& mistake = kind.error();
+      mistake.path = path + mistake.path;
+      mistake.place = document.place_of(mistake.path);
+      return add(std::move(mistake));
+    }
+    Part part{document, path, {*kind, "", value, file_, place}};
+    part.definition.value.erase("kind");
     const auto before = result_.findings.size();
-    switch (*kind) {
+    const auto warnings = result_.warnings.size();
+    read(part);
+    warn(part, before);
+    part.definition.warnings = result_.warnings.size() - warnings;
+    if (result_.findings.size() == before) result_.all.push_back(std::move(part.definition));
+  }
+
+  void read(Part& part) {
+    auto& definition = part.definition;
+    switch (definition.kind) {
       case DefinitionKind::kApp:
-        definition.name = read_app(value, add_here);
+        definition.name = read_app(part);
         break;
       case DefinitionKind::kGroup:
-        definition.name = read_group(value, add_here);
+        definition.name = read_group(part);
+        break;
+      case DefinitionKind::kTask:
+      case DefinitionKind::kGang:
+        definition.name = read_task(part);
         break;
       default:
-        definition.name = read_job(value, *kind, add_here);
+        definition.name = read_job(part);
     }
-    if (result_.findings.size() == before) result_.all.push_back(std::move(definition));
   }
 
-  template <typename Add>
-  static void report(const marathon::Refusal& refusal, const Add& add_here) {
-    if (refusal.details.empty()) add_here("", refusal.message, refusal.text);
+  /// A mistake of the definition at a path in it.
+  void refuse(const Part& part, const std::string& inner, std::string message, std::string hint = "") {
+    const auto path = part.path + (inner == "/" ? "" : inner);
+    const bool by_name = message.starts_with("unknown field");
+    Mistake mistake{by_name ? part.document.place_of_name(path) : part.document.place_of(path), path,
+                    std::move(message), std::move(hint)};
+    put_in_words(mistake, schema_of(part.definition.kind), pointer_of(inner), part.definition.value);
+    add(std::move(mistake));
+  }
+
+  void report(const Part& part, const marathon::Refusal& refusal) {
+    if (refusal.details.empty()) refuse(part, "", refusal.message, refusal.text);
     for (const auto& detail : refusal.details)
-      for (const auto& error : detail.errors) add_here(detail.path, error);
+      for (const auto& error : detail.errors) refuse(part, detail.path, error);
   }
 
-  template <typename Add>
-  static std::string read_app(const json& value, const Add& add_here) {
-    const auto app = marathon::decode_app(value, {});
-    if (!app) return report(app.error(), add_here), "";
+  std::string read_app(const Part& part) {
+    const auto app = marathon::decode_app(part.definition.value, {});
+    if (!app) return report(part, app.error()), "";
     return app->service.id;
   }
 
-  template <typename Add>
-  static std::string read_group(const json& value, const Add& add_here) {
+  std::string read_group(const Part& part) {
+    const auto& value = part.definition.value;
     // Without an id it would be the root: what is not in the file would go.
     if (!value.contains("id") || !value["id"].is_string())
-      return add_here("", "a group needs an 'id'", "for some apps without a group, write a list of apps"), "";
+      return refuse(part, "", "a group needs an 'id'", "for some apps without a group, write a list of apps"),
+             "";
     const auto id = marathon::absolute_path(value["id"].get<std::string>());
     if (id == "/")
-      return add_here("/id", "the root group is not taken: all that is not in the file would go",
-                      "give it an id of its own, or write a list of apps"),
+      return refuse(part, "/id", "the root group is not taken: all that is not in the file would go",
+                    "give it an id of its own, or write a list of apps"),
              "";
     const auto group = marathon::decode_group(id, value, {}, {});
-    if (!group) return report(group.error(), add_here), "";
+    if (!group) return report(part, group.error()), "";
     return id;
   }
 
-  template <typename Add>
-  std::string read_job(const json& value, DefinitionKind kind, const Add& add_here) {
-    const auto body = to_text(value);
+  std::string read_job(const Part& part) {
+    const auto body = to_text(part.definition.value);
+    const bool scheduled = part.definition.kind == DefinitionKind::kJob;
     const auto job = chronos::read_job(
-        body, kind == DefinitionKind::kJob ? chronos::JobKind::kScheduled : chronos::JobKind::kDependent,
-        nullptr, now_);
+        body, scheduled ? chronos::JobKind::kScheduled : chronos::JobKind::kDependent, nullptr, now_);
     if (job) return job->schedule.name;
     for (const auto& error : job.error()) {
       const bool of_schedule = error.path.empty() && error.message.find("chedule") != std::string::npos;
-      add_here(of_schedule ? "/schedule" : error.path, error.message, error.hint);
+      refuse(part, of_schedule ? "/schedule" : error.path, error.message, error.hint);
     }
     return "";
   }
 
-  void add(Mistake mistake) {
-    const std::string line(line_of(text_, mistake.place.line));
-    result_.findings.push_back({file_, std::move(mistake), line});
+  std::string read_task(Part& part) {
+    auto read = read_task_file(part.definition.value);
+    for (const auto& error : read.mistakes) refuse(part, error.path, error.message, error.hint);
+    part.definition.value = std::move(read.body);
+    // A command may be called so that nothing follows from it: "/".
+    return read.name.empty() ? std::string(kind_word(part.definition.kind)) : std::move(read.name);
   }
+
+  /// What is said of it already, from `first` on, is not said again.
+  void warn(const Part& part, std::size_t first) {
+    const auto kind = part.definition.kind;
+    const auto& value = part.definition.value;
+    const auto is_told = [&](const std::string& path) {
+      return std::any_of(
+          result_.findings.begin() + static_cast<std::ptrdiff_t>(first), result_.findings.end(),
+          [&](const Finding& finding) { return pointer_of(finding.mistake.path) == pointer_of(path); });
+    };
+    const auto add_warning = [&](const std::string& inner, Place where, std::string message,
+                                 std::string hint) {
+      const auto path = part.path + inner;
+      if (!is_told(path)) keep(result_.warnings, {where, path, std::move(message), std::move(hint)});
+    };
+    for (const auto& mistake : privileged_containers(kind, value)) {
+      if (mistake.is_certain)
+        refuse(part, mistake.path, mistake.message, mistake.hint);
+      else
+        add_warning(mistake.path, part.document.place_of(part.path + mistake.path), mistake.message,
+                    mistake.hint);
+    }
+    if (runs_once(kind)) return;  // they are mistakes there
+    for (const auto& [path, meant] : schemas::unknown_fields(schema_of(kind), value))
+      add_warning(path, part.document.place_of_name(part.path + path),
+                  fmt::format("unknown field '{}'", path.substr(path.rfind('/') + 1)),
+                  meant.empty() ? "it has no effect" : fmt::format("did you mean '{}'?", meant));
+  }
+
+  void keep(std::vector<Finding>& findings, Mistake mistake) {
+    const std::string line(line_of(text_, mistake.place.line));
+    findings.push_back({file_, std::move(mistake), line});
+  }
+  void add(Mistake mistake) { keep(result_.findings, std::move(mistake)); }
 
   const std::string& file_;
   std::string_view text_;
@@ -181,36 +198,43 @@ class FileReader {
   Definitions result_;
 };
 
-}  // namespace
-
-std::string_view kind_word(DefinitionKind kind) {
-  switch (kind) {
-    case DefinitionKind::kApp:
-      return "app";
-    case DefinitionKind::kGroup:
-      return "group";
-    default:
-      return "job";
-  }
+std::string rendered(const Finding& finding, const char* what) {
+  const auto& mistake = finding.mistake;
+  auto text = printable(finding.file);
+  if (mistake.place.line > 0) text += fmt::format(":{}:{}", mistake.place.line, mistake.place.column);
+  text += fmt::format(": {}", what);
+  if (!mistake.path.empty()) text += printable(mistake.path) + ": ";
+  text += printable(mistake.message) + "\n";
+  text += point_at(finding.line, mistake.place);
+  if (!mistake.hint.empty()) text += "  " + printable(mistake.hint) + "\n";
+  return text;
 }
+
+}  // namespace
 
 void Definitions::add(Definitions more) {
   std::move(more.all.begin(), more.all.end(), std::back_inserter(all));
   std::move(more.findings.begin(), more.findings.end(), std::back_inserter(findings));
+  std::move(more.warnings.begin(), more.warnings.end(), std::back_inserter(warnings));
+}
+
+void Definitions::be_strict() {
+  std::move(warnings.begin(), warnings.end(), std::back_inserter(findings));
+  warnings.clear();
+  std::ranges::sort(findings, {}, place_in_text);
 }
 
 Definitions read_definitions(const std::string& file, std::string_view text, TimePoint now) {
   auto read = FileReader(file, text, now).read();
-  std::ranges::sort(read.findings, {}, [](const Finding& finding) {
-    const auto& mistake = finding.mistake;
-    return std::tuple(mistake.place.line, mistake.place.column, mistake.path, mistake.message);
-  });
+  std::ranges::sort(read.findings, {}, place_in_text);
+  std::ranges::sort(read.warnings, {}, place_in_text);
   return read;
 }
 
 void find_doubles(Definitions& definitions) {
   std::map<std::string, const Definition*> seen;
   for (const auto& each : definitions.all) {
+    if (runs_once(each.kind)) continue;  // their names need not tell them apart
     const auto [first, fresh] = seen.emplace(fmt::format("{} {}", kind_word(each.kind), each.name), &each);
     if (fresh) continue;
     const auto where = fmt::format("'{}', line {}", first->second->file, first->second->place.line);
@@ -221,15 +245,11 @@ void find_doubles(Definitions& definitions) {
 }
 
 std::string render(const Finding& finding) {
-  const auto& mistake = finding.mistake;
-  auto text = printable(finding.file);
-  if (mistake.place.line > 0) text += fmt::format(":{}:{}", mistake.place.line, mistake.place.column);
-  text += ": ";
-  if (!mistake.path.empty()) text += printable(mistake.path) + ": ";
-  text += printable(mistake.message) + "\n";
-  text += point_at(finding.line, mistake.place);
-  if (!mistake.hint.empty()) text += "  " + printable(mistake.hint) + "\n";
-  return text;
+  return rendered(finding, "");
+}
+
+std::string render_warning(const Finding& finding) {
+  return rendered(finding, "warning: ");
 }
 
 json to_json(const Finding& finding) {

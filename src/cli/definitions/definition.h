@@ -1,7 +1,8 @@
 #pragma once
 
-// What people write into files: Marathon's apps and groups, Chronos' jobs. Finds out which of them each part
-// of a file is, and everything that is wrong with it, without a daemon. Pure.
+// What people write into files: Marathon's apps and groups, Chronos' jobs, Drover's own tasks and gangs.
+// Finds out which of them each part of a file is, and everything that is wrong with it, without a daemon.
+// Pure.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,20 +11,17 @@
 
 #include "base/units.h"
 #include "cli/definitions/document.h"
+#include "cli/definitions/kind.h"
 
 namespace drover::cli {
 
-enum class DefinitionKind { kApp, kGroup, kJob, kDependentJob };
-
-/// "app", "group", "job".
-std::string_view kind_word(DefinitionKind kind);
-
 struct Definition {
   DefinitionKind kind = DefinitionKind::kApp;
-  std::string name;      ///< "/shop/web" of an app or a group; "nightly" of a job
-  nlohmann::json value;  ///< as it was written
+  std::string name;      ///< "/shop/web" of an app or a group; "nightly" of a job, or of a task
+  nlohmann::json value;  ///< as it was written, in the words of the API
   std::string file;
   Place place;
+  std::size_t warnings = 0;  ///< so many of Definitions::warnings are about it
 };
 
 /// A mistake, with what people need to find it.
@@ -36,9 +34,13 @@ struct Finding {
 struct Definitions {
   std::vector<Definition> all;
   std::vector<Finding> findings;  ///< in the order of the text
+  /// What may be meant otherwise, and hinders nothing: fields that nobody knows. In the order of the text.
+  std::vector<Finding> warnings;
 
   /// Takes in those of another file.
   void add(Definitions more);
+  /// Makes mistakes of the warnings, those of one file.
+  void be_strict();
 };
 
 /// Reads one text. `file` names it; one that ends with ".json" has to be JSON. `now` is when a schedule
@@ -50,6 +52,8 @@ void find_doubles(Definitions& definitions);
 
 /// "app.yaml:3:9: /cpus: must be greater than 0", the hint, the line and the caret, each on a line.
 std::string render(const Finding& finding);
+/// The same with "warning: " behind the place.
+std::string render_warning(const Finding& finding);
 nlohmann::json to_json(const Finding& finding);
 
 }  // namespace drover::cli

@@ -1,11 +1,13 @@
 #include "cli/definitions/definition.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "base/files.h"
+#include "cli/definitions/examples.h"
 
 namespace drover::cli {
 namespace {
@@ -38,6 +40,154 @@ TEST(DefinitionTest, RealDefinitionsAreRightAsTheyAre) {
                                                {"job test2-gpu", 1}}));
 }
 
+std::string warned(const Definitions& definitions) {
+  std::string text;
+  for (const auto& warning : definitions.warnings) text += render_warning(warning);
+  return text;
+}
+
+TEST(DefinitionTest, RealDefinitionsHaveNoFieldThatNobodyKnows) {
+  const std::filesystem::path folder = DROVER_SOURCE_DIR "/tests/data/definitions";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    EXPECT_EQ(warned(read_definitions(entry.path(), read_file(entry.path()).value(), kNow)), "");
+}
+
+TEST(DefinitionTest, WarnsOfFieldsThatNobodyKnowsWhereTheyStand) {
+  const auto app = read("id: a\ncmd: x\ninstnces: 3\nhealthChecks:\n  - {protocol: TCP, prt: 8}\n");
+  EXPECT_EQ(rendered(app), "");
+  ASSERT_EQ(app.all.size(), 1u);
+  EXPECT_EQ(app.all[0].warnings, 2u);
+  EXPECT_EQ(warned(app),
+            "f.yaml:3:1: warning: /instnces: unknown field 'instnces'\n"
+            "  instnces: 3\n"
+            "  ^\n"
+            "  did you mean 'instances'?\n"
+            "f.yaml:5:21: warning: /healthChecks/0/prt: unknown field 'prt'\n"
+            "    - {protocol: TCP, prt: 8}\n"
+            "                      ^\n"
+            "  did you mean 'port'?\n");
+  const auto job = read("- name: j\n  command: x\n  parents: [a]\n  gpu: 2\n");
+  EXPECT_THAT(warned(job), HasSubstr("f.yaml:4:3: warning: (0)/gpu: unknown field 'gpu'"));
+  EXPECT_THAT(warned(job), HasSubstr("did you mean 'gpus'?"));
+  const auto group = read("{id: g, apps: [{id: a, cmd: x, gpu: 1, tasksRunning: 1, residency: {}}]}");
+  EXPECT_THAT(warned(group), HasSubstr("/apps/0/gpu"));
+  EXPECT_EQ(group.warnings.size(), 1u) << "what Marathon knows and Drover ignores is known";
+}
+
+TEST(DefinitionTest, StrictlyTakenWarningsAreMistakes) {
+  auto read_strictly = read("id: a\ncmd: x\ninstnces: 3\ncpus: no\n");
+  read_strictly.be_strict();
+  ASSERT_EQ(read_strictly.findings.size(), 2u);
+  EXPECT_EQ(read_strictly.findings[0].mistake.path, "/instnces") << "in the order of the text";
+  EXPECT_TRUE(read_strictly.warnings.empty());
+}
+
+TEST(DefinitionTest, KindsCanBeSaid) {
+  const auto found = read(
+      "{kind: app, id: web, cmd: x}\n---\n{kind: group, id: shop, apps: []}\n---\n"
+      "{kind: job, name: n, command: x, schedule: R/2030-01-31T02:30:00Z/P1D}\n---\n"
+      "{kind: job, name: m, command: x, parents: [n]}\n---\n"
+      "{kind: task, command: [/bin/x], mem: 4GiB, gpus: 0.5, timeout: 1h}\n---\n"
+      "{kind: gang, command: [y], gang: {members: [{mem: 1GiB}, {memory: 2GiB}]}}\n---\n"
+      "{kind: task, command: [x]}\n");
+  EXPECT_EQ(rendered(found), "");
+  EXPECT_EQ(warned(found), "");
+  std::vector<std::string> kinds;
+  for (const auto& each : found.all) {
+    kinds.push_back(fmt::format("{} {}", kind_word(each.kind), each.name));
+    EXPECT_FALSE(each.value.contains("kind")) << "the API knows none";
+  }
+  EXPECT_EQ(kinds, (std::vector<std::string>{"app /web", "group /shop", "job n", "job m", "task x", "gang y",
+                                             "task x"}));
+  EXPECT_EQ(found.all[3].kind, DefinitionKind::kDependentJob);
+  EXPECT_EQ(found.all[4].value,
+            nlohmann::json({{"command", {"/bin/x"}}, {"memory", "4GiB"}, {"gpus", 0.5}, {"timeout", "1h"}}));
+  EXPECT_EQ(found.all[5].value["gang"]["members"][0], nlohmann::json({{"memory", "1GiB"}}));
+}
+
+TEST(DefinitionTest, KindsThatThereAreNot) {
+  EXPECT_EQ(rendered(read("kind: tsk\ncommand: [x]\n")),
+            "f.yaml:1:7: /kind: there is no kind 'tsk' of definition\n"
+            "  kind: tsk\n"
+            "        ^\n"
+            "  did you mean 'task'? it is one of app, group, job, task, gang\n");
+  EXPECT_THAT(rendered(read("{kind: gang, command: [x]}")), HasSubstr("a gang has the field 'gang'"));
+  EXPECT_THAT(rendered(read("{kind: 7, command: [x]}")), HasSubstr("no kind '7'"));
+}
+
+TEST(DefinitionTest, MistakesOfTasksStandWhereTheyAre) {
+  EXPECT_EQ(rendered(read("kind: task\ncommand: [x]\nmem: lots\nenv: {A: 1}\ngpu: 2\n")),
+            "f.yaml:3:6: /mem: 'lots' is not a size\n"
+            "  mem: lots\n"
+            "       ^\n"
+            "  write for example 512M or 16GiB\n"
+            "f.yaml:4:10: /env/A: expected a string, found number\n"
+            "  env: {A: 1}\n"
+            "           ^\n"
+            "  write it in quotes: \"1\"\n"
+            "f.yaml:5:1: /gpu: unknown field 'gpu'\n"
+            "  gpu: 2\n"
+            "  ^\n"
+            "  did you mean 'gpus'?\n");
+  EXPECT_THAT(rendered(read("{kind: task}")), HasSubstr("give it a 'command'"));
+  EXPECT_THAT(rendered(read("{kind: task, command: python3 x.py}")),
+              HasSubstr("write it word by word: [python3, train.py]"));
+  EXPECT_THAT(rendered(read("{kind: task, command: [x], mem: 2048}")),
+              HasSubstr("for so many MiB write 2048MiB"));
+  EXPECT_THAT(rendered(read("{kind: task, command: [x], mem: 1G, memory: 1G}")), HasSubstr("said twice"));
+  const auto member = read("{kind: gang, command: [x], gang: {members: [{mem: lots}]}}");
+  EXPECT_EQ(member.findings.at(0).mistake.path, "/gang/members/0/mem");
+}
+
+TEST(DefinitionTest, HintsSayWhatToWrite) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{id: a, cmd: x, mem: 4GiB}", "write 4096, it is in MiB"},
+      {"{id: a, cmd: x, mem: \"64\"}", "write 64 without quotes, it is in MiB"},
+      {"{id: a, cmd: x, mem: lots}", "it is a number of MiB"},
+      {"{name: a, command: x, parents: [b], mem: 1.5GiB}", "write 1536, it is in MiB"},
+      {"{name: a, command: x, parents: [b], maxCompletionTime: 1h}", "write 3600, it is in seconds"},
+      {"{id: a, cmd: x, healthChecks: [{protocol: TCP, intervalSeconds: 1m}]}", "write 60, it is in seconds"},
+      {"{id: a, cmd: x, env: {A: 1}}", "write it in quotes: \"1\""},
+      {"{id: a, cmd: x, env: {A: true}}", "write it in quotes: \"true\""},
+      {"{id: a, cmd: x, gpus: 0.5}", "it is a number of whole GPUs"},
+      {"{id: a, cmd: x, healthChecks: [{protocol: HTP}]}",
+       "did you mean 'HTTP'? it is one of HTTP, HTTPS, TCP, COMMAND, MESOS_TCP, MESOS_HTTP, MESOS_HTTPS"},
+      {"{id: a, cmd: x, healthChecks: [{protocol: http}]}", "did you mean 'HTTP'?"},
+      {"{id: /A, cmd: x}", "write it in lower case: /a"},
+      {"{id: a_b, cmd: x}", "an id has lower-case letters, digits, '-' and '.'"},
+      {"{name: \"a b\", command: x, parents: [b]}", "a job's name has letters, digits"}};
+  for (const auto& [text, words] : cases) {
+    const auto shown = rendered(read(text));
+    EXPECT_THAT(shown, HasSubstr(words)) << text;
+    EXPECT_EQ(shown.find("regular expression"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("error."), std::string::npos) << shown;
+  }
+}
+
+TEST(DefinitionTest, PrivilegedContainersAreToldOf) {
+  const auto app = read("{id: a, container: {docker: {image: i, privileged: true}}}");
+  EXPECT_THAT(warned(app), HasSubstr("/container/docker/privileged: a daemon refuses it"));
+  EXPECT_THAT(warned(app), HasSubstr("--allow-privileged"));
+  const auto mesos = read("{id: a, container: {type: MESOS, docker: {image: i, privileged: true}}}");
+  EXPECT_THAT(rendered(mesos), HasSubstr("Only containers of a Docker Engine"));
+  EXPECT_THAT(rendered(read("{kind: task, command: [x], privileged: true}")), HasSubstr("Docker Engine"));
+  EXPECT_THAT(warned(read("{kind: task, image: i, privileged: true}")), HasSubstr("/privileged: a daemon"));
+  EXPECT_THAT(
+      warned(read(
+          "{id: g, groups: [{id: h, apps: [{id: a, container: {docker: {image: i, privileged: true}}}]}]}")),
+      HasSubstr("/groups(0)/apps(0)/container/docker/privileged"));
+  EXPECT_EQ(warned(read("{id: a, container: {docker: {image: i, privileged: false}}}")), "");
+}
+
+TEST(DefinitionTest, ExamplesToStartFromAreRight) {
+  for (const auto& example : kExampleFiles) {
+    const auto found = read(example.text);
+    EXPECT_EQ(rendered(found) + warned(found), "") << example.kind;
+    ASSERT_EQ(found.all.size(), 1u);
+    EXPECT_EQ(kind_word(found.all[0].kind), example.kind);
+  }
+}
+
 TEST(DefinitionTest, TellsAppsGroupsAndJobsApart) {
   const auto found = read(
       "id: web\ncmd: sleep 9\n---\nid: shop\napps:\n  - {id: web, cmd: sleep 9}\n---\n"
@@ -62,7 +212,8 @@ TEST(DefinitionTest, ShowsEveryMistakeWhereItStands) {
             "        ^\n"
             "f.yaml:6:11: /healthChecks(0)/path: expected text\n"
             "      path: 7\n"
-            "            ^\n");
+            "            ^\n"
+            "  write it in quotes: \"7\"\n");
   EXPECT_TRUE(found.all.empty());
   const auto inner =
       read("{\"id\": \"shop\", \"apps\": [\n  {\"id\": \"web\", \"cmd\": \"x\", \"mem\": \"1\"}]}");
@@ -108,6 +259,7 @@ TEST(DefinitionTest, TwoOfOneNameAreAMistake) {
   auto all = read("{id: web, cmd: x}", "a.yaml");
   all.add(read("{id: /web, cmd: y}", "b.yaml"));
   all.add(read("{name: web, command: y, parents: [a]}", "c.yaml"));
+  all.add(read("- {kind: task, name: web, command: [y]}\n- {kind: task, name: web, command: [y]}", "d.yaml"));
   find_doubles(all);
   ASSERT_EQ(all.findings.size(), 1u);
   EXPECT_EQ(render(all.findings[0]),

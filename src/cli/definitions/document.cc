@@ -171,6 +171,7 @@ class DefinitionReader {
       if (object.contains(name))
         return refuse(key, inner, fmt::format("the field '{}' stands here twice", shortened(name)),
                       "remove one of them");
+      document_.names.emplace(inner, place_of(key.place()));
       const YamlEvent item(parser_);
       if (!item.valid()) return syntax_trouble();
       json value;
@@ -221,7 +222,7 @@ Place place_in(const std::string& message) {
 
 }  // namespace
 
-Place Document::place_of(std::string_view path) const {
+std::string pointer_of(std::string_view path) {
   std::string pointer;
   for (const char c : path) {
     if (c == '(')
@@ -230,6 +231,16 @@ Place Document::place_of(std::string_view path) const {
       pointer += c;
   }
   if (!pointer.empty() && pointer.back() == '/') pointer.pop_back();
+  return pointer;
+}
+
+Place Document::place_of_name(std::string_view path) const {
+  const auto found = names.find(pointer_of(path));
+  return found == names.end() ? place_of(path) : found->second;
+}
+
+Place Document::place_of(std::string_view path) const {
+  auto pointer = pointer_of(path);
   for (;;) {
     if (const auto found = places.find(pointer); found != places.end()) return found->second;
     const auto slash = pointer.rfind('/');
@@ -247,8 +258,11 @@ tl::expected<std::vector<Document>, Mistake> parse_documents(std::string_view te
   // JSON is read as JSON; the places are those that YAML finds in it.
   auto value = parse_json(text, "This");
   if (value) {
-    Document document{std::move(*value), {}};
-    if (read && read->size() == 1) document.places = std::move(read->front().places);
+    Document document{std::move(*value), {}, {}};
+    if (read && read->size() == 1) {
+      document.places = std::move(read->front().places);
+      document.names = std::move(read->front().names);
+    }
     if (document.value.is_null()) return std::vector<Document>();
     std::vector<Document> documents;
     documents.push_back(std::move(document));

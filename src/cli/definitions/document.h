@@ -37,11 +37,17 @@ struct Mistake {
 struct Document {
   nlohmann::json value;
   std::map<std::string, Place> places;  ///< by pointer: "/healthChecks/0/path"
+  std::map<std::string, Place> names;   ///< of the names of fields, by the pointers of their values
 
   /// Of the value at `path`, a pointer or in Marathon's spelling; of the nearest one around it when there is
   /// none.
   Place place_of(std::string_view path) const;
+  /// Of the name of the field at `path`.
+  Place place_of_name(std::string_view path) const;
 };
+
+/// A path in Marathon's spelling as a pointer: "/healthChecks(0)/path" → "/healthChecks/0/path".
+std::string pointer_of(std::string_view path);
 
 /// Every document of a YAML text, or the one of a JSON text; empty documents are left out. `only_json`
 /// refuses what is YAML and not JSON.

@@ -32,15 +32,23 @@ Result<std::string> read_input() {
 
 }  // namespace
 
-Result<Definitions> read_definition_files(const std::vector<std::string>& files) {
+Result<Definitions> read_definition_files(const std::vector<std::string>& files, bool strict) {
   const auto now = wall_clock();
   Definitions definitions;
   for (const auto& file : files) {
     DROVER_TRY(const auto text, file == "-" ? read_input() : read_file(file, kMaxDefinitionBytes));
-    definitions.add(read_definitions(file == "-" ? "standard input" : file, text, now));
+    auto read = read_definitions(file == "-" ? "standard input" : file, text, now);
+    if (strict) read.be_strict();
+    definitions.add(std::move(read));
   }
   find_doubles(definitions);
   return definitions;
+}
+
+void report_warnings(const std::vector<Finding>& warnings) {
+  std::string text;
+  for (const auto& warning : warnings) text += render_warning(warning);
+  write_all(STDERR_FILENO, printable_lines(text), "standard error");
 }
 
 int report_findings(const std::vector<Finding>& findings) {

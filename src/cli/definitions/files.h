@@ -11,8 +11,11 @@
 namespace drover::cli {
 
 /// Reads every file; "-" is standard input. What cannot be opened is an Error, what is wrong in a file a
-/// finding.
-Result<Definitions> read_definition_files(const std::vector<std::string>& files);
+/// finding, and where `strict`, what is doubtful too.
+Result<Definitions> read_definition_files(const std::vector<std::string>& files, bool strict = false);
+
+/// Prints them for people to standard error.
+void report_warnings(const std::vector<Finding>& warnings);
 
 /// Prints the findings for people to standard error; returns the exit status
 /// of invalid input.

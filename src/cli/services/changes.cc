@@ -230,6 +230,20 @@ Change change_of_job(const Definition& definition, const json& existing, TimePoi
   return change;
 }
 
+Change change_of_task(const Definition& definition) {
+  const auto& wanted = definition.value;
+  auto words = fmt::format("a {}", kind_word(definition.kind));
+  const auto gang = wanted.value("gang", json::object());
+  if (const auto members = gang.find("members"); members != gang.end() && members->is_array())
+    words += fmt::format(" of {}", members->size());
+  else if (definition.kind == DefinitionKind::kGang)
+    words += fmt::format(" of {}", number_in(gang, "size", 1));
+  const bool each = definition.kind == DefinitionKind::kGang;
+  if (const auto gpus = number_in(wanted, "gpus", 0); gpus > 0)
+    words += " with " + counted(gpus, "GPU") + (each ? " each" : "");
+  return {definition.name, definition.kind, ChangeKind::kNew, {std::move(words)}, wanted};
+}
+
 std::vector<json> apps_within(const json& group) {
   std::vector<json> all;
   std::vector<const json*> open = {&group};

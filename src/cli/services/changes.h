@@ -39,6 +39,8 @@ Change change_of_app(const nlohmann::json& definition, const nlohmann::json& exi
 /// `existing` is the group as the API shows it; null when there is none.
 std::vector<Change> changes_of_group(const Definition& definition, const nlohmann::json& existing);
 Change change_of_job(const Definition& definition, const nlohmann::json& existing, TimePoint now);
+/// A task or a gang is new each time.
+Change change_of_task(const Definition& definition);
 
 /// Every app in a group of the API, at any depth.
 std::vector<nlohmann::json> apps_within(const nlohmann::json& group);
