@@ -19,10 +19,8 @@ using nlohmann::json;
 
 struct ApplyOptions {
   std::vector<std::string> files;
-  bool detach = false;
-  bool force = false;
+  DeployOptions deploy;
   bool dry_run = false;
-  bool json = false;
 };
 
 struct Plan {
@@ -91,17 +89,16 @@ Result<Plan> make_plan(const Client& client, const std::vector<Definition>& defi
 }
 
 /// Sends it all, and tells the deployments that it started.
-Status send(const Client& client, const Plan& plan, bool force, std::set<std::string>& deployments) {
-  const std::string forced = force ? "&force=true" : "";
+Status send(const Client& client, const Plan& plan, const std::string& force,
+            std::set<std::string>& deployments) {
   if (!plan.apps.empty()) {
-    DROVER_TRY(const auto answer, client.put("/v2/apps?partialUpdate=false" + forced, plan.apps));
+    DROVER_TRY(const auto answer, client.put("/v2/apps?partialUpdate=false&" + force, plan.apps));
     deployments.insert(deployment_of(answer));
   }
   for (const auto* group : plan.groups) {
     auto body = group->value;
     body["id"] = group->name;
-    const auto target = "/v2/groups" + group->name + (force ? "?force=true" : "");
-    DROVER_TRY(const auto answer, client.put(target, body));
+    DROVER_TRY(const auto answer, client.put("/v2/groups" + group->name + "?" + force, body));
     deployments.insert(deployment_of(answer));
   }
   for (const auto* job : plan.jobs) {
@@ -141,20 +138,20 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
   if (!definitions.findings.empty()) return report_findings(definitions.findings);
   const auto client = context.client();
   DROVER_TRY(const auto plan, make_plan(client, definitions.all));
-  if (!options.json)
+  if (!options.deploy.json)
     for (const auto& change : plan.changes) print(sentence(change) + "\n");
   Watched watched;
   if (options.dry_run) {
-    if (options.json) print_json(as_json(plan, {}));
+    if (options.deploy.json) print_json(as_json(plan, {}));
     return 0;
   }
-  DROVER_CHECK_OK(send(client, plan, options.force, watched.deployments));
+  DROVER_CHECK_OK(send(client, plan, force_parameter(options.deploy), watched.deployments));
   for (const auto& change : plan.changes)
     if (change.what == DefinitionKind::kApp && change.kind != ChangeKind::kUnchanged)
       watched.apps.push_back(change.name);
-  if (options.json) print_json(as_json(plan, watched.deployments));
-  DROVER_TRY(const int status, finish_deployments(client, watched, options.detach, options.json));
-  if (status != 0 || options.detach) return status;
+  if (options.deploy.json) print_json(as_json(plan, watched.deployments));
+  DROVER_TRY(const int status, finish_deployments(client, watched, options.deploy));
+  if (status != 0 || options.deploy.detach) return status;
   return judge(client, definitions.all);
 }
 
@@ -167,10 +164,11 @@ void add_apply(CLI::App& app, Context& context) {
   command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--detach,-d", options->detach, "Print the deployments' ids and do not wait");
-  command->add_flag("--force", options->force, "Override deployments that are under way for the same apps");
+  add_wait_flags(*command, options->deploy);
+  command->add_flag("--force", options->deploy.force,
+                    "Override deployments that are under way for the same apps");
   command->add_flag("--dry-run", options->dry_run, "Only say what would change");
-  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--json", options->deploy.json, "Print JSON");
   on_call(command, context, options, apply);
 }
 

@@ -27,6 +27,7 @@ void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, 
 void add_validate(CLI::App& app, Context& context);          // validate.cc: validate
 void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
 void add_apps(CLI::App& app, Context& context);              // app.cc: app ls, inspect, scale …
+void add_deployments(CLI::App& group, Context& context);     // deployments.cc: app deployments, cancel
 void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …
 void add_logs(CLI::App& app, Context& context);              // logs.cc: logs, events
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec
