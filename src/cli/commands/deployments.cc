@@ -11,6 +11,7 @@
 #include "cli/services/api.h"
 #include "cli/services/app_state.h"
 #include "cli/services/deploy.h"
+#include "cli/services/failure.h"
 #include "cli/services/fields.h"
 #include "marathon/path.h"
 
@@ -38,6 +39,14 @@ std::string action_word(const std::string& action) {
   return word;
 }
 
+/// What an app waits for, and how an instance of it failed last.
+std::string why_of(const json& app, const json& queue) {
+  auto why = waiting_words(app_state(app, queue, wall_clock()));
+  if (const auto failure = last_failure(app); failure && is_newest(app, failure->version))
+    why += (why.empty() ? "" : "; ") + ("last failure: " + failure->how);
+  return why;
+}
+
 /// What the apps of its present step wait for: {"app", "why"}.
 Result<json> waits_of(const Client& client, const json& deployment, const json& queue) {
   json waits = json::array();
@@ -46,8 +55,7 @@ Result<json> waits_of(const Client& client, const json& deployment, const json& 
     DROVER_TRY(const auto target, app_target(id));
     const auto answer = client.get(target);
     if (!answer && answer.error().kind != ErrorKind::kNotFound) return Failure(answer.error());
-    auto why = answer ? waiting_words(app_state(answer->value("app", json::object()), queue, wall_clock()))
-                      : "its instances end";
+    auto why = answer ? why_of(answer->value("app", json::object()), queue) : "its instances end";
     if (!why.empty()) waits.push_back({{"app", id}, {"why", std::move(why)}});
   }
   return waits;

@@ -1,5 +1,6 @@
 // 'drover apply', 'app' and 'job': what reaches Marathon's and Chronos' APIs, and what people read.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -179,28 +180,28 @@ TEST_F(ServicesTest, ApplySaysWhatItWaitsForAndFailsWhenTheDeploymentDoes) {
 
 TEST_F(ServicesTest, ApplySaysHowAnInstanceFailed) {
   const auto path = file("web.yaml", "id: web\ncmd: x\nmem: 64\n");
-  looks_under_way_ = 3;
-  const auto failed = [&](const std::string& task) {
-    there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", 0},
+  looks_under_way_ = 4;
+  const auto failed = [&](int number) {
+    const auto task = "web." + std::to_string(number);
+    there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", number % 2},
                                                         {"lastTaskFailure",
                                                          {{"taskId", task},
                                                           {"message", "Command exited with status 2"},
                                                           {"timestamp", "2026-01-02T00:00:00.000Z"},
                                                           {"version", "2026-01-02T00:00:00.000Z"}}}}));
-    there_["/v1/tasks/" + task + "/logs?stream=stderr&tail=5"] = "no serve.py\n";
+    there_["/v1/tasks/" + task + "/logs?stream=stderr&tail=5"] = fmt::format("no /t{}/a.py\n", number);
   };
-  failed("web.1");
-  on_look_ = [&] { failed("web." + std::to_string(looks_under_way_)); };
+  failed(0);
+  on_look_ = [&] { failed(std::max(looks_under_way_, 0)); };
   const auto ran = ask({"apply", path});
   EXPECT_EQ(ran.status, 1);
-  EXPECT_THAT(
-      ran.out,
-      MatchesRegex(
-          "/web: mem 128 → 64\n/web: 0/1 up\n/web: web\\.. failed [0-9dhms ]+ ago: exited with status 2\n"
-          "  \\| no serve.py\n"))
-      << "what fails again as before is no news";
-  EXPECT_THAT(ran.err, HasSubstr("ago: exited with status 2\n  | no serve.py\n"));
-  EXPECT_THAT(ask({"app", "inspect", "web"}).out, HasSubstr("ago: exited with status 2\n  | no serve.py\n"));
+  EXPECT_THAT(ran.out, MatchesRegex("/web: mem 128 → 64\n/web: 0/1 up\n"
+                                    "/web: web.4 failed [0-9dhms ]+ ago: exited with status 2\n"
+                                    "  \\| no /t4/a.py\n/web: 1/1 up\n"))
+      << "what fails again as before, and was up before, is no news";
+  const auto last = "ago: exited with status 2\n  | no /t0/a.py\n";
+  EXPECT_THAT(ran.err, HasSubstr(last));
+  EXPECT_THAT(ask({"app", "inspect", "web"}).out, HasSubstr(last));
 }
 
 TEST_F(ServicesTest, ApplyDoesNotTellTheTime) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <iterator>
 
 #include "base/shorten.h"
 #include "cli/context.h"
@@ -57,7 +59,20 @@ std::string age_of(const AppFailure& failure, TimePoint now) {
   return fmt::format(" {} ago", format_duration(age));
 }
 
+/// All lines, without what may be a digit of an id, a port or a time.
+std::string without_numbers(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines)
+    std::ranges::copy_if(line, std::back_inserter(text),
+                         [](unsigned char c) { return std::isxdigit(c) == 0; });
+  return text;
+}
+
 }  // namespace
+
+bool is_alike(const AppFailure& a, const AppFailure& b) {
+  return a.how == b.how && without_numbers(a.output) == without_numbers(b.output);
+}
 
 std::optional<AppFailure> last_failure(const json& app) {
   const auto shown = app.value("lastTaskFailure", json());

@@ -28,6 +28,9 @@ std::optional<AppFailure> last_failure(const nlohmann::json& app);
 /// read stays empty.
 void add_output(const Client& client, AppFailure& failure);
 
+/// Whether the one failed as the other did. Ids, ports and times in what they wrote may differ. Pure.
+bool is_alike(const AppFailure& a, const AppFailure& b);
+
 /// "/web: web.instance-6fcb… failed 3s ago: exited with status 2", and the lines of output below it,
 /// indented. No line is wider than `columns`, unless that is 0. Pure.
 std::string failure_text(const AppFailure& failure, TimePoint now, std::size_t columns);

@@ -30,6 +30,20 @@ TEST(Failure, SaysWhichHowAndWhen) {
   EXPECT_TRUE(last_failure(json{{"lastTaskFailure", {{"taskId", 1}}}})->task.empty());
 }
 
+TEST(Failure, IsAlikeThoughItsNumbersDiffer) {
+  auto failure = *last_failure(kApp);
+  failure.output = {"08:15 no /tasks/3356da6198e4/x"};
+  auto other = failure;
+  other.task = "web.2";
+  other.output = {"08:16 no /tasks/a037ba569a64/x"};
+  EXPECT_TRUE(is_alike(failure, other));
+  other.output = {"08:16 no /tasks/a037ba569a64/y"};
+  EXPECT_FALSE(is_alike(failure, other));
+  other = failure;
+  other.how = "exited with status 1";
+  EXPECT_FALSE(is_alike(failure, other));
+}
+
 class OutputTest : public ::testing::Test {
  protected:
   std::vector<std::string> output_of(const std::string& standard_error, const std::string& standard_output) {

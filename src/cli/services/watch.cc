@@ -70,17 +70,18 @@ class Screen {
   void add_lines(const std::vector<AppState>& states, const Failures& failures) {
     std::string text;
     for (const auto& state : states) {
-      const auto known = states_.find(state.id);
-      if (known != states_.end() && !is_news(known->second, state)) continue;
+      auto& told = told_[state.id];
+      const auto is_told = [&](const AppState& before) { return !is_news(before, state); };
+      // What fails is up and down again.
+      const bool known = failures.contains(state.id) ? std::ranges::any_of(told, is_told)
+                                                     : !told.empty() && is_told(told.back());
+      if (known) continue;
       text += sentence(state) + "\n";
-      states_.insert_or_assign(state.id, state);
+      told.push_back(state);
     }
     for (const auto& [app, failure] : failures) {
       const auto known = failures_.find(app);
-      // What fails again as it did before is no news.
-      if (known != failures_.end() && known->second.how == failure.how &&
-          known->second.output == failure.output)
-        continue;
+      if (known != failures_.end() && is_alike(known->second, failure)) continue;
       text += failure_text(failure, wall_clock(), 0);
       failures_.insert_or_assign(app, failure);
     }
@@ -89,7 +90,8 @@ class Screen {
 
   bool live_;
   std::string drawn_;
-  std::map<std::string, AppState> states_;
+  // Lines that were printed.
+  std::map<std::string, std::vector<AppState>> told_;  ///< by app
   Failures failures_;
 };
 
