@@ -1,15 +1,20 @@
 #include "control/superseding.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "control/instances.h"
 
 namespace drover::control {
 namespace {
 
-bool is_under_way(const State& state, const std::string& service) {
-  return std::ranges::any_of(state.deployments,
-                             [&](const auto& deployment) { return deployment.second.touches(service); });
+/// The services that deployments are at work on.
+std::set<std::string_view> under_way(const State& state) {
+  std::set<std::string_view> services;
+  for (const auto& [id, deployment] : state.deployments)
+    for (const auto& [service, before] : deployment.before) services.insert(service);
+  return services;
 }
 
 bool has_come_up(const Draft& draft, const ServiceRecord& record) {
@@ -31,8 +36,9 @@ bool is_as_wanted(const ServiceRecord& record, const workload::Service& wanted) 
 
 bool may_supersede(const State& state, const event::ServicesChanged& change, Moment now) {
   const Draft draft(state, now);
+  const auto locked = under_way(state);
   const auto may_change = [&](const std::string& id, const workload::Service* wanted) {
-    if (!is_under_way(state, id)) return true;
+    if (!locked.contains(id)) return true;
     const auto* record = draft.services.find(id);
     if (record == nullptr || record->removed) return false;  // it is on its way out, which has an end
     if (wanted != nullptr && !change.restart && is_as_wanted(*record, *wanted)) return true;
