@@ -16,6 +16,17 @@ cpus: 0.1
 mem: {mem}
 """
 
+# Its check would be well, so that it is never well by a chance of time.
+FAILING = """id: /shop/web
+cmd: echo serve.py is not there >&2; exit 2
+instances: 2
+cpus: 0.1
+mem: 32
+backoffSeconds: 1
+healthChecks: [{{protocol: COMMAND, command: {{value: "true"}}, delaySeconds: {delay}}}]
+"""
+MENDED = FAILING.replace("echo serve.py is not there >&2; exit 2", "exec sleep 1000").replace(", delaySeconds: {delay}", ", delaySeconds: 0")
+
 
 class ApplyTest(drover.DaemonTest):
     profile = "dgx1-v100"
@@ -170,6 +181,90 @@ class ApplyTest(drover.DaemonTest):
         self.assertEqual(waiting.returncode, 130, errors)
         self.assertIn("the deployment goes on without you", errors)
         self.assertEqual(len(self.apps()[0]["deployments"]), 1)
+
+    def assert_forgotten(self, app):
+        drover.wait_for(lambda: self.daemon.cli("app", "inspect", app).status == 66, "it to be gone")
+
+    def test_a_deployment_that_fails_says_how_and_makes_way(self):
+        failing = FAILING.format(delay=60)
+        ran = self.apply(failing, "--timeout", "5s")
+        self.assertEqual(ran.status, 75, ran)
+        how = r"/shop/web: (shop_web\.instance-\S+) failed \d+s ago: exited with status 2\n  \| serve.py is not there\n"
+        task = re.search(how, ran.out).group(1)
+        self.assertEqual(len(re.findall(how, ran.out)), 1, "it is told again and again")
+        self.assertRegex(ran.err, how)
+        self.assertIn("'drover app cancel /shop/web' takes it back", ran.err)
+        self.assertEqual(self.daemon.cli("logs", "--stderr", task).out, "")
+        self.assertIn("serve.py is not there", self.daemon.cli("logs", "--stderr", task).err)
+        self.assertRegex(self.daemon.cli("app", "inspect", "/shop/web").out, how)
+
+        # A client of Marathon's is refused, as by Marathon.
+        with self.assertRaises(drover.ApiError) as refused:
+            self.daemon.api("PUT", "/v2/apps/shop/web", {"instances": 1})
+        self.assertEqual(refused.exception.status, 409)
+
+        mended = self.apply(MENDED.format())
+        self.assertEqual(mended.status, 0, mended)
+        self.assertEqual(self.daemon.cli("app", "deployments", "--json").out, '{\n  "deployments": []\n}\n')
+
+        # The version that is up stays while another fails.
+        self.assertEqual(self.apply(failing, "--detach").status, 0)
+        self.assertEqual(self.daemon.cli("app", "rollback", "/shop/web").status, 0)
+        self.assertEqual(self.apply(failing, "--detach").status, 0)
+        self.assertEqual(self.daemon.cli("app", "rm", "/shop/web").status, 0)
+        self.assert_forgotten("/shop/web")
+
+    def test_a_first_deployment_that_fails_is_removed(self):
+        self.assertEqual(self.apply(FAILING.format(delay=60), "--detach").status, 0)
+        ran = self.daemon.cli("app", "rm", "/shop/web")
+        self.assertEqual(ran.status, 0, ran)
+        self.assert_forgotten("/shop/web")
+
+    def test_a_deployment_is_taken_back(self):
+        first = self.apply(FAILING.format(delay=60), "--detach").out.splitlines()[-1]
+        (shown,) = json.loads(self.daemon.cli("app", "deployments", "--json").out)["deployments"]
+        self.assertEqual([shown["id"], shown["apps"], shown["actions"]],
+                         [first, ["/shop/web"], [{"action": "scale", "app": "/shop/web"}]], shown)
+        self.assertIn("its instances fail", drover.wait_for(
+            lambda: re.search("its instances fail.*", self.daemon.cli("app", "deployments").out), "why it waits")[0])
+        back = self.daemon.cli("app", "cancel", first)
+        self.assertEqual(back.status, 0, back)
+        self.assert_forgotten("/shop/web")  # it was not there before
+
+        self.assertEqual(self.apply(MENDED.format()).status, 0)
+        self.assertEqual(self.apply(FAILING.format(delay=60), "--detach").status, 0)
+        self.assertEqual(self.daemon.cli("app", "cancel", "/shop/web").status, 0)
+        self.assertEqual(self.apply(MENDED.format()).out, "/shop/web: unchanged\n")
+
+        self.assertEqual(self.apply(FAILING.format(delay=60), "--detach").status, 0)
+        given_up = self.daemon.cli("app", "cancel", "--force", "/shop/web")
+        self.assertEqual(given_up.status, 0, given_up)
+        self.assertEqual(self.daemon.cli("app", "cancel", "/shop/web").status, 66)
+        (app,) = self.apps()
+        self.assertIn("exit 2", app["cmd"])
+
+    def test_a_restart_is_no_version_to_go_back_to(self):
+        for memory in (64, 128):
+            self.assertEqual(self.apply(APP.format(instances=1, mem=memory)).status, 0)
+        self.assertEqual(self.daemon.cli("app", "restart", "web").status, 0)
+        told = [row.split()[1] for row in self.daemon.cli("app", "history", "web").out.splitlines()[1:]]
+        self.assertEqual(told[:2], ["*", "same"])
+        self.assertEqual(self.daemon.cli("app", "rollback", "web").status, 0)
+        self.assertEqual(self.apps()[0]["mem"], 64)
+
+    def test_the_first_health_check_is_waited_for(self):
+        waiting = subprocess.Popen([drover.BINARY, "--socket", self.daemon.socket, "apply", self.file(
+            MENDED.format().replace("delaySeconds: 0", "delaySeconds: 600"))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        lines = []
+        while not lines or "waits: first health check in " not in lines[-1]:
+            lines.append(waiting.stdout.readline())
+            self.assertTrue(lines[-1], lines)
+        waiting.send_signal(signal.SIGINT)
+        _, errors = waiting.communicate(timeout=drover.PATIENCE)
+        self.assertEqual(waiting.returncode, 130, errors)
+        self.assertEqual(errors, "drover: the deployment goes on without you\n"
+                         "drover: 'drover app inspect /shop/web' shows how it is, 'drover app cancel /shop/web' takes it back\n")
 
     def test_a_name_that_is_nearly_right_is_recognised(self):
         self.assertEqual(self.apply(APP.format(instances=0, mem=64)).status, 0)

@@ -12,13 +12,15 @@ namespace drover::cli {
 namespace {
 
 /// What the daemon knows the names of, by the type names of flags and arguments.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kKinds = {{{"TASK", "TASK"},
-                                                                                  {"APP", "APP"},
-                                                                                  {"JOB", "JOB"},
-                                                                                  {"QUEUE", "QUEUE"},
-                                                                                  {"IMAGE", "IMAGE"},
-                                                                                  {"REF", "IMAGE"},
-                                                                                  {"MODEL", "MODEL"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKinds = {
+    {{"TASK", "TASK"},
+     {"APP", "APP"},
+     {"DEPLOYMENT", "DEPLOYMENT"},
+     {"JOB", "JOB"},
+     {"QUEUE", "QUEUE"},
+     {"IMAGE", "IMAGE"},
+     {"REF", "IMAGE"},
+     {"MODEL", "MODEL"}}};
 
 std::string kind_of(const std::string& type, const std::string& path) {
   const auto found = std::ranges::find(kKinds, type, &std::pair<std::string_view, std::string_view>::first);

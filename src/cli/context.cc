@@ -59,11 +59,13 @@ void print(std::string_view text) {
   write_all(STDOUT_FILENO, text, "standard output");
 }
 
-std::string shown(const Table& table, bool header) {
-  TableStyle style{.colours = colours(STDOUT_FILENO), .header = header};
+std::size_t columns() {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) style.width = size.ws_col;
-  return table.render(style);
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+std::string shown(const Table& table, bool header) {
+  return table.render({.width = columns(), .colours = colours(STDOUT_FILENO), .header = header});
 }
 
 void print_json(const nlohmann::json& value) {

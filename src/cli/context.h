@@ -42,6 +42,8 @@ void report_error(const Error& error);
 /// "drover: text" to standard error.
 void report(std::string_view text);
 void print(std::string_view text);
+/// Columns of standard output's terminal; 0 when it has none.
+std::size_t columns();
 /// The table as standard output has it: on a terminal it fits there, and has colours.
 std::string shown(const Table& table, bool header = true);
 void print_json(const nlohmann::json& value);

@@ -190,7 +190,8 @@ constexpr std::array kVerbs = {
     VerbHabit{"scale", Gets::kRefusal, "write 'drover app scale APP N'"},
     VerbHabit{"rollback", Gets::kRefusal, "write 'drover app rollback APP'"},
     VerbHabit{"rollout", Gets::kRefusal,
-              "'drover apply FILE' rolls out; 'drover app rollback APP' goes back"},
+              "'drover apply FILE' rolls out, 'drover app deployments' shows how far it is; 'drover app "
+              "rollback APP' goes back"},
     VerbHabit{"history", Gets::kRefusal, "'drover app history APP' and 'drover job history JOB' have it"},
     VerbHabit{"create", Gets::kRefusal, "'drover run' starts a task, 'drover apply FILE' an app or a job"},
     VerbHabit{"up", Gets::kRefusal, "'drover apply FILE' starts apps and jobs, 'drover serve' the daemon"},

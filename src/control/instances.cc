@@ -13,9 +13,6 @@ namespace {
 
 using workload::Service;
 
-/// An instance that was there so long before it failed was no failed attempt.
-constexpr std::chrono::seconds kSettled{60};
-
 OriginName origin(const std::string& service) {
   return {workload::OriginKind::kService, service};
 }

@@ -3,6 +3,7 @@
 // The instances of a service: as many are kept as it is to have, the old make way for the new, and what fails
 // is tried again, ever later. Pure.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ void take_check(Draft& draft, const CheckResult& result);
 
 /// The definition that a task was started by; null when it is not kept any more.
 const workload::Service* definition_of(const ServiceRecord& record, const TaskRecord& task);
+
+/// An instance that was there so long before it failed was no failed attempt.
+inline constexpr std::chrono::seconds kSettled{60};
 
 /// So many ended instances of a service are kept, besides their time.
 inline constexpr std::size_t kKeptInstances = 10;

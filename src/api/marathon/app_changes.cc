@@ -82,7 +82,6 @@ AnswerLater put(const Services& services, const Request& request, std::vector<Ap
     if (versions_of(world, apps) != before)
       return refuse(services, 409, "The app was changed meanwhile: try again");
     control::event::ServicesChanged change;
-    change.force = flag(request, "force");
     for (auto app : apps) {
       const auto* existing = world.service(app.service.id);
       if (existing == nullptr && world.is_taken(app.service.id)) return not_his(services);
@@ -93,6 +92,7 @@ AnswerLater put(const Services& services, const Request& request, std::vector<Ap
         return refuse(services, done.error());
       change.put.push_back(std::move(app.service));
     }
+    change.force = is_forced(request, world, change);
     auto deployed = deploy(services, world, std::move(change));
     if (!deployed) return std::move(deployed.error());
     if (!apps.empty())
@@ -236,7 +236,7 @@ Answer delete_app(const Services& services, const Request& request) {
   if (world.service(id) == nullptr) return no_such_app(services, id);
   control::event::ServicesChanged change;
   change.removed = {id};
-  change.force = flag(request, "force", true);
+  change.force = is_forced(request, world, change, true);
   auto deployed = deploy(services, world, std::move(change));
   if (!deployed) return std::move(deployed.error());
   return deployment_result(services, deployed->id, deployed->version);
@@ -250,7 +250,7 @@ Answer restart_app(const Services& services, const Request& request) {
   control::event::ServicesChanged change;
   change.put = {record->target};
   change.restart = true;
-  change.force = flag(request, "force");
+  change.force = is_forced(request, world, change);
   auto deployed = deploy(services, world, std::move(change));
   if (!deployed) return std::move(deployed.error());
   return deployment_result(services, deployed->id, deployed->version);

@@ -10,6 +10,7 @@
 #include "api/marathon/parts.h"
 #include "api/transaction.h"
 #include "api/workers.h"
+#include "control/superseding.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -139,6 +140,13 @@ void keep_groups_of(const World& world, control::event::ServicesChanged& change)
 }
 
 }  // namespace
+
+bool is_forced(const Request& request, const World& world, const control::event::ServicesChanged& change,
+               bool otherwise) {
+  const auto found = request.query.find("force");
+  if (found == request.query.end() || found->second != "unlessUp") return flag(request, "force", otherwise);
+  return control::may_supersede(world.state(), change, {world.now(), world.steady()});
+}
 
 tl::expected<control::Made, Response> deploy(const Services& services, const World& world,
                                              control::event::ServicesChanged change) {

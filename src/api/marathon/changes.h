@@ -42,6 +42,11 @@ Status check_definition(const World& world, const workload::Service& wanted,
 /// What stands against an id: an app above it or groups below it. kInvalid, or none.
 Status check_place(const World& world, const std::string& id);
 
+/// Whether the change is to take the place of deployments under way: by ?force=true, or by ?force=unlessUp
+/// when nothing of theirs is up yet (control::may_supersede). `otherwise`: without such a parameter.
+bool is_forced(const Request& request, const World& world, const control::event::ServicesChanged& change,
+               bool otherwise = false);
+
 /// Does it, in a transaction; the deployment that it became, or the answer that refuses it.
 tl::expected<control::Made, Response> deploy(const Services& services, const World& world,
                                              control::event::ServicesChanged change);

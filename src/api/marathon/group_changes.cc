@@ -179,7 +179,7 @@ Response preview(const Services& services, const World& world, const Change& cha
 Answer carry_out(const Services& services, const Request& request, const World& world, Wanted wanted,
                  bool is_new, const std::string& id) {
   if (!wanted) return std::move(wanted.error());
-  wanted->force = flag(request, "force");
+  wanted->force = is_forced(request, world, *wanted);
   wanted->owner = request.caller->user.uid;
   if (flag(request, "dryRun")) return preview(services, world, *wanted);
   auto deployed = deploy(services, world, std::move(*wanted));
@@ -259,7 +259,7 @@ Answer delete_group(const Services& services, const Request& request) {
   for (const auto* record : world.services(id)) change.removed.push_back(record->target.id);
   for (const auto& [path, group] : world.state().groups)
     if (marathon::is_within(path, id) && owns(world, group)) change.groups[path] = std::nullopt;
-  change.force = flag(request, "force");
+  change.force = is_forced(request, world, change);
   auto deployed = deploy(services, world, std::move(change));
   if (!deployed) return std::move(deployed.error());
   return deployment_result(services, deployed->id, deployed->version);

@@ -156,6 +156,22 @@ TEST_F(MarathonWire, ChangesWaitForDeploymentsUnlessForced) {
   EXPECT_EQ(cancelled.text, "");
 }
 
+TEST_F(MarathonWire, WhatIsNotUpMakesWayForThoseWhoSaySo) {
+  const auto web = [](int instances) { return json{{"instances", instances}, {"cmd", "x"}}.dump(); };
+  ask("POST", "/v2/apps", kWeb);
+  EXPECT_EQ(ask("PUT", "/v2/apps/shop/web", web(2)).status, 409);
+  EXPECT_EQ(ask("PUT", "/v2/apps/shop/web?force=unlessUp", web(2)).status, 200);
+  EXPECT_EQ(ask("POST", "/v2/apps/shop/web/restart?force=unlessUp").status, 200);
+  EXPECT_EQ(ask("PUT", "/v2/groups/shop?force=unlessUp", R"({"scaleBy": 2})").status, 200);
+  end_instances();
+  server_.start_all();
+  EXPECT_THAT(ask("GET", "/v2/deployments").body(), IsEmpty());
+  EXPECT_EQ(ask("PUT", "/v2/apps/shop/web", R"({"instances": 50})").status, 200);
+  EXPECT_EQ(ask("PUT", "/v2/apps/shop/web?force=unlessUp", web(3)).status, 409) << "four are up";
+  EXPECT_EQ(ask("DELETE", "/v2/apps/shop/web?force=unlessUp").status, 409);
+  EXPECT_EQ(ask("DELETE", "/v2/apps/shop/web").status, 200) << "as Marathon does";
+}
+
 TEST_F(MarathonWire, VersionsCanBeReadAndComeBack) {
   const std::string before = ask("POST", "/v2/apps", kWeb).body()["version"];
   server_.start_all();

@@ -1,4 +1,5 @@
-// Apps, as Marathon's API has them: ls, inspect, scale, restart, rollback, rm, history.
+// Apps, as Marathon's API has them: ls, inspect, scale, restart, rollback, rm, history. Their deployments are
+// in deployments.cc.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +11,11 @@
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
 #include "cli/services/api.h"
+#include "cli/services/app_state.h"
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"
+#include "cli/services/failure.h"
+#include "cli/services/fields.h"
 #include "cli/table.h"
 #include "cli/usage.h"
 #include "marathon/path.h"
@@ -25,9 +29,7 @@ struct AppOptions {
   std::string app;
   int instances = 0;
   std::string version;
-  bool detach = false;
-  bool force = false;
-  bool json = false;
+  DeployOptions deploy;
 };
 
 constexpr std::size_t kMostVersions = 20;
@@ -35,11 +37,6 @@ constexpr std::size_t kMostVersions = 20;
 std::string number_text(const json& app, const char* field) {
   const auto found = app.find(field);
   return found == app.end() || !found->is_number() ? "0" : fmt::format("{:g}", found->get<double>());
-}
-
-std::string text_in(const json& value, const char* field) {
-  const auto found = value.find(field);
-  return found != value.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::string image_of(const json& app) {
@@ -71,9 +68,9 @@ Result<int> list_apps(Context& context, const ShowOptions& options) {
   Table table({"APP", "UP", "HEALTH", "GPUS", "CPUS", "MEM MiB", "IMAGE", "DEPLOYMENT", "WAITS FOR"});
   const auto add = [&](const json& app) {
     if (!app.is_object()) return;
-    const auto state = app_state(app, queue);
+    const auto state = app_state(app, queue, wall_clock());
     table.add({state.id, state.up, state.health, number_text(app, "gpus"), number_text(app, "cpus"),
-               number_text(app, "mem"), image_of(app), deployment_text(app), state.waits});
+               number_text(app, "mem"), image_of(app), deployment_text(app), waiting_words(state)});
   };
   DROVER_CHECK_OK(client.get_items("/v2/apps", "apps", add));
   print(shown(table));
@@ -92,23 +89,24 @@ std::string health_of_task(const json& task) {
 Result<int> show(Context& context, const AppOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto app, get_app(client, options.app));
-  if (options.json) {
+  if (options.deploy.json) {
     print_json(app);
     return 0;
   }
   DROVER_TRY(const auto queue, client.get("/v2/queue"));
-  const auto state = app_state(app, queue);
+  const auto state = app_state(app, queue, wall_clock());
   std::string text = fmt::format("{}, version {}\n", state.id, text_in(app, "version"));
   text += fmt::format("  {} up, each with gpus {}, cpus {}, mem {} MiB, image {}\n", state.up,
                       number_text(app, "gpus"), number_text(app, "cpus"), number_text(app, "mem"),
                       printable(image_of(app)));
   if (const auto command = text_in(app, "cmd"); !command.empty()) text += "  " + printable(command) + "\n";
-  if (!state.waits.empty()) text += "  waits for: " + printable(state.waits) + "\n";
+  if (!state.waits.empty()) text += "  waits for: " + printable(waiting_words(state)) + "\n";
   for (const auto& deployment : app.value("deployments", json::array()))
     text += fmt::format("  deployment {} is under way\n", text_in(deployment, "id"));
-  if (const auto failure = app.value("lastTaskFailure", json()); failure.is_object())
-    text += fmt::format("  last failure: {} at {}\n", printable(text_in(failure, "message")),
-                        text_in(failure, "timestamp"));
+  if (auto failure = last_failure(app)) {
+    add_output(client, *failure);
+    text += failure_text(*failure, wall_clock(), columns());
+  }
   Table table({"TASK", "STATE", "HEALTH", "PORTS", "VERSION", "SINCE"});
   const auto tasks = app.value("tasks", json::array());
   for (const auto& task : tasks)
@@ -121,14 +119,14 @@ Result<int> show(Context& context, const AppOptions& options) {
 
 /// Waits for what an answer started, and prints it.
 Result<int> follow(const Client& client, const AppOptions& options, const json& answer) {
-  if (options.json) print_json(answer);
+  if (options.deploy.json) print_json(answer);
   Watched watched{{}, {marathon::absolute_path(options.app)}};
   if (const auto id = deployment_of(answer); !id.empty()) watched.deployments.insert(id);
-  return finish_deployments(client, watched, options.detach, options.json);
+  return finish_deployments(client, watched, options.deploy);
 }
 
 Result<int> change(const Client& client, const AppOptions& options, const json& body) {
-  DROVER_TRY(const auto target, app_target(options.app, options.force ? "?force=true" : ""));
+  DROVER_TRY(const auto target, app_target(options.app, "?" + force_parameter(options.deploy)));
   DROVER_TRY(const auto answer, client.put(target, body));
   return follow(client, options, answer);
 }
@@ -142,7 +140,7 @@ Result<int> scale(Context& context, const AppOptions& options) {
 Result<int> restart(Context& context, const AppOptions& options) {
   const auto client = context.client();
   DROVER_CHECK_OK(get_app(client, options.app));
-  DROVER_TRY(const auto target, app_target(options.app, options.force ? "/restart?force=true" : "/restart"));
+  DROVER_TRY(const auto target, app_target(options.app, "/restart?" + force_parameter(options.deploy)));
   DROVER_TRY(const auto answer, client.post(target, json()));
   return follow(client, options, answer);
 }
@@ -150,7 +148,7 @@ Result<int> restart(Context& context, const AppOptions& options) {
 Result<int> remove(Context& context, const AppOptions& options) {
   const auto client = context.client();
   DROVER_CHECK_OK(get_app(client, options.app));
-  DROVER_TRY(const auto target, app_target(options.app, options.force ? "?force=true" : "?force=false"));
+  DROVER_TRY(const auto target, app_target(options.app, "?" + force_parameter(options.deploy)));
   DROVER_TRY(const auto answer, client.erase(target));
   return follow(client, options, answer);
 }
@@ -166,28 +164,47 @@ Result<std::vector<std::string>> versions_of(const Client& client, const std::st
   return versions;
 }
 
+Result<json> definition_of(const Client& client, const std::string& app, const std::string& version) {
+  DROVER_TRY(const auto target, app_target(app, "/versions/" + version));
+  return client.get(target);
+}
+
+/// The newest earlier one that says something else than the app does now: a restart makes a version too.
+Result<std::string> version_before(const Client& client, const AppOptions& options, const json& app,
+                                   const std::vector<std::string>& versions) {
+  const auto now = text_in(app, "version");
+  bool any = false;
+  for (const auto& version : versions) {
+    if (version >= now) continue;
+    DROVER_TRY(const auto definition, definition_of(client, options.app, version));
+    if (!differences(definition, app).empty()) return version;
+    any = true;
+  }
+  const auto hint = list_in(app, "deployments").empty()
+                        ? fmt::format("'drover app history {}' lists its versions", options.app)
+                        : fmt::format("'drover app cancel {}' takes its deployment back", options.app);
+  return fail(ErrorKind::kConflict,
+              fmt::format("App '{}' has no {}", options.app,
+                          any ? "earlier version that says something else" : "version before this one"),
+              hint);
+}
+
 /// The one that was asked for, or the one before.
 Result<std::string> version_to_go_back_to(const Client& client, const AppOptions& options, const json& app) {
   DROVER_TRY(const auto versions, versions_of(client, options.app));
-  const auto hint = fmt::format("'drover app history {}' lists them", options.app);
-  if (!options.version.empty()) {
-    if (std::ranges::find(versions, options.version) != versions.end()) return options.version;
-    const Error missing{ErrorKind::kNotFound,
-                        fmt::format("App '{}' has no version '{}'", options.app, options.version), hint, ""};
-    return Failure(with_nearest(missing, options.version, {versions.begin(), versions.end()}));
-  }
-  const auto now = text_in(app, "version");
-  for (const auto& version : versions)
-    if (version < now) return version;
-  return fail(ErrorKind::kConflict, fmt::format("App '{}' has no version before this one", options.app),
-              hint);
+  if (options.version.empty()) return version_before(client, options, app, versions);
+  if (std::ranges::find(versions, options.version) != versions.end()) return options.version;
+  const Error missing{ErrorKind::kNotFound,
+                      fmt::format("App '{}' has no version '{}'", options.app, options.version),
+                      fmt::format("'drover app history {}' lists them", options.app), ""};
+  return Failure(with_nearest(missing, options.version, {versions.begin(), versions.end()}));
 }
 
 Result<int> rollback(Context& context, const AppOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto app, get_app(client, options.app));
   DROVER_TRY(const auto version, version_to_go_back_to(client, options, app));
-  if (!options.json) report(fmt::format("going back to version {}", version));
+  if (!options.deploy.json) report(fmt::format("going back to version {}", version));
   return change(client, options, {{"version", version}});
 }
 
@@ -199,8 +216,7 @@ Result<int> history(Context& context, const AppOptions& options) {
   if (more) versions.resize(kMostVersions + 1);  // one to compare the last with
   std::vector<json> definitions;
   for (const auto& version : versions) {
-    DROVER_TRY(const auto target, app_target(options.app, "/versions/" + version));
-    DROVER_TRY(auto definition, client.get(target));
+    DROVER_TRY(auto definition, definition_of(client, options.app, version));
     definitions.push_back(std::move(definition));
   }
   json all = json::array();
@@ -210,10 +226,14 @@ Result<int> history(Context& context, const AppOptions& options) {
                                          : std::vector<std::string>{"the first"};
     if (words.empty()) words.push_back("restarted, or brought again as it was");
     const bool current = versions[i] == text_in(app, "version");
-    table.add({versions[i], current ? "*" : "", fmt::format("{}", fmt::join(words, ", "))});
-    all.push_back({{"version", versions[i]}, {"current", current}, {"changes", std::move(words)}});
+    const bool same = differences(definitions[i], app).empty();
+    table.add({versions[i], current ? "*" : same ? "same" : "", fmt::format("{}", fmt::join(words, ", "))});
+    all.push_back({{"version", versions[i]},
+                   {"current", current},
+                   {"same_as_current", same},
+                   {"changes", std::move(words)}});
   }
-  if (options.json)
+  if (options.deploy.json)
     print_json({{"versions", std::move(all)}});
   else
     print(shown(table));
@@ -228,7 +248,7 @@ CLI::App* add(CLI::App* group, Context& context, std::shared_ptr<AppOptions> opt
   command->add_option("app", options->app, "Its id: /shop/web; the slash in front may be left out")
       ->required()
       ->type_name("APP");
-  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--json", options->deploy.json, "Print JSON");
   on_call(command, context, options, body);
   return command;
 }
@@ -237,8 +257,8 @@ CLI::App* add(CLI::App* group, Context& context, std::shared_ptr<AppOptions> opt
 CLI::App* add_change(CLI::App* group, Context& context, std::shared_ptr<AppOptions> options, const char* name,
                      const char* help, Body body) {
   auto* command = add(group, context, options, name, help, body);
-  command->add_flag("--detach,-d", options->detach, "Print the deployment's id and do not wait");
-  command->add_flag("--force", options->force, "Override a deployment that is under way for it");
+  add_wait_flags(*command, options->deploy);
+  command->add_flag("--force", options->deploy.force, "Override a deployment that is under way for it");
   return command;
 }
 
@@ -262,10 +282,11 @@ void add_apps(CLI::App& app, Context& context) {
   add_change(group, context, options(), "restart", "Start every instance of an app anew", restart);
   const auto going_back = options();
   add_change(group, context, going_back, "rollback", "Go back to an earlier version of an app", rollback)
-      ->add_option("--to", going_back->version, "The version; the one before, when not given")
+      ->add_option("--to", going_back->version, "The version; the last that was different, when not given")
       ->type_name("VERSION");
   add_change(group, context, options(), "rm", "End an app and forget it", remove);
   add(group, context, options(), "history", "List an app's versions, and what each changed", history);
+  add_deployments(*group, context);
 }
 
 }  // namespace drover::cli

@@ -13,6 +13,7 @@
 #include "cli/services/api.h"
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"
+#include "cli/words.h"
 
 namespace drover::cli {
 namespace {
@@ -21,11 +22,9 @@ using nlohmann::json;
 
 struct ApplyOptions {
   std::vector<std::string> files;
-  bool detach = false;
-  bool force = false;
+  DeployOptions deploy;
   bool dry_run = false;
   bool strict = false;
-  bool json = false;
 };
 
 struct Plan {
@@ -114,14 +113,13 @@ Result<Plan> make_plan(const Client& client, const std::vector<Definition>& defi
 }
 
 /// All that the plan takes, in the order in which it is sent.
-std::vector<ChangeRequest> requests_of(const Plan& plan, bool force) {
+std::vector<ChangeRequest> requests_of(const Plan& plan, const std::string& force) {
   std::vector<ChangeRequest> requests;
-  const std::string forced = force ? "&force=true" : "";
-  if (!plan.apps.empty()) requests.push_back({"PUT", "/v2/apps?partialUpdate=false" + forced, plan.apps});
+  if (!plan.apps.empty()) requests.push_back({"PUT", "/v2/apps?partialUpdate=false&" + force, plan.apps});
   for (const auto* group : plan.groups) {
     auto body = group->value;
     body["id"] = group->name;
-    requests.push_back({"PUT", "/v2/groups" + group->name + (force ? "?force=true" : ""), std::move(body)});
+    requests.push_back({"PUT", "/v2/groups" + group->name + "?" + force, std::move(body)});
   }
   for (const auto* job : plan.jobs) {
     const bool dependent = job->kind == DefinitionKind::kDependentJob;
@@ -130,12 +128,6 @@ std::vector<ChangeRequest> requests_of(const Plan& plan, bool force) {
   }
   for (const auto* task : plan.tasks) requests.push_back({"POST", "/v1/tasks", task->value, task});
   return requests;
-}
-
-/// The id of what was submitted: of a task, or of the whole gang.
-std::string submitted_id(const json& answer) {
-  const auto gang = answer.value("gang", "");
-  return gang.empty() ? answer.value("task", json::object()).value("id", "") : gang;
 }
 
 Result<Sent> send(const Client& client, const std::vector<ChangeRequest>& requests) {
@@ -194,14 +186,14 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
   if (!definitions.findings.empty()) return report_findings(definitions.findings);
   const auto client = context.client();
   DROVER_TRY(const auto plan, make_plan(client, definitions.all));
-  if (!options.json)
+  if (!options.deploy.json)
     for (const auto& change : plan.changes) print(sentence(change) + "\n");
-  const auto requests = requests_of(plan, options.force);
+  const auto requests = requests_of(plan, force_parameter(options.deploy));
   // What is submitted cannot be sent again when the rest was refused: it would run twice.
   const bool all_or_nothing = !plan.tasks.empty() && requests.size() > 1;
   if (options.dry_run || all_or_nothing) DROVER_CHECK_OK(rehearse(client, requests));
   if (options.dry_run) {
-    if (options.json) print_json(as_json(plan, {}));
+    if (options.deploy.json) print_json(as_json(plan, {}));
     return 0;
   }
   DROVER_TRY(const auto sent, send(client, requests));
@@ -209,13 +201,13 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
   for (const auto& change : plan.changes)
     if (change.what == DefinitionKind::kApp && change.kind != ChangeKind::kUnchanged)
       watched.apps.push_back(change.name);
-  if (options.json) print_json(as_json(plan, sent));
-  if (!options.json)
+  if (options.deploy.json) print_json(as_json(plan, sent));
+  if (!options.deploy.json)
     for (const auto& task : sent.tasks)
       print(fmt::format("{}: submitted as {}\n", printable(task.at("name").get<std::string>()),
                         task.at("id").get<std::string>()));
-  DROVER_TRY(const int status, finish_deployments(client, watched, options.detach, options.json));
-  if (status != 0 || options.detach) return status;
+  DROVER_TRY(const int status, finish_deployments(client, watched, options.deploy));
+  if (status != 0 || options.deploy.detach) return status;
   return judge(client, definitions.all);
 }
 
@@ -228,12 +220,13 @@ void add_apply(CLI::App& app, Context& context) {
   command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--detach,-d", options->detach, "Print the deployments' ids and do not wait");
-  command->add_flag("--force", options->force, "Override deployments that are under way for the same apps");
+  add_wait_flags(*command, options->deploy);
+  command->add_flag("--force", options->deploy.force,
+                    "Override deployments that are under way for the same apps");
   command->add_flag("--dry-run", options->dry_run,
                     "Only say what would change, and whether the daemon would take it");
   command->add_flag("--strict", options->strict, "Take warnings for mistakes, as fields that nobody knows");
-  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--json", options->deploy.json, "Print JSON");
   on_call(command, context, options, apply);
 }
 

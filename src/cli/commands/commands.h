@@ -29,6 +29,7 @@ void add_validate(CLI::App& app, Context& context);          // validate.cc: val
 void add_init(CLI::App& app, Context& context);              // init.cc: init
 void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
 void add_apps(CLI::App& app, Context& context);              // app.cc: app ls, inspect, scale …
+void add_deployments(CLI::App& group, Context& context);     // deployments.cc: app deployments, cancel
 void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …
 void add_logs(CLI::App& app, Context& context);              // logs.cc: logs, events
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec

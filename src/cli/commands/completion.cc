@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/services/api.h"
+#include "cli/services/fields.h"
 #include "cli/usage.h"
 
 namespace drover::cli {
@@ -66,10 +67,25 @@ Result<std::vector<std::string>> tasks_of(const Client& client, const std::strin
   return ids;
 }
 
+/// Ids, and then the apps that they change.
+Result<std::vector<std::string>> deployments_and_apps(const Client& client) {
+  DROVER_TRY(const auto deployments, list_deployments(client));
+  std::vector<std::string> ids;
+  std::set<std::string> apps;
+  for (const auto& each : deployments) {
+    ids.push_back(text_at(each, "/id"));
+    for (const auto& app : list_in(each, "affectedApps"))
+      if (app.is_string()) apps.insert(app.get<std::string>());
+  }
+  ids.insert(ids.end(), apps.begin(), apps.end());
+  return ids;
+}
+
 Result<std::vector<std::string>> names_of_kind(const Client& client, const std::string& kind) {
   if (kind == "QUEUE") return texts_of(client, "/v1/queues", "queues", {"/queue"});
   if (kind == "IMAGE") return texts_of(client, "/v1/images", "images", {"/name"});
   if (kind == "MODEL") return texts_of(client, "/v1/gpus", "gpus", {"/model"});
+  if (kind == "DEPLOYMENT") return deployments_and_apps(client);
   if (kind != "APP" && kind != "JOB") return tasks_of(client, kind);
   std::vector<std::string> names;
   DROVER_TRY(const auto all, kind == "APP" ? list_apps(client) : list_jobs(client));

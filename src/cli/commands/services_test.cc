@@ -1,5 +1,6 @@
 // 'drover apply', 'app' and 'job': what reaches Marathon's and Chronos' APIs, and what people read.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ using testing::drover;
 using ::testing::ElementsAre;
 using testing::FakeApi;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using testing::Ran;
 
 const std::string kDefinitions = DROVER_SOURCE_DIR "/tests/data/definitions/";
@@ -67,6 +69,7 @@ class ServicesTest : public ::testing::Test {
       return {marathon ? 200u : 204u,
               marathon ? R"({"version":"2026-01-03T00:00:00.000Z","deploymentId":"d-1"})" : ""};
     }
+    if (asked.target == "/v2/deployments") on_look_();
     if (const auto found = there_.find(asked.target); found != there_.end()) return {200, found->second};
     if (asked.target == "/v2/deployments") return {200, looks_under_way_-- > 0 ? R"([{"id":"d-1"}])" : "[]"};
     if (asked.target == "/v2/queue") return {200, R"({"queue":[]})"};
@@ -81,10 +84,11 @@ class ServicesTest : public ::testing::Test {
   std::map<std::string, std::string> there_;
   std::vector<json> apps_;
   std::function<void()> after_change_ = [] {};
-  FakeApi::Answer refusal_;         ///< of changes, unless it is 200
-  json tried_ = {{"status", 200}};  ///< of a dry run
-  int looks_under_way_ = 0;         ///< how often a deployment is still there
-  FakeApi api_;                     ///< last: it asks the others
+  std::function<void()> on_look_ = [] {};  ///< at deployments
+  FakeApi::Answer refusal_;                ///< of changes, unless it is 200
+  json tried_ = {{"status", 200}};         ///< of a dry run
+  int looks_under_way_ = 0;                ///< how often a deployment is still there
+  FakeApi api_;                            ///< last: it asks the others
 };
 
 TEST_F(ServicesTest, ApplySaysWhatIsNewAndSendsTheWholeTruth) {
@@ -94,8 +98,8 @@ TEST_F(ServicesTest, ApplySaysWhatIsNewAndSendsTheWholeTruth) {
   const auto ran = ask({"apply", path});
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.out, "/tensorflow-gpus: new, 1 instance with 1 GPU\n/tensorflow-gpus: 1/1 up\n");
-  EXPECT_THAT(api_.changes(),
-              ElementsAre("PUT /v2/apps?partialUpdate=false " + json::array({json::parse(text)}).dump()));
+  EXPECT_THAT(api_.changes(), ElementsAre("PUT /v2/apps?partialUpdate=false&force=unlessUp " +
+                                          json::array({json::parse(text)}).dump()));
 }
 
 TEST_F(ServicesTest, ApplyOfWhatIsThereChangesNothing) {
@@ -119,7 +123,7 @@ TEST_F(ServicesTest, ApplyNamesEachChangeAndNoSecret) {
   ASSERT_EQ(api_.changes().size(), 1u);
   EXPECT_THAT(api_.changes().front(), HasSubstr(R"(POST /v1/dry-run {"requests":[{"body":[{"cmd":"x",)"));
   EXPECT_THAT(api_.changes().front(),
-              HasSubstr(R"("method":"PUT","target":"/v2/apps?partialUpdate=false"}]})"));
+              HasSubstr(R"("method":"PUT","target":"/v2/apps?partialUpdate=false&force=unlessUp"}]})"));
   const auto told = json::parse(ask({"apply", "--dry-run", "--json", path}).out);
   EXPECT_EQ(told.at("changes").at(0).at("change"), "changed");
 }
@@ -192,6 +196,58 @@ TEST_F(ServicesTest, ApplySaysWhatItWaitsForAndFailsWhenTheDeploymentDoes) {
   EXPECT_THAT(ran.err, HasSubstr("/web: its deployment has ended, and not all of its instances are up"));
 }
 
+TEST_F(ServicesTest, ApplySaysHowAnInstanceFailed) {
+  const auto path = file("web.yaml", "id: web\ncmd: x\nmem: 64\n");
+  looks_under_way_ = 4;
+  const auto failed = [&](int number) {
+    const auto task = "web." + std::to_string(number);
+    there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", number % 2},
+                                                        {"lastTaskFailure",
+                                                         {{"taskId", task},
+                                                          {"message", "Command exited with status 2"},
+                                                          {"timestamp", "2026-01-02T00:00:00.000Z"},
+                                                          {"version", "2026-01-02T00:00:00.000Z"}}}}));
+    there_["/v1/tasks/" + task + "/logs?stream=stderr&tail=5"] = fmt::format("no /t{}/a.py\n", number);
+  };
+  failed(0);
+  on_look_ = [&] { failed(std::max(looks_under_way_, 0)); };
+  const auto ran = ask({"apply", path});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.out, MatchesRegex("/web: mem 128 → 64\n/web: 0/1 up\n"
+                                    "/web: web.4 failed [0-9dhms ]+ ago: exited with status 2\n"
+                                    "  \\| no /t4/a.py\n/web: 1/1 up\n"))
+      << "what fails again as before, and was up before, is no news";
+  const auto last = "ago: exited with status 2\n  | no /t0/a.py\n";
+  EXPECT_THAT(ran.err, HasSubstr(last));
+  EXPECT_THAT(ask({"app", "inspect", "web"}).out, HasSubstr(last));
+}
+
+TEST_F(ServicesTest, ApplyDoesNotTellTheTime) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", 0}}));
+  looks_under_way_ = 3;
+  on_look_ = [&] {
+    const auto left = std::to_string(looks_under_way_ + 5);
+    there_["/v2/queue"] = R"({"queue":[{"app":{"id":"/web"},"delay":{"timeLeftSeconds":)" + left +
+                          R"(},"processedOffersSummary":{"reasons":["the next one is started in )" + left +
+                          R"( s"]}}]})";
+  };
+  EXPECT_EQ(ask({"app", "restart", "web"}).out, "/web: 0/1 up; waits: the next one is started in 8 s\n");
+}
+
+TEST_F(ServicesTest, WaitingHasAnEnd) {
+  const auto path = file("web.yaml", "id: web\ncmd: x\nmem: 64\n");
+  looks_under_way_ = 1'000;
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", 0}}));
+  const auto ran = ask({"apply", "--timeout", "600ms", path});
+  EXPECT_EQ(ran.status, 75);
+  EXPECT_EQ(ran.err,
+            "drover: the deployment has not ended within 600ms; it goes on\ndrover: /web: 0/1 up\n"
+            "drover: 'drover app inspect /web' shows how it is, 'drover app cancel /web' takes it back\n");
+  EXPECT_EQ(api_.changes().size(), 1u);
+  EXPECT_EQ(ask({"apply", "--timeout", "soon", path}).status, 64);
+  EXPECT_EQ(api_.changes().size(), 1u);
+}
+
 TEST_F(ServicesTest, ApplySaysWhenItWasTakenBack) {
   const auto path = file("web.yaml", "id: web\ncmd: x\nmem: 64\n");
   there_is_app(app_json(R"({"id":"web","cmd":"x"})"));
@@ -236,8 +292,8 @@ TEST_F(ServicesTest, ChangesApps) {
   EXPECT_EQ(ask({"app", "restart", "web", "--force"}).status, 0);
   EXPECT_EQ(ask({"app", "remove", "web"}).status, 0);
   EXPECT_THAT(api_.changes(),
-              ElementsAre(R"(PUT /v2/apps/web {"instances":3})", "POST /v2/apps/web/restart?force=true",
-                          "DELETE /v2/apps/web?force=false"));
+              ElementsAre(R"(PUT /v2/apps/web?force=unlessUp {"instances":3})",
+                          "POST /v2/apps/web/restart?force=true", "DELETE /v2/apps/web?force=unlessUp"));
   EXPECT_EQ(ask({"app", "scale", "web", "-1"}).status, 64);
   EXPECT_EQ(ask({"app", "scale", "nobody", "1"}).status, 66);
 }
@@ -268,8 +324,73 @@ TEST_F(ServicesTest, GoesBackAndTellsTheHistory) {
   EXPECT_THAT(ask({"app", "history", "web"}).out, HasSubstr("2026-01-02T00:00:00.000Z  *    mem 128 → 64\n"
                                                             "2026-01-01T00:00:00.000Z       the first\n"));
   EXPECT_EQ(ask({"app", "rollback", "web"}).status, 0);
-  EXPECT_THAT(api_.changes(), ElementsAre(R"(PUT /v2/apps/web {"version":"2026-01-01T00:00:00.000Z"})"));
+  EXPECT_THAT(api_.changes(),
+              ElementsAre(R"(PUT /v2/apps/web?force=unlessUp {"version":"2026-01-01T00:00:00.000Z"})"));
   EXPECT_EQ(ask({"app", "rollback", "web", "--to", "2020-01-01T00:00:00.000Z"}).status, 66);
+}
+
+TEST_F(ServicesTest, GoesBackToWhatWasDifferent) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"version", "2026-01-03T00:00:00.000Z"}}));
+  json versions = json::array();
+  const auto there_is_version = [&](const std::string& day, const char* definition) {
+    const auto version = "2026-01-" + day + "T00:00:00.000Z";
+    versions.push_back(version);
+    there_is("/v2/apps/web/versions/" + version, app_json(definition, {{"version", version}}));
+    there_is("/v2/apps/web/versions", {{"versions", versions}});
+  };
+  there_is_version("03", R"({"id":"web","cmd":"x"})");
+  const auto first = ask({"app", "rollback", "web"});
+  EXPECT_EQ(first.status, 73);
+  EXPECT_THAT(first.err, HasSubstr("App 'web' has no version before this one"));
+  there_is_version("02", R"({"id":"web","cmd":"x"})");
+  EXPECT_THAT(ask({"app", "rollback", "web"}).err,
+              HasSubstr("has no earlier version that says something else"));
+  there_is_version("01", R"({"id":"web","cmd":"y"})");
+  EXPECT_EQ(ask({"app", "rollback", "web"}).status, 0);
+  EXPECT_THAT(api_.changes(),
+              ElementsAre(R"(PUT /v2/apps/web?force=unlessUp {"version":"2026-01-01T00:00:00.000Z"})"));
+  EXPECT_THAT(ask({"app", "history", "web"}).out,
+              HasSubstr("2026-01-03T00:00:00.000Z  *     restarted, or brought again as it was\n"
+                        "2026-01-02T00:00:00.000Z  same  cmd y → x\n"
+                        "2026-01-01T00:00:00.000Z        the first\n"));
+  const auto told = json::parse(ask({"app", "history", "web", "--json"}).out).at("versions");
+  EXPECT_EQ(told.at(1).at("same_as_current"), true);
+  EXPECT_EQ(told.at(2).at("same_as_current"), false);
+}
+
+TEST_F(ServicesTest, ListsDeploymentsAndTakesThemBack) {
+  there_is_app(app_json(R"({"id":"web","cmd":"x"})"));
+  there_is("/v2/deployments",
+           {{{"id", "0a1b-2"},
+             {"version", "2026-01-02T00:00:00.000Z"},
+             {"affectedApps", {"/web"}},
+             {"currentStep", 2},
+             {"totalSteps", 2},
+             {"currentActions", {{{"action", "ScaleApplication"}, {"app", "/web"}}}}},
+            {{"id", "0a1b-3"}, {"version", "x"}, {"affectedApps", {"/gone"}}, {"currentActions", "x"}}});
+  there_is("/v2/queue",
+           {{"queue", {{{"app", {{"id", "/web"}}}, {"processedOffersSummary", {{"reasons", {"no GPU"}}}}}}}});
+  EXPECT_THAT(ask({"app", "deployments"}).out,
+              MatchesRegex("DEPLOYMENT +APPS +VERSION +STEP +AGE +WAITS FOR\n"
+                           "0a1b-2 +/web +2026-01-02T00:00:00.000Z +2 of 2: scale /web +.*  no GPU\n"
+                           "0a1b-3 .*\n"));
+  const auto told = json::parse(ask({"app", "deployments", "--json"}).out).at("deployments").at(0);
+  EXPECT_EQ(told.at("actions"), json::parse(R"([{"action":"scale","app":"/web"}])"));
+  EXPECT_EQ(told.at("waits"), json::parse(R"([{"app":"/web","why":"no GPU"}])"));
+  EXPECT_GT(told.at("age_seconds"), 0);
+
+  for (const auto* what : {"0a1b-2", "/web", "web"})
+    EXPECT_EQ(ask({"app", "cancel", what}).status, 0) << what;
+  EXPECT_EQ(ask({"app", "cancel", "--detach", "web"}).out, "d-1\n");
+  EXPECT_THAT(ask({"app", "cancel", "--force", "0a1b-2"}).out, HasSubstr("given up where it stood"));
+  EXPECT_THAT(api_.changes(), ElementsAre("DELETE /v2/deployments/0a1b-2", "DELETE /v2/deployments/0a1b-2",
+                                          "DELETE /v2/deployments/0a1b-2", "DELETE /v2/deployments/0a1b-2",
+                                          "DELETE /v2/deployments/0a1b-2?force=true"));
+  EXPECT_EQ(ask({"app", "cancel", "0a1b"}).status, 73) << "it may mean two";
+  const auto unknown = ask({"app", "cancel", "/wob"});
+  EXPECT_EQ(unknown.status, 66);
+  EXPECT_THAT(unknown.err, HasSubstr("No deployment is under way for '/wob'"));
+  EXPECT_EQ(ask({"complete", "bash", "--", "app", "cancel", ""}).out, "0a1b-2\n0a1b-3\n/gone\n/web\n");
 }
 
 TEST_F(ServicesTest, SaysWhyTheRunOfAJobWaits) {

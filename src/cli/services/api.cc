@@ -79,6 +79,11 @@ Result<std::vector<json>> list_jobs(const Client& client) {
   return objects_in(std::move(answer));
 }
 
+Result<std::vector<json>> list_deployments(const Client& client) {
+  DROVER_TRY(auto answer, client.get("/v2/deployments"));
+  return objects_in(std::move(answer));
+}
+
 Error with_nearest(Error error, const std::string& name, const std::set<std::string>& known) {
   if (error.kind != ErrorKind::kNotFound || known.contains(name)) return error;
   if (const auto meant = nearest(name, known); !meant.empty())

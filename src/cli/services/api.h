@@ -25,6 +25,9 @@ Result<nlohmann::json> get_job(const Client& client, const std::string& name);
 Result<std::vector<nlohmann::json>> list_apps(const Client& client);
 Result<std::vector<nlohmann::json>> list_jobs(const Client& client);
 
+/// The deployments under way.
+Result<std::vector<nlohmann::json>> list_deployments(const Client& client);
+
 /// `error`, and when it is kNotFound and one of `known` is near to `name`, that one as its hint.
 Error with_nearest(Error error, const std::string& name, const std::set<std::string>& known);
 

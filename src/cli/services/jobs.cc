@@ -7,15 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "cli/services/fields.h"
+
 namespace drover::cli {
 namespace {
 
 using nlohmann::json;
-
-std::string text_in(const json& value, const char* field) {
-  const auto found = value.find(field);
-  return found != value.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 std::optional<TimePoint> time_in(const json& value, const char* field) {
   const auto parsed = parse_time(text_in(value, field));

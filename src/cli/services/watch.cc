@@ -4,42 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <optional>
+#include <nlohmann/json.hpp>
 
 #include "cli/context.h"
 #include "cli/interrupts.h"
-#include "cli/printable.h"
 #include "cli/services/api.h"
-#include "cli/table.h"
+#include "cli/services/app_state.h"
+#include "cli/services/failure.h"
 
 namespace drover::cli {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
+using Clock = Progress::Clock;
+using Failures = std::map<std::string, AppFailure>;  // by app
 
 constexpr std::chrono::milliseconds kBetween{500};
 constexpr std::chrono::seconds kPatience{120};
-
-int count_in(const json& app, const char* field) {
-  const auto found = app.find(field);
-  return found != app.end() && found->is_number_integer() ? found->get<int>() : 0;
-}
-
-std::string reasons_of(const json& item) {
-  std::string text;
-  const auto summary = item.value("processedOffersSummary", json::object());
-  for (const auto& reason : summary.value("reasons", json::array()))
-    if (reason.is_string()) text += (text.empty() ? "" : "; ") + reason.get<std::string>();
-  const auto delay = item.value("delay", json::object());
-  if (const auto left = count_in(delay, "timeLeftSeconds"); text.empty() && left > 0)
-    text = fmt::format("the next start is in {} s", left);
-  return text;
-}
 
 /// Ctrl-C wakes whoever sleeps.
 class Alarm {
@@ -61,98 +45,118 @@ class Alarm {
   bool rung_ = false;
 };
 
-/// Shows states: over what it showed before on a terminal, else what is new.
+/// Shows states and failures: over what it showed before on a terminal, else what is new.
 class Screen {
  public:
-  explicit Screen(bool quiet) : quiet_(quiet), live_(::isatty(STDOUT_FILENO) == 1) {}
+  Screen() : live_(::isatty(STDOUT_FILENO) == 1) {}
 
-  void show(const std::vector<AppState>& states) {
-    if (quiet_ || states == shown_) return;
-    std::string text;
-    if (live_) {
-      if (lines_ > 0) text = fmt::format("\x1b[{}A\x1b[J", lines_);
-      const auto table = cli::render(states);
-      lines_ = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
-      text += table;
-    } else {
-      for (const auto& state : states)
-        if (std::ranges::find(shown_, state) == shown_.end()) text += sentence(state) + "\n";
-    }
-    shown_ = states;
-    print(text);
+  void show(const std::vector<AppState>& states, const Failures& failures) {
+    if (live_)
+      draw(states, failures);
+    else
+      add_lines(states, failures);
   }
 
  private:
-  bool quiet_;
+  void draw(const std::vector<AppState>& states, const Failures& failures) {
+    auto text = cli::render(states);
+    for (const auto& [app, failure] : failures) text += failure_text(failure, wall_clock(), columns());
+    if (text == drawn_) return;
+    const auto lines = std::ranges::count(drawn_, '\n');
+    print((lines > 0 ? fmt::format("\x1b[{}A\x1b[J", lines) : "") + text);
+    drawn_ = std::move(text);
+  }
+
+  void add_lines(const std::vector<AppState>& states, const Failures& failures) {
+    std::string text;
+    for (const auto& state : states) {
+      auto& told = told_[state.id];
+      const auto is_told = [&](const AppState& before) { return !is_news(before, state); };
+      // What fails is up and down again.
+      const bool known = failures.contains(state.id) ? std::ranges::any_of(told, is_told)
+                                                     : !told.empty() && is_told(told.back());
+      if (known) continue;
+      text += sentence(state) + "\n";
+      told.push_back(state);
+    }
+    for (const auto& [app, failure] : failures) {
+      const auto known = failures_.find(app);
+      if (known != failures_.end() && is_alike(known->second, failure)) continue;
+      text += failure_text(failure, wall_clock(), 0);
+      failures_.insert_or_assign(app, failure);
+    }
+    if (!text.empty()) print(text);
+  }
+
   bool live_;
-  std::size_t lines_ = 0;
-  std::vector<AppState> shown_;
+  std::string drawn_;
+  // Lines that were printed.
+  std::map<std::string, std::vector<AppState>> told_;  ///< by app
+  Failures failures_;
 };
 
-/// One look: true while any of the deployments is under way.
-Result<bool> refresh(const Client& client, const Watched& watched, Screen& screen) {
-  DROVER_TRY(const auto deployments, client.get("/v2/deployments"));
-  DROVER_TRY(const auto queue, client.get("/v2/queue"));
-  std::vector<AppState> states;
-  for (const auto& id : watched.apps) {
-    DROVER_TRY(const auto target, app_target(id));
-    const auto app = client.get(target);
-    if (app)
-      states.push_back(app_state(app->value("app", json::object()), queue));
-    else if (app.error().kind == ErrorKind::kNotFound)
-      states.push_back({id, "gone", "-", ""});
-    else
-      return Failure(app.error());
+class Watch {
+ public:
+  Watch(const Client& client, const Watched& watched, bool quiet)
+      : client_(client), watched_(watched), quiet_(quiet) {}
+
+  /// One look: true while any of the deployments is under way.
+  Result<bool> look() {
+    DROVER_TRY(const auto deployments, client_.get("/v2/deployments"));
+    DROVER_TRY(const auto queue, client_.get("/v2/queue"));
+    std::vector<AppState> states;
+    for (const auto& id : watched_.apps) {
+      DROVER_TRY(const auto target, app_target(id));
+      const auto answer = client_.get(target);
+      if (!answer && answer.error().kind != ErrorKind::kNotFound) return Failure(answer.error());
+      states.push_back(answer ? take(answer->value("app", json::object()), queue) : gone(id));
+    }
+    if (!quiet_) screen_.show(states, failures_);
+    return std::ranges::any_of(deployments, [&](const json& deployment) {
+      return deployment.is_object() && watched_.deployments.contains(deployment.value("id", ""));
+    });
   }
-  screen.show(states);
-  return std::ranges::any_of(deployments, [&](const json& deployment) {
-    return deployment.is_object() && watched.deployments.contains(deployment.value("id", ""));
-  });
-}
+  std::optional<Progress::Failing> failing() const { return progress_.failing(Clock::now()); }
+
+ private:
+  AppState take(const json& app, const json& queue) {
+    const auto state = app_state(app, queue, wall_clock());
+    auto failure = last_failure(app);
+    if (failure && !is_newest(app, failure->version)) failure.reset();  // of what is replaced now
+    progress_.see(state.id, state.newest_up, failure ? failure->task : "", Clock::now());
+    if (!failure) {
+      failures_.erase(state.id);
+    } else if (const auto known = failures_.find(state.id);
+               known == failures_.end() || known->second.task != failure->task) {
+      if (!quiet_) add_output(client_, *failure);
+      failures_.insert_or_assign(state.id, std::move(*failure));
+    }
+    return state;
+  }
+
+  const Client& client_;
+  const Watched& watched_;
+  bool quiet_;
+  Screen screen_;
+  Failures failures_;
+  Progress progress_;
+};
 
 }  // namespace
 
-AppState app_state(const json& app, const json& queue) {
-  AppState state{app.value("id", ""),
-                 fmt::format("{}/{}", count_in(app, "tasksRunning"), count_in(app, "instances")), "-", ""};
-  const auto checks = app.value("healthChecks", json::array());
-  if (checks.is_array() && !checks.empty()) {
-    state.health = fmt::format("{} healthy", count_in(app, "tasksHealthy"));
-    if (const auto ill = count_in(app, "tasksUnhealthy"); ill > 0)
-      state.health += fmt::format(", {} unhealthy", ill);
-  }
-  // By reference: there may be as many that wait as there are apps.
-  if (const auto items = queue.find("queue"); items != queue.end())
-    for (const auto& item : *items)
-      if (const auto whose = item.find("app"); whose != item.end() && whose->value("id", "") == state.id)
-        state.waits = reasons_of(item);
-  return state;
-}
-
-std::string sentence(const AppState& state) {
-  auto text = fmt::format("{}: {}", printable(state.id), state.up);
-  if (state.up != "gone") text += " up";
-  if (state.health != "-") text += ", " + state.health;
-  if (!state.waits.empty()) text += "; waits: " + printable(state.waits);
-  return text;
-}
-
-std::string render(const std::vector<AppState>& states) {
-  Table table({"APP", "UP", "HEALTH", "WAITS FOR"});
-  for (const auto& state : states) table.add({state.id, state.up, state.health, state.waits});
-  return shown(table);
-}
-
-Result<WatchEnd> watch_deployments(const Client& client, const Watched& watched, bool quiet) {
+Result<WatchResult> watch_deployments(const Client& client, const Watched& watched,
+                                      std::optional<std::chrono::milliseconds> timeout, bool quiet) {
   Alarm alarm;
   const Interrupts interrupts([&](int) { alarm.ring(); });
-  Screen screen(quiet);
+  Watch watch(client, watched, quiet);
+  const auto begin = Clock::now();
   std::optional<Clock::time_point> away_since;
   for (;;) {
-    const auto going_on = refresh(client, watched, screen);
+    const auto going_on = watch.look();
     if (going_on) {
       away_since.reset();
-      if (!*going_on) return WatchEnd::kEnded;
+      if (!*going_on) return WatchResult{};
+      if (const auto failing = watch.failing()) return WatchResult{WatchEnd::kFailing, *failing};
     } else if (going_on.error().kind != ErrorKind::kUnavailable) {
       return Failure(going_on.error());
     } else if (!away_since) {
@@ -162,7 +166,10 @@ Result<WatchEnd> watch_deployments(const Client& client, const Watched& watched,
     } else if (Clock::now() - *away_since > kPatience) {
       return Failure(going_on.error());
     }
-    if (alarm.sleep(kBetween)) return WatchEnd::kInterrupted;
+    const auto gone_by = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    if (timeout && gone_by >= *timeout) return WatchResult{WatchEnd::kTimedOut, {}};
+    if (alarm.sleep(timeout ? std::min(kBetween, *timeout - gone_by) : kBetween))
+      return WatchResult{WatchEnd::kInterrupted, {}};
   }
 }
 
