@@ -98,7 +98,8 @@ std::vector<workload::Task> heed(const std::string& remedy, std::vector<workload
 
 workload::Task some_task(const std::string& id) {
   auto result = task(id, *rc::gen::inRange(0, 6));
-  result.resources.milli_cpus = *rc::gen::inRange(1, 40) * 1000;
+  // Never what goes with GPUs anyway, which a remedy takes for unsaid.
+  result.resources.milli_cpus = *rc::gen::inRange(1, 40) * 1000 + 7;
   result.resources.memory_bytes = *rc::gen::inRange<std::uint64_t>(1, 600) << 30;
   if (result.resources.gpu_count() == 1) result.resources.share.milli = *rc::gen::element(1000, 500, 330);
   result.queue = *rc::gen::element<std::string>("default", "small");
