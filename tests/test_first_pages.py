@@ -190,7 +190,7 @@ class BuildTest(ReaderTest):
         self.assertEqual((inputs.status, commands.status), (0, 0), inputs)
         made = {*inputs.out.splitlines(), *re.findall(rf"> {drover.BUILD}/(\S+)", commands.out)}
         taken = {match for script in drover.BUILD.rglob("cmake_install.cmake")
-                 for match in re.findall(rf'"{re.escape(str(drover.BUILD))}/([^"]+)"', script.read_text()) if "cmake_install" not in match}
+                 for match in re.findall(rf'"{re.escape(str(drover.BUILD))}/([^"]+?)/?"', script.read_text()) if "cmake_install" not in match}
         self.assertIn("packaging/drover.bash", taken)
         self.assertEqual(taken - made, {"packaging/drover.service", "${CMAKE_INSTALL_MANIFEST}"}, "the first is made when CMake configures")
 
@@ -200,7 +200,7 @@ class BuildTest(ReaderTest):
         self.type_and_see("sudo cmake --install build/release --prefix /usr/local")
         self.type_and_see("cd ~; drover --version; sudo drover --version", "drover 0")
         share = self.machine.path("/usr/local/share")
-        for name in ("man/man1/drover.1", "bash-completion/completions/drover", "zsh/site-functions/_drover",
+        for name in ("man/man1/drover.1", "man/man1/drover-run.1", "bash-completion/completions/drover", "zsh/site-functions/_drover",
                      "fish/vendor_completions.d/drover.fish"):
             self.assertIn("drover", (share / name).read_text())
         pages = list((share / "doc/drover").rglob("*.md"))

@@ -8,12 +8,14 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/completion.h"
 #include "cli/context.h"
 #include "cli/help.h"
 #include "cli/line.h"
+#include "cli/man_page.h"
 #include "cli/usage.h"
 
 namespace drover::cli {
@@ -94,6 +96,25 @@ void add_help(CLI::App& app, Context& context) {
   on_call(command, context, options, help);
 }
 
+struct ManOptions {
+  std::string folder;
+};
+
+Result<int> write_man_pages(Context& context, const ManOptions& options) {
+  for (const auto& [name, text] : man_pages(*context.app, context.hooks->version))
+    DROVER_CHECK_OK(write_file(options.folder + "/" + name, text));
+  return 0;
+}
+
+/// For who packs the program.
+void add_man_pages(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ManOptions>();
+  auto* command =
+      app.add_subcommand("man-pages", "Write a manual page for each command into a folder")->group("");
+  command->add_option("folder", options->folder, "Where")->required()->type_name("FOLDER");
+  on_call(command, context, options, write_man_pages);
+}
+
 /// What the process exits with when it is not told to run anything that there is.
 int refuse(const Error& error) {
   report_error(error);
@@ -127,6 +148,7 @@ int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
   add_endpoint_options(app, context.endpoint);
   add_commands(app, context);
   add_help(app, context);
+  add_man_pages(app, context);
   app.set_help_all_flag("--help-all",
                         "Print the help of all commands");  // behind the commands: none inherits it
   set_help(app);

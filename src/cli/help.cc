@@ -116,15 +116,20 @@ constexpr std::array kFooters = {
            "  sudo drover serve --simulate dgx-a100"},
 };
 
+std::vector<const CLI::Option*> arguments_of(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
+}
+
+std::string argument_usage(const CLI::Option& argument) {
+  const bool many = argument.get_items_expected_max() > 1 || argument.get_type_name() == kCommandType;
+  const auto text = argument.get_type_name() + (many ? "..." : "");
+  return argument.get_required() ? text : "[" + text + "]";
+}
+
 class DroverFormatter final : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string) const override {
-    auto text = "Usage: " + full_name(*app) + " [OPTIONS]";
-    for (const auto* argument : arguments_of(*app)) text += " " + argument_usage(*argument);
-    const auto children =
-        app->get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
-    if (!children.empty()) text += app->get_require_subcommand_min() == 0 ? " [COMMAND]" : " COMMAND";
-    return text + "\n";
+    return "Usage: " + usage_of(*app) + "\n";
   }
 
   std::string make_positionals(const CLI::App* app) const override {
@@ -171,17 +176,6 @@ class DroverFormatter final : public CLI::Formatter {
     if (app != program && !global.empty()) text = make_group(kGlobalOptions, false, global).substr(1) + "\n";
     return text + CLI::Formatter::make_footer(app);
   }
-
- private:
-  static std::vector<const CLI::Option*> arguments_of(const CLI::App& app) {
-    return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
-  }
-
-  static std::string argument_usage(const CLI::Option& argument) {
-    const bool many = argument.get_items_expected_max() > 1 || argument.get_type_name() == kCommandType;
-    const auto text = argument.get_type_name() + (many ? "..." : "");
-    return argument.get_required() ? text : "[" + text + "]";
-  }
 };
 
 void set_formatter(CLI::App& app, const std::shared_ptr<DroverFormatter>& formatter) {
@@ -197,6 +191,15 @@ void set_help(CLI::App& program) {
     if (!option->get_lnames().empty() && takes_value(*option)) option->group(kGlobalOptions);
   for (const auto& [path, text] : kFooters)
     (path.empty() ? &program : program.get_subcommand(std::string(path)))->footer(text);
+}
+
+std::string usage_of(const CLI::App& command) {
+  auto text = full_name(command) + " [OPTIONS]";
+  for (const auto* argument : arguments_of(command)) text += " " + argument_usage(*argument);
+  const auto children =
+      command.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
+  if (!children.empty()) text += command.get_require_subcommand_min() == 0 ? " [COMMAND]" : " COMMAND";
+  return text;
 }
 
 std::string help_of(const CLI::App& command) {

@@ -11,6 +11,9 @@ namespace drover::cli {
 /// To be called when the tree is whole: `program` and all below it get this help.
 void set_help(CLI::App& program);
 
+/// "drover exec [OPTIONS] TASK COMMAND..."
+std::string usage_of(const CLI::App& command);
+
 /// The help of one command.
 std::string help_of(const CLI::App& command);
 
