@@ -321,6 +321,27 @@ TEST(Requeue, WhatWasLostStartsAgainWhenThatIsAskedFor) {
   EXPECT_EQ(machine.at("patient"), TaskState::kFailed) << "that is another thing";
 }
 
+TEST(Requeue, AGangThatDoesNotStartAgainEndsAsAWholeWhenOneCannotBeGivenItsGpu) {
+  Machine machine(2);
+  auto members = gang("g", 2, 1);
+  for (auto& member : members) member.batch.requeue = Requeue::kNever;
+  ASSERT_TRUE(machine.submit(members));
+  ASSERT_TRUE(machine.on(event::Started{"g-1", kNow}));
+  ASSERT_TRUE(machine.on(event::PutBack{"g-0", {ErrorKind::kUnavailable, "a stranger has it"}}));
+  ASSERT_TRUE(machine.on(event::Ended{"g-1", exited(143, true)}));
+  EXPECT_EQ(machine.at("g-0"), TaskState::kFailed);
+  EXPECT_EQ(machine.at("g-1"), TaskState::kKilled);
+}
+
+TEST(Requeue, ATaskThatDoesNotStartAgainIsPutBackAllTheSameWhenNothingOfItRan) {
+  Machine machine(1);
+  auto once = task("once", 1);
+  once.batch.requeue = Requeue::kNever;
+  ASSERT_TRUE(machine.submit(once));
+  ASSERT_TRUE(machine.on(event::PutBack{"once", {ErrorKind::kUnavailable, "a stranger has it"}}));
+  EXPECT_FALSE(is_final(machine.at("once")));
+}
+
 TEST(Requeue, WhoDoesNotWantToStartAgainEndsWhenItIsPreempted) {
   Machine machine(1);
   auto once = task("once", 1);
