@@ -436,10 +436,15 @@ TEST(Schedules, ARecordOfAnOlderDaemonGoesOnAtItsIndex) {
   Scheduler scheduler;
   ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", minutely(kNow - 10min, "20"))));
   scheduler.go(0s);
-  auto stored = nlohmann::json(scheduler.record("j"));
-  EXPECT_EQ(stored.at("next"), 11);  // the names and what they hold are those of older daemons
-  EXPECT_EQ(stored.at("due"), (kNow + 1min).time_since_epoch().count());
+  scheduler.end("j", 0);
+  const auto stored = nlohmann::json(scheduler.record("j"));  // as older daemons have it
+  EXPECT_EQ(stored.at("next"), 11);
+  EXPECT_EQ(stored.at("due"), format_time(kNow + 1min));
   EXPECT_EQ(stored.at("schedule").at("repetition"), minutely(kNow - 10min, "20"));
+  scheduler.sleep(5min + 30s);
+  EXPECT_EQ(scheduler.record("j").active.at(0).due, kNow + 5min);
+  EXPECT_EQ(scheduler.record("j").next, 16);
+  EXPECT_EQ(scheduler.record("j").history.back().count, 4);
 }
 
 TEST(Schedules, AreReadBackAsStored) {

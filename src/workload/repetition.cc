@@ -231,11 +231,9 @@ Failure cannot_parse(std::string_view text, std::string why) {
 
 Result<Repetition> Repetition::parse(std::string_view text, const std::string& zone, TimePoint now) {
   Repetition repetition;
-  if (!zone.empty()) {
-    const auto found = find_time_zone(zone);
-    if (!found) return cannot_parse(text, found.error());
-    repetition.zone_ = *found;
-  }
+  const auto found = zone.empty() ? Result<TimeZone>() : find_time_zone(zone);
+  if (!found) return cannot_parse(text, found.error());
+  repetition.zone_ = *found;
   if (Cron::is_meant(text)) {
     auto cron = Cron::parse(text);
     if (!cron) return cannot_parse(text, cron.error());
