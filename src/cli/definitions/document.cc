@@ -193,7 +193,7 @@ class DefinitionReader {
   }
   Mistake syntax_error() const {
     const auto place = parser_.stopped_at_a_byte() ? Place() : place_of(parser_.place());
-    const std::string_view problem = parser_.problem("it cannot be read");
+    const std::string problem = parser_.problem("it cannot be read");
     // So libyaml speaks of '*/10 * * * *' and '@daily' without quotes.
     const bool needs_quotes = problem.ends_with("cannot start any token") ||
                               problem.ends_with("expected alphabetic or numeric character");
