@@ -6,6 +6,22 @@ namespace {
 
 using namespace drover;
 
+/// Times go up, and what came due is counted as a walk from one to the next counts it.
+void check_cron(const workload::Repetition& cron, const std::string& zone, TimePoint now) {
+  constexpr int kSteps = 100;
+  auto next = cron.first_not_before(now);
+  const auto first = next;
+  TimePoint last = now;
+  for (int step = 0; step < kSteps && next; ++step) {
+    fuzz::require(step == 0 || next->at > last);
+    last = next->at;
+    next = cron.first_after(last);
+  }
+  if (next) fuzz::require(cron.due(*first, next->at, last, 1).left_out == kSteps);
+  const auto again = workload::Repetition::parse(cron.text_from(0), zone, now);
+  fuzz::require(again && again->is_cron() && again->first_not_before(now) == first);
+}
+
 /// Times go up, first_after finds the first of them, and what is shown is read as the same.
 void check(const workload::Repetition& repetition, const std::string& zone, TimePoint now) {
   std::optional<TimePoint> before;
@@ -35,7 +51,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string zone(text.substr(std::min(end + 1, text.size())));
   const TimePoint now(std::chrono::hours(24 * 365 * 56));
   const auto repetition = workload::Repetition::parse(text.substr(0, end), zone, now);
-  if (repetition)
+  if (repetition && repetition->is_cron())
+    check_cron(*repetition, zone, now);
+  else if (repetition)
     check(*repetition, zone, now);
   else
     fuzz::require(!repetition.error().message.empty());

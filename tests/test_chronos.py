@@ -165,6 +165,33 @@ class ChronosTest(NamedImagesTest):
         self.assertEqual(len(self.runs("once")), 1)
         self.assertEqual(self.job("once")["successCount"], 1)
 
+    def test_a_job_runs_as_cron_says_also_after_a_crash(self):
+        self.define("minutely", "echo at $CHRONOS_JOB_RUN_TIME", schedule="*/1 * * * *", scheduleTimeZone="Asia/Kathmandu")
+        self.define("nightly", "true", schedule="30 2 * * mon-fri", scheduleTimeZone="Europe/Berlin")
+        self.daemon.kill()
+        self.daemon.start()
+        for _ in range(2):  # what is shown can be sent again, and is the same
+            shown = self.job("nightly")
+            self.assertEqual((shown["schedule"], shown["scheduleTimeZone"]), ("30 2 * * mon-fri", "Europe/Berlin"))
+            self.ask("POST", "/iso8601", shown)
+        table = self.daemon.cli("job", "ls").out
+        self.assertRegex(table, r"(?m)^nightly +idle +never ran +20\d\d-\d\d-\d\dT0[01]:30:00\.000Z")
+        plan = self.daemon.folder / "nightly.yaml"
+        plan.write_text("name: nightly\ncommand: 'true'\nmem: 64\nschedule: 30 2 * * mon-fri\nscheduleTimeZone: Europe/Berlin\n")
+        self.assertEqual(self.daemon.cli("apply", "--dry-run", plan).out, "nightly: unchanged\n")
+        drover.wait_for(lambda: self.job("minutely")["successCount"] > 0, "the next minute", timeout=90)
+        output = self.daemon.output(self.runs("minutely")[0]["task"]["id"])
+        self.assertRegex(output, r"^at \d+\n$")
+        self.assertEqual(int(output.split()[1]) % 60_000, 0)
+        self.assertEqual(self.job("minutely")["schedule"], "*/1 * * * *")
+
+    def test_cron_that_is_wrong_is_refused_by_its_field(self):
+        for schedule, why in (("0 25 * * *", "the hour '25' is not between 0 and 23"), ("0 0 30 2 *", "it never comes true"),
+                              ("0 0 2 * * *", "it has six fields"), ("@reboot", "is not a time")):
+            refused = self.ask("POST", "/iso8601", {"name": "x", "command": "true", "schedule": schedule}, status=400)
+            self.assertIn(f"Cannot parse schedule '{schedule}': ", refused["message"])
+            self.assertIn(why, refused["message"])
+
     def test_a_user_sees_and_changes_only_his_own_jobs(self):
         self.define("mine", "id -u", uid=drover.NOBODY)
         self.define("roots", "true")

@@ -377,7 +377,7 @@ Status read_times(const json& job, TimePoint now, Schedule& schedule) {
   const auto text = job.find("schedule");
   if (text == job.end() || !text->is_string())
     return fail(ErrorKind::kInvalid, "Cannot parse schedule '': there is none",
-                "write it as for example R/2030-01-31T02:30:00Z/P1D", "/schedule");
+                "write it as for example R/2030-01-31T02:30:00Z/P1D, or 30 2 * * mon-fri", "/schedule");
   if (const auto zone = job.find("scheduleTimeZone"); zone != job.end() && zone->is_string())
     schedule.time_zone = *zone;
   DROVER_TRY(const auto repetition,

@@ -211,6 +211,15 @@ TEST(Job, AStartThatIsLeftOutIsWrittenDown) {
   EXPECT_EQ(schedule_of(with({{"schedule", "R1//PT1M"}})).repetition, "R1/2026-11-20T11:59:59.000Z/PT1M");
 }
 
+TEST(Job, TakesCronAsItIsWritten) {
+  const auto schedule =
+      schedule_of(with({{"schedule", "30 2 * * mon-fri"}, {"scheduleTimeZone", "Europe/Berlin"}}));
+  EXPECT_EQ(schedule.repetition, "30 2 * * mon-fri");
+  EXPECT_EQ(schedule.time_zone, "Europe/Berlin");
+  EXPECT_EQ(mistake_of(with({{"schedule", "0 25 * * *"}})),
+            "Cannot parse schedule '0 25 * * *': the hour '25' is not between 0 and 23");
+}
+
 RC_GTEST_PROP(JobProperty, AnyFieldOfAnyTypeIsReadOrRefused, ()) {
   auto job = minimal();
   const auto name = *rc::gen::element<std::string>(

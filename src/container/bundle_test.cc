@@ -376,11 +376,14 @@ TEST(Environment, ATaskKnowsItsSharesItsCardsAndHowOftenItBeganAgain) {
   auto launch = with_gpus();
   launch.gpu_shares = {{500, 8ULL << 30}, {125, 0}};
   launch.nics = {"mlx5_0", "mlx5_1"};
-  launch.attempt = 2;
+  launch.attempt = 3;
+  launch.preemptions = 2;
+  launch.task.batch.array = workload::ArrayMembership{"0f3a", 7, 100, 10};
   launch.task.environment = {{"DROVER_GPU_SHARE", "1"}};
   const auto made = environment_of(launch, nullptr, launch.task.user, "/sandbox");
-  for (const char* expected : {"DROVER_GPU_SHARE=0.5,0.125", "DROVER_GPU_MEMORY=8589934592,0",
-                               "DROVER_NICS=mlx5_0,mlx5_1", "DROVER_PREEMPTIONS=2"})
+  for (const char* expected :
+       {"DROVER_GPU_SHARE=0.5,0.125", "DROVER_GPU_MEMORY=8589934592,0", "DROVER_NICS=mlx5_0,mlx5_1",
+        "DROVER_PREEMPTIONS=2", "DROVER_ATTEMPT=3", "DROVER_ARRAY_INDEX=7", "SLURM_ARRAY_JOB_ID=0f3a"})
     EXPECT_THAT(made, Contains(expected));
   EXPECT_THAT(environment_of(with_gpus(), nullptr, launch.task.user, "/sandbox"),
               Not(Contains(::testing::StartsWith("DROVER_GPU_SHARE="))));

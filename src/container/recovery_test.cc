@@ -137,8 +137,7 @@ TEST_F(RecoveryTest, KilledAtAnyMomentADaemonRunsItsTaskOnceAtMost) {
 }
 
 TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
-  auto launch =
-      launch_of("again", {"/bin/sh", "-c", "echo ran >> trace; echo $DROVER_PREEMPTIONS; sleep 1000"});
+  auto launch = launch_of("again", {"/bin/sh", "-c", "echo ran >> trace; echo $DROVER_ATTEMPT; sleep 1000"});
   ASSERT_TRUE(oci_->launch(launch));
   ASSERT_TRUE(observer_.await_started(launch.task.id));
   while (sandbox_file(launch.task.id, "stdout").empty()) ::usleep(10'000);
@@ -149,7 +148,7 @@ TEST_F(RecoveryTest, ALaterAttemptRunsOnceAndKeepsTheLogs) {
   oci_.reset();
   oci_ = make_oci(options(), later.watcher()).value().containerizer;
   launch.attempt = 1;
-  launch.task.command.edit()[2] = "echo ran >> trace; echo $DROVER_PREEMPTIONS; exit 7";
+  launch.task.command.edit()[2] = "echo ran >> trace; echo $DROVER_ATTEMPT; exit 7";
   EXPECT_EQ(oci_->recover(launch.task.id, 1).value(), Found::kNever) << "the end of the first is not its end";
   ASSERT_TRUE(oci_->launch(launch));
   EXPECT_EQ(later.await_ending(launch.task.id).value().exit_status, 7);

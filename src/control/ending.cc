@@ -188,7 +188,8 @@ void put_back(Draft& draft, const std::string& id, const Error& error) {
   const bool ends = found.started_at || found.stop_requested || found.timed_out || !found.gang_reason.empty();
   // What starts again alone would wait for the others for ever.
   const bool is_alone = found.task.gang && !restarts_after_preemption(found.task);
-  if (ends || found.preempted || is_alone || is_of_framework(found.task)) return launch_failed(draft, id, error);
+  if (ends || found.preempted || is_alone || is_of_framework(found.task))
+    return launch_failed(draft, id, error);
   const auto reason = "put back with its gang: " + error.message;
   for (const auto* member : members_of(found.task, draft.finder())) {
     if (member->task.id == id || !owns_resources(member->state) || member->preempted) continue;

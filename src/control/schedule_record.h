@@ -51,7 +51,7 @@ struct ScheduleEntry {
 
 struct ScheduleRecord {
   workload::Schedule schedule;
-  std::int64_t next = 0;               ///< index of the next occurrence
+  std::int64_t next = 0;               ///< index of the next occurrence; 0 of cron
   std::optional<TimePoint> due;        ///< its time; none when there is no further one, or it has parents
   TimePoint reckoned_until{};          ///< nothing before or at this time is ever run again
   std::vector<ScheduleRun> active;     ///< runs that have not ended

@@ -32,9 +32,9 @@ std::optional<Repetition> repetition_of(const ScheduleRecord& record) {
 void set_next(ScheduleRecord& record, const Repetition& repetition, TimePoint now) {
   const auto from =
       std::max(now - record.schedule.epsilon, record.reckoned_until + std::chrono::milliseconds(1));
-  const auto next = repetition.first_not_before(from);
-  record.next = next ? next->index : repetition.count().value_or(0);
-  record.due = next ? std::optional(next->at) : std::nullopt;
+  const auto next = repetition.upcoming(from);
+  record.next = next.index;
+  record.due = next.at;
 }
 
 /// Whether `name` waits, over any number of parents, for `ancestor`.
@@ -199,25 +199,17 @@ void fire_due(Draft& draft, const std::string& name) {
     record.due.reset();
     return;
   }
-  const auto first_due = *record.due;
-  const auto end = repetition->first_after(now);
-  const std::int64_t after = end ? end->index : repetition->count().value_or(record.next);
-  const auto in_time = repetition->first_not_before(now - record.schedule.epsilon);
-  auto index = std::max(record.next, in_time ? std::min(in_time->index, after) : after);
-  index = std::max(index, after - kMostAtOnce);
-  if (index > record.next && !record.schedule.disabled)
-    note_skipped(record, repetition->at(index - 1).value_or(first_due), index - record.next, now,
-                 "it was too late: the daemon was not there at its time");
-  std::optional<TimePoint> last;
-  for (; index < after; ++index) {
-    const auto at = repetition->at(index);
-    if (!at || at == last) continue;
-    last = at;
-    if (!record.schedule.disabled) start_run(draft, name, {*at, 0, *at, ""});
+  const auto due =
+      repetition->due({record.next, *record.due}, now - record.schedule.epsilon, now, kMostAtOnce);
+  if (!record.schedule.disabled) {
+    if (due.left_out > 0)
+      note_skipped(record, due.last_left_out, due.left_out, now,
+                   "it was too late: the daemon was not there at its time");
+    for (const auto& at : due.times) start_run(draft, name, {at, 0, at, ""});
   }
-  record.next = after;
+  record.next = due.next.index;
   record.reckoned_until = std::max(record.reckoned_until, now);
-  record.due = end ? std::optional(end->at) : std::nullopt;
+  record.due = due.next.at;
 }
 
 }  // namespace

@@ -341,6 +341,112 @@ TEST(Schedules, ProgressIsAddedUpForKnownRuns) {
   EXPECT_FALSE(scheduler.on(event::ScheduleProgressed{"j", "ct:0:0:j:", 7}));
 }
 
+// kNow is 22:13:20 UTC.
+TEST(Schedules, CronRunsAtItsTimesFromWhenItIsGiven) {
+  Scheduler scheduler;
+  auto job = Scheduler::schedule("j", "*/2 * * * *");
+  job.epsilon = 24h;  // says how late is too late, and not that the times before were meant
+  ASSERT_TRUE(scheduler.define(job));
+  EXPECT_EQ(next_deadline(scheduler.machine.state), kNow + 40s);
+  scheduler.go(39s);
+  EXPECT_TRUE(scheduler.tasks("j").empty());
+  scheduler.go(1s);
+  ASSERT_EQ(scheduler.tasks("j").size(), 1U);
+  EXPECT_EQ(scheduler.tasks("j")[0]->task.origin.task_id, "ct:1700000040000:0:j:");
+  scheduler.end("j", 0);
+  ASSERT_TRUE(scheduler.define(job));  // the same once more
+  scheduler.go(119s);
+  EXPECT_EQ(scheduler.tasks("j").size(), 1U);
+  scheduler.go(1s);
+  EXPECT_EQ(scheduler.tasks("j").size(), 2U);
+  EXPECT_TRUE(scheduler.history("j") == Words{"succeeded"});
+}
+
+TEST(Schedules, CronGoesByItsTimeZone) {
+  Scheduler scheduler;
+  auto job = Scheduler::schedule("j", "30 2 * * *");
+  job.time_zone = "Europe/Berlin";
+  ASSERT_TRUE(scheduler.define(job));
+  EXPECT_EQ(format_time(*scheduler.record("j").due), "2023-11-15T01:30:00.000Z");
+  job.time_zone = "America/New_York";
+  ASSERT_TRUE(scheduler.define(job));
+  EXPECT_EQ(format_time(*scheduler.record("j").due), "2023-11-15T07:30:00.000Z");
+}
+
+TEST(Schedules, OfCronWhatWasDueLongAgoIsLeftOutAndSaid) {
+  Scheduler scheduler;
+  ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", "* * * * *")));
+  scheduler.sleep(10min);
+  EXPECT_EQ(scheduler.history("j"), (Words{"skipped 9"}));
+  EXPECT_EQ(scheduler.record("j").history[0].run.due, kNow + 8min + 40s);
+  ASSERT_EQ(scheduler.tasks("j").size(), 1U);
+  EXPECT_EQ(scheduler.record("j").active[0].due, kNow + 9min + 40s);
+  EXPECT_EQ(scheduler.record("j").due, kNow + 10min + 40s);
+  scheduler.end("j", 0);
+  scheduler.now -= 5min;  // a clock that goes back runs nothing twice
+  scheduler.go(5min + 39s);
+  EXPECT_EQ(scheduler.tasks("j").size(), 1U);
+  scheduler.go(1s);
+  EXPECT_EQ(scheduler.tasks("j").size(), 2U);
+}
+
+TEST(Schedules, AfterAYearCronStartsTheLatestAndCountsTheRest) {
+  Scheduler scheduler;
+  auto many = Scheduler::schedule("many", "* * * * *");
+  many.concurrent = true;
+  many.epsilon = 24h * 3650;
+  auto yearly = Scheduler::schedule("yearly", "@yearly");
+  yearly.epsilon = 24h * 3650;
+  ASSERT_TRUE(scheduler.define(many));
+  ASSERT_TRUE(scheduler.define(yearly));
+  scheduler.sleep(24h * 366);
+  EXPECT_EQ(scheduler.history("many"), (Words{"skipped " + std::to_string(366 * 24 * 60 - 60)}));
+  ASSERT_EQ(scheduler.record("many").active.size(), 60U);
+  EXPECT_EQ(scheduler.record("many").active.back().due, kNow + 24h * 366 - 20s);
+  ASSERT_EQ(scheduler.record("yearly").active.size(), 1U);
+  EXPECT_EQ(format_time(scheduler.record("yearly").active[0].due), "2024-01-01T00:00:00.000Z");
+}
+
+TEST(Schedules, ChildrenTakeOverTheTimesOfCron) {
+  Scheduler scheduler;
+  ASSERT_TRUE(scheduler.define(Scheduler::schedule("a", "@hourly")));
+  ASSERT_TRUE(scheduler.define(Scheduler::child("b", {"a"})));
+  scheduler.go(1h);
+  ASSERT_TRUE(scheduler.on(event::ScheduleRemoved{"a"}));
+  EXPECT_EQ(scheduler.record("b").schedule.repetition, "@hourly");
+  EXPECT_EQ(format_time(*scheduler.record("b").due), "2023-11-15T00:00:00.000Z");
+}
+
+TEST(Schedules, AnIntervalThatBecomesCronAndTheOtherWayRunsNothingTwice) {
+  Scheduler scheduler;
+  ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", minutely(kNow + 40s, "5"))));
+  scheduler.go(41s);
+  scheduler.end("j", 0);
+  ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", "* * * * *")));
+  EXPECT_EQ(scheduler.record("j").due, kNow + 100s);
+  scheduler.go(60s);
+  scheduler.end("j", 0);
+  ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", minutely(kNow + 40s, "5"))));
+  EXPECT_EQ(scheduler.record("j").next, 2);
+  EXPECT_EQ(scheduler.record("j").due, kNow + 160s);
+  EXPECT_EQ(scheduler.tasks("j").size(), 2U);
+}
+
+TEST(Schedules, ARecordOfAnOlderDaemonGoesOnAtItsIndex) {
+  Scheduler scheduler;
+  ASSERT_TRUE(scheduler.define(Scheduler::schedule("j", minutely(kNow - 10min, "20"))));
+  scheduler.go(0s);
+  scheduler.end("j", 0);
+  const auto stored = nlohmann::json(scheduler.record("j"));  // as older daemons have it
+  EXPECT_EQ(stored.at("next"), 11);
+  EXPECT_EQ(stored.at("due"), format_time(kNow + 1min));
+  EXPECT_EQ(stored.at("schedule").at("repetition"), minutely(kNow - 10min, "20"));
+  scheduler.sleep(5min + 30s);
+  EXPECT_EQ(scheduler.record("j").active.at(0).due, kNow + 5min);
+  EXPECT_EQ(scheduler.record("j").next, 16);
+  EXPECT_EQ(scheduler.record("j").history.back().count, 4);
+}
+
 TEST(Schedules, AreReadBackAsStored) {
   Scheduler scheduler;
   auto job = Scheduler::schedule("j", minutely(kNow));

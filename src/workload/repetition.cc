@@ -14,8 +14,6 @@ using std::chrono::floor;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The end of the year 9999, which is as far as times can be written.
-constexpr TimePoint kEnd = std::chrono::sys_days(std::chrono::year(10000) / 1 / 1) - milliseconds(1);
 constexpr std::int64_t kMostCount = 1'000'000'000'000;
 constexpr std::int64_t kMostMonths = 10'000 * 12;
 constexpr std::int64_t kMostDays = 10'000 * 366;
@@ -224,18 +222,30 @@ Failure cannot_parse(std::string_view text, const Error& why) {
 }
 
 Failure cannot_parse(std::string_view text, std::string why) {
-  return cannot_parse(text, Error{ErrorKind::kInvalid, std::move(why),
-                                  "write it as for example R/2030-01-31T02:30:00Z/P1D", ""});
+  return cannot_parse(text,
+                      Error{ErrorKind::kInvalid, std::move(why),
+                            "write it as for example R/2030-01-31T02:30:00Z/P1D, or 30 2 * * mon-fri", ""});
 }
 
 }  // namespace
 
 Result<Repetition> Repetition::parse(std::string_view text, const std::string& zone, TimePoint now) {
+  Repetition repetition;
+  const auto found = zone.empty() ? Result<TimeZone>() : find_time_zone(zone);
+  if (!found) return cannot_parse(text, found.error());
+  repetition.zone_ = *found;
+  if (Cron::is_meant(text)) {
+    auto cron = Cron::parse(text);
+    if (!cron) return cannot_parse(text, cron.error());
+    repetition.cron_ = *cron;
+    repetition.text_ = text;
+    repetition.start_at_ = now;
+    return repetition;
+  }
   const auto first = text.find('/');
   const auto last = text.rfind('/');
   if (first == text.npos || first == last || text.front() != 'R')
     return cannot_parse(text, "it does not read R[n]/[start]/period");
-  Repetition repetition;
   auto runs = text.substr(1, first - 1);
   if (!runs.empty()) {
     const auto number = take_number(runs);
@@ -243,15 +253,10 @@ Result<Repetition> Repetition::parse(std::string_view text, const std::string& z
       return cannot_parse(text, "what follows R is how many runs there are, or nothing");
     repetition.count_ = number.value;
   }
-  repetition.period_text_ = text.substr(last + 1);
-  const auto period = parse_period(shown(repetition.period_text_));
+  repetition.text_ = text.substr(last + 1);
+  const auto period = parse_period(shown(repetition.text_));
   if (!period) return cannot_parse(text, period.error());
   repetition.period_ = *period;
-  if (!zone.empty()) {
-    const auto found = find_time_zone(zone);
-    if (!found) return cannot_parse(text, found.error());
-    repetition.zone_ = *found;
-  }
   const auto written = text.substr(first + 1, last - first - 1);
   if (written.empty()) {
     repetition.start_at_ = now - seconds(1);
@@ -284,15 +289,19 @@ std::optional<TimePoint> Repetition::unlimited_at(std::int64_t index) const {
     time = zone_.from_wall(day + (start_ - midnight));
   }
   time += period_.time * index;
-  return time <= kEnd ? std::optional(time) : std::nullopt;
+  return time <= kLastTime ? std::optional(time) : std::nullopt;
 }
 
 std::optional<TimePoint> Repetition::at(std::int64_t index) const {
-  if (count_ && index >= *count_) return std::nullopt;
+  if (cron_ || (count_ && index >= *count_)) return std::nullopt;
   return unlimited_at(index);
 }
 
 std::optional<Occurrence> Repetition::first_not_before(TimePoint time) const {
+  if (cron_) {
+    const auto next = cron_->first_not_before(std::max(time, start_at_), zone_);
+    return next ? std::optional(Occurrence{0, *next}) : std::nullopt;
+  }
   // Those that do not exist lie after all others.
   std::int64_t low = 0, high = count_.value_or(kMostCount);
   while (low < high) {
@@ -308,18 +317,61 @@ std::optional<Occurrence> Repetition::first_not_before(TimePoint time) const {
 }
 
 std::optional<Occurrence> Repetition::first_after(TimePoint time) const {
-  if (time >= kEnd) return std::nullopt;
+  if (time >= kLastTime) return std::nullopt;
   return first_not_before(time + milliseconds(1));
 }
 
+Upcoming Repetition::upcoming(TimePoint time) const {
+  const auto next = first_not_before(time);
+  return next ? Upcoming{next->index, next->at} : Upcoming{count_.value_or(0), std::nullopt};
+}
+
+Due Repetition::due(const Occurrence& first, TimePoint in_time, TimePoint now, std::int64_t most) const {
+  return cron_ ? due_of_cron(first.at, in_time, now, most) : due_of_interval(first, in_time, now, most);
+}
+
+Due Repetition::due_of_cron(TimePoint first, TimePoint in_time, TimePoint now, std::int64_t most) const {
+  const auto end = now + milliseconds(1);
+  constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
+  const auto late = cron_->pass(first, std::min(in_time, end), kAll, zone_);
+  const auto rest = cron_->pass(late.end, end, kAll, zone_).count;
+  const auto early = cron_->pass(late.end, end, std::max<std::int64_t>(0, rest - most), zone_);
+  Due due;
+  due.left_out = late.count + early.count;
+  due.last_left_out = early.count > 0 ? early.last : late.last;
+  auto next = cron_->first_not_before(early.end, zone_);
+  for (; next && *next <= now; next = cron_->first_not_before(*next + milliseconds(1), zone_))
+    due.times.push_back(*next);
+  due.next.at = next;
+  return due;
+}
+
+Due Repetition::due_of_interval(const Occurrence& first, TimePoint in_time, TimePoint now,
+                                std::int64_t most) const {
+  const auto next = first_after(now);
+  const auto end = next ? next->index : count_.value_or(first.index);
+  const auto early = first_not_before(in_time);
+  auto index = std::max(first.index, early ? std::min(early->index, end) : end);
+  index = std::max(index, end - most);
+  Due due;
+  due.left_out = index - first.index;
+  if (due.left_out > 0) due.last_left_out = at(index - 1).value_or(first.at);
+  for (; index < end; ++index)
+    if (const auto time = at(index); time && (due.times.empty() || *time != due.times.back()))
+      due.times.push_back(*time);
+  due.next = {end, next ? std::optional(next->at) : std::nullopt};
+  return due;
+}
+
 std::string Repetition::text_from(std::int64_t index) const {
+  if (cron_) return text_;
   const auto next = at(index);
   if (!next) {
     const auto latest = count_ && *count_ > 0 ? unlimited_at(*count_ - 1) : std::nullopt;
-    return fmt::format("R0/{}/{}", format_in(latest.value_or(start_at_), zone_), period_text_);
+    return fmt::format("R0/{}/{}", format_in(latest.value_or(start_at_), zone_), text_);
   }
   const auto left = count_ ? std::to_string(*count_ - index) : std::string();
-  return fmt::format("R{}/{}/{}", left, format_in(*next, zone_), period_text_);
+  return fmt::format("R{}/{}/{}", left, format_in(*next, zone_), text_);
 }
 
 }  // namespace drover::workload

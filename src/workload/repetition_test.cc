@@ -185,6 +185,65 @@ TEST(Repetition, RefusesAbsurdities) {
   }
 }
 
+TEST(Repetition, TakesCronBesideIntervals) {
+  const auto nightly = parsed("30 2 * * *", "Europe/Berlin");
+  EXPECT_TRUE(nightly.is_cron());
+  EXPECT_FALSE(nightly.count());
+  EXPECT_EQ(format_time(nightly.first_after(kNow)->at), "2026-11-21T01:30:00.000Z");
+  EXPECT_EQ(format_time(nightly.first_not_before(TimePoint())->at), "2026-11-21T01:30:00.000Z")
+      << "what was before it was given was never due";
+  EXPECT_EQ(nightly.text_from(0), "30 2 * * *");
+  EXPECT_EQ(format_time(parsed("30 2 * * *").first_after(kNow)->at), "2026-11-21T02:30:00.000Z") << "UTC";
+  EXPECT_FALSE(parsed("R/2026-11-20T12:00:00Z/PT1H").is_cron());
+}
+
+TEST(Repetition, SaysWhatIsWrongWithCron) {
+  EXPECT_EQ(message_of("0 25 * * *"),
+            "Cannot parse schedule '0 25 * * *': the hour '25' is not between 0 and 23");
+  EXPECT_EQ(message_of("0 2 * * *", "Europe/Berlim"),
+            "Cannot parse schedule '0 2 * * *': There is no time zone 'Europe/Berlim'");
+  EXPECT_TRUE(message_of("@reboot").starts_with("Cannot parse schedule '@reboot': '@reboot' is not a time"));
+  EXPECT_TRUE(
+      message_of("0 0 30 2 *").starts_with("Cannot parse schedule '0 0 30 2 *': it never comes true"));
+}
+
+/// What came due, in short: how many are left out, the last of them, how many are there, the first and the
+/// last of these, and the next one.
+std::vector<std::string> due_of(const Repetition& repetition, TimePoint first, std::chrono::milliseconds late,
+                                TimePoint now) {
+  const auto due = repetition.due({0, first}, now - late, now, 60);
+  std::vector<std::string> words{std::to_string(due.left_out), std::to_string(due.times.size())};
+  if (due.left_out > 0) words.push_back(format_time(due.last_left_out));
+  if (!due.times.empty()) words.push_back(format_time(due.times.front()));
+  if (!due.times.empty()) words.push_back(format_time(due.times.back()));
+  words.push_back(due.next.at ? format_time(*due.next.at) : "none");
+  return words;
+}
+
+TEST(Repetition, SaysWhatCameDueMeanwhile) {
+  const auto time = [](const char* text) { return *parse_time(text); };
+  const auto now = time("2027-11-20T12:00:30.000Z");
+  for (const auto* text : {"R/2026-11-20T12:00:00Z/PT1M", "* * * * *"}) {
+    const auto minutely = parsed(text);
+    EXPECT_EQ(due_of(minutely, kNow, 1min, now),
+              (Times{"525600", "1", "2027-11-20T11:59:00.000Z", "2027-11-20T12:00:00.000Z",
+                     "2027-11-20T12:00:00.000Z", "2027-11-20T12:01:00.000Z"}))
+        << text;
+    EXPECT_EQ(due_of(minutely, kNow, 1000h * 24, now),
+              (Times{"525541", "60", "2027-11-20T11:00:00.000Z", "2027-11-20T11:01:00.000Z",
+                     "2027-11-20T12:00:00.000Z", "2027-11-20T12:01:00.000Z"}))
+        << text;
+    EXPECT_EQ(
+        due_of(minutely, kNow, 1min, kNow),
+        (Times{"0", "1", "2026-11-20T12:00:00.000Z", "2026-11-20T12:00:00.000Z", "2026-11-20T12:01:00.000Z"}))
+        << text;
+  }
+  EXPECT_EQ(due_of(parsed("* * * * *"), kNow + 1min, 1min, kNow),
+            (Times{"0", "0", "2026-11-20T12:01:00.000Z"}));
+  EXPECT_EQ(due_of(parsed("R2/2026-11-20T12:00:00Z/PT1M"), kNow, 1min, now),
+            (Times{"2", "0", "2026-11-20T12:01:00.000Z", "none"}));
+}
+
 rc::Gen<std::string> periods() {
   return rc::gen::element<std::string>("PT1S", "PT1M", "PT90.5S", "PT24H", "P1D", "P1W", "P1M", "P1Y",
                                        "P1M1DT1H", "P3DT12H", "P1Y6M", "P10D", "P7M");

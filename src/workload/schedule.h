@@ -19,7 +19,7 @@ struct Schedule {
   std::string name;        ///< [A-Za-z0-9_.-]+, unique
   Task task;               ///< what each run is; without id and origin
   bool shell = true;       ///< the last word of the command is a script: arguments of a run are put behind it
-  std::string repetition;  ///< as Repetition reads it, with a start; "" when it has parents
+  std::string repetition;  ///< as Repetition reads it: cron, or with a start; "" when it has parents
   std::string time_zone;   ///< name; "" for the offset of the start
   /// It runs when all of these have succeeded since it ran last.
   std::set<std::string> parents;

@@ -130,6 +130,7 @@ Result<int> show(Context& context, const JobOptions& options) {
   };
   line("command", job.value("command", ""));
   line("schedule", job.value("schedule", ""));
+  line("time zone", job.value("scheduleTimeZone", ""));
   line("after", fmt::format("{}", fmt::join(job.value("parents", std::vector<std::string>()), ", ")));
   line("next run", state.next);
   line("why not", state.why_not);

@@ -182,6 +182,40 @@ TEST_F(ServicesTest, AJobThatIsThereIsUnchangedThoughItsNextTimeHasMoved) {
   EXPECT_EQ(ask({"apply", "--dry-run", path}).out, "test-gpu: mem 1 → 4096\n");
 }
 
+TEST_F(ServicesTest, AJobByCronIsChangedWhenItsTimesAre) {
+  const auto apply = [&](const std::string& schedule) {
+    const auto path = file("job.yaml", "name: cron\ncommand: x\nschedule: '" + schedule + "'\n");
+    return ask({"apply", "--dry-run", path}).out;
+  };
+  EXPECT_EQ(apply("*/10 8-18 * * mon-fri"), "cron: new, */10 8-18 * * mon-fri\n");
+  there_is(
+      "/v1/scheduler/job/cron",
+      {{"name", "cron"}, {"command", "x"}, {"schedule", "*/10 8-18 * * mon-fri"}, {"scheduleTimeZone", ""}});
+  EXPECT_EQ(apply("*/10 8-18 * * mon-fri"), "cron: unchanged\n");
+  EXPECT_EQ(apply("5-55/10 8-18 * * mon-fri"),
+            "cron: schedule */10 8-18 * * mon-fri → 5-55/10 8-18 * * mon-fri\n");
+  EXPECT_EQ(apply("R/2030-01-31T02:30:00Z/P1D"),
+            "cron: schedule */10 8-18 * * mon-fri → R/2030-01-31T02:30:00Z/P1D\n");
+  EXPECT_EQ(apply("@daily"), "cron: schedule */10 8-18 * * mon-fri → @daily\n");
+}
+
+TEST_F(ServicesTest, SaysWhenAJobByCronIsNext) {
+  const json job = {{"name", "leap"},
+                    {"command", "x"},
+                    {"schedule", "*/10 2-4/2 29 2 *"},
+                    {"scheduleTimeZone", "Asia/Kolkata"}};
+  there_is("/v1/scheduler/jobs", json::array({job}));
+  there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "leap"}, {"state", "idle"}}}}});
+  there_is("/v1/scheduler/job/leap", job);
+  there_is("/v1/scheduler/job/stat/leap", {{"taskStatHistory", json::array()}});
+  const auto next = "20[0-9]{2}-02-28T20:30:00.000Z";
+  EXPECT_THAT(ask({"job", "list"}).out,
+              ::testing::ContainsRegex(std::string("leap +idle +never ran +") + next));
+  const auto shown = ask({"job", "show", "leap"}).out;
+  EXPECT_THAT(shown, HasSubstr("  schedule: */10 2-4/2 29 2 *\n  time zone: Asia/Kolkata\n"));
+  EXPECT_THAT(shown, ::testing::ContainsRegex(std::string("  next run: ") + next));
+}
+
 TEST_F(ServicesTest, ApplySaysWhatItWaitsForAndFailsWhenTheDeploymentDoes) {
   const auto path = file("web.yaml", "id: web\ncmd: x\ngpus: 2\n");
   looks_under_way_ = 1;

@@ -134,9 +134,12 @@ std::string state_words(const std::string& state) {
 /// What is thought of a task that waits, by how long tasks like it and those before it have run.
 std::string expectation(const json& answer) {
   std::vector<std::string> words;
-  if (const auto start = parse_time(answer.value("expected_start", "")))
-    words.push_back("start in about " +
-                    format_duration(std::max(*start - wall_clock(), std::chrono::milliseconds(0))));
+  constexpr std::chrono::seconds kSoon{1};
+  const auto start = parse_time(answer.value("expected_start", ""));
+  if (start && *start - wall_clock() < kSoon)
+    words.emplace_back("start at any moment");
+  else if (start)
+    words.push_back("start in about " + format_duration(*start - wall_clock()));
   if (answer.contains("expected_run_ms"))
     words.push_back("run for about " + format_duration(std::chrono::milliseconds(
                                            answer.at("expected_run_ms").get<std::int64_t>())));

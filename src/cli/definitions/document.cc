@@ -194,8 +194,12 @@ class DefinitionReader {
   }
   Mistake syntax_error() const {
     const auto place = parser_.stopped_at_a_byte() ? Place() : place_of(parser_.place());
-    return {place, "", fmt::format("this is neither YAML nor JSON: {}", parser_.problem("it cannot be read")),
-            ""};
+    const std::string problem = parser_.problem("it cannot be read");
+    // So libyaml speaks of '*/10 * * * *' and '@daily' without quotes.
+    const bool needs_quotes = problem.ends_with("cannot start any token") ||
+                              problem.ends_with("expected alphabetic or numeric character");
+    return {place, "", fmt::format("this is neither YAML nor JSON: {}", problem),
+            needs_quotes ? "what begins with '*', '&', '@' or '%' stands in quotes" : ""};
   }
 
   YamlParser parser_;

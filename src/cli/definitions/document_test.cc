@@ -109,6 +109,8 @@ TEST(DocumentTest, TellsWhereTheSyntaxIsWrong) {
   EXPECT_THAT(comma.message, HasSubstr("not JSON"));
   EXPECT_THAT(refused("a: \xff\xfe\n").message, HasSubstr("neither YAML nor JSON"));
   EXPECT_THAT(refused("a: !!binary x\n").message, HasSubstr("tag"));
+  for (const auto* unquoted : {"a: * 2 * * *\n", "a: */10 * * * *\n", "a: @daily\n"})
+    EXPECT_THAT(refused(unquoted).hint, HasSubstr("stands in quotes")) << unquoted;
   EXPECT_EQ(one("{a: 1, b: 2,}").value, json({{"a", 1}, {"b", 2}})) << "YAML that only looks like JSON";
 }
 

@@ -110,13 +110,15 @@ Change describe_app(json wanted, const std::string& id, const json& existing) {
   return change;
 }
 
-/// Whether two schedules are one: the daemon shows when it is next, and how often still.
+/// Whether two schedules are one. Of an interval the daemon shows when it is next, and how often still.
 bool same_schedule(const std::string& before, const std::string& now) {
   const auto period = [](const std::string& text) {
     return text.substr(std::min(text.rfind('/'), text.size()));
   };
   const auto endless = [](const std::string& text) { return text.starts_with("R/"); };
-  return before == now || (period(before) == period(now) && endless(before) == endless(now));
+  const auto is_interval = [](const std::string& text) { return text.starts_with('R'); };
+  return before == now || (is_interval(before) && is_interval(now) && period(before) == period(now) &&
+                           endless(before) == endless(now));
 }
 
 /// A job with every default written out: of a definition, or of one that the API shows. Empty when it cannot

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/services/fields.h"
+#include "workload/repetition.h"
 
 namespace drover::cli {
 namespace {
@@ -29,8 +30,13 @@ std::string last_result(const json& job, TimePoint now) {
                      format_duration(std::max<std::chrono::milliseconds>(ago, std::chrono::seconds(0))));
 }
 
-/// The start in "R/2030-01-31T02:30:00Z/P1D": the next run.
-std::string start_of(const std::string& schedule) {
+/// The start in "R/2030-01-31T02:30:00Z/P1D" is the next run; when cron's is next is reckoned.
+std::string next_run(const std::string& schedule, const std::string& zone, TimePoint now) {
+  const auto times = workload::Repetition::parse(schedule, zone, now);
+  if (times && times->is_cron()) {
+    const auto next = times->first_after(now);
+    return next ? format_time(next->at) : "";
+  }
   const auto first = schedule.find('/');
   const auto last = schedule.rfind('/');
   return first == std::string::npos || first == last ? "" : schedule.substr(first + 1, last - first - 1);
@@ -50,7 +56,7 @@ JobState job_state(const json& job, const std::string& state, const std::string&
   } else if (schedule.starts_with("R0/")) {
     result.why_not = "all its runs have been";
   } else {
-    result.next = start_of(schedule);
+    result.next = next_run(schedule, text_in(job, "scheduleTimeZone"), now);
   }
   if (!waits.empty())
     result.why_not = "its run waits: " + waits;

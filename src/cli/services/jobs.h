@@ -17,7 +17,7 @@ struct JobState {
 };
 
 /// `job` as the API shows it; `state` as the summary says it; `waits` is why its run waits, where that is
-/// known. `now` is for what is told as so long ago.
+/// known. `now` is for what is told as so long ago, and for when cron is next.
 JobState job_state(const nlohmann::json& job, const std::string& state, const std::string& waits,
                    TimePoint now);
 

@@ -119,7 +119,7 @@ void FairShare::refresh_upwards(int index) {
 void FairShare::sort(std::vector<Waiting>& jobs) {
   const auto priority_of = [](const Waiting& waiting) { return waiting.job->priority; };
   std::ranges::sort(jobs, std::greater(), [](const Waiting& waiting) {
-    return std::pair(-waiting.job->priority, waiting.job->sequence);
+    return std::pair(-Backwards{waiting.job->priority}, waiting.job->sequence);
   });
   // From the last: of each priority, all but the one that came first.
   for (auto begin = jobs.begin(); begin != jobs.end();) {

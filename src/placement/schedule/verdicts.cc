@@ -95,13 +95,11 @@ class Explainer {
                        before_ == 1 ? "1 job stands" : fmt::format("{} jobs stand", before_), first_)});
     else if (reasons.list.empty())
       reasons.list.push_back({Dimension::kOrder, 0, "what it needs was free only while this was decided"});
-    if (verdict.reserved && reserved_at_ > now_) {
-      const auto in = format_duration(*reserved_at_ - now_);
+    // When it is only thought, it is told by who looks further (control/preview.h).
+    if (verdict.reserved && !verdict.estimated && reserved_at_ > now_)
       reasons.remedies.push_back(
-          verdict.estimated
-              ? fmt::format("wait for about {}, by how long jobs like those that run have taken", in)
-              : fmt::format("wait for {} at most: then enough jobs have come to their time limits", in));
-    }
+          fmt::format("wait for {} at most: then enough jobs have come to their time limits",
+                      format_duration(*reserved_at_ - now_)));
     if (!verdict.reserved && of.fits_briefly)
       reasons.remedies.push_back(fmt::format("give it a time limit of at most {}: then it need not wait",
                                              format_duration(*reserved_at_ - now_)));
