@@ -6,9 +6,17 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { kFirst = 70000, kLongest = 64 };
+
+/* Where all texts of an answer belong. */
+static char* put(char** room, const char* text) {
+  char* begin = *room;
+  *room = stpcpy(begin, text) + 1;
+  return begin;
+}
 
 enum nss_status _nss_slow_getpwuid_r(uid_t uid, struct passwd* entry, char* buffer, size_t size, int* error) {
   const char* seconds = getenv("SLOW_DIRECTORY_SECONDS");
@@ -18,13 +26,14 @@ enum nss_status _nss_slow_getpwuid_r(uid_t uid, struct passwd* entry, char* buff
     *error = ERANGE;
     return NSS_STATUS_TRYAGAIN;
   }
-  snprintf(buffer, size, "user%u", uid);
-  *entry = (struct passwd){.pw_name = buffer,
-                           .pw_passwd = "x",
+  char name[kLongest / 2];
+  snprintf(name, sizeof name, "user%u", uid);
+  *entry = (struct passwd){.pw_name = put(&buffer, name),
+                           .pw_passwd = put(&buffer, "x"),
                            .pw_uid = uid,
                            .pw_gid = uid,
-                           .pw_gecos = "",
-                           .pw_dir = "/",
-                           .pw_shell = "/bin/sh"};
+                           .pw_gecos = put(&buffer, ""),
+                           .pw_dir = put(&buffer, "/"),
+                           .pw_shell = put(&buffer, "/bin/sh")};
   return NSS_STATUS_SUCCESS;
 }

@@ -102,7 +102,7 @@ class DefinitionsTest(FairTest):
     def test_a_gang_with_a_huge_environment(self):
         with self.growing_less_than(100):
             self.refused(self.mallory, "POST", "/v1/tasks", self.task(env={"A": "x" * 200_000}, gang={"size": 100}),
-                         "the definitions of all members", "16777216 are allowed")
+                         "the definitions of all together", "16777216 are allowed")
 
     def test_a_gang_of_many_members_with_a_huge_environment(self):
         with self.growing_less_than(100):
