@@ -125,7 +125,7 @@ int refuse(const Error& error) {
 int call(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   const auto line = read_line(app, words);
   const auto& written = line ? line->arguments() : words;
-  report_as_json(std::ranges::find(written, "--json") != written.end());
+  report_errors_as_json(std::ranges::find(written, "--json") != written.end());
   if (!line) return refuse(line.error());
   for (const auto& note : line->notes()) report(note);
   context.command = line->command_to_run();

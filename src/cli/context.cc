@@ -23,31 +23,28 @@ std::string as_message(std::string_view text) {
   return message;
 }
 
-/// Whether what people are told is told to a program.
-bool tells_programs = false;
-
-void report_json(const nlohmann::json& value) {
-  write_all(STDERR_FILENO, printable_json(to_text(value)) + "\n", "standard error");
-}
+/// Whether errors are for a program.
+bool errors_are_json = false;
 
 }  // namespace
 
-void report_as_json(bool wanted) {
-  tells_programs = wanted;
+void report_errors_as_json(bool wanted) {
+  errors_are_json = wanted;
 }
 
 void report(std::string_view text) {
-  if (tells_programs) return report_json({{"note", text}});
   write_all(STDERR_FILENO, fmt::format("drover: {}\n", as_message(text)), "standard error");
 }
 
 void report_error(const Error& error) {
-  if (tells_programs)
-    return report_json({{"error",
-                         {{"kind", error_kind_info(error.kind).name},
-                          {"message", error.message},
-                          {"hint", error.hint},
-                          {"path", error.path}}}});
+  if (errors_are_json) {
+    const nlohmann::json told = {{"kind", error_kind_info(error.kind).name},
+                                 {"message", error.message},
+                                 {"hint", error.hint},
+                                 {"path", error.path}};
+    write_all(STDERR_FILENO, printable_json(to_text({{"error", told}})) + "\n", "standard error");
+    return;
+  }
   // "?path" is a parameter of the API's, which nobody has written here.
   const bool told = error.path.empty() || error.path.starts_with('?');
   report(told ? error.message : error.path + ": " + error.message);

@@ -33,9 +33,9 @@ template <typename Options>
 void on_call(CLI::App* command, Context& context, std::shared_ptr<Options> options,
              Result<int> (*body)(Context&, const Options&));
 
-/// Whether report() and report_error() write a line of JSON each from now on: {"note": …}, {"error": {"kind":
-/// …, "message": …, "hint": …, "path": …}}. Before there are threads.
-void report_as_json(bool wanted);
+/// Whether report_error() writes a line of JSON from now on: {"error": {"kind": …, "message": …, "hint": …,
+/// "path": …}}. Before there are threads.
+void report_errors_as_json(bool wanted);
 
 /// "drover: message", and the hint on a line of its own, to standard error.
 void report_error(const Error& error);
