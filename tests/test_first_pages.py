@@ -188,7 +188,7 @@ class BuildTest(ReaderTest):
         target = re.search(r"--target (\S+)", (drover.ROOT / "scripts/build").read_text())[1]
         inputs, commands = (drover.run(["ninja", "-C", drover.BUILD, "-t", tool, target]) for tool in ("inputs", "commands"))
         self.assertEqual((inputs.status, commands.status), (0, 0), inputs)
-        made = {*inputs.out.splitlines(), *re.findall(rf"> {drover.BUILD}/(\S+)", commands.out)}
+        made = {*inputs.out.splitlines(), *re.findall(rf"(?:>|man-pages) {drover.BUILD}/(\S+)", commands.out)}
         taken = {match for script in drover.BUILD.rglob("cmake_install.cmake")
                  for match in re.findall(rf'"{re.escape(str(drover.BUILD))}/([^"]+?)/?"', script.read_text()) if "cmake_install" not in match}
         self.assertIn("packaging/drover.bash", taken)
