@@ -42,7 +42,8 @@ void report_error(const Error& error) {
                                  {"message", error.message},
                                  {"hint", error.hint},
                                  {"path", error.path}};
-    write_all(STDERR_FILENO, printable_json(to_text({{"error", told}})) + "\n", "standard error");
+    write_all(STDERR_FILENO, printable_json(to_text(nlohmann::json{{"error", told}})) + "\n",
+              "standard error");
     return;
   }
   // "?path" is a parameter of the API's, which nobody has written here.
