@@ -173,6 +173,12 @@ TEST(ArrayOfTasks, SoManyRunAtOnceAndTheNextFollows) {
   EXPECT_EQ(machine.at("a-0"), TaskState::kStarting) << "each goes its own way";
 }
 
+TEST(ArrayOfTasks, StartsWithItsLowestNumbers) {
+  Machine machine(16);
+  ASSERT_TRUE(machine.submit(array("a", 12, 1, 3)));
+  EXPECT_THAT(machine.asked<action::Launch>(), UnorderedElementsAre("a-0", "a-1", "a-2"));
+}
+
 TEST(ArrayOfTasks, IsStoppedByItsId) {
   Machine machine(1);
   ASSERT_TRUE(machine.submit(array("a", 3, 1)));

@@ -130,7 +130,6 @@ class ArraySlots {
   explicit ArraySlots(const Draft& draft) : draft_(draft) {}
 
   bool take(const Queued& job) {
-    if (job.at_once == 0) return true;
     if (!counted_) count();
     return taken_[job.array]++ < job.at_once;
   }
@@ -153,19 +152,30 @@ Draft::Waiting Draft::waiting() const {
   using Place = std::pair<std::uint64_t, const Queued*>;
   std::map<std::tuple<uid_t, std::string_view, bool>, std::vector<Place>> lines;
   ArraySlots slots(*this);
-  std::vector<Place> held;
+  std::vector<Place> held, of_arrays;
+  const auto stand = [&](std::uint64_t sequence, const Queued& job) {
+    lines[{job.owner, job.queue, job.gpus}].emplace_back(sequence, &job);
+  };
   const auto line_up = [&](std::uint64_t sequence, const Queued& job) {
     if (job.rank != 0) return;
-    if (job.held || !slots.take(job))
+    if (job.held)
       held.emplace_back(sequence, &job);
+    else if (job.at_once > 0)
+      of_arrays.emplace_back(sequence, &job);
     else
-      lines[{job.owner, job.queue, job.gpus}].emplace_back(sequence, &job);
+      stand(sequence, job);
   };
   for (const auto& [sequence, job] : state_.queue)
     if (!changed_.contains(job.id)) line_up(sequence, job);
   std::deque<Queued> changed;
   for (const auto& [id, record] : changed_)
     if (record.state == TaskState::kQueued) line_up(record.sequence, changed.emplace_back(queued(record)));
+  std::ranges::sort(of_arrays, {}, &Place::first);
+  for (const auto& [sequence, job] : of_arrays)
+    if (slots.take(*job))
+      stand(sequence, *job);
+    else
+      held.emplace_back(sequence, job);
   Waiting waiting;
   std::vector<Place> behind;
   for (auto& [key, line] : lines) {
