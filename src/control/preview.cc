@@ -31,8 +31,10 @@ Result<Preview> preview(const State& state, const std::vector<workload::Task>& t
 
 namespace {
 
-/// So often it is planned at most, for what nobody can be certain of.
+/// So often it is planned at most, and so many waiting jobs are looked at in all, for what nobody can be
+/// certain of: people who wait ask for it again and again.
 constexpr int kMostSteps = 200;
+constexpr std::size_t kMostLooks = 10'000;
 
 /// The queue as it goes on by itself.
 class Outlook {
@@ -49,7 +51,9 @@ class Outlook {
 
   std::optional<TimePoint> start_of(const std::string& job) {
     if (std::ranges::find(waiting_, job, &placement::Job::id) == waiting_.end()) return std::nullopt;
-    for (int step = 0; step < kMostSteps; ++step) {
+    std::size_t looks = 0;
+    for (int step = 0; step < kMostSteps && looks < kMostLooks; ++step) {
+      looks += waiting_.size();
       for (auto& start : placement::plan(cluster_, rules_, waiting_, running_, now_).starts) {
         if (start.job == job) return now_;
         begin(std::move(start));

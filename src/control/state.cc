@@ -18,13 +18,11 @@ void move(ByTime& index, const std::string& id, std::optional<TimePoint> from, s
   if (to) index.insert({*to, id});
 }
 
-using Ids = SharedMap<std::string, SharedSet<std::string>>;
+template <typename Key>
+using Ids = SharedMap<Key, SharedSet<std::string>>;
 
-void add(Ids& index, const std::string& key, const std::string& id) {
-  index.edit(key).insert(id);
-}
-
-void take_out(Ids& index, const std::string& key, const std::string& id) {
+template <typename Key>
+void take_out(Ids<Key>& index, const Key& key, const std::string& id) {
   if (!index.contains(key)) return;
   auto& ids = index.edit(key);
   ids.erase(id);
@@ -48,7 +46,7 @@ void index_holds(State& state, const std::string& id, const TaskRecord* before, 
   if (before != nullptr)
     for (const auto& awaited : before->awaits) take_out(state.awaited, awaited.job, id);
   if (after != nullptr)
-    for (const auto& awaited : after->awaits) add(state.awaited, awaited.job, id);
+    for (const auto& awaited : after->awaits) state.awaited.edit(awaited.job).insert(id);
 }
 
 /// How long a job ran that came to its end by itself: that of a gang is told by its first member.
@@ -89,7 +87,7 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record,
   if (record.task.origin.kind != workload::OriginKind::kPerson)
     state.by_origin.edit(origin_of(record.task)).insert(id);
   if (const auto& array = record.task.batch.array; array && before == nullptr)
-    add(state.by_array, array->id, id);
+    state.by_array.edit(array->id).insert(id);
   count(state.usages, before, &record, sizes);
   if (before == nullptr && !record.template_key.empty()) ++state.template_uses.edit(record.template_key);
   state.next_sequence = std::max(state.next_sequence, record.sequence + 1);
@@ -98,12 +96,7 @@ void index(State& state, const TaskRecord* before, const TaskRecord& record,
 void forget(State& state, const std::string& id, workload::DefinitionSizes& sizes) {
   const auto found = state.tasks.find(id);
   if (found == state.tasks.end()) return;
-  const auto origin = origin_of(found->second.task);
-  if (state.by_origin.contains(origin)) {
-    auto& ids = state.by_origin.edit(origin);
-    ids.erase(id);
-    if (ids.empty()) state.by_origin.erase(origin);
-  }
+  take_out(state.by_origin, origin_of(found->second.task), id);
   move(state.ended, id, end_of(&found->second), std::nullopt);
   index_holds(state, id, &found->second, nullptr);
   learn(state.run_times, &found->second, nullptr);

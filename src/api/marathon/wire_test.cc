@@ -6,65 +6,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/testing/fake_daemon.h"
-#include "api/testing/raw_http.h"
+#include "api/testing/marathon_wire.h"
 
 namespace drover::api {
 namespace {
 
 using nlohmann::json;
-using testing::body_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kWeb;
+using testing::MarathonWire;
 using ::testing::MatchesRegex;
 using ::testing::Not;
-using testing::RawConnection;
-using testing::ServerFixture;
 using ::testing::SizeIs;
-using testing::status_of;
-
-struct Got {
-  int status = 0;
-  std::string head;
-  std::string text;
-  json body() const { return json::parse(text); }
-  std::string message() const { return body().at("message"); }
-};
-
-class MarathonWire : public ::testing::Test {
- protected:
-  Got ask(const std::string& method, const std::string& target, const std::string& body = "",
-          const std::string& more = "") {
-    const auto answer = server_.exchange(method, target, body, more + std::string(ServerFixture::kOfJson));
-    return {status_of(answer), answer.substr(0, answer.find("\r\n\r\n") + 2), body_of(answer)};
-  }
-
-  /// Those that are asked to.
-  void end_instances() { end_instances(control::TaskState::kStopping, 143); }
-  void end_instances(control::TaskState state, int status) {
-    server_.on_strand([this, state, status] {
-      auto& daemon = server_.daemon();
-      std::vector<std::string> ids;
-      for (const auto& [id, task] : daemon.state().tasks)
-        if (task.state == state) ids.push_back(id);
-      for (const auto& id : ids) {
-        workload::Ending ending;
-        ending.exit_status = status;
-        ending.stopped = state == control::TaskState::kStopping;
-        ending.finished_at = daemon.now();
-        (void)daemon.change(control::event::Ended{id, ending});
-      }
-    });
-  }
-  void later() {
-    server_.on_strand([this] { server_.daemon().now_ += std::chrono::seconds(10); });
-  }
-
-  ServerFixture server_;
-};
-
-constexpr const char* kWeb = R"({"id": "/shop/web", "cmd": "sleep 1000", "mem": 16, "cpus": 0.1})";
 
 TEST_F(MarathonWire, WhatCannotBeKeptIsRefusedAndIsNotThere) {
   const auto fill = [this](bool full) {
@@ -410,100 +365,6 @@ TEST_F(MarathonWire, TellsAboutItself) {
   EXPECT_EQ(ask("GET", "/v2/plugins").body(), json({{"plugins", json::array()}}));
   EXPECT_EQ(ask("GET", "/logging").text, "ROOT info\n");
   EXPECT_EQ(ask("GET", "/metrics").body()["gauges"]["marathon.apps.active.gauge"]["value"], 0);
-}
-
-TEST_F(MarathonWire, EventsComeInOrderToThoseWhoAskForThem) {
-  auto all = RawConnection::to_unix(server_.socket());
-  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
-  const auto attached = all.receive("event_stream_attached\",\"remoteAddress");
-  EXPECT_THAT(attached, HasSubstr("Content-Type: text/event-stream"));
-  auto some = RawConnection::to_unix(server_.socket());
-  some.send(
-      "GET /v2/events?event_type=status_update_event&event_type=deployment_success HTTP/1.1\r\nHost: "
-      "x\r\n\r\n");
-  some.receive("\r\n\r\n");
-  // The stream of `some` begins when it is attached: nothing tells it, so wait until the other hears of more.
-  ask("POST", "/v2/apps", kWeb);
-  server_.start_all();
-  const auto text = all.receive("event: deployment_success");
-  std::size_t at = 0;
-  for (const auto* part :
-       {"event: api_post_event\n", "event: group_change_success\ndata: {", "event: deployment_info\ndata: {",
-        "event: deployment_step_success\n", "event: deployment_info\n", R"("taskStatus":"TASK_STARTING")",
-        "event: instance_changed_event\n", R"("taskStatus":"TASK_RUNNING")",
-        "event: deployment_step_success\n", "event: deployment_success\n"}) {
-    at = text.find(part, at);
-    ASSERT_NE(at, std::string::npos) << part << " in " << text;
-    ++at;
-  }
-  EXPECT_THAT(text, Not(HasSubstr("affectedApps"))) << "the Python client knows no such field of a plan";
-  const auto chosen = some.receive("event: deployment_success");
-  EXPECT_THAT(chosen, HasSubstr("event: status_update_event"));
-  EXPECT_THAT(chosen, Not(HasSubstr("event: deployment_info")));
-  EXPECT_THAT(chosen, Not(HasSubstr("event: event_stream_attached")));
-}
-
-std::size_t count_of(std::string_view part, std::string_view text) {
-  std::size_t count = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-TEST_F(MarathonWire, InstancesTellWhereTheyAreAndHowTheyEnded) {
-  auto all = RawConnection::to_unix(server_.socket());
-  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
-  all.receive("event_stream_attached\",\"remoteAddress");
-  ask("POST", "/v2/apps", kWeb);
-  const auto addresses = [&] {
-    return ask("GET", "/v2/apps/shop/web/tasks").body()["tasks"][0]["ipAddresses"];
-  };
-  EXPECT_EQ(addresses(), json::array()) << "it has not started";
-  server_.start_all();
-  const auto here = R"([{"ipAddress":"127.0.0.1","protocol":"IPv4"}])";
-  EXPECT_EQ(addresses().dump(), here);
-  end_instances(control::TaskState::kRunning, 3);
-  const auto failure = ask("GET", "/v2/apps/shop/web").body()["app"]["lastTaskFailure"];
-  EXPECT_EQ(failure["message"], "Command exited with status 3");
-  const auto text = all.receive(R"("taskStatus":"TASK_FAILED")");
-  const auto last = text.substr(text.rfind("event: status_update_event"));
-  EXPECT_THAT(last, HasSubstr(R"("message":"Command exited with status 3")"));
-  EXPECT_THAT(last, HasSubstr(std::string(R"("ipAddresses":)") + here));
-}
-
-TEST_F(MarathonWire, AnInstanceThatNeverStartedHasNoStatus) {
-  auto all = RawConnection::to_unix(server_.socket());
-  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
-  all.receive("event_stream_attached\",\"remoteAddress");
-  ask("POST", "/v2/apps", R"({"id": "/wide", "cmd": "x", "instances": 2, "cpus": 40, "mem": 16})");
-  server_.start_all();
-  EXPECT_EQ(ask("DELETE", "/v2/apps/wide?force=true").status, 200);
-  end_instances();
-  const auto text = all.receive("event: app_terminated_event\n");
-  EXPECT_EQ(count_of(R"("condition":"Killed")", text), 2U) << text;
-  EXPECT_EQ(count_of(R"("taskStatus":"TASK_KILLED")", text), 1U) << text;
-}
-
-TEST_F(MarathonWire, EventsTellOfWhatDidNotHappenToo) {
-  auto all = RawConnection::to_unix(server_.socket());
-  all.send("GET /v2/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
-  all.receive("event_stream_attached\",\"remoteAddress");
-  ask("POST", "/v2/apps", R"({"id": "/a", "cmd": "x", "healthChecks": [{"protocol": "TCP"}]})");
-  EXPECT_EQ(ask("PUT", "/v2/apps/a", R"({"cmd": "y"})").status, 409);
-  EXPECT_EQ(ask("PUT", "/v2/apps/a?force=true", R"({"cmd": "y", "healthChecks": []})").status, 200);
-  const auto deployments = ask("GET", "/v2/deployments").body();
-  const auto id = deployments.at(0)["id"].get<std::string>();
-  EXPECT_EQ(ask("DELETE", "/v2/deployments/" + id + "?force=true").status, 202);
-  const auto text = all.receive(R"("eventType":"deployment_failed","id":")" + id);
-  std::size_t at = 0;
-  for (const auto* part : {"event: add_health_check_event\n", "event: group_change_failed\n",
-                           R"("groupId":"/a")", "locked by the", "event: deployment_step_failure\n",
-                           "event: deployment_failed\n", "event: remove_health_check_event\n",
-                           "event: deployment_step_failure\n", "event: deployment_failed\n"}) {
-    at = text.find(part, at);
-    ASSERT_NE(at, std::string::npos) << part << " in " << text;
-    ++at;
-  }
-  EXPECT_EQ(text.find("event: add_health_check_event", at), text.npos);
 }
 
 }  // namespace
