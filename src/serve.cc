@@ -27,6 +27,7 @@
 #include "base/steady_timeline.h"
 #include "base/trusted_path.h"
 #include "base/units.h"
+#include "busy_tasks.h"
 #include "cdi/write.h"
 #include "cdi_file.h"
 #include "container/cgroup.h"
@@ -228,6 +229,9 @@ class Service {
         return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors});
       };
     ports.what_still_runs = what_still_runs;
+    ports.busy_tasks = [this](const auto& devices, const auto& tasks) {
+      return busy_tasks(devices, tasks, work_done_);
+    };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
     ports.driver_supply = [this] { return hardware_->driver_supply(); };
@@ -240,11 +244,7 @@ class Service {
       return name == api::kExecutorToken ? std::optional(executor_tokens_->of(task)) : std::nullopt;
     };
     ports.image_variants = variant_lookup(images_);
-    ports.profile_facts = [](const auto& profile) -> Result<gpu::MachineFacts> {
-      DROVER_TRY(const auto places, gpu::simulator_places());
-      DROVER_TRY(const auto file, gpu::profile_file(profile, places));
-      return gpu::simulated_machine(file);
-    };
+    ports.profile_facts = gpu::machine_of_profile;
     return ports;
   }
 
@@ -405,6 +405,8 @@ class Service {
   gpu::UsageSampler usage_{[this] { return hardware_->shared_nvml(); }};
   /// Apart: what one GPU that is about to be given does must be of now.
   gpu::UsageSampler processes_{[this] { return hardware_->shared_nvml(); },
+                               {.fresh = std::chrono::milliseconds(0)}};
+  gpu::UsageSampler work_done_{[this] { return hardware_->shared_nvml(); },
                                {.fresh = std::chrono::milliseconds(0)}};
   SteadyTimeline timeline_ = SteadyTimeline::resume(options_.state + "/timeline");
   std::string name_ = host_name();

@@ -199,6 +199,68 @@ class SubmitTest(BatchTest):
         self.assertIn("#DROVER --gpus 2", self.submit("#!/bin/sh\n#SBATCH -n 1\ntrue\n").err)
 
 
+class IdleTest(BatchTest):
+    def set_faults(self, faults):
+        file = self.daemon.state / "sim/faults.yaml"
+        file.with_suffix(".new").write_text(json.dumps(faults))
+        file.with_suffix(".new").rename(file)
+
+    def work(self, percent):
+        self.set_faults({gpu["uuid"]: {"utilization": {"gpu": percent}} for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]})
+
+    def processes_of(self, task):
+        """Its own, without the init, as the kernel counts them outside."""
+        return [int(line) for line in pathlib.Path(drover.cgroups_of([task])[0], "cgroup.procs").read_text().split()[1:]]
+
+    def tearDown(self):
+        self.work(0)
+        self.cli("queue", "set", "default", "--idle-timeout", "none", "--timeout", "none")
+        super().tearDown()
+
+    def test_a_task_whose_gpu_does_nothing_is_stopped_and_says_so(self):
+        self.work(60)
+        busy, = self.detached("--gpus", "1", "--idle-timeout", "10s", "sleep", "1000")
+        forever, = self.detached("--gpus", "1", "sleep", "1000")
+        self.daemon.wait_until_running(busy)
+        time.sleep(13)
+        self.assertEqual(self.states(), {busy: "running", forever: "running"})
+        self.work(0)
+        self.assertEqual(self.final(busy), "failed")
+        self.assertEqual(self.daemon.task(busy)["cause"], "idle")
+        self.assertIn("its GPUs did nothing for 10s", self.cli("explain", busy).out)
+        self.assertEqual(self.daemon.task(forever)["state"], "running")
+
+    def test_of_those_who_share_a_gpu_each_is_judged_by_what_it_does_itself(self):
+        share = ("--gpus", "0.5", "--idle-timeout", "10s", "--", str(self.daemon.probe), "sleep", "1000")
+        tasks = [self.detached("--cpus", "1", *share)[0] for _ in range(2)]
+        for task in tasks:
+            self.daemon.wait_until_running(task)
+        self.assertEqual(len({gpu for task in tasks for gpu in self.daemon.task(task)["gpus"]}), 1)
+        works = drover.wait_for(lambda: self.processes_of(tasks[1]), "its process")[0]
+        gpu, = self.daemon.task(tasks[1])["gpus"]
+        self.set_faults({gpu: {"utilization": {"gpu": 50}, "processes": [
+            {"pid": works, "memory_mib": 64, "utilization": {"sm": 50, "memory": 1, "encoder": 0, "decoder": 0}}]}})
+        self.assertEqual(self.final(tasks[0]), "failed")
+        self.assertEqual(self.daemon.task(tasks[1])["state"], "running")
+
+    def test_a_queue_sets_it_for_all(self):
+        told = self.cli("queue", "set", "default", "--idle-timeout", "10s", "--timeout", "1h").out
+        self.assertIn("tasks run for 1h at most, GPUs are idle for 10s at most", told)
+        task, = self.detached("--gpus", "1", "sleep", "1000")
+        self.assertIn("at most, then it is stopped", self.cli("show", task).out)
+        refused = self.cli("run", "--timeout", "2h", "true", status=64)
+        self.assertIn("--timeout: The queue 'default' lets tasks run for 1h at most, and 2h are asked for", refused.err)
+        self.assertEqual(self.final(task), "failed")
+        self.assertIn("--idle-timeout: a task without GPUs", self.cli("run", "--idle-timeout", "1h", "true", status=64).err)
+
+    def test_the_queue_keeps_it_over_a_restart(self):
+        self.cli("queue", "set", "default", "--timeout", "90m")
+        self.assertEqual(self.daemon.stop(), 0)
+        self.daemon.start()
+        queue = next(each for each in self.daemon.api("GET", "/v1/queues")["queues"] if each["queue"] == "default")
+        self.assertEqual(queue["timeout"], "1h30m")
+
+
 class ManyTest(BatchTest):
     def test_all_of_a_kind(self):
         (first,) = self.detached("--label", "team=vision", "--", "sleep", "1000")

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/shorten.h"
+#include "base/units.h"
 
 namespace drover {
 namespace {
@@ -105,6 +106,15 @@ std::optional<std::string> Decoder::string(const std::string& name) {
   if (field == nullptr) return std::nullopt;
   if (field->is_string()) return field->get<std::string>();
   errors_->push_back(no_string(*field, path_of(name)));
+  return std::nullopt;
+}
+
+std::optional<std::chrono::milliseconds> Decoder::duration(const std::string& name) {
+  const auto text = string(name);
+  if (!text) return std::nullopt;
+  const auto duration = parse_duration(*text);
+  if (duration) return *duration;
+  mistake(name, duration.error().message, duration.error().hint);
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 // nobody asked for are mistakes too, reported by finish(). Not thread safe; the JSON value must outlive the
 // Decoder.
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -29,6 +30,8 @@ class Decoder {
 
   // Each returns nullopt when the field is absent or null, and also when it is wrong (which is recorded).
   std::optional<std::string> string(const std::string& name);
+  /// "90s", "1h30m"
+  std::optional<std::chrono::milliseconds> duration(const std::string& name);
   std::optional<std::int64_t> integer(const std::string& name, std::int64_t min, std::int64_t max);
   std::optional<double> number(const std::string& name, double min, double max);
   std::optional<bool> boolean(const std::string& name);

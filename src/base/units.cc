@@ -144,6 +144,18 @@ std::string format_duration(std::chrono::milliseconds duration) {
   return fmt::format("{}d {}h", seconds / 86400, seconds / 3600 % 24);
 }
 
+std::string exact_duration(std::chrono::milliseconds duration) {
+  constexpr std::array<std::pair<std::int64_t, const char*>, 5> kUnits{
+      {{86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1000, "s"}, {1, "ms"}}};
+  std::string text;
+  auto left = duration.count();
+  for (const auto& [size, unit] : kUnits) {
+    if (left >= size) text += fmt::format("{}{}", left / size, unit);
+    left %= size;
+  }
+  return text.empty() ? "0s" : text;
+}
+
 Result<std::int64_t> parse_milli_cpus(std::string_view text) {
   const auto number = leading_number(text);
   if (!number || !number->rest.empty() || number->value > 1e6 || number->value * 1000 < 1)

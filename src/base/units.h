@@ -30,6 +30,8 @@ std::string format_part(std::uint64_t done, std::uint64_t total);
 Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 /// "1h 30m", "4.2s", "180ms".
 std::string format_duration(std::chrono::milliseconds duration);
+/// "1h30m", "10s", "0s": to the millisecond, as parse_duration() reads it.
+std::string exact_duration(std::chrono::milliseconds duration);
 
 /// "0.5", "2": CPUs in thousandths of one, as they are kept everywhere inside.
 Result<std::int64_t> parse_milli_cpus(std::string_view text);

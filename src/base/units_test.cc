@@ -23,6 +23,16 @@ TEST(Units, WritesSizes) {
   EXPECT_EQ(format_bytes(80ULL << 30), "80 GiB");
 }
 
+TEST(Units, WritesDurationsThatCanBeReadAgain) {
+  EXPECT_EQ(exact_duration(90min), "1h30m");
+  EXPECT_EQ(exact_duration(10s), "10s");
+  EXPECT_EQ(exact_duration(0s), "0s");
+  EXPECT_TRUE(rc::check([](std::uint32_t any) {
+    RC_ASSERT(parse_duration(exact_duration(std::chrono::milliseconds(any))) ==
+              std::chrono::milliseconds(any));
+  }));
+}
+
 TEST(Units, TellsHowFarSomethingHasCome) {
   EXPECT_EQ(format_part(12ULL << 20, 40ULL << 20), "12 of 40 MiB");
   EXPECT_EQ(format_part(0, 40ULL << 20), "0 of 40 MiB");

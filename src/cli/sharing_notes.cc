@@ -29,10 +29,15 @@ double number_in(const json& value, const char* field) {
 
 std::string queue_line(const json& queue) {
   const auto users = queue.value("users", std::vector<std::string>());
-  return printable(fmt::format("{}: guarantee {}, limit {}, weight {}, users {}", queue.value("queue", ""),
+  std::string times;
+  if (const auto most = queue.value("timeout", ""); !most.empty())
+    times += ", tasks run for " + most + " at most";
+  if (const auto idle = queue.value("idle_timeout", ""); !idle.empty())
+    times += ", GPUs are idle for " + idle + " at most";
+  return printable(fmt::format("{}: guarantee {}, limit {}, weight {}, users {}{}", queue.value("queue", ""),
                                amounts(object_in(queue, "guarantee"), true),
                                amounts(object_in(queue, "limit"), true), queue.value("weight", 1),
-                               users.empty() ? "all" : fmt::format("{}", fmt::join(users, ","))));
+                               users.empty() ? "all" : fmt::format("{}", fmt::join(users, ",")), times));
 }
 
 std::string quota_line(const json& quota) {

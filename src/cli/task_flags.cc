@@ -47,7 +47,7 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/array", "--array"},
@@ -70,6 +70,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherPa
     {"/env", "--env"},
     {"/labels", "--label"},
     {"/timeout", "--timeout"},
+    {"/idle_timeout", "--idle-timeout"},
     {"/fetch", "--fetch"},
     {"/volumes", "--volume"},
     {"/devices", "--device"},
@@ -215,11 +216,13 @@ Status add_sizes(const TaskFlags& flags, json& body) {
   if (!flags.processes.empty()) {
     DROVER_TRY(body["pids"], parse_whole(flags.processes, "--pids"));
   }
-  const std::array<std::pair<const char*, const std::string*>, 2> durations = {
-      {{"timeout", &flags.timeout}, {"grace", &flags.grace}}};
-  for (const auto& [name, text] : durations) {
+  const std::array<std::tuple<const char*, const char*, const std::string*>, 3> durations = {
+      {{"timeout", "--timeout", &flags.timeout},
+       {"idle_timeout", "--idle-timeout", &flags.idle_timeout},
+       {"grace", "--grace", &flags.grace}}};
+  for (const auto& [name, flag, text] : durations) {
     if (text->empty()) continue;
-    DROVER_CHECK_OK(of_flag(parse_time_limit(*text), fmt::format("--{}", name)));
+    DROVER_CHECK_OK(of_flag(parse_time_limit(*text), flag));
     body[name] = *text;
   }
   return {};
@@ -376,6 +379,8 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
   add_text(command, "--name", flags.name, "NAME", "A name for people");
   add_text(command, "--timeout", flags.timeout, "TIME",
            "Stop it after this time: 90s, 2h; never when not given");
+  add_text(command, "--idle-timeout", flags.idle_timeout, "TIME",
+           "Stop it when its GPUs did nothing for so long: 30m; never when not given");
   add_text(command, "--grace", flags.grace, "TIME", "Time between asking it to stop and killing it");
   add_list(command, "--label", flags.labels, "NAME=VALUE", "Attach a label");
   command.add_option("command")

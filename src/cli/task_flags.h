@@ -16,7 +16,7 @@ namespace drover::cli {
 
 /// As they were written; empty: not given.
 struct TaskFlags {
-  std::string image, pull, driver, containerizer, user, working_directory, name, timeout, grace;
+  std::string image, pull, driver, containerizer, user, working_directory, name, timeout, idle_timeout, grace;
   std::vector<std::string> environment;
   std::vector<std::string> labels;
   bool read_only = false;

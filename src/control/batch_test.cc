@@ -38,6 +38,35 @@ std::vector<workload::Task> array(const std::string& id, int size, int gpus, int
   return tasks;
 }
 
+std::optional<std::chrono::milliseconds> timeout_of(const Machine& machine, const std::string& id) {
+  return machine.record(id).task.timeout;
+}
+
+TEST(TimesOfQueues, WhoAsksForNoneHasThoseOfTheQueueAndWhoAsksForMoreIsRefused) {
+  Machine machine(4);
+  placement::Rules rules;
+  rules.queues["lab"] = {.path = "lab", .most = {std::chrono::hours(2), std::chrono::minutes(30)}};
+  rules.queues["lab/long"] = {.path = "lab/long", .most = {std::chrono::hours(8), {}}};
+  ASSERT_TRUE(machine.on(event::RulesChanged{rules}));
+  auto plain = task("plain", 1), shorter = task("shorter", 1), longer = task("longer", 1),
+       none = task("none", 0);
+  for (auto* each : {&plain, &shorter, &longer, &none}) each->queue = "lab/long";
+  shorter.timeout = std::chrono::hours(1);
+  shorter.batch.idle_timeout = std::chrono::minutes(5);
+  longer.timeout = std::chrono::hours(3);
+  for (const auto& each : {plain, shorter, none}) ASSERT_TRUE(machine.submit(each));
+  EXPECT_EQ(timeout_of(machine, "plain"), std::chrono::hours(2)) << "what is above is stricter";
+  EXPECT_EQ(machine.record("plain").task.batch.idle_timeout, std::chrono::minutes(30));
+  EXPECT_EQ(timeout_of(machine, "shorter"), std::chrono::hours(1));
+  EXPECT_EQ(machine.record("shorter").task.batch.idle_timeout, std::chrono::minutes(5));
+  EXPECT_EQ(machine.record("none").task.batch.idle_timeout, std::nullopt) << "it has no GPUs";
+  const auto refused = machine.submit(longer);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "The queue 'lab/long' lets tasks run for 2h at most, and 3h are asked for");
+  EXPECT_EQ(refused.error().path, "/timeout");
+}
+
 TEST(After, ATaskWaitsUntilAnotherHasSucceeded) {
   Machine machine(4);
   ASSERT_TRUE(machine.submit(task("first", 1)));

@@ -78,6 +78,16 @@ Status handle(Draft& draft, const event::Overdrawn& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::Idled& event) {
+  const auto* found = find_active(draft, event.id);
+  if (found == nullptr || found->state != TaskState::kRunning) return {};
+  auto& record = draft.change(event.id);
+  record.idled = true;
+  record.state = TaskState::kStopping;
+  draft.act(action::Stop{event.id, false});
+  return {};
+}
+
 Status handle(Draft& draft, const event::LaunchFailed& event) {
   if (find_active(draft, event.id, event.attempt) != nullptr) launch_failed(draft, event.id, event.error);
   return {};

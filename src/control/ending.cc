@@ -81,7 +81,8 @@ bool may_try_again(const Draft& draft, const TaskRecord& record, TaskState state
   const bool failed = state == TaskState::kFailed || state == TaskState::kLost;
   const bool was_lost = state == TaskState::kLost && batch.requeue == workload::Requeue::kLost;
   if (!failed || (record.failures >= batch.retries && !was_lost)) return false;
-  if (record.stop_requested || record.timed_out || !record.overdrawn.empty() || !record.gang_reason.empty())
+  if (record.stop_requested || record.timed_out || record.idled || !record.overdrawn.empty() ||
+      !record.gang_reason.empty())
     return false;
   const auto has_ended = [](const TaskRecord* member) { return is_final(member->state); };
   return std::ranges::none_of(members_of(record.task, draft.finder()), has_ended);
@@ -138,6 +139,11 @@ End judge(const TaskRecord& record, const workload::Ending& ending) {
   if (record.timed_out)
     return {kFailed, Cause::kTimeLimit,
             fmt::format("stopped because its time of {} was up", format_duration(*record.task.timeout))};
+  if (record.idled)
+    return {
+        kFailed, Cause::kIdle,
+        fmt::format("stopped because its GPUs did nothing for {}",
+                    exact_duration(record.task.batch.idle_timeout.value_or(std::chrono::milliseconds(0))))};
   if (!record.overdrawn.empty()) return {kFailed, Cause::kDisk, "killed because " + record.overdrawn};
   if (!record.unhealthy.empty()) return {kFailed, Cause::kUnhealthy, "killed because " + record.unhealthy};
   if (!record.stop_reason.empty()) return {kKilled, Cause::kStopped, record.stop_reason};
@@ -185,7 +191,8 @@ void launch_failed(Draft& draft, const std::string& id, const Error& error) {
 
 void put_back(Draft& draft, const std::string& id, const Error& error) {
   const auto& found = *draft.find(id);
-  const bool ends = found.started_at || found.stop_requested || found.timed_out || !found.gang_reason.empty();
+  const bool ends = found.started_at || found.stop_requested || found.timed_out || found.idled ||
+                    !found.gang_reason.empty();
   // What starts again alone would wait for the others for ever.
   const bool is_alone = found.task.gang && !restarts_after_preemption(found.task);
   if (ends || found.preempted || is_alone || is_of_framework(found.task))

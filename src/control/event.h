@@ -39,6 +39,10 @@ struct Overdrawn {
   std::string id;
   std::string why;  ///< "…": goes on after "killed because"
 };
+/// The GPUs of a task, or of its whole gang, did nothing for as long as it may.
+struct Idled {
+  std::string id;
+};
 /// News of a container say which attempt at the task they are of, where that is known: what is told late or
 /// twice must not be taken for news of a later one.
 struct Started {
@@ -207,16 +211,15 @@ struct ScheduleProgressed {
 };
 }  // namespace event
 
-using Event =
-    std::variant<event::Submitted, event::StopRequested, event::Overdrawn, event::Started, event::Ended,
-                 event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
-                 event::RemoveRequested, event::NodeChanged, event::ForeignPortsSeen, event::RulesChanged,
-                 event::Tick, event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
-                 event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
-                 event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
-                 event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,
-                 event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
-                 event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested,
-                 event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
+using Event = std::variant<
+    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Started, event::Ended,
+    event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
+    event::RemoveRequested, event::NodeChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick,
+    event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled, event::DelayReset,
+    event::ImagesKnown, event::Checked, event::FrameworkSubscribed, event::FrameworkDisconnected,
+    event::FrameworkTornDown, event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched,
+    event::ExecutorSubscribed, event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
+    event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled,
+    event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

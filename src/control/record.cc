@@ -22,9 +22,9 @@ constexpr std::array<std::string_view, 8> kMesosStates = {"TASK_STAGING", "TASK_
                                                           "TASK_KILLING", "TASK_FINISHED", "TASK_FAILED",
                                                           "TASK_KILLED",  "TASK_LOST"};
 
-constexpr std::array<std::string_view, 13> kCauses = {
-    "none",    "exit", "signal",    "out_of_memory", "time_limit",  "disk", "unhealthy",
-    "stopped", "gang", "preempted", "dependency",    "not_started", "lost"};
+constexpr std::array<std::string_view, 14> kCauses = {
+    "none",      "exit",    "signal", "out_of_memory", "time_limit", "idle",        "disk",
+    "unhealthy", "stopped", "gang",   "preempted",     "dependency", "not_started", "lost"};
 
 std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) {
   const auto text = decoder.string(name);
@@ -141,6 +141,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   if (record.gang_port != 0) writer.field("gang_port", record.gang_port);
   write_text(writer, "gang_reason", record.gang_reason);
   write_grants(writer, record.gpus);
+  if (record.idled) writer.field("idled", true);
   writer.field("nics", record.nics);
   write_time(writer, "not_before", record.not_before);
   write_text(writer, "overdrawn", record.overdrawn);
@@ -236,6 +237,7 @@ Result<TaskRecord> decode_record(const json& value) {
   if (const auto cause = decoder.choice("cause", kCauses)) record.cause = static_cast<Cause>(*cause);
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);
+  record.idled = decoder.boolean("idled").value_or(false);
   record.preempted = decoder.boolean("preempted").value_or(false);
   record.preemptions = static_cast<int>(decoder.integer("preemptions", 0, 1LL << 30).value_or(0));
   record.failures = static_cast<int>(decoder.integer("failures", 0, 1LL << 30).value_or(0));

@@ -62,6 +62,7 @@ enum class Cause {
   kSignal,       ///< by a signal that nobody sent on request
   kOutOfMemory,  ///< of its own, or of the machine's
   kTimeLimit,
+  kIdle,  ///< its GPUs did nothing
   kDisk,  ///< of which it took up too much
   kUnhealthy,
   kStopped,     ///< on request
@@ -90,6 +91,7 @@ struct TaskRecord {
   std::optional<int> exit_status;
   bool stop_requested = false;
   bool timed_out = false;
+  bool idled = false;  ///< it is being ended since its GPUs did nothing
   /// It is being ended to make room; of a framework's task that is over: it has been.
   bool preempted = false;
   int preemptions = 0;       ///< how often it was started, ended so, and put back

@@ -95,11 +95,14 @@ json encode(const Limits& limits) {
 }
 
 json encode(const placement::Queue& queue) {
-  return {{"queue", queue.path},
-          {"limit", encode(queue.limit)},
-          {"guarantee", encode(queue.guarantee)},
-          {"weight", queue.weight},
-          {"users", queue.users}};
+  json value = {{"queue", queue.path},
+                {"limit", encode(queue.limit)},
+                {"guarantee", encode(queue.guarantee)},
+                {"weight", queue.weight},
+                {"users", queue.users}};
+  if (queue.most.timeout) value["timeout"] = exact_duration(*queue.most.timeout);
+  if (queue.most.idle_timeout) value["idle_timeout"] = exact_duration(*queue.most.idle_timeout);
+  return value;
 }
 
 Result<placement::Queue> decode_queue(const json& value) {
@@ -111,6 +114,12 @@ Result<placement::Queue> decode_queue(const json& value) {
     queue.guarantee = decode_limits(decoder, value, "guarantee");
     queue.weight = static_cast<int>(decoder.integer("weight", 1, kMostWeight).value_or(1));
     queue.users = decoder.string_list("users").value_or(std::vector<std::string>{});
+    queue.most = {decoder.duration("timeout"), decoder.duration("idle_timeout")};
+    if (queue.most.timeout && queue.most.timeout->count() == 0)
+      decoder.mistake("timeout", "a timeout is longer than nothing");
+    if (queue.most.idle_timeout && *queue.most.idle_timeout < workload::kShortestIdleTimeout)
+      decoder.mistake("idle_timeout",
+                      fmt::format("{} is the least", exact_duration(workload::kShortestIdleTimeout)));
     return queue;
   });
 }

@@ -29,6 +29,18 @@ TEST(Services, KeepAsManyInstancesAsTheyAreToHave) {
   EXPECT_EQ(machine.state.cluster.free("here").gpus, 1);
 }
 
+TEST(Services, GoOnInQueuesWhoseTasksHaveATime) {
+  Services machine(4);
+  placement::Rules rules;
+  rules.queues["default"] = {.path = "default", .most = {std::chrono::hours(1), std::chrono::minutes(30)}};
+  ASSERT_TRUE(machine.on(event::RulesChanged{rules}));
+  ASSERT_TRUE(machine.put(service("/web", 1, 1)));
+  machine.obey();
+  const auto& task = machine.instances("/web").front()->task;
+  EXPECT_EQ(task.timeout, std::nullopt);
+  EXPECT_EQ(task.batch.idle_timeout, std::nullopt);
+}
+
 TEST(Services, AnInstanceIsKnownAsMarathonKnowsIt) {
   Services machine(0);
   ASSERT_TRUE(machine.put(service("/shop/web", 1)));

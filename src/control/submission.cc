@@ -35,6 +35,27 @@ Status check_queue(const placement::Rules& rules, const workload::Task& task) {
   return usable;
 }
 
+/// Services go on until somebody ends them.
+Status check_times(const placement::Rules& rules, const workload::Task& task) {
+  const auto most = placement::time_limits(rules, task.queue);
+  const auto check = [&](const auto& asked, const auto& limit, const char* field,
+                         const char* what) -> Status {
+    if (!asked || !limit || *asked <= *limit) return {};
+    return fail(ErrorKind::kInvalid,
+                fmt::format("The queue '{}' lets {} {} at most, and {} are asked for", task.queue, what,
+                            exact_duration(*limit), exact_duration(*asked)),
+                "ask for no more, or use another queue", fmt::format("/{}", field));
+  };
+  DROVER_CHECK_OK(check(task.timeout, most.timeout, "timeout", "tasks run for"));
+  return check(task.batch.idle_timeout, most.idle_timeout, "idle_timeout", "GPUs be idle for");
+}
+
+void limit_times(const placement::Rules& rules, workload::Task& task) {
+  const auto most = placement::time_limits(rules, task.queue);
+  if (!task.timeout) task.timeout = most.timeout;
+  if (!task.batch.idle_timeout && task.resources.gpu_count() > 0) task.batch.idle_timeout = most.idle_timeout;
+}
+
 /// What is used beyond what was asked for is not counted: where that has a limit, nothing may be.
 Status check_limits(const placement::Rules& rules, const workload::Task& task) {
   const auto refuse = [](const std::string& whose, const char* what, const char* field) {
@@ -55,15 +76,16 @@ Status check_unity(const std::vector<workload::Task>& tasks) {
   const auto& first = tasks.front();
   for (std::size_t rank = 1; rank < tasks.size(); ++rank) {
     const auto& task = tasks[rank];
-    const char* differs = task.queue != first.queue                   ? "queue"
-                          : task.name_space != first.name_space       ? "namespace"
-                          : task.priority != first.priority           ? "priority"
-                          : task.timeout != first.timeout             ? "timeout"
-                          : task.batch.after != first.batch.after     ? "after"
-                          : task.batch.begin != first.batch.begin     ? "begin"
-                          : task.batch.retries != first.batch.retries ? "retries"
-                          : task.batch.requeue != first.batch.requeue ? "requeue"
-                                                                      : nullptr;
+    const char* differs = task.queue != first.queue                             ? "queue"
+                          : task.name_space != first.name_space                 ? "namespace"
+                          : task.priority != first.priority                     ? "priority"
+                          : task.timeout != first.timeout                       ? "timeout"
+                          : task.batch.idle_timeout != first.batch.idle_timeout ? "idle_timeout"
+                          : task.batch.after != first.batch.after               ? "after"
+                          : task.batch.begin != first.batch.begin               ? "begin"
+                          : task.batch.retries != first.batch.retries           ? "retries"
+                          : task.batch.requeue != first.batch.requeue           ? "requeue"
+                                                                                : nullptr;
     if (differs != nullptr)
       return fail(ErrorKind::kInvalid, fmt::format("The members of a gang have one {}", differs),
                   "give all the same", fmt::format("/members/{}/{}", rank, differs));
@@ -156,6 +178,7 @@ Status check_rights(const Draft& draft, const workload::Task& task) {
   DROVER_CHECK_OK(check_ports(task));
   DROVER_CHECK_OK(check_privileged(task, draft.privileged_allowed()));
   DROVER_CHECK_OK(check_priority(draft.rules(), task));
+  DROVER_CHECK_OK(check_times(draft.rules(), task));
   return check_queue(draft.rules(), task);
 }
 
@@ -179,6 +202,7 @@ Status submit(Draft& draft, const std::vector<workload::Task>& tasks) {
       return fail(ErrorKind::kConflict, fmt::format("There is a task '{}' already", task.id));
     TaskRecord record;
     record.task = task;
+    limit_times(draft.rules(), record.task);
     record.submitted_at = draft.now();
     if (task.batch.begin && *task.batch.begin > draft.now()) record.not_before = task.batch.begin;
     DROVER_CHECK_OK(check_dependencies(draft, record));

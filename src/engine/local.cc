@@ -46,6 +46,8 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
       lingering_(ports_, ports_.what_still_runs, state_, processes_, feed_),
       disk_use_(ports_, ports_.task_space, state_, processes_, ended_sizes_,
                 [this](auto overdrawn) { happened(std::move(overdrawn)); }),
+      idle_gpus_(ports_, ports_.busy_tasks, state_, processes_,
+                 [this](auto idled) { happened(std::move(idled)); }),
       disk_room_(ports_, state_, processes_, ended_sizes_, feed_,
                  [this](const std::string& id) { found(control::event::RemoveRequested{id}); }) {}
 
@@ -67,6 +69,7 @@ container::Watcher LocalEngine::watcher() {
               processes_.started(id, running.pid);
               happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
               disk_use_.inspect();
+              idle_gpus_.inspect();
             });
           },
           [this](const std::string& id, workload::Ending ending) {
@@ -126,6 +129,7 @@ void LocalEngine::tick() {
   happened(control::event::Tick{});
   if (!strangers_.found().empty()) strangers_.inspect(reported_machine_.inventory.devices);
   disk_use_.inspect();
+  idle_gpus_.inspect();
   disk_room_.make();
   lingering_.inspect();
 }

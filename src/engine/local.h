@@ -21,6 +21,7 @@
 #include "engine/event_loop.h"
 #include "engine/executor.h"
 #include "engine/feed.h"
+#include "engine/idle_gpus.h"
 #include "engine/image_inspector.h"
 #include "engine/lingering.h"
 #include "engine/listeners.h"
@@ -160,6 +161,7 @@ class LocalEngine final : public Api {
   Strangers strangers_;
   Lingering lingering_;
   DiskUse disk_use_;
+  IdleGpus idle_gpus_;
   DiskRoom disk_room_;
 };
 

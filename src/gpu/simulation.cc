@@ -10,6 +10,7 @@
 
 #include "base/decode.h"
 #include "base/files.h"
+#include "gpu/host.h"
 #include "gpu/mig_nodes.h"
 #include "gpu/nvml.h"
 #include "gpu/simulated_devices.h"
@@ -114,6 +115,12 @@ Result<SimulatorPlaces> simulator_places() {
     places.libraries.push_back(prefix + "/lib/drover/sim/" + kNvmlLibrary);
   }
   return places;
+}
+
+Result<MachineFacts> machine_of_profile(const std::string& name) {
+  DROVER_TRY(const auto places, simulator_places());
+  DROVER_TRY(const auto file, profile_file(name, places));
+  return simulated_machine(file);
 }
 
 Result<std::string> profile_file(const std::string& name, const SimulatorPlaces& places) {

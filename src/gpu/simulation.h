@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/machine_facts.h"
 
 namespace drover::gpu {
 
@@ -34,6 +35,8 @@ struct Simulation {
 
 /// The file of a profile that is installed, by its name. kInvalid for a path.
 Result<std::string> profile_file(const std::string& name, const SimulatorPlaces& places);
+/// The machine of the profile of that name.
+Result<MachineFacts> machine_of_profile(const std::string& name);
 
 /// `profile` is a known name or the path of a file. Makes or completes <state>/sim: dev/ (195:N and so on),
 /// driver/ and faults.yaml, which is kept. kNotFound for an unknown profile or a simulator that is not

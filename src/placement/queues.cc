@@ -210,6 +210,20 @@ Status validate(const Rules& rules) {
   return mistakes.status();
 }
 
+TimeLimits time_limits(const Rules& rules, std::string_view queue) {
+  TimeLimits strictest;
+  const auto take = [](auto& most, const auto& limit) {
+    if (limit) most = std::min(most.value_or(*limit), *limit);
+  };
+  for (auto at = queue; !at.empty(); at = parent_of(at)) {
+    const auto found = rules.queues.find(std::string(at));
+    if (found == rules.queues.end()) continue;
+    take(strictest.timeout, found->second.most.timeout);
+    take(strictest.idle_timeout, found->second.most.idle_timeout);
+  }
+  return strictest;
+}
+
 Status may_use(const Rules& rules, const std::string& queue, const std::string& user) {
   if (!exists(rules, queue)) return no_such_queue(rules, queue);
   bool everybody = true;

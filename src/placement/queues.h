@@ -3,6 +3,7 @@
 // The rules of sharing: hierarchical queues, what each is sure of and what it may hold at most, and hard
 // quotas of users and namespaces. Values; pure.
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,6 +33,14 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+/// What is absent is not limited.
+struct TimeLimits {
+  std::optional<std::chrono::milliseconds> timeout;       ///< it is stopped after so long
+  std::optional<std::chrono::milliseconds> idle_timeout;  ///< and when its GPUs did nothing for so long
+
+  bool operator==(const TimeLimits&) const = default;
+};
+
 /// A queue is named by its path: "research/vision" is a child of "research". What a queue holds counts for
 /// all its ancestors too. Jobs may stand in any queue, also one with children.
 struct Queue {
@@ -40,6 +49,7 @@ struct Queue {
   Limits guarantee;  ///< lent to others while it is idle, and reclaimed from them when it is wanted
   int weight = 1;    ///< among its siblings, in dominant-resource fairness; ≥ 1
   std::vector<std::string> users;  ///< who may use it and its children; empty: whoever may use its parent
+  TimeLimits most;  ///< that a batch task of it or its children may ask for, and gets when it asks for none
 
   bool operator==(const Queue&) const = default;
 };
@@ -92,6 +102,9 @@ std::string_view parent_of(std::string_view path);
 /// has one. All mistakes at once; the error's path names the field of the first:
 /// "/queues/research~1vision/guarantee/gpu_milli", "/quotas/user:ann/max_priority".
 Status validate(const Rules& rules);
+
+/// The strictest of the queue's and of those above it.
+TimeLimits time_limits(const Rules& rules, std::string_view queue);
 
 /// Whether `user` may put work into `queue`: named on the list of the queue or of one above it, or all these
 /// lists are empty. kNotFound names the queues that exist; kPermissionDenied.

@@ -138,6 +138,10 @@ void decode_batch(Decoder& decoder, Batch& batch, std::optional<std::chrono::mil
   decode_begin(decoder, batch, begin_in);
   batch.retries = static_cast<int>(decoder.integer("retries", 0, kMostRetries).value_or(0));
   if (const auto policy = decoder.choice("requeue", kRequeue)) batch.requeue = static_cast<Requeue>(*policy);
+  batch.idle_timeout = decoder.duration("idle_timeout");
+  if (batch.idle_timeout && *batch.idle_timeout < kShortestIdleTimeout)
+    decoder.mistake("idle_timeout", fmt::format("GPUs are looked at every few seconds, so {} is the least",
+                                                exact_duration(kShortestIdleTimeout)));
 }
 
 void write(JsonWriter& writer, std::string_view name, const std::vector<Dependency>& dependencies) {
@@ -185,6 +189,8 @@ Batch decode_stored_batch(Decoder& decoder) {
   }
   if (const auto policy = decoder.choice("requeue", kRequeue)) batch.requeue = static_cast<Requeue>(*policy);
   batch.retries = static_cast<int>(decoder.integer("retries", 0, kMostRetries).value_or(0));
+  if (const auto timeout = decoder.integer("idle_timeout_ms", 0, 1LL << 53))
+    batch.idle_timeout = std::chrono::milliseconds(*timeout);
   return batch;
 }
 

@@ -50,6 +50,7 @@ enum class Requeue {
 std::string_view to_string(Requeue policy);
 
 inline constexpr int kMostRetries = 1000;
+inline constexpr std::chrono::seconds kShortestIdleTimeout{10};
 
 /// Of the first failure; each further one waits twice as long, up to kLongestRetryDelay.
 inline constexpr std::chrono::seconds kFirstRetryDelay{5};
@@ -87,6 +88,7 @@ struct Batch {
   std::optional<TimePoint> begin;  ///< not before
   int retries = 0;                 ///< how often it is tried again after a failure
   Requeue requeue = Requeue::kPreempted;
+  std::optional<std::chrono::milliseconds> idle_timeout;  ///< stopped when its GPUs did nothing for so long
   std::optional<ArrayMembership> array;
 
   bool operator==(const Batch&) const = default;

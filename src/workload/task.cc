@@ -44,15 +44,6 @@ bool has_nul(const std::string& text) {
   return text.find('\0') != std::string::npos;
 }
 
-std::optional<std::chrono::milliseconds> decode_duration(Decoder& decoder, const std::string& name) {
-  const auto text = decoder.string(name);
-  if (!text) return std::nullopt;
-  const auto duration = parse_duration(*text);
-  if (duration) return *duration;
-  decoder.mistake(name, duration.error().message, duration.error().hint);
-  return std::nullopt;
-}
-
 void check_strings(Decoder& decoder, const Task& task) {
   if (task.name.size() > kMaxName || !is_printable(task.name))
     decoder.mistake("name", fmt::format("a name has at most {} printable characters", kMaxName));
@@ -187,11 +178,13 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   if (request.user &&
       (request.user->empty() || request.user->size() > kMaxUser || !is_printable(*request.user)))
     decoder.mistake("user", fmt::format("a user is a name of 1 to {} characters, or a number", kMaxUser));
-  task.timeout = decode_duration(decoder, "timeout");
+  task.timeout = decoder.duration("timeout");
   if (task.timeout && task.timeout->count() == 0)
     decoder.mistake("timeout", "a timeout is longer than nothing");
-  task.grace = decode_duration(decoder, "grace").value_or(task.grace);
+  task.grace = decoder.duration("grace").value_or(task.grace);
   decode_batch(decoder, task.batch, request.begin_in);
+  if (task.batch.idle_timeout && task.resources.gpu_count() == 0)
+    decoder.mistake("idle_timeout", "a task without GPUs has none that could be idle");
   if (!is_queue_path(task.queue))
     decoder.mistake("queue", fmt::format("'{}' is not the path of a queue", task.queue),
                     "write for example \"research/vision\"");

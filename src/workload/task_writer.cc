@@ -138,6 +138,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("grace_ms", task.grace.count());
   if (!resources.group.empty()) writer.field("group", resources.group);
   writer.field("id", task.id);
+  if (batch.idle_timeout) writer.field("idle_timeout_ms", batch.idle_timeout->count());
   if (task.image) writer.field("image", *task.image);
   if (resources.interconnect.asks()) writer.field("interconnect", to_string(resources.interconnect));
   writer.field("labels", *task.labels);

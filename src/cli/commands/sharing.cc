@@ -27,7 +27,7 @@ using nlohmann::json;
 /// Empty: not given, so left as it is.
 struct QueueOptions {
   std::string path, gpus_limit, cpus_limit, memory_limit, gpus_guarantee, cpus_guarantee, memory_guarantee;
-  std::string weight, users;
+  std::string weight, users, timeout, idle_timeout;
 };
 struct QuotaOptions {
   std::string subject, gpus, cpus, memory, max_priority;
@@ -78,6 +78,12 @@ Status set_amounts(json& limits, const std::array<std::pair<const char*, const s
   return {};
 }
 
+Result<json> parse_limit_of_time(const std::string& text, const std::string& flag) {
+  if (text == kNone) return json();
+  if (const auto time = parse_duration(text); !time) return Failure(context(time.error(), flag));
+  return json(text);
+}
+
 /// "alice,bob"; "all" is the empty list.
 json parse_users(const std::string& text) {
   json users = json::array();
@@ -106,6 +112,7 @@ Error in_flags_of(Error error, bool of_queue) {
   if (field == "milli_cpus") field = "cpus";
   if (field == "memory" || field == "memory_bytes") field = "mem";
   if (field == "max_priority") field = "max-priority";
+  if (field == "idle_timeout") field = "idle-timeout";
   if (of_queue && (outer == "/limit" || outer == "/guarantee")) field += "-" + outer.substr(1);
   error.path = "--" + field;
   return error;
@@ -227,6 +234,12 @@ Result<int> set_queue(Context& context, const QueueOptions& options) {
   if (!options.weight.empty()) {
     DROVER_TRY(body["weight"], parse_whole(options.weight, "--weight"));
   }
+  for (const auto& [field, flag, text] :
+       {std::tuple("timeout", "--timeout", &options.timeout),
+        std::tuple("idle_timeout", "--idle-timeout", &options.idle_timeout)})
+    if (!text->empty()) {
+      DROVER_TRY(body[field], parse_limit_of_time(*text, flag));
+    }
   if (!options.users.empty()) body["users"] = parse_users(options.users);
   const auto client = context.client();
   const auto answer = client.patch(queue_target(options.path), body);
@@ -339,6 +352,12 @@ void add_queues(CLI::App& app, Context& context) {
   add_amount(set, "--cpus-limit", setting->cpus_limit, "The same for CPUs");
   add_amount(set, "--mem-limit", setting->memory_limit, "The same for memory");
   add_amount(set, "--weight", setting->weight, "Its share against its siblings; 1 when never given");
+  set->add_option("--timeout", setting->timeout,
+                  "So long its tasks run at most, but for those of apps; 'none'")
+      ->type_name("TIME");
+  set->add_option("--idle-timeout", setting->idle_timeout,
+                  "So long the GPUs of its tasks may do nothing; 'none'")
+      ->type_name("TIME");
   set->add_option("--users", setting->users, "Who may use it, with commas; 'all'")->type_name("NAMES");
   on_call(set, context, setting, set_queue);
   auto looking = std::make_shared<QueueOptions>();

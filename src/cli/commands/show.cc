@@ -60,6 +60,12 @@ std::string gpus_of(const json& record, const KnownGpus& known) {
                      known.model(grants.front().value("gpu", "")));
 }
 
+std::string most_time(const json& task, const char* field, const char* what) {
+  if (!task.contains(field)) return "";
+  return fmt::format("{} {}", exact_duration(std::chrono::milliseconds(task.at(field).get<std::int64_t>())),
+                     what);
+}
+
 /// When it is forgotten, with its sandbox: "2026-11-30T10:00:00.000Z, in 6d 2h".
 std::string end_of_keeping(const json& record, const json& nodes, TimePoint now) {
   const auto ended = parse_time(record.value("finished_at", ""));
@@ -87,6 +93,8 @@ std::string page_of(const json& record, const KnownGpus& known, const json& node
   page.add("GPUs", gpus_of(record, known));
   page.add("CPUs", fmt::format("{:g}", task.value("cpus", 0.0)));
   page.add("memory", format_bytes(task.value("memory", std::uint64_t{0})));
+  page.add("runs for", most_time(task, "timeout_ms", "at most"));
+  page.add("idle for", most_time(task, "idle_timeout_ms", "at most, then it is stopped"));
   page.add("ports", joined(record.value("ports", json::array()), ", "));
   page.add("labels", pairs(task.value("labels", json::object())));
   page.add("accepted", moment(record.value("submitted_at", ""), now));

@@ -33,6 +33,7 @@ struct World {
   std::map<std::string, std::string> strangers;  ///< who has GPUs open that are not his
   std::map<std::string, std::uint64_t> space;    ///< that tasks take up on the disk
   std::vector<std::size_t> probes;               ///< for strangers: at how many GPUs
+  std::set<std::string> busy;                    ///< tasks whose GPUs work
   std::map<std::string, std::string> still_run;  ///< what of tasks does, in words
 };
 
@@ -181,6 +182,7 @@ class LocalEngineTest : public ::testing::Test {
       return found;
     };
     ports.what_still_runs = [this](const std::vector<TaskProcesses>&) { return world_.still_run; };
+    ports.busy_tasks = [this](const auto&, const auto&) { return world_.busy; };
     ports.task_space = [this](const std::vector<TaskProcesses>& tasks) {
       std::map<std::string, Result<std::uint64_t>> found;
       for (const auto& task : tasks) found.emplace(task.id, world_.space[task.id]);
