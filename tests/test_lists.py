@@ -54,6 +54,31 @@ class ListsTest(drover.DaemonTest):
         shown = self.daemon.cli("ps", "-a", "--format", "id,cause", "--no-header").out
         self.assertIn([slow, "time_limit"], [line.split() for line in shown.splitlines()])
 
+    def test_a_script_has_lists_in_its_own_form(self):
+        task = self.submit("sleep", 100, gpus=2, wait=False, name="train")
+        self.daemon.wait_until_running(task)
+        for words, out in (
+                (["ps", "--format", "{id} is {state}"], f"{task} is running\n"),
+                (["ps", "--format", r"{{.ID}}\t{{ .Name }}"], f"{task}\ttrain\n"),
+                (["ps", "--format", r"table {{.Name}}\t{{.State}}"], "NAME   STATE\ntrain  running\n"),
+                (["inspect", task, "--format", "{state} {task.name} {task.gpus} {nothing}"], "running train 2 \n"),
+                (["inspect", "-f", "{{.state}}", task], "running\n"),
+                (["gpus", "--format", "{gpu}:{used-by}"], f"0:root {task}\n1:root {task}\n" + "".join(f"{gpu}:-\n" for gpu in range(2, 8))),
+                (["queue", "--format", "queue,users", "--no-header"], "default  all\n"),
+                (["node", "--format", "{gpus-free}"], "6 of 8 (simulated)\n"),
+                (["image", "ls", "--format", "name"], "NAME\n"),
+                (["app", "ls", "--format", "{app}"], ""),
+                (["job", "ls", "--no-header"], ""),
+                (["quota", "--format", "whose,limit", "--no-header"], "")):
+            ran = self.daemon.cli(*words)
+            self.assertEqual((ran.status, ran.out), (0, out), ran)
+        self.assertEqual(json.loads(self.daemon.cli("ps", "-o", "json").out)["tasks"][0]["task"]["id"], task)
+        for words, told in ((["gpus", "--format", "usedby"], "there are gpu, model"), (["ps", "--format", "{id"], "has a '{' without its '}'"),
+                            (["ps", "--format", "{{json .}}"], "where a name should be"), (["ps", "--format", "{nme}"], "there are id, name")):
+            ran = self.daemon.cli(*words)
+            self.assertEqual(ran.status, 64, ran)
+            self.assertIn(told, ran.err)
+
     def test_until_when_an_ended_task_is_kept(self):
         task = self.submit("exit", 0)
         self.assertRegex(self.daemon.cli("show", task).out, r"kept until +\S+, in 6d 23h")

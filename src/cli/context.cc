@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/json_text.h"
+#include "cli/list_format.h"
 #include "cli/printable.h"
 
 namespace drover::cli {
@@ -64,6 +65,31 @@ std::size_t columns() {
 
 std::string shown(const Table& table, bool header) {
   return table.render({.width = columns(), .colours = colours(STDOUT_FILENO), .header = header});
+}
+
+void add_list_flags(CLI::App& command, TableOptions& options) {
+  const auto take = [&options](const std::string& format) {
+    if (format == "json")
+      options.json = true;
+    else
+      options.format = format;
+  };
+  command.add_flag("--json", options.json, "Print JSON");
+  command
+      .add_option_function<std::string>("--format", take,
+                                        "These columns: id,state; or a line for each: '{id} is {state}'")
+      ->type_name("FORMAT");
+  command.add_flag("--no-header", options.no_header, "Without the names of the columns");
+}
+
+Result<std::string> shown(const Table& table, const TableOptions& options) {
+  if (options.format.empty()) return shown(table, !options.no_header);
+  DROVER_TRY(const auto format, ListFormat::parse(options.format));
+  DROVER_TRY(const auto chosen, table.with(format.names()));
+  if (!format.is_text()) return shown(chosen, !options.no_header);
+  std::string text;
+  for (const auto& row : chosen.texts()) text += format.line(row);
+  return text;
 }
 
 void print_json(const nlohmann::json& value) {

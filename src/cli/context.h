@@ -46,6 +46,16 @@ void print(std::string_view text);
 std::size_t columns();
 /// The table as standard output has it: on a terminal it fits there, and has colours.
 std::string shown(const Table& table, bool header = true);
+
+/// How somebody wants a list.
+struct TableOptions {
+  bool json = false;
+  bool no_header = false;
+  std::string format;  ///< list_format.h; "": as it comes
+};
+void add_list_flags(CLI::App& command, TableOptions& options);
+/// The table in that form, if it is not JSON; kInvalid for a format that is wrong.
+Result<std::string> shown(const Table& table, const TableOptions& options);
 void print_json(const nlohmann::json& value);
 
 /// Whether to use colours on this descriptor: a terminal, and no NO_COLOR.

@@ -6,7 +6,10 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <vector>
+
+#include "base/units.h"
 
 namespace drover::cli {
 namespace {
@@ -70,8 +73,6 @@ constexpr std::array kFlags = {
     FlagHabit{"ps", "-o", Gets::kSame, "--format"},
     FlagHabit{"ps", "-u", Gets::kSame, "--user"},
     FlagHabit{"ps", "--me", Gets::kRefusal, "leave it out: only root sees the tasks of others"},
-    FlagHabit{"inspect", "-f", Gets::kRefusal, "it prints JSON: choose from it with jq"},
-    FlagHabit{"inspect", "--format", Gets::kRefusal, "it prints JSON: choose from it with jq"},
     FlagHabit{"rm", "-f", Gets::kRefusal, "end it first: 'drover stop --force TASK'"},
     FlagHabit{"rm", "--force", Gets::kRefusal, "end it first: 'drover stop --force TASK'"},
     FlagHabit{"rm", "-v", Gets::kNothing, ""},
@@ -308,17 +309,6 @@ std::optional<std::int64_t> seconds_of(std::string_view text) {
   return ((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2];
 }
 
-/// "1d6h30m"
-std::string in_units(std::int64_t seconds) {
-  std::string text;
-  for (const auto& [unit, size] :
-       {std::pair('d', 86'400), std::pair('h', 3'600), std::pair('m', 60), std::pair('s', 1)}) {
-    if (seconds / size > 0) text += fmt::format("{}{}", seconds / size, unit);
-    seconds %= size;
-  }
-  return text.empty() ? "0s" : text;
-}
-
 bool is_image_character(char c) {
   return std::islower(static_cast<unsigned char>(c)) != 0 ||
          std::isdigit(static_cast<unsigned char>(c)) != 0 ||
@@ -359,7 +349,7 @@ Result<std::string> duration_of_slurm_time(std::string_view text) {
   if (!seconds)
     return fail(ErrorKind::kInvalid, fmt::format("--time: '{}' is not a time", text),
                 "write for example --time 90 for so many minutes, --time 1:30:00, or --timeout 90m");
-  return in_units(*seconds);
+  return exact_duration(std::chrono::seconds(*seconds));
 }
 
 Result<std::string> gpus_of_slurm_resource(std::string_view text) {

@@ -1,11 +1,13 @@
 #include "cli/table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <locale.h>
 #include <wchar.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <numeric>
 
 #include "cli/printable.h"
@@ -91,6 +93,46 @@ Table::Table(std::vector<std::string> header) {
 void Table::add(std::vector<Cell> row) {
   for (auto& cell : row) cell.text = printable(cell.text);
   rows_.push_back(std::move(row));
+}
+
+std::vector<std::string> Table::names() const {
+  std::vector<std::string> names;
+  for (const auto& cell : rows_.front()) {
+    auto name = cell.text.substr(0, cell.text.find(" ("));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) {
+      return c == ' ' ? '-' : static_cast<char>(std::tolower(c));
+    });
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<Table> Table::with(const std::vector<std::string>& names) const {
+  const auto known = this->names();
+  std::vector<std::size_t> columns;
+  for (const auto& name : names) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end())
+      return fail(ErrorKind::kInvalid, fmt::format("--format: there is no column '{}'", name),
+                  fmt::format("there are {}", fmt::join(known, ", ")));
+    columns.push_back(static_cast<std::size_t>(found - known.begin()));
+  }
+  Table chosen({});
+  chosen.rows_.clear();
+  for (const auto& row : rows_) {
+    auto& cells = chosen.rows_.emplace_back();
+    for (const auto column : columns) cells.push_back(row[column]);
+  }
+  return chosen;
+}
+
+std::vector<std::vector<std::string>> Table::texts() const {
+  std::vector<std::vector<std::string>> texts;
+  for (std::size_t r = 1; r < rows_.size(); ++r) {
+    auto& row = texts.emplace_back();
+    for (const auto& cell : rows_[r]) row.push_back(cell.text);
+  }
+  return texts;
 }
 
 std::vector<std::size_t> Table::widths(const std::vector<bool>& numbers, const TableStyle& style) const {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 namespace drover::cli {
 
 enum class Colour { kNone, kGreen, kYellow, kRed, kDim };
@@ -40,6 +42,12 @@ class Table {
 
   /// Has as many cells as the header. They are made printable(): a name cannot play tricks on a terminal.
   void add(std::vector<Cell> row);
+  /// Of the columns, as they are written in formats: "used-by" of "USED BY".
+  std::vector<std::string> names() const;
+  /// These columns, in that order. kInvalid tells which there are.
+  Result<Table> with(const std::vector<std::string>& names) const;
+  /// What each row says, without the header.
+  std::vector<std::vector<std::string>> texts() const;
   /// Two spaces between columns, none at the end of a line. Columns of numbers are aligned to the right.
   /// Where the terminal is too narrow, the widest columns of text are cut, the first one never.
   std::string render(const TableStyle& style = {}) const;

@@ -190,6 +190,32 @@ std::string run_time(const json& record, TimePoint now) {
   return format_duration(std::max(ended - *began, std::chrono::milliseconds(0)));
 }
 
+std::chrono::milliseconds time_of_keeping(const json& nodes) {
+  return std::chrono::milliseconds(
+      nodes.value(json::json_pointer("/nodes/0/keep_ended_ms"), std::int64_t{0}));
+}
+
+std::optional<TimePoint> kept_until(const json& record, std::chrono::milliseconds kept) {
+  const auto ended = parse_time(text_of(record, "finished_at"));
+  if (!ended || kept.count() == 0) return std::nullopt;
+  return *ended + kept;
+}
+
+std::string note_of_removals(const std::vector<json>& records, std::chrono::milliseconds kept,
+                             TimePoint now) {
+  const auto soon = std::min<std::chrono::milliseconds>(std::chrono::days(1), kept / 4);
+  const auto count = std::ranges::count_if(records, [&](const json& record) {
+    const auto until = kept_until(record, kept);
+    return until && *until < now + soon;
+  });
+  if (count == 0) return "";
+  return fmt::format(
+      "{} will be forgotten within {}, with what {} wrote: 'drover files get' brings it, 'drover show' says "
+      "when",
+      count == 1 ? "1 task" : fmt::format("{} tasks", count), format_duration(soon),
+      count == 1 ? "it" : "they");
+}
+
 bool TaskFilter::takes(const json& record) const {
   const auto& task = record.at("task");
   const auto state = text_of(record, "state"), user = user_of(record), queue = text_of(task, "queue");
@@ -210,15 +236,10 @@ std::vector<std::string> task_columns() {
   return names;
 }
 
-Result<std::vector<std::string>> parse_columns(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    names.push_back(text.substr(begin, end - begin));
-    if (column(names.back()) == nullptr) return no_such_column(names.back());
-    begin = end + 1;
-  }
-  return names;
+Status check_columns(const std::vector<std::string>& names) {
+  for (const auto& name : names)
+    if (column(name) == nullptr) return no_such_column(name);
+  return {};
 }
 
 TaskRows::TaskRows(std::vector<std::string> columns, const KnownGpus& gpus, TimePoint now)

@@ -2,6 +2,7 @@
 
 // Lists of tasks for people: which of them, in which order, with what said of each. Pure.
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -25,6 +26,15 @@ Colour colour_of_state(const std::string& state);
 /// From its start to its end, or to `now`; "-" before its start.
 std::string run_time(const nlohmann::json& record, TimePoint now);
 
+/// How long this machine keeps tasks that have ended, by /v1/nodes; 0 when it does not say.
+std::chrono::milliseconds time_of_keeping(const nlohmann::json& nodes);
+/// When a task that has ended is forgotten, with its sandbox.
+std::optional<TimePoint> kept_until(const nlohmann::json& record, std::chrono::milliseconds kept);
+
+/// That some of them are forgotten before long; "" when none is.
+std::string note_of_removals(const std::vector<nlohmann::json>& records, std::chrono::milliseconds kept,
+                             TimePoint now);
+
 /// What is asked for; what is empty does not matter.
 struct TaskFilter {
   std::vector<std::string> states;
@@ -39,8 +49,8 @@ struct TaskFilter {
 
 /// The columns that there are, and those of an ordinary list.
 std::vector<std::string> task_columns();
-/// "id,name,state": each is one of task_columns().
-Result<std::vector<std::string>> parse_columns(const std::string& text);
+/// That there are these columns: task_columns(), and some more.
+Status check_columns(const std::vector<std::string>& names);
 
 class TaskRows {
  public:

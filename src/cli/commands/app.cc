@@ -57,7 +57,7 @@ std::string deployment_text(const json& app) {
   return deployments.empty() ? "" : "under way";
 }
 
-Result<int> list_apps(Context& context, const ShowOptions& options) {
+Result<int> list_apps(Context& context, const TableOptions& options) {
   const auto client = context.client();
   if (options.json) {
     DROVER_TRY(const auto apps, list_apps(client));
@@ -73,7 +73,8 @@ Result<int> list_apps(Context& context, const ShowOptions& options) {
                number_text(app, "mem"), image_of(app), deployment_text(app), waiting_words(state)});
   };
   DROVER_CHECK_OK(client.get_items("/v2/apps", "apps", add));
-  print(shown(table));
+  DROVER_TRY(const auto text, shown(table, options));
+  print(text);
   return 0;
 }
 
@@ -267,9 +268,9 @@ CLI::App* add_change(CLI::App* group, Context& context, std::shared_ptr<AppOptio
 void add_apps(CLI::App& app, Context& context) {
   auto* group = app.add_subcommand("app", "Look at the apps, and change them");
   group->require_subcommand(1);
-  auto listing = std::make_shared<ShowOptions>();
+  auto listing = std::make_shared<TableOptions>();
   auto* listed = group->add_subcommand("ls", "List the apps: what is up, and what they wait for");
-  listed->add_flag("--json", listing->json, "Print JSON");
+  add_list_flags(*listed, *listing);
   on_call(listed, context, listing, list_apps);
   const auto options = [] { return std::make_shared<AppOptions>(); };
   add(group, context, options(), "inspect", "Show an app and its tasks", show);

@@ -100,7 +100,7 @@ std::string waits_text(const json& deployment) {
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
-Result<int> print_deployments(Context& context, const ShowOptions& options) {
+Result<int> print_deployments(Context& context, const TableOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto deployments, list_deployments(client));
   DROVER_TRY(const auto queue, client.get("/v2/queue"));
@@ -113,10 +113,12 @@ Result<int> print_deployments(Context& context, const ShowOptions& options) {
                format_duration(std::chrono::seconds(count_in(shown, "age_seconds"))), waits_text(shown)});
     all.push_back(std::move(shown));
   }
-  if (options.json)
+  if (options.json) {
     print_json({{"deployments", std::move(all)}});
-  else
-    print(shown(table));
+    return 0;
+  }
+  DROVER_TRY(const auto text, cli::shown(table, options));
+  print(text);
   return 0;
 }
 
@@ -166,9 +168,9 @@ Result<int> cancel(Context& context, const CancelOptions& options) {
 }  // namespace
 
 void add_deployments(CLI::App& group, Context& context) {
-  auto listing = std::make_shared<ShowOptions>();
+  auto listing = std::make_shared<TableOptions>();
   auto* listed = group.add_subcommand("deployments", "List the deployments under way, and why they wait");
-  listed->add_flag("--json", listing->json, "Print JSON");
+  add_list_flags(*listed, *listing);
   on_call(listed, context, listing, print_deployments);
   auto options = std::make_shared<CancelOptions>();
   auto* command = group.add_subcommand("cancel", "Take a deployment back: its apps are as before it");

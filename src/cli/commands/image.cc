@@ -82,7 +82,7 @@ std::string age_of(const json& image) {
   return format_duration(std::max(wall_clock() - *at, std::chrono::milliseconds(0)));
 }
 
-Result<int> list_images(Context& context, const ImageOptions& options) {
+Result<int> list_images(Context& context, const TableOptions& options) {
   DROVER_TRY(const auto listing, context.client().get("/v1/images"));
   if (options.json) {
     print_json(listing);
@@ -95,7 +95,8 @@ Result<int> list_images(Context& context, const ImageOptions& options) {
                format_bytes(image.value("bytes", std::uint64_t{0})), age_of(image),
                image.value("everybody", false) ? "everybody" : image.value("users", json::array()).dump()});
   }
-  print(shown(table));
+  DROVER_TRY(const auto text, shown(table, options));
+  print(text);
   return 0;
 }
 
@@ -150,9 +151,10 @@ void add_images(CLI::App& app, Context& context) {
   add_names(command, *pull);
   on_call(command, context, pull, pull_images);
 
-  auto list = std::make_shared<ImageOptions>();
-  on_call(add_command(*group, "ls", "List the images that were pulled or loaded", list), context, list,
-          list_images);
+  auto list = std::make_shared<TableOptions>();
+  command = group->add_subcommand("ls", "List the images that were pulled or loaded");
+  add_list_flags(*command, *list);
+  on_call(command, context, list, list_images);
 
   auto remove = std::make_shared<ImageOptions>();
   command = add_command(*group, "rm", "Take names away; 'prune' frees what they led to", remove);

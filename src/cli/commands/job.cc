@@ -51,7 +51,7 @@ Result<States> states_of(const Client& client) {
   return states;
 }
 
-Result<int> list_jobs(Context& context, const ShowOptions& options) {
+Result<int> list_jobs(Context& context, const TableOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto jobs, list_jobs(client));
   if (options.json) {
@@ -65,7 +65,8 @@ Result<int> list_jobs(Context& context, const ShowOptions& options) {
     const auto state = job_state(job, states.words[name], states.waits[name], wall_clock());
     table.add({name, state.state, state.last, state.next, state.why_not});
   }
-  print(shown(table));
+  DROVER_TRY(const auto text, shown(table, options));
+  print(text);
   return 0;
 }
 
@@ -193,10 +194,10 @@ CLI::App* add(CLI::App* group, Context& context, std::shared_ptr<JobOptions> opt
 void add_jobs(CLI::App& app, Context& context) {
   auto* group = app.add_subcommand("job", "Look at the jobs that run by a schedule, and change them");
   group->require_subcommand(1);
-  auto listing = std::make_shared<ShowOptions>();
+  auto listing = std::make_shared<TableOptions>();
   auto* listed =
       group->add_subcommand("ls", "List the jobs: their last results, and when each runs next, or why not");
-  listed->add_flag("--json", listing->json, "Print JSON");
+  add_list_flags(*listed, *listing);
   on_call(listed, context, listing, list_jobs);
   const auto options = [] { return std::make_shared<JobOptions>(); };
   const auto with_json = [](CLI::App* command, JobOptions& these) {

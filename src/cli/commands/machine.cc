@@ -101,7 +101,7 @@ Result<json> machine_in_use(const Client& client) {
   return cannot_say ? client.get("/v1/gpus") : std::move(machine);
 }
 
-Result<int> gpus(Context& context, const ShowOptions& options) {
+Result<int> gpus(Context& context, const TableOptions& options) {
   DROVER_TRY(const auto machine, machine_in_use(context.client()));
   if (options.json) {
     print_json(machine);
@@ -116,7 +116,12 @@ Result<int> gpus(Context& context, const ShowOptions& options) {
                users_of(gpu, usage), shown(gpu, "uuid"), shown(gpu, "pci"), shown(gpu, "numa_node"),
                ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-"});
   }
-  print(title(machine) + shown(table));
+  DROVER_TRY(const auto text, shown(table, options));
+  if (!options.format.empty() || options.no_header) {
+    print(text);
+    return 0;
+  }
+  print(title(machine) + text);
   if (machine.value("gpus", json::array()).empty()) print("This machine offers no GPUs\n");
   return 0;
 }
@@ -131,7 +136,7 @@ Result<int> topo(Context& context, const ShowOptions& options) {
   return 0;
 }
 
-Result<int> node(Context& context, const ShowOptions& options) {
+Result<int> node(Context& context, const TableOptions& options) {
   DROVER_TRY(const auto listing, context.client().get("/v1/nodes"));
   if (options.json) {
     print_json(listing);
@@ -154,15 +159,16 @@ Result<int> node(Context& context, const ShowOptions& options) {
       offers += printable(fmt::format("{} is cordoned {}", node.value("name", ""), cordoned)) + "\n";
     offers += printable(node.value("resources", "")) + "\n";
   }
-  print(shown(table) + offers);
+  DROVER_TRY(const auto text, shown(table, options));
+  print(text + (options.format.empty() ? offers : ""));
   return 0;
 }
 
 void add_listing(CLI::App& app, Context& context, const std::string& name, const std::string& help,
-                 Result<int> (*body)(Context&, const ShowOptions&)) {
-  auto options = std::make_shared<ShowOptions>();
+                 Result<int> (*body)(Context&, const TableOptions&)) {
+  auto options = std::make_shared<TableOptions>();
   auto* command = app.add_subcommand(name, help);
-  command->add_flag("--json", options->json, "Print JSON");
+  add_list_flags(*command, *options);
   on_call(command, context, options, body);
 }
 
@@ -170,7 +176,10 @@ void add_listing(CLI::App& app, Context& context, const std::string& name, const
 
 void add_machine(CLI::App& app, Context& context) {
   add_listing(app, context, "gpus", "List the GPUs: what they are, how they are, who has them", gpus);
-  add_listing(app, context, "topo", "Show how the GPUs are joined, pair by pair", topo);
+  auto joined = std::make_shared<ShowOptions>();
+  auto* topology = app.add_subcommand("topo", "Show how the GPUs are joined, pair by pair");
+  topology->add_flag("--json", joined->json, "Print JSON");
+  on_call(topology, context, joined, topo);
   add_listing(app, context, "node", "Show what this machine offers, and what of it is free", node);
 }
 

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/flags.h"
+#include "cli/list_format.h"
 #include "cli/moments.h"
 #include "cli/printable.h"
 #include "cli/task_rows.h"
@@ -21,14 +22,12 @@ using nlohmann::json;
 
 constexpr std::chrono::seconds kBetweenLooks{2};
 
-struct PsOptions {
+struct PsOptions : TableOptions {
   bool all = false;
-  bool json = false;
   bool quiet = false;
   bool watch = false;
-  bool no_header = false;
   std::size_t newest = 0;
-  std::string since, sort, format;
+  std::string since, sort;
   TaskFilter filter;
 };
 
@@ -81,14 +80,23 @@ Result<std::string> list(const Client& client, const PsOptions& options) {
     for (const auto& record : records) text += record.at("task").value("id", "") + "\n";
     return text;
   }
-  DROVER_TRY(const auto columns, options.format.empty() ? Result<std::vector<std::string>>(task_columns())
-                                                        : parse_columns(options.format));
+  auto columns = task_columns();
+  if (!options.format.empty()) {
+    DROVER_TRY(const auto format, ListFormat::parse(options.format));
+    columns = format.names();
+    DROVER_CHECK_OK(of_flag(check_columns(columns), "--format"));
+  }
   DROVER_TRY(const auto gpus, client.get("/v1/gpus"));
   const KnownGpus known(gpus);
   const TaskRows rows(columns, known, wall_clock());
   Table table(rows.header(gpus.value("simulated", false)));
   for (const auto& record : with_waiting_arrays_joined(records)) table.add(rows.row(record));
-  return shown(table, !options.no_header);
+  if (options.all && ::isatty(STDERR_FILENO) == 1) {
+    DROVER_TRY(const auto nodes, client.get("/v1/nodes"));
+    if (const auto note = note_of_removals(records, time_of_keeping(nodes), wall_clock()); !note.empty())
+      report(note);
+  }
+  return shown(table, options);
 }
 
 Result<int> ps(Context& context, const PsOptions& given) {
@@ -132,12 +140,9 @@ void add_ps(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--sort", options->sort, "By this column; with '-' in front the largest first")
       ->type_name("COLUMN");
-  command->add_option("--format", options->format, "These columns: id,name,state,exit,cause,labels,ended …")
-      ->type_name("COLUMNS");
-  command->add_flag("--no-header", options->no_header, "Without the names of the columns");
   command->add_flag("--quiet,-q", options->quiet, "Only ids");
   command->add_flag("--watch,-w", options->watch, "Again every two seconds, until Ctrl-C");
-  command->add_flag("--json", options->json, "Print JSON");
+  add_list_flags(*command, *options);
   on_call(command, context, options, ps);
 }
 

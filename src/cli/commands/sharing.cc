@@ -158,7 +158,7 @@ std::string render_waiting(const std::vector<json>& all) {
   return shown(table);
 }
 
-Result<int> list_queues(Context& context, const ShowOptions& options) {
+Result<int> list_queues(Context& context, const TableOptions& options) {
   DROVER_TRY(const auto listing, context.client().get("/v1/queues"));
   if (options.json) {
     print_json(listing);
@@ -174,8 +174,10 @@ Result<int> list_queues(Context& context, const ShowOptions& options) {
                 users.empty() ? "all" : fmt::format("{}", fmt::join(users, ",")),
                 std::to_string(queue.value("waiting", json::array()).size())});
   }
-  print(shown(queues));
-  if (const auto waiting = waiting_of(all); !waiting.empty()) print("\n" + render_waiting(waiting));
+  DROVER_TRY(const auto text, shown(queues, options));
+  print(text);
+  if (const auto waiting = waiting_of(all); !waiting.empty() && options.format.empty())
+    print("\n" + render_waiting(waiting));
   return 0;
 }
 
@@ -278,7 +280,7 @@ std::string whose(const json& quota) {
                                 : "namespace:" + quota.value("namespace", "");
 }
 
-Result<int> list_quotas(Context& context, const ShowOptions& options) {
+Result<int> list_quotas(Context& context, const TableOptions& options) {
   DROVER_TRY(const auto listing, context.client().get("/v1/quotas"));
   if (options.json) {
     print_json(listing);
@@ -291,7 +293,8 @@ Result<int> list_quotas(Context& context, const ShowOptions& options) {
                amounts(quota.value("limit", json::object()), true),
                user ? std::to_string(quota.value("max_priority", 0)) : "-"});
   }
-  print(shown(table));
+  DROVER_TRY(const auto text, shown(table, options));
+  print(text);
   return 0;
 }
 
@@ -323,15 +326,17 @@ Result<int> remove_quota(Context& context, const QuotaOptions& options) {
 
 /// A command that lists when it is called alone, and has others below it.
 CLI::App* add_group(CLI::App& app, Context& context, const std::string& name, const std::string& help,
-                    Result<int> (*body)(Context&, const ShowOptions&)) {
-  auto options = std::make_shared<ShowOptions>();
+                    Result<int> (*body)(Context&, const TableOptions&)) {
+  auto options = std::make_shared<TableOptions>();
   auto* command = app.add_subcommand(name, help);
   command->require_subcommand(0, 1);
-  command->add_flag("--json", options->json, "Print JSON");
+  add_list_flags(*command, *options);
   command->callback([&context, options, body, command] {
     if (command->get_subcommands().empty()) finish(context, body(context, *options));
   });
-  on_call(command->add_subcommand("ls", "The same as without a word"), context, options, body);
+  auto* listed = command->add_subcommand("ls", "The same as without a word");
+  add_list_flags(*listed, *options);
+  on_call(listed, context, options, body);
   return command;
 }
 

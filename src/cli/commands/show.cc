@@ -68,12 +68,10 @@ std::string most_time(const json& task, const char* field, const char* what) {
 
 /// When it is forgotten, with its sandbox: "2026-11-30T10:00:00.000Z, in 6d 2h".
 std::string end_of_keeping(const json& record, const json& nodes, TimePoint now) {
-  const auto ended = parse_time(record.value("finished_at", ""));
-  const auto kept = nodes.value(json::json_pointer("/nodes/0/keep_ended_ms"), std::int64_t{0});
-  if (!ended || kept == 0) return "";
-  const auto until = *ended + std::chrono::milliseconds(kept);
-  return fmt::format("{}, in {}", format_time(until),
-                     format_duration(std::max(until - now, std::chrono::milliseconds(0))));
+  const auto until = kept_until(record, time_of_keeping(nodes));
+  if (!until) return "";
+  return fmt::format("{}, in {}", format_time(*until),
+                     format_duration(std::max(*until - now, std::chrono::milliseconds(0))));
 }
 
 std::string page_of(const json& record, const KnownGpus& known, const json& nodes, TimePoint now) {

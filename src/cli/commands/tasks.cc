@@ -5,9 +5,11 @@
 #include <optional>
 #include <type_traits>
 
+#include "base/json_text.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/flags.h"
+#include "cli/list_format.h"
 #include "cli/moments.h"
 #include "cli/printable.h"
 #include "cli/task_rows.h"
@@ -21,6 +23,11 @@ struct TaskOptions {
   std::vector<std::string> tasks;
   bool force = false;
   bool json = false;
+};
+
+struct InspectOptions {
+  std::vector<std::string> tasks;
+  std::string format;  ///< list_format.h; "": all of it
 };
 
 /// Tasks by their ids and names, or all of a kind.
@@ -175,9 +182,29 @@ Result<int> explain(Context& context, const TaskOptions& options) {
   return 0;
 }
 
-Result<int> inspect(Context& context, const TaskOptions& options) {
+/// "task.name": text as it is, else JSON; "" for what is not there.
+std::string value_at(const json& record, const std::string& path) {
+  json found = record;
+  for (std::size_t begin = 0; begin <= path.size() && !found.is_null();) {
+    const auto end = std::min(path.find('.', begin), path.size());
+    const auto name = path.substr(begin, end - begin);
+    found = found.is_object() ? found.value(name, json()) : json();
+    begin = end + 1;
+  }
+  if (found.is_null()) return "";
+  return printable(found.is_string() ? found.get<std::string>() : to_text(found));
+}
+
+Result<int> inspect(Context& context, const InspectOptions& options) {
   DROVER_TRY(const auto record, context.client().get(task_target(options.tasks.front())));
-  print_json(record);
+  if (options.format.empty() || options.format == "json") {
+    print_json(record);
+    return 0;
+  }
+  DROVER_TRY(const auto format, ListFormat::parse(options.format));
+  std::vector<std::string> values;
+  for (const auto& path : format.names()) values.push_back(value_at(record, path));
+  print(format.is_text() ? format.line(values) : fmt::format("{}\n", fmt::join(values, "\t")));
   return 0;
 }
 
@@ -189,7 +216,7 @@ CLI::App* add_for_task(CLI::App& app, Context& context, const std::string& name,
   auto* tasks = command->add_option("task", options->tasks, "Id, the beginning of an id, or name")
                     ->type_name("TASK")
                     ->expected(1, most);
-  if constexpr (std::is_same_v<Options, TaskOptions>) tasks->required();
+  if constexpr (!std::is_same_v<Options, ManyOptions>) tasks->required();
   on_call(command, context, options, body);
   return command;
 }
@@ -223,8 +250,11 @@ void add_tasks(CLI::App& app, Context& context) {
   auto* explain_command =
       add_for_task(app, context, "explain", "Say why a task is where it is", explain, explaining, 1);
   explain_command->add_flag("--json", explaining->json, "Print JSON");
-  add_for_task(app, context, "inspect", "Print all that is known of a task, as JSON", inspect,
-               std::make_shared<TaskOptions>(), 1);
+  auto inspecting = std::make_shared<InspectOptions>();
+  auto* inspect_command = add_for_task(app, context, "inspect", "Print all that is known of a task, as JSON",
+                                       inspect, inspecting, 1);
+  add_text(*inspect_command, "--format,-f", inspecting->format, "FORMAT",
+           "Only these fields: '{state} {task.name}'");
 }
 
 }  // namespace drover::cli
