@@ -3,8 +3,11 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
+import subprocess
+import threading
 import time
 import unittest
 
@@ -52,6 +55,43 @@ class BridgeTest(drover.DaemonTest):
 
     def reached(self, port, text):
         drover.wait_for(lambda: drover.served_at(port) == text, f"'{text}' at port {port}")
+
+    def forward(self, *words):
+        """A port here for each that is named."""
+        process = subprocess.Popen(self.daemon.cli_command("forward", *words), stdout=subprocess.PIPE, text=True,
+                                   env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)})
+
+        def end():
+            process.kill()
+            process.communicate()
+        self.addCleanup(end)
+        return [int(re.match(r"127\.0\.0\.1:(\d+) leads to port", process.stdout.readline())[1]) for _ in words[1:]]
+
+    def test_a_port_of_a_task_is_reached_where_its_owner_is(self):
+        fields = {"network": {"mode": "bridge", "ports": [{"container_port": 8080, "name": "web"}]}}
+        task = self.daemon.submit("serve", "8080", "hello", **fields)
+        self.addCleanup(self.daemon.end_tasks)
+        self.daemon.wait_until_running(task)
+        ports = self.forward(task, "0:8080", "0:web", f"0:{self.daemon.task(task)['ports'][0]}")
+        for port in ports:
+            self.reached(port, "hello")
+        several = [threading.Thread(target=self.reached, args=(ports[0], "hello")) for _ in range(100)]
+        for thread in several:
+            thread.start()
+        for thread in several:
+            thread.join()
+        for words, status, told in (([task, "22"], 66, "has no port '22'"), ([task, "web:8080"], 64, "is not a port"),
+                                    (["nosuch", "8080"], 66, "There is no task"), ([task, f"{ports[0]}:8080"], 73, "choose another port here")):
+            ran = self.daemon.cli("forward", *words)
+            self.assertEqual(ran.status, status, ran)
+            self.assertIn(told, ran.err)
+        other = self.daemon.request("POST", f"/v1/tasks/{task}/forward?port=8080", {}, uid=1234,
+                                    headers={"Connection": "Upgrade", "Upgrade": "drover-forward"})
+        self.assertEqual(other[0], 404, "somebody else's task")
+        self.daemon.stop_task(task, force=True)
+        self.daemon.wait_until_final(task)
+        with socket.create_connection(("127.0.0.1", ports[0])) as late:
+            self.assertEqual(late.recv(10), b"")
 
     def helpers(self):
         """Processes that carry something from or to containers: they have no folder in their names."""

@@ -182,6 +182,7 @@ constexpr std::array kVerbs = {
     VerbHabit{
         "cp", Gets::kRefusal,
         "'drover files get TASK PATH' copies out of a sandbox; run --fetch and --volume bring files in"},
+    VerbHabit{"port-forward", Gets::kSame, "forward"},
     VerbHabit{"sh", Gets::kRefusal, "'drover exec -it TASK bash' is a shell in a task that runs"},
     VerbHabit{"shell", Gets::kRefusal, "'drover exec -it TASK bash' is a shell in a task that runs"},
     VerbHabit{"ssh", Gets::kRefusal, "'drover exec -it TASK bash' is a shell in a task that runs"},

@@ -25,8 +25,8 @@ struct Chapter {
 const std::vector<Chapter>& chapters() {
   static const std::vector<Chapter> all = {
       {"Tasks",
-       {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "stop", "rm", "inspect",
-        "files", "events"}},
+       {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "forward", "stop", "rm",
+        "inspect", "files", "events"}},
       {"Apps and jobs", {"init", "validate", "apply", "app", "job"}},
       {"Sharing", {"queue", "quota"}},
       {"Images", {"image"}},

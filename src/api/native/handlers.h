@@ -53,6 +53,7 @@ asio::awaitable<Result<Response>> get_logs(const Services& services, const Reque
 asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request);
 // input.cc
 asio::awaitable<Result<Response>> write_to_task(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> forward_to_task(const Services& services, const Request& request);
 
 // images.cc
 asio::awaitable<Result<Response>> list_images(const Services& services, const Request& request);

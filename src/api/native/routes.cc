@@ -46,6 +46,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/tasks/{id}/stop", stop_task},
     Route{"POST", "/v1/tasks/{id}/exec", exec_in_task},
     Route{"POST", "/v1/tasks/{id}/input", write_to_task},
+    Route{"POST", "/v1/tasks/{id}/forward", forward_to_task},
     Route{"GET", "/v1/tasks/{id}/explain", beside<explain_task>},
     Route{"GET", "/v1/tasks/{id}/logs", get_logs},
     Route{"GET", "/v1/tasks/{id}/files/browse", browse_files},

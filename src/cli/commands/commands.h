@@ -34,6 +34,7 @@ void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, 
 void add_logs(CLI::App& app, Context& context);              // logs.cc: logs, events
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec
 void add_attach(CLI::App& app, Context& context);            // attach.cc: attach
+void add_forward(CLI::App& app, Context& context);           // forward.cc: forward
 void add_files(CLI::App& app, Context& context);             // files.cc: files ls, cat, get
 void add_images(CLI::App& app, Context& context);            // image.cc: image pull, ls, rm …
 void add_image_variants(CLI::App& image, Context& context);  // image_variants.cc: image variants
