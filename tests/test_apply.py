@@ -78,6 +78,10 @@ class ApplyTest(drover.DaemonTest):
         scaled = self.daemon.cli("app", "scale", "/web", "2")
         self.assertEqual(scaled.status, 0, scaled)
         self.assertEqual(self.daemon.cli("app", "show", "web").out.count("TASK_RUNNING"), 2)
+        self.assertIn("has 2 instances", self.daemon.cli("app", "resume", "web").err)
+        for verb, running in (("suspend", 0), ("resume", 2)):
+            self.assertEqual(self.daemon.cli("app", verb, "web").status, 0)
+            self.assertEqual(self.apps()[0]["tasksRunning"], running)
         self.assertEqual(self.daemon.cli("app", "remove", "web").status, 0)
         self.assertEqual(self.daemon.cli("app", "show", "web").status, 66)
 

@@ -44,7 +44,7 @@ MISTAKES = (
     ("logs", 64, "'drover logs' needs a TASK"),
     ("logs TASK TASK", 64, "'drover logs' has no argument"),
     ("logs --tail many TASK", 64, "--tail: 'many' is not"),
-    ("app", 64, "'drover app' needs one more word: ls, inspect, scale, restart, rollback, rm, history"),
+    ("app", 64, "'drover app' needs one more word: ls, inspect, scale, restart, rollback, suspend, resume, rm, history"),
     ("logs nosuch", 66, "nosuch", "'drover ps -a' lists your tasks"),
     ("files cat TASK .", 64, "it is a folder: 'drover files ls' lists it"),
     ("files cat TASK nosuch", 66, "drover: There is no 'nosuch' in the sandbox"),

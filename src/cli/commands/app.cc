@@ -209,6 +209,30 @@ Result<int> rollback(Context& context, const AppOptions& options) {
   return change(client, options, {{"version", version}});
 }
 
+Result<int> suspend(Context& context, const AppOptions& options) {
+  const auto client = context.client();
+  DROVER_CHECK_OK(get_app(client, options.app));
+  return change(client, options, {{"instances", 0}});
+}
+
+/// As many as it had last before it had none.
+Result<int> resume(Context& context, const AppOptions& options) {
+  const auto client = context.client();
+  DROVER_TRY(const auto app, get_app(client, options.app));
+  if (const auto has = count_in(app, "instances"); has > 0)
+    return fail(ErrorKind::kConflict,
+                fmt::format("App '{}' is not suspended: it has {} instances", options.app, has),
+                fmt::format("'drover app scale {} N' sets how many", options.app));
+  DROVER_TRY(const auto versions, versions_of(client, options.app));
+  for (const auto& version : versions) {
+    DROVER_TRY(const auto definition, definition_of(client, options.app, version));
+    if (const auto had = count_in(definition, "instances"); had > 0)
+      return change(client, options, {{"instances", had}});
+  }
+  return fail(ErrorKind::kConflict, fmt::format("App '{}' never had an instance", options.app),
+              fmt::format("say how many: drover app scale {} N", options.app));
+}
+
 Result<int> history(Context& context, const AppOptions& options) {
   const auto client = context.client();
   DROVER_TRY(const auto app, get_app(client, options.app));
@@ -285,6 +309,8 @@ void add_apps(CLI::App& app, Context& context) {
   add_change(group, context, going_back, "rollback", "Go back to an earlier version of an app", rollback)
       ->add_option("--to", going_back->version, "The version; the last that was different, when not given")
       ->type_name("VERSION");
+  add_change(group, context, options(), "suspend", "Run no instance of an app for now", suspend);
+  add_change(group, context, options(), "resume", "Run as many of a suspended app as before", resume);
   add_change(group, context, options(), "rm", "End an app and forget it", remove);
   add(group, context, options(), "history", "List an app's versions, and what each changed", history);
   add_deployments(*group, context);
