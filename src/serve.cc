@@ -198,6 +198,9 @@ class Service {
     }
   }
 
+  static void warn(const std::string& line) { spdlog::warn("{}", line); }
+  static void inform(const std::string& line) { spdlog::info("{}", line); }
+
   /// None of it may be lost, so where there is not a single thread it is done here.
   static void hand_over(FairPool& pool, uid_t user, engine::Work work) {
     if (!pool.post(user, work)) work();
@@ -222,8 +225,8 @@ class Service {
     };
     ports.wake_at = [this](TimePoint at) { wake_at(at); };
     ports.new_id = random_id;
-    ports.log = [](const std::string& line) { spdlog::warn("{}", line); };
-    ports.info = [](const std::string& line) { spdlog::info("{}", line); };
+    ports.log = warn;
+    ports.info = inform;
     if (options_.gpu_strangers == "wait")
       ports.strangers = [this](const auto& devices, const auto& tasks) {
         return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors});
@@ -288,7 +291,7 @@ class Service {
 
   static engine::WebhookOptions webhook_options() {
     engine::WebhookOptions options;
-    options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    options.log = warn;
     return options;
   }
 
@@ -333,8 +336,8 @@ class Service {
     options.executor_tokens = executor_tokens_;
     options.images = &pulls_;
     if (options_.network == "bridge") options.default_network = workload::NetworkMode::kBridge;
-    options.log = [](const std::string& line) { spdlog::warn("{}", line); };
-    options.audit = [](const std::string& line) { spdlog::info("{}", line); };
+    options.log = warn;
+    options.audit = inform;
     options.add_facts = [this](metrics::DaemonFacts& facts) { add_facts(facts); };
     options.measure_gpus = [this](auto done) { measure_usage(std::move(done)); };
     if (!options_.listen.empty()) {

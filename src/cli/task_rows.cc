@@ -212,8 +212,7 @@ std::string note_of_removals(const std::vector<json>& records, std::chrono::mill
   return fmt::format(
       "{} will be forgotten within {}, with what {} wrote: 'drover files get' brings it, 'drover show' says "
       "when",
-      count == 1 ? "1 task" : fmt::format("{} tasks", count), format_duration(soon),
-      count == 1 ? "it" : "they");
+      counted(static_cast<double>(count), "task"), format_duration(soon), count == 1 ? "it" : "they");
 }
 
 bool TaskFilter::takes(const json& record) const {

@@ -24,11 +24,11 @@ std::string share_of(const json& share) {
   return milli == kWhole ? "" : parts(milli);
 }
 
+}  // namespace
+
 std::string counted(double number, const char* what) {
   return fmt::format("{:g} {}{}", number, what, number == 1 ? "" : "s");
 }
-
-}  // namespace
 
 KnownGpus::KnownGpus(const json& listing) {
   for (const auto& gpu : listing.value("gpus", json::array()))

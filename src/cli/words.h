@@ -10,6 +10,9 @@
 
 namespace drover::cli {
 
+/// "1 GPU", "2.5 GPUs"
+std::string counted(double number, const char* what);
+
 /// The listing of /v1/gpus by UUID: what is told of a GPU is told by its index.
 struct KnownGpus {
   explicit KnownGpus(const nlohmann::json& listing);

@@ -53,10 +53,6 @@ Result<std::vector<std::string>> targets_of(const Client& client, const CordonOp
   return targets;
 }
 
-std::string counted_tasks(std::size_t count) {
-  return fmt::format("{} task{}", count, count == 1 ? "" : "s");
-}
-
 Status set_cordons(const Client& client, const std::vector<std::string>& targets, const std::string& reason) {
   for (const auto& target : targets)
     DROVER_CHECK_OK(
@@ -133,11 +129,13 @@ Result<int> drain(Context& context, const CordonOptions& options) {
   for (auto left = tasks.size(); left > 0; left = tasks.size()) {
     if (std::chrono::steady_clock::now() > until)
       return fail(ErrorKind::kTimeout,
-                  fmt::format("{} still {} there", counted_tasks(left), left == 1 ? "runs" : "run"),
+                  fmt::format("{} still {} there", counted(static_cast<double>(left), "task"),
+                              left == 1 ? "runs" : "run"),
                   "it stays cordoned; --stop asks what runs there to end");
     std::this_thread::sleep_for(kDrainPoll);
     DROVER_TRY(tasks, tasks_on(client, targets));
-    if (tasks.size() != left) report(fmt::format("{} left", counted_tasks(tasks.size())));
+    if (tasks.size() != left)
+      report(fmt::format("{} left", counted(static_cast<double>(tasks.size()), "task")));
   }
   report("nothing runs there, and no new work goes there; 'drover uncordon' takes that back");
   return 0;

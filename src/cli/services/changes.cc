@@ -10,6 +10,7 @@
 #include "base/shorten.h"
 #include "chronos/job.h"
 #include "cli/printable.h"
+#include "cli/words.h"
 #include "marathon/app.h"
 #include "marathon/group.h"
 
@@ -72,10 +73,6 @@ void compare(const json& before, const json& now, const std::string& path, std::
     return;
   }
   words.push_back(fmt::format("{} {} → {}", field, value_text(before), value_text(now)));
-}
-
-std::string counted(double number, const char* what) {
-  return fmt::format("{:g} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 double number_in(const json& value, const char* field, double fallback) {
