@@ -10,6 +10,7 @@
 #include "container/composing.h"
 #include "container/docker/docker_launcher.h"
 #include "container/hidden_paths.h"
+#include "container/layers_in_use.h"
 #include "container/oci_launcher.h"
 
 namespace drover {
@@ -85,6 +86,19 @@ Result<Containerizers> make_containerizers(const cli::ServeOptions& options, ima
   made.launcher = std::make_unique<container::ComposingLauncher>(
       std::move(configured), std::move(oci), std::move(docker), launcher_options(options, images));
   return made;
+}
+
+Result<image::Store> open_images(const cli::ServeOptions& options) {
+  image::StoreOptions images;
+  images.named = options.images;
+  images.layers_in_use = [tasks = options.state + "/tasks"] { return container::layers_in_use(tasks); };
+  images.plain_registries = {options.insecure_registries.begin(), options.insecure_registries.end()};
+  images.certificates = options.registry_certificates;
+  auto& limits = images.pulling.unpacking;
+  limits.bytes = options.max_image_size;
+  limits.entries = options.max_image_files;
+  limits.reserved_space = options.keep_free;
+  return image::Store::open(options.state + "/images", std::move(images));
 }
 
 image::VariantLookup variant_lookup(image::Store& images) {

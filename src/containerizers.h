@@ -25,6 +25,8 @@ Status check_containerizers(const cli::ServeOptions& options);
 /// the launcher.
 Result<Containerizers> make_containerizers(const cli::ServeOptions& options, image::Store& images);
 
+/// What was pulled and loaded, in the state folder.
+Result<image::Store> open_images(const cli::ServeOptions& options);
 image::VariantLookup variant_lookup(image::Store& images);
 
 }  // namespace drover

@@ -32,7 +32,6 @@
 #include "cdi_file.h"
 #include "container/cgroup.h"
 #include "container/hidden_paths.h"
-#include "container/layers_in_use.h"
 #include "container/network/listening_ports.h"
 #include "container/shim_containerizer.h"
 #include "containerizers.h"
@@ -435,19 +434,6 @@ class Service {
   std::unique_ptr<gpu::InventoryWatch> watch_;  ///< goes first: it posts to the context
 };
 
-image::StoreOptions image_options(const cli::ServeOptions& options) {
-  image::StoreOptions images;
-  images.named = options.images;
-  images.layers_in_use = [tasks = options.state + "/tasks"] { return container::layers_in_use(tasks); };
-  images.plain_registries = {options.insecure_registries.begin(), options.insecure_registries.end()};
-  images.certificates = options.registry_certificates;
-  auto& limits = images.pulling.unpacking;
-  limits.bytes = options.max_image_size;
-  limits.entries = options.max_image_files;
-  limits.reserved_space = options.keep_free;
-  return images;
-}
-
 /// Of files that a daemon which was killed had begun to write, and that nothing else clears up.
 void remove_unfinished(const cli::ServeOptions& options) {
   const auto remove = [](const std::string& path, const std::string& prefix) {
@@ -480,7 +466,7 @@ Status run_service(const cli::ServeOptions& options) {
                                             .driver_root = options.driver_root,
                                             .cdi_folders = options.cdi_folders,
                                             .allowed_devices = options.allow_devices}));
-  DROVER_TRY(auto images, image::Store::open(options.state + "/images", image_options(options)));
+  DROVER_TRY(auto images, open_images(options));
   Service service(options, std::move(hardware), std::move(images));
   DROVER_CHECK_OK(service.start(std::move(journal), std::move(journaled), joined.id));
   service.run();
