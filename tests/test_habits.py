@@ -243,4 +243,7 @@ class HabitsTest(drover.DaemonTest):
 
 
 if __name__ == "__main__":
+        self.assertEqual(offers(*socket, "run", "--after", "unm"), [name])
+        self.assertEqual(len(offers(*socket, "cordon", "GPU-")), 8)
     unittest.main()
+        self.assertEqual(offers("serve", "--simulate", "dgx-"), ["dgx-a100", "dgx-h100"])
