@@ -256,6 +256,15 @@ TEST_F(ServicesTest, ApplySaysHowAnInstanceFailed) {
   EXPECT_THAT(ask({"app", "inspect", "web"}).out, HasSubstr(last));
 }
 
+TEST_F(ServicesTest, AFolderOfASandboxLeadsNobodyElsewhere) {
+  const json file = {{"name", "../../evil"}, {"kind", "file"}, {"size", 0}};
+  there_is("/v1/tasks/t/files/browse?path=r", {{"files", {file, {{"name", ".."}, {"kind", "directory"}}}}});
+  const auto ran = ask({"files", "get", "t", "r", "-o", "-"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, ::testing::Not(HasSubstr("evil")));
+  EXPECT_THAT(ran.err, HasSubstr("'r/../../evil' and 1 more"));
+}
+
 TEST_F(ServicesTest, ApplyDoesNotTellTheTime) {
   there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", 0}}));
   looks_under_way_ = 3;
