@@ -56,12 +56,16 @@ MISTAKES = (
     ("--socket /no/such ps", 69, "Failed to reach the daemon", "start it with 'sudo drover serve'"),
 )
 
+# As much as the daemon may lock, which gives itself what it can.
+LOCKABLE = drover.run(["sh", "-c", "ulimit -l unlimited 2>/dev/null; ulimit -l"]).out
+
 # What is written, the exit status, and what comes out.
 WORKS = (
     ("run echo -n hi", 0, "hi"),
     ("run sh -c 'echo $0 $1' -- --gpus", 0, "-- --gpus\n"),
     ("run -- echo -n hi", 0, "hi"),
     ("run -e A=1 --gpus 1 sh -c 'exit 7'", 7, ""),
+    ("run --shm-size 8g --ipc=host --ulimit memlock=-1 -u nobody sh -c 'ulimit -l'", 0, LOCKABLE),
     ("run -w /tmp pwd", 0, "/tmp\n"),
     ("run --gpus 2 --gpu-model A100 --gpu-mem 40GiB true", 0, ""),
     ("run --gpu-mem 40GB true", 0, ""),
@@ -239,13 +243,13 @@ class HabitsTest(drover.DaemonTest):
         self.assertIn(self.running, offers(*socket, "exec", ""))
         self.assertEqual(offers(*socket, "run", "--queue", "def"), ["default"])
         self.assertEqual(offers(*socket, "run", "--gpu-model", ""), ["A100-SXM4-40GB"])
+        self.assertEqual(offers(*socket, "run", "--after", "unm"), [name])
+        self.assertEqual(len(offers(*socket, "cordon", "GPU-")), 8)
         self.assertEqual(offers("run", "--pull", "a"), ["always"])
+        self.assertEqual(offers("serve", "--simulate", "dgx-"), ["dgx-a100", "dgx-h100"])
         self.assertEqual(offers("completion", ""), ["bash", "zsh", "fish"])
         self.assertEqual(offers("help", "val"), ["validate"])
 
 
 if __name__ == "__main__":
-        self.assertEqual(offers(*socket, "run", "--after", "unm"), [name])
-        self.assertEqual(len(offers(*socket, "cordon", "GPU-")), 8)
     unittest.main()
-        self.assertEqual(offers("serve", "--simulate", "dgx-"), ["dgx-a100", "dgx-h100"])
