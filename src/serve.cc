@@ -484,7 +484,7 @@ Result<std::string> restore(const std::string& state, const std::string& backup,
 Status serve(const cli::ServeOptions& options) {
   set_up_log(options.log);
   ::signal(SIGPIPE, SIG_IGN);
-  allow_many_files();
+  raise_limits();
   return run_service(options);
 }
 

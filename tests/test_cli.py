@@ -152,7 +152,7 @@ class CliTest(drover.DaemonTest):
 
     def test_a_folder_of_a_sandbox_comes_as_a_tar(self):
         long = "a" * 120
-        script = f"mkdir -p results/{long}; echo 42 > results/{long}/answer; : > results/empty; ln -s /etc/passwd results/link; chmod 640 results/empty"
+        script = f"mkdir -p results/{long}; echo 42 > results/{long}/answer; : > results/empty; ln -s /etc/passwd results/link; chmod 640 results/empty; : > results/café"
         task = self.daemon.submit(command=["/bin/sh", "-c", script])
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
         folder = self.daemon.folder / "unpacked"
@@ -160,9 +160,9 @@ class CliTest(drover.DaemonTest):
         got = self.daemon.cli("files", "get", task, "results/", cwd=folder)
         self.assertEqual(got.status, 0, got)
         self.assertIn("Not in the archive, since only files and folders are: 'results/link'", got.err)
-        drover.run(["tar", "xf", "results.tar"], cwd=folder)
+        self.assertEqual(drover.run(["tar", "xf", "results.tar"], cwd=folder).err, "")
         self.assertEqual((folder / "results" / long / "answer").read_text(), "42\n")
-        self.assertEqual(sorted(path.name for path in (folder / "results").iterdir()), [long, "empty"])
+        self.assertEqual(sorted(path.name for path in (folder / "results").iterdir()), [long, "café", "empty"])
         self.assertEqual((folder / "results/empty").stat().st_mode & 0o777, 0o640)
         self.assertNotEqual(self.daemon.cli("files", "get", task, "results", cwd=folder).status, 0, "a file that is there was overwritten")
         listed = drover.run(["sh", "-c", f"{' '.join(self.daemon.cli_command('--socket', self.daemon.socket, 'files', 'get', task, '/'))} "

@@ -35,6 +35,7 @@ class CordonTest(drover.DaemonTest):
         self.assertNotIn(gpu["uuid"], [self.gpu_of(other)["uuid"] for other in others])
         waits = self.daemon.submit("sleep", 1000, gpus=1)
         self.assertIn("cordoned by root: a fan is loud", self.daemon.cli("explain", waits).out)
+        self.assertIn("1 GPU is wanted and 0 of 8 are free, 1 cordoned", self.daemon.cli("ps").out)
         self.daemon.kill()
         self.daemon.start()  # it outlives the daemon
         self.assertEqual(self.daemon.task(waits)["state"], "queued")

@@ -6,6 +6,7 @@ import shutil
 import unittest
 
 import drover
+import in_terminal
 
 UNIFIED = pathlib.Path("/sys/fs/cgroup/unified")
 
@@ -67,6 +68,21 @@ class CrunTest(unittest.TestCase):
         self.daemon.stop_task(task)
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "killed")
         self.assertEqual(self.daemon.held_gpus(), {})
+
+    def test_people_type_into_a_task_and_leave_it(self):
+        settings = {"env": {**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket), "TERM": "vt100"}}
+        script = 'tty; echo "$TERM"; stty size; read a; echo got $a; read b; echo got $b; exit 3'
+        first = in_terminal.Terminal(self, self.daemon.cli_command("run", "-it", "--", "sh", "-c", script), **settings)
+        first.read_until("/dev/pts/0\r\nvt100\r\n33 101\r\n")
+        first.type("one\n")
+        first.read_until("got one")
+        first.type("\x10\x11")  # Ctrl-P Ctrl-Q
+        self.assertEqual(first.wait(), 0)
+        (task,) = [record["task"]["id"] for record in self.daemon.tasks() if record["state"] == "running"]
+        again = in_terminal.Terminal(self, self.daemon.cli_command("attach", task), **settings)
+        again.type("two\n")
+        again.read_until("got two")
+        self.assertEqual(again.wait(), 3)
 
     def test_a_bridge_has_a_network_of_its_own(self):
         network = {"mode": "bridge", "ports": [{"container_port": 8080}]}

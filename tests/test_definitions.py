@@ -91,6 +91,17 @@ apps: [{id: web, cmd: x}]
         self.assertEqual(ran.status, 64, ran)
         self.assertIn("Only containers of a Docker Engine can be privileged", ran.err)
 
+    def test_paths_are_meant_from_the_file_and_from_where_one_is(self):
+        text = "kind: task\ncommand: [x]\nworking_directory: src\n"
+        for script, status in (("", 0), ('rmdir "$PWD"; ', 64)):
+            with self.subTest(script=script), tempfile.TemporaryDirectory() as folder:
+                inside = pathlib.Path(folder) / "inside"
+                inside.mkdir()
+                done = subprocess.run(["sh", "-c", f'{script}exec "$0" validate -', drover.BINARY], input=text, cwd=inside,
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, status, done)
+                self.assertEqual("'src' is not an absolute path" in done.stderr, status != 0, done)
+
     def test_absurd_files_are_refused_in_few_words(self):
         laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
             f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))

@@ -28,7 +28,9 @@ MISTAKES = (
     ("run --gpus", 64, "--gpus needs a value"),
     ("run", 64, "There is nothing to run", "write for example: drover run"),
     ("run -e NOPE_IS_NOT_SET true", 0, "--env: 'NOPE_IS_NOT_SET' is not set here, so the task does not get it"),
-    ("run --volume /no/such:/data true", None, "/no/such"),
+    ("run --volume /no/such:/data true", 64, "--volume: There is no '/no/such'"),
+    ("run --workdir /tmpp true", 64, "--workdir: There is no '/tmpp'", "did you mean '/tmp'?"),
+    ("run --workdir ./nowhere true", 64, "--workdir: There is no '", "/nowhere'"),
     ("run pyhton3 train.py", 125, "There is no command 'pyhton3' in the container", "check its spelling",
      "if 'pyhton3' is an image: drover run --image pyhton3 …"),
     ("run ubuntu bash", 125, "There is no command 'ubuntu' in the container", "if 'ubuntu' is an image: drover run --image ubuntu …"),
@@ -54,12 +56,16 @@ MISTAKES = (
     ("--socket /no/such ps", 69, "Failed to reach the daemon", "start it with 'sudo drover serve'"),
 )
 
+# As much as the daemon may lock, which gives itself what it can.
+LOCKABLE = drover.run(["sh", "-c", "ulimit -l unlimited 2>/dev/null; ulimit -l"]).out
+
 # What is written, the exit status, and what comes out.
 WORKS = (
     ("run echo -n hi", 0, "hi"),
     ("run sh -c 'echo $0 $1' -- --gpus", 0, "-- --gpus\n"),
     ("run -- echo -n hi", 0, "hi"),
     ("run -e A=1 --gpus 1 sh -c 'exit 7'", 7, ""),
+    ("run --shm-size 8g --ipc=host --ulimit memlock=-1 -u nobody sh -c 'ulimit -l'", 0, LOCKABLE),
     ("run -w /tmp pwd", 0, "/tmp\n"),
     ("run --gpus 2 --gpu-model A100 --gpu-mem 40GiB true", 0, ""),
     ("run --gpu-mem 40GB true", 0, ""),
@@ -237,7 +243,10 @@ class HabitsTest(drover.DaemonTest):
         self.assertIn(self.running, offers(*socket, "exec", ""))
         self.assertEqual(offers(*socket, "run", "--queue", "def"), ["default"])
         self.assertEqual(offers(*socket, "run", "--gpu-model", ""), ["A100-SXM4-40GB"])
+        self.assertEqual(offers(*socket, "run", "--after", "unm"), [name])
+        self.assertEqual(len(offers(*socket, "cordon", "GPU-")), 8)
         self.assertEqual(offers("run", "--pull", "a"), ["always"])
+        self.assertEqual(offers("serve", "--simulate", "dgx-"), ["dgx-a100", "dgx-h100"])
         self.assertEqual(offers("completion", ""), ["bash", "zsh", "fish"])
         self.assertEqual(offers("help", "val"), ["validate"])
 

@@ -11,7 +11,7 @@
 
 namespace drover::api {
 
-inline boost::asio::awaitable<void> inspect_images(engine::Api& daemon, const engine::Caller& caller,
+inline boost::asio::awaitable<void> inspect_images(engine::Decisions& daemon, const engine::Caller& caller,
                                                    std::vector<std::string> images) {
   if (images.empty()) co_return;
   const auto start = [&](std::function<void(bool)> done) {

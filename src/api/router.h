@@ -44,7 +44,8 @@ using MeasureGpus = std::function<void(std::function<void(metrics::MachineFacts)
 /// What handlers work with. Outlives every request.
 struct Services {
   engine::Api* daemon = nullptr;
-  Workers* workers = nullptr;  ///< for everything that may block
+  engine::Decisions* decisions = nullptr;  ///< the daemon, or a dry run, which has nothing but these
+  Workers* workers = nullptr;              ///< for everything that may block
   std::string version;
   std::string address;  ///< "gpu1:8080": where the API is found over TCP; the machine's name alone without it
   marathon_v2::Parts* marathon = nullptr;

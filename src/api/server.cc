@@ -247,7 +247,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   const auto& chosen = parts->options;
   auto shared = std::make_shared<Shared>();
   parts->marathon.emplace(daemon).strict = chosen.marathon_strict;
-  shared->services = {&daemon, &parts->workers, chosen.version, "", &*parts->marathon};
+  shared->services = {&daemon, &daemon, &parts->workers, chosen.version, "", &*parts->marathon};
   shared->services.images = chosen.images;
   shared->services.measure_gpus = chosen.measure_gpus;
   shared->services.add_facts = chosen.add_facts;

@@ -14,10 +14,10 @@
 
 namespace drover::api {
 
-/// What `run` returns in a transaction (engine::Api::transact), once that is kept; the Error when it cannot
-/// be. `run` returns a Result, and may be called several times. What it throws is thrown here.
+/// What `run` returns in a transaction (engine::Decisions::transact), once that is kept; the Error when it
+/// cannot be. `run` returns a Result, and may be called several times. What it throws is thrown here.
 template <typename Run, typename T = std::invoke_result_t<Run&>>
-boost::asio::awaitable<T> in_transaction(engine::Api& daemon, Run run) {
+boost::asio::awaitable<T> in_transaction(engine::Decisions& daemon, Run run) {
   struct Answer {
     std::optional<T> result;
     std::exception_ptr failure;
@@ -43,7 +43,7 @@ boost::asio::awaitable<T> in_transaction(engine::Api& daemon, Run run) {
 /// Makes a Handler of a function that changes the state and answers.
 template <Result<Response> (*function)(const Services&, const Request&)>
 boost::asio::awaitable<Result<Response>> changing(const Services& services, const Request& request) {
-  co_return co_await in_transaction(*services.daemon, [&] { return function(services, request); });
+  co_return co_await in_transaction(*services.decisions, [&] { return function(services, request); });
 }
 
 }  // namespace drover::api

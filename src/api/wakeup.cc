@@ -9,7 +9,7 @@ namespace drover::api {
 
 namespace asio = boost::asio;
 
-Wakeup::Wakeup(asio::any_io_executor executor, engine::Api& daemon) : timer_(std::move(executor)) {
+Wakeup::Wakeup(asio::any_io_executor executor, engine::Views& daemon) : timer_(std::move(executor)) {
   subscription_ = daemon.subscribe([this] { wake(); });
 }
 

@@ -14,7 +14,7 @@ namespace drover::api {
 
 class Wakeup {
  public:
-  Wakeup(boost::asio::any_io_executor executor, engine::Api& daemon);
+  Wakeup(boost::asio::any_io_executor executor, engine::Views& daemon);
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
 

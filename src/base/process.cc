@@ -113,7 +113,9 @@ std::map<std::string, std::string> minimal_environment() {
   return environment;
 }
 
-void allow_many_files() {
+void raise_limits() {
+  const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_MEMLOCK, &unlimited);
   constexpr rlim_t kOpenFiles = 65536;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kOpenFiles) return;

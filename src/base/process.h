@@ -34,8 +34,9 @@ Result<Completed> run_command(const Command& command);
 std::map<std::string, std::string> minimal_environment();
 
 /// As many open files as the packaged unit allows, where that may be: a shell allows 1024, and each follower
-/// of a live answer holds one.
-void allow_many_files();
+/// of a live answer holds one. And memory may be locked without limit, where that may be, which tasks
+/// inherit: what they lock counts as theirs all the same, and RDMA locks much.
+void raise_limits();
 
 /// The full path of a program in PATH (or of a path with a slash), if it can be run.
 Result<std::string> find_program(const std::string& name);

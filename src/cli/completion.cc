@@ -11,8 +11,8 @@
 namespace drover::cli {
 namespace {
 
-/// What the daemon knows the names of, by the type names of flags and arguments.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKinds = {
+/// What there are names of, by the type names of flags and arguments.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kKinds = {
     {{"TASK", "TASK"},
      {"APP", "APP"},
      {"DEPLOYMENT", "DEPLOYMENT"},
@@ -20,7 +20,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKinds = 
      {"QUEUE", "QUEUE"},
      {"IMAGE", "IMAGE"},
      {"REF", "IMAGE"},
-     {"MODEL", "MODEL"}}};
+     {"MODEL", "MODEL"},
+     {"GPU", "GPU"},
+     {"PROFILE", "PROFILE"}}};
 
 std::string kind_of(const std::string& type, const std::string& path) {
   const auto found = std::ranges::find(kKinds, type, &std::pair<std::string_view, std::string_view>::first);
@@ -53,7 +55,8 @@ class Collector {
 
   /// The words that its type name lists ("on|off"), or what the daemon knows.
   void add_values(const CLI::Option& option) {
-    const auto type = option.get_type_name();
+    const auto whole = option.get_type_name();
+    const auto type = whole.substr(0, whole.find('['));  // "TASK[:ok|failed|any]"
     offers_.kind = kind_of(type, path_of(line_.command()));
     if (type.find('|') == std::string::npos) return;
     for (std::size_t begin = 0; begin < type.size();) {

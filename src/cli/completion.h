@@ -19,10 +19,10 @@ inline constexpr const char* kCommandWords = "VERB";
 /// What could stand at the cursor.
 struct Offers {
   std::vector<std::pair<std::string, std::string>> words;  ///< with what each means
-  /// What of the daemon's could stand there: "TASK", "RUNNING", "ENDED", "APP", "DEPLOYMENT", "JOB",
-  /// "QUEUE", "IMAGE", "MODEL"; "" for nothing.
+  /// What could stand there that has names: "TASK", "RUNNING", "ENDED", "APP", "DEPLOYMENT", "JOB", "QUEUE",
+  /// "IMAGE", "MODEL" and "GPU" are the daemon's, "PROFILE" this machine's; "" for nothing.
   std::string kind;
-  std::string prefix;  ///< that a word of the daemon's has in front: "--queue="
+  std::string prefix;  ///< that such a name has in front: "--queue="
   /// What the line says of the daemon: {"--socket", "/x"}.
   std::map<std::string, std::string> values;
 };

@@ -25,6 +25,7 @@ class CompletionTest : public ::testing::Test {
     run->add_option("--gpus,-g", text_, "The user's GPUs: how many");
     run->add_option("--pull", text_, "When")->type_name("missing|always|never");
     run->add_option("--queue", text_, "Which")->type_name("QUEUE");
+    run->add_option("--after", texts_, "What")->type_name("TASK[:ok|failed|any]");
     run->add_flag("--detach", flag_, "Leave it");
     run->add_option("command")->type_name(kCommandType);
     auto* files = app_.add_subcommand("files", "Look");
@@ -66,6 +67,8 @@ TEST_F(CompletionTest, OffersTheValuesOfAFlag) {
   EXPECT_THAT(words({"run", "--pull=a"}), ElementsAre("--pull=always"));
   EXPECT_THAT(words({"run", "--gpus", ""}), IsEmpty());
   EXPECT_EQ(kind({"run", "--queue", ""}), "QUEUE");
+  EXPECT_EQ(kind({"run", "--after", ""}), "TASK");
+  EXPECT_THAT(words({"run", "--after", ""}), IsEmpty());
 }
 
 TEST_F(CompletionTest, OffersTasksWhereOneIsExpected) {

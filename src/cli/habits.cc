@@ -19,9 +19,7 @@ constexpr std::string_view kCopies =
     "'--gang N' starts N copies at once; each may have --gpus, --cpus and --mem";
 constexpr std::string_view kNoList = "write --state, --user, --queue, --label or --name";
 constexpr std::string_view kOneByOne = "leave it out: a plan is of one task, and of now";
-constexpr std::string_view kNoLimits = "leave it out: Drover lowers no limit of this kind";
-constexpr std::string_view kNoSharing =
-    "leave it out: a task has all of its --mem as shared memory, at /dev/shm";
+constexpr std::string_view kNoSharing = "leave it out: a task's processes and IPC are its own";
 constexpr std::string_view kOutput = "the output comes out of 'drover run', and of 'drover logs TASK' later";
 
 constexpr std::array kFlags = {
@@ -36,11 +34,20 @@ constexpr std::array kFlags = {
     FlagHabit{kTasks, "--mount", Gets::kRefusal, "write --volume HOST:CONTAINER, with ':ro' only to read"},
     FlagHabit{kTasks, "--publish-all", Gets::kRefusal, "name each port: --publish PORT"},
     FlagHabit{kTasks, "-P", Gets::kRefusal, "name each port: --publish PORT"},
-    FlagHabit{kTasks, "--env-file", Gets::kRefusal,
-              "give each variable: --env NAME=VALUE, or --env NAME for its value here"},
-    FlagHabit{kTasks, "--shm-size", Gets::kRefusal, kNoSharing},
-    FlagHabit{kTasks, "--ipc", Gets::kRefusal, kNoSharing},
-    FlagHabit{kTasks, "--ulimit", Gets::kRefusal, kNoLimits},
+    FlagHabit{kTasks, "--shm-size", Gets::kNoMatter,
+              "--shm-size: a task has all of its --mem as shared memory anyway, at /dev/shm"},
+    FlagHabit{kTasks, "--ipc", Gets::kNoMatter,
+              "--ipc: a task has all of its --mem as shared memory of its own anyway, at /dev/shm"},
+    FlagHabit{kTasks, "--ulimit", Gets::kNoMatter,
+              "--ulimit: it changes nothing; a task may lock as much memory as the daemon may"},
+    FlagHabit{kTasks, "--pid", Gets::kRefusal, kNoSharing},
+    FlagHabit{kTasks, "--userns", Gets::kRefusal, "leave it out: a task has the rights of its user"},
+    FlagHabit{kTasks, "--security-opt", Gets::kRefusal, "leave it out: 'drover run' has no weaker isolation"},
+    FlagHabit{kTasks, "--group-add", Gets::kRefusal, "leave it out: a task has the groups of its user"},
+    FlagHabit{kTasks, "--tmpfs", Gets::kRefusal,
+              "write to /dev/shm, which is memory, or to the sandbox, which is a disk"},
+    FlagHabit{kTasks, "--cpu-shares", Gets::kRefusal, "write --cpus X: it is a weight, not a limit"},
+    FlagHabit{kTasks, "--cidfile", Gets::kRefusal, "'drover run --detach' prints the id"},
     FlagHabit{kTasks, "--memory-swap", Gets::kRefusal, "leave it out: --mem is the limit"},
     FlagHabit{kTasks, "--entrypoint", Gets::kRefusal,
               "write the program as the command, behind the flags: drover run --image REF PROGRAM ARGUMENTS"},
@@ -183,6 +190,13 @@ constexpr std::array kVerbs = {
         "cp", Gets::kRefusal,
         "'drover files get TASK PATH' copies out of a sandbox; run --fetch and --volume bring files in"},
     VerbHabit{"port-forward", Gets::kSame, "forward"},
+    VerbHabit{
+        "scp", Gets::kRefusal,
+        "'drover files get TASK PATH' copies out of a sandbox; run --fetch and --volume bring files in"},
+    VerbHabit{
+        "files cp", Gets::kRefusal,
+        "'drover files get TASK PATH' copies out of a sandbox; run --fetch and --volume bring files in"},
+    VerbHabit{"files download", Gets::kSame, "get"},
     VerbHabit{"sh", Gets::kRefusal, "'drover exec -it TASK bash' is a shell in a task that runs"},
     VerbHabit{"shell", Gets::kRefusal, "'drover exec -it TASK bash' is a shell in a task that runs"},
     VerbHabit{"ssh", Gets::kRefusal, "'drover exec -it TASK bash' is a shell in a task that runs"},

@@ -17,6 +17,7 @@ enum class Gets {
   kSame,      ///< it is read as `text`
   kArgument,  ///< its value is what it stands before: "-f FILE" is FILE
   kNothing,   ///< it is accepted and changes nothing; `text`, if any, is told
+  kNoMatter,  ///< the same, with a value
   kRefusal,   ///< it is refused; `text` is the hint
 };
 

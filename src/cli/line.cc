@@ -64,6 +64,7 @@ Status Line::take(const std::string& word) {
     to_run_.push_back(word);
     return {};
   }
+  if (std::exchange(skips_, false)) return {};
   if (word == "--") {
     runs_ = true;
     return {};
@@ -131,7 +132,8 @@ Status Line::take_short_flags(const std::string& word) {
 
 Status Line::take_habit(const FlagHabit& habit, const std::string& written, const std::string* value) {
   if (habit.gets == Gets::kRefusal) return Failure(no_such_flag(*command_, written, std::string(habit.text)));
-  if (habit.gets == Gets::kNothing) {
+  if (habit.gets == Gets::kNothing || habit.gets == Gets::kNoMatter) {
+    skips_ = habit.gets == Gets::kNoMatter && value == nullptr;
     if (!habit.text.empty()) notes_.emplace_back(habit.text);
     return {};
   }

@@ -61,6 +61,7 @@ class Line {
   const CLI::App* command_;
   const CLI::Option* awaits_ = nullptr;
   bool takes_more_ = false;                ///< plain words are further values of the last flag
+  bool skips_ = false;                     ///< the next word is a value that is no matter
   const FlagHabit* translates_ = nullptr;  ///< how the awaited value is put in Drover's words
   std::size_t words_ = 0;                  ///< plain ones behind the command's name
   bool runs_ = false;

@@ -88,6 +88,12 @@ TEST_F(LineTest, OtherSpellingsBecomeDroversOwn) {
   const auto removed = read({"run", "--rm", "x"});
   EXPECT_THAT(removed.arguments(), ElementsAre("run"));
   EXPECT_THAT(removed.notes(), ElementsAre(HasSubstr("stay until 'drover rm'")));
+  for (const auto& written : {Words{"run", "--shm-size", "8g", "x"}, Words{"run", "--shm-size=8g", "x"}}) {
+    const auto shared = read(written);
+    EXPECT_THAT(shared.arguments(), ElementsAre("run"));
+    EXPECT_THAT(shared.command_to_run(), ElementsAre("x"));
+    EXPECT_THAT(shared.notes(), ElementsAre(HasSubstr("all of its --mem")));
+  }
 }
 
 TEST_F(LineTest, WhatNobodyKnowsIsRefusedWithWhatWasMeant) {

@@ -55,7 +55,9 @@ class Archive {
       const Folder below{folder.path + "/" + name, folder.name + "/" + name, file.value("mode", ""),
                          parse_time(file.value("modified_at", "")).value_or(TimePoint())};
       const auto kind = file.value("kind", "");
-      if (kind == "directory")
+      if (name == "." || name == ".." || name.find('/') != std::string::npos)
+        left_out_.push_back(below.name);  // whoever unpacks it is led nowhere else
+      else if (kind == "directory")
         folders_.push_back(below);
       else if (kind == "file")
         DROVER_CHECK_OK(add_file(below, file.value("size", std::uint64_t{0})));

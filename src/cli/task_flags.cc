@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/flags.h"
 #include "cli/habits.h"
@@ -174,6 +175,24 @@ Result<json> parse_pairs(const std::vector<std::string>& pairs, std::string_view
       result[name] = own;
   }
   return result;
+}
+
+/// Variables out of files as Docker has them: a line each, as in --env; empty ones and those with '#' are
+/// none.
+Result<json> read_variables(const std::vector<std::string>& files) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  std::vector<std::string> lines;
+  for (const auto& file : files) {
+    DROVER_TRY(const auto text, of_flag(read_file(file, kMostBytes), "--env-file"));
+    for (std::size_t begin = 0; begin < text.size();) {
+      const auto end = std::min(text.find('\n', begin), text.size());
+      auto line = text.substr(begin, end - begin);
+      if (line.ends_with('\r')) line.pop_back();
+      if (!line.empty() && line.front() != '#') lines.push_back(std::move(line));
+      begin = end + 1;
+    }
+  }
+  return parse_pairs(lines, "--env-file", true);
 }
 
 /// NAME=VALUE; a name that is given again adds a value that will do too.
@@ -366,6 +385,8 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
            "The driver's programs and libraries: the machine's, as when not given, or only the image's own");
   add_list(command, "--env,-e", flags.environment, "NAME=VALUE",
            "Set a variable; NAME alone passes on its value here");
+  add_list(command, "--env-file", flags.environment_files, "FILE",
+           "Set the variables of a file, a line each as with --env, which goes before it");
   add_text(command, "--user,-u", flags.user, "USER",
            "Whom it runs as: you, when not given; only root may name another user");
   add_text(command, "--workdir,-w", flags.working_directory, "DIR",
@@ -403,7 +424,9 @@ Result<json> task_request(const TaskFlags& flags, const std::vector<std::string>
     if (!(flags.*text.value).empty()) body[text.field] = flags.*text.value;
   DROVER_CHECK_OK(add_gpus(flags, body));
   DROVER_CHECK_OK(add_order(flags, body));
-  DROVER_TRY(body["env"], parse_pairs(flags.environment, "--env", true));
+  DROVER_TRY(body["env"], read_variables(flags.environment_files));
+  DROVER_TRY(const auto variables, parse_pairs(flags.environment, "--env", true));
+  body["env"].update(variables);
   DROVER_TRY(body["labels"], parse_pairs(flags.labels, "--label", false));
   DROVER_TRY(auto constraints, parse_constraints(flags.constraints));
   if (!constraints.empty()) body["constraints"] = std::move(constraints);

@@ -17,7 +17,8 @@ namespace drover::cli {
 /// As they were written; empty: not given.
 struct TaskFlags {
   std::string image, pull, driver, containerizer, user, working_directory, name, timeout, idle_timeout, grace;
-  std::vector<std::string> environment;
+  std::vector<std::string> environment_files;
+  std::vector<std::string> environment;  ///< goes before them
   std::vector<std::string> labels;
   bool read_only = false;
   bool privileged = false;

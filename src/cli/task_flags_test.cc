@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/fake_tree.h"
+
 namespace drover::cli {
 namespace {
 
@@ -27,6 +29,18 @@ json body(const std::vector<std::string>& words) {
   if (!made) return {};
   for (const auto* usual : {"command", "env", "labels"}) made->erase(usual);
   return *made;
+}
+
+TEST(TaskFlags, VariablesOfFilesAndOfTheLine) {
+  FakeTree files;
+  files.file("a", "# A=1\nMODE=slow\r\n\nTEXT=\"a = b\"\nNOPE_IS_NOT_SET\nLAST=1").file("b", "LAST=2\n");
+  const auto made = request({"--env-file", files / "a", "--env-file", files / "b", "--env", "MODE=fast"});
+  ASSERT_TRUE(made) << to_string(made.error());
+  EXPECT_EQ(made->at("env"), json({{"MODE", "fast"}, {"TEXT", "\"a = b\""}, {"LAST", "2"}}));
+  const auto wrong = request({"--env-file", files.file("c", "=x\n") / "c"});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "--env-file: '=x' is not of the form NAME=VALUE");
+  EXPECT_FALSE(request({"--env-file", files / "d"}));
 }
 
 TEST(TaskFlags, GpusInThreeWays) {

@@ -9,7 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "gpu/kernel.h"
+#include "base/ranges.h"
 
 namespace drover::cli {
 namespace {
@@ -279,7 +279,7 @@ std::vector<json> with_waiting_arrays_joined(const std::vector<json>& records) {
     }
     if (found == waiting.end()) continue;  // it stands there already
     std::ranges::sort(found->second);
-    const auto indices = gpu::format_cpu_list(found->second);
+    const auto indices = format_ranges(found->second);
     joined.push_back(record);
     auto& task = joined.back()["task"];
     task["id"] = fmt::format("{}-[{}]", found->first, indices);

@@ -16,8 +16,10 @@
 #include <utility>
 
 #include "base/acting_as.h"
+#include "base/decode.h"
 #include "base/fd.h"
 #include "base/file_view.h"
+#include "base/files.h"
 #include "base/json_text.h"
 #include "base/users.h"
 #include "cli/context.h"
@@ -65,12 +67,6 @@ std::string obstacle(const json& body, const Whereabouts& caller) {
   return "";
 }
 
-std::string joined(const std::string& folder, const std::string& relative) {
-  auto path = (std::filesystem::path(folder) / relative).lexically_normal().string();
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
-
 Result<std::string> in_full(const std::string& relative, const Whereabouts& caller, bool image) {
   const auto message = [&](const char* why) {
     return fmt::format("--workdir: '{}' is a relative path, and {}", relative, why);
@@ -80,7 +76,31 @@ Result<std::string> in_full(const std::string& relative, const Whereabouts& call
     return fail(ErrorKind::kInvalid, message("with an image the folder is one of the image's"), kWrite);
   if (!caller.elsewhere.empty()) return fail(ErrorKind::kInvalid, message(caller.elsewhere.c_str()), kWrite);
   if (caller.folder.empty()) return fail(ErrorKind::kInvalid, message(caller.closed.c_str()), kWrite);
-  return joined(caller.folder, relative);
+  return path_from(caller.folder, relative);
+}
+
+/// What lies in the same folder and may be meant; "" for nothing.
+std::string meant_path(const std::filesystem::path& path) {
+  const auto folder = Directory::open(path.parent_path().string());
+  if (!folder) return "";
+  const auto names = folder->list().value_or(std::vector<std::string>{});
+  const auto name = nearest(path.filename().string(), {names.begin(), names.end()});
+  return name.empty() ? "" : (path.parent_path() / name).string();
+}
+
+Status check_there(const char* flag, const std::string& said, bool is_folder) {
+  const auto path = path_from("/", said);
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return {};  // the daemon has other rights
+    const auto meant = meant_path(path);
+    return fail(
+        ErrorKind::kInvalid, fmt::format("{}: There is no '{}'", flag, path),
+        meant.empty() ? "make it first, or check its spelling" : fmt::format("did you mean '{}'?", meant));
+  }
+  if (!is_folder || S_ISDIR(info.st_mode)) return {};
+  return fail(ErrorKind::kInvalid, fmt::format("{}: '{}' is not a folder", flag, path),
+              "name the folder that it is in");
 }
 
 std::map<std::string, std::string> own_environment() {
@@ -151,6 +171,24 @@ std::map<std::string, std::string> passed_on(const std::map<std::string, std::st
   return passed;
 }
 
+std::string path_from(const std::string& folder, const std::string& relative) {
+  auto path = (std::filesystem::path(folder) / relative).lexically_normal().string();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+Status find_here(const json& body, const Whereabouts& caller) {
+  if (!caller.elsewhere.empty() || body.contains("after") || body.contains("begin")) return {};
+  const auto folder = body.value("working_directory", "");
+  bool brought = is_of_container(folder);
+  for (const auto& volume : body.value("volumes", json::array())) {
+    DROVER_CHECK_OK(check_there("--volume", volume.value("host_path", ""), false));
+    brought = brought || folder.starts_with(volume.value("container_path", ""));
+  }
+  if (body.contains("image") || folder.empty() || brought) return {};
+  return check_there("--workdir", folder, true);
+}
+
 Result<Placed> start_at(json body, const Whereabouts& caller) {
   const bool image = body.contains("image");
   const auto said = body.value("working_directory", "");
@@ -189,10 +227,11 @@ Result<Whereabouts> whereabouts(const Client& client, const Endpoint& endpoint, 
 
 Result<json> start_here(const Client& client, const Endpoint& endpoint, const TaskFlags& flags, json body) {
   Whereabouts caller;
-  if (!body.contains("image")) {
+  if (!body.contains("image") || body.contains("volumes")) {
     DROVER_TRY(caller, whereabouts(client, endpoint, flags));
   }
   DROVER_TRY(auto placed, start_at(std::move(body), caller));
+  DROVER_CHECK_OK(find_here(placed.body, caller));
   if (!placed.note.empty()) report(placed.note);
   return std::move(placed.body);
 }

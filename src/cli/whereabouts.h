@@ -40,11 +40,18 @@ struct Placed {
 /// environment. Pure.
 Result<Placed> start_at(nlohmann::json body, const Whereabouts& caller);
 
+/// `relative` from there, without a '/' at its end.
+std::string path_from(const std::string& folder, const std::string& relative);
+
 /// Of this process. Asks the daemon which files it sees. Fails when the daemon cannot be asked.
 Result<Whereabouts> whereabouts(const Client& client, const Endpoint& endpoint, const TaskFlags& flags);
 
-/// The three together, for `body` made of `flags`. Tells on standard error where a task does not start where
-/// the caller stands.
+/// Refuses, where the daemon sees the same files, a volume that is not there, and without an image a folder
+/// to start in that is none. Work that starts later may find them.
+Status find_here(const nlohmann::json& body, const Whereabouts& caller);
+
+/// All of these together, for `body` made of `flags`. Tells on standard error where a task does not start
+/// where the caller stands.
 Result<nlohmann::json> start_here(const Client& client, const Endpoint& endpoint, const TaskFlags& flags,
                                   nlohmann::json body);
 

@@ -1,9 +1,12 @@
 #include "cli/whereabouts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "base/fake_tree.h"
 
 namespace drover::cli {
 namespace {
@@ -74,6 +77,44 @@ TEST(Whereabouts, ARelativeFolderIsRelativeToWhereTheCallerStands) {
   EXPECT_EQ(folder("runs/7/"), "/home/ann/runs/7");
   EXPECT_EQ(folder("../bob"), "/home/bob");
   EXPECT_EQ(folder("../../../.."), "/");
+}
+
+TEST(Whereabouts, WhatIsNotThereIsRefusedWhereItCanBeSeen) {
+  FakeTree here;
+  here.file("data/one", "");
+  here.file("file", "");
+  const auto refused = [&](const json& fields, const Whereabouts& caller) {
+    const auto found = find_here(fields, caller);
+    return found ? "" : to_string(found.error());
+  };
+  const auto volume = [&](const std::string& name) {
+    return json{{"volumes", {{{"host_path", here.root() + name}, {"container_path", "/work"}}}}};
+  };
+  const auto folder = [&](const std::string& path) { return json{{"working_directory", path}}; };
+  const auto caller = at(here.root());
+  EXPECT_EQ(refused(volume("/data"), caller) + refused(volume("/file"), caller), "");
+  EXPECT_EQ(refused(folder(here.root() + "/data"), caller), "");
+  EXPECT_EQ(refused(volume("/dat"), caller),
+            fmt::format("--volume: There is no '{0}/dat' (did you mean '{0}/data'?)", here.root()));
+  EXPECT_EQ(
+      refused(folder(here.root() + "/nowhere"), caller),
+      fmt::format("--workdir: There is no '{}/nowhere' (make it first, or check its spelling)", here.root()));
+  EXPECT_EQ(refused(folder(here.root() + "/file"), caller),
+            fmt::format("--workdir: '{}/file' is not a folder (name the folder that it is in)", here.root()));
+
+  auto inside = volume("/data");
+  inside["working_directory"] = "/work/src";
+  EXPECT_EQ(refused(inside, caller), "") << "what is in a volume is not looked for here";
+  EXPECT_EQ(refused(folder("/dev/fd/x"), caller), "");
+  auto later = folder(here.root() + "/nowhere");
+  later["after"] = {"another"};
+  EXPECT_EQ(refused(later, caller), "");
+  auto image = folder("/nowhere");
+  image["image"] = "trainer";
+  EXPECT_EQ(refused(image, caller), "");
+  auto far = caller;
+  far.elsewhere = "the daemon is far away";
+  EXPECT_EQ(refused(volume("/nowhere"), far), "");
 }
 
 TEST(Whereabouts, WithAnImageNothingGoesAlong) {

@@ -69,6 +69,8 @@ Result<MountPoints> make_device_folder(const LaunchSpec& spec, const std::string
     const std::string folder(place.substr(std::string_view("/dev").size()));
     DROVER_CHECK_OK(points.own(folder, PlaceKind::kFolder).map([](auto&&) {}));
   }
+  // crun lays the terminal over it, and does not make it.
+  if (spec.terminal) DROVER_CHECK_OK(points.own("console", PlaceKind::kFile).map([](auto&&) {}));
   for (const auto& device : spec.devices) DROVER_CHECK_OK(make_node(device, spec.ids, points));
   for (const auto& device : kHarmless) DROVER_CHECK_OK(make_node(device, spec.ids, points));
   for (const auto& [name, behind] : kLinks)

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/ranges.h"
 #include "container/bundle.h"
 #include "container/driver_check.h"
 #include "container/environment.h"
@@ -26,7 +27,6 @@
 #include "container/status_file.h"
 #include "container/task_folder.h"
 #include "container/volume_mount.h"
-#include "gpu/kernel.h"
 
 namespace drover::container {
 namespace {
@@ -298,7 +298,7 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
   DROVER_TRY(facts.files, network_files(folder, launch));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
-  facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
+  facts.cpuset = format_ranges(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);
   const auto modules = find_security_modules();
   if (modules.apparmor == SecurityModules::AppArmor::kReady) facts.apparmor_profile = kAppArmorProfile;

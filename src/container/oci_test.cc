@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/ranges.h"
 #include "container/oci_fixture.h"
-#include "gpu/kernel.h"
 
 namespace drover::container {
 namespace {
@@ -272,7 +272,7 @@ TEST_F(OciTest, IsPinnedToItsCpus) {
   };
   const auto last = usable.back();
   EXPECT_EQ(allowed_of("pinned", {last}), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
-  const auto all = "Cpus_allowed_list:\t" + gpu::format_cpu_list(usable) + "\n";
+  const auto all = "Cpus_allowed_list:\t" + format_ranges(usable) + "\n";
   EXPECT_EQ(allowed_of("all", usable), all);
   EXPECT_EQ(allowed_of("elsewhere", {60'000}), all) << "a CPU that this host has not";
 }

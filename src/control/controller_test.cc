@@ -219,6 +219,11 @@ TEST(Controller, AnUnhealthyGpuIsNotGiven) {
   EXPECT_EQ(uuids_of(machine.state.tasks.at("a")), std::vector<std::string>{"GPU-1"});
   ASSERT_TRUE(machine.submit(task("b", 1)));
   EXPECT_EQ(machine.reasons("b").front(), "1 GPU is wanted and 0 of 2 are free, 1 unfit");
+  placement::Rules rules;
+  rules.cordons["GPU-1"] = {"root", "a fan is loud"};
+  ASSERT_TRUE(machine.on(event::RulesChanged{rules}));
+  ASSERT_TRUE(machine.on(event::Ended{"a", exited(0)}));
+  EXPECT_EQ(machine.reasons("b").front(), "1 GPU is wanted and 0 of 2 are free, 1 unfit, 1 cordoned");
   ASSERT_TRUE(machine.on(event::NodeChanged{node_with(2)}));
   EXPECT_EQ(machine.at("b"), TaskState::kStarting);
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// What the APIs ask of the daemon. One implementation runs in `drover serve`; tests of the APIs have their
-// own. Calls are made on the control strand and never block; answers that need the disk or the containers
+// What the APIs ask of the daemon: Decisions change the state, Views tell of it, Actions are carried out. One
+// implementation of all of them runs in `drover serve`; tests of the APIs have their own, and a dry run only
+// decides. Calls are made on the control strand and never block; answers that need the disk or the containers
 // come through `done`, called on that strand. What changes the state does so in a transaction.
 
 #include <cstdint>
@@ -110,9 +111,10 @@ struct QuotaView {
 template <typename T>
 using Later = std::function<T()>;
 
-class Api {
+/// Changes of the state, and what they are decided from. A dry run has them too (dry_run.h).
+class Decisions {
  public:
-  virtual ~Api() = default;
+  virtual ~Decisions() = default;
 
   /// Runs `run` when it is its turn. What it decides with the calls that say so, and everything that it reads
   /// here, is as if it were alone; nobody else sees any of it before it is on the disk. Then `done` is
@@ -136,8 +138,86 @@ class Api {
     (void)caller, (void)request;
     return fail(ErrorKind::kUnsupported, "This daemon takes no arrays");
   }
+  /// Looks at images that the caller is about to name in work, so that it is known what they work on
+  /// (control/image_fit.h). `done` is called in any case.
+  virtual void inspect_images(const Caller& caller, const std::vector<std::string>& images,
+                              std::function<void()> done) {
+    (void)caller, (void)images;
+    done();
+  }
+
+  // For the APIs whose definitions become services, schedules and offers. They know whose things a caller may
+  // see and change: access.h.
+  virtual const control::State& state() const = 0;
+  /// The state as it is now, to be read on any thread. Takes microseconds.
+  std::shared_ptr<const control::State> snapshot() const {
+    auto copy = std::make_shared<control::State>(state());
+    copy->cluster.detach();
+    return copy;
+  }
+  virtual TimePoint now() const = 0;
+  /// By the clock that nobody sets: Moment::steady.
+  virtual TimePoint steady() const { return now(); }
+  /// In a transaction. What it made; with an Error it is refused, and nothing has changed.
+  virtual Result<control::Made> change(const control::Event& event) = 0;
+};
+
+/// What can be seen of the daemon.
+class Views {
+ public:
+  virtual ~Views() = default;
+
   /// What would become of the request; one member is an ordinary task. Errors as those of submit().
   virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
+  /// `id`: as find_tasks.h has it.
+  virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
+  /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.
+  virtual TaskList tasks(const Caller& caller) const = 0;
+  /// Also by the id of a gang, or of an array.
+  virtual Later<Result<ExplanationView>> explain(const Caller& caller, const std::string& id) const = 0;
+  /// The sandbox folder of a task that the caller may read.
+  virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
+  /// Where the sandbox of a task is, by its full id, for those who know that the caller may read it. May be
+  /// called on any thread.
+  virtual std::string sandbox_of(const std::string& id) const = 0;
+
+  /// Every queue that exists, by path; all callers see all queues, but not whose work it is that waits.
+  virtual Later<std::vector<QueueView>> queues(const Caller& caller) const = 0;
+  /// Root: all quotas. Others: those of their own name.
+  virtual std::vector<QuotaView> quotas(const Caller& caller) const = 0;
+
+  /// What metrics tell of its journal.
+  virtual void add_facts(metrics::DaemonFacts&) const {}
+  virtual NodeView node() const = 0;
+  /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
+  virtual std::vector<Error> problems() const { return {}; }
+  virtual gpu::Inventory inventory() const = 0;
+  /// Who has a GPU, or a share of it: then several have the same one.
+  struct Holder {
+    std::string uuid;
+    std::string task_id;  ///< "" unless the caller may see that task
+    std::string user;
+    int milli = 1000;
+    std::uint64_t memory_bytes = 0;  ///< of the GPU's; 0 when unknown
+  };
+  virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
+
+  /// Events with a number above `after` that the caller may hear of, oldest first (only the last some
+  /// thousand are kept).
+  virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after,
+                                        std::size_t most) const = 0;
+  /// Calls `listener` on the strand after every new event until the returned handle dies.
+  virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
+  /// Calls `listener` on the strand with everything that decisions tell, after they count, until the returned
+  /// handle dies.
+  virtual std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) = 0;
+};
+
+/// What is done to tasks, rules and the machine itself, and what needs its disk.
+class Actions {
+ public:
+  virtual ~Actions() = default;
+
   /// Asks the task to end; answers when the request is in the journal, or on a full disk when the task itself
   /// was told: it may be what fills it. `force` skips the grace. With one member of a gang, or the id of the
   /// gang or of an array, the whole of it is stopped; the answer is the named member or the first.
@@ -146,12 +226,6 @@ class Api {
   /// In a transaction. Forgets an ended task and removes its sandbox.
   virtual Status remove(const Caller& caller, const std::string& id) = 0;
 
-  /// `id`: as find_tasks.h has it.
-  virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
-  /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.
-  virtual TaskList tasks(const Caller& caller) const = 0;
-  /// Also by the id of a gang, or of an array.
-  virtual Later<Result<ExplanationView>> explain(const Caller& caller, const std::string& id) const = 0;
   /// Starts a command in the container of a task that runs, as the task's user. `id` as for task(). Whoever
   /// lets go of the process ends it, which may block: do it on the pool.
   virtual void exec(const Caller& caller, const std::string& id, ExecRequest request,
@@ -166,16 +240,7 @@ class Api {
     (void)caller, (void)id;
     done(fail(ErrorKind::kUnsupported, "This daemon passes no input on"));
   }
-  /// The sandbox folder of a task that the caller may read.
-  virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
-  /// Where the sandbox of a task is, by its full id, for those who know that the caller may read it. May be
-  /// called on any thread.
-  virtual std::string sandbox_of(const std::string& id) const = 0;
 
-  /// Every queue that exists, by path; all callers see all queues, but not whose work it is that waits.
-  virtual Later<std::vector<QueueView>> queues(const Caller& caller) const = 0;
-  /// Root: all quotas. Others: those of their own name.
-  virtual std::vector<QuotaView> quotas(const Caller& caller) const = 0;
   // In a transaction, by root only:
   /// Adds it, or replaces the one of that path. The error's path is that of the field in the queue
   /// ("/guarantee").
@@ -200,63 +265,17 @@ class Api {
     (void)caller;
     done(fail(ErrorKind::kUnsupported, "This daemon keeps no journal"));
   }
-  /// What metrics tell of its journal.
-  virtual void add_facts(metrics::DaemonFacts&) const {}
-  virtual NodeView node() const = 0;
-  /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
-  virtual std::vector<Error> problems() const { return {}; }
-  virtual gpu::Inventory inventory() const = 0;
   /// The CDI specification of the GPUs that are healthy, as JSON text.
   virtual void cdi(std::function<void(Result<std::string>)> done) = 0;
   /// The variants of an image, and which one this machine takes, or one that a profile of the simulator
-  /// describes
-  /// (`profile`, a name). The image is read with the rights of the caller.
+  /// describes (`profile`, a name). The image is read with the rights of the caller.
   virtual void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                               std::function<void(Result<VariantsView>)> done) = 0;
-  /// Looks at images that the caller is about to name in work, so that it is known what they work on
-  /// (control/image_fit.h). `done` is called in any case.
-  virtual void inspect_images(const Caller& caller, const std::vector<std::string>& images,
-                              std::function<void()> done) {
-    (void)caller, (void)images;
-    done();
-  }
-  /// Who has a GPU, or a share of it: then several have the same one.
-  struct Holder {
-    std::string uuid;
-    std::string task_id;  ///< "" unless the caller may see that task
-    std::string user;
-    int milli = 1000;
-    std::uint64_t memory_bytes = 0;  ///< of the GPU's; 0 when unknown
-  };
-  virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
-
-  /// Events with a number above `after` that the caller may hear of, oldest first (only the last some
-  /// thousand are kept).
-  virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after,
-                                        std::size_t most) const = 0;
-  /// Calls `listener` on the strand after every new event until the returned handle dies.
-  virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
-
-  // For the APIs whose definitions become services, schedules and offers. They know whose things a caller may
-  // see and change: access.h.
-  virtual const control::State& state() const = 0;
-  /// The state as it is now, to be read on any thread. Takes microseconds.
-  std::shared_ptr<const control::State> snapshot() const {
-    auto copy = std::make_shared<control::State>(state());
-    copy->cluster.detach();
-    return copy;
-  }
-  virtual TimePoint now() const = 0;
-  /// By the clock that nobody sets: Moment::steady.
-  virtual TimePoint steady() const { return now(); }
-  /// In a transaction. What it made; with an Error it is refused, and nothing has changed.
-  virtual Result<control::Made> change(const control::Event& event) = 0;
   /// For what has happened and nobody can be told that it has not: it counts at once when it can be kept, and
   /// is tried again while it cannot. What the state does not allow any more is passed over.
   virtual void happened(control::Event event) = 0;
-  /// Calls `listener` on the strand with everything that decisions tell, after they count, until the returned
-  /// handle dies.
-  virtual std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) = 0;
 };
+
+class Api : public Decisions, public Views, public Actions {};
 
 }  // namespace drover::engine

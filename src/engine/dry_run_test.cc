@@ -24,7 +24,7 @@ class DryRunTest : public testing::LocalEngineTest {
   }
 
   /// What is refused, or "".
-  static std::string submit(Api& daemon, int gpus, const std::string& queue = "default") {
+  static std::string submit(Decisions& daemon, int gpus, const std::string& queue = "default") {
     workload::TaskRequest request;
     request.task.name = "task";
     request.task.command = {"true"};

@@ -44,17 +44,17 @@ class EventLoop {
     settle();
     return state_;
   }
-  /// Api::transact().
+  /// Decisions::transact().
   void transact(Work run, std::function<void(Status kept)> done);
-  /// Api::rehearse().
+  /// Decisions::rehearse().
   void rehearse(control::State& draft, const Work& run);
-  /// Api::change(): within a transaction.
+  /// Decisions::change(): within a transaction.
   Result<control::Made> change(const control::Event& event);
   /// Within a transaction: what is kept nowhere, and counts with the rest.
   void note(control::Outcome outcome);
   /// Within a transaction: `work` is done when it counts.
   void then(Work work);
-  /// Api::happened().
+  /// Actions::happened().
   void happened(control::Event event);
 
   /// Before it the strand waits for the journal.

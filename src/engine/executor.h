@@ -61,10 +61,10 @@ class Executor {
   /// What is being done for tasks that start, in words, by their ids.
   const std::map<std::string, std::string>& preparing() const { return preparing_; }
 
-  /// A command in a container; see Api::exec. `id` is whole.
+  /// A command in a container; see Actions::exec. `id` is whole.
   void exec(uid_t asker, const std::string& id, ExecRequest request,
             std::function<void(Result<std::shared_ptr<ExecProcess>>)> done);
-  /// See Api::connect_input. `id` is whole.
+  /// See Actions::connect_input. `id` is whole.
   void connect_input(uid_t asker, const std::string& id,
                      std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
   /// CheckPorts::run_command.

@@ -40,7 +40,7 @@ class ImageInspector {
   /// Lets the tasks of these wait until they were looked at. Nothing when nobody looks.
   control::Outcome hold(const Wanted& images) const;
 
-  /// Api::image_variants().
+  /// Actions::image_variants().
   void variants(const Caller& caller, const std::string& image, const std::string& profile,
                 std::function<void(Result<VariantsView>)> done);
   /// Ends what asks registries, so that the pools can be joined.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/ranges.h"
 #include "base/units.h"
 #include "container/cgroup.h"
 #include "control/remedies.h"
@@ -12,7 +13,6 @@
 #include "engine/access.h"
 #include "engine/find_tasks.h"
 #include "engine/local.h"
-#include "gpu/kernel.h"
 
 namespace drover::engine {
 namespace {
@@ -35,7 +35,7 @@ std::vector<std::string> described(const std::vector<placement::Grant>& grants, 
 }
 
 std::string describe_cpus(const control::TaskRecord& record, const std::vector<int>& usable) {
-  const auto chosen = gpu::format_cpu_list(record.cpus);
+  const auto chosen = format_ranges(record.cpus);
   const auto pinned = container::cpus_to_pin(record.cpus, usable);
   if (pinned == record.cpus) return fmt::format("it is pinned to the CPUs {}", chosen);
   if (pinned.empty())
@@ -44,7 +44,7 @@ std::string describe_cpus(const control::TaskRecord& record, const std::vector<i
                            ? "all that this host has"
                            : "not on this host");
   return fmt::format("it is pinned to the CPUs {}: of those chosen for it ({}) this host has no others",
-                     gpu::format_cpu_list(pinned), chosen);
+                     format_ranges(pinned), chosen);
 }
 
 std::vector<std::string> why_it_waits(const control::State& state, const control::TaskRecord& record) {
@@ -168,7 +168,7 @@ gpu::Inventory LocalEngine::inventory() const {
   return state_.machine().inventory;
 }
 
-Later<std::vector<Api::Holder>> LocalEngine::holders(const Caller& caller) const {
+Later<std::vector<Views::Holder>> LocalEngine::holders(const Caller& caller) const {
   return [state = snapshot(), caller] {
     std::vector<Holder> result;
     for (const auto& id : state->active) {

@@ -50,18 +50,6 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text) {
   return cpus;
 }
 
-std::string format_cpu_list(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t first = 0; first < cpus.size();) {
-    auto last = first;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[first]);
-    if (last > first) text += fmt::format("-{}", cpus[last]);
-    first = last + 1;
-  }
-  return text;
-}
-
 std::vector<PciAddress> Kernel::nvidia_gpus() const {
   const auto devices = Directory::open(root_ + "/sys/bus/pci/devices");
   if (!devices) return {};

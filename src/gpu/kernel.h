@@ -15,8 +15,6 @@ namespace drover::gpu {
 
 /// "0-3,8": how the kernel and people write CPU sets. Refuses CPU numbers of 65536 and above.
 Result<std::vector<int>> parse_cpu_list(std::string_view text);
-/// Takes ascending numbers; "" for none.
-std::string format_cpu_list(const std::vector<int>& cpus);
 
 class Kernel {
  public:

@@ -25,26 +25,15 @@ constexpr const char* kSuffix = ".yaml";
 constexpr const char* kDataFile = "share/drover-sim/profile.yaml";  // from the folder above the library's
 constexpr std::uint64_t kLargestLibrary = 64ULL << 20;
 
-std::set<std::string> known_profiles(const std::vector<std::string>& folders) {
-  std::set<std::string> names;
-  for (const auto& folder : folders) {
-    const auto directory = Directory::open(folder);
-    if (!directory) continue;
-    for (const auto& file : directory->list().value_or(std::vector<std::string>{}))
-      if (file.ends_with(kSuffix)) names.insert(fs::path(file).stem());
-  }
-  return names;
-}
-
-Result<std::string> find_profile(const std::string& profile, const std::vector<std::string>& folders) {
+Result<std::string> find_profile(const std::string& profile, const SimulatorPlaces& places) {
   std::error_code error;
   if (profile.find('/') != std::string::npos || profile.ends_with(kSuffix)) {
     if (fs::exists(profile, error)) return profile;
     return fail(ErrorKind::kNotFound, fmt::format("there is no simulator profile in '{}'", profile));
   }
-  for (const auto& folder : folders)
+  for (const auto& folder : places.profile_folders)
     if (auto file = fmt::format("{}/{}{}", folder, profile, kSuffix); fs::exists(file, error)) return file;
-  const auto known = known_profiles(folders);
+  const auto known = known_profiles(places);
   const auto meant = nearest(profile, known);
   const auto list = known.empty() ? "none is installed" : fmt::format("known are {}", fmt::join(known, ", "));
   return fail(ErrorKind::kNotFound, fmt::format("there is no simulator profile '{}'", profile),
@@ -123,16 +112,27 @@ Result<MachineFacts> machine_of_profile(const std::string& name) {
   return simulated_machine(file);
 }
 
+std::set<std::string> known_profiles(const SimulatorPlaces& places) {
+  std::set<std::string> names;
+  for (const auto& folder : places.profile_folders) {
+    const auto directory = Directory::open(folder);
+    if (!directory) continue;
+    for (const auto& file : directory->list().value_or(std::vector<std::string>{}))
+      if (file.ends_with(kSuffix)) names.insert(fs::path(file).stem());
+  }
+  return names;
+}
+
 Result<std::string> profile_file(const std::string& name, const SimulatorPlaces& places) {
   if (name.find('/') != std::string::npos || name.ends_with(kSuffix))
     return fail(ErrorKind::kInvalid, "A profile is asked for by its name, not by a path",
                 "docs/simulator.md lists the names");
-  return find_profile(name, places.profile_folders);
+  return find_profile(name, places);
 }
 
 Result<Simulation> prepare_simulation(const std::string& profile, const std::string& state,
                                       const SimulatorPlaces& places) {
-  DROVER_TRY(const auto file, find_profile(profile, places.profile_folders));
+  DROVER_TRY(const auto file, find_profile(profile, places));
   DROVER_TRY(const auto library, find_library(places.libraries));
   DROVER_TRY(const auto machine, sim::load_profile(file));
   DROVER_TRY(const auto text, read_file(file));

@@ -7,6 +7,7 @@
 //   auto simulation = prepare_simulation("k40m", state, *simulator_places());
 //   auto nvml = Nvml::load(simulation->nvml_library);
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Simulation {
   std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container
 };
 
+/// The names of those that are installed.
+std::set<std::string> known_profiles(const SimulatorPlaces& places);
 /// The file of a profile that is installed, by its name. kInvalid for a path.
 Result<std::string> profile_file(const std::string& name, const SimulatorPlaces& places);
 /// The machine of the profile of that name.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/kernel.h"
+#include "base/ranges.h"
 
 namespace drover::gpu {
 namespace {
@@ -33,7 +33,7 @@ std::string topology_matrix(const Inventory& inventory) {
     text += fmt::format("GPU{}", device.index);
     for (std::size_t j = 0; j < inventory.devices.size(); ++j)
       text += "\t" + (i == j ? " X " : link_label(inventory.links.at(i).at(j)));
-    text += fmt::format("\t{}\t{}\n", device.cpus.empty() ? "N/A" : format_cpu_list(device.cpus),
+    text += fmt::format("\t{}\t{}\n", device.cpus.empty() ? "N/A" : format_ranges(device.cpus),
                         device.numa_node ? std::to_string(*device.numa_node) : "N/A");
   }
   text += kLegend;

@@ -5,6 +5,10 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
+#include <numeric>
+#include <set>
+
 #include "placement/filter.h"
 #include "placement/testing/clusters.h"
 
@@ -179,6 +183,60 @@ TEST(Cluster, PinsCpusToTheNumaNodesOfTheGpus) {
   cluster.release("3");
   request.cpu_affinity = Preference::kRequire;
   EXPECT_THAT(reasons_for(cluster, request), ElementsAre("the machine lacks 2 CPUs near free GPUs"));
+}
+
+/// Eight GPUs, two to each second of eight NUMA nodes with 32 CPUs, as in a DGX A100.
+Node half_without_gpus() {
+  auto machine = node("a", Gpus{.count = 8});
+  machine.milli_cpus = 256'000;
+  machine.memory_bytes = 1024 * kGiB;
+  for (int id = 0; id < 8; ++id) {
+    machine.numa.push_back({id, std::vector<int>(32)});
+    std::iota(machine.numa.back().cpus.begin(), machine.numa.back().cpus.end(), 32 * id);
+  }
+  for (std::size_t i = 0; i < 8; ++i)
+    machine.inventory.devices[i].numa_node = std::array{3, 3, 1, 1, 7, 7, 5, 5}.at(i);
+  return machine;
+}
+
+TEST(Cluster, NumaNodesWithoutGpusAreLeftToTheNearest) {
+  Cluster cluster;
+  cluster.set_node(half_without_gpus());
+  auto request = gpus(1);
+  request.milli_cpus = 32'000;
+  std::multiset<std::vector<int>> numa_of;
+  for (int i = 0; i < 8; ++i) {
+    const auto decision = placed(cluster, std::to_string(i), request);
+    const auto near =
+        *half_without_gpus().inventory.devices.at(decision.gpus.at(0).uuid.back() - '0').numa_node;
+    std::set<int> numa;
+    for (const auto cpu : decision.cpus) numa.insert(cpu / 32);
+    EXPECT_TRUE(numa.contains(near)) << i;
+    numa_of.emplace(numa.begin(), numa.end());
+  }
+  EXPECT_THAT(numa_of, ElementsAre(ElementsAre(0, 1), ElementsAre(1), ElementsAre(2, 3), ElementsAre(3),
+                                   ElementsAre(4, 5), ElementsAre(5), ElementsAre(6, 7), ElementsAre(7)));
+}
+
+TEST(Cluster, CpusNearAreEnoughWhereTheyAre) {
+  Cluster cluster;
+  cluster.set_node(half_without_gpus());
+  auto request = gpus(1);
+  request.milli_cpus = 16'000;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(placed(cluster, std::to_string(i), request).cpus.size(), 32u) << i;
+}
+
+TEST(Cluster, WhatWouldBePinnedToAllFloats) {
+  Cluster cluster;
+  auto machine = node("a", Gpus{.count = 2});
+  machine.milli_cpus = 8000;
+  machine.numa = {{0, {0, 1, 2, 3}}, {1, {4, 5, 6, 7}}};
+  for (auto& device : machine.inventory.devices) device.numa_node = 0;
+  cluster.set_node(machine);
+  auto request = gpus(1);
+  request.milli_cpus = 4000;
+  EXPECT_EQ(placed(cluster, "1", request).cpus.size(), 4u);
+  EXPECT_TRUE(placed(cluster, "2", request).cpus.empty());
 }
 
 TEST(Cluster, RefusesWhatIsNotFree) {

@@ -135,13 +135,25 @@ std::string share_sentence(const Share& share, DeviceMask allowed, const NodeSta
   return fmt::format("{} of a GPU's memory are wanted and at most {} of one are left", wanted, has);
 }
 
-std::string room_sentence(const Shape& shape, const Obstacle& obstacle, const NodeState& state) {
+/// ", 1 unfit, 2 cordoned": of these devices, what nobody has and nobody gets.
+std::string withheld_text(DeviceMask devices, const NodeView& view) {
+  int unfit = 0;
+  int cordoned = 0;
+  for (auto rest = devices & view.state.idle & ~view.state.healthy; rest != 0; rest &= rest - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(rest));
+    ++(view.node.inventory.devices[i].unhealthy.empty() ? cordoned : unfit);
+  }
+  return (unfit > 0 ? fmt::format(", {} unfit", unfit) : "") +
+         (cordoned > 0 ? fmt::format(", {} cordoned", cordoned) : "");
+}
+
+std::string room_sentence(const Shape& shape, const Obstacle& obstacle, const NodeView& view) {
+  const auto& state = view.state;
   const auto wanted = wanted_of(shape, obstacle, state);
   const auto& share = shape.request().share;
   const auto roomy = std::popcount(wanted.allowed & devices_with_room(state, shape));
   const auto all = std::popcount(wanted.allowed);
-  const auto unhealthy = std::popcount(wanted.allowed & state.idle & ~state.healthy);
-  const auto rest = unhealthy > 0 ? fmt::format(", {} unfit", unhealthy) : "";
+  const auto rest = withheld_text(wanted.allowed, view);
   if (obstacle.which == Obstacle::kTogether)
     return fmt::format("{} are wanted and {} of {} {} {}, too few for all claims at once{}",
                        gpus_text(wanted.count), roomy, all, are(roomy),
@@ -216,7 +228,7 @@ std::string sentence(const Shape& shape, const Obstacle& obstacle, const NodeVie
     case Dimension::kUnhealthy:
     case Dimension::kFreeGpus:
     case Dimension::kShare:
-      return room_sentence(shape, obstacle, state);
+      return room_sentence(shape, obstacle, view);
     case Dimension::kGpuCount:
       return fmt::format("{} {} wanted and the machine has {}", gpus_text(shape.gpus()), are(shape.gpus()),
                          state.kind->count() == 0 ? "none" : std::to_string(state.kind->count()));

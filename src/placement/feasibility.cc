@@ -77,6 +77,14 @@ bool without_conditions(const Request& request) {
          request.cpu_affinity != Preference::kRequire && request.nic != Preference::kRequire;
 }
 
+/// The NUMA nodes to which a container with devices on these is pinned: these alone, or with those without
+/// devices that are left to them; 0 when not even those have the CPUs, or that would be all that there are.
+NumaMask pinned_to(const NodeKind& kind, const std::bitset<256>& suffice, NumaMask numa) {
+  if (suffice.test(numa)) return numa;
+  const auto wider = with_beside(kind, numa);
+  return suffice.test(wider) && wider + 1U != 1U << kind.numa_cpus.size() ? wider : NumaMask{0};
+}
+
 }  // namespace
 
 const KindFit& KindFits::on(const NodeKind& kind) {
@@ -137,8 +145,11 @@ DeviceCriteria device_criteria(const NodeState& state, const Shape& shape, Devic
   if (up_to >= Dimension::kInterconnect) criteria.minimum = request.interconnect;
   if (up_to >= Dimension::kDifferentModels) criteria.exclusive = fit.exclusive;
   if (up_to >= Dimension::kCpuAffinity) criteria.cpu_affinity = request.cpu_affinity;
-  if (criteria.cpu_affinity != Preference::kNone)
-    criteria.cpus_suffice = cpus_suffice(state, request.milli_cpus);
+  if (criteria.cpu_affinity != Preference::kNone) {
+    const auto suffice = cpus_suffice(state, request.milli_cpus);
+    for (unsigned numa = 1; numa < 1U << state.kind->beside.size(); ++numa)
+      criteria.cpus_suffice[numa] = pinned_to(*state.kind, suffice, static_cast<NumaMask>(numa)) != 0;
+  }
   if (request.nic == Preference::kPrefer) criteria.preferred = state.kind->near_nic;
   return criteria;
 }
@@ -194,7 +205,7 @@ NodeState after(const NodeState& before, const Shape& shape, DeviceMask devices)
 NumaMask pinning(const NodeState& state, const Request& request, DeviceMask devices) {
   if (devices == 0 || request.cpu_affinity == Preference::kNone) return 0;
   const auto numa = numa_of(state.kind->wiring, devices);
-  return cpus_suffice(state, request.milli_cpus).test(numa) ? numa : NumaMask{0};
+  return pinned_to(*state.kind, cpus_suffice(state, request.milli_cpus), numa);
 }
 
 }  // namespace drover::placement

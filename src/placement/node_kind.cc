@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "placement/request.h"
 #include "placement/wiring_tables.h"
@@ -40,15 +42,45 @@ std::vector<std::optional<int>> numa_of_devices(const Node& node) {
   return numa;
 }
 
-std::vector<std::vector<int>> cpus_by_bit(const Node& node, const Wiring& wiring) {
+/// By bit of a NumaMask: NUMA nodes that have devices, then those that have CPUs alone.
+std::vector<int> numa_by_bit(const Node& node, const Wiring& wiring) {
+  auto ids = wiring.numa_nodes();
+  for (const auto& numa : node.numa)
+    if (!numa.cpus.empty() && std::ranges::find(wiring.numa_nodes(), numa.id) == wiring.numa_nodes().end())
+      ids.push_back(numa.id);
+  ids.resize(std::min<std::size_t>(ids.size(), kNumaBits));
+  return ids;
+}
+
+std::vector<std::vector<int>> cpus_by_bit(const Node& node, const std::vector<int>& ids) {
   std::vector<std::vector<int>> cpus;
-  for (const auto id : wiring.numa_nodes()) {
-    if (cpus.size() == static_cast<std::size_t>(kNumaBits)) break;
+  for (const auto id : ids) {
     const auto found = std::ranges::find(node.numa, id, &gpu::NumaNode::id);
     cpus.push_back(found == node.numa.end() ? std::vector<int>{} : found->cpus);
     std::ranges::sort(cpus.back());
   }
   return cpus;
+}
+
+/// Each NUMA node without devices goes to the one whose number is nearest: kernels number those of one socket
+/// in a row. Of two that are as near, to the one that has fewer CPUs so far.
+std::vector<NumaMask> share_out(const std::vector<int>& ids, std::size_t with_devices,
+                                const std::vector<std::vector<int>>& cpus) {
+  std::vector<NumaMask> beside;
+  std::vector<std::size_t> has;
+  for (std::size_t i = 0; i < std::min(with_devices, ids.size()); ++i) {
+    beside.push_back(static_cast<NumaMask>(1U << i));
+    has.push_back(cpus[i].size());
+  }
+  for (auto alone = beside.size(); alone < ids.size() && !beside.empty(); ++alone) {
+    std::size_t nearest = 0;
+    const auto order = [&](std::size_t i) { return std::pair(std::abs(ids[i] - ids[alone]), has[i]); };
+    for (std::size_t i = 1; i < beside.size(); ++i)
+      if (order(i) < order(nearest)) nearest = i;
+    beside[nearest] = static_cast<NumaMask>(beside[nearest] | 1U << alone);
+    has[nearest] += cpus[alone].size();
+  }
+  return beside;
 }
 
 }  // namespace
@@ -89,9 +121,17 @@ NodeKind make_node_kind(const Node& node, int id) {
       kind.near_nic |= device_bit(static_cast<int>(i));
     for (std::size_t j = 0; j < i; ++j) kind.nvlinks = std::max(kind.nvlinks, link_of(node, j, i).nvlinks);
   }
-  kind.numa_cpus = cpus_by_bit(node, kind.wiring);
+  const auto numa = numa_by_bit(node, kind.wiring);
+  kind.numa_cpus = cpus_by_bit(node, numa);
+  kind.beside = share_out(numa, kind.wiring.numa_nodes().size(), kind.numa_cpus);
   std::ranges::sort(kind.nics, {}, &gpu::Nic::name);
   return kind;
+}
+
+NumaMask with_beside(const NodeKind& kind, NumaMask numa) {
+  for (std::size_t i = 0; i < kind.beside.size(); ++i)
+    if ((numa >> i & 1) != 0) numa = static_cast<NumaMask>(numa | kind.beside[i]);
+  return numa;
 }
 
 std::vector<int> cpus_of(const NodeKind& kind, NumaMask numa) {

@@ -39,9 +39,10 @@ struct NodeKind {
   DeviceMask all = 0;
   DeviceMask near_nic = 0;     ///< devices with a NIC on their NUMA node
   std::vector<gpu::Nic> nics;  ///< by name
-  std::vector<std::vector<int>>
-      numa_cpus;    ///< [i]: CPUs of bit i of a NumaMask; at most 8, some may be empty
-  int nvlinks = 0;  ///< of the best pair
+  /// [i]: CPUs of bit i of a NumaMask; at most 8, some may be empty. NUMA nodes without devices come last.
+  std::vector<std::vector<int>> numa_cpus;
+  std::vector<NumaMask> beside;  ///< [i]: bit i, and the NUMA nodes without devices that are left to it
+  int nvlinks = 0;               ///< of the best pair
 
   int count() const { return static_cast<int>(devices.size()); }
 };
@@ -50,6 +51,8 @@ struct NodeKind {
 std::string fingerprint(const Node& node);
 NodeKind make_node_kind(const Node& node, int id);
 
+/// These NUMA nodes, and those without devices that are left to them.
+NumaMask with_beside(const NodeKind& kind, NumaMask numa);
 /// CPUs of these NUMA nodes, ascending.
 std::vector<int> cpus_of(const NodeKind& kind, NumaMask numa);
 /// NUMA nodes that have one of these CPUs (ascending).

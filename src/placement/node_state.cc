@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace drover::placement {
 namespace {
@@ -71,11 +72,11 @@ std::bitset<256> cpus_suffice(const NodeState& state, std::int64_t milli_cpus) {
   const auto sets = 1U << cpus.size();
   if (state.free_milli_cpus < milli_cpus) return enough;
   std::array<bool, 256> room{};
+  std::array<std::int64_t, 256> all_exist{};
   for (unsigned set = 1; set < sets; ++set) {
-    std::int64_t exist = 0;
+    const auto first = cpus[static_cast<std::size_t>(std::countr_zero(set))].size();
+    const auto exist = all_exist[set] = all_exist[set & (set - 1)] + 1000 * static_cast<std::int64_t>(first);
     std::int64_t pinned = 0;
-    for (std::size_t i = 0; i < cpus.size(); ++i)
-      if ((set >> i & 1) != 0) exist += 1000 * static_cast<std::int64_t>(cpus[i].size());
     for (const auto& taken : state.pinned)
       if ((taken.numa & ~set) == 0) pinned += taken.milli;
     room[set] = exist > 0 && exist - pinned >= milli_cpus;

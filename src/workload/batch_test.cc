@@ -84,7 +84,9 @@ TEST(BatchFields, AnArrayIsASubmissionOfItsOwn) {
   EXPECT_EQ(array.array.indices.size(), 10u);
   EXPECT_EQ(array.array.at_once, 2);
   EXPECT_EQ(array.task.task.resources.gpu_count(), 1);
-  EXPECT_FALSE(decode_submission({{"command", {"x"}}, {"array", "0-9"}, {"gang", {{"size", 2}}}}));
+  EXPECT_EQ(
+      decode_submission({{"command", {"x"}}, {"array", "0-9"}, {"gang", {{"size", 2}}}}).error().message,
+      "The gang: an array of gangs cannot be submitted at once");
   EXPECT_FALSE(decode_submission({{"command", {"x"}}, {"array", "0-9"}, {"tty", true}}));
   EXPECT_FALSE(decode_submission({{"command", {"x"}}, {"array", 7}}));
   const auto large = decode_submission({{"command", {std::string(64 << 10, 'x')}}, {"array", "0-4095"}});

@@ -347,8 +347,8 @@ Result<TaskRequest> decode_task_request(const json& body) {
 tl::expected<Submission, std::vector<Error>> read_submission(const json& body) {
   if (has(body, "gang") && has(body, "array"))
     return tl::unexpected(
-        std::vector<Error>{{ErrorKind::kInvalid, "a gang starts together, an array does not",
-                            "ask for one of the two", "/array"}});
+        std::vector<Error>{{ErrorKind::kInvalid, "an array of gangs cannot be submitted at once",
+                            "submit a gang for each number", "/array"}});
   if (has(body, "gang"))
     return read_gang(body).map([](GangRequest gang) { return Submission(std::move(gang)); });
   if (has(body, "array"))

@@ -24,7 +24,7 @@ Status complete(const Services& services, const Request& request, wire::JobReque
   task.owner = caller.user.uid;
   task.owner_name = caller.user.name;
   task.user = caller.user;
-  const auto& schedules = services.daemon->state().schedules;
+  const auto& schedules = services.decisions->state().schedules;
   if (const auto existing = schedules.find(job.schedule.name); existing != schedules.end()) {
     const auto& before = existing->second.schedule.task;
     if (!may_use(request, existing->second))
@@ -57,24 +57,24 @@ Status complete(const Services& services, const Request& request, wire::JobReque
 }
 
 Result<Response> change(const Services& services, const control::Event& event) {
-  DROVER_CHECK_OK(services.daemon->change(event));
+  DROVER_CHECK_OK(services.decisions->change(event));
   return no_content();
 }
 
 AnswerLater define(const Services& services, const Request& request, wire::JobKind kind) {
-  const auto& machine = services.daemon->state().machine();
+  const auto& machine = services.decisions->state().machine();
   wire::Attributes attributes(machine.attributes.begin(), machine.attributes.end());
   attributes.emplace("hostname", std::vector{machine.name});
-  DROVER_CO_TRY(auto job, wire::decode_job(request.body, kind, &attributes, services.daemon->now()));
+  DROVER_CO_TRY(auto job, wire::decode_job(request.body, kind, &attributes, services.decisions->now()));
   Result<User> user;
   if (!job.run_as_user.empty())
     user = co_await services.workers->users.named(job.run_as_user, request.caller->user.uid);
   if (const auto& image = job.schedule.task.image) {
     auto tried = job;  // nobody's registry is asked for what is refused
     DROVER_CO_CHECK_OK(complete(services, request, tried, user));
-    co_await inspect_images(*services.daemon, *request.caller, {*image});
+    co_await inspect_images(*services.decisions, *request.caller, {*image});
   }
-  co_return co_await in_transaction(*services.daemon, [&]() -> Result<Response> {
+  co_return co_await in_transaction(*services.decisions, [&]() -> Result<Response> {
     auto wanted = job;
     DROVER_CHECK_OK(complete(services, request, wanted, user));
     return change(services, control::event::ScheduleDefined{std::move(wanted.schedule)});
@@ -115,7 +115,7 @@ Result<Response> remove_job(const Services& services, const Request& request) {
 Result<Response> mark_job(const Services& services, const Request& request) {
   DROVER_TRY(const auto* record, find_job(services, request));
   const auto name = record->schedule.name;
-  DROVER_CHECK_OK(services.daemon->change(control::event::ScheduleMarked{name}));
+  DROVER_CHECK_OK(services.decisions->change(control::event::ScheduleMarked{name}));
   return plain_text(fmt::format("marked job {} as successful: true", name));
 }
 

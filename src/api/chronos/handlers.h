@@ -50,7 +50,7 @@ void each_job(const control::State& state, const Request& request, Visit visit) 
 /// How an answer is written by write(state, request) on another thread.
 template <typename WriteState>
 Write beside_of(const Services& services, const Request& request, WriteState write) {
-  return [state = services.daemon->snapshot(), request, write = std::move(write)]() -> Result<Response> {
+  return [state = services.decisions->snapshot(), request, write = std::move(write)]() -> Result<Response> {
     return write(*state, request);
   };
 }

@@ -18,7 +18,7 @@ bool may_use(const Request& request, const control::ScheduleRecord& record) {
 
 Result<const control::ScheduleRecord*> find_job(const Services& services, const Request& request) {
   const auto& name = request.parameters.at("name");
-  const auto& schedules = services.daemon->state().schedules;
+  const auto& schedules = services.decisions->state().schedules;
   const auto found = schedules.find(name);
   if (found == schedules.end() || !may_use(request, found->second))
     return fail(ErrorKind::kNotFound, fmt::format("Job '{}' not found", name));

@@ -66,7 +66,7 @@ Answer get_info(const Services& services, const Request&) {
                                          {"features", {"gpu_resources"}},
                                          {"framework_name", "marathon"},
                                          {"ha", false},
-                                         {"hostname", services.daemon->state().node},
+                                         {"hostname", services.decisions->state().node},
                                          {"local_port_min", marathon::kFirstServicePort},
                                          {"local_port_max", marathon::kLastServicePort},
                                          {"master", here},

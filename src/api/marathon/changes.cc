@@ -17,7 +17,7 @@ namespace drover::api::marathon_v2 {
 
 marathon::Options options_for(const Services& services) {
   marathon::Options options{.strict = services.marathon->strict, .service_ports = {}};
-  for (const auto& [id, record] : services.daemon->state().services)
+  for (const auto& [id, record] : services.decisions->state().services)
     for (const auto port : services.marathon->service_ports.of(record.target))
       options.service_ports.insert(port);
   return options;
@@ -164,14 +164,14 @@ tl::expected<control::Made, Response> deploy(const Services& services, const Wor
     }
   change.owner = world.caller().user.uid;
   keep_groups_of(world, change);
-  auto made = services.daemon->change(change);
+  auto made = services.decisions->change(change);
   if (made) return std::move(*made);
   events.publish_failed(caller, told, made.error().message);
   return tl::unexpected(refuse(services, made.error()));
 }
 
 AnswerLater transacted(const Services& services, std::function<Answer()> run) {
-  auto answer = co_await in_transaction(*services.daemon, std::move(run));
+  auto answer = co_await in_transaction(*services.decisions, std::move(run));
   if (!answer) co_return refuse(services, answer.error());
   co_return std::move(*answer);
 }

@@ -59,7 +59,7 @@ Answer cancel_deployment(const Services& services, const Request& request) {
   if (const auto allowed = check_revert(world, found->second); !flag(request, "force") && !allowed)
     return refuse(services, allowed.error());
   control::event::DeploymentCancelled event{id, !flag(request, "force"), request.caller->user.uid};
-  const auto made = services.daemon->change(event);
+  const auto made = services.decisions->change(event);
   if (!made) return refuse(services, made.error());
   if (!event.revert) {
     auto response = answer(services, "", 202);
@@ -182,7 +182,7 @@ Answer reset_delay(const Services& services, const Request& request) {
   const auto* record = world.service(id);
   if (record == nullptr || !queued(world, *record, false))
     return refuse(services, 404, "Application " + id + " not found in tasks queue.");
-  if (const auto done = services.daemon->change(control::event::DelayReset{id}); !done)
+  if (const auto done = services.decisions->change(control::event::DelayReset{id}); !done)
     return refuse(services, done.error());
   return answer(services, "", 204);
 }

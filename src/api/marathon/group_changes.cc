@@ -165,7 +165,7 @@ Wanted as_of(const Services& services, const World& world, const std::string& id
 }
 
 Response preview(const Services& services, const World& world, const Change& change) {
-  const auto outcome = control::decide(world.state(), change, services.daemon->now());
+  const auto outcome = control::decide(world.state(), change, services.decisions->now());
   if (!outcome) return refuse(services, outcome.error());
   json steps = json::array();
   for (const auto& notice : outcome->notices)

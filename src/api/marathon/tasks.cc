@@ -67,7 +67,7 @@ Response kill(const Services& services, const World& world, const std::vector<co
   if (options.scale && !options.force)
     if (const auto locks = locks_on(world, apps); !locks.empty()) return locked(services, locks);
   if (event.ids.empty() && !options.scale) return answer(services, killed);
-  const auto made = services.daemon->change(event);
+  const auto made = services.decisions->change(event);
   if (!made) return refuse(services, made.error());
   if (!options.scale) return answer(services, killed);
   return deployment_result(services, made->id, made->version);

@@ -21,8 +21,8 @@ Scene scene_without_state(const Services& services, const engine::Caller& caller
   const auto& master = *services.mesos;
   Scene scene;
   scene.caller = caller;
-  scene.now = services.daemon->now();
-  scene.steady = services.daemon->steady();
+  scene.now = services.decisions->now();
+  scene.steady = services.decisions->steady();
   scene.agent = master.agent_id();
   scene.ip = master.options().ip;
   scene.service_ports = &services.marathon->service_ports;
@@ -33,14 +33,14 @@ Scene scene_without_state(const Services& services, const engine::Caller& caller
 
 Scene scene_of(const Services& services, const engine::Caller& caller) {
   auto scene = scene_without_state(services, caller);
-  scene.state = services.daemon->snapshot();
+  scene.state = services.decisions->snapshot();
   return scene;
 }
 
 World::World(const Services& services, const engine::Caller& caller)
     : World([&] {
         auto scene = scene_without_state(services, caller);
-        scene.state = {std::shared_ptr<void>(), &services.daemon->state()};  // the daemon's own
+        scene.state = {std::shared_ptr<void>(), &services.decisions->state()};  // the daemon's own
         return scene;
       }()) {}
 

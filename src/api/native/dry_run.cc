@@ -83,11 +83,12 @@ asio::awaitable<Result<Response>> dry_run(const Services& services, const Reques
   const auto& caller = *request.caller;
   const auto read = [&] { return read_requests(request.body, caller); };
   DROVER_CO_TRY(auto requests, co_await on_pool(services.workers->submissions, caller.user.uid, read));
-  engine::DryRun daemon(*services.daemon);
-  marathon_v2::Parts marathon(daemon);  // nobody follows these
+  engine::DryRun decisions(*services.decisions);
+  marathon_v2::Parts marathon(*services.daemon);  // nobody follows these
   marathon.strict = services.marathon->strict;
   auto tried = services;
-  tried.daemon = &daemon;
+  tried.daemon = nullptr;
+  tried.decisions = &decisions;
   tried.marathon = &marathon;
   json answers = json::array();
   for (auto& each : requests) {

@@ -60,6 +60,14 @@ TEST_F(DryRunTest, EachSeesWhatThoseBeforeItWouldChangeAndNothingIsChanged) {
   });
 }
 
+TEST_F(DryRunTest, WhateverMayBeTriedNeedsNothingButDecisions) {
+  const json task = {{"command", {"true"}}};
+  const auto told = answers({request("PUT", "/v2/groups/some", {{"id", "/some"}, {"apps", kWeb}}),
+                             request("POST", "/v1/tasks", task),
+                             request("POST", "/v1/tasks", {{"command", {"true"}}, {"gang", {{"size", 2}}}})});
+  EXPECT_EQ(told, json::parse(R"([{"status":200},{"status":201},{"status":201}])"));
+}
+
 TEST_F(DryRunTest, TheFirstThatIsRefusedIsTheLast) {
   const auto told = answers({dependent("second", "first"), scheduled("first")});
   ASSERT_EQ(told.size(), 1u);

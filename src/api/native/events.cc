@@ -20,7 +20,7 @@ constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;
 constexpr std::size_t kPiece = 32U << 10;
 constexpr std::size_t kAtOnce = 128;
 
-asio::awaitable<void> follow_events(engine::Api& daemon, engine::Caller caller, std::uint64_t after,
+asio::awaitable<void> follow_events(engine::Views& daemon, engine::Caller caller, std::uint64_t after,
                                     BodyWriter& writer) {
   Wakeup wakeup(co_await asio::this_coro::executor, daemon);
   while (true) {

@@ -9,7 +9,7 @@
 namespace drover::api {
 namespace {
 
-using engine::Api;
+using engine::Views;
 using nlohmann::json;
 
 /// As one caller sees them.
@@ -18,7 +18,7 @@ struct Owners {
   std::map<std::string, metrics::Owner, std::less<>> by_task;
 };
 
-Owners owners_of(const std::vector<Api::Holder>& holders) {
+Owners owners_of(const std::vector<Views::Holder>& holders) {
   Owners owners;
   std::map<std::string, std::set<metrics::Owner>> by_gpu;
   for (const auto& holder : holders) {

@@ -44,7 +44,7 @@ Status name_it(json& value, const std::string& field, const std::string& name) {
   return {};
 }
 
-json current_queue(const engine::Api& daemon, const std::string& path) {
+json current_queue(const engine::Decisions& daemon, const std::string& path) {
   const auto& queues = daemon.state().rules.queues;
   const auto found = queues.find(path);
   return found == queues.end() ? json::object() : control::encode(found->second);
@@ -65,7 +65,7 @@ Result<Whose> parse_subject(const std::string& text) {
   return whose;
 }
 
-json current_quota(const engine::Api& daemon, const engine::Caller& caller, const Whose& whose) {
+json current_quota(const engine::Views& daemon, const engine::Caller& caller, const Whose& whose) {
   for (const auto& view : daemon.quotas(caller)) {
     auto quota = control::encode(view.quota);
     if (quota.value(whose.kind, "") == whose.name) return quota;
@@ -74,7 +74,7 @@ json current_quota(const engine::Api& daemon, const engine::Caller& caller, cons
 }
 
 /// The word for the whole machine; a GPU by its UUID or its index.
-Result<std::string> parse_cordoned(const engine::Api& daemon, const std::string& text) {
+Result<std::string> parse_cordoned(const engine::Views& daemon, const std::string& text) {
   if (text == "machine") return std::string(placement::kWholeMachine);
   for (const auto& device : daemon.inventory().devices)
     if (device.uuid == text || std::to_string(device.index) == text) return device.uuid;

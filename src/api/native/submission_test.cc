@@ -22,7 +22,7 @@ const engine::Caller kCarol{User{.uid = 1003, .name = "carol"}};
 class SubmissionTest : public ::testing::Test {
  protected:
   SubmissionTest() {
-    services_.daemon = &daemon_;
+    services_.decisions = &daemon_;
     services_.workers = &workers_;
   }
 

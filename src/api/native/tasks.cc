@@ -100,7 +100,7 @@ asio::awaitable<Result<ReadSubmission>> read_submission(const Services& services
   DROVER_CO_TRY(auto read, co_await on_pool(services.workers->submissions, caller.user.uid, read_body));
   if (auto found = co_await find_users(services, caller, read.submission); !found)
     co_return Failure(in_fields(found.error(), read.body));
-  co_await inspect_images(*services.daemon, caller, images_of(read.submission));
+  co_await inspect_images(*services.decisions, caller, images_of(read.submission));
   co_return read;
 }
 
@@ -161,7 +161,7 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
 
 namespace {
 
-asio::awaitable<Result<Response>> submit_one(engine::Api& daemon, const Request& request,
+asio::awaitable<Result<Response>> submit_one(engine::Decisions& daemon, const Request& request,
                                              workload::TaskRequest task) {
   DROVER_CO_TRY(const auto record,
                 co_await in_transaction(daemon, [&] { return daemon.submit(*request.caller, task); }));
@@ -196,7 +196,7 @@ asio::awaitable<Result<Response>> answer_several(const Services& services, const
 asio::awaitable<Result<Response>> submit(const Services& services, const Request& request,
                                          workload::Submission submission) {
   const auto& caller = *request.caller;
-  auto& daemon = *services.daemon;
+  auto& daemon = *services.decisions;
   if (auto* one = std::get_if<workload::TaskRequest>(&submission))
     co_return co_await submit_one(daemon, request, std::move(*one));
   const auto several = [&] {

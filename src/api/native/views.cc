@@ -75,7 +75,7 @@ json view_host_amounts(const workload::Resources& resources) {
   return {{"cpus", cpus(resources.milli_cpus)}, {"memory", resources.memory_bytes}};
 }
 
-json view_holder(const engine::Api::Holder& holder) {
+json view_holder(const engine::Views::Holder& holder) {
   return {{"user", holder.user},
           {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
           {"milli", holder.milli},
@@ -243,7 +243,7 @@ json view(const std::vector<Error>& problems) {
   return list;
 }
 
-json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Api::Holder>& holders) {
+json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Views::Holder>& holders) {
   json value = machine(inventory);
   value["gpus"] = json::array();
   for (const auto& device : inventory.devices) {

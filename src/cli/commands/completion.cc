@@ -10,6 +10,7 @@
 #include "cli/services/api.h"
 #include "cli/services/fields.h"
 #include "cli/usage.h"
+#include "gpu/simulation.h"
 
 namespace drover::cli {
 namespace {
@@ -85,7 +86,13 @@ Result<std::vector<std::string>> names_of_kind(const Client& client, const std::
   if (kind == "QUEUE") return texts_of(client, "/v1/queues", "queues", {"/queue"});
   if (kind == "IMAGE") return texts_of(client, "/v1/images", "images", {"/name"});
   if (kind == "MODEL") return texts_of(client, "/v1/gpus", "gpus", {"/model"});
+  if (kind == "GPU") return texts_of(client, "/v1/gpus", "gpus", {"/uuid"});
   if (kind == "DEPLOYMENT") return deployments_and_apps(client);
+  if (kind == "PROFILE") {
+    DROVER_TRY(const auto places, gpu::simulator_places());
+    const auto known = gpu::known_profiles(places);
+    return std::vector(known.begin(), known.end());
+  }
   if (kind != "APP" && kind != "JOB") return tasks_of(client, kind);
   std::vector<std::string> names;
   DROVER_TRY(const auto all, kind == "APP" ? list_apps(client) : list_jobs(client));

@@ -84,7 +84,8 @@ void add_image_variants(CLI::App& image, Context& context) {
   command->add_option("image", options->image, "The image: an annotated index, or variants:LIST")
       ->required()
       ->type_name("REF");
-  command->add_option("--profile", options->profile, "For this simulated machine instead")->type_name("NAME");
+  command->add_option("--profile", options->profile, "For this simulated machine instead")
+      ->type_name("PROFILE");
   command->add_flag("--json", options->json, "Print JSON");
   on_call(command, context, options, variants);
 }

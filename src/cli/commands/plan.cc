@@ -5,12 +5,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/ranges.h"
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
 #include "cli/task_flags.h"
 #include "cli/whereabouts.h"
 #include "cli/words.h"
-#include "gpu/kernel.h"
 
 namespace drover::cli {
 namespace {
@@ -62,7 +62,7 @@ std::string place_of(const json& member, const json& share, const KnownGpus& gpu
     text += fmt::format(", GPU {}: {}", granted(grants, share, gpus), models(grants, gpus));
   if (const auto links = joined(grants, topology); !links.empty()) text += ", joined by " + links;
   if (const auto cpus = member.value("cpus", std::vector<int>()); !cpus.empty())
-    text += ", CPU " + gpu::format_cpu_list(cpus);
+    text += ", CPU " + format_ranges(cpus);
   if (const auto nics = member.value("nics", std::vector<std::string>()); !nics.empty())
     text += fmt::format(", network card {}", fmt::join(nics, ", "));
   return text;

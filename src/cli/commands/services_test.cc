@@ -256,6 +256,50 @@ TEST_F(ServicesTest, ApplySaysHowAnInstanceFailed) {
   EXPECT_THAT(ask({"app", "inspect", "web"}).out, HasSubstr(last));
 }
 
+TEST_F(ServicesTest, AFolderOfASandboxLeadsNobodyElsewhere) {
+  const json file = {{"name", "../../evil"}, {"kind", "file"}, {"size", 0}};
+  there_is("/v1/tasks/t/files/browse?path=r", {{"files", {file, {{"name", ".."}, {"kind", "directory"}}}}});
+  const auto ran = ask({"files", "get", "t", "r", "-o", "-"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, ::testing::Not(HasSubstr("evil")));
+  EXPECT_THAT(ran.err, HasSubstr("'r/../../evil' and 1 more"));
+}
+
+/// One that runs, without health checks, that was started so long ago.
+json running_since(std::chrono::milliseconds ago) {
+  const json task = {
+      {"state", "TASK_RUNNING"}, {"startedAt", format_time(wall_clock() - ago)}, {"version", "2026"}};
+  return app_json(R"({"id":"web","cmd":"x"})", {{"tasks", {task}}});
+}
+
+TEST_F(ServicesTest, ApplyTellsOfAnInstanceThatEndsRightAfterItWasUp) {
+  const auto path = file("web.yaml", "id: web\ncmd: x\nmem: 64\n");
+  int looks = 0;
+  on_look_ = [&] {
+    const json failure = {
+        {"taskId", "web.1"}, {"message", "Command exited with status 2"}, {"version", "2026"}};
+    there_is_app(++looks < 3 ? running_since(std::chrono::milliseconds(0))
+                             : app_json(R"({"id":"web","cmd":"x"})",
+                                        {{"tasksRunning", 0}, {"lastTaskFailure", failure}}));
+  };
+  there_is_app(running_since(std::chrono::milliseconds(0)));
+  there_["/v1/tasks/web.1/logs?stream=stderr&tail=5"] = "no file a.py\n";
+  const auto ran = ask({"apply", path});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.err,
+              HasSubstr("/web: its deployment has ended, and an instance ended right after its start\n"));
+  EXPECT_THAT(ran.err, HasSubstr("exited with status 2\n  | no file a.py\n"));
+  EXPECT_EQ(looks, 3);
+}
+
+TEST_F(ServicesTest, ApplyDoesNotWaitForInstancesThatHaveProvedThemselves) {
+  int looks = 0;
+  on_look_ = [&] { ++looks; };
+  there_is_app(running_since(std::chrono::hours(1)));
+  (void)ask({"apply", file("web.yaml", "id: web\ncmd: x\nmem: 64\n")});
+  EXPECT_EQ(looks, 1);
+}
+
 TEST_F(ServicesTest, ApplyDoesNotTellTheTime) {
   there_is_app(app_json(R"({"id":"web","cmd":"x"})", {{"tasksRunning", 0}}));
   looks_under_way_ = 3;

@@ -30,8 +30,8 @@ std::tuple<std::size_t, std::size_t, std::string, std::string> place_in_text(con
 /// Reads one text.
 class FileReader {
  public:
-  FileReader(const std::string& file, std::string_view text, TimePoint now)
-      : file_(file), text_(text), now_(now) {}
+  FileReader(const std::string& file, const std::string& folder, std::string_view text, TimePoint now)
+      : file_(file), folder_(folder), text_(text), now_(now) {}
 
   Definitions read() {
     const auto documents = parse_documents(text_, file_.ends_with(".json"));
@@ -151,7 +151,7 @@ class FileReader {
   }
 
   std::string read_task(Part& part) {
-    auto read = read_task_file(part.definition.value);
+    auto read = read_task_file(part.definition.value, folder_);
     for (const auto& error : read.mistakes) refuse(part, error.path, error.message, error.hint);
     part.definition.value = std::move(read.body);
     // A command may be called so that nothing follows from it: "/".
@@ -193,6 +193,7 @@ class FileReader {
   void add(Mistake mistake) { keep(result_.findings, std::move(mistake)); }
 
   const std::string& file_;
+  const std::string& folder_;
   std::string_view text_;
   TimePoint now_;
   Definitions result_;
@@ -224,8 +225,9 @@ void Definitions::be_strict() {
   std::ranges::sort(findings, {}, place_in_text);
 }
 
-Definitions read_definitions(const std::string& file, std::string_view text, TimePoint now) {
-  auto read = FileReader(file, text, now).read();
+Definitions read_definitions(const std::string& file, const std::string& folder, std::string_view text,
+                             TimePoint now) {
+  auto read = FileReader(file, folder, text, now).read();
   std::ranges::sort(read.findings, {}, place_in_text);
   std::ranges::sort(read.warnings, {}, place_in_text);
   return read;

@@ -43,9 +43,10 @@ struct Definitions {
   void be_strict();
 };
 
-/// Reads one text. `file` names it; one that ends with ".json" has to be JSON. `now` is when a schedule
-/// without a start begins.
-Definitions read_definitions(const std::string& file, std::string_view text, TimePoint now);
+/// Reads one text. `file` names it; one that ends with ".json" has to be JSON. `folder` is where it lies, as
+/// an absolute path. `now` is when a schedule without a start begins.
+Definitions read_definitions(const std::string& file, const std::string& folder, std::string_view text,
+                             TimePoint now);
 
 /// What two definitions have the same name is a mistake of the later one.
 void find_doubles(Definitions& definitions);

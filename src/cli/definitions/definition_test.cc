@@ -12,12 +12,13 @@
 namespace drover::cli {
 namespace {
 
+using nlohmann::json;
 using ::testing::HasSubstr;
 
 constexpr TimePoint kNow{std::chrono::hours(24 * 365 * 55)};
 
 Definitions read(std::string_view text, const std::string& file = "f.yaml") {
-  return read_definitions(file, text, kNow);
+  return read_definitions(file, "/srv/project", text, kNow);
 }
 
 std::string rendered(const Definitions& definitions) {
@@ -30,7 +31,7 @@ TEST(DefinitionTest, RealDefinitionsAreRightAsTheyAre) {
   const std::filesystem::path folder = DROVER_SOURCE_DIR "/tests/data/definitions";
   std::map<std::string, int> kinds;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const auto read = read_definitions(entry.path(), read_file(entry.path()).value(), kNow);
+    const auto read = read_definitions(entry.path(), folder, read_file(entry.path()).value(), kNow);
     EXPECT_EQ(rendered(read), "") << entry.path();
     for (const auto& each : read.all) ++kinds[std::string(kind_word(each.kind)) + " " + each.name];
   }
@@ -49,7 +50,7 @@ std::string warned(const Definitions& definitions) {
 TEST(DefinitionTest, RealDefinitionsHaveNoFieldThatNobodyKnows) {
   const std::filesystem::path folder = DROVER_SOURCE_DIR "/tests/data/definitions";
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    EXPECT_EQ(warned(read_definitions(entry.path(), read_file(entry.path()).value(), kNow)), "");
+    EXPECT_EQ(warned(read_definitions(entry.path(), folder, read_file(entry.path()).value(), kNow)), "");
 }
 
 TEST(DefinitionTest, WarnsOfFieldsThatNobodyKnowsWhereTheyStand) {
@@ -113,6 +114,28 @@ TEST(DefinitionTest, KindsThatThereAreNot) {
             "  did you mean 'task'? it is one of app, group, job, task, gang\n");
   EXPECT_THAT(rendered(read("{kind: gang, command: [x]}")), HasSubstr("a gang has the field 'gang'"));
   EXPECT_THAT(rendered(read("{kind: 7, command: [x]}")), HasSubstr("no kind '7'"));
+}
+
+TEST(DefinitionTest, PathsOfATaskAreMeantFromItsFile) {
+  const auto of_first = [](const std::string& text) {
+    const auto found = read(text);
+    EXPECT_EQ(rendered(found), "");
+    return found.all.empty() ? json() : found.all.front().value;
+  };
+  const auto task = of_first(
+      "kind: task\ncommand: [x]\nworking_directory: ./src/\nfetch: [data.tgz, 'https://h/x', "
+      "/srv/y]\nvolumes:\n"
+      "  - {host_path: ../data, container_path: data}\n  - {host_path: /data, container_path: /d}\n");
+  EXPECT_EQ(task["working_directory"], "/srv/project/src");
+  EXPECT_EQ(task["fetch"], json({"/srv/project/data.tgz", "https://h/x", "/srv/y"}));
+  EXPECT_EQ(task["volumes"][0]["host_path"], "/srv/data");
+  EXPECT_EQ(task["volumes"][0]["container_path"], "data");
+  EXPECT_EQ(task["volumes"][1]["host_path"], "/data");
+  const auto gang = of_first("{kind: task, command: [x], gang: {members: [{fetch: [{uri: a}]}, {}]}}");
+  EXPECT_EQ(gang["gang"]["members"][0]["fetch"][0]["uri"], "/srv/project/a");
+  EXPECT_THAT(rendered(read("{kind: task, image: i, working_directory: src}")),
+              HasSubstr("not an absolute path"))
+      << "it is one of the image's";
 }
 
 TEST(DefinitionTest, MistakesOfTasksStandWhereTheyAre) {

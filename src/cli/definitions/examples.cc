@@ -61,7 +61,7 @@ gpus: 1       # or a part of one: 0.5
 # cpus: 4                              # else its GPUs' part of the machine
 # mem: 16GiB                           # the same
 # image: python:3.12                   # else the machine's own programs
-# working_directory: /srv/project      # else its sandbox
+# working_directory: .                 # where this file lies; else its sandbox
 # env: {MODE: "fast", WORKERS: "4"}    # values are text: numbers stand in quotes
 # gpu_model: A100
 # timeout: 1h30m

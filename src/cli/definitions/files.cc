@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/units.h"
@@ -37,7 +38,11 @@ Result<Definitions> read_definition_files(const std::vector<std::string>& files,
   Definitions definitions;
   for (const auto& file : files) {
     DROVER_TRY(const auto text, file == "-" ? read_input() : read_file(file, kMaxDefinitionBytes));
-    auto read = read_definitions(file == "-" ? "standard input" : file, text, now);
+    const bool piped = file == "-";
+    std::error_code gone;  // the folder where people are; relative paths are refused then
+    const auto folder =
+        piped ? std::filesystem::current_path(gone) : std::filesystem::absolute(file, gone).parent_path();
+    auto read = read_definitions(piped ? "standard input" : file, folder.string(), text, now);
     if (strict) read.be_strict();
     definitions.add(std::move(read));
   }

@@ -77,6 +77,15 @@ bool is_newest(const json& app, const std::string& version) {
   return version >= text_in(app.value("versionInfo", json::object()), "lastConfigChangeAt");
 }
 
+bool is_young(const json& app, TimePoint now, std::chrono::milliseconds time) {
+  return list_in(app, "healthChecks").empty() &&
+         std::ranges::any_of(list_in(app, "tasks"), [&](const json& task) {
+           const auto started = parse_time(text_in(task, "startedAt"));
+           return started && now - *started < time && is_newest(app, text_in(task, "version")) &&
+                  instance_is_up(task, false);
+         });
+}
+
 AppState gone(const std::string& id) {
   return {.id = id, .up = "gone", .health = "-", .waits = ""};
 }

@@ -34,6 +34,10 @@ std::string render(const std::vector<AppState>& states);
 /// Whether `now` tells more than that time has gone by.
 bool is_news(const AppState& before, const AppState& now);
 
+/// Whether an instance of the newest configuration runs, has no check that watches over it, and was started
+/// less than `time` ago: one that ends at once is up until then.
+bool is_young(const nlohmann::json& app, TimePoint now, std::chrono::milliseconds time);
+
 /// What was started with this version has the newest configuration of the app.
 bool is_newest(const nlohmann::json& app, const std::string& version);
 

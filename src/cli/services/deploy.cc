@@ -110,8 +110,11 @@ Result<int> finish_deployments(const Client& client, const Watched& watched, con
   int status = 0;
   for (const auto& id : watched.apps) {
     DROVER_TRY(const auto app, app_or_null(client, id));
-    if (all_run(app)) continue;
-    report(fmt::format("{}: its deployment has ended, and not all of its instances are up", id));
+    const bool fallen = result.fallen.contains(id);
+    if (all_run(app) && !fallen) continue;
+    report(
+        fmt::format("{}: its deployment has ended, and {}", id,
+                    fallen ? "an instance ended right after its start" : "not all of its instances are up"));
     report_failure(client, app);
     status = 1;
   }

@@ -14,6 +14,7 @@
 #include "cli/services/api.h"
 #include "cli/services/app_state.h"
 #include "cli/services/failure.h"
+#include "cli/services/fields.h"
 
 namespace drover::cli {
 namespace {
@@ -24,6 +25,7 @@ using Failures = std::map<std::string, AppFailure>;  // by app
 
 constexpr std::chrono::milliseconds kBetween{500};
 constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kProving{5};  ///< that an instance without health checks is to live
 
 /// Ctrl-C wakes whoever sleeps.
 class Alarm {
@@ -105,6 +107,8 @@ class Watch {
     DROVER_TRY(const auto deployments, client_.get("/v2/deployments"));
     DROVER_TRY(const auto queue, client_.get("/v2/queue"));
     std::vector<AppState> states;
+    is_young_ = false;
+    fallen_.clear();
     for (const auto& id : watched_.apps) {
       DROVER_TRY(const auto target, app_target(id));
       const auto answer = client_.get(target);
@@ -116,6 +120,9 @@ class Watch {
       return deployment.is_object() && watched_.deployments.contains(deployment.value("id", ""));
     });
   }
+  /// Whether instances are up, in the last look, that may end at once.
+  bool is_young() const { return is_young_; }
+  const std::set<std::string>& fallen() const { return fallen_; }
   std::optional<Progress::Failing> failing() const { return progress_.failing(Clock::now()); }
 
  private:
@@ -131,7 +138,18 @@ class Watch {
       if (!quiet_) add_output(client_, *failure);
       failures_.insert_or_assign(state.id, std::move(*failure));
     }
+    prove(app, state.id);
     return state;
+  }
+
+  void prove(const json& app, const std::string& id) {
+    const bool all_run = count_in(app, "tasksRunning") >= count_in(app, "instances");
+    if (all_run && cli::is_young(app, wall_clock(), kProving)) {
+      young_.insert(id);
+      is_young_ = true;
+    } else if (!all_run && young_.contains(id)) {
+      fallen_.insert(id);
+    }
   }
 
   const Client& client_;
@@ -140,6 +158,9 @@ class Watch {
   Screen screen_;
   Failures failures_;
   Progress progress_;
+  std::set<std::string> young_;   ///< apps that were so with all their instances
+  std::set<std::string> fallen_;  ///< of those, what has fewer now
+  bool is_young_ = false;
 };
 
 }  // namespace
@@ -151,12 +172,18 @@ Result<WatchResult> watch_deployments(const Client& client, const Watched& watch
   Watch watch(client, watched, quiet);
   const auto begin = Clock::now();
   std::optional<Clock::time_point> away_since;
+  std::optional<Clock::time_point> ended;
   for (;;) {
     const auto going_on = watch.look();
     if (going_on) {
       away_since.reset();
-      if (!*going_on) return WatchResult{};
-      if (const auto failing = watch.failing()) return WatchResult{WatchEnd::kFailing, *failing};
+      if (!*going_on) {
+        ended = ended.value_or(Clock::now());
+        if (!watch.fallen().empty() || !watch.is_young() || Clock::now() - *ended >= kProving)
+          return WatchResult{WatchEnd::kEnded, {}, watch.fallen()};
+      } else if (const auto failing = watch.failing()) {
+        return WatchResult{WatchEnd::kFailing, *failing, {}};
+      }
     } else if (going_on.error().kind != ErrorKind::kUnavailable) {
       return Failure(going_on.error());
     } else if (!away_since) {
@@ -167,9 +194,10 @@ Result<WatchResult> watch_deployments(const Client& client, const Watched& watch
       return Failure(going_on.error());
     }
     const auto gone_by = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-    if (timeout && gone_by >= *timeout) return WatchResult{WatchEnd::kTimedOut, {}};
+    if (timeout && gone_by >= *timeout)
+      return WatchResult{ended ? WatchEnd::kEnded : WatchEnd::kTimedOut, {}, {}};
     if (alarm.sleep(timeout ? std::min(kBetween, *timeout - gone_by) : kBetween))
-      return WatchResult{WatchEnd::kInterrupted, {}};
+      return WatchResult{WatchEnd::kInterrupted, {}, {}};
   }
 }
 

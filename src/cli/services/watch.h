@@ -1,7 +1,8 @@
 #pragma once
 
-// Watches deployments until they have ended: a table that stands still on a terminal, a line for each change
-// otherwise. How an instance failed is told below, with what it wrote last.
+// Watches deployments until they have ended, and instances without health checks for some seconds more: a
+// table that stands still on a terminal, a line for each change otherwise. How an instance failed is told
+// below, with what it wrote last.
 
 #include <chrono>
 #include <optional>
@@ -29,7 +30,8 @@ enum class WatchEnd {
 
 struct WatchResult {
   WatchEnd end = WatchEnd::kEnded;
-  Progress::Failing failing;  ///< with kFailing
+  Progress::Failing failing;     ///< with kFailing
+  std::set<std::string> fallen;  ///< apps of which instances ended right after they were up
 };
 
 /// The deployments survive every end of the watching. A daemon that goes away is waited for, two minutes

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/ranges.h"
 #include "container/bundle.h"
 #include "container/docker/create_body.h"
 #include "container/docker/docker_exec.h"
@@ -23,7 +24,6 @@
 #include "container/image_choice.h"
 #include "container/image_user.h"
 #include "container/task_folder.h"
-#include "gpu/kernel.h"
 #include "image/registry/login.h"
 #include "image/registry/name.h"
 
@@ -155,7 +155,7 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   facts.user = found.user;
   DROVER_TRY(facts.volumes, plan_volumes(launch, &image, facts.sandbox));
   facts.volume_folder = folder.path() + "/" + kVolumes;
-  facts.cpuset = gpu::format_cpu_list(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
+  facts.cpuset = format_ranges(cpus_to_pin(launch.cpus, usable_cpus(hierarchies_)));
   facts.limit_swap = can_limit_swap(hierarchies_);
   facts.machine_memory_bytes = memory_of_machine();
   facts.oom_score_adj = oom_score_adj_of(launch.task);

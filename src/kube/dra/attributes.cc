@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/ranges.h"
 #include "gpu/architecture.h"
-#include "gpu/kernel.h"
 #include "kube/dra/groups.h"
 
 namespace drover::kube::dra {
@@ -114,7 +114,7 @@ class Groups {
     std::vector<int> minors;
     for (const int member : members) minors.push_back(*device(member).minor);
     std::ranges::sort(minors);
-    auto name = gpu::format_cpu_list(minors);
+    auto name = format_ranges(minors);
     return name.size() <= kLongestValue ? name
                                         : fmt::format("{} and {} more", minors.front(), minors.size() - 1);
   }
