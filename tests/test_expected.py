@@ -84,6 +84,9 @@ class ExpectedTest(drover.DaemonTest):
         seen = self.terminal("run", "--gpus", "1", "--", "echo", "done").read_until("done")
         self.assertRegex(seen, r"[0-9a-f]{12}")
 
+    def test_06_a_pull_has_a_time_of_its_own(self):
+        self.type_and_see("run", "--pull-timeout", "soon", "--image", "x", "--", "true", sees="'soon' is not a duration", status=64)
+
     def test_08_a_shell_in_a_task_whose_window_grows(self):
         talks = self.running("--", "sh", "-c", "while sleep 0.1; do echo tick; done")
         terminal = self.terminal("exec", "-it", talks, "sh")

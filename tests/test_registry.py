@@ -486,6 +486,20 @@ class InterruptedPullTest(ScriptedRegistryTest):
         self.daemon.stop_task(task)
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "killed")
 
+    def test_a_pull_has_a_time_of_its_own(self):
+        for flag, seconds, status in (("--pull-timeout", 600, 125), ("--timeout", 2, 0)):
+            with self.subTest(flag=flag):
+                name, layer = self.new_image(1 << 20)
+                sent, go_on = threading.Event(), threading.Event()
+                self.addCleanup(go_on.set)
+                self.slow_blob(layer, sent, go_on)
+                timer = threading.Timer(seconds, go_on.set)
+                timer.start()
+                ran = self.daemon.cli("run", flag, "1s", "--image", name, "--", *SAY)
+                timer.cancel()
+                self.assertEqual(ran.status, status, ran)
+                self.assertEqual("Its image was not there within 1s" in ran.err, status != 0, ran)
+
     def test_many_tasks_pull_one_image_once(self):
         name, layer = self.new_image(1 << 18)
         tasks = [self.daemon.submit(command=SAY, image=name) for _ in range(8)]

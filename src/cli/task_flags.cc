@@ -48,7 +48,7 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/array", "--array"},
@@ -71,6 +71,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherPa
     {"/env", "--env"},
     {"/labels", "--label"},
     {"/timeout", "--timeout"},
+    {"/pull_timeout", "--pull-timeout"},
     {"/idle_timeout", "--idle-timeout"},
     {"/fetch", "--fetch"},
     {"/volumes", "--volume"},
@@ -235,9 +236,10 @@ Status add_sizes(const TaskFlags& flags, json& body) {
   if (!flags.processes.empty()) {
     DROVER_TRY(body["pids"], parse_whole(flags.processes, "--pids"));
   }
-  const std::array<std::tuple<const char*, const char*, const std::string*>, 3> durations = {
+  const std::array<std::tuple<const char*, const char*, const std::string*>, 4> durations = {
       {{"timeout", "--timeout", &flags.timeout},
        {"idle_timeout", "--idle-timeout", &flags.idle_timeout},
+       {"pull_timeout", "--pull-timeout", &flags.pull_timeout},
        {"grace", "--grace", &flags.grace}}};
   for (const auto& [name, flag, text] : durations) {
     if (text->empty()) continue;
@@ -402,6 +404,8 @@ void add_task_flags(CLI::App& command, TaskFlags& flags) {
            "Stop it after this time: 90s, 2h; never when not given");
   add_text(command, "--idle-timeout", flags.idle_timeout, "TIME",
            "Stop it when its GPUs did nothing for so long: 30m; never when not given");
+  add_text(command, "--pull-timeout", flags.pull_timeout, "TIME",
+           "Give it up when its image is not there after this time");
   add_text(command, "--grace", flags.grace, "TIME", "Time between asking it to stop and killing it");
   add_list(command, "--label", flags.labels, "NAME=VALUE", "Attach a label");
   command.add_option("command")

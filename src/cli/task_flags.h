@@ -16,7 +16,8 @@ namespace drover::cli {
 
 /// As they were written; empty: not given.
 struct TaskFlags {
-  std::string image, pull, driver, containerizer, user, working_directory, name, timeout, idle_timeout, grace;
+  std::string image, pull, driver, containerizer, user, working_directory, name, timeout, idle_timeout,
+      pull_timeout, grace;
   std::vector<std::string> environment_files;
   std::vector<std::string> environment;  ///< goes before them
   std::vector<std::string> labels;

@@ -22,6 +22,7 @@
 #include "container/image_user.h"
 #include "container/init.h"
 #include "container/launch_spec.h"
+#include "container/pull_clock.h"
 #include "container/root_mount.h"
 #include "container/shim_watcher.h"
 #include "container/status_file.h"
@@ -232,9 +233,10 @@ Status OciLauncher::prepare_with(const std::string& runtime, const Directory& fo
   bool compat = true;
   if (launch.task.image) {
     DROVER_TRY(const auto reader, reader_of(launch.task));
-    DROVER_TRY(image, options_.prepare_image(
+    const PullClock clock(launch.task.pull_timeout, launch.stop);
+    DROVER_TRY(image, clock.judge(options_.prepare_image(
                           *launch.task.image, reader,
-                          {launch.task.pull, launch.progress, launch.stop, variant_chooser(launch)}));
+                          {launch.task.pull, launch.progress, clock.token(), variant_chooser(launch)})));
     DROVER_TRY(compat, check_driver(launch, *image));
   }
   Chosen chosen{image ? &*image : nullptr, launch.task.user, compat, {}};

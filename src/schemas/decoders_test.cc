@@ -156,7 +156,7 @@ constexpr const char* kTasks = R"json([
    "fetch": [{"uri": "http://x/y", "output_file": "z"}], "volumes": [{"container_path": "/a", "host_path": "/a"}],
    "network": {"mode": "bridge", "ports": [{"name": "a", "protocol": "tcp", "container_port": 1, "host_port": 2000, "labels": {}}]}},
   {"command": ["x"], "gpus": [{"count": 1, "model": "A", "memory": 1, "compute_capability": "7.0", "ecc": true, "driver": "1"}]},
-  {"command": ["x"], "array": "0-9", "after": ["a"], "begin": "2h", "retries": 1, "requeue": "lost", "gpus": 1, "idle_timeout": "30m"},
+  {"command": ["x"], "array": "0-9", "after": ["a"], "begin": "2h", "retries": 1, "requeue": "lost", "gpus": 1, "idle_timeout": "30m", "pull_timeout": "5m"},
   {"command": ["x"], "gang": {"size": 2, "arrangement": "pack"}},
   {"command": ["x"], "gang": {"members": [{"gpus": 1, "tty": {"rows": 9, "columns": 9}, "fetch": [{"uri": "http://x/y"}],
      "volumes": [{"container_path": "/a", "host_path": "/a"}], "network": {"ports": [{"name": "a"}]}},

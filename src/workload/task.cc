@@ -181,6 +181,9 @@ void decode_request(Decoder& decoder, TaskRequest& request, const std::vector<Er
   task.timeout = decoder.duration("timeout");
   if (task.timeout && task.timeout->count() == 0)
     decoder.mistake("timeout", "a timeout is longer than nothing");
+  task.pull_timeout = decoder.duration("pull_timeout");
+  if (task.pull_timeout && task.pull_timeout->count() == 0)
+    decoder.mistake("pull_timeout", "a timeout is longer than nothing");
   task.grace = decoder.duration("grace").value_or(task.grace);
   decode_batch(decoder, task.batch, request.begin_in);
   if (task.batch.idle_timeout && task.resources.gpu_count() == 0)
@@ -414,6 +417,8 @@ Result<Task> decode_task(const json& value) {
   task.grace = std::chrono::milliseconds(decoder.integer("grace_ms", 0, kLongest).value_or(0));
   if (const auto timeout = decoder.integer("timeout_ms", 0, kLongest))
     task.timeout = std::chrono::milliseconds(*timeout);
+  if (const auto timeout = decoder.integer("pull_timeout_ms", 0, kLongest))
+    task.pull_timeout = std::chrono::milliseconds(*timeout);
   if (auto user = decoder.object("user"))
     task.user = decode_user(*user, value["user"]);
   else

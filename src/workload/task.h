@@ -120,8 +120,9 @@ struct Task {
   int priority = 0;                   ///< kMinPriority … kMaxPriority; higher goes first
   std::optional<GangMembership> gang;
   Batch batch;
-  std::optional<std::chrono::milliseconds> timeout;  ///< then it is stopped
-  std::chrono::milliseconds grace{10'000};           ///< between SIGTERM and SIGKILL
+  std::optional<std::chrono::milliseconds> timeout;       ///< then it is stopped
+  std::optional<std::chrono::milliseconds> pull_timeout;  ///< its image is there by then, or it fails
+  std::chrono::milliseconds grace{10'000};                ///< between SIGTERM and SIGKILL
   Shared<std::map<std::string, std::string>> labels;
   Shared<std::vector<Fetch>> fetch;
   Shared<std::vector<Volume>> volumes;
@@ -144,11 +145,10 @@ struct Task {
 };
 
 /// Reads a request for one task: name, command, image, pull, env, working_directory, read_only, stdin, tty,
-/// container_type, privileged, driver, queue, namespace, priority, timeout, grace, labels, what it needs
-/// (resource_fields.h), what is brought to it (attachment_fields.h), when it starts and what becomes of it
-/// (batch.h), and `user` (a name, returned apart
-/// because only the caller's rights say whether it may be used). All mistakes at once. The id, user and owner
-/// are left empty.
+/// container_type, privileged, driver, queue, namespace, priority, timeout, pull_timeout, grace, labels, what
+/// it needs (resource_fields.h), what is brought to it (attachment_fields.h), when it starts and what becomes
+/// of it (batch.h), and `user` (a name, returned apart because only the caller's rights say whether it may be
+/// used). All mistakes at once. The id, user and owner are left empty.
 struct TaskRequest {
   Task task;
   std::optional<std::string> user;

@@ -155,6 +155,7 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("priority", task.priority);
   if (task.privileged) writer.field("privileged", true);
   if (task.pull != PullPolicy::kMissing) writer.field("pull", name_of(task.pull));
+  if (task.pull_timeout) writer.field("pull_timeout_ms", task.pull_timeout->count());
   writer.field("queue", task.queue);
   writer.field("read_only", task.read_only);
   if (batch.requeue != Requeue::kPreempted) writer.field("requeue", to_string(batch.requeue));

@@ -23,6 +23,7 @@
 #include "container/exec_mark.h"
 #include "container/image_choice.h"
 #include "container/image_user.h"
+#include "container/pull_clock.h"
 #include "container/task_folder.h"
 #include "image/registry/login.h"
 #include "image/registry/name.h"
@@ -58,7 +59,8 @@ Status pull(const Engine& engine, const std::string& reference, const Launch& la
     DROVER_TRY(login, image::read_login(reader, name->host));
   }
   const auto authorization = name ? registry_auth(login, name->host) : "";
-  auto pulled = engine.pull(reference, authorization, launch.progress, launch.stop);
+  const PullClock clock(launch.task.pull_timeout, launch.stop);
+  auto pulled = clock.judge(engine.pull(reference, authorization, launch.progress, clock.token()));
   if (!pulled && pulled.error().kind == ErrorKind::kPermissionDenied && name) {
     pulled.error().hint = fmt::format("'{}' has to log in with 'docker login {}'", reader.name, name->host);
     if (!login.note.empty()) pulled.error().hint = login.note;
