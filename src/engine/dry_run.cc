@@ -124,8 +124,8 @@ Later<std::vector<Api::Holder>> DryRun::holders(const Caller& caller) const {
   return daemon_.holders(caller);
 }
 
-std::vector<EventView> DryRun::events(const Caller&, std::uint64_t, std::size_t) const {
-  return {};
+void DryRun::events(const Caller&, const EventQuery&, EventOrder, EventPageTaker done) {
+  done(no_dry_run());
 }
 
 std::shared_ptr<void> DryRun::subscribe(std::function<void()>) {

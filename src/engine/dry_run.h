@@ -49,7 +49,7 @@ class DryRun final : public Api {
   void image_variants(const Caller& caller, const std::string& image, const std::string& profile,
                       std::function<void(Result<VariantsView>)> done) override;
   Later<std::vector<Holder>> holders(const Caller& caller) const override;
-  std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
+  void events(const Caller& caller, const EventQuery& query, EventOrder order, EventPageTaker done) override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   void happened(control::Event event) override;
   std::shared_ptr<void> watch(std::function<void(const control::Notice&)> listener) override;
