@@ -9,9 +9,9 @@
 namespace drover::engine {
 namespace {
 
-/// Takes about a millisecond to read.
+/// Takes about a millisecond to read, and some to remove.
 constexpr std::size_t kRowsAtOnce = 1000;
-constexpr std::size_t kMostRemovedAtOnce = 500;
+constexpr std::size_t kMostRemovedAtOnce = 250;
 /// Of as many as there may be: so many more come before some go.
 constexpr std::size_t kPartRemoved = 10;
 
@@ -124,7 +124,7 @@ void KeptEvents::trim() {
 }
 
 void KeptEvents::tidy() {
-  if (limits_.longest > std::chrono::milliseconds(0)) remove_before(ports_.steady() - limits_.longest);
+  remove_before(ports_.steady() - limits_.longest);
 }
 
 void KeptEvents::remove_before(TimePoint steady) {

@@ -55,4 +55,4 @@ class EventsTest(attack.AttackTest):
         self.daemon.kill()
         self.daemon.start()
         self.assertEqual(self.events(self.victim), before)
-        self.assertEqual(self.events(self.mallory)[-1]["task"], flood[-1])
+        self.assertIn(self.events(self.mallory)[-1]["task"], flood)
