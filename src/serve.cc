@@ -219,6 +219,7 @@ class Service {
     ports.room_to_keep = options_.room_to_keep > 0
                              ? options_.room_to_keep
                              : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
+    ports.events = {options_.max_events, options_.keep_events};
     ports.free_unused = [this](std::uint64_t bytes, const auto& named) {
       free_unused({options_.state, images_, *hardware_}, bytes, named);
     };

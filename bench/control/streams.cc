@@ -107,7 +107,7 @@ json time_streams(Subject& subject, Connection& api, int followers, int events) 
   // What came before left some ill, or never looked at: from here on every act tells the same number of
   // events.
   for (const auto& task : tasks) report_health(subject, task, true);
-  const auto last = json::parse(api.ask("GET", "/v1/events?follow=false").body).at("events").back();
+  const auto last = json::parse(api.ask("GET", "/v1/events?follow=false&limit=1").body).at("events").back();
   const auto number = last.at("number").get<std::uint64_t>();
   const auto fall_ill_and_recover = [&](int act) {
     const auto& task = tasks[static_cast<std::size_t>(act) % tasks.size()];

@@ -128,6 +128,33 @@ bool Query::boolean(const std::string& name, bool fallback) {
   return fallback;
 }
 
+std::vector<std::string> Query::texts(const std::string& name,
+                                      const std::function<Status(const std::string&)>& check) {
+  known_.insert(name);
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : *list_) {
+    if (key != name) continue;
+    if (auto good = check(value); !good) refuse(name, good.error());
+    texts.push_back(value);
+  }
+  return texts;
+}
+
+std::optional<TimePoint> Query::time(const std::string& name) {
+  const auto* text = find(name);
+  if (text == nullptr) return std::nullopt;
+  constexpr std::size_t kWholeSeconds = std::string_view("2018-03-05T23:00:00").size();
+  const bool whole = text->size() == kWholeSeconds + 1 && text->ends_with('Z');
+  const auto time = parse_time(whole ? text->substr(0, kWholeSeconds) + ".000Z" : *text);
+  if (!time) refuse(name, time.error());
+  return time ? std::optional(*time) : std::nullopt;
+}
+
+void Query::refuse(const std::string& name, Error error) {
+  error.path = "?" + name;
+  mistakes_.push_back(std::move(error));
+}
+
 Status Query::finish() {
   for (const auto& [name, value] : *query_) {
     if (known_.contains(name)) continue;

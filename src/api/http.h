@@ -87,18 +87,25 @@ std::string_view target_authority(std::string_view target);
 /// Reads query parameters and gathers all mistakes, unknown parameters among them.
 class Query {
  public:
-  explicit Query(const Request& request) : query_(&request.query) {}
+  explicit Query(const Request& request) : query_(&request.query), list_(&request.query_list) {}
 
   std::string text(const std::string& name, std::string fallback = "");
   std::int64_t integer(const std::string& name, std::int64_t min, std::int64_t max, std::int64_t fallback);
   bool boolean(const std::string& name, bool fallback);
+  /// All of that name; each is a mistake that `check` refuses.
+  std::vector<std::string> texts(const std::string& name,
+                                 const std::function<Status(const std::string&)>& check);
+  std::optional<TimePoint> time(const std::string& name);
   /// Every mistake at once.
   Status finish();
 
  private:
   const std::string* find(const std::string& name);
 
+  void refuse(const std::string& name, Error error);
+
   const std::map<std::string, std::string>* query_;
+  const std::vector<std::pair<std::string, std::string>>* list_;
   std::set<std::string> known_;
   std::vector<Error> mistakes_;
 };

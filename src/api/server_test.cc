@@ -15,8 +15,11 @@ namespace drover::api {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using testing::body_of;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::RawConnection;
 using testing::ServerFixture;
@@ -287,6 +290,51 @@ TEST_F(ServerTest, EventsAreLiveAndResume) {
   const auto later = get("/v1/events?follow=false&after=1").at("events");
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later.at(0).at("kind"), "task_finished");
+}
+
+TEST_F(ServerTest, EventsAreFiltered) {
+  const auto id = submit();
+  finish(id);
+  submit();
+  const auto numbers = [&](const std::string& query) {
+    std::vector<int> numbers;
+    const auto list = get("/v1/events?follow=false" + query);
+    for (const auto& event : list.at("events")) numbers.push_back(event.at("number"));
+    return numbers;
+  };
+  EXPECT_THAT(numbers(""), ElementsAre(1, 2, 3));
+  EXPECT_THAT(numbers("&task=" + id), ElementsAre(1, 2));
+  EXPECT_THAT(numbers("&kind=task_finished"), ElementsAre(2));
+  EXPECT_THAT(numbers("&kind=task_finished&kind=task_running"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(numbers("&limit=2"), ElementsAre(2, 3));
+  EXPECT_THAT(numbers("&limit=1&kind=task_running"), ElementsAre(3));
+  EXPECT_THAT(numbers("&limit=7"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(numbers("&limit=1&before=3"), ElementsAre(2)) << "the page before";
+  EXPECT_THAT(numbers("&since=2030-01-01T00:00:00Z"), IsEmpty());
+  EXPECT_THAT(numbers("&until=2030-01-01T00:00:00Z"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(numbers("&user=nobody-of-that-name"), IsEmpty());
+  for (const auto* wrong :
+       {"kind=task_runing", "since=yesterday", "limit=0", "before=-1", "task=", "colour=red"})
+    EXPECT_EQ(status_of(ask("GET", "/v1/events?follow=false&" + std::string(wrong))), 400) << wrong;
+  EXPECT_THAT(body_of(ask("GET", "/v1/events?kind=x")), HasSubstr("task_queued, task_preparing"));
+}
+
+TEST_F(ServerTest, LongListsOfEventsComeInPiecesAndLiveOnesMayBeginWithTheNewest) {
+  const auto id = submit();
+  server_.on_strand([&] {
+    for (int i = 1; i < 3000; ++i) server_.daemon().notify("task_running", id);
+  });
+  auto connection = RawConnection::to_unix(server_.socket());
+  connection.send("GET /v1/events?follow=false HTTP/1.0\r\nHost: x\r\n\r\n");
+  const auto all = json::parse(body_of(connection.receive())).at("events");
+  ASSERT_EQ(all.size(), 3000u);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].at("number"), i + 1);
+  auto live = RawConnection::to_unix(server_.socket());
+  live.send("GET /v1/events?limit=2 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto begin = live.receive("id: 3000\n");
+  EXPECT_THAT(begin, AllOf(HasSubstr("id: 2999\n"), Not(HasSubstr("id: 2998\n"))));
+  finish(id);
+  EXPECT_THAT(live.receive("task_finished"), HasSubstr("id: 3001\n"));
 }
 
 TEST_F(ServerTest, StoppingEndsLiveAnswersAndRemovesTheSocket) {

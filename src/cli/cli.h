@@ -54,6 +54,8 @@ struct ServeOptions {
   std::uint64_t max_image_size = 256ULL << 30;  ///< bytes of one image, unpacked
   std::uint64_t max_image_files = 4'000'000;
   std::chrono::milliseconds keep_ended = std::chrono::hours(7 * 24);  ///< tasks that have ended
+  std::chrono::milliseconds keep_events = std::chrono::hours(30 * 24);
+  std::size_t max_events = 100'000;       ///< of which as many are kept, and a tenth more for a while
   std::uint64_t room_to_keep = 0;         ///< bytes; 0: a part of the disk of `state`
   std::uint64_t keep_free = 64ULL << 20;  ///< bytes that images leave on the file system of `state`
   std::string placement = "pack";         ///< which of several places: "pack", "spread" or "fragmentation"

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/line.h"
+#include "workload/event_kinds.h"
 
 namespace drover::cli {
 namespace {
@@ -58,6 +59,8 @@ class Collector {
     const auto whole = option.get_type_name();
     const auto type = whole.substr(0, whole.find('['));  // "TASK[:ok|failed|any]"
     offers_.kind = kind_of(type, path_of(line_.command()));
+    if (type == kEventType)
+      for (const auto kind : workload::kEventKinds) add(offers_.prefix + std::string(kind), "");
     if (type.find('|') == std::string::npos) return;
     for (std::size_t begin = 0; begin < type.size();) {
       const auto end = std::min(type.find('|', begin), type.size());

@@ -15,6 +15,8 @@ namespace drover::cli {
 
 /// The type name of an argument that is the name of a command of Drover's.
 inline constexpr const char* kCommandWords = "VERB";
+/// The type name of an option that is a kind of events.
+inline constexpr const char* kEventType = "KIND";
 
 /// What could stand at the cursor.
 struct Offers {

@@ -71,6 +71,11 @@ constexpr std::array kFooters = {
            "Examples:\n"
            "  drover logs train\n"
            "  drover logs --follow --tail 20 train"},
+    Footer{"events",
+           "Examples:\n"
+           "  drover events --task train\n"
+           "  drover events --since 2h --kind task_failed --kind task_lost\n"
+           "  drover events --follow"},
     Footer{"exec",
            "All behind the first word of the command is the command's own.\n\n"
            "Examples:\n"

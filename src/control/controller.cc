@@ -203,6 +203,17 @@ Status handle(Draft& draft, const event::Tick&) {
   return {};
 }
 
+Status handle(Draft& draft, const event::Noted& event) {
+  std::optional<TaskRecord> record;
+  if (!event.task.empty()) {
+    const auto* found = draft.find(event.task);
+    if (found == nullptr) return no_such_task(event.task);
+    record = *found;
+  }
+  draft.notify(notice::Noted{event.kind, std::move(record), event.message});
+  return {};
+}
+
 Status handle(Draft& draft, const event::ServicesChanged& event) {
   DROVER_CHECK_OK(admit(draft, event));
   return change_services(draft, event);

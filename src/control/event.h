@@ -97,6 +97,12 @@ struct RulesChanged {
   placement::Rules rules;
 };
 struct Tick {};
+/// Something that people are to hear of and that changes nothing.
+struct Noted {
+  std::string kind;     ///< workload/event_kinds.h
+  std::string task;     ///< its id; "": it concerns the machine
+  std::string message;  ///< of a task: goes on behind its name
+};
 
 /// New definitions of services, all or nothing. They become one deployment, whose id is what is made.
 struct ServicesChanged {
@@ -215,11 +221,11 @@ using Event = std::variant<
     event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Started, event::Ended,
     event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
     event::RemoveRequested, event::NodeChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick,
-    event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled, event::DelayReset,
-    event::ImagesKnown, event::Checked, event::FrameworkSubscribed, event::FrameworkDisconnected,
-    event::FrameworkTornDown, event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched,
-    event::ExecutorSubscribed, event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
-    event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled,
-    event::ScheduleMarked, event::ScheduleProgressed>;
+    event::Noted, event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
+    event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
+    event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
+    event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed, event::ExecutorUpdated,
+    event::ExecutorDisconnected, event::ExecutorTaskKilled, event::ScheduleDefined, event::ScheduleRemoved,
+    event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -94,7 +94,9 @@ std::string forgotten_key(const std::string& id) {
 
 bool is_kept(const Outcome& outcome) {
   bool any = !outcome.changed.empty() || !outcome.removed.empty() || !outcome.templates.empty() ||
-             outcome.added || outcome.rules;
+             outcome.added || outcome.rules || std::ranges::any_of(outcome.notices, [](const auto& notice) {
+               return std::holds_alternative<notice::Noted>(notice);
+             });
   each_table([&](const char*, const auto& rows) { any = any || !rows.empty(); },
              static_cast<const Tables<Changes>&>(outcome));
   return any;

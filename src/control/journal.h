@@ -34,7 +34,7 @@ struct JournalChanges {
 };
 /// Also on another thread than that of the state.
 JournalChanges changes_of(const Outcome& outcome);
-/// Whether there are any: findings about health, for instance, are not kept.
+/// Whether there is anything to keep, if only that it is told: findings about health, for instance, are not.
 bool is_kept(const Outcome& outcome);
 /// Where it is written that a task was removed: until its folder is gone.
 std::string forgotten_key(const std::string& id);

@@ -20,6 +20,12 @@ struct TaskMoved {
   TaskRecord record;
   std::optional<TaskState> before;
 };
+/// event::Noted, when its task is there.
+struct Noted {
+  std::string kind;
+  std::optional<TaskRecord> record;
+  std::string message;
+};
 struct HealthChanged {
   std::string task;  ///< its own id, not that of its origin
   std::string service;
@@ -84,7 +90,7 @@ struct ScheduleRunEnded {
 };
 }  // namespace notice
 
-using Notice = std::variant<notice::TaskMoved, notice::HealthChanged, notice::CheckFailed,
+using Notice = std::variant<notice::TaskMoved, notice::Noted, notice::HealthChanged, notice::CheckFailed,
                             notice::UnhealthyKilled, notice::DefinitionsChanged, notice::ServiceTerminated,
                             notice::DeploymentStep, notice::DeploymentStepDone, notice::DeploymentEnded,
                             notice::StatusUpdated, notice::ExecutorEnded, notice::ExecutorPending,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 namespace drover::control {
 namespace {
@@ -45,6 +46,25 @@ std::vector<std::string> tasks_to_forget(const State& state,
     if (may_go.empty()) holdings.erase(most);
   }
   return ids;
+}
+
+std::map<std::int64_t, std::size_t> events_to_forget(const std::map<std::int64_t, std::size_t>& counts,
+                                                     std::size_t most) {
+  const auto left_with = [&](std::size_t level) {
+    std::size_t left = 0;
+    for (const auto& [owner, count] : counts) left += std::min(count, level);
+    return left;
+  };
+  std::size_t level = 0, too_much = most + 1;  // what each may keep
+  while (too_much - level > 1) {
+    const auto middle = level + (too_much - level) / 2;
+    (left_with(middle) <= most ? level : too_much) = middle;
+  }
+  std::map<std::int64_t, std::size_t> lost;
+  if (left_with(std::numeric_limits<std::size_t>::max()) <= most) return lost;
+  for (const auto& [owner, count] : counts)
+    if (count > level) lost.emplace(owner, count - level);
+  return lost;
 }
 
 }  // namespace drover::control

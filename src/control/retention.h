@@ -1,6 +1,7 @@
 #pragma once
 
-// Which ended tasks go, with their sandboxes, when the disk has too little room. Pure.
+// Which ended tasks go, with their sandboxes, when the disk has too little room, and which events when there
+// are too many. Pure.
 
 #include <cstdint>
 #include <map>
@@ -20,5 +21,10 @@ inline constexpr std::chrono::minutes kKeepForReading{10};
 std::vector<std::string> tasks_to_forget(const State& state,
                                          const std::map<std::string, std::uint64_t>& bytes,
                                          std::uint64_t wanted, TimePoint steady);
+
+/// How many of his oldest events each owner loses so that `most` are left at most: those who have most lose
+/// so many that none has more than another who loses some. Who loses none is not there. By owner.
+std::map<std::int64_t, std::size_t> events_to_forget(const std::map<std::int64_t, std::size_t>& counts,
+                                                     std::size_t most);
 
 }  // namespace drover::control

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "control/testing/machine.h"
 
@@ -59,6 +60,26 @@ TEST(Retention, WhatEndedJustNowStaysToBeRead) {
 TEST(Retention, WhatTakesUpNothingStays) {
   const Used used;
   EXPECT_THAT(used.forget(100, {{"a2", 30}, {"a1", 0}, {"gone", 7}}), ElementsAre("a2"));
+}
+
+RC_GTEST_PROP(Retention, OfEventsThoseGoWhoHaveMost, ()) {
+  const auto counts = *rc::gen::container<std::map<std::int64_t, std::size_t>>(
+      rc::gen::inRange<std::int64_t>(-1, 6), rc::gen::inRange<std::size_t>(0, 200));
+  const auto most = *rc::gen::inRange<std::size_t>(0, 400);
+  const auto lost = events_to_forget(counts, most);
+  std::size_t all = 0, left = 0, least_of_losers = SIZE_MAX, most_of_all = 0;
+  for (const auto& [owner, count] : counts) {
+    const auto entry = lost.find(owner);
+    const auto kept = count - (entry == lost.end() ? 0 : entry->second);
+    all += count;
+    left += kept;
+    most_of_all = std::max(most_of_all, kept);
+    if (entry != lost.end()) least_of_losers = std::min(least_of_losers, kept);
+  }
+  RC_ASSERT(left <= most);
+  RC_ASSERT(lost.empty() == (all <= most));
+  RC_ASSERT(lost.empty() || left + lost.size() > most);
+  RC_ASSERT(lost.empty() || least_of_losers == most_of_all);
 }
 
 }  // namespace

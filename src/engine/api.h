@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "base/users.h"
 #include "control/controller.h"
+#include "engine/event_query.h"
 #include "engine/execution.h"
 #include "engine/task_list.h"
 #include "engine/variants.h"
@@ -46,16 +47,6 @@ struct NodeView {
   std::string cgroups;                      ///< "v1", "v2" or "hybrid"
   std::chrono::milliseconds keep_ended{0};  ///< tasks that have ended are kept so long
   std::string cordoned;  ///< why it takes no new work: "by root: a new disk"; "" when it does
-};
-
-/// One thing that happened. Numbers only grow, also over restarts of the daemon.
-struct EventView {
-  std::uint64_t number = 0;
-  TimePoint at{};
-  std::string kind;     ///< "task_queued", "task_running", "gpu_unfit", …
-  std::string task_id;  ///< "" when it concerns no task
-  uid_t owner = 0;      ///< of the task: who may hear of it besides root
-  std::string message;
 };
 
 /// What would become of a request if it came now (nothing of it is done).
@@ -202,10 +193,9 @@ class Views {
   };
   virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
 
-  /// Events with a number above `after` that the caller may hear of, oldest first (only the last some
-  /// thousand are kept).
-  virtual std::vector<EventView> events(const Caller& caller, std::uint64_t after,
-                                        std::size_t most) const = 0;
+  /// A piece of what was told, as far as the caller may hear of it. `done` may be called at once.
+  virtual void events(const Caller& caller, const EventQuery& query, EventOrder order,
+                      EventPageTaker done) = 0;
   /// Calls `listener` on the strand after every new event until the returned handle dies.
   virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
   /// Calls `listener` on the strand with everything that decisions tell, after they count, until the returned

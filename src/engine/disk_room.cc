@@ -92,8 +92,7 @@ void DiskRoom::found(const std::map<std::string, Result<std::uint64_t>>& found) 
     const auto words = fmt::format("it is forgotten, with the {} of its sandbox: the disk has {} free",
                                    format_bytes(bytes.at(id)), format_bytes(free));
     ports_.log(fmt::format("Task '{}' of '{}': {}", id, task.owner_name, words));
-    feed_.add({0, ports_.now(), "task_forgotten", id, task.owner, fmt::format("{}: {}", task.name, words)});
-    forget_(id);
+    forget_(id, words);
   }
 }
 

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "engine/ended_sizes.h"
-#include "engine/feed.h"
 #include "engine/ports.h"
 #include "engine/processes.h"
 
@@ -18,16 +17,13 @@ namespace drover::engine {
 
 class DiskRoom {
  public:
-  /// `forget` is to have an ended task forgotten, if it can. All of it outlives this and what it has on the
-  /// pool.
+  /// Is to have an ended task forgotten, if it can, and told why.
+  using Forget = std::function<void(const std::string& id, const std::string& words)>;
+
+  /// All of it outlives this and what it has on the pool.
   DiskRoom(const Ports& ports, const control::State& state, const Processes& processes, EndedSizes& ended,
-           Feed& feed, std::function<void(const std::string& id)> forget)
-      : ports_(ports),
-        state_(state),
-        processes_(processes),
-        ended_(ended),
-        feed_(feed),
-        forget_(std::move(forget)) {}
+           Forget forget)
+      : ports_(ports), state_(state), processes_(processes), ended_(ended), forget_(std::move(forget)) {}
 
   /// What is left is kept for what ends tasks.
   bool is_full() const;
@@ -47,8 +43,7 @@ class DiskRoom {
   const control::State& state_;
   const Processes& processes_;
   EndedSizes& ended_;
-  Feed& feed_;
-  std::function<void(const std::string&)> forget_;
+  const Forget forget_;
   bool probing_ = false;
   TimePoint next_{};  ///< not before
 };

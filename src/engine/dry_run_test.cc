@@ -16,7 +16,10 @@ class DryRunTest : public testing::LocalEngineTest {
     auto all = ports();
     all.journal = [this](Work work) { writes_.push_back(std::move(work)); };
     ASSERT_TRUE(open(node(4), std::move(all), std::make_unique<testing::FakeContainerizer>(world_)));
-    run();
+    for (run(); !writes_.empty(); run()) {  // the events are counted
+      writes_.front()();
+      writes_.pop_front();
+    }
   }
   void TearDown() override {
     writes_.clear();

@@ -21,6 +21,13 @@ constexpr std::chrono::seconds kSilence{10};
 constexpr std::chrono::milliseconds kTurn{5};
 constexpr std::size_t kMostBytes = 4ULL << 20;
 
+/// Numbers start above the time in milliseconds: so they grow, too, when an older journal was put back, or
+/// none, and nobody who asks for what came after a number misses anything.
+std::uint64_t first_number(const store::Journal& journal, TimePoint now) {
+  const auto time = static_cast<std::uint64_t>(now.time_since_epoch().count());
+  return std::max(time, journal.last_event().value_or(0));
+}
+
 /// If it cannot be kept, another one comes.
 bool passes(const control::Event& event) {
   return std::holds_alternative<event::Tick>(event) || std::holds_alternative<event::Checked>(event);
@@ -64,6 +71,7 @@ EventLoop::EventLoop(const Ports& ports, store::Journal journal, control::State&
       journal_(std::make_shared<store::Journal>(std::move(journal))),
       state_(state),
       hooks_(std::move(hooks)),
+      last_event_(first_number(*journal_, ports_.now())),
       unsaved_trouble_(ports.log) {}
 
 void EventLoop::transact(Work run, std::function<void(Status)> done) {
@@ -188,10 +196,11 @@ void EventLoop::write(const std::shared_ptr<Batch>& batch) {
   batch->leftovers = leftovers_.size();
   writing_since_ = ports_.steady();
   if (*writing_since_ >= watched_until_) watch();
+  number_events(*batch);
   on_journal([this, batch, leftovers = leftovers_](store::Journal& journal) -> Work {
     auto changes = joined(batch->outcomes);
     changes.removed.insert(changes.removed.end(), leftovers.begin(), leftovers.end());
-    const auto kept = commits_.time([&] { return journal.commit(changes); });
+    const auto kept = commits_.time([&] { return journal.commit(changes, batch->events); });
     return [this, batch, kept] {
       writing_since_.reset();
       finish(*batch, kept);
@@ -200,6 +209,15 @@ void EventLoop::write(const std::shared_ptr<Batch>& batch) {
       go_on();
     };
   });
+}
+
+/// Only here, in the order in which they are told: what is not kept leaves a gap, which nobody minds.
+void EventLoop::number_events(Batch& batch) {
+  for (const auto& outcome : batch.outcomes)
+    for (auto& event : hooks_.events(outcome)) {
+      event.number = ++last_event_;
+      batch.events.push_back(std::move(event));
+    }
 }
 
 /// Somebody looks when it has taken too long.
@@ -241,6 +259,7 @@ void EventLoop::accept(Batch& batch) {
     for (const auto& work : part.then) work();
     if (part.done) part.done({});
   }
+  if (!batch.events.empty()) hooks_.told(std::move(batch.events));
 }
 
 /// One of them may be all that cannot be kept: each is tried by itself.

@@ -30,6 +30,10 @@ struct EventHooks {
   std::function<void(const Error&)> broken;
   /// What an event came to counts from now on.
   std::function<void(const control::Outcome&, bool is_tick)> counts;
+  /// What people are to be told of it; without numbers.
+  std::function<std::vector<store::Event>(const control::Outcome&)> events;
+  /// That counts, too, and they may be told now.
+  std::function<void(std::vector<store::Event>)> told;
   /// This cannot be kept now. What it ends may be what fills the disk: it is ended first.
   std::function<void(const control::event::StopRequested&)> end_first;
 };
@@ -69,6 +73,9 @@ class EventLoop {
   /// The next commit removes the key besides.
   void remove_with_next(std::string key) { leftovers_.push_back(std::move(key)); }
 
+  /// The number of the event that was decided last.
+  std::uint64_t last_event() const { return last_event_; }
+
   /// That the disk has not answered for a while.
   std::optional<Error> silence() const;
   /// How many events that have happened could not be kept yet.
@@ -92,6 +99,7 @@ class EventLoop {
   struct Batch {
     std::vector<Part> parts;
     std::vector<control::Outcome> outcomes;  ///< of the first part, then of the second, …
+    std::vector<store::Event> events;        ///< that the outcomes come to
     std::vector<bool> ticks;                 ///< by outcome: whether it is that of a Tick
     std::size_t leftovers = 0;               ///< so many of `leftovers_` go with it
     std::size_t settled = 0;                 ///< so many of the outcomes are in the state, for who follows
@@ -107,6 +115,7 @@ class EventLoop {
   void settle() const;
   void take(control::Outcome outcome, bool is_tick);
   void write(const std::shared_ptr<Batch>& batch);
+  void number_events(Batch& batch);
   void watch();
   /// On its own thread; else the strand waits for the journal.
   bool writes_beside() const { return on_thread_ && ports_.journal; }
@@ -122,6 +131,7 @@ class EventLoop {
   control::State& state_;
   const EventHooks hooks_;
   metrics::Histogram commits_{metrics::kDurations};
+  std::uint64_t last_event_;
 
   std::deque<Part> queue_;
   Batch* open_ = nullptr;  ///< the one that is being decided

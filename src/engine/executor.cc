@@ -67,8 +67,7 @@ void Executor::prepares(const std::string& id, const std::string& step) {
   const auto found = state_.tasks.find(id);
   if (found == state_.tasks.end() || found->second.state != control::TaskState::kStarting) return;
   preparing_[id] = step;
-  const auto& task = found->second.task;
-  feed_.add({0, ports_.now(), "task_preparing", id, task.owner, fmt::format("{}: {}", task.name, step)});
+  hooks_.happened(control::event::Noted{"task_preparing", id, step});
 }
 
 void Executor::carry_out(const control::action::Launch& action) {

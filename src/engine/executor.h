@@ -16,7 +16,6 @@
 #include "control/event.h"
 #include "control/state.h"
 #include "engine/execution.h"
-#include "engine/feed.h"
 #include "engine/ports.h"
 
 namespace drover::engine {
@@ -40,8 +39,8 @@ struct ExecutorHooks {
 class Executor {
  public:
   /// All of it outlives this and what it has on the pools.
-  Executor(const Ports& ports, const control::State& state, Feed& feed, ExecutorHooks hooks)
-      : ports_(ports), state_(state), feed_(feed), hooks_(std::move(hooks)) {}
+  Executor(const Ports& ports, const control::State& state, ExecutorHooks hooks)
+      : ports_(ports), state_(state), hooks_(std::move(hooks)) {}
 
   /// Before it nothing is carried out.
   void start(std::unique_ptr<container::Containerizer> containerizer);
@@ -110,7 +109,6 @@ class Executor {
 
   const Ports& ports_;
   const control::State& state_;
-  Feed& feed_;
   ExecutorHooks hooks_;
   std::unique_ptr<container::Containerizer> containerizer_;
   std::map<std::string, std::string> preparing_;  ///< by task, in words

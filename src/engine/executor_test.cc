@@ -58,8 +58,7 @@ class ExecutorTest : public ::testing::Test {
   testing::World world_;
   control::State state_ = control::restore({}, placement::Node{.name = "here"});
   const Ports ports_ = ports();
-  Feed feed_{1};
-  Executor executor_{ports_, state_, feed_, hooks()};
+  Executor executor_{ports_, state_, hooks()};
 };
 
 TEST_F(ExecutorTest, ALaunchReadsNothingOfTheStateOnItsThread) {

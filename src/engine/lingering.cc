@@ -57,8 +57,7 @@ void Lingering::found(const std::vector<TaskProcesses>& asked, std::map<std::str
     if (words == one->second.words) continue;
     if (one->second.words.empty()) {
       loop_.log(fmt::format("Task '{}' of '{}': {}", task.id, record->task.owner_name, words));
-      feed_.add({0, loop_.now(), "task_lingering", task.id, record->task.owner,
-                 fmt::format("{}: {}", record->task.name, words)});
+      tell_(task.id, words);
     }
     one->second.words = std::move(words);
   }

@@ -4,11 +4,11 @@
 // still use them. So it is told whose they are, and what hangs. Owned by the control strand; the probes,
 // which see every process of the machine, are made on the pool.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "engine/feed.h"
 #include "engine/ports.h"
 #include "engine/processes.h"
 
@@ -18,10 +18,13 @@ class Lingering {
  public:
   using Probe = decltype(Ports::what_still_runs);  ///< may be empty: then nobody looks
 
+  /// Told once of each task what still runs of it.
+  using Tell = std::function<void(const std::string& id, const std::string& words)>;
+
   /// All of it outlives this and what it has on the pool.
   Lingering(const Loop& loop, const Probe& probe, const control::State& state, const Processes& processes,
-            Feed& feed)
-      : loop_(loop), probe_(probe), state_(state), processes_(processes), feed_(feed) {}
+            Tell tell)
+      : loop_(loop), probe_(probe), state_(state), processes_(processes), tell_(std::move(tell)) {}
 
   /// The task came into this state: whether it is to end from now on, or has, or begins anew.
   void moved(const control::TaskRecord& record);
@@ -42,7 +45,7 @@ class Lingering {
   const Probe& probe_;
   const control::State& state_;
   const Processes& processes_;
-  Feed& feed_;
+  const Tell tell_;
   std::map<std::string, One> ending_;  ///< tasks that are asked to end
   bool probing_ = false;
   TimePoint next_{};  ///< not before

@@ -34,22 +34,32 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
     : ports_(with_steady(std::move(ports))),
       state_(std::move(state)),
       view_(std::move(view)),
-      feed_(static_cast<std::uint64_t>(ports_.now().time_since_epoch().count())),
       reported_machine_(state_.machine()),
       offered_machine_(reported_machine_),
       loop_(ports_, std::move(journal), state_, event_hooks()),
-      executor_(ports_, state_, feed_, executor_hooks()),
+      feed_(loop_.last_event()),
+      kept_events_(ports_, loop_),
+      executor_(ports_, state_, executor_hooks()),
       images_(ports_, state_, [this](auto known) { found(std::move(known)); }),
       processes_(state_),
       ended_sizes_(state_),
       strangers_(ports_, ports_.strangers, processes_, [this] { offer_machine(); }),
-      lingering_(ports_, ports_.what_still_runs, state_, processes_, feed_),
+      lingering_(ports_, ports_.what_still_runs, state_, processes_,
+                 [this](const auto& id, const auto& words) {
+                   happened(control::event::Noted{"task_lingering", id, words});
+                 }),
       disk_use_(ports_, ports_.task_space, state_, processes_, ended_sizes_,
                 [this](auto overdrawn) { happened(std::move(overdrawn)); }),
       idle_gpus_(ports_, ports_.busy_tasks, state_, processes_,
                  [this](auto idled) { happened(std::move(idled)); }),
-      disk_room_(ports_, state_, processes_, ended_sizes_, feed_,
-                 [this](const std::string& id) { found(control::event::RemoveRequested{id}); }) {}
+      disk_room_(ports_, state_, processes_, ended_sizes_, [this](const auto& id, const auto& words) {
+        const control::event::Noted noted{"task_forgotten", id, words};
+        transact(
+            [this, noted] {
+              if (loop_.change(noted)) (void)loop_.change(control::event::RemoveRequested{noted.task});
+            },
+            {});
+      }) {}
 
 ExecutorHooks LocalEngine::executor_hooks() {
   return {[this](control::Event event) { happened(std::move(event)); },
@@ -112,6 +122,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   images_.inspect_each(images);
   tick();
   loop_.serve();
+  kept_events_.start(feed_.last());
   return {};
 }
 
@@ -124,8 +135,10 @@ void LocalEngine::tick() {
         if (!tidied && !disk_room_.is_full()) ports_.log(to_string(tidied.error()));
       };
     });
+    kept_events_.tidy();
   }
   loop_.tick();
+  if (const auto silent = loop_.silence()) kept_events_.refuse(*silent);
   happened(control::event::Tick{});
   if (!strangers_.found().empty()) strangers_.inspect(reported_machine_.inventory.devices);
   disk_use_.inspect();
@@ -149,6 +162,7 @@ void LocalEngine::offer_machine() {
         device.unhealthy.empty() && found != strangers_.found().end())
       device.unhealthy = found->second;
   if (machine == before) return;
+  std::vector<control::event::Noted> news;
   for (const auto& device : machine.inventory.devices) {
     const auto& old = before.inventory.devices;
     const auto known =
@@ -161,7 +175,7 @@ void LocalEngine::offer_machine() {
       ports_.log(message);
     else if (ports_.info)
       ports_.info(message);
-    feed_.add({0, ports_.now(), device.unhealthy.empty() ? "gpu_fit" : "gpu_unfit", "", 0, message});
+    news.push_back({device.unhealthy.empty() ? "gpu_fit" : "gpu_unfit", "", message});
   }
   ImageInspector::Wanted images;
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
@@ -169,15 +183,8 @@ void LocalEngine::offer_machine() {
   if (!images.empty()) transact([this, images] { loop_.note(images_.hold(images)); }, {});
   machine_images_.merge(images);
   happened(control::event::NodeChanged{offered_machine_});
-}
-
-void LocalEngine::publish(const control::TaskRecord& record) {
-  executor_.moved(record);
-  lingering_.moved(record);
-  auto message = fmt::format("{} is {}", record.task.name, control::to_string(record.state));
-  if (!record.reason.empty()) message += ": " + record.reason;
-  feed_.add({0, ports_.now(), fmt::format("task_{}", control::to_string(record.state)), record.task.id,
-             record.task.owner, message});
+  // Behind it: what is told has to be kept, and the machine is as it is.
+  for (auto& one : news) happened(std::move(one));
 }
 
 std::vector<Error> LocalEngine::problems() const {

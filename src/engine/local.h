@@ -23,6 +23,7 @@
 #include "engine/feed.h"
 #include "engine/idle_gpus.h"
 #include "engine/image_inspector.h"
+#include "engine/kept_events.h"
 #include "engine/lingering.h"
 #include "engine/listeners.h"
 #include "engine/ports.h"
@@ -99,7 +100,7 @@ class LocalEngine final : public Api {
   void inspect_images(const Caller& caller, const std::vector<std::string>& images,
                       std::function<void()> done) override;
   Later<std::vector<Holder>> holders(const Caller& caller) const override;
-  std::vector<EventView> events(const Caller& caller, std::uint64_t after, std::size_t most) const override;
+  void events(const Caller& caller, const EventQuery& query, EventOrder order, EventPageTaker done) override;
   std::shared_ptr<void> subscribe(std::function<void()> listener) override;
   const control::State& state() const override { return loop_.state(); }
   TimePoint now() const override { return ports_.now(); }
@@ -123,7 +124,6 @@ class LocalEngine final : public Api {
   void refresh_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
-  void publish(const control::TaskRecord& record);
 
   /// The task of a request, with user and owner.
   Result<workload::Task> complete(const Caller& caller, const workload::TaskRequest& request) const;
@@ -143,7 +143,6 @@ class LocalEngine final : public Api {
   const Ports ports_;
   control::State state_;
   NodeView view_;
-  Feed feed_;
   Listeners<control::Notice> notices_;
 
   std::optional<Error> broken_;  ///< what a plan would have done wrongly, last
@@ -154,6 +153,8 @@ class LocalEngine final : public Api {
   ImageInspector::Wanted machine_images_;  ///< to be inspected when that counts
 
   EventLoop loop_;
+  Feed feed_;
+  KeptEvents kept_events_;
   Executor executor_;
   ImageInspector images_;
   Processes processes_;

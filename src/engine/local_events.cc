@@ -6,6 +6,7 @@
 #include "control/deadlines.h"
 #include "control/jobs.h"
 #include "engine/local.h"
+#include "engine/telling.h"
 
 namespace drover::engine {
 namespace {
@@ -26,17 +27,23 @@ bool makes_work(const control::Event& event) {
 }  // namespace
 
 EventHooks LocalEngine::event_hooks() {
-  return {[this](const control::Event& event) {
-            // Checks are many, and start nothing that needs a port.
-            if (!std::holds_alternative<control::event::Checked>(event)) refresh_ports();
-          },
-          [this](const Error& broken) {
-            if (broken_ == broken) return;
-            broken_ = broken;
-            ports_.log(to_string(broken));
-          },
-          [this](const control::Outcome& outcome, bool is_tick) { carry_out(outcome, is_tick); },
-          [this](const control::event::StopRequested& request) { end_first(request); }};
+  return {
+      [this](const control::Event& event) {
+        // Checks are many, and start nothing that needs a port.
+        if (!std::holds_alternative<control::event::Checked>(event)) refresh_ports();
+      },
+      [this](const Error& broken) {
+        if (broken_ == broken) return;
+        broken_ = broken;
+        ports_.log(to_string(broken));
+      },
+      [this](const control::Outcome& outcome, bool is_tick) { carry_out(outcome, is_tick); },
+      [this](const control::Outcome& outcome) { return events_of(outcome, Moment(ports_.now(), steady())); },
+      [this](std::vector<store::Event> events) {
+        kept_events_.added(events, disk_room_.is_full());
+        feed_.add(std::move(events));
+      },
+      [this](const control::event::StopRequested& request) { end_first(request); }};
 }
 
 void LocalEngine::refresh_ports() {
@@ -71,7 +78,10 @@ Result<control::Made> LocalEngine::change(const control::Event& event) {
 
 void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
   for (const auto& notice : outcome.notices) {
-    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) publish(moved->record);
+    if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) {
+      executor_.moved(moved->record);
+      lingering_.moved(moved->record);
+    }
     notices_.notify(notice);
   }
   for (const auto& action : outcome.actions) executor_.perform(action);

@@ -67,8 +67,8 @@ TEST_F(LocalEngineTest, OnlyRootActsForOthers) {
   engine_->stop(bob, own->task.id, true, [&](auto result) { stopped = std::move(result); });
   EXPECT_EQ(stopped.error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(engine_->holders(bob)().at(0).task_id, "");
-  EXPECT_TRUE(engine_->events(bob, 0, SIZE_MAX).empty());
-  EXPECT_FALSE(engine_->events(alice, 0, SIZE_MAX).empty());
+  EXPECT_TRUE(told(bob).empty());
+  EXPECT_FALSE(told(alice).empty());
 }
 
 TEST_F(LocalEngineTest, ExplainsWhyATaskWaitsAndHowItEnded) {

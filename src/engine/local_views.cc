@@ -181,9 +181,12 @@ Later<std::vector<Views::Holder>> LocalEngine::holders(const Caller& caller) con
   };
 }
 
-std::vector<EventView> LocalEngine::events(const Caller& caller, std::uint64_t after,
-                                           std::size_t most) const {
-  return feed_.after(caller, after, most);
+void LocalEngine::events(const Caller& caller, const EventQuery& query, EventOrder order,
+                         EventPageTaker done) {
+  if (order == EventOrder::kOldestFirst && feed_.has_after(query.after))
+    return done(feed_.page(caller, query));
+  if (const auto silent = loop_.silence()) return done(Failure(*silent));
+  kept_events_.read(caller, query, order, feed_.last(), std::move(done));
 }
 
 std::shared_ptr<void> LocalEngine::subscribe(std::function<void()> listener) {

@@ -47,6 +47,12 @@ struct TaskProcesses {
   std::set<std::string> gpus;  ///< UUIDs of those that it has, or a share of
 };
 
+/// What is kept of events. Who has more than others loses his oldest first.
+struct EventLimits {
+  std::size_t most = 100'000;  ///< and a tenth more for a while
+  std::chrono::milliseconds longest = std::chrono::hours(24 * 30);
+};
+
 /// Where the world comes in.
 struct Ports : Loop {
   /// Runs it on the one thread that writes the journal, in order. May be empty: then the strand waits.
@@ -90,6 +96,7 @@ struct Ports : Loop {
   /// Bytes that are free where the journal and the tasks' folders are. Quick; may be empty: then there is
   /// room.
   std::function<std::uint64_t()> free_space;
+  EventLimits events;
   /// When fewer bytes are free there, what nobody uses goes, and then the oldest ended tasks are forgotten
   /// (control/retention.h).
   std::uint64_t room_to_keep = 0;

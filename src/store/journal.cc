@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "store/statement.h"
 
 namespace drover::store {
 namespace {
@@ -19,25 +20,6 @@ constexpr int kFormat = 1;
 constexpr int kLogPages = 256;
 constexpr off_t kLogReserve = 2 << 20;
 constexpr int kFileReserve = 1 << 20;
-
-using Statement = std::unique_ptr<sqlite3_stmt, decltype([](sqlite3_stmt* s) { sqlite3_finalize(s); })>;
-
-Statement prepare(sqlite3* database, const char* sql) {
-  sqlite3_stmt* statement = nullptr;
-  sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
-  return Statement(statement);
-}
-
-void bind(const Statement& statement, int position, const std::string& text) {
-  sqlite3_bind_text64(statement.get(), position, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
-}
-
-std::string column(const Statement& statement, int position) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), position));
-  return text == nullptr
-             ? ""
-             : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement.get(), position)));
-}
 
 ErrorKind kind_of(int code) {
   switch (code & 0xff) {
@@ -155,11 +137,11 @@ Result<Journal> Journal::open_database(const std::string& path, const std::strin
             kApplicationId, kFormat)
             .c_str()));
   // Not a part of the format: older daemons do not look there.
-  if (id == 0 || pragma(raw, "SELECT count(*) FROM sqlite_master WHERE name='note'") == 0)
-    if (auto added = journal.execute("CREATE TABLE IF NOT EXISTS note (name TEXT PRIMARY KEY, text TEXT NOT "
-                                     "NULL) WITHOUT ROWID, STRICT;");
-        !added && added.error().kind != ErrorKind::kExhausted)
-      return Failure(added.error());
+  constexpr const char* kNotes =
+      "CREATE TABLE IF NOT EXISTS note (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID, STRICT;";
+  if (id == 0 || pragma(raw, "SELECT count(*) FROM sqlite_master WHERE name IN ('note', 'event')") < 2)
+    for (const auto& added : {journal.execute(kNotes), journal.add_event_table()})
+      if (!added && added.error().kind != ErrorKind::kExhausted) return Failure(added.error());
   journal.reserve_log();
   const auto check = prepare(raw, "PRAGMA quick_check(1)");
   if (!check || sqlite3_step(check.get()) != SQLITE_ROW || column(check, 0) != "ok")
@@ -172,15 +154,15 @@ Result<Journal> Journal::open_database(const std::string& path, const std::strin
 Result<std::string> Journal::note(const std::string& name) const {
   const auto statement = prepare(database_.get(), "SELECT text FROM note WHERE name = ?");
   if (!statement) return std::string();  // on a full disk there was no room for the table
-  bind(statement, 1, name);
+  set_value(statement, 1, name);
   return sqlite3_step(statement.get()) == SQLITE_ROW ? column(statement, 0) : std::string();
 }
 
 Status Journal::set_note(const std::string& name, const std::string& text) {
   const auto statement = prepare(database_.get(), "INSERT OR REPLACE INTO note (name, text) VALUES (?, ?)");
   if (!statement) return Failure(error("Failed to write the state file"));
-  bind(statement, 1, name);
-  bind(statement, 2, text);
+  set_value(statement, 1, name);
+  set_value(statement, 2, text);
   if (sqlite3_step(statement.get()) != SQLITE_DONE) return Failure(error("Failed to write the state file"));
   tidy_ = false;
   return {};
@@ -197,29 +179,35 @@ Status Journal::load(
   return {};
 }
 
-Status Journal::commit(const Changes& changes) {
-  if (changes.put.empty() && changes.removed.empty()) return {};
-  DROVER_CHECK_OK(execute("BEGIN IMMEDIATE"));
-  const auto abandon = [&](Error reason) {
-    sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
-    return Failure(std::move(reason));
-  };
+Status Journal::put(const Changes& changes) {
   const auto put = prepare(database_.get(), "INSERT OR REPLACE INTO entry (key, value) VALUES (?, ?)");
   const auto remove = prepare(database_.get(), "DELETE FROM entry WHERE key = ?");
-  if (!put || !remove) return abandon(error("Failed to write the state file"));
+  if (!put || !remove) return Failure(error("Failed to write the state file"));
   for (const auto& [key, value] : changes.put) {
-    bind(put, 1, key);
-    bind(put, 2, value);
-    if (sqlite3_step(put.get()) != SQLITE_DONE) return abandon(error("Failed to write the state file"));
+    set_value(put, 1, key);
+    set_value(put, 2, value);
+    if (sqlite3_step(put.get()) != SQLITE_DONE) return Failure(error("Failed to write the state file"));
     sqlite3_reset(put.get());
   }
   for (const auto& key : changes.removed) {
-    bind(remove, 1, key);
-    if (sqlite3_step(remove.get()) != SQLITE_DONE) return abandon(error("Failed to write the state file"));
+    set_value(remove, 1, key);
+    if (sqlite3_step(remove.get()) != SQLITE_DONE) return Failure(error("Failed to write the state file"));
     sqlite3_reset(remove.get());
   }
-  if (sqlite3_exec(database_.get(), "COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK)
-    return abandon(error("Failed to write the state file"));
+  return {};
+}
+
+Status Journal::commit(const Changes& changes, std::span<const Event> events) {
+  if (changes.put.empty() && changes.removed.empty() && events.empty()) return {};
+  DROVER_CHECK_OK(execute("BEGIN IMMEDIATE"));
+  auto written = put(changes);
+  if (written) written = put_events(events);
+  if (written && sqlite3_exec(database_.get(), "COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK)
+    written = Failure(error("Failed to write the state file"));
+  if (!written) {
+    sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return written;
+  }
   tidy_ = false;
   return {};
 }

@@ -10,12 +10,14 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "store/copy.h"
+#include "store/event.h"
 
 struct sqlite3;
 
@@ -42,8 +44,9 @@ class Journal {
 
   /// Calls visit(key, text) for every entry, by ascending key, until one is refused.
   Status load(const std::function<Status(const std::string& key, const std::string& text)>& visit) const;
-  /// All or nothing, and durable. kExhausted when the disk is full: then nothing has changed.
-  Status commit(const Changes& changes);
+  /// All or nothing, and durable. kExhausted when the disk is full: then nothing has changed. The events have
+  /// greater numbers than all before.
+  Status commit(const Changes& changes, std::span<const Event> events = {});
   /// Moves the log into the file itself, so that a copy of the file alone has what was committed, and takes
   /// what it can of the room ahead. To be called now and then. Nothing is lost when it fails.
   Status tidy();
@@ -51,6 +54,16 @@ class Journal {
   /// What is known about the journal itself; "" when it was not set.
   Result<std::string> note(const std::string& name) const;
   Status set_note(const std::string& name, const std::string& text);
+
+  /// The number of the last event; 0 when there is none.
+  Result<std::uint64_t> last_event() const;
+  /// Visits `most` events of the range, until `visit` says false. How many it visited.
+  Result<std::size_t> visit_events(const EventRange& range, std::size_t most,
+                                   const std::function<bool(const Event&)>& visit) const;
+  /// Removes the oldest `most` of this owner.
+  Result<EventCounts> remove_events_of(std::int64_t owner, std::size_t most);
+  /// Of the oldest `most`, those that are older; never the last one.
+  Result<EventCounts> remove_events_before(TimePoint steady, std::size_t most);
 
   Result<Copy> copy() const { return Copy::begin(database_.get(), path_ + ".copy"); }
 
@@ -67,6 +80,11 @@ class Journal {
   Status execute(const char* sql);
   Error error(const char* what) const;
   void reserve_log() const;
+  Status put(const Changes& changes);
+  Status put_events(std::span<const Event> events);
+  Result<EventCounts> remove_events(const char* sql, std::int64_t whose, std::size_t most);
+  Status add_event_table();
+  bool has_event_table() const;
 
   Database database_;
   std::string path_;

@@ -1,6 +1,7 @@
 #include "store/journal.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +25,26 @@ class JournalTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string file() const { return folder_ / "state.db"; }
+  static std::vector<Event> events(std::uint64_t first, int count) {
+    std::vector<Event> events(static_cast<std::size_t>(count));
+    for (auto& event : events) {
+      event.number = first++;
+      event.owner = 7;
+      event.steady = event.at = TimePoint(std::chrono::milliseconds(event.number));
+      event.kind = "task_running";
+      event.message = "it happened";
+      event.facts = "{}";
+    }
+    return events;
+  }
+  static std::vector<std::uint64_t> numbers(const Journal& journal, const EventRange& range) {
+    std::vector<std::uint64_t> numbers;
+    EXPECT_TRUE(journal.visit_events(range, 1000, [&](const Event& event) {
+      numbers.push_back(event.number);
+      return true;
+    }));
+    return numbers;
+  }
 
   std::filesystem::path folder_;
 };
@@ -159,6 +180,74 @@ TEST_F(JournalTest, WritesOnOnAFullDisk) {
     }
   }
   ::umount(folder_.c_str());
+}
+
+/// Old events make way for new ones: then the file need not grow, and what ends tasks can be written.
+TEST_F(JournalTest, WritesEventsOnOnAFullDisk) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";
+  if (::mount("drover", folder_.c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "tmpfs cannot be mounted here";
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal) << to_string(journal.error());
+    constexpr int kOld = 5000, kNew = 10'000, kPiece = 500;
+    ASSERT_TRUE(journal->commit({}, events(1, kOld)));
+    ASSERT_TRUE(journal->tidy());
+    std::ofstream filler(folder_ / "filler");
+    while (filler << std::string(4096, 'x') << std::flush) {
+    }
+    for (int i = 1; i <= kNew; ++i) {
+      const auto ended = journal->commit({{{"task", std::to_string(i)}}, {}}, events(kOld + i, 1));
+      ASSERT_TRUE(ended) << i << ": " << to_string(ended.error());
+      if (i % (kPiece / 2) == 1) ASSERT_TRUE(journal->remove_events_before(TimePoint::max(), kPiece));
+      if (i % 50 == 0) (void)journal->tidy();
+    }
+  }
+  ::umount(folder_.c_str());
+}
+
+TEST_F(JournalTest, KeepsEventsInOrderAndOnlyWithWhatTheyTellOf) {
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal);
+    EXPECT_EQ(*journal->last_event(), 0u);
+    ASSERT_TRUE(journal->commit({{{"a", "1"}}, {}}, events(10, 5)));
+    EXPECT_FALSE(journal->commit({{{"a", "2"}}, {}}, events(14, 1))) << "a number is given once";
+    ASSERT_TRUE(journal->commit({}, events(20, 5)));
+  }
+  auto journal = Journal::open(file());
+  EXPECT_EQ((*testing::entries_of(*journal))["a"], "1");
+  EXPECT_EQ(*journal->last_event(), 24u);
+  EXPECT_EQ(numbers(*journal, {}), (std::vector<std::uint64_t>{10, 11, 12, 13, 14, 20, 21, 22, 23, 24}));
+  EXPECT_EQ(numbers(*journal, {.after = 13, .before = 21}), (std::vector<std::uint64_t>{14, 20}));
+  EXPECT_EQ(numbers(*journal, {.before = 12, .newest_first = true}), (std::vector<std::uint64_t>{11, 10}));
+  std::vector<Event> first;
+  EXPECT_EQ(*journal->visit_events({}, 3, [&](const Event& event) { return first.push_back(event), false; }),
+            1u);
+  EXPECT_EQ(first[0].message, "it happened");
+  EXPECT_EQ(first[0].facts, "{}");
+  EXPECT_EQ(first[0].at, TimePoint(std::chrono::milliseconds(10)));
+
+  EXPECT_EQ(*journal->remove_events_of(8, 10), EventCounts());
+  EXPECT_EQ(*journal->remove_events_of(7, 2), (EventCounts{{7, 2}}));
+  EXPECT_EQ(*journal->remove_events_before(TimePoint(std::chrono::milliseconds(14)), 1),
+            (EventCounts{{7, 1}}));
+  EXPECT_EQ(*journal->remove_events_before(TimePoint::max(), 100), (EventCounts{{7, 6}}));
+  EXPECT_EQ(numbers(*journal, {}), std::vector<std::uint64_t>{24}) << "the last one stays";
+}
+
+/// As the version before made it, which then takes it back.
+TEST_F(JournalTest, AFileWithoutEventsGetsThem) {
+  ASSERT_TRUE(Journal::open(file())->commit({{{"a", "1"}}, {}}));
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(file().c_str(), &raw), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(raw, "DROP TABLE event", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(raw);
+  auto journal = Journal::open(file());
+  ASSERT_TRUE(journal) << to_string(journal.error());
+  ASSERT_TRUE(journal->commit({}, events(1, 1)));
+  EXPECT_EQ(*testing::entries_of(*journal), (std::map<std::string, std::string>{{"a", "1"}}));
+  EXPECT_EQ(numbers(*journal, {}).size(), 1u);
 }
 
 // A commit that returned is there after kill -9, and none is there by half.

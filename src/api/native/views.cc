@@ -110,16 +110,24 @@ json view(const engine::NodeView& node) {
 std::string text_of(const engine::EventView& event) {
   std::string text;
   JsonWriter writer(text);
+  const auto text_or_null = [&](const auto& name, const std::string& value) {
+    writer.key(name);
+    if (value.empty())
+      writer.null();
+    else
+      writer.value(value);
+  };
   writer.begin_object();
   writer.field("at", format_time(event.at));
+  // An object of at least one field, without its braces.
+  if (event.facts.size() > 2) writer.raw(std::string_view(event.facts).substr(1, event.facts.size() - 2));
   writer.field("kind", event.kind);
   writer.field("message", event.message);
+  text_or_null("name", event.name);
   writer.field("number", event.number);
-  writer.key("task");
-  if (event.task_id.empty())
-    writer.null();
-  else
-    writer.value(event.task_id);
+  text_or_null("part_of", event.part_of);
+  text_or_null("task", event.task_id);
+  text_or_null("user", event.user);
   writer.end_object();
   return text;
 }

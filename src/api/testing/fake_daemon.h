@@ -219,14 +219,20 @@ class FakeDaemon : public engine::Api {
     return
         [root = caller.is_root()] { return std::vector<Holder>{{"GPU-1", root ? "task-0" : "", "alice"}}; };
   }
-  std::vector<engine::EventView> events(const engine::Caller& caller, std::uint64_t after,
-                                        std::size_t most) const override {
-    std::vector<engine::EventView> result;
-    for (const auto& event : events_)
-      if (result.size() < most && event.number > after &&
-          (caller.is_root() || caller.user.uid == event.owner))
-        result.push_back(event);
-    return result;
+  void events(const engine::Caller& caller, const engine::EventQuery& query, engine::EventOrder order,
+              engine::EventPageTaker done) override {
+    const bool backwards = order == engine::EventOrder::kNewestFirst;
+    auto all = events_;
+    if (backwards) std::ranges::reverse(all);
+    engine::EventPage page;
+    page.reached = backwards ? query.before : query.after;
+    page.end = true;
+    for (const auto& event : all)
+      if (event.number > query.after && event.number < query.before && !page.add(caller, query, event)) {
+        page.end = false;
+        break;
+      }
+    done(std::move(page));
   }
   std::shared_ptr<void> subscribe(std::function<void()> listener) override {
     auto handle = std::make_shared<std::function<void()>>(std::move(listener));
@@ -315,6 +321,8 @@ class FakeDaemon : public engine::Api {
     event.kind = kind;
     event.task_id = id;
     event.owner = records_.at(id).task.owner;
+    event.name = records_.at(id).task.name;
+    event.user = records_.at(id).task.user.name;
     event.message = "it happened";
     events_.push_back(event);
     for (const auto& weak : std::vector(listeners_))

@@ -31,7 +31,8 @@ void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
 void add_apps(CLI::App& app, Context& context);              // app.cc: app ls, inspect, scale …
 void add_deployments(CLI::App& group, Context& context);     // deployments.cc: app deployments, cancel
 void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …
-void add_logs(CLI::App& app, Context& context);              // logs.cc: logs, events
+void add_logs(CLI::App& app, Context& context);              // logs.cc: logs
+void add_events(CLI::App& app, Context& context);            // events.cc: events
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec
 void add_attach(CLI::App& app, Context& context);            // attach.cc: attach
 void add_forward(CLI::App& app, Context& context);           // forward.cc: forward

@@ -6,14 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/decode.h"
 #include "base/files.h"
-#include "base/json_text.h"
 #include "cli/commands/commands.h"
-#include "cli/event_stream.h"
 #include "cli/follow.h"
 #include "cli/foreground.h"
-#include "cli/printable.h"
 #include "cli/usage.h"
 
 namespace drover::cli {
@@ -27,10 +23,6 @@ struct LogsOptions {
   bool only_stdout = false;
   bool only_stderr = false;
   std::int64_t tail = -1;
-};
-struct EventsOptions {
-  bool follow = false;
-  bool json = false;
 };
 
 /// Writes a task's output to ours; false when nobody reads it any more.
@@ -138,35 +130,6 @@ Result<int> logs(Context& context, const LogsOptions& options) {
   return 0;
 }
 
-void print_event(const json& event, bool as_json) {
-  if (as_json) {
-    print(printable_json(to_text(event)) + "\n");
-    return;
-  }
-  const auto task = event.value("task", json());
-  print(printable(fmt::format("{}  {:<16}  {:<14}  {}", event.value("at", ""), event.value("kind", ""),
-                              task.is_string() ? task.get<std::string>() : "-", event.value("message", ""))) +
-        "\n");
-}
-
-Result<int> events(Context& context, const EventsOptions& options) {
-  const auto client = context.client();
-  if (!options.follow) {
-    DROVER_TRY(const auto listing, client.get("/v1/events?follow=false"));
-    for (const auto& event : listing.value("events", json::array())) print_event(event, options.json);
-    return 0;
-  }
-  EventStreamParser parser;
-  const auto handle = [&](const ServerEvent& event) {
-    if (const auto value = parse_json(event.data, "An event of the daemon"))
-      print_event(*value, options.json);
-    return true;
-  };
-  DROVER_CHECK_OK(
-      client.stream("/v1/events", "", [&](std::string_view piece) { return parser.feed(piece, handle); }));
-  return 0;
-}
-
 }  // namespace
 
 void add_logs(CLI::App& app, Context& context) {
@@ -183,12 +146,6 @@ void add_logs(CLI::App& app, Context& context) {
       ->type_name("N")
       ->check(between(0, 1'000'000));
   on_call(logs_command, context, log_options, logs);
-
-  auto event_options = std::make_shared<EventsOptions>();
-  auto* events_command = app.add_subcommand("events", "Print what happened to your tasks and to the GPUs");
-  events_command->add_flag("--follow,-f", event_options->follow, "Go on until Ctrl-C");
-  events_command->add_flag("--json", event_options->json, "Print one JSON object a line");
-  on_call(events_command, context, event_options, events);
 }
 
 }  // namespace drover::cli

@@ -203,19 +203,28 @@ void add_gpu_share(CLI::App& command, ServeOptions& options) {
       ->default_str("the GPU's part of the machine");
 }
 
-void add_retention(CLI::App& command, ServeOptions& options) {
-  const auto take = [&options](const std::string& text) {
+void add_keep(CLI::App& command, const std::string& name, std::chrono::milliseconds& time,
+              const std::string& usual, const std::string& help) {
+  const auto take = [name, &time](const std::string& text) {
     constexpr std::chrono::minutes kLeast{10};  // so long people can read what a task left
     const auto parsed = parse_duration(text);
-    if (!parsed) throw CLI::ValidationError("--keep-ended", to_string(parsed.error()));
-    if (*parsed < kLeast) throw CLI::ValidationError("--keep-ended", "it is 10m at least");
-    options.keep_ended = *parsed;
+    if (!parsed) throw CLI::ValidationError(name, to_string(parsed.error()));
+    if (*parsed < kLeast) throw CLI::ValidationError(name, "it is 10m at least");
+    time = *parsed;
   };
+  command.add_option_function<std::string>(name, take, help)->type_name("TIME")->default_str(usual);
+}
+
+void add_retention(CLI::App& command, ServeOptions& options) {
+  add_keep(command, "--keep-ended", options.keep_ended, "7d",
+           "How long tasks that have ended are kept, with what is in their sandboxes");
+  add_keep(command, "--keep-events", options.keep_events, "30d", "How long events are kept");
   command
-      .add_option_function<std::string>(
-          "--keep-ended", take, "How long tasks that have ended are kept, with what is in their sandboxes")
-      ->type_name("TIME")
-      ->default_str("7d");
+      .add_option("--max-events", options.max_events,
+                  "How many events are kept; beyond it those go who have most, oldest first")
+      ->check(CLI::Validator(CLI::Range(100, 10'000'000)).description(""))
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void add_serve_sharing(CLI::App& command, ServeOptions& options) {

@@ -156,6 +156,7 @@ class LocalEngineTest : public ::testing::Test {
     ports.now = [this] { return now_; };
     ports.free_space = [this] { return free_; };
     ports.room_to_keep = room_to_keep_;
+    ports.events = event_limits_;
     ports.free_unused = [this](std::uint64_t bytes, const std::set<control::ImageName>& named) {
       const auto freed = std::min(bytes, unused_);
       unused_ -= freed;
@@ -274,6 +275,22 @@ class LocalEngineTest : public ::testing::Test {
   Status set_queue(const placement::Queue& queue, const Caller& caller = {}) {
     return transact([&] { return engine_->set_queue(caller, queue); });
   }
+  /// All that this asks for, piece by piece.
+  std::vector<EventView> told(const Caller& caller = {}, EventQuery query = {},
+                              EventOrder order = EventOrder::kOldestFirst) {
+    std::vector<EventView> all;
+    for (bool end = false; !end;) {
+      engine_->events(caller, query, order, [&](Result<EventPage> page) {
+        EXPECT_TRUE(page) << to_string(page.error());
+        end = !page || page->end;
+        if (!page) return;
+        (order == EventOrder::kOldestFirst ? query.after : query.before) = page->reached;
+        std::ranges::move(page->events, std::back_inserter(all));
+      });
+      run();
+    }
+    return all;
+  }
   control::TaskState state_of(const std::string& id) { return engine_->task({}, id)->state; }
 
   std::filesystem::path folder_;
@@ -287,6 +304,7 @@ class LocalEngineTest : public ::testing::Test {
   std::vector<std::string> log_;          ///< warnings
   std::vector<std::string> information_;  ///< what is told besides
   UserLimits limits_;
+  EventLimits event_limits_;
   World world_;
   store::testing::FaultyDisk disk_;
   std::unique_ptr<LocalEngine> engine_;
