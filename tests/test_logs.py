@@ -87,7 +87,7 @@ class LogsTest(drover.DaemonTest):
         self.assertEqual(self.both("--since", written(now() + datetime.timedelta(hours=1)), task), "")
         self.assertEqual(self.both("--since-time", times[2], task), "new\nnew\n")  # kubectl's
         status, _, data = self.daemon.request("GET", f"/v1/tasks/{task}/logs?stream=both&since=3600")
-        self.assertEqual((status, data.count(b"event: log")), (200, 3))  # what comes one after the other is one
+        self.assertEqual((status, data.count(b"old"), data.count(b"new"), data.count(b"event: end")), (200, 2, 2, 0))
         refused = self.daemon.cli("logs", "--since", "yesteryear", task)
         self.assertEqual(refused.status, 64)
         self.assertIn("--since: 'yesteryear' is neither a time nor so long ago", refused.err)
@@ -185,6 +185,23 @@ class SeveralTest(drover.DaemonTest):
         refused = self.daemon.cli("logs", "-p", task)
         self.assertNotEqual(refused.status, 0)
         self.assertIn("is no instance of an app and no run of a job", refused.err)
+
+    def test_the_instance_before(self):
+        self.daemon.api("POST", "/v2/apps", {"id": "/web", "cmd": "echo $MESOS_TASK_ID; exec sleep 100000", "cpus": 0.1, "mem": 64})
+
+        def running():
+            return [record["task"]["id"] for record in self.daemon.tasks()
+                    if record["state"] == "running" and record["task"]["origin"].get("name") == "/web"]
+
+        first = drover.wait_for(running, "an instance")[0]
+        self.daemon.wait_for_output(first, first)
+        self.assertEqual(self.daemon.cli("logs", "--previous", "web").status, 66)
+        self.daemon.stop_task(first, force=True)
+        second = drover.wait_for(lambda: [task for task in running() if task != first], "another instance")[0]
+        self.daemon.wait_for_output(second, second)
+        self.assertEqual(self.daemon.cli("logs", "web").out, second + "\n")
+        self.assertEqual(self.daemon.cli("logs", "-p", "web").out, first + "\n")
+        self.daemon.remove_definitions()
 
 
 if __name__ == "__main__":
