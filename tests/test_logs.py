@@ -187,20 +187,21 @@ class SeveralTest(drover.DaemonTest):
         self.assertIn("is no instance of an app and no run of a job", refused.err)
 
     def test_the_instance_before(self):
-        self.daemon.api("POST", "/v2/apps", {"id": "/web", "cmd": "echo $MESOS_TASK_ID; exec sleep 100000", "cpus": 0.1, "mem": 64})
+        self.daemon.api("POST", "/v2/apps", {"id": "/web", "cmd": "cat /proc/sys/kernel/random/uuid; exec sleep 100000", "cpus": 0.1, "mem": 64})
 
         def running():
             return [record["task"]["id"] for record in self.daemon.tasks()
                     if record["state"] == "running" and record["task"]["origin"].get("name") == "/web"]
 
         first = drover.wait_for(running, "an instance")[0]
-        self.daemon.wait_for_output(first, first)
+        said = drover.wait_for(lambda: self.daemon.output(first), "its output")
         self.assertEqual(self.daemon.cli("logs", "--previous", "web").status, 66)
         self.daemon.stop_task(first, force=True)
         second = drover.wait_for(lambda: [task for task in running() if task != first], "another instance")[0]
-        self.daemon.wait_for_output(second, second)
-        self.assertEqual(self.daemon.cli("logs", "web").out, second + "\n")
-        self.assertEqual(self.daemon.cli("logs", "-p", "web").out, first + "\n")
+        says = drover.wait_for(lambda: self.daemon.output(second), "its output")
+        self.assertNotEqual(said, says)
+        self.assertEqual(self.daemon.cli("logs", "web").out, says)
+        self.assertEqual(self.daemon.cli("logs", "-p", "web").out, said)
         self.daemon.remove_definitions()
 
 

@@ -245,7 +245,10 @@ TEST_F(ServerTest, LogsOfBothOutputsAreEvents) {
   EXPECT_THAT(ask("GET", logs + "&tail=1&timestamps=true"), HasSubstr(R"("data":"- oh\n")"));
   EXPECT_THAT(ask("GET", logs + "&tail=1"), Not(HasSubstr("stdout\"")));
   EXPECT_EQ(status_of(ask("GET", logs + "&since=yesteryear")), 400);
-  EXPECT_THAT(ask("GET", logs + "&since=10m"), HasSubstr("It is not known when this task wrote"));
+  for (const auto* since :
+       {"10m", "90", "3650000d", "2026-11-26T10:00:00Z", "2026-11-26T10:00:00.123456%2B01:00"})
+    EXPECT_THAT(ask("GET", logs + "&since=" + since), HasSubstr("It is not known when this task wrote"))
+        << since;
 }
 
 TEST_F(ServerTest, LiveLogsTellOutputStatesAndTheEnd) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@
 #include "api/wakeup.h"
 #include "api/workers.h"
 #include "control/record.h"
+#include "marathon/instant.h"
 
 namespace drover::api {
 
@@ -29,7 +31,6 @@ constexpr std::chrono::milliseconds kShortestPause{4};
 constexpr std::chrono::milliseconds kLongestPause{100};
 constexpr std::int64_t kAllLines = -1;
 constexpr std::int64_t kMaxLines = 1'000'000;
-
 constexpr std::size_t kNewsBytes = 64 * 1024;
 
 const std::vector<std::string> kBoth = {"stdout", "stderr"};
@@ -77,7 +78,7 @@ Result<std::string> tell_events(Telling& telling) {
   return events;
 }
 
-/// Writes what there is, in pieces that `next` makes on the pool. Whether there was any.
+/// Whether there was any.
 asio::awaitable<bool> send_news(FairPool& pool, uid_t caller, std::shared_ptr<Telling> telling,
                                 BodyWriter& writer) {
   for (bool sent = false;; sent = true) {
@@ -155,8 +156,8 @@ struct LogQuery {
 /// "2026-11-26T10:00:00Z", or how long ago: "10m", "90" seconds.
 Result<std::optional<TimePoint>> read_since(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  if (const auto ago = parse_duration(text)) return wall_clock() - *ago;
-  if (const auto moment = parse_time(text)) return *moment;
+  if (const auto ago = parse_duration(text)) return std::max(TimePoint(), wall_clock() - *ago);
+  if (const auto moment = marathon::parse_instant(text)) return *moment;
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is neither a time nor so long ago", text),
               "write for example 10m, or 2026-11-26T10:00:00Z", "?since");
 }

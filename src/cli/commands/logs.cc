@@ -133,7 +133,7 @@ Result<std::vector<json>> previous_of(const Client& client, const std::vector<js
     return std::pair(origin.value("kind", ""), origin.value("name", ""));
   };
   const auto origin = origin_of(meant.front());
-  if (origin.second.empty())
+  if (origin.first != "service" && origin.first != "schedule")
     return fail(ErrorKind::kUnsupported,
                 fmt::format("'{}' is no instance of an app and no run of a job: there was none before it",
                             meant.front().at("task").value("id", "")),
@@ -158,7 +158,8 @@ Result<int> logs(Context& context, const LogsOptions& given) {
   const auto client = context.client();
   auto options = given;
   if (!options.since_text.empty()) {
-    DROVER_TRY(options.since, of_flag(parse_since(options.since_text, wall_clock()), "--since"));
+    DROVER_TRY(const auto since, of_flag(parse_since(options.since_text, wall_clock()), "--since"));
+    options.since = std::max(TimePoint(), since);
   }
   DROVER_TRY(auto records, meant_by(client, options.task));
   if (options.previous) {
