@@ -59,19 +59,20 @@ std::size_t LogReader::find_position(const std::vector<SandboxFile>& files) cons
   return static_cast<std::size_t>(found - files.begin());
 }
 
-void LogReader::take(SandboxFile file) {
-  if (file.inode != position_.inode) position_ = {file.inode, 0};
-  file_ = std::move(file);
-}
-
 void LogReader::seek(LogPosition position) {
   position_ = position;
   file_.reset();
+  piece_.clear();
+  taken_ = 0;
+  left_.reset();
+  if (position.inode != 0) find_file();  // now: its inode is not used again while it is open
 }
 
 Status LogReader::seek_tail(std::int64_t lines) {
+  seek({});
   std::uint64_t most = kMostTail;
   for (auto& file : generations()) {
+    if (file.size == 0) continue;
     const auto tail = lines == 0 ? Result<Tail>(Tail{file.size, 0}) : find_tail(file, lines, most);
     if (!tail) return Failure(tail.error());
     most -= file.size - tail->offset;
@@ -85,22 +86,35 @@ Status LogReader::seek_tail(std::int64_t lines) {
 
 bool LogReader::find_file() {
   auto files = generations();
-  if (files.empty()) return false;
   const auto index = find_position(files);
-  if (index == files.size()) position_ = {};
-  take(std::move(files[std::min(index, files.size() - 1)]));
+  if (index == files.size()) return next_file();
+  file_ = std::move(files[index]);
   return true;
 }
 
+/// None without content: it goes when the task starts again.
 bool LogReader::next_file() {
   auto files = generations();
-  const auto index = find_position(files);
-  if (index == 0 || files.empty()) return false;
-  take(std::move(files[index - 1]));  // the oldest, when ours was dropped
+  auto index = find_position(files);
+  const auto same = std::ranges::find(files, position_.inode, &SandboxFile::inode);
+  if (index == files.size() && same != files.end()) {  // the task has cut it off
+    position_.offset = 0;
+    file_ = std::move(*same);
+    return file_->size > 0;
+  }
+  if (index == files.size()) {
+    position_ = {};
+    file_.reset();
+  }
+  while (index > 0 && files[index - 1].size == 0) --index;
+  if (index == 0) return false;
+  file_ = std::move(files[index - 1]);  // of all that there are the oldest, when ours was dropped
+  position_ = {file_->inode, 0};
   return true;
 }
 
-Result<std::string> LogReader::read() {
+/// From the position on, and never over the end of a file.
+Result<std::string> LogReader::read_piece() {
   if (!file_ && !find_file()) return std::string();
   while (true) {
     DROVER_TRY(auto piece, file_->read(position_.offset, kLogPiece));
@@ -111,12 +125,29 @@ Result<std::string> LogReader::read() {
       if (find_position(files) == 0) return piece;
       DROVER_TRY(piece, file_->read(position_.offset, kLogPiece));
     }
-    if (!piece.empty()) {
-      position_.offset += piece.size();
-      return piece;
-    }
-    if (!next_file()) return piece;
+    if (!piece.empty() || !next_file()) return piece;
   }
+}
+
+Result<std::string_view> LogReader::peek() {
+  if (!seen().empty() || left_ == 0) return seen();
+  taken_ = 0;
+  DROVER_TRY(piece_, read_piece());
+  if (left_ && piece_.size() > *left_) piece_.resize(*left_);
+  return seen();
+}
+
+void LogReader::take(std::size_t bytes) {
+  taken_ += bytes;
+  position_.offset += bytes;
+  if (left_) *left_ -= bytes;
+}
+
+Result<std::string> LogReader::read() {
+  DROVER_TRY(const auto piece, peek());
+  std::string taken(piece);
+  take(taken.size());
+  return taken;
 }
 
 Result<std::uint64_t> LogReader::pending() const {
@@ -125,6 +156,27 @@ Result<std::uint64_t> LogReader::pending() const {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < files.size() && i <= index; ++i) bytes += files[i].size;
   return index < files.size() ? bytes - position_.offset : bytes;
+}
+
+Status LogReader::stop_at_end() {
+  return pending().map([this](std::uint64_t bytes) { left_ = bytes; });
+}
+
+bool LogReader::at_line_start() {
+  if (position_.offset == 0 || (!file_ && !find_file()) || position_.offset == 0) return true;
+  return file_->read(position_.offset - 1, 1).value_or("\n") == "\n";
+}
+
+std::vector<LogPosition> LogReader::beginnings() const {
+  std::vector<LogPosition> positions;
+  for (const auto& file : generations()) positions.insert(positions.begin(), {file.inode, 0});
+  return positions;
+}
+
+LogPosition LogReader::end() const {
+  for (const auto& file : generations())
+    if (file.size > 0) return {file.inode, file.size};
+  return {};
 }
 
 }  // namespace drover::api

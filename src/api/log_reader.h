@@ -37,8 +37,21 @@ class LogReader {
   static constexpr std::uint64_t kMostTail = 64ULL << 20;
   /// The next piece; "" when there is nothing more now.
   Result<std::string> read();
+  /// The same piece, which take() then goes past, or past the beginning of it. Valid until then.
+  Result<std::string_view> peek();
+  void take(std::size_t bytes);
+  /// What peek() has seen before and nobody has taken.
+  std::string_view seen() const { return std::string_view(piece_).substr(taken_); }
   /// How many bytes there are to read now.
   Result<std::uint64_t> pending() const;
+  /// Reads what there is now, and no more.
+  Status stop_at_end();
+  /// Whether the byte before the position ended a line, or there is none in that file.
+  bool at_line_start();
+  /// Where all files of the output begin that there are now, oldest first.
+  std::vector<LogPosition> beginnings() const;
+  /// Behind the last byte that there is now.
+  LogPosition end() const;
 
   LogPosition position() const { return position_; }
   const std::string& name() const { return name_; }
@@ -48,17 +61,20 @@ class LogReader {
   std::vector<SandboxFile> generations() const;
   /// Which of `files` the position is in; files.size() when it is in none of them.
   std::size_t find_position(const std::vector<SandboxFile>& files) const;
-  void take(SandboxFile file);
   /// Opens the file that the position is in, or else the oldest.
   bool find_file();
   /// Goes to the file that came after the one that is open, if there is one.
   bool next_file();
+  Result<std::string> read_piece();
 
   std::string folder_;
   std::string name_;
   User reader_;
   LogPosition position_;
   std::optional<SandboxFile> file_;
+  std::string piece_;  ///< from the position on, but for what was taken of it
+  std::size_t taken_ = 0;
+  std::optional<std::uint64_t> left_;  ///< no more than that is read
 };
 
 }  // namespace drover::api

@@ -78,6 +78,32 @@ TEST_F(LogReaderTest, AnotherReaderGoesOnFromAPosition) {
   EXPECT_EQ(read_all(second), ", and after the rotation");
 }
 
+TEST_F(LogReaderTest, AFileThatGoesBeforeAnythingIsInItMovesNobody) {
+  append("read before");
+  auto logs = reader();
+  EXPECT_EQ(read_all(logs), "read before");
+  rotate();
+  EXPECT_EQ(read_all(logs), "");
+  ASSERT_EQ(::unlink((folder_.path() + "/stdout").c_str()), 0);
+  std::ofstream(folder_.path() + "/other");  // takes the inode
+  append(", and after");
+  EXPECT_EQ(read_all(logs), ", and after");
+}
+
+TEST_F(LogReaderTest, AFileThatItsTaskCutsOffIsReadFromItsBeginning) {
+  append("old");
+  rotate();
+  append("long before");
+  auto logs = reader();
+  EXPECT_EQ(read_all(logs), "oldlong before");
+  ASSERT_EQ(::truncate((folder_.path() + "/stdout").c_str(), 0), 0);
+  EXPECT_EQ(read_all(logs), "");
+  append("new");
+  EXPECT_EQ(read_all(logs), "new");
+  ASSERT_EQ(::truncate((folder_.path() + "/stdout").c_str(), 1), 0);
+  EXPECT_EQ(read_all(logs), "n");
+}
+
 TEST_F(LogReaderTest, APositionThatIsGoneBeginsWithTheOldest) {
   append("all");
   auto logs = reader();

@@ -235,6 +235,25 @@ TEST_F(ServerTest, LogsUpToNow) {
   EXPECT_EQ(status_of(ask("GET", "/v1/tasks/" + id + "/logs?stream=stdin")), 400);
 }
 
+TEST_F(ServerTest, LogsOfBothOutputsAreEvents) {
+  const auto id = submit();
+  server_.append(id, "stdout", "one\ntwo\n");
+  server_.append(id, "stderr", "oh\n");
+  const auto logs = "/v1/tasks/" + id + "/logs?stream=both";
+  const auto both = ask("GET", logs);
+  EXPECT_THAT(both, HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(both, HasSubstr(R"("data":"one\ntwo\n","encoding":"utf-8","stream":"stdout")"));
+  EXPECT_THAT(both, HasSubstr(R"("data":"oh\n","encoding":"utf-8","stream":"stderr")"));
+  EXPECT_THAT(both, Not(HasSubstr("event: state")));
+  EXPECT_THAT(ask("GET", logs + "&tail=1&timestamps=true"), HasSubstr(R"("data":"- oh\n")"));
+  EXPECT_THAT(ask("GET", logs + "&tail=1"), Not(HasSubstr("stdout\"")));
+  EXPECT_EQ(status_of(ask("GET", logs + "&since=yesteryear")), 400);
+  for (const auto* since :
+       {"10m", "90", "3650000d", "2026-11-26T10:00:00Z", "2026-11-26T10:00:00.123456%2B01:00"})
+    EXPECT_THAT(ask("GET", logs + "&since=" + since), HasSubstr("It is not known when this task wrote"))
+        << since;
+}
+
 TEST_F(ServerTest, LiveLogsTellOutputStatesAndTheEnd) {
   const auto id = submit();
   server_.append(id, "stdout", "early\n");

@@ -61,10 +61,13 @@ Status listen(const Client& client, const std::string& target, const FollowHandl
   });
 }
 
-std::string target_of(const std::string& id, const FollowOptions& options) {
-  auto target = task_target(id, "/logs?follow=true");
-  if (!options.stream.empty()) target += "&stream=" + options.stream;
+std::string target_of(const std::string& id, const FollowOptions& options, bool follow) {
+  auto target = task_target(id, follow ? "/logs?follow=true" : "/logs?follow=false");
+  if (!options.stream.empty() || !follow)
+    target += "&stream=" + (options.stream.empty() ? "both" : options.stream);
   if (options.tail >= 0) target += fmt::format("&tail={}", options.tail);
+  if (options.since) target += "&since=" + format_time(*options.since);
+  if (options.timestamps) target += "&timestamps=true";
   return target;
 }
 
@@ -72,7 +75,7 @@ std::string target_of(const std::string& id, const FollowOptions& options) {
 
 Result<json> follow_task(const Client& client, const std::string& id, const FollowOptions& options,
                          const FollowHandlers& handlers) {
-  const auto target = target_of(id, options);
+  const auto target = target_of(id, options, true);
   Progress progress;
   bool told = false;
   auto last_received = Clock::now();
@@ -96,6 +99,19 @@ Result<json> follow_task(const Client& client, const std::string& id, const Foll
           "the daemon does not answer; the task goes on, trying again for {} s", options.patience.count()));
     std::this_thread::sleep_for(kRetry);
   }
+}
+
+Status read_output(const Client& client, const std::string& id, const FollowOptions& options,
+                   const OutputHandler& output) {
+  const auto target = target_of(id, options, false);
+  if (!options.stream.empty())
+    return client.stream(target, "", [&](std::string_view piece) { return output(options.stream, piece); });
+  FollowHandlers handlers;
+  handlers.output = output;
+  Progress progress;
+  DROVER_CHECK_OK(listen(client, target, handlers, progress));
+  if (progress.error) return Failure(*progress.error);
+  return {};
 }
 
 }  // namespace drover::cli

@@ -70,7 +70,8 @@ constexpr std::array kFooters = {
     Footer{"logs",
            "Examples:\n"
            "  drover logs train\n"
-           "  drover logs --follow --tail 20 train"},
+           "  drover logs --follow --tail 20 train\n"
+           "  drover logs --timestamps --since 10m train"},
     Footer{"events",
            "Examples:\n"
            "  drover events --task train\n"

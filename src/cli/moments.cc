@@ -54,13 +54,20 @@ std::optional<std::tm> read_time_of_day(const std::string& text, TimePoint now) 
 std::optional<TimePoint> read_date(std::string text) {
   const bool utc = text.ends_with('Z');
   if (utc) text.pop_back();
-  if (const auto point = text.find('.'); utc && point != text.npos) text.erase(point);
+  std::chrono::milliseconds fraction{};
+  if (const auto point = text.find('.'); utc && point != text.npos) {
+    auto digits = text.substr(point + 1);
+    if (digits.find_first_not_of("0123456789") != digits.npos) return std::nullopt;
+    digits.resize(3, '0');
+    fraction = std::chrono::milliseconds(std::stoi(digits));
+    text.erase(point);
+  }
   constexpr std::array kForms = {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
                                  "%Y-%m-%d %H:%M:%S"};
   for (const char* form : kForms) {
     auto fields = read(text, form, std::tm{});
     if (!fields) continue;
-    return utc ? TimePoint(std::chrono::seconds(::timegm(&*fields))) : from_local(*fields);
+    return utc ? TimePoint(std::chrono::seconds(::timegm(&*fields)) + fraction) : from_local(*fields);
   }
   return std::nullopt;
 }

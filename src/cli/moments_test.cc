@@ -32,7 +32,9 @@ TEST_F(Moments, AreOfTheZoneOfThisMachine) {
   EXPECT_EQ(since("2026-11-23 10:00"), "2026-11-23T09:00:00.000Z");
   EXPECT_EQ(since("2026-07-01T10:00:30"), "2026-07-01T08:00:30.000Z") << "in summer";
   EXPECT_EQ(since("2026-11-23T10:00Z"), "2026-11-23T10:00:00.000Z");
-  EXPECT_EQ(since("2026-11-23T10:00:00.250Z"), "2026-11-23T10:00:00.000Z");
+  EXPECT_EQ(since("2026-11-23T10:00:00.250Z"), "2026-11-23T10:00:00.250Z");
+  EXPECT_EQ(since("2026-11-23T10:00:00.25Z"), "2026-11-23T10:00:00.250Z");
+  EXPECT_EQ(since("2026-11-23T10:00:00.xZ"), "'2026-11-23T10:00:00.xZ' is neither a time nor so long ago");
   EXPECT_EQ(since("today"), "2026-11-25T23:00:00.000Z");
 }
 

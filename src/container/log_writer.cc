@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "container/output_record.h"
+
 namespace drover::container {
 namespace {
 
@@ -35,6 +37,19 @@ Result<LogWriter> LogWriter::create(int sandbox, std::string name, uid_t uid, gi
   return writer;
 }
 
+void LogWriter::record_in(std::shared_ptr<OutputRecorder> recorder, int stream) {
+  recorder_ = std::move(recorder);
+  stream_ = stream;
+}
+
+void LogWriter::note() {
+  if (recorder_) recorder_->note(stream_, file_.get());
+}
+
+void LogWriter::end_run() {
+  if (recorder_) recorder_->end_run(stream_);
+}
+
 Status LogWriter::make_file() {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd file(::openat(sandbox_, name_.c_str(), kFlags, kMode));
@@ -43,6 +58,7 @@ Status LogWriter::make_file() {
     return fail_errno(fmt::format("Failed to give the task its '{}'", name_), errno);
   file_ = std::move(file);
   size_ = 0;
+  end_run();
   return {};
 }
 
@@ -62,9 +78,11 @@ void LogWriter::rotate() {
   if (make_file()) return;
   // The task stands in the way, or the disk is full: keep the file that is open, and its limit.
   if (::ftruncate(file_.get(), 0) == 0) size_ = 0;
+  end_run();
 }
 
 bool LogWriter::put(std::string_view output) {
+  if (!output.empty()) note();
   while (!output.empty()) {
     const auto count = ::write(file_.get(), output.data(), output.size());
     if (count < 0 && errno == EINTR) continue;

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -24,11 +25,16 @@ enum class OldLog {
   kKeep,  ///< as if it were full: it becomes "stdout.1"
 };
 
+class OutputRecorder;
+
 class LogWriter {
  public:
   /// `sandbox` is a directory descriptor that outlives the writer.
   static Result<LogWriter> create(int sandbox, std::string name, uid_t uid, gid_t gid, LogLimits limits,
                                   OldLog old = OldLog::kRemove);
+
+  /// Has it write down when output came (output_record.h): as that of `stream`, 0 or 1.
+  void record_in(std::shared_ptr<OutputRecorder> recorder, int stream);
 
   void append(std::string_view output);
 
@@ -37,6 +43,8 @@ class LogWriter {
       : sandbox_(sandbox), name_(std::move(name)), uid_(uid), gid_(gid), limits_(limits) {}
 
   Status make_file();
+  void note();
+  void end_run();
   void move_on();
   void rotate();
   void write(std::string_view output);
@@ -48,6 +56,8 @@ class LogWriter {
   uid_t uid_;
   gid_t gid_;
   LogLimits limits_;
+  std::shared_ptr<OutputRecorder> recorder_;
+  int stream_ = 0;
   UniqueFd file_;
   std::uint64_t size_ = 0;
   std::uint64_t dropped_ = 0;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "base/process.h"
@@ -18,6 +19,7 @@
 #include "container/docker/docker_supervisor.h"
 #include "container/launch_spec.h"
 #include "container/network/task_network.h"
+#include "container/output_record.h"
 #include "container/root_mount.h"
 #include "container/runtime_failure.h"
 #include "container/status_file.h"
@@ -61,13 +63,17 @@ std::string shims_group(const LaunchSpec& spec) {
   return std::filesystem::path(spec.cgroup).parent_path().string() + "-shims";
 }
 
-Result<std::array<LogWriter, 2>> open_logs(const LaunchSpec& spec, const Directory& sandbox) {
+Result<std::array<LogWriter, 2>> open_logs(const LaunchSpec& spec, const Directory& task,
+                                           const Directory& sandbox) {
+  const auto old = spec.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
   const auto open = [&](const char* name) {
-    const auto old = spec.attempt == 0 ? OldLog::kRemove : OldLog::kKeep;
     return LogWriter::create(sandbox.fd(), name, spec.uid, spec.gid, spec.logs, old);
   };
   DROVER_TRY(auto output, open("stdout"));
   DROVER_TRY(auto errors, open("stderr"));
+  const auto recorder = std::make_shared<OutputRecorder>(task.fd(), spec.logs, old);
+  output.record_in(recorder, 0);
+  errors.record_in(recorder, 1);
   return std::array{std::move(output), std::move(errors)};
 }
 
@@ -97,7 +103,7 @@ Result<Supervised> supervise(LaunchSpec spec, const Directory& task, const Cgrou
   DROVER_CHECK_OK(settle_ids(spec, task));
   DROVER_CHECK_OK(mount_container(spec, task.path()));
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
-  DROVER_TRY(auto logs, open_logs(spec, sandbox));
+  DROVER_TRY(auto logs, open_logs(spec, task, sandbox));
   std::optional<TaskNetwork> network;
   if (spec.network) {
     leave_service(hierarchies, shims_group(spec));  // first: what the network needs runs in our group
@@ -115,7 +121,7 @@ Result<Supervised> supervise(LaunchSpec spec, const Directory& task, const Cgrou
 Result<Supervised> supervise_docker(const LaunchSpec& spec, const Directory& task,
                                     const std::vector<Hierarchy>& hierarchies, const Started& started) {
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandbox));
-  DROVER_TRY(auto logs, open_logs(spec, sandbox));
+  DROVER_TRY(auto logs, open_logs(spec, task, sandbox));
   docker::DockerSupervisor supervisor(spec, task, hierarchies, std::move(logs));
   auto ending = supervisor.run(started);
   return Supervised{std::move(ending), supervisor.stop_requested()};

@@ -11,6 +11,7 @@
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
 //   status.json   of the last attempt: running or ended, replaced atomically
+//   output.record output.record.1  when, and in which order, the task wrote its output (output_record.h)
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task
 //   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a

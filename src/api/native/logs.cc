@@ -1,21 +1,24 @@
-// The outputs of a task, raw up to now or live. A live answer also tells the task's state each time that it
-// changes, so that one connection is all that `drover run` needs; its event ids are positions in both
-// outputs, and a client that lost the connection goes on exactly where it was.
+// The outputs of a task, up to now or live: one of them raw, both as events. A live answer also tells the
+// task's state each time that it changes, so that one connection is all that `drover run` needs; its event
+// ids are positions in both outputs, and a client that lost the connection goes on exactly where it was.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "api/async.h"
+#include "api/merged_output.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
 #include "api/sse.h"
+#include "api/timed_lines.h"
 #include "api/typing.h"
 #include "api/wakeup.h"
 #include "api/workers.h"
 #include "control/record.h"
+#include "marathon/instant.h"
 
 namespace drover::api {
 
@@ -28,63 +31,68 @@ constexpr std::chrono::milliseconds kShortestPause{4};
 constexpr std::chrono::milliseconds kLongestPause{100};
 constexpr std::int64_t kAllLines = -1;
 constexpr std::int64_t kMaxLines = 1'000'000;
+constexpr std::size_t kNewsBytes = 64 * 1024;
 
-using Readers = std::vector<LogReader>;
+const std::vector<std::string> kBoth = {"stdout", "stderr"};
 
-/// "stdout=INODE:OFFSET;stderr=INODE:OFFSET"
-std::string format_positions(const Readers& readers) {
-  std::string text;
-  for (const auto& reader : readers)
-    text += fmt::format("{}{}={}:{}", text.empty() ? "" : ";", reader.name(), reader.position().inode,
-                        reader.position().offset);
-  return text;
-}
-
-void seek_positions(Readers& readers, const std::string& text) {
-  for (auto& reader : readers) {
-    LogPosition position;
-    const auto at = text.find(reader.name() + "=");
-    if (at == std::string::npos) continue;
-    if (std::sscanf(text.c_str() + at + reader.name().size() + 1, "%lu:%lu", &position.inode,
-                    &position.offset) == 2)
-      reader.seek(position);
-  }
-}
-
-/// What follow_task() has to tell; made on the pool.
-struct News {
-  std::string text;
-  bool more = false;
+/// An answer's way through the output. With times they are put in front of the lines.
+struct Telling {
+  MergedOutput output;
+  std::vector<TimedLines> times;  ///< of each output; none when they are not wanted
 };
 
-Result<News> read_news(Readers& readers) {
-  News news;
-  for (auto& reader : readers) {
-    DROVER_TRY(auto piece, reader.read());
-    if (piece.empty()) continue;
-    auto value = view_bytes(piece);
-    value["stream"] = reader.name();
-    news.text += sse_event("log", format_positions(readers), value.dump());
-    news.more = true;
+/// What there is next of one output; "" when there is nothing now.
+struct Told {
+  std::size_t stream = 0;
+  std::string text;
+};
+
+/// As much as there is without the other output in between, up to kNewsBytes.
+Result<Told> tell(Telling& telling) {
+  Told told;
+  std::size_t taken = 0;
+  while (taken < kNewsBytes) {
+    DROVER_TRY(const auto piece, telling.output.peek());
+    if (piece.bytes.empty() || (taken > 0 && piece.stream != told.stream)) break;
+    told.stream = piece.stream;
+    if (telling.times.empty())
+      told.text += piece.bytes;
+    else
+      told.text += telling.times[piece.stream].take(piece.bytes, piece.at);
+    taken += piece.bytes.size();
+    telling.output.take(piece, piece.bytes.size());
   }
-  return news;
+  return told;
+}
+
+/// The same as events, of all outputs; "" when there are none.
+Result<std::string> tell_events(Telling& telling) {
+  std::string events;
+  while (events.size() < kNewsBytes) {
+    DROVER_TRY(const auto told, tell(telling));
+    if (told.text.empty()) break;
+    auto value = view_bytes(told.text);
+    value["stream"] = telling.output.name(told.stream);
+    events += sse_event("log", telling.output.position(), value.dump());
+  }
+  return events;
 }
 
 /// Whether there was any.
-asio::awaitable<bool> send_news(FairPool& pool, uid_t caller, std::shared_ptr<Readers> readers,
+asio::awaitable<bool> send_news(FairPool& pool, uid_t caller, std::shared_ptr<Telling> telling,
                                 BodyWriter& writer) {
   for (bool sent = false;; sent = true) {
-    auto news = co_await on_pool(pool, caller, [readers] { return read_news(*readers); });
+    auto news = co_await on_pool(pool, caller, [telling] { return tell_events(*telling); });
     // The caller has too many followers: this one has its turn at the next look.
     if (!news && news.error().kind == ErrorKind::kUnavailable) co_return sent;
     if (!news) throw std::runtime_error(to_string(news.error()));
-    if (!news->more) co_return sent;
-    co_await writer.write(std::move(news->text));
+    if (news->empty()) co_return sent;
+    co_await writer.write(std::move(*news));
   }
 }
 
 asio::awaitable<void> follow_task(Services services, engine::Caller caller, std::string id,
-                                  std::shared_ptr<Readers> readers, BodyWriter& writer) {
+                                  std::shared_ptr<Telling> telling, BodyWriter& writer) {
   Wakeup wakeup(co_await asio::this_coro::executor, *services.daemon);
   auto pause = kShortestPause;
   const auto typing = services.typing->listen(id, [&] {
@@ -103,7 +111,7 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
       co_await writer.write(sse_event("state", "", control::text_of(*record)));
       sent = true;
     }
-    if (co_await send_news(services.workers->files, caller.user.uid, readers, writer)) sent = true;
+    if (co_await send_news(services.workers->files, caller.user.uid, telling, writer)) sent = true;
     if (ended) {
       if (record) co_await writer.write(sse_event("end", "", control::text_of(*record)));
       co_return;
@@ -122,75 +130,101 @@ asio::awaitable<void> follow_task(Services services, engine::Caller caller, std:
   }
 }
 
-/// Everything that is there when the request comes, and no more.
-asio::awaitable<void> send_output(FairPool& pool, uid_t caller, std::shared_ptr<LogReader> reader,
-                                  BodyWriter& writer) {
-  auto pending = co_await on_pool(pool, caller, [reader] { return reader->pending(); });
-  if (!pending) throw std::runtime_error(to_string(pending.error()));
-  while (*pending > 0) {
-    auto piece = co_await on_pool(pool, caller, [reader] { return reader->read(); });
+/// Everything that was there when the request came, and no more.
+asio::awaitable<void> send_output(FairPool& pool, uid_t caller, std::shared_ptr<Telling> telling,
+                                  bool as_events, BodyWriter& writer) {
+  while (true) {
+    auto piece = co_await on_pool(pool, caller, [telling, as_events] {
+      return as_events ? tell_events(*telling)
+                       : tell(*telling).map([](Told told) { return std::move(told.text); });
+    });
     if (!piece) throw std::runtime_error(to_string(piece.error()));
     if (piece->empty()) co_return;
-    if (piece->size() > *pending) piece->resize(*pending);
-    *pending -= piece->size();
     co_await writer.write(std::move(*piece));
   }
 }
 
-Response live_response(const Services& services, const engine::Caller& caller, const std::string& id,
-                       std::shared_ptr<Readers> readers) {
-  Response response;
-  response.content_type = "text/event-stream";
-  response.stream = [services, caller, id, readers](BodyWriter& writer) {
-    return follow_task(services, caller, id, readers, writer);
-  };
-  return response;
-}
+/// What is asked for.
+struct LogQuery {
+  std::vector<std::string> streams;
+  bool follow = false, timestamps = false;
+  bool as_events = false;
+  std::int64_t tail = kAllLines;
+  std::optional<TimePoint> since;
+};
 
-Response raw_response(const Services& services, uid_t caller, LogReader reader) {
-  Response response;
-  response.content_type = "text/plain; charset=utf-8";
-  response.stream = [&pool = services.workers->files, caller,
-                     shared = std::make_shared<LogReader>(std::move(reader))](BodyWriter& writer) {
-    return send_output(pool, caller, shared, writer);
-  };
-  return response;
+/// "2026-11-26T10:00:00Z", or how long ago: "10m", "90" seconds.
+Result<std::optional<TimePoint>> read_since(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (const auto ago = parse_duration(text)) return std::max(TimePoint(), wall_clock() - *ago);
+  if (const auto moment = marathon::parse_instant(text)) return *moment;
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' is neither a time nor so long ago", text),
+              "write for example 10m, or 2026-11-26T10:00:00Z", "?since");
 }
 
 Result<std::vector<std::string>> chosen_streams(const std::string& stream, bool follow) {
   if (stream == "stdout" || stream == "stderr") return std::vector<std::string>{stream};
-  if (stream.empty())
-    return follow ? std::vector<std::string>{"stdout", "stderr"} : std::vector<std::string>{"stdout"};
+  if (stream == "both" || (stream.empty() && follow)) return kBoth;
+  if (stream.empty()) return std::vector<std::string>{"stdout"};
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is not an output of a task", stream),
-              "it is stdout or stderr", "?stream");
+              "it is stdout, stderr or both", "?stream");
+}
+
+Result<LogQuery> read_log_query(const Request& request) {
+  Query query(request);
+  LogQuery asked;
+  const auto stream = query.text("stream");
+  const auto since = query.text("since");
+  asked.follow = query.boolean("follow", false);
+  asked.timestamps = query.boolean("timestamps", false);
+  asked.tail = query.integer("tail", kAllLines, kMaxLines, kAllLines);
+  DROVER_CHECK_OK(query.finish());
+  DROVER_TRY(asked.streams, chosen_streams(stream, asked.follow));
+  DROVER_TRY(asked.since, read_since(since));
+  asked.as_events = asked.follow || stream == "both";
+  return asked;
+}
+
+/// Goes to where the answer begins: behind what the client has, or else to what it asks for.
+Status begin_telling(Telling& telling, const LogQuery& asked, const std::string& last_event) {
+  auto& output = telling.output;
+  if (!last_event.empty()) {
+    output.seek(last_event);
+    for (std::size_t i = 0; i < telling.times.size(); ++i)
+      telling.times[i] =
+          TimedLines(output.at_line_start(i) ? TimedLines::Begin::kLine : TimedLines::Begin::kMiddle);
+  } else {
+    if (asked.since) DROVER_CHECK_OK(output.seek_since(*asked.since));
+    if (asked.tail != kAllLines) DROVER_CHECK_OK(output.seek_tail(asked.tail));
+  }
+  return asked.follow ? Status() : output.stop_at_end();
 }
 
 }  // namespace
 
 asio::awaitable<Result<Response>> get_logs(const Services& services, const Request& request) {
-  Query query(request);
-  const auto stream = query.text("stream");
-  const bool follow = query.boolean("follow", false);
-  const auto tail = query.integer("tail", kAllLines, kMaxLines, kAllLines);
-  DROVER_CO_CHECK_OK(query.finish());
-  DROVER_CO_TRY(const auto names, chosen_streams(stream, follow));
+  DROVER_CO_TRY(const auto asked, read_log_query(request));
   auto& daemon = *services.daemon;
-  DROVER_CO_TRY(const auto record, daemon.task(*request.caller, request.parameters.at("id")));
-  DROVER_CO_TRY(const auto folder, daemon.sandbox(*request.caller, record.task.id));
-
-  const auto readers = std::make_shared<Readers>();
-  for (const auto& name : names) readers->emplace_back(folder, name, request.caller->user);
-  if (!request.last_event_id.empty()) {
-    seek_positions(*readers, request.last_event_id);
-  } else if (tail != kAllLines) {
-    const auto seek = [readers, tail]() -> Status {
-      for (auto& reader : *readers) DROVER_CHECK_OK(reader.seek_tail(tail));
-      return {};
-    };
-    DROVER_CO_CHECK_OK(co_await on_pool(services.workers->files, request.caller->user.uid, seek));
-  }
-  if (follow) co_return live_response(services, *request.caller, record.task.id, readers);
-  co_return raw_response(services, request.caller->user.uid, std::move(readers->front()));
+  const auto& caller = *request.caller;
+  DROVER_CO_TRY(const auto record, daemon.task(caller, request.parameters.at("id")));
+  DROVER_CO_TRY(const auto folder, daemon.sandbox(caller, record.task.id));
+  const auto begin = [&folder, &asked, user = caller.user,
+                      last_event = request.last_event_id]() -> Result<std::shared_ptr<Telling>> {
+    auto telling =
+        std::make_shared<Telling>(MergedOutput(folder, asked.streams, user, asked.timestamps),
+                                  std::vector<TimedLines>(asked.timestamps ? asked.streams.size() : 0));
+    DROVER_CHECK_OK(begin_telling(*telling, asked, last_event));
+    return telling;
+  };
+  auto& pool = services.workers->files;
+  DROVER_CO_TRY(const auto telling, co_await on_pool(pool, caller.user.uid, begin));
+  Response response;
+  response.content_type = asked.as_events ? "text/event-stream" : "text/plain; charset=utf-8";
+  response.stream = [services, caller, id = record.task.id, telling, asked, &pool](BodyWriter& writer) {
+    return asked.follow ? follow_task(services, caller, id, telling, writer)
+                        : send_output(pool, caller.user.uid, telling, asked.as_events, writer);
+  };
+  co_return response;
 }
 
 }  // namespace drover::api

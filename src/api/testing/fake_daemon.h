@@ -328,7 +328,9 @@ class FakeDaemon : public engine::Api {
     for (const auto& weak : std::vector(listeners_))
       if (const auto listener = weak.lock()) (*listener)();
   }
-  std::string sandbox_of(const std::string& id) const override { return folder_ + "/tasks/" + id; }
+  std::string sandbox_of(const std::string& id) const override {
+    return folder_ + "/tasks/" + id + "/sandbox";
+  }
 
   static constexpr const char* kWhyItWaits = "2 GPUs are wanted, 0 of 2 are free";
   control::TaskState start_state = control::TaskState::kRunning;
