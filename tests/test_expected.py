@@ -87,6 +87,14 @@ class ExpectedTest(drover.DaemonTest):
     def test_06_a_pull_has_a_time_of_its_own(self):
         self.type_and_see("run", "--pull-timeout", "soon", "--image", "x", "--", "true", sees="'soon' is not a duration", status=64)
 
+    def test_07_logs(self):
+        task = self.detached("--name", "talks", "--", "sh", "-c", "echo first; sleep 0.3; echo second >&2; sleep 0.3; echo third")
+        self.daemon.wait_until_final(task)
+        self.type_and_see("logs", "talks", sees="first")
+        self.type_and_see("logs", "--timestamps", "--tail", "1", "talks", sees=r"20\d\d-\d\d-\d\dT\S+Z third")
+        self.type_and_see("logs", "--since", "1h", "-n", "1", "talks", sees="third")
+        self.assertEqual(self.type("logs", "--follow", "talks"), "first\nthird\n")
+
     def test_08_a_shell_in_a_task_whose_window_grows(self):
         talks = self.running("--", "sh", "-c", "while sleep 0.1; do echo tick; done")
         terminal = self.terminal("exec", "-it", talks, "sh")
@@ -212,7 +220,7 @@ class ExpectedTest(drover.DaemonTest):
         status, _, text = self.daemon.request("GET", "/v1/metrics")
         self.assertEqual(status, 200)
         self.assertIn(b"drover_tasks", text)
-        self.type_and_see("events", sees="task_finished|finished")
+        self.type_and_see("events", "--kind", "task_finished", "--since", "1h", "--format", "{kind}", sees="^task_finished\n")
 
 
 if __name__ == "__main__":

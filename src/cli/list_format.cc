@@ -1,12 +1,19 @@
 #include "cli/list_format.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
+#include "cli/printable.h"
 
 namespace drover::cli {
 namespace {
+
+using nlohmann::json;
 
 Failure no_format(std::string_view text, const std::string& why) {
   return fail(ErrorKind::kInvalid, fmt::format("--format: '{}' {}", text, why),
@@ -45,6 +52,17 @@ std::vector<std::string> split_names(std::string_view text) {
   return names;
 }
 
+std::string value_at(const json& object, const std::string& path) {
+  json found = object;
+  for (std::size_t begin = 0; begin <= path.size() && !found.is_null();) {
+    const auto end = std::min(path.find('.', begin), path.size());
+    found = found.is_object() ? found.value(path.substr(begin, end - begin), json()) : json();
+    begin = end + 1;
+  }
+  if (found.is_null()) return "";
+  return printable(found.is_string() ? found.get<std::string>() : to_text(found));
+}
+
 }  // namespace
 
 Result<ListFormat> ListFormat::parse(std::string_view text) {
@@ -73,9 +91,16 @@ Result<ListFormat> ListFormat::parse(std::string_view text) {
 }
 
 std::string ListFormat::line(const std::vector<std::string>& values) const {
+  if (!is_text()) return fmt::format("{}\n", fmt::join(values, "\t"));
   auto text = between_.front();
   for (std::size_t i = 0; i < values.size(); ++i) text += values[i] + between_[i + 1];
   return text + "\n";
+}
+
+std::string ListFormat::line_of(const json& object) const {
+  std::vector<std::string> values;
+  for (const auto& path : names_) values.push_back(value_at(object, path));
+  return line(values);
 }
 
 }  // namespace drover::cli

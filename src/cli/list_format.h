@@ -2,7 +2,7 @@
 
 // In which form somebody wants a list: some of its columns, or a line of his own for each row. Pure.
 
-#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +22,11 @@ class ListFormat {
   const std::vector<std::string>& names() const { return names_; }
   /// Else it is columns.
   bool is_text() const { return !between_.empty(); }
-  /// With the values of names(), and a line's end; of is_text() only.
+  /// With the values of names(), and a line's end; columns are apart by tabs.
   std::string line(const std::vector<std::string>& values) const;
+  /// The same with the fields of an object of those names, "task.name" within others: text as it is, else
+  /// JSON; "" for what is not there.
+  std::string line_of(const nlohmann::json& object) const;
 
  private:
   std::vector<std::string> names_;

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace drover::cli {
 namespace {
 
+using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -39,6 +42,13 @@ TEST(ListFormat, SaysWhatIsWrong) {
     ASSERT_FALSE(format) << bad;
     EXPECT_THAT(format.error().message, HasSubstr(bad));
   }
+}
+
+TEST(ListFormat, TakesFieldsOfAnObject) {
+  const json object = {{"state", "up"}, {"task", {{"name", "train"}, {"gpus", 2}}}, {"many", {1, 2}}};
+  EXPECT_EQ(ListFormat::parse("{state} {task.name} {task.gpus} {task.x.y} {many}.")->line_of(object),
+            "up train 2  [1,2].\n");
+  EXPECT_EQ(ListFormat::parse("state,task.gpus,state.x")->line_of(object), "up\t2\t\n");
 }
 
 TEST(ListFormat, ChoosesFromATable) {

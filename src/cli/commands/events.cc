@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/decode.h"
 #include "base/json_text.h"
@@ -10,6 +11,7 @@
 #include "cli/completion.h"
 #include "cli/event_stream.h"
 #include "cli/flags.h"
+#include "cli/list_format.h"
 #include "cli/moments.h"
 #include "cli/printable.h"
 #include "cli/task_rows.h"
@@ -27,7 +29,7 @@ struct EventsOptions {
   bool follow = false;
   bool json = false;
   std::int64_t newest = 0;
-  std::string since, until, task, user;
+  std::string since, until, task, user, format;
   std::vector<std::string> kinds;
 };
 
@@ -43,11 +45,12 @@ std::string ending_of(const json& event) {
   return fmt::format(" ({})", fmt::join(words, ", "));
 }
 
-void print_event(const json& event, bool as_json) {
+void print_event(const json& event, bool as_json, const std::optional<ListFormat>& format) {
   if (as_json) {
     print(printable_json(to_text(event)) + "\n");
     return;
   }
+  if (format) return print(format->line_of(event));
   const auto task = event.value("task", json());
   print(printable(fmt::format("{}  {:<16}  {:<14}  {}{}", event.value("at", ""), event.value("kind", ""),
                               task.is_string() ? task.get<std::string>() : "-", event.value("message", ""),
@@ -90,17 +93,22 @@ Result<std::string> query_of(const Client& client, const EventsOptions& options)
 
 Result<int> events(Context& context, const EventsOptions& options) {
   const auto client = context.client();
+  const bool as_json = options.json || options.format == "json";
+  std::optional<ListFormat> format;
+  if (!options.format.empty() && !as_json) {
+    DROVER_TRY(format, ListFormat::parse(options.format));
+  }
   DROVER_TRY(const auto query, query_of(client, options));
   const auto target = fmt::format("/v1/events?follow={}{}", options.follow, query);
   if (!options.follow) {
-    const auto show = [&](const json& event) { print_event(event, options.json); };
+    const auto show = [&](const json& event) { print_event(event, as_json, format); };
     DROVER_CHECK_OK(client.get_items(target, "events", show));
     return 0;
   }
   EventStreamParser parser;
   const auto handle = [&](const ServerEvent& event) {
     if (const auto value = parse_json(event.data, "An event of the daemon"))
-      print_event(*value, options.json);
+      print_event(*value, as_json, format);
     return true;
   };
   DROVER_CHECK_OK(
@@ -126,6 +134,7 @@ void add_events(CLI::App& app, Context& context) {
       ->type_name("N")
       ->check(between(1, 1'000'000));
   command->add_flag("--json", options->json, "Print one JSON object a line");
+  add_text(*command, "--format", options->format, "FORMAT", "Only these fields: '{at} {kind} {message}'");
   on_call(command, context, options, events);
 }
 

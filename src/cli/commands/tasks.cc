@@ -5,7 +5,6 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/json_text.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/flags.h"
@@ -182,19 +181,6 @@ Result<int> explain(Context& context, const TaskOptions& options) {
   return 0;
 }
 
-/// "task.name": text as it is, else JSON; "" for what is not there.
-std::string value_at(const json& record, const std::string& path) {
-  json found = record;
-  for (std::size_t begin = 0; begin <= path.size() && !found.is_null();) {
-    const auto end = std::min(path.find('.', begin), path.size());
-    const auto name = path.substr(begin, end - begin);
-    found = found.is_object() ? found.value(name, json()) : json();
-    begin = end + 1;
-  }
-  if (found.is_null()) return "";
-  return printable(found.is_string() ? found.get<std::string>() : to_text(found));
-}
-
 Result<int> inspect(Context& context, const InspectOptions& options) {
   DROVER_TRY(const auto record, context.client().get(task_target(options.tasks.front())));
   if (options.format.empty() || options.format == "json") {
@@ -202,9 +188,7 @@ Result<int> inspect(Context& context, const InspectOptions& options) {
     return 0;
   }
   DROVER_TRY(const auto format, ListFormat::parse(options.format));
-  std::vector<std::string> values;
-  for (const auto& path : format.names()) values.push_back(value_at(record, path));
-  print(format.is_text() ? format.line(values) : fmt::format("{}\n", fmt::join(values, "\t")));
+  print(format.line_of(record));
   return 0;
 }
 
