@@ -34,8 +34,8 @@ LONG_MODULES = {"test_crash", "test_crash_services", "test_docker", "test_docs",
 VIRTUAL_MACHINES = {"test_vm"}
 
 CLUSTERS = "test_kube"  # how the names of modules on clusters begin
-# Each road of a GPU into a pod once: a limit, a claim, and an installation by the chart.
-CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_plugin.WholeGpusTest",
+# Each road of a GPU into a pod once: a limit, a claim, and an installation by the chart. And where a pod may run.
+CLUSTER_TESTS = ("test_kube_components", "test_kube_scheduler", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_plugin.WholeGpusTest",
                  "test_kube_claims.WholeGpusTest")
 
 
@@ -69,7 +69,7 @@ QUICK = (
     Stage("asan", ("unit_tests",), lambda program: not program.startswith("fuzz_"), lambda module: False, ASAN_SETTINGS),
 )
 USUAL = (
-    Stage("release", ("installed", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
+    Stage("release", ("installed", "nvml_abi_check", "kube_test", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
           {"DROVER_TEST_KILLS": "60"}),
     Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
     Stage("asan", ("all",), any_of, HOSTILE_MODULES.__contains__, ASAN_SETTINGS),

@@ -66,6 +66,14 @@ def _helm():
                            variables=tuple(f"{module}/{name}={value}" for name, value in versions.items()))
 
 
+def _scheduler_oracle():
+    kubernetes = _kubernetes()
+    source = pathlib.Path(__file__).parent / "oracle/scheduler.go"
+    return golang.OwnPrograms(module=kubernetes.module, version=kubernetes.version, go=GO, packages=("./scheduler-oracle",),
+                              replaced=STAGING, replaced_version=kubernetes.replaced_version, variables=kubernetes.variables,
+                              sources=(("scheduler-oracle/main.go", source.read_text()),))
+
+
 @dataclasses.dataclass(frozen=True)
 class Components:
     """Where programs are: the folders of Kubernetes' and of containerd's, and etcd."""
@@ -125,6 +133,12 @@ def helm():
     """The path of Helm, which only tests of the chart need; SkipTest says why it cannot be had here."""
     skip_if_unavailable()
     return provide(_helm(), cache_folder()) / "helm"
+
+
+def scheduler_oracle():
+    """The path of a program that says where kube-scheduler's own filters let a pod run; SkipTest says why it cannot be had here."""
+    skip_if_unavailable()
+    return provide(_scheduler_oracle(), cache_folder()) / "scheduler-oracle"
 
 
 def obtain():
