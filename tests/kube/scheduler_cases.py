@@ -10,7 +10,7 @@ ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 HOSTNAME = "kubernetes.io/hostname"
-NODE_LABELS = {"rack": ("r1", "r2"), "model": ("a100", "h100", ""), "size": ("1", "5", "10", "-3", "big"), ZONE: ("z1", "z2"),
+NODE_LABELS = {"rack": ("r1", "r2"), "model": ("a100", "h100", ""), "size": ("1", "5", "5", "10", "big", "-3"), ZONE: ("z1", "z2"),
                OLD_ZONE: ("z1", "z2"), REGION: ("here", "there")}
 POD_LABELS = {"app": ("web", "db"), "tier": ("x", "y"), "version": ("1", "2")}
 NAMESPACE_LABELS = {"team": ("red", "blue"), "env": ("test",)}
@@ -160,7 +160,7 @@ class Maker:
             made["values"] = self.random.sample(known[key], self.random.randint(1, len(known[key])))
         if made["operator"] in ("Gt", "Lt"):
             made["key"] = self.one(("size", "size", "rack"))
-            made["values"] = [self.one(("0", "4", "5", "+7", "-5", "big"))]
+            made["values"] = [self.one(("0", "4", "5", "5", "10", "+7", "-5", "big"))]
         return made
 
     def node_terms(self, fields=True):
@@ -221,11 +221,12 @@ class Maker:
         for key in self.random.sample((HOSTNAME, ZONE, "rack"), self.one((1, 1, 2))):
             constraint = {"maxSkew": self.one((1, 1, 2, 3)), "topologyKey": key,
                           "whenUnsatisfiable": self.one(("DoNotSchedule",) * 5 + ("ScheduleAnyway",))}
-            selector = self.selector(POD_LABELS)
+            many = {"matchExpressions": [{"key": self.one(sorted(POD_LABELS)), "operator": "Exists"}]}
+            selector = many if self.maybe(0.4) else self.selector(POD_LABELS)
             if selector is not None:
                 constraint["labelSelector"] = selector
-            if self.maybe(0.3):
-                constraint["minDomains"] = self.one((1, 2, 3))
+            if self.maybe(0.4):
+                constraint["minDomains"] = self.one((1, 2, 3, 4))
             if self.maybe(0.4):
                 constraint["nodeAffinityPolicy"] = self.one(("Honor", "Ignore"))
             if self.maybe(0.5):

@@ -1,5 +1,8 @@
 #include "kube/scheduler/cluster.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 namespace drover::kube::scheduler {
@@ -27,6 +30,11 @@ void count_holder(Map& holders, const typename Map::key_type& key, const NodeSta
   const auto on_node = of_key->second.find(&state);
   if (--on_node->second == 0) of_key->second.erase(on_node);
   if (of_key->second.empty()) holders.erase(of_key);
+}
+
+/// How a class is asked for as if it were a resource.
+std::string own_resource(std::string_view device_class) {
+  return fmt::format("deviceclass.resource.kubernetes.io/{}", device_class);
 }
 
 }  // namespace
@@ -118,6 +126,19 @@ void Cluster::remove_volume(std::string_view name) {
 void Cluster::put_csi_drivers(CsiDrivers drivers) {
   nodes_[drivers.node_name].csi_drivers = std::move(drivers.limited);
   drop_if_empty(drivers.node_name);
+}
+
+void Cluster::put_device_class(std::string_view name, std::string resource) {
+  device_classes_.insert_or_assign(own_resource(name), std::move(resource));
+}
+
+void Cluster::remove_device_class(std::string_view name) {
+  remove(device_classes_, own_resource(name));
+}
+
+bool Cluster::has_device_class(std::string_view resource) const {
+  return device_classes_.contains(resource) ||
+         std::ranges::any_of(device_classes_, [&](const auto& item) { return item.second == resource; });
 }
 
 const VolumeClaim* Cluster::volume_claim(std::string_view name_space, std::string_view name) const {

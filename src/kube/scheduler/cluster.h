@@ -47,6 +47,10 @@ class Cluster {
   void put_volume(Volume volume);
   void remove_volume(std::string_view name);
   void put_csi_drivers(CsiDrivers drivers);
+  /// A class of devices: what asks for `resource` ("" for none), or for the class by its own name for that,
+  /// is given a claim where nodes do not offer the resource themselves.
+  void put_device_class(std::string_view name, std::string resource);
+  void remove_device_class(std::string_view name);
 
   /// By name; also those of which only pods are known.
   const std::map<std::string, NodeState, std::less<>>& nodes() const { return nodes_; }
@@ -56,6 +60,8 @@ class Cluster {
   const Volume* volume(std::string_view name) const;
   /// Whether a pod that is bound to a known node uses that claim.
   bool is_used(std::string_view name_space, std::string_view claim) const;
+  /// Whether a class of devices stands for a resource of that name.
+  bool has_device_class(std::string_view resource) const;
   const std::map<PodTerm, TermHolders>& anti_affinity() const { return anti_affinity_; }
   /// The distinct lists of taints of its nodes: Node::taints points to them.
   const Pool<Taints>& taints() const { return taints_; }
@@ -71,6 +77,8 @@ class Cluster {
   std::map<std::string, Labels, std::less<>> namespaces_;
   std::map<Named, VolumeClaim> volume_claims_;
   std::map<std::string, Volume, std::less<>> volumes_;
+  std::map<std::string, std::string, std::less<>>
+      device_classes_;  ///< Resources, by the class' own name for them
   std::map<Named, TermHolders> claim_users_;
   std::map<PodTerm, TermHolders> anti_affinity_;
   Pool<Taints> taints_;

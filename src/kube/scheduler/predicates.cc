@@ -37,6 +37,11 @@ bool conflict(const HostPort& one, const HostPort& other) {
          (one.address == other.address || one.address == kEvery || other.address == kEvery);
 }
 
+std::int64_t amount_of(const Resources& resources, const std::string& name) {
+  const auto found = resources.others.find(name);
+  return found == resources.others.end() ? 0 : found->second;
+}
+
 /// One reason when it does not hold.
 std::vector<std::string_view> unless(bool holds, std::string_view reason) {
   if (holds || reason.empty()) return {};
@@ -78,15 +83,23 @@ bool selects_node(const PodTemplate& pod, const Node& node) {
 Predicates::Predicates(const Cluster& cluster, const Pod& pod)
     : cluster_(cluster), pod_(pod), wants_(*pod.made_from), affinity_(cluster, pod), spread_(cluster, pod) {
   everywhere_.at(index(Predicate::kSupported)) = wants_.unsupported;
-  for (const auto& [name, amount] : wants_.requests.others)
-    insufficient_.emplace(name, fmt::format("Insufficient {}", name));
+  look_at_resources();
   look_at_taints();
   look_at_claims();
 }
 
+void Predicates::look_at_resources() {
+  for (const auto& [name, amount] : wants_.requests.others) {
+    if (amount == 0) continue;
+    insufficient_.emplace(name, fmt::format("Insufficient {}", name));
+    if (cluster_.has_device_class(name))
+      by_claim_.emplace(name, fmt::format("asks for '{}', which its node has only for claims", name));
+  }
+}
+
 void Predicates::look_at_taints() {
   for (const auto& taints : cluster_.taints())
-    if (untolerated(*taints, wants_.tolerations) != nullptr) untolerated_.insert(taints.get());
+    if (untolerated(*taints, wants_.tolerations) == nullptr) tolerated_.insert(taints.get());
   tolerates_unschedulable_ =
       tolerates(wants_.tolerations, {"node.kubernetes.io/unschedulable", "", "NoSchedule"});
 }
@@ -158,14 +171,14 @@ std::vector<std::string_view> Predicates::at(Predicate predicate, const NodeStat
   const auto& node = *state.node;
   switch (predicate) {
     case Predicate::kSupported:
-      return csi_drivers(state);
+      return support(state);
     case Predicate::kNodeUnschedulable:
       return unless(!node.unschedulable || tolerates_unschedulable_, "node(s) were unschedulable");
     case Predicate::kNodeName:
       return unless(pod_.node_name.empty() || pod_.node_name == node.name,
                     "node(s) didn't match the requested node name");
     case Predicate::kTaintToleration:
-      return unless(!untolerated_.contains(node.taints.get()), "node(s) had untolerated taint(s)");
+      return unless(tolerated_.contains(node.taints.get()), "node(s) had untolerated taint(s)");
     case Predicate::kNodeAffinity:
       return unless(selects_node(wants_, node), "node(s) didn't match Pod's node affinity/selector");
     case Predicate::kNodePorts:
@@ -194,8 +207,10 @@ std::vector<std::string_view> Predicates::at(Predicate predicate, const NodeStat
   return {};
 }
 
-std::vector<std::string_view> Predicates::csi_drivers(const NodeState& state) const {
+std::vector<std::string_view> Predicates::support(const NodeState& state) const {
   Reasons reasons;
+  for (const auto& [name, said] : by_claim_)
+    if (amount_of(state.node->allocatable, name) <= 0) reasons.emplace_back(said);
   for (const auto& [driver, said] : drivers_) {
     const auto found = state.csi_drivers.find(driver);
     if (found == state.csi_drivers.end())
@@ -229,13 +244,10 @@ std::vector<std::string_view> Predicates::resources(const NodeState& state) cons
   if (lacks(wanted.memory, has.memory, taken.memory)) reasons.emplace_back("Insufficient memory");
   if (lacks(wanted.storage, has.storage, taken.storage))
     reasons.emplace_back("Insufficient ephemeral-storage");
-  const auto amount = [](const auto& amounts, const std::string& name) {
-    const auto found = amounts.find(name);
-    return found == amounts.end() ? 0 : found->second;
-  };
-  for (const auto& [name, wants] : wanted.others)
-    if (lacks(wants, amount(has.others, name), amount(taken.others, name)))
-      reasons.emplace_back(insufficient_.find(name)->second);
+  for (const auto& [name, reason] : insufficient_)
+    if (lacks(amount_of(wanted, name), amount_of(has, name), amount_of(taken, name)) &&
+        !(by_claim_.contains(name) && amount_of(has, name) <= 0))
+      reasons.emplace_back(reason);
   return reasons;
 }
 

@@ -70,13 +70,14 @@ class Predicates {
     std::string limited;
   };
 
+  void look_at_resources();
   void look_at_taints();
   void look_at_claims();
   void look_at_volume(const VolumeClaim& claim);
   void refuse(Predicate predicate, std::string reason);
   Reasons at(Predicate predicate, const NodeState& node) const;
   Reasons resources(const NodeState& node) const;
-  Reasons csi_drivers(const NodeState& node) const;
+  Reasons support(const NodeState& node) const;
   bool has_free_ports(const NodeState& node) const;
   Reasons volumes(const Node& node) const;
   bool is_in_zones(const Node& node) const;
@@ -86,10 +87,12 @@ class Predicates {
   const PodTemplate& wants_;
   /// What no node can mend.
   std::array<std::vector<std::string>, kPredicates> everywhere_;
-  std::set<const Taints*> untolerated_;
+  std::set<const Taints*> tolerated_;
   bool tolerates_unschedulable_ = false;
   std::map<std::string, std::string, std::less<>>
       insufficient_;  ///< "Insufficient …" by the name of the resource
+  std::map<std::string, std::string, std::less<>>
+      by_claim_;  ///< what is said where a resource is given by claim
   std::vector<const Volume*> volumes_;
   bool lacks_volume_ = false;
   bool claim_is_taken_ = false;

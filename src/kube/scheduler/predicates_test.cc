@@ -139,6 +139,25 @@ TEST_F(PredicatesTest, ResourcesThatAreShort) {
   EXPECT_EQ(reason(pod(wants({{"cpu", "1500m"}})), "n1"), "") << "it is on another node by now";
 }
 
+TEST_F(PredicatesTest, ResourcesThatAreGivenByClaim) {
+  node("n1");
+  node("n2", {}, {}, {{"allocatable", {{"pods", "9"}, {"nvidia.com/gpu", "1"}}}});
+  const auto wants = [](const char* resource) {
+    const json requests = {{resource, "2"}};
+    return pod({{"containers", {{{"name", "a"}, {"resources", {{"requests", requests}}}}}}});
+  };
+  EXPECT_EQ(reason(wants("nvidia.com/gpu"), "n1"), "Insufficient nvidia.com/gpu");
+  cluster.put_device_class("gpu", "nvidia.com/gpu");
+  EXPECT_EQ(reason(wants("nvidia.com/gpu"), "n1"),
+            "asks for 'nvidia.com/gpu', which its node has only for claims");
+  EXPECT_EQ(reason(wants("nvidia.com/gpu"), "n2"), "Insufficient nvidia.com/gpu");
+  constexpr auto* kOwn = "deviceclass.resource.kubernetes.io/gpu";
+  EXPECT_EQ(reason(wants(kOwn), "n1"),
+            std::string("asks for '") + kOwn + "', which its node has only for claims");
+  cluster.remove_device_class("gpu");
+  EXPECT_EQ(reason(wants("nvidia.com/gpu"), "n1"), "Insufficient nvidia.com/gpu");
+}
+
 TEST_F(PredicatesTest, PodsThatWantToBeNear) {
   node("n1", {{"zone", "z1"}});
   node("n2", {{"zone", "z2"}});
