@@ -43,6 +43,14 @@ def _kubernetes():
                         for name, value in values.items()))
 
 
+def _scheduler_oracle():
+    kubernetes = _kubernetes()
+    source = pathlib.Path(__file__).parent / "oracle/scheduler.go"
+    return golang.OwnPrograms(module=kubernetes.module, version=kubernetes.version, go=GO, packages=("./scheduler-oracle",),
+                              replaced=STAGING, replaced_version=kubernetes.replaced_version, variables=kubernetes.variables,
+                              sources=(("scheduler-oracle/main.go", source.read_text()),))
+
+
 def _containerd():
     module = "github.com/containerd/containerd/v2"
     return golang.Programs(
@@ -64,14 +72,6 @@ def _helm():
                    for part, number in (("Major", major), ("Minor", minor))}}  # of the cluster that charts are rendered for
     return golang.Programs(module=module, version=f"v{HELM_VERSION}", go=GO, packages=(f"{module}/cmd/helm",),
                            variables=tuple(f"{module}/{name}={value}" for name, value in versions.items()))
-
-
-def _scheduler_oracle():
-    kubernetes = _kubernetes()
-    source = pathlib.Path(__file__).parent / "oracle/scheduler.go"
-    return golang.OwnPrograms(module=kubernetes.module, version=kubernetes.version, go=GO, packages=("./scheduler-oracle",),
-                              replaced=STAGING, replaced_version=kubernetes.replaced_version, variables=kubernetes.variables,
-                              sources=(("scheduler-oracle/main.go", source.read_text()),))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,16 +129,16 @@ def skip_if_unavailable():
         raise unittest.SkipTest(reason)
 
 
-def helm():
-    """The path of Helm, which only tests of the chart need; SkipTest says why it cannot be had here."""
-    skip_if_unavailable()
-    return provide(_helm(), cache_folder()) / "helm"
-
-
 def scheduler_oracle():
     """The path of a program that says where kube-scheduler's own filters let a pod run; SkipTest says why it cannot be had here."""
     skip_if_unavailable()
     return provide(_scheduler_oracle(), cache_folder()) / "scheduler-oracle"
+
+
+def helm():
+    """The path of Helm, which only tests of the chart need; SkipTest says why it cannot be had here."""
+    skip_if_unavailable()
+    return provide(_helm(), cache_folder()) / "helm"
 
 
 def obtain():

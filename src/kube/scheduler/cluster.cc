@@ -74,12 +74,15 @@ void Cluster::remove_pod(std::string_view uid) {
   const auto pod = state.pods.find(uid);
   count(state, *pod->second, -1);
   state.pods.erase(pod);
+  // Not subtracted: a sum that has overflowed would come out too small.
+  state.requested = {};
+  for (const auto& [other_uid, other] : state.pods) add(state.requested, other->made_from->requests);
   drop_if_empty(node_name);
 }
 
 void Cluster::count(NodeState& state, const Pod& pod, int sign) {
   const auto& made_from = *pod.made_from;
-  add(state.requested, made_from.requests, sign);
+  if (sign > 0) add(state.requested, made_from.requests);
   for (const auto& port : made_from.ports) {
     if (sign > 0)
       state.ports.insert(port);

@@ -139,6 +139,18 @@ TEST_F(PredicatesTest, ResourcesThatAreShort) {
   EXPECT_EQ(reason(pod(wants({{"cpu", "1500m"}})), "n1"), "") << "it is on another node by now";
 }
 
+TEST_F(PredicatesTest, SumsThatOverflow) {
+  node("n1");
+  const json much = {{"containers", {{{"name", "a"}, {"resources", {{"requests", {{"memory", "7Ei"}}}}}}}}};
+  run("p", "n1", much);
+  run("q", "n1", much);
+  cluster.remove_pod("q");
+  const json little = {{"containers", {{{"name", "a"}, {"resources", {{"requests", {{"memory", "1"}}}}}}}}};
+  EXPECT_EQ(reason(pod(little), "n1"), "Insufficient memory");
+  cluster.remove_pod("p");
+  EXPECT_EQ(reason(pod(little), "n1"), "");
+}
+
 TEST_F(PredicatesTest, ResourcesThatAreGivenByClaim) {
   node("n1");
   node("n2", {}, {}, {{"allocatable", {{"pods", "9"}, {"nvidia.com/gpu", "1"}}}});

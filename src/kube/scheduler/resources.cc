@@ -22,10 +22,8 @@ std::int64_t rounded_up(Nanos nanos, Nanos unit) {
   return static_cast<std::int64_t>(std::min(kMost, (nanos + unit - 1) / unit));
 }
 
-std::int64_t sum_of(std::int64_t one, std::int64_t other, int sign) {
-  using Limits = std::numeric_limits<std::int64_t>;
-  const auto sum = static_cast<Nanos>(one) + static_cast<Nanos>(other) * sign;
-  return static_cast<std::int64_t>(std::clamp<Nanos>(sum, Limits::min(), Limits::max()));
+std::int64_t sum_of(std::int64_t one, std::int64_t other) {
+  return rounded_up(static_cast<Nanos>(one) + static_cast<Nanos>(other), 1);
 }
 
 void add_up(Quantities& sum, const Quantities& quantities) {
@@ -195,14 +193,13 @@ Resources whole(const Quantities& quantities) {
   return resources;
 }
 
-void add(Resources& sum, const Resources& resources, int sign) {
-  sum.cpu = sum_of(sum.cpu, resources.cpu, sign);
-  sum.memory = sum_of(sum.memory, resources.memory, sign);
-  sum.storage = sum_of(sum.storage, resources.storage, sign);
+void add(Resources& sum, const Resources& resources) {
+  sum.cpu = sum_of(sum.cpu, resources.cpu);
+  sum.memory = sum_of(sum.memory, resources.memory);
+  sum.storage = sum_of(sum.storage, resources.storage);
   for (const auto& [name, amount] : resources.others) {
-    const auto at = sum.others.try_emplace(name).first;
-    at->second = sum_of(at->second, amount, sign);
-    if (at->second == 0) sum.others.erase(at);
+    auto& others = sum.others[name];
+    others = sum_of(others, amount);
   }
 }
 

@@ -25,8 +25,8 @@ struct Resources {
 /// Rounded up. Names that mean nothing to the scheduler are left out.
 Resources whole(const Quantities& quantities);
 
-/// `sign` is 1 or -1. What overflows stays at the end of the range.
-void add(Resources& sum, const Resources& resources, int sign);
+/// What overflows stays at the end of the range.
+void add(Resources& sum, const Resources& resources);
 
 /// Whether the scheduler counts a resource of that name beside cpu, memory, ephemeral-storage and pods.
 bool is_counted(std::string_view name);
