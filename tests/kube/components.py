@@ -43,6 +43,14 @@ def _kubernetes():
                         for name, value in values.items()))
 
 
+def _scheduler_oracle():
+    kubernetes = _kubernetes()
+    source = pathlib.Path(__file__).parent / "oracle/scheduler.go"
+    return golang.OwnPrograms(module=kubernetes.module, version=kubernetes.version, go=GO, packages=("./scheduler-oracle",),
+                              replaced=STAGING, replaced_version=kubernetes.replaced_version, variables=kubernetes.variables,
+                              sources=(("scheduler-oracle/main.go", source.read_text()),))
+
+
 def _containerd():
     module = "github.com/containerd/containerd/v2"
     return golang.Programs(
@@ -119,6 +127,12 @@ def skip_if_unavailable():
     reason = os.environ.get(UNAVAILABLE)
     if reason:
         raise unittest.SkipTest(reason)
+
+
+def scheduler_oracle():
+    """The path of a program that says where kube-scheduler's own filters let a pod run; SkipTest says why it cannot be had here."""
+    skip_if_unavailable()
+    return provide(_scheduler_oracle(), cache_folder()) / "scheduler-oracle"
 
 
 def helm():
