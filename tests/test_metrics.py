@@ -20,6 +20,7 @@ class MetricsTest(drover.DaemonTest):
     def tearDown(self):
         self.daemon.end_tasks()
         self.set_faults({})
+        drover.wait_for(lambda: "drover_process_gpu_memory_bytes" not in self.scrape(), "the GPUs to be idle")
 
     def set_faults(self, faults):
         file = self.daemon.state / "sim/faults.yaml"
@@ -73,10 +74,11 @@ class MetricsTest(drover.DaemonTest):
         other = next(gpu for gpu in gpus if not gpu["used_by"])
         self.set_faults({taken["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": self.process_of(task), "memory_mib": 64}]},
                          other["uuid"]: {"utilization": {"gpu": 97}, "processes": [{"pid": os.getpid(), "memory_mib": 2048}]}})
-        drover.wait_for(self.scrape_when_busy, "the GPU to be busy")
 
         def usage(uid=None):
             return {gpu["uuid"]: gpu["usage"] for gpu in self.daemon.api("GET", "/v1/gpus?usage=true", uid=uid)["gpus"]}
+
+        drover.wait_for(lambda: sum(bool(gpu["processes"]) for gpu in usage().values()) == 2, "both GPUs to be busy")
 
         mine, theirs = usage(), usage(OTHER)
         self.assertEqual([(process["task"], process["name"]) for process in mine[taken["uuid"]]["processes"]], [(task, "probe")])

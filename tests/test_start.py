@@ -73,7 +73,7 @@ class FolderTest(StartTest):
         self.assertEqual(self.drover("run", "--workdir", "..", "--", "pwd").out, f"{self.project.parent}\n")
         ran = self.drover("run", "--workdir", "absent", "--", "pwd")
         self.assertEqual(ran.out, "")
-        self.assertIn(f"Cannot enter the working folder '{self.project}/absent'", ran.err)
+        self.assertIn(f"--workdir: There is no '{self.project}/absent'", ran.err)
         self.assertFalse((self.project / "absent").exists())
 
     def test_with_an_image_the_folder_and_the_environment_are_the_images(self):
