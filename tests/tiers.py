@@ -35,7 +35,7 @@ VIRTUAL_MACHINES = {"test_vm"}
 
 CLUSTERS = "test_kube"  # how the names of modules on clusters begin
 # Each road of a GPU into a pod once: a limit, a claim, and an installation by the chart.
-CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_plugin.WholeGpusTest",
+CLUSTER_TESTS = ("test_kube_components", "test_kube_cel", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_plugin.WholeGpusTest",
                  "test_kube_claims.WholeGpusTest")
 
 
@@ -69,7 +69,7 @@ QUICK = (
     Stage("asan", ("unit_tests",), lambda program: not program.startswith("fuzz_"), lambda module: False, ASAN_SETTINGS),
 )
 USUAL = (
-    Stage("release", ("installed", "nvml_abi_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
+    Stage("release", ("installed", "nvml_abi_check", "cel-answers", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
           {"DROVER_TEST_KILLS": "60"}),
     Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
     Stage("asan", ("all",), any_of, HOSTILE_MODULES.__contains__, ASAN_SETTINGS),

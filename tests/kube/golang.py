@@ -37,6 +37,23 @@ class Programs:
         lines = ["module drover.invalid/built", "", f"go {self.go[0]}.{self.go[1]}", "", f"require {self.module} {self.version}"]
         return "\n".join(lines + [f"replace {name} => {name} {self.replaced_version}" for name in self.replaced]) + "\n"
 
+    def write(self, folder):
+        """What the build starts from."""
+        (folder / "go.mod").write_text(self.go_mod())
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnPrograms(Programs):
+    """Programs of the tests' own, over the packages of a module: `sources` are pairs of a path and its text."""
+
+    sources: tuple = ()
+
+    def write(self, folder):
+        super().write(folder)
+        for path, text in self.sources:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+
 
 def version_of(program):
     """(major, minor) of a Go; None when it does not run."""
@@ -82,7 +99,7 @@ def obtain(oldest, cache):
 def build(programs, go, folder):
     """Builds the programs into `folder`/bin. SkipTest where the modules cannot be fetched, RuntimeError when they do not build."""
     folder.mkdir(parents=True)
-    (folder / "go.mod").write_text(programs.go_mod())
+    programs.write(folder)
     name = f"{programs.module} {programs.version}"
     # A compiler that collects its garbage rarely and inlines nothing takes three quarters of the time.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOGC": "400",
