@@ -74,6 +74,12 @@ def _helm():
                            variables=tuple(f"{module}/{name}={value}" for name, value in versions.items()))
 
 
+def _cel_oracle():
+    source = pathlib.Path(__file__).parent / "oracle/cel.go"
+    return golang.OwnPrograms(module="k8s.io/dynamic-resource-allocation", version=f"v0{KUBERNETES_VERSION[1:]}", go=GO,
+                              packages=("./cel-oracle",), sources=(("cel-oracle/main.go", source.read_text()),))
+
+
 @dataclasses.dataclass(frozen=True)
 class Components:
     """Where programs are: the folders of Kubernetes' and of containerd's, and etcd."""
@@ -139,6 +145,12 @@ def helm():
     """The path of Helm, which only tests of the chart need; SkipTest says why it cannot be had here."""
     skip_if_unavailable()
     return provide(_helm(), cache_folder()) / "helm"
+
+
+def cel_oracle():
+    """The path of a program that says what Kubernetes' own CEL answers; SkipTest says why it cannot be had here."""
+    skip_if_unavailable()
+    return provide(_cel_oracle(), cache_folder()) / "cel-oracle"
 
 
 def obtain():
