@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace drover;
   const auto text = fuzz::text_of(data, size);
   const TimePoint now(std::chrono::hours(24 * 365 * 56));
-  auto definitions = cli::read_definitions("app.yaml", text, now);
+  auto definitions = cli::read_definitions("app.yaml", "/folder", text, now);
   cli::find_doubles(definitions);
   for (const auto& finding : definitions.findings) {
     fuzz::require(!finding.mistake.message.empty() && !cli::render(finding).empty());

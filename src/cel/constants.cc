@@ -64,13 +64,17 @@ Status call(Expression& node) {
                                                        "int",  "string", "type",   "uint"};
   static const std::set<std::string_view> kPatterns{"matches", "find", "findAll"};
   const auto& arguments = node.arguments;
-  if (kConversions.contains(node.name) && arguments.size() == 1 && is_literal(arguments[0]))
-    return conversion(node);
+  const bool is_constant =
+      arguments.size() == 1 &&
+      (is_literal(arguments[0]) || (node.name == "dyn" && arguments[0]->kind == Kind::kLiteral));
+  if (is_constant && kConversions.contains(node.name)) return conversion(node);
   if (node.name == "@in" && is_literal(arguments[1]) && arguments[1]->value.list() != nullptr) {
     const auto& list = *arguments[1]->value.list();
-    if (list.empty()) become(node, false);
-    if (!list.empty() && std::ranges::all_of(list, is_primitive))
-      node.overloads = {&find_function("@in_constants")->front()};
+    if (list.empty()) {
+      become(node, false);
+      return {};
+    }
+    if (std::ranges::all_of(list, is_primitive)) node.overloads = {&find_function("@in_constants")->front()};
   } else if (kPatterns.contains(node.name) && is_literal(arguments[1]) &&
              arguments[1]->value.text() != nullptr) {
     DROVER_TRY(node.pattern, compiled_pattern(*arguments[1]->value.text()));

@@ -125,6 +125,8 @@ TEST(Selector, KnowsTheLanguage) {
        {"0x10 == 16 && 1u < 2 && dyn(1.0) == 1 && -9223372036854775808 < 0", "yes"},
        {"9223372036854775807 + 1 > 0", kInvalid.c_str()},
        {"1 / 0 == 1", kInvalid.c_str()},
+       {"!(device.driver in []) && !(1 in [])", "yes"},
+       {"'aba'.replace('a', 'x', -9223372036854775808) == 'xbx'", "yes"},
        {"7 % -3 == 1 && -7 / 2 == -3 && 2 + 3 * 4 == 14 // and that is all", "yes"},
        {"cel.bind(x, [1, 2, 3].map(i, i * 2), x.filter(i, i > 2) == [4, 6] && x.exists_one(i, i == 2))",
         "yes"},

@@ -89,7 +89,7 @@ Value replace(const Call& call) {
     if (found == std::string::npos || !call.work.spend_text(found - at + replacement.size())) break;
     result.append(text, at, found - at).append(replacement);
     at = found + old.size();
-    --left;
+    if (left > 0) --left;
     if (!old.empty()) continue;
     if (at == text.size()) return result;
     const auto next = code_points(std::string_view(text).substr(at, 4))[1];  // between all code points
