@@ -1,24 +1,16 @@
-// 'drover apply', 'app' and 'job': what reaches Marathon's and Chronos' APIs, and what people read.
+// 'drover apply' and 'app': what reaches Marathon's API, and what people read.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "cli/testing/fake_api.h"
-#include "cli/testing/run.h"
-#include "marathon/app.h"
+#include "cli/testing/services_fixture.h"
 
 namespace drover::cli {
 namespace {
 
 using nlohmann::json;
-using testing::drover;
+using testing::app_json;
 using ::testing::ElementsAre;
 using testing::FakeApi;
 using ::testing::HasSubstr;
@@ -27,69 +19,7 @@ using testing::Ran;
 
 const std::string kDefinitions = DROVER_SOURCE_DIR "/tests/data/definitions/";
 
-/// The app as the API shows it.
-json app_json(const std::string& definition, const json& more = json::object()) {
-  const auto app = marathon::decode_app(json::parse(definition), {});
-  auto shown = json::parse(marathon::show(app->service));
-  shown["tasksRunning"] = shown["instances"];
-  shown["version"] = "2026-01-02T00:00:00.000Z";
-  shown.update(more);
-  return shown;
-}
-
-class ServicesTest : public ::testing::Test {
- protected:
-  ServicesTest()
-      : api_("/tmp/drover-services-test." + std::to_string(::getpid()),
-             [this](const FakeApi::Asked& asked) { return answer(asked); }) {}
-
-  Ran ask(std::vector<std::string> words) {
-    words.insert(words.begin(), {"--socket", api_.socket()});
-    return drover(words);
-  }
-  std::string file(const std::string& name, const std::string& text) {
-    const auto path = ::testing::TempDir() + "services-" + name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-  /// What is answered to a GET.
-  void there_is(const std::string& target, const json& value) { there_[target] = value.dump(); }
-  void there_is_app(const json& app) {
-    there_is("/v2/apps" + app.value("id", ""), {{"app", app}});
-    apps_.push_back(app);
-    there_is("/v2/apps", {{"apps", apps_}});
-  }
-
-  FakeApi::Answer answer(const FakeApi::Asked& asked) {
-    if (asked.method != "GET") {
-      if (asked.target == "/v1/dry-run") return {200, json{{"answers", {tried_}}}.dump()};
-      if (refusal_.status != 200) return refusal_;
-      after_change_();
-      const bool marathon = asked.target.starts_with("/v2/");
-      return {marathon ? 200u : 204u,
-              marathon ? R"({"version":"2026-01-03T00:00:00.000Z","deploymentId":"d-1"})" : ""};
-    }
-    if (asked.target == "/v2/deployments") on_look_();
-    if (const auto found = there_.find(asked.target); found != there_.end()) return {200, found->second};
-    if (asked.target == "/v2/deployments") return {200, looks_under_way_-- > 0 ? R"([{"id":"d-1"}])" : "[]"};
-    if (asked.target == "/v2/queue") return {200, R"({"queue":[]})"};
-    if (asked.target == "/v2/apps") return {200, R"({"apps":[]})"};
-    if (asked.target == "/v1/scheduler/jobs") return {200, "[]"};
-    if (asked.target.starts_with("/v1/"))
-      return {400, R"({"status":"Bad Request","message":"java.lang.IllegalArgumentException: )"
-                   R"(requirement failed: Job 'x' not found"})"};
-    return {404, R"({"message":"App '/x' does not exist"})"};
-  }
-
-  std::map<std::string, std::string> there_;
-  std::vector<json> apps_;
-  std::function<void()> after_change_ = [] {};
-  std::function<void()> on_look_ = [] {};  ///< at deployments
-  FakeApi::Answer refusal_;                ///< of changes, unless it is 200
-  json tried_ = {{"status", 200}};         ///< of a dry run
-  int looks_under_way_ = 0;                ///< how often a deployment is still there
-  FakeApi api_;                            ///< last: it asks the others
-};
+class ServicesTest : public testing::ServicesFixture {};
 
 TEST_F(ServicesTest, ApplySaysWhatIsNewAndSendsTheWholeTruth) {
   const auto path = kDefinitions + "marathon-tensorflow-gpus-3.json";
@@ -168,52 +98,6 @@ TEST_F(ServicesTest, ApplyTakesGroupsAndJobs) {
   EXPECT_THAT(changes[0], HasSubstr(R"("id":"/shop")"));
   EXPECT_THAT(changes[1], HasSubstr("POST /v1/scheduler/iso8601 {"));
   EXPECT_THAT(changes[2], HasSubstr("POST /v1/scheduler/dependency {"));
-}
-
-TEST_F(ServicesTest, AJobThatIsThereIsUnchangedThoughItsNextTimeHasMoved) {
-  const auto path = kDefinitions + "chronos-test-gpu-1.json";
-  auto job = json::parse(read_file(path).value());
-  job["schedule"] = "R/2026-03-05T23:00:00.000Z/PT24H";
-  job["successCount"] = 7;
-  there_is("/v1/scheduler/job/test-gpu", job);
-  EXPECT_EQ(ask({"apply", path}).out, "test-gpu: unchanged\n");
-  job["mem"] = 1;
-  there_is("/v1/scheduler/job/test-gpu", job);
-  EXPECT_EQ(ask({"apply", "--dry-run", path}).out, "test-gpu: mem 1 → 4096\n");
-}
-
-TEST_F(ServicesTest, AJobByCronIsChangedWhenItsTimesAre) {
-  const auto apply = [&](const std::string& schedule) {
-    const auto path = file("job.yaml", "name: cron\ncommand: x\nschedule: '" + schedule + "'\n");
-    return ask({"apply", "--dry-run", path}).out;
-  };
-  EXPECT_EQ(apply("*/10 8-18 * * mon-fri"), "cron: new, */10 8-18 * * mon-fri\n");
-  there_is(
-      "/v1/scheduler/job/cron",
-      {{"name", "cron"}, {"command", "x"}, {"schedule", "*/10 8-18 * * mon-fri"}, {"scheduleTimeZone", ""}});
-  EXPECT_EQ(apply("*/10 8-18 * * mon-fri"), "cron: unchanged\n");
-  EXPECT_EQ(apply("5-55/10 8-18 * * mon-fri"),
-            "cron: schedule */10 8-18 * * mon-fri → 5-55/10 8-18 * * mon-fri\n");
-  EXPECT_EQ(apply("R/2030-01-31T02:30:00Z/P1D"),
-            "cron: schedule */10 8-18 * * mon-fri → R/2030-01-31T02:30:00Z/P1D\n");
-  EXPECT_EQ(apply("@daily"), "cron: schedule */10 8-18 * * mon-fri → @daily\n");
-}
-
-TEST_F(ServicesTest, SaysWhenAJobByCronIsNext) {
-  const json job = {{"name", "leap"},
-                    {"command", "x"},
-                    {"schedule", "*/10 2-4/2 29 2 *"},
-                    {"scheduleTimeZone", "Asia/Kolkata"}};
-  there_is("/v1/scheduler/jobs", json::array({job}));
-  there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "leap"}, {"state", "idle"}}}}});
-  there_is("/v1/scheduler/job/leap", job);
-  there_is("/v1/scheduler/job/stat/leap", {{"taskStatHistory", json::array()}});
-  const auto next = "20[0-9]{2}-02-28T20:30:00.000Z";
-  EXPECT_THAT(ask({"job", "list"}).out,
-              ::testing::ContainsRegex(std::string("leap +idle +never ran +") + next));
-  const auto shown = ask({"job", "show", "leap"}).out;
-  EXPECT_THAT(shown, HasSubstr("  schedule: */10 2-4/2 29 2 *\n  time zone: Asia/Kolkata\n"));
-  EXPECT_THAT(shown, ::testing::ContainsRegex(std::string("  next run: ") + next));
 }
 
 TEST_F(ServicesTest, ApplySaysWhatItWaitsForAndFailsWhenTheDeploymentDoes) {
@@ -469,59 +353,6 @@ TEST_F(ServicesTest, ListsDeploymentsAndTakesThemBack) {
   EXPECT_EQ(unknown.status, 66);
   EXPECT_THAT(unknown.err, HasSubstr("No deployment is under way for '/wob'"));
   EXPECT_EQ(ask({"complete", "bash", "--", "app", "cancel", ""}).out, "0a1b-2\n0a1b-3\n/gone\n/web\n");
-}
-
-TEST_F(ServicesTest, SaysWhyTheRunOfAJobWaits) {
-  const json job = {{"name", "nightly"}, {"schedule", "R/2030-01-31T02:30:00.000Z/P1D"}};
-  there_is("/v1/scheduler/jobs", json::array({job}));
-  there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "nightly"}, {"state", "queued"}}}}});
-  const auto task = [](const char* state, const char* kind) {
-    return json{
-        {"task", {{"origin", {{"kind", kind}, {"name", "nightly"}}}}}, {"state", state}, {"reason", kind}};
-  };
-  there_is("/v1/tasks?active=true", {{"tasks", {task("failed", "schedule"), task("queued", "service")}}});
-  EXPECT_THAT(ask({"job", "list"}).out, HasSubstr("its run is tried again later"));
-  there_is("/v1/tasks?active=true", {{"tasks", {task("queued", "schedule")}}});
-  EXPECT_THAT(ask({"job", "list"}).out, HasSubstr("its run waits: schedule"));
-}
-
-TEST_F(ServicesTest, ListsShowsAndRunsJobs) {
-  const json job = {{"name", "nightly"},
-                    {"command", "x"},
-                    {"schedule", "R/2030-01-31T02:30:00.000Z/P1D"},
-                    {"lastError", "2020-01-01T00:00:00.000Z"}};
-  const json disabled = {
-      {"name", "weekly"}, {"schedule", "R/2030-01-31T02:30:00.000Z/P1W"}, {"disabled", true}};
-  there_is("/v1/scheduler/jobs", {job, disabled});
-  there_is("/v1/scheduler/jobs/summary", {{"jobs", {{{"name", "nightly"}, {"state", "1 running"}}}}});
-  there_is("/v1/scheduler/job/nightly", job);
-  there_is("/v1/scheduler/job/stat/nightly",
-           {{"taskStatHistory",
-             {{{"taskId", "ct:1:0:nightly:"},
-               {"status", "failed"},
-               {"startTime", "11/23/26 04:16:38"},
-               {"endTime", "N/A"}}}},
-            {"skippedRuns", {{{"lastDue", "2026-11-20T12:00:00.000Z"}, {"count", 3}, {"reason", "busy"}}}}});
-  const auto listed = ask({"job", "list"});
-  EXPECT_EQ(listed.status, 0) << listed.err;
-  EXPECT_THAT(listed.out, ::testing::ContainsRegex("nightly +1 running +failed .* ago +2030-01-31T02:30:00"));
-  EXPECT_THAT(listed.out, ::testing::ContainsRegex("weekly +disabled +never ran +it is disabled"));
-  EXPECT_THAT(ask({"job", "show", "nightly"}).out, HasSubstr("ct:1:0:nightly:  failed"));
-  EXPECT_THAT(ask({"job", "history", "nightly"}).out, HasSubstr("ct:1:0:nightly:  failed"));
-  for (const auto* verb : {"show", "history"})
-    EXPECT_THAT(ask({"job", verb, "nightly"}).out,
-                HasSubstr("left out: 3 runs, the last of them that of 2026-11-20T12:00:00.000Z: busy"));
-  EXPECT_THAT(ask({"job", "history", "nightly"}).out, HasSubstr("2026-11-23T04:16:38Z  N/A"));
-  EXPECT_EQ(ask({"job", "run", "nightly", "--arguments", "a b"}).out,
-            "nightly: a run was asked for; 'drover job history nightly' shows how it goes\n");
-  EXPECT_EQ(ask({"job", "kill", "nightly"}).out, "nightly: the runs that were there are ended\n");
-  EXPECT_EQ(ask({"job", "remove", "nightly"}).out, "nightly: forgotten, and its runs are ended\n");
-  EXPECT_THAT(api_.changes(),
-              ElementsAre("PUT /v1/scheduler/job/nightly?arguments=a%20b",
-                          "DELETE /v1/scheduler/task/kill/nightly", "DELETE /v1/scheduler/job/nightly"));
-  const auto unknown = ask({"job", "run", "nightli"});
-  EXPECT_EQ(unknown.status, 66);
-  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'nightly'?"));
 }
 
 }  // namespace
