@@ -288,7 +288,8 @@ class LineTest(StartTest):
         self.assertEqual(process.stdout.readline(), "up\n")
         process.send_signal(signal.SIGHUP)
         told = process.communicate(timeout=drover.PATIENCE)[1]
-        task = next(record["task"]["id"] for record in self.daemon.tasks() if record["state"] == "running")
+        task = drover.wait_for(lambda: next((record["task"]["id"] for record in self.daemon.tasks() if record["state"] == "running"), None),
+                               "the task to be known to run")
         self.addCleanup(self.daemon.end_task, task)
         self.assertEqual((process.returncode, told), (129, f"drover: the task goes on; 'drover logs -f {task}' shows its output\n"))
 
