@@ -61,6 +61,26 @@ class CliTest(drover.DaemonTest):
                 for sentence in warned:
                     self.assertIn(sentence, ran.err)
 
+    def test_a_job_tells_its_past_in_the_times_of_all_else_and_no_change_is_silent(self):
+        self.daemon.api("POST", "/v1/scheduler/iso8601", {"name": "breaks", "command": "exit 3", "schedule": "R/2040-01-01T00:00:00Z/P1D", "retries": 0})
+        self.addCleanup(self.daemon.remove_definitions)
+        self.assertIn("breaks", self.daemon.cli("job", "run", "breaks").out)
+        past = drover.wait_for(lambda: next((ran.out for ran in [self.daemon.cli("job", "history", "breaks")] if "  Fail  " in ran.out), None), "the run to fail")
+        row = next(line for line in past.splitlines() if "  Fail  " in line)
+        self.assertEqual(len(re.findall(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", row)), 2, past)
+        self.assertIn("exited with status 3", past)
+        self.assertIn("breaks", self.daemon.cli("job", "kill", "breaks").out)
+        self.assertIn("breaks", self.daemon.cli("job", "rm", "breaks").out)
+
+    def test_nothing_simulated_or_absent_is_told_for_real(self):
+        told = {line.split("  ")[0] + line[9:31].strip(): line for line in self.daemon.cli("doctor").out.splitlines() if line.startswith(("found", "warning"))}
+        self.assertIn("the state folder unless --state names another", told["founddisk"])
+        if "none is installed" in told["foundCDI specification"]:
+            self.assertIn("Drover needs none", told["foundCDI specification"])
+        for amount in ("GPUS", "CPUS", "MEMORY"):
+            at = self.daemon.cli("node", "--format", f"{{{amount.lower()}-free}}").out
+            self.assertIn("(simulated)", at)
+
     def test_a_misspelt_command_or_option_is_recognised(self):
         for words, meant in ((["rum", "--", "true"], "run"), (["run", "--gpu", "1", "--", "true"], "--gpus")):
             with self.subTest(words=words):

@@ -48,6 +48,7 @@ struct RunView {
   const control::ScheduleRun* run;
   const char* status;
   std::optional<TimePoint> started, ended;
+  std::string why = {};  ///< it failed
 };
 
 ordered_json view_of(const control::ScheduleRecord& record, const RunView& view, const std::string& agent,
@@ -62,6 +63,8 @@ ordered_json view_of(const control::ScheduleRecord& record, const RunView& view,
                         {"status", view.status}};
   if (const auto elements = record.elements.find(view.run->origin_id); elements != record.elements.end())
     shown["numElementsProcessed"] = elements->second;
+  // Clients of Chronos know nothing of it.
+  if (!view.why.empty()) shown["reason"] = view.why;
   return shown;
 }
 
@@ -174,7 +177,7 @@ std::string encode_statistics(const control::State& state, const control::Schedu
     else
       runs.push_back(view_of(record,
                              {&entry->run, entry->outcome == RunOutcome::kSucceeded ? "Success" : "Fail",
-                              entry->started_at, entry->at},
+                              entry->started_at, entry->at, entry->message},
                              agent, now));
   ordered_json statistics = {{"histogram", std::move(histogram)}, {"taskStatHistory", std::move(runs)}};
   // Clients of Chronos know nothing of it.

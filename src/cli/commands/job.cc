@@ -95,12 +95,12 @@ Result<History> history_of(const Client& client, const std::string& name) {
 std::string render_history(const History& history) {
   std::string text;
   if (!history.runs.empty()) {
-    Table table({"RUN", "STATUS", "STARTED", "ENDED", "TOOK"});
+    Table table({"RUN", "STATUS", "STARTED", "ENDED", "TOOK", "WHY"});
     for (const auto& run : history.runs)
       if (run.is_object())
         table.add({run.value("taskId", ""), run.value("status", ""),
                    time_with_zone(run.value("startTime", "")), time_with_zone(run.value("endTime", "")),
-                   run.value("duration", "")});
+                   run.value("duration", ""), run.value("reason", "")});
     text = shown(table);
   }
   for (const auto& skipped : history.skipped) {
