@@ -88,7 +88,7 @@ TEST(Whereabouts, WhatIsNotThereIsRefusedWhereItCanBeSeen) {
     return found ? "" : to_string(found.error());
   };
   const auto volume = [&](const std::string& name) {
-    return json{{"volumes", {{{"host_path", here.root() + name}, {"container_path", "/work"}}}}};
+    return json{{"volumes", {{{"host_path", here.root() + name}, {"container_path", "/project"}}}}};
   };
   const auto folder = [&](const std::string& path) { return json{{"working_directory", path}}; };
   const auto caller = at(here.root());
@@ -103,7 +103,7 @@ TEST(Whereabouts, WhatIsNotThereIsRefusedWhereItCanBeSeen) {
             fmt::format("--workdir: '{}/file' is not a folder (name the folder that it is in)", here.root()));
 
   auto inside = volume("/data");
-  inside["working_directory"] = "/work/src";
+  inside["working_directory"] = "/project/src";
   EXPECT_EQ(refused(inside, caller), "") << "what is in a volume is not looked for here";
   EXPECT_EQ(refused(folder("/dev/fd/x"), caller), "");
   auto later = folder(here.root() + "/nowhere");
