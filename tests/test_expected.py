@@ -101,7 +101,7 @@ class ExpectedTest(drover.DaemonTest):
         terminal.type("stty size\n")
         terminal.read_until("33 101")
         terminal.resize(35, 120)
-        terminal.type("stty size\n")
+        terminal.type("until stty size | grep 35.120; do sleep 0.1; done\n")  # it is told of in a moment
         terminal.read_until("35 120")
         terminal.type("exit 7\n")
         self.assertEqual(terminal.wait(), 7)
