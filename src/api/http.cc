@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/instant.h"
 #include "base/json_text.h"
 
 namespace drover::api {
@@ -143,11 +144,9 @@ std::vector<std::string> Query::texts(const std::string& name,
 std::optional<TimePoint> Query::time(const std::string& name) {
   const auto* text = find(name);
   if (text == nullptr) return std::nullopt;
-  constexpr std::size_t kWholeSeconds = std::string_view("2018-03-05T23:00:00").size();
-  const bool whole = text->size() == kWholeSeconds + 1 && text->ends_with('Z');
-  const auto time = parse_time(whole ? text->substr(0, kWholeSeconds) + ".000Z" : *text);
-  if (!time) refuse(name, time.error());
-  return time ? std::optional(*time) : std::nullopt;
+  const auto time = parse_instant(*text);
+  if (!time) refuse(name, parse_time(*text).error());
+  return time;
 }
 
 void Query::refuse(const std::string& name, Error error) {

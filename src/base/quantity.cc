@@ -57,7 +57,8 @@ struct Quantity::Text {
     if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return false;
     suffix.remove_prefix(suffix[1] == '+' ? 2 : 1);
     const auto [end, error] = std::from_chars(suffix.data(), suffix.data() + suffix.size(), exponent);
-    if (error == std::errc::result_out_of_range) exponent = std::numeric_limits<int>::max();
+    using Range = std::numeric_limits<int>;
+    if (error == std::errc::result_out_of_range) exponent = suffix[0] == '-' ? Range::min() : Range::max();
     return error != std::errc::invalid_argument && end == suffix.data() + suffix.size();
   }
 };
@@ -133,8 +134,8 @@ Result<Quantity> Quantity::parse(std::string_view text) {
   }
   if (!parts.read_suffix(rest)) return wrong(ErrorKind::kInvalid, "is none");
   constexpr int kLargest = 1000;
-  if (parts.exponent > kLargest || parts.exponent < -kLargest)
-    return wrong(ErrorKind::kUnsupported, "is too large or too small");
+  if (parts.exponent > kLargest) return wrong(ErrorKind::kUnsupported, "is too large");
+  parts.exponent = std::max(parts.exponent, -kLargest);  // less than a billionth in any case
   if (const auto result = small(parts)) return *result;
   if (const auto result = large(parts)) return *result;
   return wrong(ErrorKind::kUnsupported, "is too large or has too many digits");

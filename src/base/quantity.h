@@ -34,9 +34,11 @@ class Quantity {
   /// Fractions rounded up; none beyond 63 bits.
   std::optional<std::int64_t> rounded_up() const;
   double approximate() const;
+  /// All of it; none when that is too large.
+  __extension__ using Wide = __int128;
+  std::optional<Wide> billionths() const { return scaled(value_, scale_ + 9); }
 
  private:
-  __extension__ using Wide = __int128;
   struct Text;
   static std::optional<Wide> scaled(Wide value, int digits);
   static std::optional<Quantity> small(const Text& text);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/instant.h"
 #include "base/json_writer.h"
 
 namespace drover::workload {
@@ -46,13 +47,6 @@ std::optional<Range> parse_range(std::string_view text) {
   const auto step = colon == text.npos ? std::optional(1) : parse_number(text.substr(colon + 1));
   if (!last || !step || *step == 0 || *last < *first) return std::nullopt;
   return Range{*first, *last, *step};
-}
-
-/// RFC 3339 in UTC; people leave the fraction out.
-Result<TimePoint> parse_instant(std::string_view text) {
-  constexpr std::string_view kNoFraction = "0000-00-00T00:00:00Z";
-  if (text.size() != kNoFraction.size() || !text.ends_with('Z')) return parse_time(text);
-  return parse_time(std::string(text.substr(0, text.size() - 1)) + ".000Z");
 }
 
 void decode_begin(Decoder& decoder, Batch& batch, std::optional<std::chrono::milliseconds>& begin_in) {

@@ -10,11 +10,11 @@
 #include "api/marathon/changes.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/instant.h"
 #include "base/json_text.h"
 #include "control/controller.h"
 #include "marathon/fields.h"
 #include "marathon/group.h"
-#include "marathon/instant.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -148,7 +148,7 @@ Wanted scaled(const Services& services, const World& world, const std::string& i
 /// {"version": …}: every app is what it was then; those that were not there yet go.
 Wanted as_of(const Services& services, const World& world, const std::string& id,
              const std::string& version) {
-  const auto time = marathon::parse_instant(version);
+  const auto time = parse_instant(version);
   if (!time)
     return tl::unexpected(refuse(services, 404, "Group '" + id + "' does not exist in version " + version));
   Change change;

@@ -6,8 +6,8 @@
 #include "api/marathon/answers.h"
 #include "api/marathon/handlers.h"
 #include "api/marathon/views.h"
+#include "base/instant.h"
 #include "base/json_text.h"
-#include "marathon/instant.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -58,7 +58,7 @@ Answer show_versions(const Services& services, const Request& request, const Wor
 Answer show_version(const Services& services, const Request& request, const World& world) {
   const auto id = id_of(request);
   const auto& version = request.parameters.at("version");
-  const auto time = marathon::parse_instant(version);
+  const auto time = parse_instant(version);
   if (!world.has_group(id) || !time || std::ranges::count(group_versions(world, id), *time) == 0)
     return refuse(services, 404, "Group '" + id + "' does not exist in version " + version);
   auto embed = group_embed(request);

@@ -4,7 +4,7 @@
 
 #include "api/marathon/parts.h"
 #include "api/mesos/master.h"
-#include "marathon/instant.h"
+#include "base/instant.h"
 #include "marathon/path.h"
 
 namespace drover::api::marathon_v2 {
@@ -209,7 +209,7 @@ bool World::may_change(const control::Deployment& deployment) const {
 }
 
 const workload::Service* version_of(const ServiceRecord& record, const std::string& version) {
-  const auto time = marathon::parse_instant(version);
+  const auto time = parse_instant(version);
   if (!time) return nullptr;
   if (record.target.version == *time) return &record.target;
   const auto found = std::ranges::find(record.versions, *time, &workload::Service::version);

@@ -17,8 +17,8 @@
 #include "api/typing.h"
 #include "api/wakeup.h"
 #include "api/workers.h"
+#include "base/instant.h"
 #include "control/record.h"
-#include "marathon/instant.h"
 
 namespace drover::api {
 
@@ -157,7 +157,7 @@ struct LogQuery {
 Result<std::optional<TimePoint>> read_since(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (const auto ago = parse_duration(text)) return std::max(TimePoint(), wall_clock() - *ago);
-  if (const auto moment = marathon::parse_instant(text)) return *moment;
+  if (const auto moment = parse_instant(text)) return *moment;
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is neither a time nor so long ago", text),
               "write for example 10m, or 2026-11-26T10:00:00Z", "?since");
 }

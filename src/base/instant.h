@@ -7,12 +7,11 @@
 
 #include "base/units.h"
 
-namespace drover::marathon {
+namespace drover {
 
 /// "2018-03-05T23:00:00.000Z", also with another number of digits behind the seconds or none, and with an
-/// offset
-/// ("+01:00") for Z: two texts of one moment name the same version. Counts whole milliseconds. nullopt when
-/// it is no time.
+/// offset ("+01:00") for Z. Counts whole milliseconds. nullopt when it is no time; what parse_time() takes
+/// is one.
 std::optional<TimePoint> parse_instant(std::string_view text);
 
-}  // namespace drover::marathon
+}  // namespace drover

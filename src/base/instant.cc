@@ -1,4 +1,4 @@
-#include "marathon/instant.h"
+#include "base/instant.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 #include "base/time_zone.h"
 
-namespace drover::marathon {
+namespace drover {
 namespace {
 
 constexpr std::size_t kUpToSeconds = std::string_view("2018-03-05T23:00:00").size();
@@ -47,4 +47,4 @@ std::optional<TimePoint> parse_instant(std::string_view text) {
   return *time - *offset;
 }
 
-}  // namespace drover::marathon
+}  // namespace drover

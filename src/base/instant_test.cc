@@ -1,9 +1,9 @@
-#include "marathon/instant.h"
+#include "base/instant.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace drover::marathon {
+namespace drover {
 namespace {
 
 using std::chrono::milliseconds;
@@ -34,4 +34,4 @@ RC_GTEST_PROP(ParseInstant, ReadsWhatDroverWrites, ()) {
 }
 
 }  // namespace
-}  // namespace drover::marathon
+}  // namespace drover
