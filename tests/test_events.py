@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import subprocess
 import threading
 import time
 
@@ -86,6 +87,22 @@ class EventsTest(drover.DaemonTest):
         again = self.finish("exit", 0, name="story")
         self.assertEqual({event["task"] for event in self.listed("&task=story")}, {task, again})
         self.assertGreater(self.numbers(f"&task={again}")[0], end["number"])
+
+    def test_who_follows_them_goes_on_over_a_restart(self):
+        process = subprocess.Popen(self.daemon.cli_command("events", "--follow", "--kind", "task_finished", "--format", "{name}"), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   env={**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket)})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        names = ["before", "between", "after"]
+        for name in names:
+            self.daemon.wait_until_final(self.daemon.submit("exit", 0, name=name))
+            while (heard := process.stdout.readline()) not in (f"{each}\n" for each in names):
+                self.assertNotEqual(heard, "")
+            self.assertEqual(heard, f"{name}\n")
+            self.daemon.kill()
+            self.daemon.start()
+        self.assertEqual(self.daemon.cli("events", "-f", "--until", "1h").status, 0)
 
     def test_parts_and_wholes(self):
         answer = self.daemon.api("POST", "/v1/tasks", {"command": [str(self.daemon.probe), "exit", "0"], "memory": "64MiB",

@@ -21,9 +21,8 @@ constexpr std::chrono::milliseconds kRetry{200};
 
 /// What has been heard so far, over all connections.
 struct Progress {
-  std::string position;   ///< id of the last event
-  bool stopped = false;   ///< by a handler
-  bool received = false;  ///< anything on this connection
+  std::string position;  ///< id of the last event
+  bool stopped = false;  ///< by a handler
   std::optional<json> end;
   std::optional<Error> error;
 };
@@ -53,10 +52,10 @@ bool take(const ServerEvent& event, const FollowHandlers& handlers, Progress& pr
 }
 
 Status listen(const Client& client, const std::string& target, const FollowHandlers& handlers,
-              Progress& progress) {
+              Progress& progress, Comeback* comeback) {
   EventStreamParser parser;
   return client.stream(target, progress.position, [&](std::string_view piece) {
-    progress.received = true;
+    if (comeback != nullptr) comeback->received();
     return parser.feed(piece, [&](const ServerEvent& event) { return take(event, handlers, progress); });
   });
 }
@@ -73,31 +72,43 @@ std::string target_of(const std::string& id, const FollowOptions& options, bool 
 
 }  // namespace
 
+Comeback::Comeback(std::string what, std::string meanwhile, std::chrono::seconds patience, Tell tell)
+    : what_(std::move(what)), meanwhile_(std::move(meanwhile)), patience_(patience), tell_(std::move(tell)) {
+  if (!tell_) tell_ = report;
+}
+
+Result<bool> Comeback::again(const Status& ended, const std::function<bool()>& give_up) {
+  if (!ended && ended.error().kind != ErrorKind::kUnavailable) return Failure(ended.error());
+  if (std::exchange(received_, false)) {
+    last_received_ = Clock::now();
+    told_ = false;
+  }
+  if (give_up()) return false;
+  if (Clock::now() - last_received_ > patience_)
+    return Failure(
+        context(ended ? Error{ErrorKind::kUnavailable, "the daemon ended the answer", "", ""} : ended.error(),
+                fmt::format("Gave up on {}", what_)));
+  if (!std::exchange(told_, true))
+    tell_(
+        fmt::format("the daemon does not answer; {}, trying again for {} s", meanwhile_, patience_.count()));
+  std::this_thread::sleep_for(kRetry);
+  return true;
+}
+
 Result<json> follow_task(const Client& client, const std::string& id, const FollowOptions& options,
                          const FollowHandlers& handlers) {
   const auto target = target_of(id, options, true);
   Progress progress;
-  bool told = false;
-  auto last_received = Clock::now();
+  const auto quiet = [](std::string_view) {};
+  Comeback comeback(fmt::format("task '{}', which may still run", id), "the task goes on", options.patience,
+                    options.quiet ? quiet : handlers.tell);
   while (true) {
-    const auto status = listen(client, target, handlers, progress);
+    const auto status = listen(client, target, handlers, progress, &comeback);
     if (progress.error) return Failure(*progress.error);
     if (progress.end) return std::move(*progress.end);
     if (progress.stopped) return json();
-    if (!status && status.error().kind != ErrorKind::kUnavailable) return Failure(status.error());
-    if (std::exchange(progress.received, false)) {
-      last_received = Clock::now();
-      told = false;
-    }
-    if (handlers.give_up()) return json();
-    if (Clock::now() - last_received > options.patience)
-      return Failure(context(
-          status ? Error{ErrorKind::kUnavailable, "the daemon ended the answer", "", ""} : status.error(),
-          fmt::format("Gave up on task '{}', which may still run", id)));
-    if (!std::exchange(told, true) && !options.quiet)
-      (handlers.tell ? handlers.tell : report)(fmt::format(
-          "the daemon does not answer; the task goes on, trying again for {} s", options.patience.count()));
-    std::this_thread::sleep_for(kRetry);
+    DROVER_TRY(const bool again, comeback.again(status, handlers.give_up));
+    if (!again) return json();
   }
 }
 
@@ -109,7 +120,7 @@ Status read_output(const Client& client, const std::string& id, const FollowOpti
   FollowHandlers handlers;
   handlers.output = output;
   Progress progress;
-  DROVER_CHECK_OK(listen(client, target, handlers, progress));
+  DROVER_CHECK_OK(listen(client, target, handlers, progress, nullptr));
   if (progress.error) return Failure(*progress.error);
   return {};
 }

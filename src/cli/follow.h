@@ -17,14 +17,39 @@
 
 namespace drover::cli {
 
+/// How long to try to reach a daemon that went away.
+inline constexpr std::chrono::seconds kComebackPatience{120};
+
+/// A live answer whose connection may break: whether, and when, to ask again for what comes next.
+class Comeback {
+ public:
+  using Tell = std::function<void(std::string_view words)>;
+
+  /// `what` is given up in the end, and `meanwhile` happens until then, in words; `tell` hears once that the
+  /// daemon does not answer.
+  Comeback(std::string what, std::string meanwhile, std::chrono::seconds patience, Tell tell);
+
+  /// Something came.
+  void received() { received_ = true; }
+  /// After a connection that ended so: waits a moment. False when `give_up` says so; an Error when asking
+  /// again is of no use, or was for too long.
+  Result<bool> again(const Status& ended, const std::function<bool()>& give_up);
+
+ private:
+  std::string what_, meanwhile_;
+  std::chrono::seconds patience_;
+  Tell tell_;
+  bool received_ = false, told_ = false;
+  std::chrono::steady_clock::time_point last_received_ = std::chrono::steady_clock::now();
+};
+
 struct FollowOptions {
   std::string stream;              ///< "stdout", "stderr", or "" for both
   std::int64_t tail = -1;          ///< begin with the last so many lines; -1: with everything
   std::optional<TimePoint> since;  ///< begin with what was written then
   bool timestamps = false;         ///< put the time in front of each line
   bool quiet = false;              ///< do not tell that the daemon went away
-  /// How long to try to reach a daemon that went away.
-  std::chrono::seconds patience{120};
+  std::chrono::seconds patience = kComebackPatience;
 };
 
 /// Takes a piece of an output; false ends the reading without an error.

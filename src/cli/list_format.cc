@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/shorten.h"
 #include "cli/printable.h"
 
 namespace drover::cli {
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 Failure no_format(std::string_view text, const std::string& why) {
-  return fail(ErrorKind::kInvalid, fmt::format("--format: '{}' {}", text, why),
+  return fail(ErrorKind::kInvalid, fmt::format("--format: '{}' {}", shortened(std::string(text), 80), why),
               "write columns, as id,state, or a line, as '{id} is {state}'");
 }
 

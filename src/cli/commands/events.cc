@@ -11,6 +11,7 @@
 #include "cli/completion.h"
 #include "cli/event_stream.h"
 #include "cli/flags.h"
+#include "cli/follow.h"
 #include "cli/list_format.h"
 #include "cli/moments.h"
 #include "cli/printable.h"
@@ -105,15 +106,26 @@ Result<int> events(Context& context, const EventsOptions& options) {
     DROVER_CHECK_OK(client.get_items(target, "events", show));
     return 0;
   }
-  EventStreamParser parser;
+  std::string last;
+  bool any = false;
   const auto handle = [&](const ServerEvent& event) {
     if (const auto value = parse_json(event.data, "An event of the daemon"))
       print_event(*value, as_json, format);
+    last = event.id;
     return true;
   };
-  DROVER_CHECK_OK(
-      client.stream(target, "", [&](std::string_view piece) { return parser.feed(piece, handle); }));
-  return 0;
+  Comeback comeback("the events", "what happens is kept", kComebackPatience, {});
+  while (true) {
+    EventStreamParser parser;
+    const auto ended = client.stream(target, last, [&](std::string_view piece) {
+      comeback.received();
+      any = true;
+      return parser.feed(piece, handle);
+    });
+    if (ended && !options.until.empty()) return 0;
+    if (!ended && !any) return Failure(ended.error());  // there was no daemon from the start
+    DROVER_CHECK_OK(comeback.again(ended, [] { return false; }).map([](bool) {}));
+  }
 }
 
 }  // namespace
