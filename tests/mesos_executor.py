@@ -20,18 +20,18 @@ class Executor:
         self.tasks = {}  # those of which no update was acknowledged, by id
         self.updates = {}  # not acknowledged, by their UUIDs
 
-    def post(self, call):
-        connection = http.client.HTTPConnection(os.environ["MESOS_AGENT_ENDPOINT"], timeout=60)
+    def post(self, call, timeout=60):
+        connection = http.client.HTTPConnection(os.environ["MESOS_AGENT_ENDPOINT"], timeout=timeout)
         body = {"framework_id": {"value": FRAMEWORK}, "executor_id": {"value": EXECUTOR}, **call}
         connection.request("POST", "/api/v1/executor", json.dumps(body),
                            {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"})
         return connection.getresponse()
 
     def call(self, call):
-        try:
-            return self.post(call).status
-        except (OSError, http.client.HTTPException):
-            return None  # it is sent again with the next subscription
+        """What does not arrive ends the subscription, as the field's own executors have it: the next one repeats it."""
+        answer = self.post(call)
+        if answer.status != 202:
+            raise ConnectionError(f"{call['type']} was answered with {answer.status} {answer.read()}")
 
     def update(self, task, state):
         status = {"task_id": {"value": task}, "state": state, "source": "SOURCE_EXECUTOR", "timestamp": time.time(),
@@ -71,7 +71,7 @@ class Executor:
     def subscribe(self):
         answer = self.post({"type": "SUBSCRIBE", "subscribe": {
             "unacknowledged_tasks": list(self.tasks.values()),
-            "unacknowledged_updates": [{"status": status} for status in self.updates.values()]}})
+            "unacknowledged_updates": [{"status": status} for status in self.updates.values()]}}, timeout=None)
         print("subscribe", answer.status, flush=True)
         while (line := answer.readline()):  # http.client has taken the chunks apart
             self.hear(json.loads(answer.read(int(line))))
@@ -82,8 +82,8 @@ def main():
     while True:
         try:
             executor.subscribe()
-        except (OSError, http.client.HTTPException, ValueError):
-            pass
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            print("again after", repr(error), flush=True)
         time.sleep(0.2)
 
 

@@ -1,9 +1,11 @@
 """Frameworks of the Mesos v1 scheduler API: over real sockets, with records and protobuf written by hand."""
 
 import base64
+import collections
 import json
 import socket
 import struct
+import time
 import unittest
 
 import drover
@@ -104,14 +106,21 @@ class Framework:
         self.daemon, self.uid = daemon, uid
         self.offers = []
         self.failures = []
+        self.heard = collections.deque(maxlen=20)
         with drover.acting_as(uid):
             self.stream = Stream(daemon, json.dumps(call).encode(), b"application/json")
         self.first = self.event()
         self.id = self.first["subscribed"]["framework_id"]["value"]
 
     def event(self, wanted=None):
+        """The next of that type. Heartbeats keep the stream from its own deadline, so there is one for them all."""
+        end = time.monotonic() + drover.PATIENCE
         while True:
             event = json.loads(self.stream.record())
+            self.heard.append(event)
+            if time.monotonic() > end:
+                heard = "\n".join(map(str, self.heard))
+                raise AssertionError(f"no {wanted} has come; the last were:\n{heard}\n{self.daemon.read_log()[-4000:]}")
             if wanted in (None, event["type"]):
                 return event
             if event["type"] == "OFFERS":  # came while something else was waited for

@@ -147,7 +147,7 @@ class ExecutorTest(ExecutorCase):
     def test_its_death_is_that_of_its_tasks(self):
         framework = self.framework(capabilities=[{"type": "GPU_RESOURCES"}, {"type": "PARTITION_AWARE"}])
         self.launch(framework, ("one", "two"))
-        self.told(framework, 2)
+        self.assertEqual(self.told(framework, 2), {name: [("TASK_RUNNING", None)] for name in ("one", "two")})
         framework.call("MESSAGE", message={"agent_id": {"value": "any"}, "executor_id": {"value": "e"}, "data": text("die")})
         gone = ("TASK_GONE", "REASON_EXECUTOR_TERMINATED")
         self.assertEqual(self.told(framework, 2), {"one": [gone], "two": [gone]})
