@@ -82,7 +82,7 @@ std::optional<Decision> Cluster::Impl::try_place_on(const std::string& node, con
   if (entry == nullptr || host_obstacle(entry->state, request)) return std::nullopt;
   refresh_fragmentation();
   const Shape shape(request, views.fits(request));
-  if (obstacle(entry->state, entry->node->attributes, shape)) return std::nullopt;
+  if (obstacle(entry->state, *entry->node, shape)) return std::nullopt;
   return decide(*entry, shape, best_on(context, entry->state, shape, Locality::kAll).value().devices);
 }
 
@@ -96,6 +96,8 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
   const auto* entry = find(group.node);
   if (entry == nullptr || entry->state.cordon != 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which takes no new work", group.node));
+  if (request.eligibility && request.eligibility->why_not(group.node) != nullptr)
+    return refuse(fmt::format("the GPUs of its group are on {}, where it may not run", group.node));
   DeviceMask devices = 0;
   for (const auto& grant : group.gpus)
     if (const auto device = entry->device(grant.uuid)) devices |= device_bit(*device);

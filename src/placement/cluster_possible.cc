@@ -160,7 +160,7 @@ Status Cluster::Impl::possible(const Shape& shape) const {
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
     const auto& entry = nodes.at(slot);
     auto state = empty_state(entry);
-    auto found = obstacle(state, entry.node->attributes, shape);
+    auto found = obstacle(state, *entry.node, shape);
     if (!found) found = host_obstacle(state, shape.request());
     if (!found) return {};
     if (furthest && *found <= *furthest) continue;

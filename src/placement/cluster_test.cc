@@ -325,6 +325,22 @@ TEST(Cluster, CountsReasonsOverNodes) {
           "1 is cordoned (maintenance)"));
 }
 
+TEST(Cluster, KeepsOffNodesWhereItMayNotRun) {
+  auto cluster = cluster_of(4, 2);
+  const Eligibility rules{{"had untolerated taint(s)", "had no room for its volume"},
+                          {{"n0", 0}, {"n1", 1}, {"n3", 0}, {"elsewhere", 1}}};
+  auto request = gpus(2);
+  request.eligibility = std::make_shared<const Eligibility>(rules);
+  EXPECT_EQ(placed(cluster, "1", request).node, "n2");
+  EXPECT_FALSE(cluster.try_place_on("n0", request));
+  EXPECT_THAT(reasons_for(cluster, request),
+              ElementsAre("4 nodes: 2 had untolerated taint(s), 1 had no room for its volume, "
+                          "1 lacks 2 free GPUs (has 0)"));
+  // What it may do where is a part of the request: nothing of another one is remembered for it.
+  request.eligibility = std::make_shared<const Eligibility>(Eligibility{{"full"}, {{"n0", 0}}});
+  EXPECT_EQ(placed(cluster, "2", request).node, "n1");
+}
+
 TEST(Cluster, SaysWhatThereIsInPlaceOfWhatIsAskedFor) {
   Cluster cluster;
   cluster.set_node(node("a", Gpus{.count = 8, .model = "NVIDIA A100-SXM4-40GB", .memory = 40'536ULL << 20}));

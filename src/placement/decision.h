@@ -30,6 +30,7 @@ struct Decision {
 /// In what something was short.
 enum class Dimension {
   kCordon,
+  kEligibility,  ///< Request::eligibility
   kAttribute,
   kGpuCount,  ///< the node has too few GPUs at all
   kModel,

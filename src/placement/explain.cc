@@ -63,7 +63,7 @@ Reasons explain_node(const NodeView& view, const Shape& shape) {
     return obstacle.has_value();
   };
   if (view.state.cordon != 0) add(Obstacle{Dimension::kCordon, 0, view.state.cordon});
-  add(attribute_obstacle(view.node.attributes, shape));
+  add(node_obstacle(view.node, shape));
   const auto& state = view.state;
   const bool gpus_short = add(room_obstacle(state, shape));
   if (!gpus_short) add(set_obstacle(state, shape));

@@ -180,6 +180,8 @@ std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView&
   switch (obstacle.dimension) {
     case Dimension::kCordon:
       return "is cordoned" + (view.node.cordoned.empty() ? "" : " (" + view.node.cordoned + ")");
+    case Dimension::kEligibility:
+      return request.eligibility->reasons[static_cast<std::size_t>(obstacle.which)];
     case Dimension::kAttribute:
       return "lacks " + attribute_text(shape, obstacle);
     case Dimension::kGpuCount:

@@ -124,11 +124,14 @@ DeviceMask devices_with_room(const NodeState& state, const Shape& shape) {
   return room & state.healthy;
 }
 
-std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const Shape& shape) {
+std::optional<Obstacle> node_obstacle(const Node& node, const Shape& shape) {
+  if (const auto& eligibility = shape.request().eligibility)
+    if (const auto* reason = eligibility->why_not(node.name))
+      return Obstacle{Dimension::kEligibility, static_cast<int>(*reason)};
   const auto& constraints = shape.request().attributes;
   for (std::size_t i = 0; i < constraints.size(); ++i) {
-    const auto found = attributes.find(constraints[i].name);
-    if (found == attributes.end() ||
+    const auto found = node.attributes.find(constraints[i].name);
+    if (found == node.attributes.end() ||
         std::ranges::find_first_of(found->second, constraints[i].any_of) == found->second.end())
       return Obstacle{Dimension::kAttribute, static_cast<int>(i)};
   }
@@ -178,9 +181,9 @@ std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape)
   return Obstacle{Dimension::kNic};
 }
 
-std::optional<Obstacle> obstacle(const NodeState& state, const Attributes& attributes, const Shape& shape) {
+std::optional<Obstacle> obstacle(const NodeState& state, const Node& node, const Shape& shape) {
   if (state.cordon != 0) return Obstacle{Dimension::kCordon, 0, state.cordon};
-  if (const auto found = attribute_obstacle(attributes, shape)) return found;
+  if (const auto found = node_obstacle(node, shape)) return found;
   if (const auto found = room_obstacle(state, shape)) return found;
   return set_obstacle(state, shape);
 }

@@ -22,7 +22,8 @@ struct Obstacle {
   static constexpr int kTogether = -1;
 
   Dimension dimension{};
-  int which = 0;    ///< the claim or the attribute, by its place in the request; of several, the first
+  int which = 0;    ///< the claim, the attribute or the reason, by its place in the request; of several, the
+                    ///< first
                     ///< kTogether: each claim finds enough devices, but not all claims at once
   int variant = 0;  ///< tells apart what is said differently: why it is cordoned; 1: there are some, but few
 
@@ -78,13 +79,11 @@ bool serves(const std::vector<ClaimMask>& claims, DeviceMask available);
 /// Healthy devices that have left what the request takes of each.
 DeviceMask devices_with_room(const NodeState& state, const Shape& shape);
 
-using Attributes = std::map<std::string, std::vector<std::string>>;
-
 /// The first condition that is not met, CPUs and memory left out. Groups are the ledger's business.
-std::optional<Obstacle> obstacle(const NodeState& state, const Attributes& attributes, const Shape& shape);
-/// Its parts, in order: attributes; too few devices, or too few with room; conditions on sets of devices,
+std::optional<Obstacle> obstacle(const NodeState& state, const Node& node, const Shape& shape);
+/// Its parts, in order: what the node is; too few devices, or too few with room; conditions on sets of devices,
 /// where there are enough with room.
-std::optional<Obstacle> attribute_obstacle(const Attributes& attributes, const Shape& shape);
+std::optional<Obstacle> node_obstacle(const Node& node, const Shape& shape);
 std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape);
 std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape);
 /// Of CPUs and memory, near GPUs or not.

@@ -52,7 +52,7 @@ class Backtracking {
       const auto& node = nodes_[positions[i]];
       // Of nodes that are alike, one may have the group.
       const bool known = ungrouped && std::ranges::any_of(tried, [&](std::size_t other) {
-                           return spend(1) && cluster_.alike(nodes_[positions[other]], node);
+                           return spend(1) && alike(nodes_[positions[other]], node);
                          });
       if (!spend(1)) return false;
       if (known) continue;
@@ -61,6 +61,16 @@ class Backtracking {
       if (gave_up_) return false;
     }
     return false;
+  }
+
+  /// For all members.
+  bool alike(const std::string& one, const std::string& other) const {
+    const auto alike_for = [&](const MemberClass& members) {
+      const auto& eligibility = members.request->eligibility;
+      return !eligibility ||
+             (eligibility->why_not(one) == nullptr) == (eligibility->why_not(other) == nullptr);
+    };
+    return cluster_.alike(one, other) && std::ranges::all_of(classes_, alike_for);
   }
 
   bool place_on(const std::string& node, std::size_t index, std::size_t order) {

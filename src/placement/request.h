@@ -15,6 +15,7 @@ using workload::AttributeConstraint;
 using workload::CapabilitySets;
 using workload::DeviceClaim;
 using workload::DeviceFilter;
+using workload::Eligibility;
 using workload::Interconnect;
 using workload::Preference;
 using workload::Share;

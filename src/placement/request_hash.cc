@@ -49,6 +49,7 @@ std::uint64_t hash_of(const Request& request) {
     hasher.numbers(set.size());
     for (const auto& capability : set) hasher.numbers(capability.major, capability.minor);
   }
+  hasher.numbers(reinterpret_cast<std::uintptr_t>(request.eligibility.get()));
   hasher.text(request.group);
   return hasher.value();
 }

@@ -4,8 +4,11 @@
 // same types are what people write, what the journal keeps and what placement decides on.
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpu/device.h"
@@ -78,6 +81,19 @@ struct CapabilitySets {
   bool operator==(const CapabilitySets&) const = default;
 };
 
+/// On which nodes work may run at all, by rules that are none of resources, such as taints of a cluster.
+/// Nobody writes it, and it is not kept.
+struct Eligibility {
+  std::vector<std::string> reasons;                         ///< clauses: "had untolerated taint(s)"
+  std::map<std::string, std::size_t, std::less<>> refused;  ///< by the node's name: which of the reasons
+
+  /// nullptr when it may.
+  const std::size_t* why_not(std::string_view node) const {
+    const auto found = refused.find(node);
+    return found == refused.end() ? nullptr : &found->second;
+  }
+};
+
 struct Resources {
   std::vector<DeviceClaim> gpus;  ///< none: CPU-only
   bool different_models = false;  ///< no two of its GPUs are of one model
@@ -89,6 +105,7 @@ struct Resources {
   std::int64_t milli_cpus = 0;                    ///< thousandths of a CPU; also the weight under contention
   std::uint64_t memory_bytes = 0;
   std::vector<AttributeConstraint> attributes;
+  std::shared_ptr<const Eligibility> eligibility;  ///< nullptr: every node. Compared by identity
   /// Containers of one group share one set of GPUs: the first that is placed chooses them, the others
   /// get the same ones, on the same node, and add only their CPUs and memory. "" is no group.
   std::string group;

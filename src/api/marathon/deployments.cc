@@ -79,7 +79,7 @@ struct RejectReason {
 const std::vector<RejectReason>& reject_reasons() {
   static const std::vector<RejectReason> all = {
       {"UnfulfilledRole", {}},
-      {"UnfulfilledConstraint", {Dimension::kAttribute, Dimension::kCordon}},
+      {"UnfulfilledConstraint", {Dimension::kAttribute, Dimension::kEligibility, Dimension::kCordon}},
       {"NoCorrespondingReservationFound", {}},
       {"AgentMaintenance", {}},
       {"InsufficientCpus", {Dimension::kCpus, Dimension::kCpuAffinity}},

@@ -18,6 +18,7 @@ std::size_t hash_of(const Gang& gang) {
     boost::hash_combine(seed, member.share.memory_bytes);
     boost::hash_combine(seed, member.milli_cpus);
     boost::hash_combine(seed, member.memory_bytes);
+    boost::hash_combine(seed, member.eligibility.get());
     boost::hash_combine(seed, member.group);
     for (const auto& attribute : member.attributes)
       for (const auto& value : attribute.any_of) boost::hash_combine(seed, value);

@@ -75,6 +75,12 @@ Request Random::request() {
   request.milli_cpus = 500 * below(6);
   request.memory_bytes = kGiB / 2 * static_cast<std::uint64_t>(below(4));
   if (one_in(6)) request.attributes.push_back({"rack", {of(std::array<std::string, 3>{"r1", "r2", "r3"})}});
+  if (one_in(8)) {
+    Eligibility rules{{"is tainted", "has no room for its volume"}, {}};
+    for (int node = 0; node < 4; ++node)
+      if (one_in(3)) rules.refused[fmt::format("n{}", node)] = static_cast<std::size_t>(below(2));
+    request.eligibility = std::make_shared<const Eligibility>(std::move(rules));
+  }
   if (one_in(6)) return request;
   for (int claims = one_in(5) ? 2 : 1; claims > 0; --claims) {
     auto& claim = request.gpus.emplace_back(DeviceClaim{1 + below(one_in(2) ? 1 : 3), {}});

@@ -77,7 +77,8 @@ bool has_gpus(const Node& node, std::size_t numa) {
                              [&](const auto& device) { return device.numa_node == static_cast<int>(numa); });
 }
 
-bool has_attributes(const Node& node, const Request& request) {
+bool may_run_on(const Node& node, const Request& request) {
+  if (request.eligibility && request.eligibility->refused.contains(node.name)) return false;
   return std::ranges::all_of(request.attributes, [&](const auto& wanted) {
     const auto found = node.attributes.find(wanted.name);
     return found != node.attributes.end() && std::ranges::any_of(found->second, [&](const auto& value) {
@@ -193,6 +194,7 @@ bool Reference::fits(const Node& node, const Request& request) const {
   if (!node.cordoned.empty() || host.milli_cpus + request.milli_cpus > node.milli_cpus ||
       host.memory + request.memory_bytes > node.memory_bytes)
     return false;
+  if (request.eligibility && request.eligibility->refused.contains(node.name)) return false;
   if (const auto* other = of_group(request.group)) {
     if (other->decision.node != node.name || other->request.gpus != request.gpus ||
         other->request.share != request.share)
@@ -206,14 +208,14 @@ bool Reference::fits(const Node& node, const Request& request) const {
            (request.cpu_affinity != Preference::kRequire ||
             pinnable(node, numa_mask(node, set), request.milli_cpus, false));
   }
-  return has_attributes(node, request) &&
+  return may_run_on(node, request) &&
          any_set(node.inventory.devices.size(), static_cast<std::size_t>(request.gpu_count()),
                  [&](const auto& set) { return set_will_do(node, request, set, false); });
 }
 
 bool Reference::could_fit(const Node& node, const Request& request) const {
   return request.milli_cpus <= node.milli_cpus && request.memory_bytes <= node.memory_bytes &&
-         has_attributes(node, request) &&
+         may_run_on(node, request) &&
          any_set(node.inventory.devices.size(), static_cast<std::size_t>(request.gpu_count()),
                  [&](const auto& set) { return set_will_do(node, request, set, true); });
 }
