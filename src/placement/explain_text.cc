@@ -243,6 +243,8 @@ std::string sentence(const Shape& shape, const Obstacle& obstacle, const NodeVie
                          in_bytes(request.memory_bytes, state.free_memory).wanted,
                          in_bytes(request.memory_bytes, state.free_memory).has,
                          format_bytes(static_cast<std::uint64_t>(state.memory_bytes)));
+    case Dimension::kEligibility:
+      return clause(shape, obstacle, view, true);
     default:
       return "the machine " + clause(shape, obstacle, view, true);
   }

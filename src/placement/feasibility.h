@@ -81,8 +81,8 @@ DeviceMask devices_with_room(const NodeState& state, const Shape& shape);
 
 /// The first condition that is not met, CPUs and memory left out. Groups are the ledger's business.
 std::optional<Obstacle> obstacle(const NodeState& state, const Node& node, const Shape& shape);
-/// Its parts, in order: what the node is; too few devices, or too few with room; conditions on sets of devices,
-/// where there are enough with room.
+/// Its parts, in order: what the node is; too few devices, or too few with room; conditions on sets of
+/// devices, where there are enough with room.
 std::optional<Obstacle> node_obstacle(const Node& node, const Shape& shape);
 std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape);
 std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape);

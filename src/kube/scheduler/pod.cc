@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/instant.h"
 #include "base/shorten.h"
 #include "kube/client/object.h"
+#include "kube/gpu_topology.h"
 
 namespace drover::kube::scheduler {
 namespace {
@@ -19,6 +21,21 @@ using nlohmann::json;
 // is counted by nobody.
 constexpr std::array<std::string_view, 9> kPlainVolumes{
     "emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath", "nfs", "image", "csi"};
+
+constexpr std::int64_t kLongest = 1LL << 32;  // in seconds
+
+std::vector<std::string> chosen_gpus(const Labels& annotations) {
+  std::vector<std::string> uuids;
+  const auto* const text = label(annotations, kChosenGpusAnnotation);
+  if (text == nullptr || text->empty()) return uuids;
+  std::size_t begin = 0;
+  for (auto end = text->find(','); begin <= text->size(); end = text->find(',', begin)) {
+    uuids.push_back(text->substr(begin, end - begin));
+    if (end == std::string::npos) break;
+    begin = end + 1;
+  }
+  return uuids;
+}
 
 class PodReader {
  public:
@@ -41,6 +58,11 @@ class PodReader {
     const auto phase = reader_.text(reader_.object(pod_, "status"), "phase");
     pod.ended = phase == "Succeeded" || phase == "Failed";
     pod.terminating = !reader_.text(metadata_, "deletionTimestamp").empty();
+    pod.created = time(metadata_, "creationTimestamp");
+    pod.started = time(reader_.object(pod_, "status"), "startTime");
+    if (const auto seconds = reader_.number(spec_, "activeDeadlineSeconds"))
+      pod.time_limit = std::chrono::seconds(std::clamp<std::int64_t>(*seconds, 0, kLongest));
+    pod.gpus = chosen_gpus(reader_.text_map(metadata_, "annotations"));
     auto labels = reader_.text_map(metadata_, "labels");
     auto made_from = read_template(pod.name_space, labels, !pod.node_name.empty());
     DROVER_CHECK_OK(reader_.status(fmt::format("the pod '{}'", shortened(key_of(pod_)))));
@@ -50,6 +72,10 @@ class PodReader {
   }
 
  private:
+  TimePoint time(const json& object, const char* name) {
+    return parse_instant(reader_.text(object, name)).value_or(TimePoint{});
+  }
+
   PodTemplate read_template(const std::string& name_space, const Labels& labels, bool assigned) {
     PodTemplate made;
     made.scheduler_name = reader_.text(spec_, "schedulerName");

@@ -3,6 +3,7 @@
 // What a scheduler has to know of a pod: a small value out of the API server's object. Pods that were made
 // from one template share all but their identity once they stand in a Cluster. Pure.
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "kube/client/server_version.h"
 #include "kube/scheduler/labels.h"
 #include "kube/scheduler/resources.h"
@@ -91,6 +93,10 @@ struct Pod {
   std::string node_name = {};  ///< "": waits
   bool ended = false;
   bool terminating = false;
+  TimePoint created{};
+  TimePoint started{};                             ///< by its node; the epoch: not yet
+  std::optional<std::chrono::seconds> time_limit;  ///< it is ended so long after it has started
+  std::vector<std::string> gpus = {};              ///< UUIDs of those that were chosen for it
   std::shared_ptr<const Labels> labels = {};
   std::shared_ptr<const PodTemplate> made_from = {};
 };

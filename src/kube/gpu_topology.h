@@ -1,0 +1,23 @@
+#pragma once
+
+// What a node's annotation says of its GPUs, so that a scheduler can choose among them: which there are, and
+// how each two are joined. Pure.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "gpu/device.h"
+
+namespace drover::kube {
+
+/// Of a Node: write_topology() of the GPUs that its kubelet gives out whole.
+inline constexpr std::string_view kTopologyAnnotation = "drover/gpu-topology";
+/// Of a pod: the UUIDs of the GPUs that were chosen for it, with commas between.
+inline constexpr std::string_view kChosenGpusAnnotation = "drover/gpus";
+
+std::string write_topology(const gpu::Inventory& inventory);
+/// kInvalid names the first mistake. There is nothing in it but what write_topology() has written.
+Result<gpu::Inventory> read_topology(std::string_view text);
+
+}  // namespace drover::kube
