@@ -82,6 +82,7 @@ struct Transfer {
   HttpAnswer answer{};
   std::uint64_t received = 0;
   std::optional<Error> failure{};
+  std::size_t sent = 0;  ///< of the content, when it is sent once
   std::chrono::steady_clock::time_point window_began = std::chrono::steady_clock::now();
   std::uint64_t received_before_window = 0;
 
@@ -144,6 +145,17 @@ std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* self
     return 0;
   }
   return piece.size();
+}
+
+/// What can be read only once the library cannot send again.
+std::size_t on_read(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  const auto taken = transfer.request.content->bytes.copy(bytes, size * count, transfer.sent);
+  transfer.sent += taken;
+  return taken;
+}
+int on_rewind(void*, curl_off_t, int) {
+  return CURL_SEEKFUNC_FAIL;
 }
 
 int on_progress(void* self, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
@@ -229,11 +241,20 @@ void set_listeners(Options& set, Transfer& transfer) {
 }
 
 /// What is sent, and the headers, for the caller to free.
-curl_slist* set_content(Options& set, const Curl& curl, const HttpRequest& request) {
+curl_slist* set_content(Options& set, Transfer& transfer) {
+  const auto& request = transfer.request;
+  const auto& curl = transfer.curl;
   curl_slist* headers = nullptr;
   if (request.content) {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.content->bytes.size()));
-    set(CURLOPT_POSTFIELDS, request.content->bytes.c_str());
+    if (request.send_once) {
+      set(CURLOPT_POST, 1L);
+      set(CURLOPT_READFUNCTION, &on_read);
+      set(CURLOPT_READDATA, &transfer);
+      set(CURLOPT_SEEKFUNCTION, &on_rewind);
+    } else {
+      set(CURLOPT_POSTFIELDS, request.content->bytes.c_str());
+    }
     headers = curl.append(headers, ("Content-Type: " + request.content->type).c_str());
   }
   if (request.method != (request.content ? "POST" : "GET"))
@@ -251,6 +272,7 @@ Result<HttpAnswer> outcome(Transfer& transfer, CURLcode code, const char* said) 
     return std::move(transfer.answer);
   }
   Error error{ErrorKind::kUnavailable, said[0] != '\0' ? said : transfer.curl.describe(code), "", ""};
+  if (code == CURLE_SEND_FAIL_REWIND) error.message = "the connection ended before an answer came";
   if (code == CURLE_OPERATION_TIMEDOUT) error.kind = ErrorKind::kTimeout;
   if (code == CURLE_FILESIZE_EXCEEDED) error = too_large(transfer.request);
   if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM) error.kind = ErrorKind::kInvalid;
@@ -293,12 +315,18 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request, const Body& b
   set_trust(set, request.trust.get());
   set_listeners(set, transfer);
   set(CURLOPT_ERRORBUFFER, said.data());
-  const std::unique_ptr<curl_slist, decltype(curl.free_list)> headers(set_content(set, curl, request),
+  const std::unique_ptr<curl_slist, decltype(curl.free_list)> headers(set_content(set, transfer),
                                                                       curl.free_list);
   set(CURLOPT_HTTPHEADER, headers.get());
   if (!set.done()) return Failure(set.done().error());
   const auto code = curl.perform(handle_->easy);
   return outcome(transfer, code, said.data());
+}
+
+bool HttpClient::has_sent() const {
+  long bytes = 0;
+  handle_->curl.get(handle_->easy, CURLINFO_REQUEST_SIZE, &bytes);
+  return bytes > 0;
 }
 
 std::string HttpAnswer::header(const std::string& name) const {

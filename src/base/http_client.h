@@ -52,6 +52,9 @@ struct HttpRequest {
   bool follow_redirects = true;             ///< up to 10, to http and https
   HttpLimits limits = {};
   std::shared_ptr<const HttpTrust> trust = {};  ///< none: what the machine trusts
+  /// Else it is sent again on a new connection where a kept one ended before an answer, as one that the
+  /// server had closed does. It may have been carried out, though.
+  bool send_once = false;
 };
 
 struct HttpAnswer {
@@ -82,6 +85,8 @@ class HttpClient {
   /// kTimeout, kExhausted (too large), kUnsupported when the library does not know an option that was to
   /// protect the transfer, and kUnavailable for all that may go better another time.
   Result<HttpAnswer> perform(const HttpRequest& request, const Body& body, const Progress& progress = {});
+  /// Whether the last request, or a part of it, went out: else it cannot have been carried out.
+  bool has_sent() const;
 
  private:
   struct Handle;

@@ -62,7 +62,7 @@ class Builder final : public nlohmann::json_sax<json> {
   const std::string& field() const { return levels_.back().name; }
 
   /// Items of the list of that name in the document are handed out instead of kept.
-  void hand_out(std::string_view list, const std::function<void(const json&)>& visit) {
+  void hand_out(std::string_view list, const std::function<void(json&)>& visit) {
     list_ = list;
     visit_ = &visit;
   }
@@ -120,7 +120,7 @@ class Builder final : public nlohmann::json_sax<json> {
 
   std::vector<Level> levels_;
   std::string_view list_;
-  const std::function<void(const json&)>* visit_ = nullptr;
+  const std::function<void(json&)>* visit_ = nullptr;
 };
 
 std::string place(std::string_view text, std::size_t position) {
@@ -161,7 +161,7 @@ Result<json> parse_json(std::string_view text, std::string_view what) {
 }
 
 Result<json> parse_json_items(std::string_view text, std::string_view what, std::string_view name,
-                              const std::function<void(const json&)>& visit) {
+                              const std::function<void(json&)>& visit) {
   Builder builder;
   builder.hand_out(name, visit);
   return build(builder, text, what);

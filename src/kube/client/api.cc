@@ -14,24 +14,12 @@ using nlohmann::json;
 constexpr std::size_t kPage = 500;
 constexpr std::size_t kMostObjects = 1'000'000;
 
-/// Adds the objects of one page; the answer is the token of the next one, "" after the last.
-Result<std::string> take_page(json page, const std::string& what, ObjectList& list) {
+/// What is wrong with a page, when not all of its items could be handed out.
+Status check_page(const json& page, const std::string& what) {
   const auto items = page.find("items");
-  const bool has_items = items != page.end() && items->is_array();
-  if (items != page.end() && !items->is_array() && !items->is_null())
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("Failed to list {}: the answer's items are no list", what));
-  if (has_items)
-    for (auto& item : *items) {
-      if (key_of(item).empty())
-        return fail(ErrorKind::kUnavailable, fmt::format("Failed to list {}: an object has no name", what));
-      list.items.push_back(std::make_shared<const json>(std::move(item)));
-    }
-  if (list.items.size() > kMostObjects)
-    return fail(ErrorKind::kExhausted,
-                fmt::format("Failed to list {}: there are more than {}", what, kMostObjects));
-  list.resource_version = text_at(page, "/metadata/resourceVersion");
-  return text_at(page, "/metadata/continue");
+  if (items == page.end() || items->is_array() || items->is_null()) return {};
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("Failed to list {}: the answer's items are no list", what));
 }
 
 }  // namespace
@@ -80,26 +68,49 @@ Status Api::remove(const ObjectPath& path, const std::string& uid) {
 }
 
 Result<ObjectList> Api::list(const Selection& selection, const std::stop_token& stop) {
+  ObjectList list;
+  const ListListener listener = {
+      .begin = [&] { list.items.clear(); },
+      .take = [&](json& item) { list.items.push_back(std::make_shared<const json>(std::move(item))); }};
+  DROVER_TRY(list.resource_version, list_each(selection, listener, stop));
+  return list;
+}
+
+Result<std::string> Api::list_each(const Selection& selection, const ListListener& listener,
+                                   const std::stop_token& stop) {
   ApiRequest request{.verb = "list", .path = {selection.resource, selection.name_space}};
   request.query["limit"] = std::to_string(kPage);
   if (!selection.label_selector.empty()) request.query["labelSelector"] = selection.label_selector;
   if (!selection.field_selector.empty()) request.query["fieldSelector"] = selection.field_selector;
   const auto what = describe(request.path);
-  ObjectList list;
+  std::size_t count = 0;
+  Status taken;
+  const auto take = [&](json& item) {
+    if (taken && key_of(item).empty())
+      taken = fail(ErrorKind::kUnavailable, fmt::format("Failed to list {}: an object has no name", what));
+    if (taken && ++count > kMostObjects)
+      taken = fail(ErrorKind::kExhausted,
+                   fmt::format("Failed to list {}: there are more than {}", what, kMostObjects));
+    if (taken) listener.take(item);
+  };
+  listener.begin();
   for (bool began_anew = false;;) {
-    auto page = send(request, stop);
+    const auto page = send(request, stop, take);
+    DROVER_CHECK_OK(taken);
     const bool expired = !page && page.error().kind == ErrorKind::kNotFound;
     if (expired && request.query.contains("continue") && !began_anew) {
       // It took so long that the server has forgotten what the first page was like.
       began_anew = true;
       request.query.erase("continue");
       request.query.erase("limit");
-      list = {};
+      count = 0;
+      listener.begin();
       continue;
     }
     if (!page) return Failure(page.error());
-    DROVER_TRY(const auto next, take_page(std::move(*page), what, list));
-    if (next.empty()) return list;
+    DROVER_CHECK_OK(check_page(*page, what));
+    const auto next = text_at(*page, "/metadata/continue");
+    if (next.empty()) return text_at(*page, "/metadata/resourceVersion");
     request.query["continue"] = next;
   }
 }

@@ -11,6 +11,7 @@
 //   DROVER_TRY(const auto node, api.get({kNodes, "", "gpu-1"}));
 //   DROVER_TRY(const auto made, api.create({kSlices}, slice));
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -33,6 +34,10 @@ struct ApiRequest {
   std::map<std::string, std::string> query = {};
   std::string content_type = {};
   std::string body = {};  ///< "": none
+  /// Of a create: the server does it once however often it is asked, by its name or a precondition, and the
+  /// caller knows what kConflict may mean then. Others are not sent again once the server may have them.
+  bool repeatable = false;
+  std::chrono::milliseconds patience{0};  ///< for all attempts together; 0: the client's own
 };
 
 struct WatchRequest {
@@ -46,6 +51,14 @@ struct WatchEvent {
   Object object;  ///< a bookmark's has only its resourceVersion
 };
 
+/// May take what it wants out of the item.
+using TakeItem = std::function<void(nlohmann::json& item)>;
+
+struct ListListener {
+  std::function<void()> begin;  ///< also when what was taken so far is void, and comes again
+  TakeItem take;
+};
+
 /// RFC 7386; Kubernetes' own, which knows the keys of lists such as a node's conditions.
 enum class PatchType { kMerge, kStrategic };
 
@@ -53,8 +66,10 @@ class Api {
  public:
   virtual ~Api() = default;
 
-  /// What the server answers, an object. The verbs below say it shorter.
-  virtual Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {}) = 0;
+  /// What the server answers, an object. The verbs below say it shorter. With `take` the items of a list are
+  /// handed to it one by one, instead of being kept, until one is wrong.
+  virtual Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {},
+                                      const TakeItem& take = {}) = 0;
   /// Hands over events until the server ends it, which it does every few minutes, or `take` fails. Stops
   /// within a second. kNotFound when the resource version is too old: list again.
   using TakeEvent = std::function<Status(const WatchEvent&)>;
@@ -72,8 +87,12 @@ class Api {
                                const std::string& field_manager);
   /// Fine when it is not there. With a `uid` only that one: kConflict when another has its name.
   Status remove(const ObjectPath& path, const std::string& uid = "");
-  /// All pages. Of many, it may be a little later than the first page says.
+  /// All pages.
   Result<ObjectList> list(const Selection& selection, const std::stop_token& stop = {});
+  /// The same without a tree of more than one object at a time. The answer is the list's version: a watch
+  /// from there misses nothing.
+  Result<std::string> list_each(const Selection& selection, const ListListener& listener,
+                                const std::stop_token& stop = {});
 };
 
 }  // namespace drover::kube

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decode.h"
+#include "base/json_items.h"
 #include "base/pause.h"
 #include "base/text.h"
 #include "kube/client/refusal.h"
@@ -17,10 +18,14 @@ namespace drover::kube {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMostAnswer = 256 << 20;
 constexpr std::size_t kMostRefusal = 64 << 10;
-constexpr std::size_t kMostIdle = 4;
+constexpr std::size_t kMostIdle = 64;
+/// Servers and what stands before them close connections that are idle for longer, some after 50 s: a request
+/// that meets that close is lost.
+constexpr std::chrono::seconds kLongestIdle{30};
 constexpr std::chrono::seconds kStall{20};
 
 const std::map<std::string, std::string> kMethods = {
@@ -43,15 +48,35 @@ std::optional<std::chrono::seconds> retry_after_of(const HttpAnswer& answer) {
   return std::chrono::seconds(seconds);
 }
 
-/// Whether to ask again. What might have been done although no answer came is not done twice: an object that
-/// was made already would look like somebody else's.
+/// What might have been done although no answer came is not done twice: an object that was made already would
+/// look like somebody else's.
+bool is_once(const ApiRequest& request) {
+  return request.verb == "create" && !request.repeatable;
+}
+/// Whether to ask again.
 bool is_worth_repeating(const ApiRequest& request, const Refusal& refusal) {
   if (refusal.code == 429) return true;
-  return refusal.code >= 500 && (refusal.retry_after || request.verb != "create");
+  return refusal.code >= 500 && (refusal.retry_after || !is_once(request));
 }
-bool is_worth_repeating(const ApiRequest& request, const Error& error) {
-  return request.verb != "create" &&
+bool is_worth_repeating(const ApiRequest& request, const Error& error, bool sent) {
+  return (!sent || !is_once(request)) &&
          (error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout);
+}
+
+/// `take`: of the items of a list, which are not in the answer then.
+Result<json> read_answer(const ApiRequest& request, const std::string& text, const TakeItem& take) {
+  constexpr auto kWhat = "the API server's answer";
+  auto object = take ? parse_json_items(text, kWhat, "items", take) : parse_json(text, kWhat);
+  if (object && object->is_object()) return object;
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("{}: the API server's answer is no object", doing_of(request)),
+              "look whether a proxy answers in its place");
+}
+
+Error lost_error(const ApiRequest& request, const Error& error, bool sent) {
+  auto lost = context(error, doing_of(request));
+  if (sent && is_once(request)) lost.hint = "look whether it was made all the same";
+  return lost;
 }
 
 /// What curl would take as a way up in the path.
@@ -61,6 +86,10 @@ bool is_dots(const std::string& part) {
 
 Error stopped_error(const ApiRequest& request) {
   return {ErrorKind::kUnavailable, doing_of(request) + ": it was stopped", "", ""};
+}
+
+bool is_old(std::chrono::steady_clock::time_point since) {
+  return std::chrono::steady_clock::now() - since > kLongestIdle;
 }
 
 /// Stops when one of the two does.
@@ -93,33 +122,31 @@ Result<std::unique_ptr<ApiClient>> ApiClient::open(ServerConfig config, std::sto
 ApiClient::ApiClient(ServerConfig config, std::stop_token stop, ClientLimits limits, std::uint32_t seed)
     : config_(std::move(config)), stop_(std::move(stop)), limits_(limits), seeds_(seed) {}
 
-Result<json> ApiClient::send(const ApiRequest& request, const std::stop_token& stop) {
+Result<json> ApiClient::send(const ApiRequest& request, const std::stop_token& stop, const TakeItem& take) {
+  using Clock = std::chrono::steady_clock;
   const EitherStop either(stop_, stop);
-  const auto deadline = std::chrono::steady_clock::now() + limits_.call;
+  const bool is_patient = request.patience.count() == 0;
+  const auto deadline = Clock::now() + (is_patient ? limits_.call : request.patience);
   Backoff backoff(limits_.first_pause, limits_.longest_pause, next_seed());
-  const HttpLimits limits{kMostAnswer, limits_.attempt, std::min(kStall, limits_.attempt)};
   for (int attempts = 1;; ++attempts) {
-    const auto answer = attempt(request, limits, either.token(), {});
+    const auto left = std::chrono::ceil<std::chrono::seconds>(deadline - Clock::now());
+    const auto longest = is_patient ? limits_.attempt : std::clamp(left, 1s, limits_.attempt);
+    const HttpLimits limits{kMostAnswer, longest, std::min(kStall, longest)};
+    const auto [answer, sent] = attempt(request, limits, either.token(), {});
     if (either.token().stop_requested()) return Failure(stopped_error(request));
-    if (answer && is_good(answer->status)) {
-      auto object = parse_json(answer->text, "the API server's answer");
-      if (object && object->is_object()) return object;
-      return fail(ErrorKind::kUnavailable,
-                  fmt::format("{}: the API server's answer is no object", doing_of(request)),
-                  "look whether a proxy answers in its place");
-    }
+    if (answer && is_good(answer->status)) return read_answer(request, answer->text, take);
     Refusal refusal;
     if (answer) {
       refusal = read_refusal(answer->status, answer->text);
       if (const auto wait = retry_after_of(*answer)) refusal.retry_after = wait;
     }
     const bool again =
-        answer ? is_worth_repeating(request, refusal) : is_worth_repeating(request, answer.error());
+        answer ? is_worth_repeating(request, refusal) : is_worth_repeating(request, answer.error(), sent);
     const auto wait = std::max<std::chrono::milliseconds>(
         backoff.next(), refusal.retry_after.value_or(std::chrono::seconds(0)));
-    if (!again || attempts >= limits_.attempts || std::chrono::steady_clock::now() + wait > deadline)
+    if (!again || attempts >= limits_.attempts || Clock::now() + wait > deadline)
       return Failure(answer ? refusal_error(refusal, doing_of(request), request)
-                            : context(answer.error(), doing_of(request)));
+                            : lost_error(request, answer.error(), sent));
     if (!pause(wait, either.token())) return Failure(stopped_error(request));
   }
 }
@@ -148,7 +175,7 @@ Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const 
   HttpLimits limits;
   limits.duration = limits_.watch + limits_.attempt;
   limits.stall = limits_.watch_quiet;
-  const auto answer = attempt(request, limits, either.token(), on_piece);
+  const auto answer = attempt(request, limits, either.token(), on_piece).answer;
   if (!taken) return taken;
   if (either.token().stop_requested()) return Failure(stopped_error(request));
   if (!answer) return Failure(context(answer.error(), doing_of(request)));
@@ -156,12 +183,14 @@ Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const 
   return Failure(refusal_error(read_refusal(answer->status, answer->text), doing_of(request), request));
 }
 
-Result<ApiClient::Answer> ApiClient::attempt(const ApiRequest& request, const HttpLimits& limits,
-                                             const std::stop_token& stop, const HttpClient::Body& take) {
-  DROVER_TRY(auto http, http_request(request));
-  http.limits = limits;
-  // On a connection that was used before, curl takes silence for an end that it has missed, and asks again.
-  DROVER_TRY(auto connection, request.verb == "create" ? HttpClient::create() : take_connection());
+ApiClient::Outcome ApiClient::attempt(const ApiRequest& request, const HttpLimits& limits,
+                                      const std::stop_token& stop, const HttpClient::Body& take) {
+  auto http = http_request(request);
+  if (!http) return {Failure(http.error())};
+  http->limits = limits;
+  http->send_once = is_once(request);
+  auto connection = take_connection();
+  if (!connection) return {Failure(connection.error())};
   Answer answer;
   const auto on_piece = [&](const HttpAnswer& head, std::string_view piece) -> Status {
     if (take && is_good(head.status)) return take(head, piece);
@@ -173,12 +202,13 @@ Result<ApiClient::Answer> ApiClient::attempt(const ApiRequest& request, const Ht
     if (stop.stop_requested()) return fail(ErrorKind::kUnavailable, "it was stopped");
     return {};
   };
-  auto head = connection.perform(http, on_piece, go_on);
+  auto head = connection->perform(*http, on_piece, go_on);
+  const bool sent = connection->has_sent();
   // Where it failed the connection goes too: with HTTP/2 a dead one would be taken again and again.
-  if (!head) return Failure(transport_error(head.error()));
-  give_back(std::move(connection));
+  if (!head) return {Failure(transport_error(head.error())), sent};
+  give_back(std::move(*connection));
   static_cast<HttpAnswer&>(answer) = std::move(*head);
-  return answer;
+  return {std::move(answer), sent};
 }
 
 Error ApiClient::transport_error(Error error) const {
@@ -226,20 +256,27 @@ Result<HttpRequest> ApiClient::http_request(const ApiRequest& request) const {
 }
 
 Result<HttpClient> ApiClient::take_connection() {
+  std::vector<Idle> old;  // ended when the lock is open again
   {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      auto client = std::move(idle_.back());
+    if (!idle_.empty() && !is_old(idle_.back().since)) {
+      auto connection = std::move(idle_.back().connection);
       idle_.pop_back();
-      return client;
+      return connection;
     }
+    old.swap(idle_);
   }
   return HttpClient::create();
 }
 
-void ApiClient::give_back(HttpClient client) {
+void ApiClient::give_back(HttpClient connection) {
+  std::vector<Idle> old;
   const std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(client));
+  auto end = std::ranges::find_if(idle_, [](const Idle& idle) { return !is_old(idle.since); });
+  if (end == idle_.begin() && idle_.size() == kMostIdle) ++end;
+  std::move(idle_.begin(), end, std::back_inserter(old));
+  idle_.erase(idle_.begin(), end);
+  idle_.push_back({std::move(connection), std::chrono::steady_clock::now()});
 }
 
 std::uint32_t ApiClient::next_seed() {

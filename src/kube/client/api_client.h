@@ -1,8 +1,8 @@
 #pragma once
 
 // The API server over HTTPS. Each call has a deadline; what may go better another time is tried again with
-// growing pauses. Connections are kept for the next calls. Redirects are not followed: they could lead the
-// credentials astray.
+// growing pauses. Connections are kept for the next calls, as many as were needed at once. Redirects are not
+// followed: they could lead the credentials astray.
 
 #include <chrono>
 #include <memory>
@@ -35,7 +35,8 @@ class ApiClient : public Api {
                                                  ClientLimits limits = {},
                                                  std::uint32_t seed = std::random_device()());
 
-  Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {}) override;
+  Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {},
+                              const TakeItem& take = {}) override;
   Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) override;
   const ServerConfig& config() const { return config_; }
 
@@ -46,9 +47,13 @@ class ApiClient : public Api {
   };
   ApiClient(ServerConfig config, std::stop_token stop, ClientLimits limits, std::uint32_t seed);
 
+  struct Outcome {
+    Result<Answer> answer;
+    bool sent = false;  ///< the server may have the request
+  };
   /// `take`: of answers 200; none: all is kept as text.
-  Result<Answer> attempt(const ApiRequest& request, const HttpLimits& limits, const std::stop_token& stop,
-                         const HttpClient::Body& take);
+  Outcome attempt(const ApiRequest& request, const HttpLimits& limits, const std::stop_token& stop,
+                  const HttpClient::Body& take);
   Result<HttpRequest> http_request(const ApiRequest& request) const;
   Result<std::string> secret(const Secret& secret) const;
   Error transport_error(Error error) const;
@@ -60,7 +65,11 @@ class ApiClient : public Api {
   std::stop_token stop_;
   ClientLimits limits_;
   std::mutex mutex_;  ///< of what follows
-  std::vector<HttpClient> idle_;
+  struct Idle {
+    HttpClient connection;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::vector<Idle> idle_;  ///< used last at the end
   std::minstd_rand seeds_;
 };
 

@@ -7,7 +7,12 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <thread>
 
 #include "base/fake_tree.h"
 #include "kube/client/testing/scripted_server.h"
@@ -173,6 +178,129 @@ TEST(ApiClient, MakesNothingTwice) {
   }
 }
 
+TEST(ApiClient, MakesAgainWhatMayBeMadeAgain) {
+  const ScriptedServer server(Script{{{200, "{}"}, {kSilence, ""}, {500, ""}, {kSilence, ""}, {201, "{}"}}});
+  const auto client = client_of(server);
+  EXPECT_TRUE(client->get(kNodeA));
+  EXPECT_TRUE(client->send({.verb = "create", .path = {kNodes}, .body = "{}", .repeatable = true}));
+  EXPECT_EQ(server.requests().size(), 5U);
+}
+
+TEST(ApiClient, MakesAgainWhatTheServerCannotHave) {
+  std::optional<ScriptedServer> server(std::in_place, Script{{{201, "{}"}}});
+  ServerConfig config = {.url = server->url()};
+  auto limits = kImpatient;
+  limits.first_pause = limits.longest_pause = 20ms;
+  limits.attempts = 2;
+  const auto client = ApiClient::open(config, {}, limits, 1);
+  ASSERT_TRUE(client);
+  server.reset();  // connections are refused
+  const auto begin = std::chrono::steady_clock::now();
+  const auto made = (*client)->create({kNodes}, json::object());
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().hint, "");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 10ms);  // there was a pause: it was tried again
+}
+
+/// All at once, on so many threads.
+void on_threads(int threads, const std::function<void(int thread)>& work) {
+  std::vector<std::jthread> all;
+  for (int thread = 0; thread < threads; ++thread) all.emplace_back(work, thread);
+}
+
+TEST(ApiClient, KeepsConnectionsForWrites) {
+  const auto authority = testing::make_authority("cluster");
+  const ScriptedServer server(testing::make_identity("server", authority), Script{{{201, "{}"}}});
+  const auto client = client_of(server, {.authorities = {.text = authority.certificate}});
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(client->create({kNodes}, json::object()));
+  EXPECT_EQ(server.connections(), 1U);
+  on_threads(16, [&](int) {
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(client->create({kNodes}, json::object()));
+  });
+  EXPECT_EQ(server.requests().size(), 1800U);
+  EXPECT_LE(server.connections(), 16U);
+}
+
+TEST(ApiClient, NoticesThatAKeptConnectionWasClosed) {
+  const auto authority = testing::make_authority("cluster");
+  const auto answer_and_close = [](const ScriptedRequest&, ScriptedReply& reply) {
+    reply.send(201, "{}");
+    reply.end();
+  };
+  const ScriptedServer plain(answer_and_close);
+  const ScriptedServer encrypted(testing::make_identity("server", authority), answer_and_close);
+  for (const auto* server : {&plain, &encrypted}) {
+    const auto client = client_of(*server, {.authorities = {.text = authority.certificate}});
+    for (int i = 0; i < 10; ++i, std::this_thread::sleep_for(20ms)) {
+      const auto made = client->create({kNodes}, json::object());
+      EXPECT_TRUE(made) << to_string(made.error());
+    }
+    EXPECT_EQ(server->requests().size(), 10U);
+  }
+}
+
+/// Makes objects by their names. Now and then it closes a connection instead of answering, half of the times
+/// after it has made the object.
+class ClosingServer {
+ public:
+  void operator()(const ScriptedRequest& request, ScriptedReply& reply) {
+    const std::lock_guard lock(mutex_);
+    const auto chance = random_() % 10;
+    const auto name = text_at(json::parse(request.body), "/metadata/name");
+    const bool is_there = made_.contains(name);
+    if (chance != 0 && !is_there) ++made_[name];
+    if (chance != 0 && is_there) doubled_ += 1;
+    if (chance <= 1) return reply.end();
+    reply.send(is_there ? 409 : 201, is_there ? status_body(409, "it exists already") : "{}");
+  }
+  std::size_t made() const { return made_.size(); }
+  int doubled() const { return doubled_; }
+
+ private:
+  std::mutex mutex_;
+  std::minstd_rand random_{7};
+  std::map<std::string, int> made_;
+  int doubled_ = 0;  ///< were asked for although they had been made
+};
+
+TEST(ApiClient, LosesAndDoublesNothingWhenConnectionsEnd) {
+  constexpr int kThreads = 8;
+  constexpr int kEach = 40;
+  for (const bool repeatable : {false, true}) {
+    ClosingServer state;
+    std::atomic<std::size_t> done = 0;
+    std::atomic<std::size_t> there = 0;
+    std::atomic<std::size_t> unknown = 0;
+    const ScriptedServer server(std::ref(state));
+    auto limits = kImpatient;
+    limits.attempts = 20;
+    const auto client = client_of(server, {}, limits);
+    on_threads(kThreads, [&](int thread) {
+      for (int i = 0; i < kEach; ++i) {
+        const json object = {{"metadata", {{"name", fmt::format("{}-{}", thread, i)}}}};
+        const auto made = client->send({.verb = "create",
+                                        .path = {kNodes},
+                                        .content_type = "application/json",
+                                        .body = object.dump(),
+                                        .repeatable = repeatable});
+        if (made) ++done;
+        if (!made) ++(made.error().kind == ErrorKind::kConflict ? there : unknown);
+      }
+    });
+    EXPECT_EQ(done + there + unknown, kThreads * kEach);
+    EXPECT_GT(unknown + there, 0U);
+    if (repeatable) {
+      EXPECT_EQ(unknown, 0U);
+      EXPECT_EQ(state.made(), kThreads * kEach);
+    } else {
+      EXPECT_EQ(there, 0U);
+      EXPECT_EQ(state.doubled(), 0);
+      EXPECT_EQ(server.requests().size(), kThreads * kEach);
+      EXPECT_GE(state.made(), done);
+    }
+  }
+}
+
 TEST(ApiClient, GivesUp) {
   const ScriptedServer server(Script{{{503, ""}}});
   EXPECT_EQ(error_of(*client_of(server), {.verb = "get", .path = kNodeA}).kind, ErrorKind::kUnavailable);
@@ -193,6 +321,18 @@ TEST(ApiClient, DoesNotWaitForAServerThatIsSilent) {
   const auto error = error_of(*client_of(server, {}, limits), {.verb = "get", .path = kNodeA});
   EXPECT_EQ(error.kind, ErrorKind::kTimeout);
   EXPECT_THAT(error.message, HasSubstr("Failed to get nodes 'a': the API server at 'http://127.0.0.1:"));
+  end.request_stop();
+}
+
+TEST(ApiClient, HasNoMorePatienceThanARequestSays) {
+  std::stop_source end;
+  ScriptedServer server([&](const ScriptedRequest&, ScriptedReply&) {
+    while (!end.stop_requested()) std::this_thread::sleep_for(5ms);
+  });
+  const auto client = client_of(server, {}, {.first_pause = 1ms});
+  const auto error = error_of(*client, {.verb = "get", .path = kNodeA, .patience = 100ms});
+  EXPECT_EQ(error.kind, ErrorKind::kTimeout);
+  EXPECT_EQ(server.requests().size(), 1U);
   end.request_stop();
 }
 

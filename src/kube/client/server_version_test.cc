@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 class VersionedApi : public Api {
  public:
   explicit VersionedApi(json info) : info_(std::move(info)) {}
-  Result<json> send(const ApiRequest& request, const std::stop_token& /*stop*/) override {
+  Result<json> send(const ApiRequest& request, const std::stop_token& /*stop*/,
+                    const TakeItem& /*take*/) override {
     EXPECT_EQ(url_path(request.path), "/version");
     return info_;
   }

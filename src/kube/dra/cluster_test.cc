@@ -16,14 +16,18 @@ using ::testing::ElementsAre;
 /// Answers by verb and path, and notes what it was asked.
 class ScriptedApi : public Api {
  public:
-  Result<json> send(const ApiRequest& request, const std::stop_token& /*stop*/) override {
+  Result<json> send(const ApiRequest& request, const std::stop_token& /*stop*/,
+                    const TakeItem& take) override {
     auto line = request.verb + " " + url_path(request.path);
     if (const auto found = request.query.find("fieldSelector"); found != request.query.end())
       line += "?" + found->second;
     asked.push_back(line);
     const auto answer = answers.find(line);
     if (answer == answers.end()) return fail(ErrorKind::kNotFound, "there is no " + line);
-    return answer->second;
+    auto said = answer->second;
+    if (take && said.contains("items"))
+      for (auto items = std::exchange(said["items"], json::array()); auto& item : items) take(item);
+    return said;
   }
   Status watch(const WatchRequest& /*request*/, const TakeEvent& /*take*/,
                const std::stop_token& /*stop*/) override {

@@ -81,7 +81,7 @@ Failure refused(ErrorKind kind, const ApiRequest& request, const std::string& wh
 
 }  // namespace
 
-Result<json> FakeApi::send(const ApiRequest& request, const std::stop_token&) {
+Result<json> FakeApi::send(const ApiRequest& request, const std::stop_token&, const TakeItem& take) {
   const std::lock_guard lock(mutex_);
   requests_.push_back(request);
   if (!failures_.empty()) {
@@ -91,16 +91,21 @@ Result<json> FakeApi::send(const ApiRequest& request, const std::stop_token&) {
   }
   auto result = answer(request);
   changed_.notify_all();
+  if (take && result && result->contains("items"))
+    for (auto items = std::exchange((*result)["items"], json::array()); auto& item : items) take(item);
   return result;
 }
 
 Result<json> FakeApi::answer(const ApiRequest& request) {
   if (request.verb == "list") return show(request);
   auto& objects = objects_of(request.path.resource);
-  if (request.verb == "create") return make(request, json::parse(request.body));
+  const auto& subresource = request.path.subresource;
+  if (request.verb == "create" && subresource.empty()) return make(request, json::parse(request.body));
   const auto found = objects.find(fake_key(request.path));
   const bool applied = request.query.contains("fieldManager");
   if (found == objects.end() && !applied) return refused(ErrorKind::kNotFound, request, "not found");
+  if (request.verb == "create" && subresource == "binding") return bind(request, found->second);
+  if (request.verb == "create") return refused(ErrorKind::kNotFound, request, "no such subresource");
   if (request.verb == "get") return found->second;
   if (request.verb == "delete") {
     if (!request.body.empty()) {
@@ -133,6 +138,25 @@ Result<json> FakeApi::make(const ApiRequest& request, json object) {
   return kept;
 }
 
+Result<json> FakeApi::bind(const ApiRequest& request, json& pod) {
+  const auto body = json::parse(request.body);
+  for (const auto* const field : {"/metadata/uid", "/metadata/resourceVersion"})
+    if (const auto seen = text_at(body, field); !seen.empty() && seen != text_at(pod, field))
+      return refused(ErrorKind::kConflict, request, fmt::format("Precondition failed: {}", field));
+  if (pod.contains("/metadata/deletionTimestamp"_json_pointer))
+    return refused(ErrorKind::kConflict, request, "the pod is being deleted");
+  if (const auto node = text_at(pod, "/spec/nodeName"); !node.empty())
+    return refused(ErrorKind::kConflict, request, "the pod is already assigned to node " + node);
+  if (!pod.value("/spec/schedulingGates"_json_pointer, json::array()).empty())
+    return refused(ErrorKind::kConflict, request, "the pod has non-empty .spec.schedulingGates");
+  auto now = pod;
+  now["spec"]["nodeName"] = text_at(body, "/target/name");
+  const auto annotations = body.value("/metadata/annotations"_json_pointer, json::object());
+  if (!annotations.empty()) now["metadata"]["annotations"].update(annotations);
+  keep(request, pod, std::move(now));
+  return json{{"kind", "Status"}, {"status", "Success"}};
+}
+
 Result<json> FakeApi::change(const ApiRequest& request, json& object) {
   const auto body = json::parse(request.body);
   auto now = object;
@@ -140,10 +164,7 @@ Result<json> FakeApi::change(const ApiRequest& request, json& object) {
     const auto seen = text_at(body, "/metadata/resourceVersion");
     if (!seen.empty() && seen != text_at(object, "/metadata/resourceVersion"))
       return refused(ErrorKind::kConflict, request, "the object has been modified");
-    if (request.path.subresource.empty())
-      now = body;
-    else
-      now[request.path.subresource] = body.value(request.path.subresource, json());
+    now = body;
     now["metadata"]["uid"] = object["metadata"]["uid"];
   } else if (request.query.contains("fieldManager")) {
     auto& last = last_applied_[url_path(request.path) + "?" + request.query.at("fieldManager")];
@@ -154,6 +175,11 @@ Result<json> FakeApi::change(const ApiRequest& request, json& object) {
     merge(now, body);
   } else {
     now.merge_patch(body);
+  }
+  if (const auto& part = request.path.subresource; !part.empty()) {
+    auto whole = object;
+    whole[part] = now.value(part, json());
+    now = std::move(whole);
   }
   if (now != object) keep(request, object, std::move(now));
   return object;

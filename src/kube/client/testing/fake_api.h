@@ -1,7 +1,8 @@
 #pragma once
 
-// An API server in memory, for tests: objects with versions, conflicts, patches, watches and selectors by
-// equality. It knows no kinds: whatever is an object may be kept under any resource. Thread safe.
+// An API server in memory, for tests: objects with versions, conflicts, patches, watches, lists by pages,
+// bindings of pods, and selectors by equality. It knows no kinds: whatever is an object may be kept under any
+// resource. Thread safe.
 
 #include <condition_variable>
 #include <deque>
@@ -17,7 +18,8 @@ namespace drover::kube::testing {
 
 class FakeApi : public Api {
  public:
-  Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {}) override;
+  Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {},
+                              const TakeItem& take = {}) override;
   Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) override;
 
   /// The next requests fail with these, in their order; watches do not.
@@ -43,6 +45,7 @@ class FakeApi : public Api {
 
   Result<nlohmann::json> answer(const ApiRequest& request);
   Result<nlohmann::json> make(const ApiRequest& request, nlohmann::json object);
+  Result<nlohmann::json> bind(const ApiRequest& request, nlohmann::json& pod);
   Result<nlohmann::json> change(const ApiRequest& request, nlohmann::json& object);
   nlohmann::json show(const ApiRequest& request);
   void keep(const ApiRequest& request, nlohmann::json& object, nlohmann::json now);

@@ -82,6 +82,11 @@ std::vector<ScriptedRequest> ScriptedServer::requests() const {
   return requests_;
 }
 
+std::size_t ScriptedServer::connections() const {
+  const std::lock_guard lock(mutex_);
+  return clients_.size();
+}
+
 void ScriptedServer::drop() {
   const std::lock_guard lock(mutex_);
   for (const auto& client : clients_) ::shutdown(client.get(), SHUT_RDWR);

@@ -63,6 +63,8 @@ class ScriptedServer {
 
   std::string url() const;
   std::vector<ScriptedRequest> requests() const;
+  /// How many have been opened so far.
+  std::size_t connections() const;
   /// All connections of now end.
   void drop();
 
