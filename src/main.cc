@@ -13,6 +13,7 @@
 #include "hardware.h"
 #include "kube_node/run.h"
 #include "kube_node/withdraw.h"
+#include "kube_scheduler/run.h"
 #include "serve.h"
 
 int main(int argc, char** argv) {
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
   hooks.serve = serve;
   hooks.restore = restore;
   hooks.kube_node = run_kube_node;
+  hooks.kube_scheduler = run_kube_scheduler;
   hooks.kube_withdraw = run_kube_withdraw;
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {

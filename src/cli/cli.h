@@ -94,6 +94,16 @@ struct KubeNodeOptions {
   std::string host_driver_root;  ///< the same folder's path on the node
 };
 
+struct KubeSchedulerOptions {
+  LogOptions log;
+  std::string kubeconfig;                       ///< as of KubeNodeOptions
+  std::string name = "drover";                  ///< pods with this schedulerName are its own
+  std::string gpu_resource = "nvidia.com/gpu";  ///< by which pods ask for whole GPUs
+  std::string policy = "pack";                  ///< which of several nodes that fit: "pack", "spread"
+  std::size_t writes = 32;                      ///< to the API server at a time
+  std::string listen;                           ///< for /metrics and /healthz; "" for nowhere
+};
+
 /// One prerequisite of this machine, as `drover doctor` tells it.
 struct Check {
   enum class State { kFound, kWarning, kMissing };
@@ -112,6 +122,8 @@ struct Hooks {
   std::function<Result<std::string>(const std::string& state, const std::string& backup, bool force)> restore;
   /// Runs until it is told to stop.
   std::function<Status(const KubeNodeOptions&)> kube_node;
+  /// Runs until it is told to stop.
+  std::function<Status(const KubeSchedulerOptions&)> kube_scheduler;
   /// From how many Nodes of a cluster Drover's labels and conditions were taken.
   std::function<Result<int>(const std::string& kubeconfig)> kube_withdraw;
   std::function<std::vector<Check>()> doctor;

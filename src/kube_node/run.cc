@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "base/end_signals.h"
 #include "base/files.h"
 #include "base/log_once.h"
 #include "base/periodic_tasks.h"
@@ -58,24 +59,6 @@ void info(const std::string& sentence) {
 void warn(const std::string& sentence) {
   spdlog::warn("{}", sentence);
 }
-
-/// Signals that end the program. They are blocked before any thread starts, so that one waits for them.
-class EndSignals {
- public:
-  EndSignals() {
-    ::sigemptyset(&set_);
-    ::sigaddset(&set_, SIGINT);
-    ::sigaddset(&set_, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  bool came_within(std::chrono::milliseconds patience) const {
-    const timespec timeout{patience.count() / 1000, patience.count() % 1000 * 1'000'000};
-    return ::sigtimedwait(&set_, nullptr, &timeout) > 0;
-  }
-
- private:
-  sigset_t set_{};
-};
 
 Result<kube::PluginConfig> read_config(const std::string& file) {
   if (file.empty()) return kube::PluginConfig{};

@@ -56,6 +56,10 @@ std::vector<std::string> Cluster::nodes() const {
   return names;
 }
 
+std::size_t Cluster::size() const {
+  return impl_->nodes.size();
+}
+
 Free Cluster::free(const std::string& name) const {
   const auto* entry = impl_->find(name);
   return entry == nullptr ? Free{} : free_of(entry->state);

@@ -56,6 +56,7 @@ class Cluster {
   Status remove_node(const std::string& name);
   const Node* node(const std::string& name) const;
   std::vector<std::string> nodes() const;  ///< names, in order of addition
+  std::size_t size() const;                ///< how many there are
   /// What is allocated on a node may be more than it has, after it shrank: then 0.
   Free free(const std::string& node) const;
 

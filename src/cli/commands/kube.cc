@@ -105,6 +105,40 @@ void add_node(CLI::App& group, Context& context) {
   on_call(command, context, options, run_node);
 }
 
+Result<int> run_scheduler(Context& context, const KubeSchedulerOptions& options) {
+  DROVER_CHECK_OK(context.hooks->kube_scheduler(options));
+  return 0;
+}
+
+void add_scheduler(CLI::App& group, Context& context) {
+  auto options = std::make_shared<KubeSchedulerOptions>();
+  auto* command =
+      group.add_subcommand("scheduler", "Decide which pods of the cluster run where, in the foreground");
+  command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
+      ->type_name("FILE");
+  command->add_option("--name", options->name, "The schedulerName of pods that it decides for")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--gpu-resource", options->gpu_resource, "The resource by which pods ask for GPUs")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--policy", options->policy,
+                   "Of several nodes that fit: the fullest, the emptiest, or the one where the least is lost "
+                   "for others")
+      ->check(one_of({"pack", "spread", "fragmentation"}))
+      ->type_name("pack|spread|fragmentation")
+      ->capture_default_str();
+  command->add_option("--writes", options->writes, "So many writes to the API server at a time")
+      ->check(CLI::Range(1, 512))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--listen", options->listen, "Serve /metrics and /healthz here; nowhere when not given")
+      ->type_name("HOST:PORT");
+  add_log_flags(*command, options->log);
+  on_call(command, context, options, run_scheduler);
+}
+
 Result<int> run_withdraw(Context& context, const std::string& kubeconfig) {
   DROVER_TRY(const auto nodes, context.hooks->kube_withdraw(kubeconfig));
   print(fmt::format("Nodes that Drover has left: {}\n", nodes));
@@ -123,9 +157,10 @@ void add_withdraw(CLI::App& group, Context& context) {
 }  // namespace
 
 void add_kube(CLI::App& app, Context& context) {
-  auto* group = app.add_subcommand("kube", "GPUs on a Kubernetes cluster: node, withdraw");
+  auto* group = app.add_subcommand("kube", "GPUs on a Kubernetes cluster: node, scheduler, withdraw");
   group->require_subcommand(1);
   add_node(*group, context);
+  add_scheduler(*group, context);
   add_withdraw(*group, context);
 }
 

@@ -150,6 +150,7 @@ void Scheduler::put_pod(Pod pod) {
   }
   if (next.node == now.node && next.gpus.empty()) next.gpus = now.gpus;
   next.evicted = now.evicted;
+  next.not_before = now.not_before;
   give_back(uid, now);
   now = std::move(next);
   take(uid, now);
@@ -231,12 +232,16 @@ void Scheduler::guess_gpus() {
   }
 }
 
-std::vector<Job> Scheduler::waiting_jobs() {
+std::vector<Job> Scheduler::waiting_jobs(TimePoint now, std::optional<TimePoint>& retry_at) {
   std::vector<Job> jobs;
   jobs.reserve(waiting_.size());
   for (const auto& uid : waiting_) {
     const auto& known = pods_.at(uid);
     if (!known.pod.made_from->scheduling_gates.empty()) continue;
+    if (known.not_before > now) {
+      retry_at = std::min(retry_at.value_or(known.not_before), known.not_before);
+      continue;
+    }
     auto rest = known.pod;
     rest.made_from = known.rest;
     auto demand = known.demand;
@@ -281,10 +286,10 @@ void Scheduler::reorder() {
 Round Scheduler::decide(TimePoint now) {
   reorder();
   guess_gpus();
-  const auto waiting = waiting_jobs();
+  Round round;
+  const auto waiting = waiting_jobs(now, round.retry_at);
   auto plan = placement::plan(places_, rules_, waiting, running_, now);
   eligible_.sweep();
-  Round round;
   for (const auto& decided : plan.starts) {
     if (auto done = start(decided))
       round.starts.push_back(std::move(*done));
@@ -298,17 +303,35 @@ Round Scheduler::decide(TimePoint now) {
       add_running(victim, known);
       round.evictions.push_back({{known.pod.uid, known.pod.name_space, known.pod.name}, preemption.job});
     }
-  std::size_t place = 0;
-  for (const auto& job : plan.order)
-    if (plan.waiting.contains(job)) round.places.emplace(job, ++place);
+  std::erase_if(plan.order, [&](const std::string& job) { return !plan.waiting.contains(job); });
+  round.order = std::move(plan.order);
   round.waiting = std::move(plan.waiting);
   return round;
 }
 
-void Scheduler::failed(const std::string& uid) {
+std::vector<Scheduler::Waiter> Scheduler::waiters(const Round& round) const {
+  std::vector<Waiter> waiters;
+  waiters.reserve(round.order.size());
+  const auto nodes = places_.size();
+  for (const auto& uid : round.order) {
+    const auto found = pods_.find(uid);
+    if (found == pods_.end()) continue;
+    const auto& pod = found->second.pod;
+    waiters.push_back({{pod.uid, pod.name_space, pod.name},
+                       {.reasons = round.waiting.at(uid),
+                        .nodes = nodes,
+                        .place = waiters.size() + 1,
+                        .of = round.order.size(),
+                        .queue = {}}});
+  }
+  return waiters;
+}
+
+void Scheduler::failed(const std::string& uid, TimePoint until) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   auto& known = found->second;
+  known.not_before = until;
   if (std::exchange(known.evicted, false)) return add_running(uid, known);
   if (!known.decided) return;
   give_back(uid, known);

@@ -25,6 +25,7 @@
 #include "kube/scheduler/demand.h"
 #include "kube/scheduler/eligible_nodes.h"
 #include "kube/scheduler/pod.h"
+#include "kube/scheduler/unschedulable.h"
 #include "placement/cluster.h"
 #include "placement/schedule.h"
 #include "placement/wiring.h"
@@ -66,8 +67,9 @@ struct Round {
   std::vector<Start> starts;  ///< in order
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
-  std::map<std::string, std::size_t> places;          ///< by uid: in the queue, from 1
+  std::vector<std::string> order;                     ///< uids, as they stand in the queue
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
+  std::optional<TimePoint> retry_at;  ///< then something that has failed may be tried again
 };
 
 class Scheduler {
@@ -89,8 +91,14 @@ class Scheduler {
   }
 
   Round decide(TimePoint now);
-  /// What was decided for the pod could not be done: it waits again.
-  void failed(const std::string& uid);
+  /// What was decided for the pod could not be done: it waits again, and is not planned before `until`.
+  void failed(const std::string& uid, TimePoint until = {});
+  /// Of all that wait, in their order.
+  struct Waiter {
+    PodName pod;
+    Waits why;
+  };
+  std::vector<Waiter> waiters(const Round& round) const;
 
   const Cluster& cluster() const { return cluster_; }
 
@@ -103,6 +111,7 @@ class Scheduler {
     std::vector<std::string> gpus;  ///< that are taken for it there
     bool decided = false;           ///< the cluster does not say so yet
     bool evicted = false;           ///< nor that it is to end
+    TimePoint not_before{};         ///< it was tried in vain
   };
 
   bool is_ours(const Pod& pod) const { return pod.made_from->scheduler_name == options_.name; }
@@ -115,7 +124,7 @@ class Scheduler {
   void reorder();
   void allocate(const std::string& uid, const Known& known);
   placement::Node placement_node(const Node& node, const std::optional<gpu::Inventory>& gpus) const;
-  std::vector<placement::Job> waiting_jobs();
+  std::vector<placement::Job> waiting_jobs(TimePoint now, std::optional<TimePoint>& retry_at);
   std::optional<Start> start(const placement::Start& decided);
 
   const SchedulerOptions options_;

@@ -14,10 +14,10 @@ std::string message_of(Answer reasons, std::size_t nodes) {
 
 TEST(UnschedulableMessage, CountsNodesAsPeopleKnowIt) {
   const Answer reasons{.nodes = 6,
-                        .list = {{Dimension::kFreeGpus, 2, "lacks 2 free GPUs"},
-                                 {Dimension::kGpuCount, 1, "has fewer than 2 GPUs"},
-                                 {Dimension::kEligibility, 1, "node(s) had untolerated taint(s)"},
-                                 {Dimension::kCpus, 2, "lacks 8 CPUs"}}};
+                       .list = {{Dimension::kFreeGpus, 2, "lacks 2 free GPUs"},
+                                {Dimension::kGpuCount, 1, "has fewer than 2 GPUs"},
+                                {Dimension::kEligibility, 1, "node(s) had untolerated taint(s)"},
+                                {Dimension::kCpus, 2, "lacks 8 CPUs"}}};
   EXPECT_EQ(message_of(reasons, 6),
             "0/6 nodes are available: 2 Insufficient cpu, 3 Insufficient nvidia.com/gpu, "
             "1 node(s) had untolerated taint(s).");
@@ -25,9 +25,9 @@ TEST(UnschedulableMessage, CountsNodesAsPeopleKnowIt) {
 
 TEST(UnschedulableMessage, SaysInOurWordsWhatOthersHaveNoneFor) {
   const Answer reasons{.nodes = 3,
-                        .list = {{Dimension::kInterconnect, 1, "lacks 2 free GPUs joined by NVLink"},
-                                 {Dimension::kModel, 2, "has no model A100"}},
-                        .remedies = {"ask for 1 GPU", "ask for model T4"}};
+                       .list = {{Dimension::kInterconnect, 1, "lacks 2 free GPUs joined by NVLink"},
+                                {Dimension::kModel, 2, "has no model A100"}},
+                       .remedies = {"ask for 1 GPU", "ask for model T4"}};
   EXPECT_EQ(message_of(reasons, 3),
             "0/3 nodes are available: 3 node(s) had no GPUs as they are wanted. "
             "One node lacks 2 free GPUs joined by NVLink. Of 2 nodes, each has no model A100. "
@@ -49,8 +49,8 @@ TEST(UnschedulableMessage, SaysWhoseTurnItIs) {
 
 TEST(UnschedulableMessage, CountsOneNodeOnce) {
   const Answer reasons{.nodes = 1,
-                        .list = {{Dimension::kFreeGpus, 1, "2 GPUs are wanted and 1 of 2 is free"},
-                                 {Dimension::kCpus, 1, "8 CPUs are wanted and 3 of 8 are free"}}};
+                       .list = {{Dimension::kFreeGpus, 1, "2 GPUs are wanted and 1 of 2 is free"},
+                                {Dimension::kCpus, 1, "8 CPUs are wanted and 3 of 8 are free"}}};
   EXPECT_EQ(message_of(reasons, 1), "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
   EXPECT_EQ(message_of({}, 0), "No nodes available to schedule pods.");
 }

@@ -1,0 +1,76 @@
+#pragma once
+
+// Writes into pods why they wait: the condition PodScheduled, where kubectl and autoscalers look for it. Not
+// more than so many in a second, those first that have no word yet; what a pod is told changes at most every
+// half a minute. Thread safe.
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/units.h"
+#include "kube/client/api.h"
+#include "kube/scheduler/scheduler.h"
+
+namespace drover::kube {
+
+struct PodCondition {
+  std::string type;
+  std::string status;
+  std::string reason;
+  std::string message;
+};
+/// A strategic patch of a pod's status.
+nlohmann::json condition_patch(const PodCondition& condition, TimePoint now);
+
+struct ConditionLimits {
+  std::chrono::milliseconds between{50};    ///< two writes
+  std::chrono::milliseconds again{30'000};  ///< of one pod
+};
+
+class ConditionWriter {
+ public:
+  struct Told {
+    scheduler::PodName pod;
+    std::string message;
+  };
+
+  explicit ConditionWriter(Api& api, ConditionLimits limits = {});
+  ConditionWriter(const ConditionWriter&) = delete;
+  ConditionWriter& operator=(const ConditionWriter&) = delete;
+  ~ConditionWriter();
+
+  /// All that wait now; others are forgotten.
+  void update(std::vector<Told> all);
+  void forget(const std::string& uid);
+  /// Whether nothing has been said of the pod yet.
+  bool is_news(const Told& told) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    scheduler::PodName pod;
+    std::string wanted;
+    std::string written;
+    Clock::time_point at{};
+  };
+
+  void run(const std::stop_token& stop);
+  /// Of those that are due the one that was written longest ago; nullptr when there is none.
+  Entry* next(Clock::time_point now);
+
+  Api& api_;
+  const ConditionLimits limits_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::unordered_map<std::string, Entry> entries_;  ///< by uid
+  std::vector<std::string> due_;                    ///< uids, to be written from the end
+  std::jthread thread_;
+};
+
+}  // namespace drover::kube

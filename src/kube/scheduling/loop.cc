@@ -1,0 +1,168 @@
+#include "kube/scheduling/loop.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/pause.h"
+#include "kube/client/binding.h"
+#include "kube/gpu_topology.h"
+#include "kube/scheduler/unschedulable.h"
+
+namespace drover::kube {
+namespace {
+
+using scheduler::PodName;
+
+constexpr FairPool::Key kEverybody = 0;
+constexpr std::size_t kMostWritesWaiting = 1'000'000;
+constexpr std::chrono::milliseconds kBetweenTellings{1000};
+constexpr std::chrono::milliseconds kUntilItBegins{100};
+
+EventTarget target_of(const PodName& pod) {
+  return {.kind = "Pod", .name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
+}
+
+std::string shown(const PodName& pod) {
+  return fmt::format("{}/{}", pod.name_space, pod.name);
+}
+
+}  // namespace
+
+SchedulingLoop::SchedulingLoop(Api& api, SchedulingOptions options)
+    : api_(api),
+      options_(std::move(options)),
+      events_(api, {.component = options_.scheduler.name, .host = {}},
+              [this](const Error& error) {
+                if (options_.warn) options_.warn("Events are not written: " + to_string(error));
+              }),
+      conditions_(api),
+      scheduler_(options_.scheduler),
+      writers_({options_.writes, options_.writes, kMostWritesWaiting}),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+SchedulingLoop::~SchedulingLoop() {
+  thread_.request_stop();
+  thread_.join();
+  writers_.stop();
+}
+
+void SchedulingLoop::change(Change change) {
+  const std::lock_guard lock(mutex_);
+  changes_.push_back(std::move(change));
+  changed_.notify_one();
+}
+
+void SchedulingLoop::begin() {
+  const std::lock_guard lock(mutex_);
+  begun_ = true;
+  changed_.notify_one();
+}
+
+void SchedulingLoop::run(const std::stop_token& stop) {
+  auto wait = std::chrono::milliseconds::zero();
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    changed_.wait_for(lock, stop, wait, [this] { return !changes_.empty(); });
+    if (stop.stop_requested()) return;
+    const auto changes = std::exchange(changes_, {});
+    const bool begun = begun_;
+    lock.unlock();
+    for (const auto& change : changes) change(scheduler_);
+    wait = begun ? decide() : kUntilItBegins;
+    lock.lock();
+  }
+}
+
+/// How long the next decision may wait when nothing changes.
+std::chrono::milliseconds SchedulingLoop::decide() {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto now = wall_clock();
+  const auto round = scheduler_.decide(now);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  counts_.deciding_microseconds +=
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+  ++counts_.rounds;
+  counts_.waiting = round.waiting.size();
+  for (const auto& start : round.starts) write(start);
+  for (const auto& eviction : round.evictions)
+    if (!writers_.post(kEverybody, [this, eviction] { evict(eviction); }))
+      fail(eviction.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not ended for others");
+  if (begin - told_at_ >= kBetweenTellings) {
+    told_at_ = begin;
+    tell(round);
+  }
+  if (round.again) return std::chrono::milliseconds::zero();
+  auto wait = round.waiting.empty() ? options_.look_again : std::min(options_.look_again, kBetweenTellings);
+  if (round.retry_at) wait = std::min(wait, std::max(*round.retry_at - now, std::chrono::milliseconds(1)));
+  return wait;
+}
+
+void SchedulingLoop::write(const scheduler::Start& start) {
+  for (const auto& binding : start.bindings)
+    if (!writers_.post(kEverybody, [this, binding] { bind(binding); }))
+      fail(binding.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not bound");
+}
+
+void SchedulingLoop::bind(const scheduler::Binding& binding) {
+  const auto& pod = binding.pod;
+  Binding wanted{.name_space = pod.name_space, .pod = pod.name, .uid = pod.uid, .node = binding.node};
+  if (!binding.gpus.empty())
+    wanted.annotations.emplace(kChosenGpusAnnotation, fmt::format("{}", fmt::join(binding.gpus, ",")));
+  if (const auto done = kube::bind(api_, wanted); !done)
+    return fail(pod, done.error(), fmt::format("is not bound to {}", binding.node));
+  ++counts_.bound;
+  {
+    const std::lock_guard lock(mutex_);
+    failures_.erase(pod.uid);
+  }
+  conditions_.forget(pod.uid);
+  events_.record(target_of(pod), {false, "Scheduled",
+                                  fmt::format("Successfully assigned {} to {}", shown(pod), binding.node)});
+}
+
+void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
+  const auto& pod = eviction.pod;
+  const ObjectPath path{kPods, pod.name_space, pod.name};
+  const std::string message = "ended by the scheduler to make room for a pod with a higher claim";
+  const nlohmann::json condition =
+      condition_patch({"DisruptionTarget", "True", "PreemptionByScheduler", message}, wall_clock());
+  auto status = path;
+  status.subresource = "status";
+  auto done = api_.patch(status, PatchType::kStrategic, condition).map([](auto&&) {});
+  if (done || done.error().kind == ErrorKind::kNotFound) done = api_.remove(path, pod.uid);
+  if (!done && done.error().kind != ErrorKind::kNotFound)
+    return fail(pod, done.error(), "is not ended for others");
+  ++counts_.evicted;
+  events_.record(target_of(pod), {false, "Preempted", "The pod is " + message});
+}
+
+void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::string& what) {
+  ++counts_.refused;
+  auto pause = options_.first_retry;
+  {
+    const std::lock_guard lock(mutex_);
+    for (int i = failures_[pod.uid]++; i > 0 && pause < options_.longest_retry; --i) pause *= 2;
+  }
+  const auto until = wall_clock() + std::min(pause, options_.longest_retry);
+  change([uid = pod.uid, until](scheduler::Scheduler& scheduler) { scheduler.failed(uid, until); });
+  // What is gone, or was done by another, is no trouble: the cluster tells of it.
+  if (error.kind != ErrorKind::kNotFound && error.kind != ErrorKind::kConflict && options_.warn)
+    options_.warn(fmt::format("The pod {} {}: {}", shown(pod), what, to_string(error)));
+}
+
+void SchedulingLoop::tell(const scheduler::Round& round) {
+  std::vector<ConditionWriter::Told> all;
+  all.reserve(round.order.size());
+  for (const auto& waiter : scheduler_.waiters(round))
+    all.push_back(
+        {waiter.pod, scheduler::unschedulable_message(waiter.why, options_.scheduler.gpu_resource)});
+  for (const auto& told : all)
+    if (conditions_.is_news(told))
+      events_.record(target_of(told.pod), {true, "FailedScheduling", told.message});
+  conditions_.update(std::move(all));
+}
+
+}  // namespace drover::kube

@@ -1,0 +1,87 @@
+#pragma once
+
+// The scheduler at work: it is told of changes, decides on a thread of its own, and has what was decided
+// written by others, many at a time. What fails waits a while and is decided anew. Thread safe.
+//
+//   SchedulingLoop loop(api, {});
+//   loop.change([](scheduler::Scheduler& scheduler) { scheduler.put_node(…); });
+//   loop.begin();  // when it knows all that there is
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fair_pool.h"
+#include "kube/client/api.h"
+#include "kube/events/event_recorder.h"
+#include "kube/scheduler/scheduler.h"
+#include "kube/scheduling/condition_writer.h"
+
+namespace drover::kube {
+
+struct SchedulingOptions {
+  scheduler::SchedulerOptions scheduler;
+  std::size_t writes = 32;  ///< at a time
+  std::chrono::milliseconds first_retry{1000};
+  std::chrono::milliseconds longest_retry{60'000};
+  std::chrono::milliseconds look_again{5000};             ///< when nothing has changed, but time passes
+  std::function<void(const std::string& sentence)> warn;  ///< from any thread; may be absent
+};
+
+/// Since it began.
+struct SchedulingCounts {
+  std::atomic<std::uint64_t> rounds = 0, bound = 0, refused = 0, evicted = 0;
+  std::atomic<std::uint64_t> waiting = 0;                ///< now
+  std::atomic<std::uint64_t> deciding_microseconds = 0;  ///< in all
+};
+
+class SchedulingLoop {
+ public:
+  /// `api` outlives it.
+  SchedulingLoop(Api& api, SchedulingOptions options);
+  SchedulingLoop(const SchedulingLoop&) = delete;
+  SchedulingLoop& operator=(const SchedulingLoop&) = delete;
+  /// Waits for what is being written.
+  ~SchedulingLoop();
+
+  using Change = std::function<void(scheduler::Scheduler&)>;
+  /// In the order of the calls, before the next decision. Does not block.
+  void change(Change change);
+  /// From now on it decides.
+  void begin();
+
+  const SchedulingCounts& counts() const { return counts_; }
+
+ private:
+  void run(const std::stop_token& stop);
+  std::chrono::milliseconds decide();
+  void write(const scheduler::Start& start);
+  void bind(const scheduler::Binding& binding);
+  void evict(const scheduler::Eviction& eviction);
+  void fail(const scheduler::PodName& pod, const Error& error, const std::string& what);
+  void tell(const scheduler::Round& round);
+
+  Api& api_;
+  const SchedulingOptions options_;
+  SchedulingCounts counts_;
+  EventRecorder events_;
+  ConditionWriter conditions_;
+  scheduler::Scheduler scheduler_;  ///< of the thread alone
+  std::chrono::steady_clock::time_point told_at_{};
+  std::mutex mutex_;  ///< of what follows
+  std::condition_variable_any changed_;
+  std::vector<Change> changes_;
+  std::unordered_map<std::string, int> failures_;  ///< in a row, by uid
+  bool begun_ = false;
+  FairPool writers_;
+  std::jthread thread_;
+};
+
+}  // namespace drover::kube

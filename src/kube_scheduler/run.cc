@@ -1,0 +1,92 @@
+#include "kube_scheduler/run.h"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/end_signals.h"
+#include "http/page_server.h"
+#include "kube/client/api_client.h"
+#include "kube/client/config.h"
+#include "kube/client/server_version.h"
+#include "kube/scheduling/cluster_watch.h"
+#include "kube/scheduling/loop.h"
+#include "log_setup.h"
+
+namespace drover {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kListing = 5min;  ///< of all pods of a large cluster
+
+void warn(const std::string& sentence) {
+  spdlog::warn("{}", sentence);
+}
+
+std::string metrics_text(const kube::SchedulingCounts& counts) {
+  const auto line = [](std::string_view name, std::string_view type, std::string_view help, double value) {
+    return fmt::format(
+        "# HELP drover_scheduler_{0} {1}\n# TYPE drover_scheduler_{0} {2}\ndrover_scheduler_{0} {3}\n", name,
+        help, type, value);
+  };
+  constexpr double kMicroseconds = 1e6;
+  return line("rounds_total", "counter", "How often it was decided what runs.",
+              static_cast<double>(counts.rounds)) +
+         line("deciding_seconds_total", "counter", "How long that took.",
+              static_cast<double>(counts.deciding_microseconds) / kMicroseconds) +
+         line("bound_total", "counter", "Pods that were bound to a node.",
+              static_cast<double>(counts.bound)) +
+         line("refused_total", "counter", "Decisions that could not be written.",
+              static_cast<double>(counts.refused)) +
+         line("evicted_total", "counter", "Pods that were ended for others.",
+              static_cast<double>(counts.evicted)) +
+         line("waiting", "gauge", "Pods that wait.", static_cast<double>(counts.waiting));
+}
+
+Result<std::unique_ptr<http::PageServer>> serve_pages(const std::string& address,
+                                                      const kube::SchedulingCounts& counts) {
+  if (address.empty()) return nullptr;
+  DROVER_TRY(const auto listen, http::parse_listen_address(address));
+  return http::PageServer::start(
+      listen,
+      {{"/metrics",
+        {"text/plain; version=0.0.4; charset=utf-8",
+         [&counts]() -> Result<std::string> { return metrics_text(counts); }}},
+       {"/healthz", {"text/plain; charset=utf-8", []() -> Result<std::string> { return "ok\n"; }, true}}});
+}
+
+Status run(const cli::KubeSchedulerOptions& options) {
+  const EndSignals signals;
+  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
+  DROVER_TRY(const auto api, kube::ApiClient::open(std::move(config)));
+  DROVER_TRY(const auto version, kube::server_version(*api));
+  kube::SchedulingOptions scheduling;
+  scheduling.scheduler.name = options.name;
+  scheduling.scheduler.gpu_resource = options.gpu_resource;
+  scheduling.scheduler.policy = placement::node_policy(options.policy).value_or(placement::NodePolicy::kPack);
+  scheduling.writes = options.writes;
+  scheduling.warn = warn;
+  kube::SchedulingLoop loop(*api, scheduling);
+  DROVER_TRY(const auto pages, serve_pages(options.listen, loop.counts()));
+  const kube::ClusterWatch watch(*api, loop, version, warn);
+  DROVER_CHECK_OK(watch.wait_until_listed(kListing));
+  loop.begin();
+  spdlog::info("Scheduling pods with schedulerName '{}'", options.name);
+  while (!signals.came_within(1h)) {
+  }
+  spdlog::info("Stopping; pods go on where they are");
+  return {};
+}
+
+}  // namespace
+
+Status run_kube_scheduler(const cli::KubeSchedulerOptions& options) {
+  set_up_log(options.log);
+  ::signal(SIGPIPE, SIG_IGN);
+  return run(options);
+}
+
+}  // namespace drover

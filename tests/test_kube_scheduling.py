@@ -1,0 +1,128 @@
+"""`drover kube scheduler` against a real API server. Nodes are objects without a kubelet: what is looked at is what is written."""
+
+import json
+import unittest
+
+import drover
+import kube
+from kube.settings import Settings
+
+GPU = "nvidia.com/gpu"
+SAME_NUMA = 5
+
+
+def topology(node, count, pairs=()):
+    """GPUs "NODE-0" …; `pairs` are joined by NVLinks: (one, other, links)."""
+    links = [[[0, SAME_NUMA] for _ in range(row)] for row in range(count)]
+    for one, other, number in pairs:
+        links[max(one, other)][min(one, other)] = [number, SAME_NUMA]
+    return json.dumps({"driver": "535.104.05", "links": links,
+                       "gpus": [{"uuid": f"{node}-{index}", "model": "Tesla V100", "memory": 16 << 30} for index in range(count)]})
+
+
+def why(pod):
+    """What its condition PodScheduled says."""
+    return "".join(condition.get("message", "") for condition in pod["status"].get("conditions", ()) if condition["type"] == "PodScheduled")
+
+
+class SchedulerTest(kube.ClusterTest):
+    settings = Settings(nodes=())
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.scheduler = cls.start_scheduler()
+        cls.addClassCleanup(cls.scheduler.stop)
+
+    @classmethod
+    def start_scheduler(cls, *flags):
+        return cls.cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", cls.cluster.kubeconfig, *flags],
+                                      name="drover-scheduler")
+
+    def make_node(self, name, gpus, pairs=(), named=True, **spec):
+        annotations = {"drover/gpu-topology": topology(name, gpus, pairs)} if named else {}
+        resources = {"cpu": "16", "memory": "64Gi", "pods": "110", GPU: str(gpus)}
+        self.cluster.apply({"apiVersion": "v1", "kind": "Node", "spec": spec,
+                            "metadata": {"name": name, "annotations": annotations, "labels": {"kubernetes.io/hostname": name}}})
+        self.addCleanup(self.cluster.delete, "node", name)
+        self.cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge",
+                             f"--patch={json.dumps({'status': {'capacity': resources, 'allocatable': resources}})}")
+
+    def make_gpu_pod(self, name, gpus, **spec):
+        pod = kube.pod(name, "sleep", 10000, resources={"limits": {GPU: str(gpus)}} if gpus else {})
+        pod["spec"].update({"schedulerName": "drover", "tolerations": [{"operator": "Exists"}], **spec})
+        self.addCleanup(self.cluster.delete, "pod", name, options=("--force", "--grace-period=0"))
+        self.cluster.apply(pod)
+
+    def bound(self, name):
+        pod = self.cluster.wait("pod", name, lambda pod: pod["spec"].get("nodeName"))
+        return pod["spec"]["nodeName"], pod["metadata"].get("annotations", {}).get("drover/gpus")
+
+    def refusal(self, name, *words):
+        """Waits until its condition says all these words; returns the message."""
+        def says(pod):
+            return all(word in why(pod) for word in words)
+
+        return why(self.cluster.wait("pod", name, says))
+
+
+class PlaceTest(SchedulerTest):
+    def test_a_pod_gets_the_best_joined_gpus(self):
+        self.make_node("joined", 4, pairs=[(1, 3, 2)])
+        self.make_gpu_pod("two", 2)
+        self.assertEqual(self.bound("two"), ("joined", "joined-1,joined-3"))
+        self.make_gpu_pod("rest", 2)
+        self.assertEqual(self.bound("rest"), ("joined", "joined-0,joined-2"))
+        drover.wait_for(lambda: "Scheduled" in [event["reason"] for event in self.cluster.events("two")], "the Event")
+        # What has ended leaves its GPUs to others.
+        self.make_gpu_pod("late", 2)
+        self.refusal("late", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+        self.cluster.delete("pod", "two", options=("--force", "--grace-period=0"))
+        self.assertEqual(self.bound("late"), ("joined", "joined-1,joined-3"))
+
+    def test_what_keeps_it_off_every_node_is_told(self):
+        self.make_node("tainted", 4, taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+        self.make_node("cordoned", 4, unschedulable=True)
+        self.make_node("small", 1)
+        tolerations = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]
+        self.make_gpu_pod("waits", 2, tolerations=tolerations)
+        said = self.refusal("waits", "untolerated")
+        self.assertTrue(said.startswith("0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s), "
+                                        "1 node(s) were unschedulable."), said)
+        drover.wait_for(lambda: "FailedScheduling" in [event["reason"] for event in self.cluster.events("waits")], "the Event")
+        self.cluster.kubectl("taint", "node", "tainted", "dedicated-")
+        self.assertEqual(self.bound("waits")[0], "tainted")
+
+    def test_gpus_of_others_nodes_are_counted(self):
+        self.make_node("plain", 2, named=False)
+        self.make_gpu_pod("one", 1)
+        self.assertEqual(self.bound("one"), ("plain", None))
+        self.make_gpu_pod("two", 2)
+        self.refusal("two", "Insufficient nvidia.com/gpu")
+
+    def test_what_is_more_urgent_takes_the_place_of_the_fewest(self):
+        self.make_node("only", 4)
+        self.cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000})
+        self.addCleanup(self.cluster.delete, "priorityclass", "urgent")
+        for name, gpus in (("small", 1), ("large", 3)):
+            self.make_gpu_pod(name, gpus, terminationGracePeriodSeconds=0)
+            self.bound(name)
+        self.make_gpu_pod("first", 2, priorityClassName="urgent")
+        self.assertEqual(self.bound("first")[0], "only")
+        self.assertIsNotNone(self.cluster.get("pod", "small"))
+        self.assertIsNone(self.cluster.get("pod", "large"))
+
+    def test_pods_with_gates_and_of_others_are_left_alone(self):
+        self.make_node("free", 4)
+        self.make_gpu_pod("gated", 1, schedulingGates=[{"name": "example.com/wait"}])
+        self.make_gpu_pod("others", 1, schedulerName="another")
+        self.make_gpu_pod("ours", 1)
+        self.bound("ours")
+        for name in ("gated", "others"):
+            self.assertNotIn("nodeName", self.cluster.get("pod", name)["spec"])
+        self.cluster.kubectl("patch", "pod", "gated", "--type=merge", '--patch={"spec":{"schedulingGates":[]}}')
+        self.bound("gated")
+
+
+if __name__ == "__main__":
+    unittest.main()
