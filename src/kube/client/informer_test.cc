@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "kube/client/api_client.h"
@@ -31,10 +33,10 @@ json pod_of(const std::string& name, const std::string& node = "a") {
 /// What listeners were told, in words: "+x", "~x", "-x".
 class ReceivedChanges {
  public:
-  InformerOptions options(Selection selection = {kPods, "n", "", "spec.nodeName=a"}) {
+  InformerOptions<> options(Selection selection = {kPods, "n", "", "spec.nodeName=a"}) {
     return {.selection = std::move(selection),
             .on_change =
-                [this](const Change& change) {
+                [this](const Change<>& change) {
                   const auto* sign = !change.before ? "+" : change.now ? "~" : "-";
                   add(sign + text_at(change.now ? *change.now : *change.before, "/metadata/name"));
                 },
@@ -96,7 +98,7 @@ TEST(Informer, TellsTheDifferenceWhenTheServerHasForgotten) {
   for (const auto* name : {"stays", "changes", "goes"}) EXPECT_TRUE(api.create({kPods, "n"}, pod_of(name)));
   std::latch changed(1);
   auto options = received.options();
-  options.on_change = [&, notify = options.on_change](const Change& change) {
+  options.on_change = [&, notify = options.on_change](const Change<>& change) {
     notify(change);
     changed.wait();  // so that it sees none of the changes in its watch
   };
@@ -111,6 +113,89 @@ TEST(Informer, TellsTheDifferenceWhenTheServerHasForgotten) {
   EXPECT_THAT(std::vector(all.begin() + 3, all.end()),
               ::testing::UnorderedElementsAre("~changes", "-goes", "+comes"));
   EXPECT_EQ(informer.objects().size(), 3U);
+}
+
+TEST(Informer, TellsOfTheOldOneBeforeAnotherOfItsNameComes) {
+  FakeApi api;
+  ReceivedChanges received;
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("x")));
+  std::latch changed(1);
+  auto options = received.options();
+  options.on_change = [&, notify = options.on_change](const Change<>& change) {
+    notify(change);
+    changed.wait();
+  };
+  const Informer informer(api, std::move(options));
+  received.wait_for(1);
+  EXPECT_TRUE(api.remove({kPods, "n", "x"}));
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("x")));
+  api.forget();
+  changed.count_down();
+  EXPECT_THAT(received.wait_for(3), ElementsAre("+x", "-x", "+x"));
+}
+
+/// What somebody needs of a pod: its node, when that begins with "a".
+struct PlacedPod {
+  std::string name;
+  std::string node;
+};
+
+TEST(Informer, KeepsWhatIsReadOfAnObject) {
+  FakeApi api;
+  std::mutex mutex;
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& word) {
+    const std::lock_guard lock(mutex);
+    words.push_back(word);
+  };
+  std::atomic<int> reads = 0;
+  for (const auto* name : {"fine", "odd", "throws"})
+    EXPECT_TRUE(api.create({kPods, "n"}, pod_of(name, name == std::string("fine") ? "a1" : "b")));
+  EXPECT_TRUE(api.patch({kPods, "n", "throws"}, PatchType::kMerge, {{"spec", {{"nodeName", {1}}}}}));
+  const Informer<PlacedPod> informer(
+      api, {.selection = {kPods, "n"},
+            .read = [&](const json& pod) -> Result<PlacedPod> {
+              ++reads;
+              auto node = pod.at("spec").at("nodeName").get<std::string>();
+              if (!node.starts_with('a')) return fail(ErrorKind::kInvalid, "its node is odd");
+              return PlacedPod{text_at(pod, "/metadata/name"), node};
+            },
+            .on_change =
+                [&](const Change<PlacedPod>& change) {
+                  add((change.before ? change.before->node : "") + ">" +
+                      (change.now ? change.now->name + change.now->node : ""));
+                },
+            .on_trouble = [&](const Error& error) { add(error.message.substr(0, 39)); },
+            .first_pause = 1ms,
+            .longest_pause = 5ms});
+  const auto wait_for = [&](std::size_t count) {
+    const auto is_there = [&] {
+      const std::lock_guard lock(mutex);
+      return words.size() >= count;
+    };
+    for (int i = 0; i < 4000 && !is_there(); ++i) std::this_thread::sleep_for(5ms);
+    const std::lock_guard lock(mutex);
+    return std::exchange(words, {});
+  };
+  ASSERT_TRUE(informer.wait_until_listed(kLong));
+  EXPECT_THAT(wait_for(3), ElementsAre("Failed to read pods 'n/odd': its node i",
+                                       "Failed to read pods 'n/throws': [json.e", ">finea1"));
+  EXPECT_EQ(informer.objects().size(), 1U);
+  EXPECT_EQ(informer.find("n/odd"), nullptr);
+
+  const auto set_node = [&](const char* name, const char* node) {
+    EXPECT_TRUE(api.patch({kPods, "n", name}, PatchType::kMerge, {{"spec", {{"nodeName", node}}}}));
+  };
+  set_node("odd", "c");  // still odd, and told already
+  set_node("odd", "a2");
+  set_node("fine", "b");
+  EXPECT_THAT(wait_for(3), ElementsAre(">odda2", "Failed to read pods 'n/fine': its node ", "a1>"));
+
+  const int before = reads;
+  api.forget();
+  EXPECT_TRUE(api.create({kPods, "n"}, pod_of("new", "a3")));
+  EXPECT_THAT(wait_for(1), ElementsAre(">newa3"));
+  EXPECT_EQ(reads, before + 1);  // a new list reads only what is new, and tells of nothing again
 }
 
 TEST(Informer, TellsATroubleOnceUntilItIsOver) {
