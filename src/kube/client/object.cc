@@ -24,7 +24,7 @@ std::string url_path(const ObjectPath& path) {
   auto text = resource.group.empty() ? "/api/" : "/apis/" + url_text(resource.group) + "/";
   text += url_text(resource.version);
   if (!name_space.empty()) text += "/namespaces/" + url_text(name_space);
-  text += "/" + url_text(resource.plural);
+  if (!resource.plural.empty()) text += "/" + url_text(resource.plural);
   if (!name.empty()) text += "/" + url_text(name);
   if (!subresource.empty()) text += "/" + url_text(subresource);
   return text;
@@ -32,6 +32,7 @@ std::string url_path(const ObjectPath& path) {
 
 std::string describe(const ObjectPath& path) {
   auto text = path.resource.plural;
+  if (text.empty()) return fmt::format("the API '{}'", api_version(path.resource));
   if (!path.subresource.empty()) text += "/" + path.subresource;
   if (path.name.empty())
     return path.name_space.empty() ? text : fmt::format("{} in '{}'", text, path.name_space);

@@ -12,7 +12,7 @@
 namespace drover::kube {
 
 /// A kind of objects: {"resource.k8s.io", "v1", "resourceslices"}. The core group is "". What has no version
-/// stands beside them: {"", "", "version"}.
+/// stands beside them: {"", "", "version"}. Without a plural it is the group itself, which says what it has.
 struct Resource {
   std::string group;
   std::string version;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,6 +32,16 @@ Result<ServerVersion> server_version(Api& api) {
     return fail(ErrorKind::kUnavailable, fmt::format("the API server says that its version is '{}.{}'",
                                                      shortened(major), shortened(minor)));
   return ServerVersion{*first, *second};
+}
+
+Result<bool> is_served(Api& api, const Resource& resource) {
+  const auto group = api.get({{resource.group, resource.version, ""}});
+  if (!group && group.error().kind == ErrorKind::kNotFound) return false;
+  if (!group) return Failure(group.error());
+  const auto resources = group->find("resources");
+  return resources != group->end() && std::ranges::any_of(*resources, [&](const nlohmann::json& served) {
+           return text_at(served, "/name") == resource.plural;
+         });
 }
 
 }  // namespace drover::kube

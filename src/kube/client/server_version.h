@@ -1,6 +1,6 @@
 #pragma once
 
-// Which Kubernetes an API server is of: what it takes in objects depends on it.
+// Which Kubernetes an API server is of, and what it serves: what it takes in objects depends on it.
 
 #include <compare>
 #include <string_view>
@@ -19,5 +19,8 @@ struct ServerVersion {
 
 /// Everybody may ask. While a control plane of several servers is upgraded, that of whichever answers.
 Result<ServerVersion> server_version(Api& api);
+
+/// Whether there are such objects, in this version: gates and definitions of kinds decide. Everybody may ask.
+Result<bool> is_served(Api& api, const Resource& resource);
 
 }  // namespace drover::kube

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kube/client/testing/fake_api.h"
+
 namespace drover::kube {
 namespace {
 
@@ -44,6 +46,20 @@ TEST(ServerVersionText, IsNotGuessed) {
     EXPECT_EQ(version.error().kind, ErrorKind::kUnavailable);
     EXPECT_THAT(version.error().message, HasSubstr("says that its version is"));
   }
+}
+
+TEST(ServedResources, AreThoseOfTheirVersion) {
+  testing::FakeApi api;
+  const Resource gangs = {"scheduling.k8s.io", "v1beta1", "podgroups"};
+  EXPECT_EQ(is_served(api, gangs), false);
+  api.serve({gangs.group, gangs.version, "workloads"});
+  EXPECT_EQ(is_served(api, gangs), false);
+  api.serve(gangs);
+  EXPECT_EQ(is_served(api, gangs), true);
+  EXPECT_EQ(is_served(api, {gangs.group, "v1alpha2", gangs.plural}), false);
+  EXPECT_EQ(url_path(api.requests().at(0).path), "/apis/scheduling.k8s.io/v1beta1");
+  api.fail_next({{ErrorKind::kUnavailable, "down", "", ""}});
+  EXPECT_FALSE(is_served(api, gangs));
 }
 
 }  // namespace

@@ -98,6 +98,11 @@ Result<json> FakeApi::send(const ApiRequest& request, const std::stop_token&, co
 
 Result<json> FakeApi::answer(const ApiRequest& request) {
   if (request.verb == "list") return show(request);
+  if (const auto& resource = request.path.resource; resource.plural.empty()) {
+    const auto served = served_.find(api_version(resource));
+    if (served == served_.end()) return refused(ErrorKind::kNotFound, request, "not found");
+    return json{{"kind", "APIResourceList"}, {"resources", served->second}};
+  }
   auto& objects = objects_of(request.path.resource);
   const auto& subresource = request.path.subresource;
   if (request.verb == "create" && subresource.empty()) return make(request, json::parse(request.body));
@@ -244,6 +249,16 @@ Status FakeApi::watch(const WatchRequest& request, const TakeEvent& take, const 
 void FakeApi::fail_next(std::vector<Error> errors) {
   const std::lock_guard lock(mutex_);
   std::ranges::move(errors, std::back_inserter(failures_));
+}
+
+void FakeApi::recover() {
+  const std::lock_guard lock(mutex_);
+  failures_.clear();
+}
+
+void FakeApi::serve(const Resource& resource) {
+  const std::lock_guard lock(mutex_);
+  served_[api_version(resource)].push_back({{"name", resource.plural}});
 }
 
 void FakeApi::end_watches() {

@@ -1,6 +1,6 @@
 #pragma once
 
-// An API server in memory, for tests: objects with versions, conflicts, patches, watches, lists by pages,
+// An API server in memory, for tests: objects with versions, conflicts, patches, watches,
 // bindings of pods, and selectors by equality. It knows no kinds: whatever is an object may be kept under any
 // resource. Thread safe.
 
@@ -24,6 +24,10 @@ class FakeApi : public Api {
 
   /// The next requests fail with these, in their order; watches do not.
   void fail_next(std::vector<Error> errors);
+  /// They fail no more.
+  void recover();
+  /// What is_served() finds.
+  void serve(const Resource& resource);
   /// All watches end, as the server ends them every few minutes.
   void end_watches();
   /// The server forgets its history: watches end, and none can begin from a version of before.
@@ -55,6 +59,7 @@ class FakeApi : public Api {
   std::condition_variable_any changed_;
   std::map<std::string, Objects> objects_;              ///< by resource, by key
   std::map<std::string, nlohmann::json> last_applied_;  ///< by resource, key and manager
+  std::map<std::string, nlohmann::json> served_;        ///< by apiVersion, lists of {name}
   std::deque<Past> history_;
   std::deque<Error> failures_;
   std::vector<ApiRequest> requests_;
