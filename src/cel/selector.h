@@ -4,6 +4,7 @@
 // does, which links cel-go: what is no CEL is refused, and so is, by name, what is not known here.
 // Nothing is guessed. Pure; one selector may be asked by several threads.
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ struct Expression;
 /// A semantic version, as it is published.
 struct Version {
   std::string text;
+
+  auto operator<=>(const Version&) const = default;
 };
 
 using Attribute = std::variant<std::int64_t, bool, std::string, Version, std::vector<std::int64_t>,

@@ -43,12 +43,19 @@ def _kubernetes():
                         for name, value in values.items()))
 
 
-def _scheduler_oracle():
+def _kubernetes_oracle(name, *more):
+    """A program of the tests' own over all of Kubernetes' modules; `more` are pairs of another file and its text."""
     kubernetes = _kubernetes()
-    source = pathlib.Path(__file__).parent / "oracle/scheduler.go"
-    return golang.OwnPrograms(module=kubernetes.module, version=kubernetes.version, go=GO, packages=("./scheduler-oracle",),
+    source = pathlib.Path(__file__).parent / f"oracle/{name}.go"
+    return golang.OwnPrograms(module=kubernetes.module, version=kubernetes.version, go=GO, packages=(f"./{name}-oracle",),
                               replaced=STAGING, replaced_version=kubernetes.replaced_version, variables=kubernetes.variables,
-                              sources=(("scheduler-oracle/main.go", source.read_text()),))
+                              sources=((f"{name}-oracle/main.go", source.read_text()),
+                                       *((f"{name}-oracle/{path}", text) for path, text in more)))
+
+
+def _allocator_oracle():
+    # A file of assembly, even an empty one, lets Go declare functions whose bodies are in other packages.
+    return _kubernetes_oracle("allocator", ("bodies.s", ""))
 
 
 def _containerd():
@@ -138,7 +145,13 @@ def skip_if_unavailable():
 def scheduler_oracle():
     """The path of a program that says where kube-scheduler's own filters let a pod run; SkipTest says why it cannot be had here."""
     skip_if_unavailable()
-    return provide(_scheduler_oracle(), cache_folder()) / "scheduler-oracle"
+    return provide(_kubernetes_oracle("scheduler"), cache_folder()) / "scheduler-oracle"
+
+
+def allocator_oracle():
+    """The path of a program that says which devices Kubernetes' own allocator gives; SkipTest says why it cannot be had here."""
+    skip_if_unavailable()
+    return provide(_allocator_oracle(), cache_folder()) / "allocator-oracle"
 
 
 def helm():

@@ -1,0 +1,38 @@
+#pragma once
+
+// Which devices are selected by an expression: each is compiled once, and asked once about devices that are
+// alike. It keeps no more than some hundred expressions, since anybody may write new ones. One thread at a
+// time.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "cel/selector.h"
+#include "kube/scheduler/claims/slice.h"
+
+namespace drover::kube::scheduler {
+
+class Selectors {
+ public:
+  /// The errors are those of cel::Selector: they end the whole allocation.
+  Result<bool> matches(const std::string& expression, const DeviceKind& kind);
+
+  std::size_t evaluations() const { return evaluations_; }
+
+ private:
+  struct Compiled {
+    std::size_t index;
+    Result<cel::Selector> selector;
+  };
+
+  const Compiled& compiled(const std::string& expression);
+
+  std::map<std::string, Compiled, std::less<>> compiled_;
+  std::uint64_t epoch_ = 1;  ///< of the numbers of expressions
+  std::size_t evaluations_ = 0;
+};
+
+}  // namespace drover::kube::scheduler
