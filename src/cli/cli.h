@@ -101,7 +101,9 @@ struct KubeSchedulerOptions {
   std::string gpu_resource = "nvidia.com/gpu";  ///< by which pods ask for whole GPUs
   std::string policy = "pack";                  ///< which of several nodes that fit: "pack", "spread"
   std::size_t writes = 32;                      ///< to the API server at a time
-  std::string listen;                           ///< for /metrics and /healthz; "" for nowhere
+  std::string lease_namespace;  ///< where the leader's Lease stands; "": in that of the pod or kubeconfig
+  std::string lease_name;       ///< "": the scheduler's name and "-scheduler"
+  std::string listen;           ///< for /metrics and /healthz; "" for nowhere
 };
 
 /// One prerequisite of this machine, as `drover doctor` tells it.

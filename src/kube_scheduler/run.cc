@@ -3,17 +3,21 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <memory>
-#include <optional>
+#include <random>
 
 #include "base/end_signals.h"
 #include "http/page_server.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
+#include "kube/client/lease.h"
 #include "kube/client/server_version.h"
 #include "kube/scheduling/cluster_watch.h"
 #include "kube/scheduling/loop.h"
 #include "log_setup.h"
+#include "node.h"
 
 namespace drover {
 namespace {
@@ -58,26 +62,75 @@ Result<std::unique_ptr<http::PageServer>> serve_pages(const std::string& address
        {"/healthz", {"text/plain; charset=utf-8", []() -> Result<std::string> { return "ok\n"; }, true}}});
 }
 
-Status run(const cli::KubeSchedulerOptions& options) {
-  const EndSignals signals;
-  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
-  DROVER_TRY(const auto api, kube::ApiClient::open(std::move(config)));
-  DROVER_TRY(const auto version, kube::server_version(*api));
+kube::SchedulingOptions scheduling_options(const cli::KubeSchedulerOptions& options) {
   kube::SchedulingOptions scheduling;
   scheduling.scheduler.name = options.name;
   scheduling.scheduler.gpu_resource = options.gpu_resource;
   scheduling.scheduler.policy = placement::node_policy(options.policy).value_or(placement::NodePolicy::kPack);
   scheduling.writes = options.writes;
   scheduling.warn = warn;
-  kube::SchedulingLoop loop(*api, scheduling);
-  DROVER_TRY(const auto pages, serve_pages(options.listen, loop.counts()));
+  return scheduling;
+}
+
+kube::LeaseOptions lease_options(const cli::KubeSchedulerOptions& options, const std::string& name_space) {
+  kube::LeaseOptions lease;
+  lease.name_space = !options.lease_namespace.empty() ? options.lease_namespace
+                     : !name_space.empty()            ? name_space
+                                                      : "default";
+  lease.name = options.lease_name.empty() ? options.name + "-scheduler" : options.lease_name;
+  lease.identity = fmt::format("{}_{:08x}", host_name(), std::random_device()());
+  return lease;
+}
+
+/// Leads from when it has taken the lease until the program ends; whoever loses it ends at once, so that
+/// nothing of his is written late.
+class Leadership {
+ public:
+  Leadership(kube::Api& api, const kube::LeaseOptions& lease)
+      : election_(
+            api, lease,
+            {.on_started = [this] { started_ = true; },
+             .on_lost =
+                 [this] {
+                   if (ending_) return;
+                   spdlog::error("Another has taken the lease, or it could not be renewed: starting anew");
+                   std::_Exit(EXIT_FAILURE);
+                 },
+             .on_trouble = [](const Error& error) { warn(to_string(error)); }}) {}
+
+  bool may_begin() const {
+    return started_ && election_.candidate().safe_from() <= std::chrono::steady_clock::now();
+  }
+  /// When nothing is written any more the lease may be let go.
+  void end() { ending_ = true; }
+
+ private:
+  std::atomic<bool> started_ = false;
+  std::atomic<bool> ending_ = false;
+  kube::LeaderElection election_;
+};
+
+Status run(const cli::KubeSchedulerOptions& options) {
+  const EndSignals signals;
+  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
+  const auto lease = lease_options(options, config.name_space);
+  DROVER_TRY(const auto api, kube::ApiClient::open(std::move(config)));
+  DROVER_TRY(const auto version, kube::server_version(*api));
+  kube::SchedulingCounts counts;
+  DROVER_TRY(const auto pages, serve_pages(options.listen, counts));
+  Leadership leadership(*api, lease);
+  kube::SchedulingLoop loop(*api, counts, scheduling_options(options));
   const kube::ClusterWatch watch(*api, loop, version, warn);
   DROVER_CHECK_OK(watch.wait_until_listed(kListing));
-  loop.begin();
-  spdlog::info("Scheduling pods with schedulerName '{}'", options.name);
-  while (!signals.came_within(1h)) {
+  bool begun = false;
+  while (!signals.came_within(begun ? std::chrono::milliseconds(1h) : 50ms)) {
+    if (begun || !leadership.may_begin()) continue;
+    begun = true;
+    loop.begin();
+    spdlog::info("Scheduling pods with schedulerName '{}'", options.name);
   }
   spdlog::info("Stopping; pods go on where they are");
+  leadership.end();
   return {};
 }
 

@@ -133,6 +133,15 @@ void add_scheduler(CLI::App& group, Context& context) {
       ->check(CLI::Range(1, 512))
       ->type_name("N")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--lease-namespace", options->lease_namespace,
+          "Where the Lease stands by which one of several leads; the namespace of the pod when not given")
+      ->type_name("NAMESPACE");
+  command
+      ->add_option("--lease-name", options->lease_name,
+                   "How it is called; the scheduler's name and '-scheduler' when not given")
+      ->type_name("NAME");
   command->add_option("--listen", options->listen, "Serve /metrics and /healthz here; nowhere when not given")
       ->type_name("HOST:PORT");
   add_log_flags(*command, options->log);

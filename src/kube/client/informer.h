@@ -55,7 +55,8 @@ class Informer {
   /// Begins at once. `api` must outlive it. Its end takes at most a second, when the callbacks return.
   Informer(Api& api, InformerOptions<T> options) : core_(api, settings_of(std::move(options))) {}
 
-  /// Until objects() is complete for the first time; else kTimeout, with the last trouble.
+  /// Until objects() is complete for the first time, and on_change has heard of all of it; else kTimeout,
+  /// with the last trouble.
   Status wait_until_listed(std::chrono::milliseconds patience) const {
     return core_.wait_until_listed(patience);
   }

@@ -85,12 +85,15 @@ Status InformerCore::list(const std::stop_token& stop) {
     for (const auto& [key, entry] : entries_) changes[key].first = entry;
     for (const auto& [key, entry] : entries) changes[key].second = entry;
     entries_ = std::move(entries);
-    listed_ = true;
   }
-  changed_.notify_all();
   version_ = std::move(version);
   std::erase_if(unreadable_, [&](const auto& told) { return !entries_.contains(told.first); });
   for (const auto& [key, change] : changes) notify(change.first, change.second);
+  {
+    const std::lock_guard lock(mutex_);
+    listed_ = true;
+  }
+  changed_.notify_all();
   return {};
 }
 

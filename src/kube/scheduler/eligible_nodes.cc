@@ -22,7 +22,6 @@ std::size_t number_of(std::vector<std::string>& reasons, std::string_view reason
 }  // namespace
 
 void EligibleNodes::note_node(const std::string& name) {
-  if (!changes_.empty() && changes_.back() == name) return;
   changes_.push_back(name);
   if (changes_.size() <= kMostChanges) return;
   changes_.clear();

@@ -3,43 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "kube/scheduler/predicates.h"
+#include "placement/wiring.h"
 
 namespace drover::kube::scheduler {
 namespace {
 
 using placement::Decision;
-using placement::Job;
-using placement::RunningJob;
 
+constexpr const char* kPutOff = "what it needs was taken by others while this was decided";
 constexpr const char* kUsesClaims =
     "asks for devices by resource claims, which only the default scheduler can give";
 
-std::uint64_t hash_of(const std::string& text) {
-  constexpr std::uint64_t kOffset = 14695981039346656037ULL;
-  constexpr std::uint64_t kPrime = 1099511628211ULL;
-  std::uint64_t hash = kOffset;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
-  return hash;
-}
-
-/// The order of arrival, as far as the API server tells: to the second, and then any order that stays.
-std::uint64_t sequence_of(const Pod& pod) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(pod.created).time_since_epoch().count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0)) << 32 | hash_of(pod.uid) >> 32;
-}
-
-Job job_of(const Pod& pod, placement::Request demand) {
-  Job job;
-  job.id = pod.uid;
-  job.gang.members.push_back(std::move(demand));
-  job.user = job.name_space = pod.name_space;
-  job.priority = static_cast<int>(pod.made_from->priority);
-  job.sequence = sequence_of(pod);
-  job.time_limit = pod.time_limit;
-  return job;
+PodName name_of(const Pod& pod) {
+  return {pod.uid, pod.name_space, pod.name};
 }
 
 Decision decision_on(const std::string& node, const placement::Request& demand,
@@ -71,6 +52,18 @@ bool is_counted_only(const std::string& uuid) {
 }
 
 }  // namespace
+
+Result<PodObject> read_pod_object(const nlohmann::json& pod, const ServerVersion& version) {
+  PodObject object;
+  DROVER_TRY(object.pod, read_pod(pod, version));
+  object.queues = read_queue_names(pod);
+  auto gang = read_gang_member(pod);
+  if (gang)
+    object.gang = std::move(*gang);
+  else
+    object.mistake = gang.error().message;
+  return object;
+}
 
 Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), places_(options_.policy) {}
 
@@ -110,17 +103,24 @@ void Scheduler::put_node(Node node, std::optional<gpu::Inventory> gpus) {
 void Scheduler::remove_node(const std::string& name) {
   cluster_.remove_node(name);
   eligible_.note_all();
-  if (places_.remove_node(name)) return;
-  gone_nodes_.insert(name);  // its pods will be gone soon
+  if (places_.node(name) == nullptr) return;
   places_.set_node({.name = name, .cordoned = "is gone"});
+  gone_nodes_.insert(name);  // until its pods are gone
 }
 
-void Scheduler::set_rules(placement::Rules rules) {
-  rules_ = std::move(rules);
+void Scheduler::put_namespace(const std::string& name, Labels labels, QueueNames queues) {
+  change_cluster([&](Cluster& cluster) { cluster.put_namespace(name, std::move(labels)); });
+  namespace_queues_.insert_or_assign(name, std::move(queues));
 }
 
-Scheduler::Known Scheduler::known(Pod pod) {
+void Scheduler::remove_namespace(const std::string& name) {
+  change_cluster([&](Cluster& cluster) { cluster.remove_namespace(name); });
+  namespace_queues_.erase(name);
+}
+
+Scheduler::Known Scheduler::known(PodObject object) {
   Known made;
+  auto& pod = object.pod;
   made.demand = demand_of(*pod.made_from, options_.gpu_resource);
   auto rest = without_demand(*pod.made_from, options_.gpu_resource);
   if (!rest.resource_claims.empty()) rest.unsupported.emplace_back(kUsesClaims);
@@ -129,14 +129,18 @@ Scheduler::Known Scheduler::known(Pod pod) {
   pod.labels = labels_.share(pod.labels ? std::move(pod.labels) : std::make_shared<const Labels>());
   made.node = pod.node_name;
   if (!made.node.empty()) made.gpus = pod.gpus;
-  made.pod = std::move(pod);
+  made.object = std::move(object);
   return made;
 }
 
-void Scheduler::put_pod(Pod pod) {
-  const auto uid = pod.uid;
-  if (pod.ended) return remove_pod(uid);
-  auto next = known(std::move(pod));
+void Scheduler::put_pod(PodObject object) {
+  const auto uid = object.pod.uid;
+  if (object.pod.ended) {
+    remove_pod(uid);
+    if (object.gang && object.gang->succeeded) gangs_.put_pod(object.pod, *object.gang);
+    return;
+  }
+  auto next = known(std::move(object));
   const auto found = pods_.find(uid);
   if (found == pods_.end()) {
     take(uid, pods_.emplace(uid, std::move(next)).first->second);
@@ -157,6 +161,7 @@ void Scheduler::put_pod(Pod pod) {
 }
 
 void Scheduler::remove_pod(const std::string& uid) {
+  gangs_.remove_pod(uid);
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   give_back(uid, found->second);
@@ -164,21 +169,17 @@ void Scheduler::remove_pod(const std::string& uid) {
 }
 
 void Scheduler::take(const std::string& uid, Known& known) {
+  auto pod = known.object.pod;
+  pod.node_name = known.node;
+  if (is_ours(known) && known.object.gang) gangs_.put_pod(pod, *known.object.gang, known.object.queues.own);
   if (known.node.empty()) {
-    if (is_ours(known.pod) && !known.pod.terminating) waiting_.insert(uid);
+    if (is_ours(known) && !pod.terminating) waiting_.insert(uid);
     return;
   }
-  auto bound = known.pod;
-  bound.node_name = known.node;
-  cluster_.put_pod(std::move(bound));
+  cluster_.put_pod(std::move(pod));
   eligible_.note_node(known.node);
-  allocate(uid, known);
+  bound_.put(uid, bound_pod(known));
   if (known.demand.gpu_count() > 0 && known.gpus.empty()) without_gpus_.insert(uid);
-}
-
-void Scheduler::allocate(const std::string& uid, const Known& known) {
-  places_.restore(uid, known.demand, decision_on(known.node, known.demand, known.gpus));
-  if (is_ours(known.pod)) add_running(uid, known);
 }
 
 void Scheduler::give_back(const std::string& uid, const Known& known) {
@@ -187,31 +188,53 @@ void Scheduler::give_back(const std::string& uid, const Known& known) {
   if (known.node.empty()) return;
   cluster_.remove_pod(uid);
   eligible_.note_node(known.node);
-  places_.release(uid);
-  remove_running(uid);
-  if (gone_nodes_.contains(known.node) && places_.remove_node(known.node)) gone_nodes_.erase(known.node);
+  bound_.remove(uid);
 }
 
-void Scheduler::add_running(const std::string& uid, const Known& known) {
-  remove_running(uid);
-  RunningJob running{job_of(known.pod, known.demand),
-                     {decision_on(known.node, known.demand, known.gpus)},
-                     known.pod.started == TimePoint{} ? known.pod.created : known.pod.started,
-                     known.pod.terminating || known.evicted};
-  running_at_[uid] = running_.size();
-  running_.push_back(std::move(running));
+BoundPod Scheduler::bound_pod(const Known& known) const {
+  const auto& pod = known.object.pod;
+  return {.job = job_of(known, queue_of(known, "")),
+          .demand = known.demand,
+          .decision = decision_on(known.node, known.demand, known.gpus),
+          .started = pod.started == TimePoint{} ? pod.created : pod.started,
+          .ending = pod.terminating || known.evicted,
+          .ours = is_ours(known)};
 }
 
-void Scheduler::remove_running(const std::string& uid) {
-  const auto found = running_at_.find(uid);
-  if (found == running_at_.end()) return;
-  const auto at = found->second;
-  running_at_.erase(found);
-  if (at + 1 != running_.size()) {
-    running_[at] = std::move(running_.back());
-    running_at_[running_[at].job.id] = at;
+void Scheduler::assume(const std::string& uid, const std::string& node,
+                       const std::vector<placement::Grant>& gpus) {
+  auto& known = pods_.at(uid);
+  give_back(uid, known);
+  known.node = node;
+  known.decided = true;
+  known.gpus.clear();
+  for (const auto& grant : gpus) known.gpus.push_back(grant.uuid);
+  take(uid, known);
+}
+
+void Scheduler::take_back(const std::string& uid) {
+  auto& known = pods_.at(uid);
+  give_back(uid, known);
+  known.node.clear();
+  known.gpus.clear();
+  known.decided = false;
+  take(uid, known);
+}
+
+/// Of places that are as good as each other the first is taken: nodes stand by their names, in whatever order
+/// they came, so that whoever begins anew decides the same.
+void Scheduler::prepare() {
+  const bool anew = std::exchange(out_of_order_, false);
+  if (anew) {
+    auto names = places_.nodes();
+    std::ranges::sort(names);
+    placement::Cluster ordered(options_.policy);
+    for (const auto& name : names) ordered.set_node(*places_.node(name));
+    places_ = std::move(ordered);
   }
-  running_.pop_back();
+  bound_.sync(places_, anew);
+  guess_gpus();
+  std::erase_if(gone_nodes_, [&](const auto& name) { return places_.remove_node(name).has_value(); });
 }
 
 /// When all is known that says which it has.
@@ -227,85 +250,87 @@ void Scheduler::guess_gpus() {
       continue;
     }
     for (const auto& grant : decision->gpus) known.gpus.push_back(grant.uuid);
-    allocate(*next, known);
+    bound_.put(*next, bound_pod(known));
+    bound_.sync(places_);
     next = without_gpus_.erase(next);
   }
 }
 
-std::vector<Job> Scheduler::waiting_jobs(TimePoint now, std::optional<TimePoint>& retry_at) {
-  std::vector<Job> jobs;
-  jobs.reserve(waiting_.size());
-  for (const auto& uid : waiting_) {
+std::optional<Start> Scheduler::start(const placement::Start& decided, const std::vector<std::string>& uids) {
+  std::size_t taken = 0;
+  for (; taken < uids.size(); ++taken) {
+    const auto& decision = decided.decisions[taken];
+    const auto state = cluster_.nodes().find(decision.node);
+    if (state == cluster_.nodes().end()) break;
+    if (!Predicates(cluster_, pods_.at(uids[taken]).object.pod).check(state->second).fits()) break;
+    assume(uids[taken], decision.node, decision.gpus);
+  }
+  if (taken < uids.size()) {
+    for (std::size_t i = 0; i < taken; ++i) take_back(uids[i]);
+    if (uids.size() == 1 || !place_one_by_one(uids)) return std::nullopt;
+  }
+  Start start{decided.job, {}};
+  for (const auto& uid : uids) {
     const auto& known = pods_.at(uid);
-    if (!known.pod.made_from->scheduling_gates.empty()) continue;
-    if (known.not_before > now) {
-      retry_at = std::min(retry_at.value_or(known.not_before), known.not_before);
-      continue;
+    auto& binding = start.bindings.emplace_back(Binding{name_of(known.object.pod), known.node, {}});
+    std::ranges::copy_if(known.gpus, std::back_inserter(binding.gpus), std::not_fn(is_counted_only));
+  }
+  return start;
+}
+
+/// For members of a gang that keep each other off nodes, by ports or affinities: each is placed where those
+/// before it let it.
+bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    bound_.sync(places_);
+    const auto decision = places_.try_place(demand_now(pods_.at(uids[i])));
+    if (!decision) {
+      for (std::size_t taken = 0; taken < i; ++taken) take_back(uids[taken]);
+      bound_.sync(places_);
+      return false;
     }
-    auto rest = known.pod;
-    rest.made_from = known.rest;
-    auto demand = known.demand;
-    demand.eligibility = eligible_.of(rest);
-    jobs.push_back(job_of(known.pod, std::move(demand)));
+    assume(uids[i], decision->node, decision->gpus);
   }
-  return jobs;
+  return true;
 }
 
-std::optional<Start> Scheduler::start(const placement::Start& decided) {
-  auto& known = pods_.at(decided.job);
-  const auto& decision = decided.decisions.front();
-  const auto state = cluster_.nodes().find(decision.node);
-  if (state == cluster_.nodes().end() || !Predicates(cluster_, known.pod).check(state->second).fits())
-    return std::nullopt;
-  give_back(decided.job, known);
-  known.node = decision.node;
-  known.decided = true;
-  known.gpus.clear();
-  Binding binding{{known.pod.uid, known.pod.name_space, known.pod.name}, known.node, {}};
-  for (const auto& grant : decision.gpus) {
-    known.gpus.push_back(grant.uuid);
-    if (!is_counted_only(grant.uuid)) binding.gpus.push_back(grant.uuid);
+void Scheduler::put_off(const std::vector<std::string>& uids, Round& round) const {
+  round.again = true;
+  for (const auto& uid : uids) {
+    round.waiting.emplace(uid, placement::Reasons{.list = {{placement::Dimension::kOrder, 0, kPutOff}}});
+    round.order.push_back(uid);
   }
-  take(decided.job, known);
-  return Start{decided.job, {std::move(binding)}};
-}
-
-/// Of places that are as good as each other the first is taken: nodes stand by their names, in whatever order
-/// they came, so that whoever begins anew decides the same.
-void Scheduler::reorder() {
-  if (!std::exchange(out_of_order_, false)) return;
-  auto names = places_.nodes();
-  std::ranges::sort(names);
-  placement::Cluster ordered(options_.policy);
-  for (const auto& name : names) ordered.set_node(*places_.node(name));
-  places_ = std::move(ordered);
-  for (const auto& [uid, known] : pods_)
-    if (!known.node.empty()) allocate(uid, known);
 }
 
 Round Scheduler::decide(TimePoint now) {
-  reorder();
-  guess_gpus();
+  prepare();
   Round round;
-  const auto waiting = waiting_jobs(now, round.retry_at);
-  auto plan = placement::plan(places_, rules_, waiting, running_, now);
+  const auto waiting = waiting_jobs(now, round);
+  auto plan = placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now);
   eligible_.sweep();
   for (const auto& decided : plan.starts) {
-    if (auto done = start(decided))
+    if (auto done = start(decided, waiting.pods.at(decided.job)))
       round.starts.push_back(std::move(*done));
     else
-      round.again = true;
+      put_off(waiting.pods.at(decided.job), round);
   }
+  // What could not start together with others is tried again when they have; what could not start alone is
+  // told why by then.
+  round.again = round.again && !round.starts.empty();
   for (const auto& preemption : plan.preemptions)
-    for (const auto& victim : preemption.victims) {
-      auto& known = pods_.at(victim);
-      known.evicted = true;
-      add_running(victim, known);
-      round.evictions.push_back({{known.pod.uid, known.pod.name_space, known.pod.name}, preemption.job});
-    }
-  std::erase_if(plan.order, [&](const std::string& job) { return !plan.waiting.contains(job); });
-  round.order = std::move(plan.order);
-  round.waiting = std::move(plan.waiting);
+    for (const auto& victim : preemption.victims)
+      for (const auto& uid : bound_.pods_of(victim)) {
+        auto& known = pods_.at(uid);
+        known.evicted = true;
+        bound_.put(uid, bound_pod(known));
+        round.evictions.push_back({name_of(known.object.pod), preemption.job});
+      }
+  for (const auto& job : plan.order)
+    if (const auto reasons = plan.waiting.find(job); reasons != plan.waiting.end())
+      for (const auto& uid : waiting.pods.at(job)) {
+        round.waiting.emplace(uid, reasons->second);
+        round.order.push_back(uid);
+      }
   return round;
 }
 
@@ -313,17 +338,21 @@ std::vector<Scheduler::Waiter> Scheduler::waiters(const Round& round) const {
   std::vector<Waiter> waiters;
   waiters.reserve(round.order.size());
   const auto nodes = places_.size();
+  std::map<std::string, std::size_t> places;
   for (const auto& uid : round.order) {
     const auto found = pods_.find(uid);
     if (found == pods_.end()) continue;
-    const auto& pod = found->second.pod;
-    waiters.push_back({{pod.uid, pod.name_space, pod.name},
+    const auto queue = queue_of(found->second, "");
+    waiters.push_back({name_of(found->second.object.pod),
                        {.reasons = round.waiting.at(uid),
                         .nodes = nodes,
-                        .place = waiters.size() + 1,
-                        .of = round.order.size(),
-                        .queue = {}}});
+                        .place = ++places[queue],
+                        .of = 0,
+                        .queue = queue == placement::kDefaultQueue ? "" : queue_name(queue)}});
   }
+  for (auto& waiter : waiters)
+    waiter.why.of = places.at(waiter.why.queue.empty() ? std::string(placement::kDefaultQueue)
+                                                       : queue_path(waiter.why.queue));
   return waiters;
 }
 
@@ -332,13 +361,10 @@ void Scheduler::failed(const std::string& uid, TimePoint until) {
   if (found == pods_.end()) return;
   auto& known = found->second;
   known.not_before = until;
-  if (std::exchange(known.evicted, false)) return add_running(uid, known);
-  if (!known.decided) return;
-  give_back(uid, known);
-  known.node.clear();
-  known.gpus.clear();
-  known.decided = false;
-  take(uid, known);
+  if (std::exchange(known.evicted, false))
+    bound_.put(uid, bound_pod(known));
+  else if (known.decided)
+    take_back(uid);
 }
 
 }  // namespace drover::kube::scheduler

@@ -21,14 +21,16 @@
 #include <vector>
 
 #include "gpu/device.h"
+#include "kube/scheduler/bound_jobs.h"
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/demand.h"
 #include "kube/scheduler/eligible_nodes.h"
-#include "kube/scheduler/pod.h"
+#include "kube/scheduler/gangs/book.h"
+#include "kube/scheduler/sharing/pod_queue.h"
+#include "kube/scheduler/sharing/rules.h"
 #include "kube/scheduler/unschedulable.h"
 #include "placement/cluster.h"
 #include "placement/schedule.h"
-#include "placement/wiring.h"
 
 namespace drover::kube::scheduler {
 
@@ -37,6 +39,17 @@ struct SchedulerOptions {
   std::string gpu_resource = kGpuResource;
   placement::NodePolicy policy = placement::NodePolicy::kPack;
 };
+
+/// All that is to be known of a pod.
+struct PodObject {
+  Pod pod;
+  std::optional<GangMember> gang = {};
+  QueueNames queues = {};
+  std::string mistake = {};  ///< why it can never be planned, in words for whoever made it; "": it can
+};
+/// Under which its pods are one job: of a gang, or of itself.
+std::string job_id(const PodObject& object);
+Result<PodObject> read_pod_object(const nlohmann::json& pod, const ServerVersion& version = kNewestKnown);
 
 /// A pod, by all the names that it has.
 struct PodName {
@@ -67,7 +80,7 @@ struct Round {
   std::vector<Start> starts;  ///< in order
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
-  std::vector<std::string> order;                     ///< uids, as they stand in the queue
+  std::vector<std::string> order;                     ///< their uids, as they stand in the queue
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
   std::optional<TimePoint> retry_at;  ///< then something that has failed may be tried again
 };
@@ -79,11 +92,15 @@ class Scheduler {
   /// `gpus` as its annotation says; without, GPUs are counted but not told apart.
   void put_node(Node node, std::optional<gpu::Inventory> gpus = {});
   void remove_node(const std::string& name);
-  void put_pod(Pod pod);
+  void put_pod(PodObject object);
   void remove_pod(const std::string& uid);
-  void set_rules(placement::Rules rules);
-  /// For what else stands in the cluster: namespaces, volumes and their claims, classes of devices. What
-  /// `change` does may matter to every pod.
+  void put_namespace(const std::string& name, Labels labels, QueueNames queues);
+  void remove_namespace(const std::string& name);
+  void set_sharing(Sharing sharing) { sharing_ = std::move(sharing); }
+  /// PodGroups, Jobs and what else says how large gangs are.
+  GangBook& gangs() { return gangs_; }
+  /// For what else stands in the cluster: volumes and their claims, classes of devices. What `change` does
+  /// may matter to every pod.
   template <typename Change>
   void change_cluster(const Change& change) {
     change(cluster_);
@@ -104,7 +121,7 @@ class Scheduler {
 
  private:
   struct Known {
-    Pod pod;                                  ///< as the cluster has it; its template and labels are shared
+    PodObject object;                         ///< as the cluster has it; template and labels are shared
     std::shared_ptr<const PodTemplate> rest;  ///< without what placement counts
     placement::Request demand;
     std::string node;               ///< that it is bound to, or will be; "": it waits
@@ -113,25 +130,45 @@ class Scheduler {
     bool evicted = false;           ///< nor that it is to end
     TimePoint not_before{};         ///< it was tried in vain
   };
+  /// Jobs that wait, and the pods that they are, by rank.
+  struct Waiting {
+    std::vector<placement::Job> jobs;
+    std::unordered_map<std::string, std::vector<std::string>> pods;
+  };
 
-  bool is_ours(const Pod& pod) const { return pod.made_from->scheduler_name == options_.name; }
-  Known known(Pod pod);
+  bool is_ours(const Known& known) const {
+    return known.object.pod.made_from->scheduler_name == options_.name;
+  }
+  Known known(PodObject object);
   void take(const std::string& uid, Known& known);
   void give_back(const std::string& uid, const Known& known);
-  void add_running(const std::string& uid, const Known& known);
-  void remove_running(const std::string& uid);
+  BoundPod bound_pod(const Known& known) const;
+  void assume(const std::string& uid, const std::string& node, const std::vector<placement::Grant>& gpus);
+  void take_back(const std::string& uid);
+  void prepare();
   void guess_gpus();
-  void reorder();
-  void allocate(const std::string& uid, const Known& known);
   placement::Node placement_node(const Node& node, const std::optional<gpu::Inventory>& gpus) const;
-  std::vector<placement::Job> waiting_jobs(TimePoint now, std::optional<TimePoint>& retry_at);
-  std::optional<Start> start(const placement::Start& decided);
+
+  std::string queue_of(const Known& known, const std::string& of_gang) const;
+  placement::Job job_of(const Known& known, const std::string& queue) const;
+  placement::Request demand_now(const Known& known);
+  Waiting waiting_jobs(TimePoint now, Round& round);
+  void add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round);
+  bool may_wait(const std::string& uid, const Known& known, const std::string& queue, TimePoint now,
+                Round& round) const;
+  void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
+  std::optional<Start> start(const placement::Start& decided, const std::vector<std::string>& uids);
+  void put_off(const std::vector<std::string>& uids, Round& round) const;
+  bool place_one_by_one(const std::vector<std::string>& uids);
 
   const SchedulerOptions options_;
   Cluster cluster_;
   EligibleNodes eligible_{cluster_};
+  GangBook gangs_;
+  Sharing sharing_;
+  std::map<std::string, QueueNames, std::less<>> namespace_queues_;
   placement::Cluster places_;
-  placement::Rules rules_;
+  BoundJobs bound_;
   Pool<PodTemplate> templates_;
   Pool<Labels> labels_;
   std::unordered_map<std::string, Known> pods_;  ///< by uid; those that have not ended
@@ -140,8 +177,6 @@ class Scheduler {
   std::set<std::string> gone_nodes_;             ///< on which there are still pods
   std::string last_node_;                        ///< of placement's, as far as they are in order
   bool out_of_order_ = false;
-  std::vector<placement::RunningJob> running_;  ///< ours
-  std::unordered_map<std::string, std::size_t> running_at_;
 };
 
 }  // namespace drover::kube::scheduler

@@ -90,11 +90,11 @@ TEST(Scheduler, BindsToTheBestJoinedGpusThatAreFree) {
   auto gpus = gpus_of("a", 4);
   gpus.links[1][3].nvlinks = gpus.links[3][1].nvlinks = 2;
   scheduler.put_node(gpu_node("a"), gpus);
-  scheduler.put_pod(asking_pod("train", {.gpus = 2}));
+  scheduler.put_pod({asking_pod("train", {.gpus = 2})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("train on a: a-1 a-3"));
-  scheduler.put_pod(asking_pod("next", {.gpus = 2}));
+  scheduler.put_pod({asking_pod("next", {.gpus = 2})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("next on a: a-0 a-2"));
-  scheduler.put_pod(asking_pod("late", {.gpus = 1}));
+  scheduler.put_pod({asking_pod("late", {.gpus = 1})});
   EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "late"),
               ElementsAre("1 GPU is wanted and 0 of 4 are free"));
 }
@@ -103,17 +103,17 @@ TEST(Scheduler, DecidedIsDoneUntilItHasFailed) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a", 2), gpus_of("a", 2));
   const auto pod = asking_pod("train", {.gpus = 2});
-  scheduler.put_pod(pod);
+  scheduler.put_pod({pod});
   EXPECT_THAT(started(scheduler.decide(kMoment)), SizeIs(1));
-  scheduler.put_pod(pod);  // its status has changed, and nobody has seen the binding yet
+  scheduler.put_pod({pod});  // its status has changed, and nobody has seen the binding yet
   EXPECT_THAT(started(scheduler.decide(kMoment)), IsEmpty());
   scheduler.failed("uid-train");
   EXPECT_THAT(started(scheduler.decide(kMoment)), SizeIs(1));
-  scheduler.put_pod(bound_pod(pod, "a", {"a-0", "a-1"}));
+  scheduler.put_pod({bound_pod(pod, "a", {"a-0", "a-1"})});
   scheduler.failed("uid-train");  // too late: it is there
   EXPECT_THAT(started(scheduler.decide(kMoment)), IsEmpty());
   scheduler.remove_pod("uid-train");
-  scheduler.put_pod(asking_pod("next", {.gpus = 2}));
+  scheduler.put_pod({asking_pod("next", {.gpus = 2})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("next on a: a-0 a-1"));
 }
 
@@ -122,37 +122,37 @@ TEST(Scheduler, SomebodyElseMayHaveBoundItElsewhere) {
   scheduler.put_node(gpu_node("a", 1), gpus_of("a", 1));
   scheduler.put_node(gpu_node("b", 1), gpus_of("b", 1));
   const auto pod = asking_pod("train", {.gpus = 1});
-  scheduler.put_pod(pod);
+  scheduler.put_pod({pod});
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("train on a: a-0"));
-  scheduler.put_pod(bound_pod(pod, "b"));
-  scheduler.put_pod(asking_pod("next", {.gpus = 1}));
+  scheduler.put_pod({bound_pod(pod, "b")});
+  scheduler.put_pod({asking_pod("next", {.gpus = 1})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("next on a: a-0"));
 }
 
 TEST(Scheduler, PodsOfOthersTakeWhatTheyHave) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
-  scheduler.put_pod(bound_pod(asking_pod("unsaid", {.gpus = 1, .scheduler = "default-scheduler"}), "a"));
+  scheduler.put_pod({bound_pod(asking_pod("unsaid", {.gpus = 1, .scheduler = "default-scheduler"}), "a")});
   scheduler.put_pod(
-      bound_pod(asking_pod("said", {.gpus = 1, .scheduler = "default-scheduler"}), "a", {"a-0"}));
-  scheduler.put_pod(asking_pod("theirs", {.gpus = 1, .scheduler = "default-scheduler"}));
-  scheduler.put_pod(asking_pod("ours", {.gpus = 2}));
+      {bound_pod(asking_pod("said", {.gpus = 1, .scheduler = "default-scheduler"}), "a", {"a-0"})});
+  scheduler.put_pod({asking_pod("theirs", {.gpus = 1, .scheduler = "default-scheduler"})});
+  scheduler.put_pod({asking_pod("ours", {.gpus = 2})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("ours on a: a-2 a-3"));
 }
 
 TEST(Scheduler, CountsGpusOfANodeThatDoesNotNameThem) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a", 2));
-  scheduler.put_pod(asking_pod("one", {.gpus = 1}));
-  scheduler.put_pod(asking_pod("two", {.gpus = 1}));
-  scheduler.put_pod(asking_pod("three", {.gpus = 1}));
+  scheduler.put_pod({asking_pod("one", {.gpus = 1})});
+  scheduler.put_pod({asking_pod("two", {.gpus = 1})});
+  scheduler.put_pod({asking_pod("three", {.gpus = 1})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), SizeIs(2));
 }
 
 TEST(Scheduler, GivesNoGpusThatANodeDoesNotOffer) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a", 0), gpus_of("a", 2));
-  scheduler.put_pod(asking_pod("train", {.gpus = 1}));
+  scheduler.put_pod({asking_pod("train", {.gpus = 1})});
   EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "train"),
               ElementsAre("1 GPU is wanted and 0 of 2 are free, 2 unfit"));
   scheduler.put_node(gpu_node("a", 1), gpus_of("a", 2));
@@ -166,7 +166,7 @@ TEST(Scheduler, SaysWhatKeepsItOffEveryNode) {
   cordoned.unschedulable = true;
   scheduler.put_node(cordoned, gpus_of("b", 4));
   scheduler.put_node(gpu_node("c", 1), gpus_of("c", 1));
-  scheduler.put_pod(asking_pod("train", {.gpus = 2}));
+  scheduler.put_pod({asking_pod("train", {.gpus = 2})});
   EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "train"),
               ElementsAre("3 nodes: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
                           "1 has fewer than 2 GPUs (has 1)"));
@@ -178,10 +178,10 @@ TEST(Scheduler, LeavesAloneWhatIsNotToBePlanned) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
   scheduler.put_pod(
-      changed(asking_pod("gated", {.gpus = 1}), [](auto& made) { made.scheduling_gates = {"wait"}; }));
+      {changed(asking_pod("gated", {.gpus = 1}), [](auto& made) { made.scheduling_gates = {"wait"}; })});
   auto ending = asking_pod("ending", {.gpus = 1});
   ending.terminating = true;
-  scheduler.put_pod(ending);
+  scheduler.put_pod({ending});
   const auto round = scheduler.decide(kMoment);
   EXPECT_THAT(round.starts, IsEmpty());
   EXPECT_THAT(round.waiting, IsEmpty());
@@ -190,7 +190,7 @@ TEST(Scheduler, LeavesAloneWhatIsNotToBePlanned) {
 TEST(Scheduler, TellsOfWhatItDoesNotSupport) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
-  scheduler.put_pod(changed(asking_pod("claims", {}), [](auto& made) { made.resource_claims = {"gpus"}; }));
+  scheduler.put_pod({changed(asking_pod("claims", {}), [](auto& made) { made.resource_claims = {"gpus"}; })});
   EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "claims"),
               ElementsAre("asks for devices by resource claims, which only the default scheduler can give"));
 }
@@ -199,8 +199,8 @@ TEST(Scheduler, TwoThatWantTheSamePortAreNotOnOneNode) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
   const auto listens = [](auto& made) { made.ports = {{.port = 80}}; };
-  scheduler.put_pod(changed(asking_pod("one", {}), listens));
-  scheduler.put_pod(changed(asking_pod("two", {}), listens));
+  scheduler.put_pod({changed(asking_pod("one", {}), listens)});
+  scheduler.put_pod({changed(asking_pod("two", {}), listens)});
   const auto round = scheduler.decide(kMoment);
   EXPECT_THAT(round.starts, SizeIs(1));
   EXPECT_TRUE(round.again);
@@ -215,9 +215,9 @@ TEST(Scheduler, TwoThatWantTheSamePortAreNotOnOneNode) {
 TEST(Scheduler, EvictsTheFewestOnceForWhomIsMoreUrgent) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
-  scheduler.put_pod(bound_pod(asking_pod("small", {.gpus = 1}), "a", {"a-0"}));
-  scheduler.put_pod(bound_pod(asking_pod("large", {.gpus = 3}), "a", {"a-1", "a-2", "a-3"}));
-  scheduler.put_pod(asking_pod("urgent", {.gpus = 2, .priority = 5}));
+  scheduler.put_pod({bound_pod(asking_pod("small", {.gpus = 1}), "a", {"a-0"})});
+  scheduler.put_pod({bound_pod(asking_pod("large", {.gpus = 3}), "a", {"a-1", "a-2", "a-3"})});
+  scheduler.put_pod({asking_pod("urgent", {.gpus = 2, .priority = 5})});
   auto round = scheduler.decide(kMoment);
   ASSERT_THAT(round.evictions, SizeIs(1));
   EXPECT_EQ(round.evictions[0].pod.name, "large");
@@ -227,7 +227,7 @@ TEST(Scheduler, EvictsTheFewestOnceForWhomIsMoreUrgent) {
   EXPECT_THAT(scheduler.decide(kMoment).evictions, SizeIs(1));
   auto ending = bound_pod(asking_pod("large", {.gpus = 3}), "a", {"a-1", "a-2", "a-3"});
   ending.terminating = true;
-  scheduler.put_pod(ending);
+  scheduler.put_pod({ending});
   EXPECT_THAT(scheduler.decide(kMoment).evictions, IsEmpty());
   scheduler.remove_pod("uid-large");
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("urgent on a: a-1 a-2"));
@@ -236,9 +236,9 @@ TEST(Scheduler, EvictsTheFewestOnceForWhomIsMoreUrgent) {
 TEST(Scheduler, ANodeThatIsGoneTakesNothingAndComesBack) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
-  scheduler.put_pod(bound_pod(asking_pod("old", {.gpus = 1}), "a", {"a-0"}));
+  scheduler.put_pod({bound_pod(asking_pod("old", {.gpus = 1}), "a", {"a-0"})});
   scheduler.remove_node("a");
-  scheduler.put_pod(asking_pod("new", {.gpus = 1}));
+  scheduler.put_pod({asking_pod("new", {.gpus = 1})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), IsEmpty());
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("new on a: a-1"));
@@ -246,9 +246,9 @@ TEST(Scheduler, ANodeThatIsGoneTakesNothingAndComesBack) {
 
 TEST(Scheduler, PodsMayBeKnownBeforeTheirNodes) {
   Scheduler scheduler;
-  scheduler.put_pod(bound_pod(asking_pod("old", {.gpus = 1}), "a", {"a-0"}));
-  scheduler.put_pod(bound_pod(asking_pod("unsaid", {.gpus = 1}), "a"));
-  scheduler.put_pod(asking_pod("new", {.gpus = 2}));
+  scheduler.put_pod({bound_pod(asking_pod("old", {.gpus = 1}), "a", {"a-0"})});
+  scheduler.put_pod({bound_pod(asking_pod("unsaid", {.gpus = 1}), "a")});
+  scheduler.put_pod({asking_pod("new", {.gpus = 2})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), IsEmpty());
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("new on a: a-2 a-3"));
@@ -261,12 +261,128 @@ TEST(Scheduler, WhoBeginsAnewDecidesTheSame) {
     if (backwards) std::ranges::reverse(names);
     for (const auto& name : names) {
       scheduler.put_node(gpu_node(name), gpus_of(name, 4));
-      scheduler.put_pod(asking_pod("p" + name, {.gpus = 2}));
+      scheduler.put_pod({asking_pod("p" + name, {.gpus = 2})});
     }
     EXPECT_THAT(started(scheduler.decide(kMoment)),
                 UnorderedElementsAre("pa on a: a-0 a-1", "pb on a: a-2 a-3", "pc on b: b-0 b-1"))
         << backwards;
   }
+}
+
+GangMember of_gang(const std::string& name, int size, std::int64_t rank = 0) {
+  return {.gang = {GangKind::kDrover, "team", name}, .rank = {rank}, .size = size};
+}
+
+PodObject gang_pod(const std::string& name, int size, std::int64_t rank, const Wants& wants) {
+  return {asking_pod(fmt::format("{}-{}", name, rank), wants), of_gang(name, size, rank)};
+}
+
+TEST(SchedulerGangs, StartTogetherOrNotAtAll) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
+  scheduler.put_node(gpu_node("b"), gpus_of("b", 4));
+  scheduler.put_pod(gang_pod("train", 3, 0, {.gpus = 2}));
+  scheduler.put_pod(gang_pod("train", 3, 1, {.gpus = 2}));
+  auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.starts, IsEmpty());
+  EXPECT_THAT(reasons_of(round, "train-0"), ElementsAre("waits for 1 of 3 pods of the gang 'team/train'"));
+  scheduler.put_pod({bound_pod(asking_pod("other", {.gpus = 3}), "a", {"a-0", "a-1", "a-2"})});
+  scheduler.put_pod(gang_pod("train", 3, 2, {.gpus = 2}));
+  round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.starts, IsEmpty());
+  EXPECT_THAT(round.order, SizeIs(3));
+  scheduler.remove_pod("uid-other");
+  EXPECT_THAT(started(scheduler.decide(kMoment)),
+              ElementsAre("train-0 on a: a-0 a-1", "train-1 on a: a-2 a-3", "train-2 on b: b-0 b-1"));
+}
+
+TEST(SchedulerGangs, WhatIsHalfStartedIsFinishedFirst) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
+  auto half = gang_pod("train", 2, 0, {.gpus = 2});
+  half.pod = bound_pod(half.pod, "a", {"a-0", "a-1"});
+  scheduler.put_pod(half);
+  auto early = asking_pod("early", {.gpus = 2});
+  early.created = TimePoint(std::chrono::seconds(1));
+  scheduler.put_pod({early});
+  scheduler.put_pod(gang_pod("train", 2, 1, {.gpus = 2}));
+  EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("train-1 on a: a-2 a-3"));
+}
+
+TEST(SchedulerGangs, AreVictimsAsAWhole) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("train", 2, rank, {.gpus = 2});
+    member.pod =
+        bound_pod(member.pod, "a", {fmt::format("a-{}", 2 * rank), fmt::format("a-{}", 2 * rank + 1)});
+    scheduler.put_pod(member);
+  }
+  scheduler.put_pod({asking_pod("urgent", {.gpus = 1, .priority = 5})});
+  EXPECT_THAT(scheduler.decide(kMoment).evictions, SizeIs(2));
+  EXPECT_THAT(scheduler.decide(kMoment).evictions, IsEmpty());
+}
+
+TEST(SchedulerGangs, WhoKeepEachOtherOffAreSpread) {
+  Scheduler scheduler;
+  for (const auto* name : {"a", "b"}) scheduler.put_node(gpu_node(name), gpus_of(name, 4));
+  const auto listens = [](auto& made) { made.ports = {{.port = 80}}; };
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("train", 2, rank, {.gpus = 1});
+    member.pod = changed(member.pod, listens);
+    scheduler.put_pod(member);
+  }
+  EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("train-0 on a: a-0", "train-1 on b: b-0"));
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("more", 2, rank, {.gpus = 1});
+    member.pod = changed(member.pod, listens);
+    scheduler.put_pod(member);
+  }
+  const auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.starts, IsEmpty());
+  EXPECT_FALSE(round.again);
+}
+
+TEST(SchedulerGangs, StayInOneDomainOfTheirTopology) {
+  Scheduler scheduler;
+  for (const auto* name : {"a", "b", "c", "d"}) {
+    auto node = gpu_node(name);
+    node.labels["rack"] = *name <= 'b' ? "r1" : "r2";
+    scheduler.put_node(node, gpus_of(name, 4));
+  }
+  scheduler.put_pod({bound_pod(asking_pod("other", {.gpus = 1}), "a", {"a-0"})});
+  const Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups"};
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("train", 2, rank, {.gpus = 4});
+    member.gang->size.reset();
+    member.gang->object = GangObject{groups, "PodGroup", "train"};
+    scheduler.put_pod(member);
+  }
+  GangGroup group;
+  group.minimum = 2;
+  group.topology_key = "rack";
+  scheduler.gangs().put_object(groups, "team", "train", group);
+  EXPECT_THAT(started(scheduler.decide(kMoment)),
+              ElementsAre("train-0 on c: c-0 c-1 c-2 c-3", "train-1 on d: d-0 d-1 d-2 d-3"));
+}
+
+TEST(SchedulerQueues, HoldPodsToTheirLimits) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
+  Sharing sharing;
+  sharing.rules.queues["small"] = {.path = "small", .limit = {.gpu_milli = 2000}};
+  scheduler.set_sharing(sharing);
+  scheduler.put_pod({.pod = asking_pod("one", {.gpus = 2}), .queues = {.own = "small", .foreign = {}}});
+  scheduler.put_pod({.pod = asking_pod("two", {.gpus = 1}), .queues = {.own = "small", .foreign = {}}});
+  scheduler.put_pod({.pod = asking_pod("lost", {.gpus = 1}), .queues = {.own = "nowhere", .foreign = {}}});
+  const auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.starts, SizeIs(1));
+  EXPECT_THAT(reasons_of(round, "two"), SizeIs(1));
+  EXPECT_THAT(reasons_of(round, "lost"), ElementsAre(testing::HasSubstr("nowhere")));
+  const auto waiters = scheduler.waiters(round);
+  ASSERT_THAT(waiters, SizeIs(2));
+  for (const auto& waiter : waiters)
+    if (waiter.pod.name == "two") EXPECT_EQ(waiter.why.queue, "small");
 }
 
 }  // namespace

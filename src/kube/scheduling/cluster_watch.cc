@@ -2,161 +2,243 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/pause.h"
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/node.h"
-#include "kube/scheduler/pod.h"
 #include "kube/scheduler/volumes.h"
 
 namespace drover::kube {
 namespace {
 
+using namespace std::chrono_literals;
 using nlohmann::json;
+using scheduler::Cluster;
 using scheduler::Scheduler;
 using SchedulerChange = SchedulingLoop::Change;
 
 const Resource kNamespaces{"", "v1", "namespaces"};
 const Resource kVolumeClaims{"", "v1", "persistentvolumeclaims"};
 const Resource kVolumes{"", "v1", "persistentvolumes"};
-const Resource kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
 const Resource kCsiNodes{"storage.k8s.io", "v1", "csinodes"};
+const Resource kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
+/// Objects that say how large a gang is, and may change. In the newest version that is served.
+const std::array kPodGroups{Resource{"scheduling.k8s.io", "v1beta1", "podgroups"},
+                            Resource{"scheduling.k8s.io", "v1alpha2", "podgroups"},
+                            Resource{"scheduling.x-k8s.io", "v1alpha1", "podgroups"},
+                            Resource{"scheduling.volcano.sh", "v1beta1", "podgroups"},
+                            Resource{"scheduling.run.ai", "v2alpha2", "podgroups"}};
+
+constexpr auto kLookForApis = 30s;
+constexpr auto kLookForGroups = 500ms;
+constexpr auto kAskAgain = 10s;
+constexpr auto kAnswer = 5s;  ///< of the scheduler's own thread
 
 std::string name_of(const json& object) {
   return text_at(object, "/metadata/name");
 }
-
-/// Of a node whose annotation cannot be read GPUs are only counted.
-Result<SchedulerChange> node_change(const json& object, const std::function<void(const std::string&)>& warn) {
-  DROVER_TRY(auto node, scheduler::read_node(object));
-  std::optional<gpu::Inventory> gpus;
-  const auto& annotations = object.at("metadata").value("annotations", json::object());
-  if (const auto text = annotations.find(kTopologyAnnotation);
-      text != annotations.end() && text->is_string()) {
-    auto read = read_topology(text->get_ref<const std::string&>());
-    if (read)
-      gpus = std::move(*read);
-    else if (warn)
-      warn(fmt::format("The GPUs of node {} are only counted: {}", node.name, to_string(read.error())));
-  }
-  return [node = std::move(node), gpus = std::move(gpus)](Scheduler& scheduler) {
-    scheduler.put_node(node, gpus);
-  };
+std::string namespace_of(const json& object) {
+  return text_at(object, "/metadata/namespace");
 }
 
-/// A change of what is put into the cluster beside nodes and pods.
+/// A change of what is put into the cluster beside nodes, pods and namespaces.
 template <typename Apply>
 SchedulerChange in_cluster(Apply apply) {
   return [apply = std::move(apply)](Scheduler& scheduler) { scheduler.change_cluster(apply); };
+}
+
+/// nullopt for a node whose GPUs are only counted.
+Result<std::optional<gpu::Inventory>> gpus_of(const json& node) {
+  const auto& annotations = node.at("metadata").value("annotations", json::object());
+  const auto text = annotations.find(kTopologyAnnotation);
+  if (text == annotations.end() || !text->is_string()) return std::nullopt;
+  DROVER_TRY(auto gpus, read_topology(text->get_ref<const std::string&>()));
+  return gpus;
+}
+
+Result<scheduler::Labels> labels_of(const json& object) {
+  scheduler::FieldReader reader;
+  auto labels = reader.text_map(reader.object(object, "metadata"), "labels");
+  DROVER_CHECK_OK(reader.status("the namespace"));
+  return labels;
+}
+
+SchedulerChange put_group(const Resource& resource, const std::string& name_space, const std::string& name,
+                          Result<scheduler::GangGroup> group) {
+  return [=](Scheduler& scheduler) { scheduler.gangs().put_object(resource, name_space, name, group); };
 }
 
 }  // namespace
 
 ClusterWatch::ClusterWatch(Api& api, SchedulingLoop& loop, const ServerVersion& version,
                            std::function<void(const std::string&)> warn)
-    : api_(api), loop_(loop), warn_(std::move(warn)) {
-  using scheduler::Cluster;
-  follow(
-      kNodes, [this](const json& object) { return node_change(object, warn_); },
-      [](const json& object) -> SchedulerChange {
-        return [name = name_of(object)](Scheduler& scheduler) { scheduler.remove_node(name); };
-      });
-  follow(
-      kPods,
-      [version](const json& object) -> Result<SchedulerChange> {
-        DROVER_TRY(auto pod, scheduler::read_pod(object, version));
-        return SchedulerChange([pod = std::move(pod)](Scheduler& scheduler) { scheduler.put_pod(pod); });
-      },
-      [](const json& object) -> SchedulerChange {
-        return [uid = text_at(object, "/metadata/uid")](Scheduler& scheduler) { scheduler.remove_pod(uid); };
-      });
-  follow(
-      kNamespaces,
-      [](const json& object) -> Result<SchedulerChange> {
-        scheduler::FieldReader reader;
-        auto labels = reader.text_map(reader.object(object, "metadata"), "labels");
-        DROVER_CHECK_OK(reader.status("the namespace"));
-        return in_cluster([name = name_of(object), labels = std::move(labels)](Cluster& cluster) {
-          cluster.put_namespace(name, labels);
-        });
-      },
-      [](const json& object) {
-        return in_cluster([name = name_of(object)](Cluster& cluster) { cluster.remove_namespace(name); });
-      });
-  follow(
-      kVolumeClaims,
-      [](const json& object) -> Result<SchedulerChange> {
-        DROVER_TRY(auto claim, scheduler::read_volume_claim(object));
-        return in_cluster([claim = std::move(claim)](Cluster& cluster) { cluster.put_volume_claim(claim); });
-      },
-      [](const json& object) {
-        return in_cluster([space = text_at(object, "/metadata/namespace"), name = name_of(object)](
-                              Cluster& cluster) { cluster.remove_volume_claim(space, name); });
-      });
-  follow(
-      kVolumes,
-      [](const json& object) -> Result<SchedulerChange> {
-        DROVER_TRY(auto volume, scheduler::read_volume(object));
-        return in_cluster([volume = std::move(volume)](Cluster& cluster) { cluster.put_volume(volume); });
-      },
-      [](const json& object) {
-        return in_cluster([name = name_of(object)](Cluster& cluster) { cluster.remove_volume(name); });
-      });
-  follow(
-      kCsiNodes,
-      [](const json& object) -> Result<SchedulerChange> {
-        DROVER_TRY(auto drivers, scheduler::read_csi_node(object));
-        return in_cluster(
-            [drivers = std::move(drivers)](Cluster& cluster) { cluster.put_csi_drivers(drivers); });
-      },
-      [](const json& object) {
-        return in_cluster([name = name_of(object)](Cluster& cluster) {
-          cluster.put_csi_drivers({.node_name = name, .limited = {}});
-        });
-      });
-  follow(
-      kDeviceClasses,
-      [](const json& object) -> Result<SchedulerChange> {
-        scheduler::FieldReader reader;
-        auto resource = reader.text(reader.object(object, "spec"), "extendedResourceName");
-        DROVER_CHECK_OK(reader.status("the class of devices"));
-        return in_cluster([name = name_of(object), resource = std::move(resource)](Cluster& cluster) {
-          cluster.put_device_class(name, resource);
-        });
-      },
-      [](const json& object) {
-        return in_cluster([name = name_of(object)](Cluster& cluster) { cluster.remove_device_class(name); });
-      });
-}
-
-void ClusterWatch::follow(const Resource& resource, Read read, Remove remove) {
-  InformerOptions options;
-  options.selection.resource = resource;
-  options.on_change = [this, read = std::move(read), remove = std::move(remove)](const kube::Change& change) {
-    const auto uid = [](const Object& object) { return object ? text_at(*object, "/metadata/uid") : ""; };
-    if (change.before && uid(change.before) != uid(change.now)) loop_.change(remove(*change.before));
-    if (!change.now) return;
-    auto made = read(*change.now);
-    if (made)
-      loop_.change(std::move(*made));
-    else if (warn_)
-      warn_(to_string(made.error()));
-  };
-  options.on_trouble = [this](const Error& error) {
-    if (warn_) warn_(to_string(error));
-  };
-  informers_.push_back(std::make_unique<Informer>(api_, std::move(options)));
+    : api_(api), loop_(loop), version_(version), warn_(std::move(warn)) {
+  follow_nodes_and_pods();
+  follow_volumes();
+  not_served_.assign(kPodGroups.begin(), kPodGroups.end());
+  for (const auto& resource : {kDeviceClasses, scheduler::kQueues, scheduler::kQuotas})
+    not_served_.push_back(resource);
+  follow_if_served();
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 Status ClusterWatch::wait_until_listed(std::chrono::milliseconds patience) const {
   const auto end = std::chrono::steady_clock::now() + patience;
-  for (const auto& informer : informers_) {
-    const auto left = end - std::chrono::steady_clock::now();
-    DROVER_CHECK_OK(informer->wait_until_listed(std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::max(left, std::chrono::steady_clock::duration::zero()))));
-  }
+  const auto left = [&] {
+    return std::max(0ms,
+                    std::chrono::floor<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
+  };
+  const std::lock_guard lock(mutex_);
+  for (const auto& informer : informers_) DROVER_CHECK_OK(informer->wait_until_listed(left()));
+  for (const auto& informer : sharing_informers_) DROVER_CHECK_OK(informer->wait_until_listed(left()));
   return {};
+}
+
+void ClusterWatch::follow(const Resource& resource, Read read) {
+  InformerOptions<Told> options;
+  options.selection.resource = resource;
+  options.read = std::move(read);
+  options.on_change = [this](const Change<Told>& change) {
+    loop_.change(change.now ? std::exchange(change.now->put, {}) : change.before->end);
+  };
+  options.on_trouble = [this](const Error& error) { warn_(to_string(error)); };
+  const std::lock_guard lock(mutex_);
+  informers_.push_back(std::make_unique<Informer<Told>>(api_, std::move(options)));
+}
+
+void ClusterWatch::follow_nodes_and_pods() {
+  follow(kNodes, [this](const json& object) -> Result<Told> {
+    DROVER_TRY(auto node, scheduler::read_node(object));
+    auto gpus = gpus_of(object);
+    if (!gpus)
+      warn_(fmt::format("GPUs of the node {} are only counted: {}", node.name, to_string(gpus.error())));
+    auto known = gpus ? std::move(*gpus) : std::nullopt;
+    return Told{[node, known = std::move(known)](Scheduler& to) { to.put_node(node, known); },
+                [name = node.name](Scheduler& to) { to.remove_node(name); }};
+  });
+  follow(kPods, [this](const json& object) -> Result<Told> {
+    DROVER_TRY(auto pod, scheduler::read_pod_object(object, version_));
+    auto uid = pod.pod.uid;
+    return Told{[pod = std::move(pod)](Scheduler& to) { to.put_pod(pod); },
+                [uid = std::move(uid)](Scheduler& to) { to.remove_pod(uid); }};
+  });
+  follow(kNamespaces, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto labels, labels_of(object));
+    return Told{
+        [name = name_of(object), labels = std::move(labels), queues = scheduler::read_queue_names(object)](
+            Scheduler& to) { to.put_namespace(name, labels, queues); },
+        [name = name_of(object)](Scheduler& to) { to.remove_namespace(name); }};
+  });
+}
+
+void ClusterWatch::follow_volumes() {
+  follow(kVolumeClaims, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto claim, scheduler::read_volume_claim(object));
+    return Told{in_cluster([claim = std::move(claim)](Cluster& to) { to.put_volume_claim(claim); }),
+                in_cluster([space = namespace_of(object), name = name_of(object)](Cluster& to) {
+                  to.remove_volume_claim(space, name);
+                })};
+  });
+  follow(kVolumes, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto volume, scheduler::read_volume(object));
+    return Told{in_cluster([volume = std::move(volume)](Cluster& to) { to.put_volume(volume); }),
+                in_cluster([name = name_of(object)](Cluster& to) { to.remove_volume(name); })};
+  });
+  follow(kCsiNodes, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto drivers, scheduler::read_csi_node(object));
+    return Told{in_cluster([drivers = std::move(drivers)](Cluster& to) { to.put_csi_drivers(drivers); }),
+                in_cluster([name = name_of(object)](Cluster& to) {
+                  to.put_csi_drivers({.node_name = name, .limited = {}});
+                })};
+  });
+}
+
+void ClusterWatch::follow_device_classes() {
+  follow(kDeviceClasses, [](const json& object) -> Result<Told> {
+    scheduler::FieldReader reader;
+    auto resource = reader.text(reader.object(object, "spec"), "extendedResourceName");
+    DROVER_CHECK_OK(reader.status("the class of devices"));
+    return Told{in_cluster([name = name_of(object), resource = std::move(resource)](Cluster& to) {
+                  to.put_device_class(name, resource);
+                }),
+                in_cluster([name = name_of(object)](Cluster& to) { to.remove_device_class(name); })};
+  });
+}
+
+/// Where a mistake in one object is no reason to do without the others, all are looked at together.
+void ClusterWatch::follow_sharing(const Resource& resource, std::map<std::string, Object>& objects) {
+  InformerOptions<> options;
+  options.selection.resource = resource;
+  options.on_change = [this, &objects](const Change<>& change) {
+    const std::lock_guard lock(sharing_mutex_);
+    const auto name = name_of(change.now ? *change.now : *change.before);
+    if (change.now)
+      objects.insert_or_assign(name, change.now);
+    else
+      objects.erase(name);
+    std::vector<Object> queues, quotas;
+    for (const auto& [unused, object] : queues_) queues.push_back(object);
+    for (const auto& [unused, object] : quotas_) quotas.push_back(object);
+    loop_.change(
+        [sharing = scheduler::read_sharing(queues, quotas)](Scheduler& to) { to.set_sharing(sharing); });
+  };
+  options.on_trouble = [this](const Error& error) { warn_(to_string(error)); };
+  const std::lock_guard lock(mutex_);
+  sharing_informers_.push_back(std::make_unique<Informer<>>(api_, std::move(options)));
+}
+
+void ClusterWatch::follow_if_served() {
+  std::erase_if(not_served_, [this](const Resource& resource) {
+    if (!is_served(api_, resource).value_or(false)) return false;
+    if (resource == kDeviceClasses) {
+      follow_device_classes();
+    } else if (resource == scheduler::kQueues || resource == scheduler::kQuotas) {
+      follow_sharing(resource, resource == scheduler::kQueues ? queues_ : quotas_);
+    } else {
+      follow(resource, [resource](const json& object) -> Result<Told> {
+        return Told{put_group(resource, namespace_of(object), name_of(object),
+                              scheduler::read_gang_group(resource, object)),
+                    [resource, space = namespace_of(object), name = name_of(object)](Scheduler& to) {
+                      to.gangs().remove_object(resource, space, name);
+                    }};
+      });
+    }
+    return true;
+  });
+}
+
+/// Objects that are seldom asked for are read one by one.
+void ClusterWatch::read_absent_groups() {
+  const auto found = std::make_shared<std::promise<std::vector<ObjectPath>>>();
+  auto answer = found->get_future();
+  loop_.change([found](Scheduler& scheduler) { found->set_value(scheduler.gangs().absent()); });
+  if (answer.wait_for(kAnswer) != std::future_status::ready) return;
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(asked_, [&](const auto& asked) { return now - asked.second > kAskAgain; });
+  for (const auto& path : answer.get()) {
+    if (!asked_.try_emplace(url_path(path), now).second) continue;
+    const auto object = api_.get(path);
+    if (object)
+      loop_.change(put_group(path.resource, path.name_space, path.name,
+                             scheduler::read_gang_group(path.resource, *object)));
+    else if (object.error().kind != ErrorKind::kNotFound)
+      warn_(to_string(object.error()));
+  }
+}
+
+void ClusterWatch::run(const std::stop_token& stop) {
+  auto looked = std::chrono::steady_clock::now();
+  while (pause(kLookForGroups, stop)) {
+    read_absent_groups();
+    if (std::chrono::steady_clock::now() - looked < kLookForApis) continue;
+    follow_if_served();
+    looked = std::chrono::steady_clock::now();
+  }
 }
 
 }  // namespace drover::kube

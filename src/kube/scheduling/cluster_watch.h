@@ -1,11 +1,15 @@
 #pragma once
 
-// Follows all that decides where pods may run, and tells a scheduler of it. Thread safe.
+// Follows all that decides where pods may run, and tells a scheduler of it. What an API server does not serve
+// yet, such as kinds of other schedulers, is looked for again and again. Thread safe.
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kube/client/api.h"
@@ -27,15 +31,35 @@ class ClusterWatch {
   Status wait_until_listed(std::chrono::milliseconds patience) const;
 
  private:
-  /// `read` makes the change of an object that is there; `remove` of one that is gone.
-  using Read = std::function<Result<SchedulingLoop::Change>(const nlohmann::json& object)>;
-  using Remove = std::function<SchedulingLoop::Change(const nlohmann::json& object)>;
-  void follow(const Resource& resource, Read read, Remove remove);
+  /// What the scheduler is told of an object, and of its end. The first is let go when it was told.
+  struct Told {
+    mutable SchedulingLoop::Change put;
+    SchedulingLoop::Change end;
+  };
+  using Read = std::function<Result<Told>(const nlohmann::json& object)>;
+
+  void follow(const Resource& resource, Read read);
+  void follow_nodes_and_pods();
+  void follow_volumes();
+  void follow_device_classes();
+  void follow_if_served();
+  void follow_sharing(const Resource& resource, std::map<std::string, Object>& objects);
+  void read_absent_groups();
+  void run(const std::stop_token& stop);
 
   Api& api_;
   SchedulingLoop& loop_;
+  const ServerVersion version_;
   const std::function<void(const std::string&)> warn_;
-  std::vector<std::unique_ptr<Informer>> informers_;
+  std::mutex sharing_mutex_;  ///< of the next two
+  std::map<std::string, Object> queues_, quotas_;
+  std::vector<Resource> not_served_;  ///< of the constructor, and then of the thread
+  std::map<std::string, std::chrono::steady_clock::time_point>
+      asked_;                 ///< for objects of gangs; of the thread
+  mutable std::mutex mutex_;  ///< of what follows
+  std::vector<std::unique_ptr<Informer<Told>>> informers_;
+  std::vector<std::unique_ptr<Informer<>>> sharing_informers_;
+  std::jthread thread_;
 };
 
 }  // namespace drover::kube

@@ -31,8 +31,9 @@ std::string shown(const PodName& pod) {
 
 }  // namespace
 
-SchedulingLoop::SchedulingLoop(Api& api, SchedulingOptions options)
+SchedulingLoop::SchedulingLoop(Api& api, SchedulingCounts& counts, SchedulingOptions options)
     : api_(api),
+      counts_(counts),
       options_(std::move(options)),
       events_(api, {.component = options_.scheduler.name, .host = {}},
               [this](const Error& error) {

@@ -44,8 +44,8 @@ struct SchedulingCounts {
 
 class SchedulingLoop {
  public:
-  /// `api` outlives it.
-  SchedulingLoop(Api& api, SchedulingOptions options);
+  /// `api` and `counts` outlive it.
+  SchedulingLoop(Api& api, SchedulingCounts& counts, SchedulingOptions options);
   SchedulingLoop(const SchedulingLoop&) = delete;
   SchedulingLoop& operator=(const SchedulingLoop&) = delete;
   /// Waits for what is being written.
@@ -57,8 +57,6 @@ class SchedulingLoop {
   /// From now on it decides.
   void begin();
 
-  const SchedulingCounts& counts() const { return counts_; }
-
  private:
   void run(const std::stop_token& stop);
   std::chrono::milliseconds decide();
@@ -69,8 +67,8 @@ class SchedulingLoop {
   void tell(const scheduler::Round& round);
 
   Api& api_;
+  SchedulingCounts& counts_;
   const SchedulingOptions options_;
-  SchedulingCounts counts_;
   EventRecorder events_;
   ConditionWriter conditions_;
   scheduler::Scheduler scheduler_;  ///< of the thread alone

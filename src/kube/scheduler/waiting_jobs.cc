@@ -1,0 +1,193 @@
+// What waits, as jobs that placement knows.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/scheduler/scheduler.h"
+
+namespace drover::kube::scheduler {
+namespace {
+
+using placement::Dimension;
+using placement::Eligibility;
+using placement::Job;
+
+constexpr const char* kOtherDomain = "node(s) were in other topology domains than the rest of the gang";
+
+std::uint64_t hash_of(const std::string& text) {
+  constexpr std::uint64_t kOffset = 14695981039346656037ULL;
+  constexpr std::uint64_t kPrime = 1099511628211ULL;
+  std::uint64_t hash = kOffset;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  return hash;
+}
+
+/// The order of arrival, as far as the API server tells: to the second, and then any order that stays.
+std::uint64_t sequence_of(const Pod& pod) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(pod.created).time_since_epoch().count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0)) << 32 | hash_of(pod.uid) >> 32;
+}
+
+/// The same, on nodes of the domain only.
+std::shared_ptr<const Eligibility> within(const std::shared_ptr<const Eligibility>& eligibility,
+                                          const Cluster& cluster, const std::string& key,
+                                          const std::string& value) {
+  Eligibility narrowed = *eligibility;
+  const auto other = narrowed.reasons.size();
+  narrowed.reasons.emplace_back(kOtherDomain);
+  for (const auto& [name, state] : cluster.nodes()) {
+    const auto* const found = state.node ? label(state.node->labels, key) : nullptr;
+    if (found == nullptr || *found != value) narrowed.refused.emplace(name, other);
+  }
+  return std::make_shared<const Eligibility>(std::move(narrowed));
+}
+
+}  // namespace
+
+/// Under which pods of one gang are one job.
+std::string job_id(const PodObject& object) {
+  if (!object.gang) return object.pod.uid;
+  const auto& gang = object.gang->gang;
+  return fmt::format("{}:{}/{}", static_cast<int>(gang.kind), gang.name_space, gang.name);
+}
+
+std::string Scheduler::queue_of(const Known& known, const std::string& of_gang) const {
+  auto names = known.object.queues;
+  if (names.own.empty()) names.own = of_gang;
+  static const QueueNames kNone;
+  const auto found = namespace_queues_.find(known.object.pod.name_space);
+  return scheduler::queue_of(sharing_, names, found == namespace_queues_.end() ? kNone : found->second);
+}
+
+Job Scheduler::job_of(const Known& known, const std::string& queue) const {
+  const auto& pod = known.object.pod;
+  Job job;
+  job.id = job_id(known.object);
+  job.user = job.name_space = pod.name_space;
+  job.queue = queue;
+  job.priority = static_cast<int>(pod.made_from->priority);
+  job.sequence = sequence_of(pod);
+  job.time_limit = pod.time_limit;
+  return job;
+}
+
+placement::Request Scheduler::demand_now(const Known& known) {
+  auto rest = known.object.pod;
+  rest.made_from = known.rest;
+  auto demand = known.demand;
+  demand.eligibility = eligible_.of(rest);
+  return demand;
+}
+
+/// Else it is said why not, or it is left out for a while.
+bool Scheduler::may_wait(const std::string& uid, const Known& known, const std::string& queue, TimePoint now,
+                         Round& round) const {
+  if (known.not_before > now) {
+    round.retry_at = std::min(round.retry_at.value_or(known.not_before), known.not_before);
+    return false;
+  }
+  const auto& pod = known.object.pod;
+  auto why = known.object.mistake;
+  if (why.empty())
+    if (const auto may = may_stand(sharing_, queue, pod.name_space, pod.made_from->priority); !may)
+      why = to_string(may.error());
+  if (why.empty()) return true;
+  round.waiting.emplace(uid, placement::Reasons{.list = {{Dimension::kHeld, 0, why}}});
+  round.order.push_back(uid);
+  return false;
+}
+
+Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
+  Waiting waiting;
+  std::set<GangIdentity> gangs;
+  for (const auto& uid : waiting_) {
+    const auto& known = pods_.at(uid);
+    if (!known.object.pod.made_from->scheduling_gates.empty()) continue;
+    if (known.object.gang) {
+      gangs.insert(known.object.gang->gang);
+      continue;
+    }
+    const auto queue = queue_of(known, "");
+    if (!may_wait(uid, known, queue, now, round)) continue;
+    auto job = job_of(known, queue);
+    job.gang.members.push_back(demand_now(known));
+    waiting.pods.emplace(job.id, std::vector{uid});
+    waiting.jobs.push_back(std::move(job));
+  }
+  for (const auto& gang : gangs) add_gang(gang, now, waiting, round);
+  // Each has a number of its own.
+  std::ranges::sort(waiting.jobs, {}, [](const Job& job) { return std::tie(job.sequence, job.id); });
+  for (std::size_t i = 1; i < waiting.jobs.size(); ++i)
+    waiting.jobs[i].sequence = std::max(waiting.jobs[i].sequence, waiting.jobs[i - 1].sequence + 1);
+  return waiting;
+}
+
+void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round) {
+  const auto view = gangs_.view(gang);
+  const auto wait_all = [&](const std::string& reason) {
+    for (const auto& uid : waiting_) {
+      const auto* const of = gangs_.gang_of(uid);
+      if (of == nullptr || *of != gang) continue;
+      round.waiting.emplace(uid, placement::Reasons{.list = {{Dimension::kGang, 0, reason}}});
+      round.order.push_back(uid);
+    }
+  };
+  if (!view.reason.empty()) return wait_all(view.reason);
+  const auto& uids = view.together.empty() ? view.later : view.together;
+  if (uids.empty()) return;
+  const auto queue = queue_of(pods_.at(uids.front()), view.queue);
+  for (const auto& uid : uids)
+    if (!may_wait(uid, pods_.at(uid), queue, now, round)) return;
+  if (view.together.empty()) {  // the gang runs: each starts for itself
+    for (const auto& uid : view.later) {
+      auto job = job_of(pods_.at(uid), queue);
+      job.id = uid;
+      job.gang.members.push_back(demand_now(pods_.at(uid)));
+      waiting.pods.emplace(job.id, std::vector{uid});
+      waiting.jobs.push_back(std::move(job));
+    }
+    return;
+  }
+  auto job = job_of(pods_.at(uids.front()), queue);
+  // It comes when its last member has come; one that has begun, before all others.
+  for (const auto& uid : uids) job.sequence = std::max(job.sequence, sequence_of(pods_.at(uid).object.pod));
+  if (view.half) job.sequence = 0;
+  job.id += "+";  // beside those of it that run
+  job.gang.arrangement = view.arrangement.value_or(placement::Arrangement::kPack);
+  for (const auto& uid : uids) job.gang.members.push_back(demand_now(pods_.at(uid)));
+  if (!view.topology_key.empty()) keep_in_one_domain(job.gang, view.topology_key);
+  waiting.pods.emplace(job.id, uids);
+  waiting.jobs.push_back(std::move(job));
+}
+
+/// The first domain that has room for all, else the one with the most nodes.
+void Scheduler::keep_in_one_domain(placement::Gang& gang, const std::string& topology_key) {
+  std::map<std::string, std::size_t> domains;
+  for (const auto& [name, state] : cluster_.nodes())
+    if (state.node)
+      if (const auto* const value = label(state.node->labels, topology_key)) ++domains[*value];
+  const auto in_domain = [&](const std::string& value) {
+    std::map<std::shared_ptr<const Eligibility>, std::shared_ptr<const Eligibility>> narrowed;
+    auto copy = gang;
+    for (auto& member : copy.members) {
+      auto& made = narrowed[member.eligibility];
+      if (!made) made = within(member.eligibility, cluster_, topology_key, value);
+      member.eligibility = made;
+    }
+    return copy;
+  };
+  const std::string* largest = nullptr;
+  for (const auto& [value, nodes] : domains) {
+    auto copy = in_domain(value);
+    if (placement::try_place(places_, copy)) {
+      gang = std::move(copy);
+      return;
+    }
+    if (largest == nullptr || nodes > domains.at(*largest)) largest = &value;
+  }
+  gang = in_domain(largest == nullptr ? "" : *largest);
+}
+
+}  // namespace drover::kube::scheduler
