@@ -40,7 +40,9 @@ std::shared_ptr<const Eligibility> EligibleNodes::of(const Pod& pod) {
   entry.used = true;
   const bool unchanged = entry.seen == changes_.size() && entry.everything == everything_;
   if (entry.nodes && unchanged) return entry.nodes;
-  const bool at_all = !entry.nodes || entry.everything != everything_ || looks_at_others(*pod.made_from);
+  // Also what pods elsewhere have kept it off, and do no more.
+  const bool others_before = std::exchange(entry.others, looks_at_others(*pod.made_from));
+  const bool at_all = !entry.nodes || entry.everything != everything_ || entry.others || others_before;
   if (!entry.nodes) {
     entry.made_from = pod.made_from;
     entry.labels = pod.labels;

@@ -41,6 +41,7 @@ class EligibleNodes {
     std::shared_ptr<const placement::Eligibility> nodes;
     std::uint64_t everything = 0;
     std::size_t seen = 0;  ///< of changes_
+    bool others = false;   ///< pods on other nodes decided too
     bool used = true;
   };
 
