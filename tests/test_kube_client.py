@@ -49,6 +49,9 @@ class ClientTest(kube.ClusterTest):
         self.run_live(["LabelsTheNodeAsOneOfSeveral", "SetsAConditionBesideTheKubelets", "WritesEvents"])
         self.assertIn("DroverLiveTest", self.cluster.kubectl("describe", "node", "node1").stdout)
 
+    def test_scheduling(self):
+        self.run_live(["BindsAPod", "LeadsByALease", "KnowsWhatIsServed"])
+
     def test_accounts(self):
         reader = self.cluster.make_account("node-reader", [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}])
         self.run_live(["SaysWhichRightIsMissing"], reader)

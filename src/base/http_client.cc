@@ -221,6 +221,7 @@ void set_limits(Options& set, const HttpRequest& request) {
   set(CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
   set(CURLOPT_MAXREDIRS, kMaxRedirects);
   set(CURLOPT_NOSIGNAL, 1L);
+  if (!request.http2) set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_USERAGENT, "drover");
   set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   set(CURLOPT_TIMEOUT, static_cast<long>(request.limits.duration.count()));

@@ -55,6 +55,7 @@ struct HttpRequest {
   /// Else it is sent again on a new connection where a kept one ended before an answer, as one that the
   /// server had closed does. It may have been carried out, though.
   bool send_once = false;
+  bool http2 = true;  ///< may be spoken; with one request at a time it only costs
 };
 
 struct HttpAnswer {

@@ -56,5 +56,20 @@ TEST(JsonItems, AreRefusedAsTheWholeIs) {
   }
 }
 
+TEST(JsonItems, AreWithoutWhatIsLeftOut) {
+  const auto text =
+      R"({"b": {"a": 1}, "list": [{"a": {"b": [1, {"b": {}}], "c": {"b": 2}}, "b": 3}, {"a": {"c": 4, "b": 5}}]})";
+  std::vector<json> items;
+  const auto rest =
+      parse_json_items(text, "It", "list", [&](json& item) { items.push_back(item); }, {"a", "b"});
+  EXPECT_EQ(rest, json::parse(R"({"b": {"a": 1}, "list": []})"));
+  EXPECT_EQ(json(items), json::parse(R"([{"a": {"c": {"b": 2}}, "b": 3}, {"a": {"c": 4}}])"));
+  EXPECT_EQ(parse_json(R"({"a": {"b": {"a": []}, "c": 1}})", "It", {"a", "b"}),
+            json::parse(R"({"a": {"c": 1}})"));
+  EXPECT_FALSE(parse_json(R"({"a": {"b": [x]}})", "It", {"a", "b"}));
+  EXPECT_FALSE(
+      parse_json(R"({"a": {"b": )" + std::string(100, '[') + std::string(100, ']') + "}}", "It", {"a", "b"}));
+}
+
 }  // namespace
 }  // namespace drover

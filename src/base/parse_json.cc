@@ -31,8 +31,11 @@ class Builder final : public nlohmann::json_sax<json> {
   bool end_array() override { return leave(); }
 
   bool key(string_t& name) override {
+    if (passing_over_ > 0) return true;
     auto& level = levels_.back();
     level.name = std::move(name);
+    passes_over_next_ = !left_out_.member.empty() && level.name == left_out_.member && levels_.size() > 1 &&
+                        levels_[levels_.size() - 2].name == left_out_.parent;
     if (!level.value->contains(level.name)) return true;
     trouble = Trouble::kDuplicate;
     return false;
@@ -60,6 +63,8 @@ class Builder final : public nlohmann::json_sax<json> {
   }
 
   const std::string& field() const { return levels_.back().name; }
+
+  void leave_out(const LeftOut& left_out) { left_out_ = left_out; }
 
   /// Items of the list of that name in the document are handed out instead of kept.
   void hand_out(std::string_view list, const std::function<void(json&)>& visit) {
@@ -89,19 +94,28 @@ class Builder final : public nlohmann::json_sax<json> {
     return &((*level.value)[level.name] = std::move(value));
   }
   bool scalar(json value) {
+    if (passing_over_ > 0 || std::exchange(passes_over_next_, false)) return true;
     add(std::move(value));
     return next();
   }
   bool enter(json value) {
-    if (levels_.size() >= kMostJsonLevels) {
+    if (levels_.size() + passing_over_ >= kMostJsonLevels) {
       trouble = Trouble::kTooDeep;
       return false;
+    }
+    if (passing_over_ > 0 || std::exchange(passes_over_next_, false)) {
+      ++passing_over_;
+      return true;
     }
     auto* const added = add(std::move(value));
     levels_.push_back({added, "", 0});
     return true;
   }
   bool leave() {
+    if (passing_over_ > 0) {
+      --passing_over_;
+      return true;
+    }
     levels_.pop_back();
     return next();
   }
@@ -119,6 +133,9 @@ class Builder final : public nlohmann::json_sax<json> {
   }
 
   std::vector<Level> levels_;
+  LeftOut left_out_;
+  bool passes_over_next_ = false;
+  std::size_t passing_over_ = 0;  ///< levels within what is left out
   std::string_view list_;
   const std::function<void(json&)>* visit_ = nullptr;
 };
@@ -160,9 +177,16 @@ Result<json> parse_json(std::string_view text, std::string_view what) {
   return build(builder, text, what);
 }
 
-Result<json> parse_json_items(std::string_view text, std::string_view what, std::string_view name,
-                              const std::function<void(json&)>& visit) {
+Result<json> parse_json(std::string_view text, std::string_view what, const LeftOut& left_out) {
   Builder builder;
+  builder.leave_out(left_out);
+  return build(builder, text, what);
+}
+
+Result<json> parse_json_items(std::string_view text, std::string_view what, std::string_view name,
+                              const std::function<void(json&)>& visit, const LeftOut& left_out) {
+  Builder builder;
+  builder.leave_out(left_out);
   builder.hand_out(name, visit);
   return build(builder, text, what);
 }

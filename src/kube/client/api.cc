@@ -78,7 +78,9 @@ Result<ObjectList> Api::list(const Selection& selection, const std::stop_token& 
 
 Result<std::string> Api::list_each(const Selection& selection, const ListListener& listener,
                                    const std::stop_token& stop) {
-  ApiRequest request{.verb = "list", .path = {selection.resource, selection.name_space}};
+  ApiRequest request{.verb = "list",
+                     .path = {selection.resource, selection.name_space},
+                     .managed_fields = selection.managed_fields};
   request.query["limit"] = std::to_string(kPage);
   if (!selection.label_selector.empty()) request.query["labelSelector"] = selection.label_selector;
   if (!selection.field_selector.empty()) request.query["fieldSelector"] = selection.field_selector;

@@ -37,6 +37,7 @@ struct ApiRequest {
   /// Of a create: the server does it once however often it is asked, by its name or a precondition, and the
   /// caller knows what kConflict may mean then. Others are not sent again once the server may have them.
   bool repeatable = false;
+  bool managed_fields = true;             ///< of the items of a list that are handed over
   std::chrono::milliseconds patience{0};  ///< for all attempts together; 0: the client's own
 };
 

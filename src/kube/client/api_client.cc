@@ -66,7 +66,8 @@ bool is_worth_repeating(const ApiRequest& request, const Error& error, bool sent
 /// `take`: of the items of a list, which are not in the answer then.
 Result<json> read_answer(const ApiRequest& request, const std::string& text, const TakeItem& take) {
   constexpr auto kWhat = "the API server's answer";
-  auto object = take ? parse_json_items(text, kWhat, "items", take) : parse_json(text, kWhat);
+  const auto left_out = request.managed_fields ? LeftOut() : kManagedFields;
+  auto object = take ? parse_json_items(text, kWhat, "items", take, left_out) : parse_json(text, kWhat);
   if (object && object->is_object()) return object;
   return fail(ErrorKind::kUnavailable,
               fmt::format("{}: the API server's answer is no object", doing_of(request)),
@@ -204,7 +205,6 @@ ApiClient::Outcome ApiClient::attempt(const ApiRequest& request, const HttpLimit
   };
   auto head = connection->perform(*http, on_piece, go_on);
   const bool sent = connection->has_sent();
-  // Where it failed the connection goes too: with HTTP/2 a dead one would be taken again and again.
   if (!head) return {Failure(transport_error(head.error())), sent};
   give_back(std::move(*connection));
   static_cast<HttpAnswer&>(answer) = std::move(*head);
@@ -232,7 +232,7 @@ Result<HttpRequest> ApiClient::http_request(const ApiRequest& request) const {
   for (const auto& part : {path.name_space, path.name, path.resource.plural})
     if (is_dots(part))
       return fail(ErrorKind::kInvalid, fmt::format("'{}' is no name that an object can have", part));
-  HttpRequest http{.url = config_.url + url_path(path), .follow_redirects = false};
+  HttpRequest http{.url = config_.url + url_path(path), .follow_redirects = false, .http2 = false};
   char separator = '?';
   for (const auto& [name, value] : request.query) {
     http.url += separator + name + "=" + url_text(value);

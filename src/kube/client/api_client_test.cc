@@ -107,13 +107,16 @@ TEST(ApiClient, ListsAllPages) {
     const bool second = request.target.find("continue=next%2Fpage") != std::string::npos;
     reply.send(200, second ? R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"b"}}]})"
                            : R"({"metadata":{"resourceVersion":"7","continue":"next/page"},
-                                "items":[{"metadata":{"name":"a","namespace":"n"}}]})");
+                                "items":[{"metadata":{"name":"a","namespace":"n","managedFields":[{}]}}]})");
   });
   const auto client = client_of(server);
   const auto list = client->list({kPods, "", "app=x", "spec.nodeName=a"});
   ASSERT_TRUE(list) << to_string(list.error());
   ASSERT_EQ(list->items.size(), 2U);
   EXPECT_EQ(key_of(*list->items[0]), "n/a");
+  EXPECT_TRUE(list->items[0]->at("metadata").contains("managedFields"));
+  const auto without = client->list({.resource = kPods, .managed_fields = false});
+  EXPECT_FALSE(without.value().items[0]->at("metadata").contains("managedFields"));
   EXPECT_EQ(list->resource_version, "7");
   EXPECT_EQ(server.requests()[0].target,
             "/api/v1/pods?fieldSelector=spec.nodeName%3Da&labelSelector=app%3Dx&limit=500");

@@ -5,8 +5,8 @@
 // that, it lists again and tells the difference. Thread safe.
 //
 // What is kept is what `read` makes of each object as it comes; its JSON is let go at once, so that a large
-// cluster takes no more memory than what is needed of it. What cannot be read is told of once, and is as if
-// it were not there until it can be.
+// cluster takes no more memory than what is needed of it; `metadata.managedFields` is never there. What
+// cannot be read is told of once, and is as if it were not there until it can be.
 //
 //   Informer<Pod> pods(api, {.selection = {kPods, "", "", "spec.nodeName=gpu-1"}, .read = read_pod});
 //   Informer objects(api, {.selection = {kNodes}, .on_change = wake});  // whole, as JSON
@@ -80,6 +80,7 @@ class Informer {
                                        .first_pause = options.first_pause,
                                        .longest_pause = options.longest_pause,
                                        .seed = options.seed};
+    settings.selection.managed_fields = false;
     settings.read = [read = std::move(options.read)](const Object& object) -> Result<InformerCore::Made> {
       if constexpr (std::is_same_v<T, nlohmann::json>)
         if (!read) return object;

@@ -10,7 +10,10 @@
 #include <thread>
 
 #include "kube/client/api_client.h"
+#include "kube/client/binding.h"
 #include "kube/client/informer.h"
+#include "kube/client/lease.h"
+#include "kube/client/server_version.h"
 #include "kube/events/event_recorder.h"
 #include "kube/events/node_condition.h"
 #include "kube/labels/apply.h"
@@ -92,6 +95,7 @@ TEST_F(LiveApi, FollowsChanges) {
   const auto wait_for = [&](const std::string& key, const std::string& value) {
     for (int i = 0; i < 2000; ++i, std::this_thread::sleep_for(10ms)) {
       const auto found = maps.find(key);
+      EXPECT_FALSE(found && found->at("metadata").contains("managedFields"));
       if ((found ? text_at(*found, "/data/a") : "gone") == value) return true;
     }
     return false;
@@ -186,6 +190,60 @@ TEST_F(LiveApi, WritesEvents) {
     EXPECT_TRUE(found) << count;
   }
   EXPECT_TRUE(troubles.empty()) << to_string(troubles.front());
+}
+
+TEST_F(LiveApi, BindsAPod) {
+  const ObjectPath path = {kPods, "default", "bound"};
+  const auto pod = api_->create(
+      {kPods, "default"},
+      {{"metadata", {{"name", "bound"}}},
+       {"spec",
+        {{"schedulerName", "nobody"}, {"containers", {{{"name", "main"}, {"image", "not.there/x"}}}}}}});
+  ASSERT_TRUE(pod) << to_string(pod.error());
+  Binding binding = {.name_space = "default",
+                     .pod = "bound",
+                     .uid = "another",
+                     .resource_version = text_at(*pod, "/metadata/resourceVersion"),
+                     .node = variable("DROVER_TEST_NODE"),
+                     .annotations = {{"drover.test/devices", "0,1"}}};
+  EXPECT_EQ(bind(*api_, binding).error().kind, ErrorKind::kConflict);
+  binding.uid = text_at(*pod, "/metadata/uid");
+  for (int i = 0; i < 2; ++i) {
+    const auto bound = bind(*api_, binding);
+    EXPECT_TRUE(bound) << to_string(bound.error());
+  }
+  const auto now = api_->get(path);
+  ASSERT_TRUE(now);
+  EXPECT_EQ(text_at(*now, "/spec/nodeName"), binding.node);
+  EXPECT_EQ((*now)["metadata"]["annotations"]["drover.test/devices"], "0,1");
+  binding.node = "elsewhere";
+  EXPECT_EQ(bind(*api_, binding).error().kind, ErrorKind::kConflict);
+  EXPECT_TRUE(api_->remove(path, binding.uid));
+  binding.pod = "absent";
+  EXPECT_EQ(bind(*api_, binding).error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(LiveApi, LeadsByALease) {
+  LeaseCandidate a(*api_, {"default", "live", "a"});
+  LeaseCandidate b(*api_, {"default", "live", "b"});
+  for (int i = 0; i < 2; ++i) {
+    const auto step = a.step();
+    EXPECT_TRUE(step.outcome) << to_string(step.outcome.error());
+  }
+  EXPECT_TRUE(a.is_leader());
+  EXPECT_TRUE(b.step().outcome);
+  EXPECT_EQ(b.holder(), "a");
+  EXPECT_TRUE(a.release());
+  EXPECT_TRUE(b.step().outcome);
+  EXPECT_TRUE(b.is_leader());
+  EXPECT_TRUE(b.release());
+}
+
+TEST_F(LiveApi, KnowsWhatIsServed) {
+  EXPECT_EQ(is_served(*api_, kPods), true);
+  EXPECT_EQ(is_served(*api_, {"coordination.k8s.io", "v1", "leases"}), true);
+  EXPECT_EQ(is_served(*api_, {"coordination.k8s.io", "v1", "podgroups"}), false);
+  EXPECT_EQ(is_served(*api_, {"drover.test", "v1", "podgroups"}), false);
 }
 
 /// With an account that may only get nodes.

@@ -43,6 +43,7 @@ struct Selection {
   std::string name_space = {};  ///< "": of all
   std::string label_selector = {};
   std::string field_selector = {};
+  bool managed_fields = true;  ///< whether objects have that, which is a third of many and of use to few
 };
 
 /// An object as the server sent it. What stands in a list has neither `kind` nor `apiVersion`.

@@ -5,7 +5,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/decode.h"
 #include "base/units.h"
 #include "kube/client/refusal.h"
 
@@ -40,7 +39,8 @@ Status LineReader::feed(std::string_view piece, const std::function<Status(std::
 Result<WatchEvent> parse_watch_line(std::string_view line, const Selection& selection) {
   const ApiRequest request{.verb = "watch", .path = {selection.resource, selection.name_space}};
   const auto doing = "Failed to watch " + describe(request.path);
-  auto parsed = parse_json(line, "the API server's event");
+  const auto left_out = selection.managed_fields ? LeftOut() : kManagedFields;
+  auto parsed = parse_json(line, "the API server's event", left_out);
   if (!parsed) return fail(ErrorKind::kUnavailable, fmt::format("{}: {}", doing, parsed.error().message));
   const auto type = text_at(*parsed, "/type");
   const auto object = parsed->is_object() ? parsed->find("object") : parsed->end();

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_items.h"
 #include "base/result.h"
 #include "kube/client/api.h"
 
@@ -13,6 +14,8 @@ namespace drover::kube {
 
 /// An object may have 1.5 MiB in etcd, and a little more in the server.
 inline constexpr std::size_t kLongestWatchLine = 16 << 20;
+
+inline constexpr LeftOut kManagedFields = {"metadata", "managedFields"};
 
 /// Puts lines together out of pieces as they come.
 class LineReader {

@@ -53,6 +53,15 @@ TEST(WatchLine, IsAnEvent) {
   EXPECT_EQ(bookmark->type, WatchEventType::kBookmark);
 }
 
+TEST(WatchLine, HasManagedFieldsOnlyForWhoWantsThem) {
+  constexpr auto kLine =
+      R"({"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{"f":{}}],"resourceVersion":"7"}}})";
+  EXPECT_TRUE(parse_watch_line(kLine, {kNodes})->object->at("metadata").contains("managedFields"));
+  const auto event = parse_watch_line(kLine, {.resource = kNodes, .managed_fields = false});
+  ASSERT_TRUE(event) << to_string(event.error());
+  EXPECT_EQ(event->object->at("metadata"), nlohmann::json({{"name", "a"}, {"resourceVersion", "7"}}));
+}
+
 TEST(WatchLine, SaysWhatTheServerSays) {
   const auto old = parse_watch_line(
       R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old resource version: 1"}

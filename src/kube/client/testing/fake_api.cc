@@ -32,10 +32,10 @@ bool fits(const json& object, const std::string& selector, bool labels) {
   return true;
 }
 
-bool fits(const json& object, const std::string& name_space, const std::string& labels,
-          const std::string& fields) {
+bool fits(const json& object, const Selection& selection) {
+  const auto& name_space = selection.name_space;
   return object.is_object() && (name_space.empty() || text_at(object, "/metadata/namespace") == name_space) &&
-         fits(object, labels, true) && fits(object, fields, false);
+         fits(object, selection.label_selector, true) && fits(object, selection.field_selector, false);
 }
 
 /// As a strategic merge patch does with lists whose items are known by their type, as conditions are.
@@ -195,10 +195,11 @@ json FakeApi::show(const ApiRequest& request) {
     const auto found = request.query.find(name);
     return found == request.query.end() ? "" : found->second;
   };
+  const Selection selection = {request.path.resource, request.path.name_space, selector("labelSelector"),
+                               selector("fieldSelector")};
   auto items = json::array();
   for (const auto& [key, object] : objects_of(request.path.resource))
-    if (fits(object, request.path.name_space, selector("labelSelector"), selector("fieldSelector")))
-      items.push_back(object);
+    if (fits(object, selection)) items.push_back(object);
   return {{"metadata", {{"resourceVersion", std::to_string(version_)}}}, {"items", items}};
 }
 
@@ -212,7 +213,7 @@ void FakeApi::keep(const ApiRequest& request, json& object, json now) {
 }
 
 Status FakeApi::watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) {
-  const auto& [resource, name_space, labels, fields] = request.selection;
+  const auto& resource = request.selection.resource;
   std::unique_lock lock(mutex_);
   ++watches_;
   changed_.notify_all();
@@ -232,8 +233,8 @@ Status FakeApi::watch(const WatchRequest& request, const TakeEvent& take, const 
       continue;
     }
     seen = news->version;
-    const bool was = fits(news->before, name_space, labels, fields);
-    const bool is = fits(news->now, name_space, labels, fields);
+    const bool was = fits(news->before, request.selection);
+    const bool is = fits(news->now, request.selection);
     if (!was && !is) continue;
     const auto type = !was ? WatchEventType::kAdded
                       : is ? WatchEventType::kModified
