@@ -4,6 +4,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/shorten.h"
 #include "kube/scheduler/fields.h"
@@ -62,7 +63,9 @@ Status may_stand(const Sharing& sharing, const std::string& queue, const std::st
                 fmt::format("the quota of the namespace '{}' is not accepted: {}", name_space, found->second),
                 "the cluster's administrator has to mend the Quota");
   if (auto may = placement::may_use(sharing.rules, queue, name_space); !may) {
-    if (may.error().kind != ErrorKind::kPermissionDenied) return may;
+    auto error = std::move(may).error();
+    if (error.kind == ErrorKind::kNotFound)  // paths are told of as objects are named
+      return fail(error.kind, queue_name(error.message), queue_name(error.hint));
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("the namespace '{}' may not put pods into the queue '{}'", name_space,
                             shortened(queue_name(queue))),

@@ -58,7 +58,7 @@ TEST(Sharing, AMistakeIsToldOfItsObjectAndUndoesNoOther) {
       {{{"limit", {{"gpus", -1}}}}, "'gpus' of the limit is '-1'"},
       {{{"limit", {{"gpus", "0.0001"}}}}, "in thousandths at the finest"},
       {{{"limit", {{"memory", true}}}}, "'memory' of the limit is 'true'"},
-      {{{"limit", {{"gpus", "9999999999999999"}}}}, "absurdly much"},
+      {{{"limit", {{"gpus", "9999999999999"}}}}, "absurdly much"},
       {{{"limit", {{"gpus", 1}}}, {"guarantee", {{"gpus", 2}}}}, "is sure of 2000"},
       {{{"weight", 0}}, "a weight of 0 is not possible"},
       {{{"namespaces", {"a", "a"}}}, "named twice"},
@@ -141,7 +141,10 @@ TEST(PodQueue, IsHeldToItsListsAndToTheQuota) {
             "pods of the namespace 'team' may have a priority of 5 at most, and this one has 6");
   EXPECT_EQ(may_stand(sharing, "a/b", "other", 0).error().message,
             "the namespace 'other' may not put pods into the queue 'a.b'");
-  EXPECT_EQ(may_stand(sharing, "a/c", "team", 0).error().kind, ErrorKind::kNotFound);
+  const auto unknown = may_stand(sharing, "a/c", "team", 0).error();
+  EXPECT_EQ(unknown.kind, ErrorKind::kNotFound);
+  EXPECT_EQ(unknown.message, "there is no queue 'a.c'");
+  EXPECT_THAT(unknown.hint, HasSubstr("a.b"));
   EXPECT_THAT(may_stand(sharing, "bad/child", "team", 0).error().message,
               HasSubstr("the queue 'bad' is not accepted"));
   EXPECT_THAT(may_stand(sharing, "default", "wrong", 0).error().message,
