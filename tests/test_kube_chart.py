@@ -23,6 +23,10 @@ EVERYTHING = {
     "serviceAccount": {"name": "someone", "annotations": {"a": "b"}}, "priorityClassName": "high", "nodeSelector": {"gpu": "yes"},
     "nodeFeatureDiscovery": True, "tolerations": [{"operator": "Exists"}], "minReadySeconds": 9, "terminationGracePeriodSeconds": 7,
     "updateStrategy": {"type": "OnDelete"}, "resources": {"limits": {"memory": "1Gi"}}, "podAnnotations": {"x": "y"}, "podLabels": {"l": "m"}}
+SCHEDULER = {"enabled": True, "name": "gpus", "replicas": 3, "port": 9500, "takeResources": ["a/b"], "takeClaims": False,
+             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "a"}}, "deviceClasses": ["a", "b"], "queueUse": True,
+             "controllers": ["someone"], "extraArguments": ["--later=1"], "priorityClassName": "high", "nodeSelector": {"a": "b"},
+             "affinity": {"nodeAffinity": {}}, "tolerations": [{"operator": "Exists"}]}
 # Options of the program that the chart has no value for: it is in a pod.
 OF_THE_POD = {"--node-name", "--kubeconfig", "--help", "--help-all"}
 
@@ -95,10 +99,29 @@ class ChartTest(unittest.TestCase):
         for absent in ("privileged", "driver-root", "path: /dev", "hostPID", "--metrics-address"):
             self.assertNotIn(absent, rendered)
 
+    def test_the_scheduler_is_there_when_it_is_wanted(self):
+        quiet = self.helm.template()
+        for part in ("kind: Deployment", "CustomResourceDefinition", "FlowSchema", "MutatingAdmissionPolicy"):
+            self.assertNotIn(part, quiet)
+        rendered = self.helm.template(values={"scheduler": SCHEDULER})
+        for line in ("- --scheduler-name=gpus", "- --lease-namespace=kube-system", "- --listen=0.0.0.0:9500", "- --later=1", "replicas: 3",
+                     "resource in ['a/b']))", "in ['a','b']", "path: '/spec/schedulerName', value: 'gpus'", "['someone']",
+                     "request.userInfo.username != 'system:serviceaccount:kube-system:drover-scheduler'", "kubernetes.io/metadata.name: a",
+                     "priorityClassName: high", "- {kind: ServiceAccount, name: drover-scheduler, namespace: kube-system}"):
+            self.assertIn(line, rendered)
+        self.helm.call("lint", "--strict", CHART, values={"scheduler": SCHEDULER})
+        few = self.helm.template("--kube-version=1.35.0", values={"scheduler": {"enabled": True, "takePods": False, "protectClaims": False}})
+        self.assertNotIn("MutatingAdmissionPolicy", few)
+        self.assertNotIn("drover-scheduler-queues", few)
+
+    def test_the_scheduler_says_what_an_older_cluster_lacks(self):
+        done = self.helm.call("template", "drover", CHART, "--kube-version=1.35.0", values={"scheduler": {"enabled": True}}, check=False)
+        self.assertIn("need Kubernetes 1.36, which has MutatingAdmissionPolicies", done.stderr)
+
     def test_wrong_values_are_refused(self):
         wrong = {"roles": {"devicePlugin": False, "dra": False}, "claimSharing": "halves", "driverRoot": "relative", "imgae": {},
                  "config": {"version": "v2"}, "image": {"digest": "sha256:1"}, "tolerations": "all", "resources": {"limit": {}},
-                 "deviceClasses": {"extendedResource": True}, "stateFolder": "/a, b: c", "minReadySeconds": -1}
+                 "deviceClasses": {"extendedResource": True}, "stateFolder": "/a, b: c", "minReadySeconds": -1, "scheduler": {"takeResources": ["a'b"]}}
         for name, value in wrong.items():
             with self.subTest(name=name, value=value):
                 done = self.helm.call("template", "drover", CHART, values={name: value}, check=False)
