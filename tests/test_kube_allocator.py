@@ -187,7 +187,8 @@ class Checker:
                            if self.id(result) == id)
                 if sum_ > amount(capacity["value"]):
                     wrong.append(f"{id} gives more {name} than it has")
-        return wrong + self.consumed({self.id(result) for result in held} & self.devices.keys(), {self.id(result) for result in new})
+        before = {self.id(result) for result in self.taken if not result.get("adminAccess")}
+        return wrong + self.consumed({self.id(result) for result in held} & self.devices.keys(), {self.id(result) for result in new} - before)
 
     def consumed(self, held, new):
         used = collections.defaultdict(float)
@@ -239,9 +240,10 @@ class Comparison:
         for said in (plain, first):
             if kind(said) == "results":
                 self.wrong += [f"{where}: {why}" for why in checker.mistakes(asked, said["results"])]
-        if kind(their) == "late" or TOO_LONG in plain.get("none", "") + first.get("none", ""):
-            self.counts["gave up"] += 1
-            return
+        for who, gave_up in (("Kubernetes", kind(their) == "late"), ("drover", TOO_LONG in plain.get("none", "") + first.get("none", ""))):
+            self.counts[f"{who} gave up"] += gave_up
+            if gave_up:
+                return
         self.counts[kind(their), kind(plain)] += 1
         if "results" in (kind(plain), kind(first)) and kind(plain) != kind(first) and "error" not in (kind(plain), kind(first)):
             self.wrong.append(f"{where}: with wishes {first}, without {plain}")
@@ -258,15 +260,24 @@ class Comparison:
 
     def same(self, where, checker, their, our):
         configs = checker.given["minor"] >= 37  # earlier ones repeat some
-        if compared(their["results"], configs) != compared(our["results"], configs):
+        if compared(their["results"], configs) == compared(our["results"], configs):
+            return
+        if self.forgets(checker):
+            self.counts["counters not given back"] += 1
+        else:
             self.wrong.append(f"{where}: {json.dumps(our)}, and Kubernetes gives {json.dumps(their)}")
+
+    @staticmethod
+    def forgets(checker):
+        """What Kubernetes 1.36 tried in vain, it goes on counting."""
+        return checker.given["minor"] < 37 and bool(checker.counters)
 
     def differs(self, where, checker, their, our):
         if self.waits(their) or "binding conditions" in our.get("none", "") + our.get("error", ""):
             self.counts["unsupported"] += 1
         elif kind(our) == "results" and ONE_WAY in their.get("error", ""):
             self.counts["another way"] += 1
-        elif kind(our) == "results" and checker.given["minor"] < 37 and checker.counters:
+        elif kind(our) == "results" and self.forgets(checker):
             self.counts["counters not given back"] += 1
         elif kind(our) == "results" or kind(their) == "results" or "CEL" in their.get("error", ""):
             self.wrong.append(f"{where}: {json.dumps(our)}, and Kubernetes says {json.dumps(their)}")
@@ -321,11 +332,13 @@ class AllocatorTest(unittest.TestCase):
         print(f"\nKubernetes {components.KUBERNETES_VERSION}, seeds from {first}: asked {counts['asked']} times, "
               f"{len(comparison.wrong)} disagreements")
         print("  (Kubernetes, drover):", {" / ".join(key) if isinstance(key, tuple) else key: value for key, value in sorted(counts.items(), key=str)})
-        self.assertEqual(comparison.wrong[:20], [])
+        if comparison.wrong:
+            self.fail("\n".join(comparison.wrong[:20]))
         if counts["asked"] >= 5000:  # of each there is enough to compare
             self.assertGreater(counts["results", "results"], counts["asked"] / 8)
             self.assertGreater(counts["error", "error"], counts["asked"] / 50)
-            self.assertLess(counts["unsupported"] + counts["gave up"] + counts["counters not given back"] + counts["another way"], counts["asked"] / 10)
+            left_out = ("unsupported", "Kubernetes gave up", "drover gave up", "counters not given back", "another way")
+            self.assertLess(sum(counts[key] for key in left_out), counts["asked"] / 10)
 
 
 if __name__ == "__main__":

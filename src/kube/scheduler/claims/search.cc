@@ -269,18 +269,18 @@ bool Search::could_have(const Choice& choice, std::size_t candidate) {
 }
 
 bool Search::may_have(const Choice& choice, std::size_t candidate) const {
-  const auto match = choice.matches[candidate];
-  if (match == Match::kFailed) return true;
   const auto* const use = devices_.candidates()[candidate].use;
-  return match == Match::kYes && (choice.wish->admin || use == nullptr || use->whole == 0);
+  return choice.matches[candidate] == Match::kYes && (choice.wish->admin || use == nullptr || use->whole == 0);
 }
 
 std::size_t Search::left_from(const Choice& choice, std::size_t start) {
   auto& left = left_[&choice];
   if (left.empty()) {
     left.resize(order_.size() + 1, 0);
-    for (auto place = order_.size(); place-- > 0;)
-      left[place] = left[place + 1] + (may_have(choice, order_[place]) ? 1 : 0);
+    for (auto place = order_.size(); place-- > 0;) {
+      const auto failed = choice.matches[order_[place]] == Match::kFailed;  // it is come to then
+      left[place] = left[place + 1] + (failed ? kMostDevicesOfClaim : may_have(choice, order_[place]) ? 1 : 0);
+    }
   }
   return left[start];
 }
