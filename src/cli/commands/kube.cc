@@ -116,7 +116,7 @@ void add_scheduler(CLI::App& group, Context& context) {
       group.add_subcommand("scheduler", "Decide which pods of the cluster run where, in the foreground");
   command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
-  command->add_option("--name", options->name, "The schedulerName of pods that it decides for")
+  command->add_option("--scheduler-name", options->name, "The schedulerName of pods that it decides for")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--gpu-resource", options->gpu_resource, "The resource by which pods ask for GPUs")

@@ -63,6 +63,7 @@ class PodReader {
     if (const auto seconds = reader_.number(spec_, "activeDeadlineSeconds"))
       pod.time_limit = std::chrono::seconds(std::clamp<std::int64_t>(*seconds, 0, kLongest));
     pod.gpus = chosen_gpus(reader_.text_map(metadata_, "annotations"));
+    read_claims(pod);
     auto labels = reader_.text_map(metadata_, "labels");
     auto made_from = read_template(pod.name_space, labels, !pod.node_name.empty());
     DROVER_CHECK_OK(reader_.status(fmt::format("the pod '{}'", shortened(key_of(pod_)))));
@@ -72,6 +73,20 @@ class PodReader {
   }
 
  private:
+  void read_claims(Pod& pod) {
+    const auto& made = reader_.objects(reader_.object(pod_, "status"), "resourceClaimStatuses");
+    for (const auto& entry : reader_.objects(spec_, "resourceClaims")) {
+      ClaimReference claim{reader_.text(entry, "name"), reader_.text(entry, "resourceClaimName")};
+      claim.from_template = claim.claim.empty();
+      for (const auto& status : made)
+        if (claim.from_template && reader_.text(status, "name") == claim.entry) {
+          claim.claim = reader_.text(status, "resourceClaimName");
+          claim.needed = !claim.claim.empty();
+        }
+      pod.claims.push_back(std::move(claim));
+    }
+  }
+
   TimePoint time(const json& object, const char* name) {
     return parse_instant(reader_.text(object, name)).value_or(TimePoint{});
   }

@@ -85,6 +85,16 @@ struct PodTemplate {
   auto operator<=>(const PodTemplate&) const = default;
 };
 
+/// An entry of a pod's resource claims.
+struct ClaimReference {
+  std::string entry;
+  std::string claim;  ///< the object's name; "": it is not made yet
+  bool from_template = false;
+  bool needed = true;  ///< false: it was found that there is none to be made
+
+  auto operator<=>(const ClaimReference&) const = default;
+};
+
 struct Pod {
   std::string uid = {};
   std::string name_space = {};
@@ -97,6 +107,7 @@ struct Pod {
   TimePoint started{};                             ///< by its node; the epoch: not yet
   std::optional<std::chrono::seconds> time_limit;  ///< it is ended so long after it has started
   std::vector<std::string> gpus = {};              ///< UUIDs of those that were chosen for it
+  std::vector<ClaimReference> claims = {};
   std::shared_ptr<const Labels> labels = {};
   std::shared_ptr<const PodTemplate> made_from = {};
 };

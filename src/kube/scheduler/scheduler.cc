@@ -15,9 +15,8 @@ namespace {
 
 using placement::Decision;
 
+constexpr std::size_t kMostNodesTried = 64;
 constexpr const char* kPutOff = "what it needs was taken by others while this was decided";
-constexpr const char* kUsesClaims =
-    "asks for devices by resource claims, which only the default scheduler can give";
 
 PodName name_of(const Pod& pod) {
   return {pod.uid, pod.name_space, pod.name};
@@ -47,6 +46,14 @@ gpu::Inventory counted_gpus(const std::string& node, std::int64_t count) {
   return inventory;
 }
 
+/// As drivers publish them, who do not say how they are joined.
+gpu::Inventory unjoined(const std::vector<gpu::Device>& devices) {
+  gpu::Inventory inventory{.devices = devices};
+  for (std::size_t i = 0; i < devices.size(); ++i) inventory.devices[i].index = static_cast<int>(i);
+  inventory.links.assign(devices.size(), std::vector<gpu::Link>(devices.size()));
+  return inventory;
+}
+
 bool is_counted_only(const std::string& uuid) {
   return uuid.find('#') != std::string::npos;
 }
@@ -67,41 +74,58 @@ Result<PodObject> read_pod_object(const nlohmann::json& pod, const ServerVersion
 
 Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), places_(options_.policy) {}
 
-placement::Node Scheduler::placement_node(const Node& node, const std::optional<gpu::Inventory>& gpus) const {
+placement::Node Scheduler::placement_node(const Node& node) const {
   placement::Node made{.name = node.name};
   made.milli_cpus = node.allocatable.cpu;
   made.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(node.allocatable.memory, 0));
   const auto found = node.allocatable.others.find(options_.gpu_resource);
   auto count = found == node.allocatable.others.end() ? 0 : found->second;
-  made.inventory = gpus ? *gpus : counted_gpus(node.name, count);
-  for (auto& device : made.inventory.devices) {
-    if (!gpu::why_withheld(device).empty()) continue;
-    if (count-- <= 0) device.unhealthy = "its node does not offer it";
-  }
+  const auto* const published = claims_.published(node.name);
+  const auto said = gpus_.find(node.name);
+  if (said != gpus_.end() && said->second)
+    made.inventory = *said->second;
+  else if (published != nullptr)
+    made.inventory = unjoined(*published);
+  else
+    made.inventory = counted_gpus(node.name, count);
+  const auto is_published = [&](const gpu::Device& device) {
+    return published != nullptr &&
+           std::ranges::find(*published, device.uuid, &gpu::Device::uuid) != published->end();
+  };
+  for (auto& device : made.inventory.devices)
+    if (gpu::why_withheld(device).empty() && count-- <= 0 && !is_published(device))
+      device.unhealthy = "its node does not offer it";
   return made;
 }
 
 void Scheduler::put_node(Node node, std::optional<gpu::Inventory> gpus) {
-  const auto made = placement_node(node, gpus);
   const auto name = node.name;
-  const auto* before = places_.node(name);
   const auto state = cluster_.nodes().find(name);
-  const bool known = before != nullptr && state != cluster_.nodes().end() && state->second.node;
-  if (known && *before == made && same(*state->second.node, node)) return;
-  // Domains of topology are counted over all nodes.
-  if (!known || state->second.node->labels != node.labels)
-    eligible_.note_all();
-  else
-    eligible_.note_node(name);
+  const bool known = state != cluster_.nodes().end() && state->second.node;
+  gpus_.insert_or_assign(name, std::move(gpus));
+  if (!known || !same(*state->second.node, node)) {
+    // Domains of topology are counted over all nodes.
+    if (!known || state->second.node->labels != node.labels)
+      eligible_.note_all();
+    else
+      eligible_.note_node(name);
+    cluster_.put_node(std::move(node));
+  }
+  put_places(name);
+}
+
+void Scheduler::put_places(const std::string& name) {
+  const auto state = cluster_.nodes().find(name);
+  if (state == cluster_.nodes().end() || !state->second.node) return;
   gone_nodes_.erase(name);
-  if (before == nullptr && name < last_node_) out_of_order_ = true;
+  if (places_.node(name) == nullptr && name < last_node_) out_of_order_ = true;
   last_node_ = std::max(last_node_, name);
-  places_.set_node(made);
-  cluster_.put_node(std::move(node));
+  places_.set_node(placement_node(*state->second.node));
 }
 
 void Scheduler::remove_node(const std::string& name) {
   cluster_.remove_node(name);
+  gpus_.erase(name);
   eligible_.note_all();
   if (places_.node(name) == nullptr) return;
   places_.set_node({.name = name, .cordoned = "is gone"});
@@ -123,7 +147,6 @@ Scheduler::Known Scheduler::known(PodObject object) {
   auto& pod = object.pod;
   made.demand = demand_of(*pod.made_from, options_.gpu_resource);
   auto rest = without_demand(*pod.made_from, options_.gpu_resource);
-  if (!rest.resource_claims.empty()) rest.unsupported.emplace_back(kUsesClaims);
   made.rest = templates_.share(std::make_shared<const PodTemplate>(std::move(rest)));
   pod.made_from = templates_.share(std::move(pod.made_from));
   pod.labels = labels_.share(pod.labels ? std::move(pod.labels) : std::make_shared<const Labels>());
@@ -155,6 +178,7 @@ void Scheduler::put_pod(PodObject object) {
   if (next.node == now.node && next.gpus.empty()) next.gpus = now.gpus;
   next.evicted = now.evicted;
   next.not_before = now.not_before;
+  if (next.decided) next.claims = std::move(now.claims);
   give_back(uid, now);
   now = std::move(next);
   take(uid, now);
@@ -164,8 +188,10 @@ void Scheduler::remove_pod(const std::string& uid) {
   gangs_.remove_pod(uid);
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
+  const auto pod = std::move(found->second.object.pod);
   give_back(uid, found->second);
   pods_.erase(found);
+  follow_claims(pod);
 }
 
 void Scheduler::take(const std::string& uid, Known& known) {
@@ -180,6 +206,7 @@ void Scheduler::take(const std::string& uid, Known& known) {
   eligible_.note_node(known.node);
   bound_.put(uid, bound_pod(known));
   if (known.demand.gpu_count() > 0 && known.gpus.empty()) without_gpus_.insert(uid);
+  follow_claims(known.object.pod);
 }
 
 void Scheduler::give_back(const std::string& uid, const Known& known) {
@@ -193,9 +220,15 @@ void Scheduler::give_back(const std::string& uid, const Known& known) {
 
 BoundPod Scheduler::bound_pod(const Known& known) const {
   const auto& pod = known.object.pod;
+  auto demand = known.demand;
+  auto gpus = known.gpus;
+  if (const auto claimed = claimed_gpus(known); !claimed.empty()) {
+    gpus.insert(gpus.end(), claimed.begin(), claimed.end());
+    demand.gpus = {{demand.gpu_count() + static_cast<int>(claimed.size()), {}}};
+  }
   return {.job = job_of(known, queue_of(known, "")),
-          .demand = known.demand,
-          .decision = decision_on(known.node, known.demand, known.gpus),
+          .demand = demand,
+          .decision = decision_on(known.node, demand, gpus),
           .started = pod.started == TimePoint{} ? pod.created : pod.started,
           .ending = pod.terminating || known.evicted,
           .ours = is_ours(known)};
@@ -212,9 +245,10 @@ void Scheduler::assume(const std::string& uid, const std::string& node,
   take(uid, known);
 }
 
-void Scheduler::take_back(const std::string& uid) {
+void Scheduler::take_back(const std::string& uid, bool claims_stand) {
   auto& known = pods_.at(uid);
   give_back(uid, known);
+  give_back_claims(known, claims_stand);
   known.node.clear();
   known.gpus.clear();
   known.decided = false;
@@ -258,38 +292,56 @@ void Scheduler::guess_gpus() {
 
 std::optional<Start> Scheduler::start(const placement::Start& decided, const std::vector<std::string>& uids) {
   std::size_t taken = 0;
-  for (; taken < uids.size(); ++taken) {
-    const auto& decision = decided.decisions[taken];
-    const auto state = cluster_.nodes().find(decision.node);
-    if (state == cluster_.nodes().end()) break;
-    if (!Predicates(cluster_, pods_.at(uids[taken]).object.pod).check(state->second).fits()) break;
-    assume(uids[taken], decision.node, decision.gpus);
-  }
+  while (taken < uids.size() && start_on(uids[taken], decided.decisions[taken])) ++taken;
   if (taken < uids.size()) {
     for (std::size_t i = 0; i < taken; ++i) take_back(uids[i]);
-    if (uids.size() == 1 || !place_one_by_one(uids)) return std::nullopt;
+    if (!place_one_by_one(uids)) return std::nullopt;
   }
   Start start{decided.job, {}};
   for (const auto& uid : uids) {
     const auto& known = pods_.at(uid);
-    auto& binding = start.bindings.emplace_back(Binding{name_of(known.object.pod), known.node, {}});
+    auto& binding =
+        start.bindings.emplace_back(Binding{name_of(known.object.pod), known.node, {}, known.claims});
     std::ranges::copy_if(known.gpus, std::back_inserter(binding.gpus), std::not_fn(is_counted_only));
   }
   return start;
 }
 
-/// For members of a gang that keep each other off nodes, by ports or affinities: each is placed where those
-/// before it let it.
+/// Once more with all that counts, and with what has been decided since it was planned.
+bool Scheduler::start_on(const std::string& uid, const placement::Decision& decision) {
+  auto& known = pods_.at(uid);
+  const auto state = cluster_.nodes().find(decision.node);
+  if (state == cluster_.nodes().end() || !Predicates(cluster_, known.object.pod).check(state->second).fits())
+    return false;
+  auto gpus = decision.gpus;
+  if (!take_claims(known, state->second, gpus)) return false;
+  assume(uid, decision.node, gpus);
+  return true;
+}
+
+/// For members of a gang that keep each other off nodes, by ports or affinities, and for claims of particular
+/// devices: each is placed where what was decided before it lets it.
 bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
-  for (std::size_t i = 0; i < uids.size(); ++i) {
+  const auto placed = [&](const std::string& uid) {
     bound_.sync(places_);
-    const auto decision = places_.try_place(demand_now(pods_.at(uids[i])));
-    if (!decision) {
-      for (std::size_t taken = 0; taken < i; ++taken) take_back(uids[taken]);
-      bound_.sync(places_);
-      return false;
+    auto demand = demand_now(pods_.at(uid));
+    if (!demand) return false;
+    for (std::size_t tries = 0; tries < kMostNodesTried; ++tries) {
+      const auto decision = places_.try_place(*demand);
+      if (!decision) return false;
+      if (start_on(uid, *decision)) return true;
+      auto others = *demand->eligibility;
+      others.refused.emplace(decision->node, others.reasons.size());
+      others.reasons.emplace_back(kPutOff);
+      demand->eligibility = std::make_shared<const placement::Eligibility>(std::move(others));
     }
-    assume(uids[i], decision->node, decision->gpus);
+    return false;
+  };
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    if (placed(uids[i])) continue;
+    for (std::size_t taken = 0; taken < i; ++taken) take_back(uids[taken]);
+    bound_.sync(places_);
+    return false;
   }
   return true;
 }
@@ -356,7 +408,7 @@ std::vector<Scheduler::Waiter> Scheduler::waiters(const Round& round) const {
   return waiters;
 }
 
-void Scheduler::failed(const std::string& uid, TimePoint until) {
+void Scheduler::failed(const std::string& uid, TimePoint until, bool claims_stand) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   auto& known = found->second;
@@ -364,7 +416,7 @@ void Scheduler::failed(const std::string& uid, TimePoint until) {
   if (std::exchange(known.evicted, false))
     bound_.put(uid, bound_pod(known));
   else if (known.decided)
-    take_back(uid);
+    take_back(uid, claims_stand);
 }
 
 }  // namespace drover::kube::scheduler

@@ -22,6 +22,7 @@
 
 #include "gpu/device.h"
 #include "kube/scheduler/bound_jobs.h"
+#include "kube/scheduler/claims/claim_book.h"
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/demand.h"
 #include "kube/scheduler/eligible_nodes.h"
@@ -38,6 +39,7 @@ struct SchedulerOptions {
   std::string name = "drover";  ///< pods with this schedulerName are ours
   std::string gpu_resource = kGpuResource;
   placement::NodePolicy policy = placement::NodePolicy::kPack;
+  ServerVersion version = kNewestKnown;
 };
 
 /// All that is to be known of a pod.
@@ -63,7 +65,8 @@ struct PodName {
 struct Binding {
   PodName pod;
   std::string node;
-  std::vector<std::string> gpus;  ///< UUIDs; none where the node does not say which GPUs it has
+  std::vector<std::string> gpus;      ///< UUIDs, by limits; none where the node does not say which it has
+  std::vector<ClaimDecision> claims;  ///< to be written before
 };
 
 struct Start {
@@ -97,6 +100,15 @@ class Scheduler {
   void put_namespace(const std::string& name, Labels labels, QueueNames queues);
   void remove_namespace(const std::string& name);
   void set_sharing(Sharing sharing) { sharing_ = std::move(sharing); }
+  /// Devices that drivers publish, and claims of them.
+  void put_slice(ResourceSlice slice);
+  void remove_slice(const std::string& name);
+  void put_claim(ResourceClaim claim);
+  void remove_claim(const std::string& uid);
+  void put_device_class(const DeviceClass& device_class);
+  void remove_device_class(const std::string& name);
+  void put_taint_rule(const DeviceTaintRule& rule) { claims_.put_taint_rule(rule); }
+  void remove_taint_rule(const std::string& name) { claims_.remove_taint_rule(name); }
   /// PodGroups, Jobs and what else says how large gangs are.
   GangBook& gangs() { return gangs_; }
   /// For what else stands in the cluster: volumes and their claims, classes of devices. What `change` does
@@ -108,8 +120,9 @@ class Scheduler {
   }
 
   Round decide(TimePoint now);
-  /// What was decided for the pod could not be done: it waits again, and is not planned before `until`.
-  void failed(const std::string& uid, TimePoint until = {});
+  /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
+  /// stands in its claims counts on when they could not be written back.
+  void failed(const std::string& uid, TimePoint until = {}, bool claims_stand = false);
   /// Of all that wait, in their order.
   struct Waiter {
     PodName pod;
@@ -124,11 +137,12 @@ class Scheduler {
     PodObject object;                         ///< as the cluster has it; template and labels are shared
     std::shared_ptr<const PodTemplate> rest;  ///< without what placement counts
     placement::Request demand;
-    std::string node;               ///< that it is bound to, or will be; "": it waits
-    std::vector<std::string> gpus;  ///< that are taken for it there
-    bool decided = false;           ///< the cluster does not say so yet
-    bool evicted = false;           ///< nor that it is to end
-    TimePoint not_before{};         ///< it was tried in vain
+    std::string node;                   ///< that it is bound to, or will be; "": it waits
+    std::vector<std::string> gpus;      ///< that are taken for it there
+    bool decided = false;               ///< the cluster does not say so yet
+    bool evicted = false;               ///< nor that it is to end
+    TimePoint not_before{};             ///< it was tried in vain
+    std::vector<ClaimDecision> claims;  ///< that were decided with it
   };
   /// Jobs that wait, and the pods that they are, by rank.
   struct Waiting {
@@ -144,27 +158,41 @@ class Scheduler {
   void give_back(const std::string& uid, const Known& known);
   BoundPod bound_pod(const Known& known) const;
   void assume(const std::string& uid, const std::string& node, const std::vector<placement::Grant>& gpus);
-  void take_back(const std::string& uid);
+  void take_back(const std::string& uid, bool claims_stand = false);
   void prepare();
   void guess_gpus();
-  placement::Node placement_node(const Node& node, const std::optional<gpu::Inventory>& gpus) const;
+  placement::Node placement_node(const Node& node) const;
+  void put_places(const std::string& name);
+  bool lets_admins(const std::string& name_space) const;
+  std::vector<std::string> claimed_gpus(const Known& known) const;
+  void follow_claims(const Pod& pod);
+  void follow_claim(const std::string& uid);
+  bool take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus);
+  void give_back_claims(Known& known, bool stand);
 
   std::string queue_of(const Known& known, const std::string& of_gang) const;
   placement::Job job_of(const Known& known, const std::string& queue) const;
-  placement::Request demand_now(const Known& known);
+  Result<placement::Request> demand_now(const Known& known);
   Waiting waiting_jobs(TimePoint now, Round& round);
+  void add_job(placement::Job job, const std::vector<std::string>& uids, Waiting& waiting, Round& round,
+               const std::string& topology_key = "");
+  void hold(const std::vector<std::string>& uids, const std::string& reason, Round& round) const;
   void add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round);
   bool may_wait(const std::string& uid, const Known& known, const std::string& queue, TimePoint now,
                 Round& round) const;
   void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
   std::optional<Start> start(const placement::Start& decided, const std::vector<std::string>& uids);
   void put_off(const std::vector<std::string>& uids, Round& round) const;
+  bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids);
 
   const SchedulerOptions options_;
   Cluster cluster_;
   EligibleNodes eligible_{cluster_};
   GangBook gangs_;
+  ClaimBook claims_{options_.version};
+  std::map<std::string, ResourceClaim> decided_claims_;  ///< by uid: the API server does not say so yet
+  std::map<std::string, std::optional<gpu::Inventory>, std::less<>> gpus_;  ///< by node: as annotations say
   Sharing sharing_;
   std::map<std::string, QueueNames, std::less<>> namespace_queues_;
   placement::Cluster places_;

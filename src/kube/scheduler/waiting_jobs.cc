@@ -73,11 +73,17 @@ Job Scheduler::job_of(const Known& known, const std::string& queue) const {
   return job;
 }
 
-placement::Request Scheduler::demand_now(const Known& known) {
-  auto rest = known.object.pod;
+Result<placement::Request> Scheduler::demand_now(const Known& known) {
+  const auto& pod = known.object.pod;
+  auto rest = pod;
   rest.made_from = known.rest;
   auto demand = known.demand;
   demand.eligibility = eligible_.of(rest);
+  if (pod.claims.empty()) return demand;
+  DROVER_TRY(const auto claims, claims_.claims_of(pod));
+  DROVER_TRY(demand.eligibility,
+             claims_.narrow(demand.eligibility, cluster_, claims, lets_admins(pod.name_space)));
+  if (const int gpus = claims_.gpus_in(claims); gpus > 0) demand.gpus = {{demand.gpu_count() + gpus, {}}};
   return demand;
 }
 
@@ -94,8 +100,7 @@ bool Scheduler::may_wait(const std::string& uid, const Known& known, const std::
     if (const auto may = may_stand(sharing_, queue, pod.name_space, pod.made_from->priority); !may)
       why = to_string(may.error());
   if (why.empty()) return true;
-  round.waiting.emplace(uid, placement::Reasons{.list = {{Dimension::kHeld, 0, why}}});
-  round.order.push_back(uid);
+  hold({uid}, why, round);
   return false;
 }
 
@@ -111,10 +116,7 @@ Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
     }
     const auto queue = queue_of(known, "");
     if (!may_wait(uid, known, queue, now, round)) continue;
-    auto job = job_of(known, queue);
-    job.gang.members.push_back(demand_now(known));
-    waiting.pods.emplace(job.id, std::vector{uid});
-    waiting.jobs.push_back(std::move(job));
+    add_job(job_of(known, queue), {uid}, waiting, round);
   }
   for (const auto& gang : gangs) add_gang(gang, now, waiting, round);
   // Each has a number of its own.
@@ -144,9 +146,7 @@ void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiti
     for (const auto& uid : view.later) {
       auto job = job_of(pods_.at(uid), queue);
       job.id = uid;
-      job.gang.members.push_back(demand_now(pods_.at(uid)));
-      waiting.pods.emplace(job.id, std::vector{uid});
-      waiting.jobs.push_back(std::move(job));
+      add_job(std::move(job), {uid}, waiting, round);
     }
     return;
   }
@@ -156,10 +156,27 @@ void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiti
   if (view.half) job.sequence = 0;
   job.id += "+";  // beside those of it that run
   job.gang.arrangement = view.arrangement.value_or(placement::Arrangement::kPack);
-  for (const auto& uid : uids) job.gang.members.push_back(demand_now(pods_.at(uid)));
-  if (!view.topology_key.empty()) keep_in_one_domain(job.gang, view.topology_key);
+  add_job(std::move(job), uids, waiting, round, view.topology_key);
+}
+
+/// Where one of its pods cannot be planned, none is.
+void Scheduler::add_job(Job job, const std::vector<std::string>& uids, Waiting& waiting, Round& round,
+                        const std::string& topology_key) {
+  for (const auto& uid : uids) {
+    auto demand = demand_now(pods_.at(uid));
+    if (!demand) return hold(uids, to_string(demand.error()), round);
+    job.gang.members.push_back(std::move(*demand));
+  }
+  if (!topology_key.empty()) keep_in_one_domain(job.gang, topology_key);
   waiting.pods.emplace(job.id, uids);
   waiting.jobs.push_back(std::move(job));
+}
+
+void Scheduler::hold(const std::vector<std::string>& uids, const std::string& reason, Round& round) const {
+  for (const auto& uid : uids) {
+    round.waiting.emplace(uid, placement::Reasons{.list = {{Dimension::kHeld, 0, reason}}});
+    round.order.push_back(uid);
+  }
 }
 
 /// The first domain that has room for all, else the one with the most nodes.

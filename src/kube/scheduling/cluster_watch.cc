@@ -12,6 +12,7 @@
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/node.h"
 #include "kube/scheduler/volumes.h"
+#include "kube/scheduling/claim_writer.h"
 
 namespace drover::kube {
 namespace {
@@ -27,6 +28,8 @@ const Resource kVolumeClaims{"", "v1", "persistentvolumeclaims"};
 const Resource kVolumes{"", "v1", "persistentvolumes"};
 const Resource kCsiNodes{"storage.k8s.io", "v1", "csinodes"};
 const Resource kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
+const Resource kResourceSlices{"resource.k8s.io", "v1", "resourceslices"};
+const Resource kTaintRules{"resource.k8s.io", "v1", "devicetaintrules"};
 /// Objects that say how large a gang is, and may change. In the newest version that is served.
 const std::array kPodGroups{Resource{"scheduling.k8s.io", "v1beta1", "podgroups"},
                             Resource{"scheduling.k8s.io", "v1alpha2", "podgroups"},
@@ -81,7 +84,8 @@ ClusterWatch::ClusterWatch(Api& api, SchedulingLoop& loop, const ServerVersion& 
   follow_nodes_and_pods();
   follow_volumes();
   not_served_.assign(kPodGroups.begin(), kPodGroups.end());
-  for (const auto& resource : {kDeviceClasses, scheduler::kQueues, scheduler::kQuotas})
+  for (const auto& resource : {kDeviceClasses, kResourceSlices, kTaintRules, kResourceClaims,
+                               scheduler::kQueues, scheduler::kQuotas})
     not_served_.push_back(resource);
   follow_if_served();
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -158,15 +162,31 @@ void ClusterWatch::follow_volumes() {
   });
 }
 
-void ClusterWatch::follow_device_classes() {
-  follow(kDeviceClasses, [](const json& object) -> Result<Told> {
-    scheduler::FieldReader reader;
-    auto resource = reader.text(reader.object(object, "spec"), "extendedResourceName");
-    DROVER_CHECK_OK(reader.status("the class of devices"));
-    return Told{in_cluster([name = name_of(object), resource = std::move(resource)](Cluster& to) {
-                  to.put_device_class(name, resource);
-                }),
-                in_cluster([name = name_of(object)](Cluster& to) { to.remove_device_class(name); })};
+void ClusterWatch::follow_devices(const Resource& resource) {
+  if (resource == kDeviceClasses)
+    return follow(resource, [](const json& object) -> Result<Told> {
+      DROVER_TRY(auto device_class, scheduler::read_device_class(object));
+      return Told{[device_class](Scheduler& to) { to.put_device_class(device_class); },
+                  [name = device_class.name](Scheduler& to) { to.remove_device_class(name); }};
+    });
+  if (resource == kResourceSlices)
+    return follow(resource, [](const json& object) -> Result<Told> {
+      DROVER_TRY(auto slice, scheduler::read_resource_slice(object));
+      auto name = slice.name;
+      return Told{[slice = std::move(slice)](Scheduler& to) { to.put_slice(slice); },
+                  [name = std::move(name)](Scheduler& to) { to.remove_slice(name); }};
+    });
+  if (resource == kTaintRules)
+    return follow(resource, [](const json& object) -> Result<Told> {
+      DROVER_TRY(auto rule, scheduler::read_device_taint_rule(object));
+      return Told{[rule](Scheduler& to) { to.put_taint_rule(rule); },
+                  [name = rule.name](Scheduler& to) { to.remove_taint_rule(name); }};
+    });
+  follow(resource, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto claim, scheduler::read_resource_claim(object));
+    auto uid = claim.uid;
+    return Told{[claim = std::move(claim)](Scheduler& to) { to.put_claim(claim); },
+                [uid = std::move(uid)](Scheduler& to) { to.remove_claim(uid); }};
   });
 }
 
@@ -195,8 +215,8 @@ void ClusterWatch::follow_sharing(const Resource& resource, std::map<std::string
 void ClusterWatch::follow_if_served() {
   std::erase_if(not_served_, [this](const Resource& resource) {
     if (!is_served(api_, resource).value_or(false)) return false;
-    if (resource == kDeviceClasses) {
-      follow_device_classes();
+    if (resource.group == kDeviceClasses.group) {
+      follow_devices(resource);
     } else if (resource == scheduler::kQueues || resource == scheduler::kQuotas) {
       follow_sharing(resource, resource == scheduler::kQueues ? queues_ : quotas_);
     } else {

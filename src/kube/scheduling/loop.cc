@@ -10,6 +10,7 @@
 #include "kube/client/binding.h"
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/unschedulable.h"
+#include "kube/scheduling/claim_writer.h"
 
 namespace drover::kube {
 namespace {
@@ -101,10 +102,50 @@ std::chrono::milliseconds SchedulingLoop::decide() {
   return wait;
 }
 
+/// All claims of a gang are written before the first of its pods is bound: that cannot be taken back.
+struct SchedulingLoop::Batch {
+  explicit Batch(const scheduler::Start& decided) : start(decided), claims_left(decided.bindings.size()) {}
+
+  const scheduler::Start start;
+  std::atomic<std::size_t> claims_left;
+  std::atomic<bool> failed = false;
+};
+
 void SchedulingLoop::write(const scheduler::Start& start) {
-  for (const auto& binding : start.bindings)
-    if (!writers_.post(kEverybody, [this, binding] { bind(binding); }))
-      fail(binding.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not bound");
+  const auto batch = std::make_shared<Batch>(start);
+  for (const auto& binding : batch->start.bindings)
+    if (!writers_.post(kEverybody, [this, batch, &binding] { prepare(*batch, binding); }))
+      prepare_failed(*batch, binding, {ErrorKind::kExhausted, "too much waits to be written"});
+}
+
+void SchedulingLoop::prepare(Batch& batch, const scheduler::Binding& binding) {
+  for (const auto& claim : binding.claims)
+    if (const auto done = write_claim(api_, binding.pod, claim); !done)
+      return prepare_failed(batch, binding, done.error());
+  if (--batch.claims_left > 0) return;
+  bind_all(batch);
+}
+
+void SchedulingLoop::prepare_failed(Batch& batch, const scheduler::Binding& binding, const Error& error) {
+  batch.failed = true;
+  if (error.kind != ErrorKind::kNotFound && error.kind != ErrorKind::kConflict && options_.warn)
+    options_.warn(
+        fmt::format("The pod {} is not bound to {}: {}", shown(binding.pod), binding.node, to_string(error)));
+  if (--batch.claims_left > 0) return;
+  bind_all(batch);
+}
+
+/// By whoever has written the last of the claims.
+void SchedulingLoop::bind_all(Batch& batch) {
+  if (batch.failed) {
+    for (const auto& binding : batch.start.bindings) put_back(binding, {ErrorKind::kConflict, ""});
+    return;
+  }
+  const auto shared = std::make_shared<const scheduler::Start>(batch.start);
+  const auto& bindings = shared->bindings;
+  for (std::size_t i = 1; i < bindings.size(); ++i)
+    if (!writers_.post(kEverybody, [this, shared, i] { bind(shared->bindings[i]); })) bind(bindings[i]);
+  bind(bindings.front());
 }
 
 void SchedulingLoop::bind(const scheduler::Binding& binding) {
@@ -112,8 +153,7 @@ void SchedulingLoop::bind(const scheduler::Binding& binding) {
   Binding wanted{.name_space = pod.name_space, .pod = pod.name, .uid = pod.uid, .node = binding.node};
   if (!binding.gpus.empty())
     wanted.annotations.emplace(kChosenGpusAnnotation, fmt::format("{}", fmt::join(binding.gpus, ",")));
-  if (const auto done = kube::bind(api_, wanted); !done)
-    return fail(pod, done.error(), fmt::format("is not bound to {}", binding.node));
+  if (const auto done = kube::bind(api_, wanted); !done) return put_back(binding, done.error());
   ++counts_.bound;
   {
     const std::lock_guard lock(mutex_);
@@ -122,6 +162,14 @@ void SchedulingLoop::bind(const scheduler::Binding& binding) {
   conditions_.forget(pod.uid);
   events_.record(target_of(pod), {false, "Scheduled",
                                   fmt::format("Successfully assigned {} to {}", shown(pod), binding.node)});
+}
+
+/// A binding that may have been done is not to lose its claims: then they stand until the cluster tells.
+void SchedulingLoop::put_back(const scheduler::Binding& binding, const Error& error) {
+  bool stand = error.kind == ErrorKind::kTimeout || error.kind == ErrorKind::kUnavailable;
+  for (const auto& claim : binding.claims)
+    if (!stand && !clear_claim(api_, binding.pod, claim)) stand = true;
+  fail(binding.pod, error, fmt::format("is not bound to {}", binding.node), stand);
 }
 
 void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
@@ -140,7 +188,8 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   events_.record(target_of(pod), {false, "Preempted", "The pod is " + message});
 }
 
-void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::string& what) {
+void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::string& what,
+                          bool claims_stand) {
   ++counts_.refused;
   auto pause = options_.first_retry;
   {
@@ -148,7 +197,9 @@ void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::str
     for (int i = failures_[pod.uid]++; i > 0 && pause < options_.longest_retry; --i) pause *= 2;
   }
   const auto until = wall_clock() + std::min(pause, options_.longest_retry);
-  change([uid = pod.uid, until](scheduler::Scheduler& scheduler) { scheduler.failed(uid, until); });
+  change([uid = pod.uid, until, claims_stand](scheduler::Scheduler& scheduler) {
+    scheduler.failed(uid, until, claims_stand);
+  });
   // What is gone, or was done by another, is no trouble: the cluster tells of it.
   if (error.kind != ErrorKind::kNotFound && error.kind != ErrorKind::kConflict && options_.warn)
     options_.warn(fmt::format("The pod {} {}: {}", shown(pod), what, to_string(error)));

@@ -61,9 +61,15 @@ class SchedulingLoop {
   void run(const std::stop_token& stop);
   std::chrono::milliseconds decide();
   void write(const scheduler::Start& start);
+  struct Batch;
+  void prepare(Batch& batch, const scheduler::Binding& binding);
+  void prepare_failed(Batch& batch, const scheduler::Binding& binding, const Error& error);
+  void bind_all(Batch& batch);
   void bind(const scheduler::Binding& binding);
+  void put_back(const scheduler::Binding& binding, const Error& error);
   void evict(const scheduler::Eviction& eviction);
-  void fail(const scheduler::PodName& pod, const Error& error, const std::string& what);
+  void fail(const scheduler::PodName& pod, const Error& error, const std::string& what,
+            bool claims_stand = false);
   void tell(const scheduler::Round& round);
 
   Api& api_;

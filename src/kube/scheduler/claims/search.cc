@@ -270,7 +270,8 @@ bool Search::could_have(const Choice& choice, std::size_t candidate) {
 
 bool Search::may_have(const Choice& choice, std::size_t candidate) const {
   const auto* const use = devices_.candidates()[candidate].use;
-  return choice.matches[candidate] == Match::kYes && (choice.wish->admin || use == nullptr || use->whole == 0);
+  return choice.matches[candidate] == Match::kYes &&
+         (choice.wish->admin || use == nullptr || use->whole == 0);
 }
 
 std::size_t Search::left_from(const Choice& choice, std::size_t start) {
@@ -279,7 +280,9 @@ std::size_t Search::left_from(const Choice& choice, std::size_t start) {
     left.resize(order_.size() + 1, 0);
     for (auto place = order_.size(); place-- > 0;) {
       const auto failed = choice.matches[order_[place]] == Match::kFailed;  // it is come to then
-      left[place] = left[place + 1] + (failed ? kMostDevicesOfClaim : may_have(choice, order_[place]) ? 1 : 0);
+      left[place] = left[place + 1] + (failed                            ? kMostDevicesOfClaim
+                                       : may_have(choice, order_[place]) ? 1
+                                                                         : 0);
     }
   }
   return left[start];

@@ -1,0 +1,226 @@
+#include "kube/scheduler/claims/claim_book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/shorten.h"
+
+namespace drover::kube::scheduler {
+namespace {
+
+using placement::Eligibility;
+
+constexpr const char* kElsewhere = "node(s) were not where the devices of its claims are";
+constexpr std::size_t kMostKnown = 256;
+
+const std::string* text_attribute(const DeviceKind& kind, std::string_view name) {
+  for (const auto& attribute : kind.attributes)
+    if (attribute->name == name) return std::get_if<std::string>(&attribute->value);
+  return nullptr;
+}
+
+/// nullopt for what is no whole GPU.
+std::optional<gpu::Device> gpu_of(const Device& device, int index) {
+  const auto* const uuid = text_attribute(*device.kind, "uuid");
+  const auto* const type = text_attribute(*device.kind, "type");
+  if (uuid == nullptr || (type != nullptr && *type != "gpu")) return std::nullopt;
+  gpu::Device found{.uuid = *uuid, .index = index};
+  if (const auto* const model = text_attribute(*device.kind, "productName")) found.model = *model;
+  return found;
+}
+
+}  // namespace
+
+void ClaimBook::put_slice(ResourceSlice slice) {
+  ++changes_;
+  forget_gpus(slice.name);
+  note_gpus(slice);
+  bare_.put_slice(slice);
+  pools_.put_slice(std::move(slice));
+}
+
+void ClaimBook::remove_slice(const std::string& name) {
+  ++changes_;
+  forget_gpus(name);
+  bare_.remove_slice(name);
+  pools_.remove_slice(name);
+}
+
+void ClaimBook::put_class(const DeviceClass& device_class) {
+  ++changes_;
+  bare_.put_class(device_class);
+  pools_.put_class(device_class);
+}
+
+void ClaimBook::remove_class(const std::string& name) {
+  ++changes_;
+  bare_.remove_class(name);
+  pools_.remove_class(name);
+}
+
+void ClaimBook::put_taint_rule(const DeviceTaintRule& rule) {
+  ++changes_;
+  bare_.put_taint_rule(rule);
+  pools_.put_taint_rule(rule);
+}
+
+void ClaimBook::remove_taint_rule(const std::string& name) {
+  ++changes_;
+  bare_.remove_taint_rule(name);
+  pools_.remove_taint_rule(name);
+}
+
+void ClaimBook::note_gpus(const ResourceSlice& slice) {
+  const auto& node = slice.nodes.node_name;
+  if (node.empty()) return;
+  auto& of_slice = gpus_[node][slice.name];
+  for (const auto& device : slice.devices)
+    if (auto gpu = gpu_of(device, static_cast<int>(of_slice.size())))
+      of_slice.emplace_back(DeviceId{slice.driver, slice.pool, device.name}, std::move(*gpu));
+  for (const auto& [id, gpu] : of_slice) {
+    uuids_.insert_or_assign(id, gpu.uuid);
+    places_.insert_or_assign(gpu.uuid, Place{id, node});
+  }
+  node_of_slice_.insert_or_assign(slice.name, node);
+  auto& all = published_[node];
+  all.clear();
+  for (const auto& [unused, gpus] : gpus_[node])
+    for (const auto& [id, gpu] : gpus) all.push_back(gpu);
+}
+
+void ClaimBook::forget_gpus(const std::string& slice) {
+  const auto found = node_of_slice_.find(slice);
+  if (found == node_of_slice_.end()) return;
+  auto& of_node = gpus_[found->second];
+  for (const auto& [id, gpu] : of_node[slice]) {
+    uuids_.erase(id);
+    places_.erase(gpu.uuid);
+  }
+  of_node.erase(slice);
+  auto& all = published_[found->second];
+  all.clear();
+  for (const auto& [unused, gpus] : of_node)
+    for (const auto& [id, gpu] : gpus) all.push_back(gpu);
+  if (of_node.empty()) {
+    gpus_.erase(found->second);
+    published_.erase(found->second);
+  }
+  node_of_slice_.erase(found);
+}
+
+const std::vector<gpu::Device>* ClaimBook::published(const std::string& node) const {
+  const auto found = published_.find(node);
+  return found == published_.end() ? nullptr : &found->second;
+}
+
+Result<ClaimBook::Claims> ClaimBook::claims_of(const Pod& pod) const {
+  Claims claims;
+  for (const auto& reference : pod.claims) {
+    if (reference.claim.empty()) {
+      if (reference.needed)
+        return fail(ErrorKind::kNotFound,
+                    fmt::format("waits for its claim '{}' to be made", shortened(reference.entry)));
+      continue;
+    }
+    const auto* const claim = pools_.claim(pod.name_space, reference.claim);
+    if (claim == nullptr)
+      return fail(ErrorKind::kNotFound,
+                  fmt::format("resourceclaim \"{}\" not found", shortened(reference.claim)));
+    if (claim->terminating)
+      return fail(ErrorKind::kConflict,
+                  fmt::format("resourceclaim \"{}\" is being deleted", shortened(reference.claim)));
+    if (reference.from_template && claim->owner_uid != pod.uid)
+      return fail(ErrorKind::kConflict,
+                  fmt::format("resourceclaim \"{}\" was made for another pod", shortened(reference.claim)));
+    if (std::ranges::find(claims, claim) == claims.end()) claims.push_back(claim);
+  }
+  return claims;
+}
+
+int ClaimBook::gpus_in(const Claims& claims) const {
+  std::int64_t count = 0;
+  for (const auto* claim : claims) {
+    if (claim->allocation) continue;
+    for (const auto& request : claim->spec->requests)
+      if (!request.wishes.empty() && !request.wishes.front().all && !request.wishes.front().admin)
+        count += request.wishes.front().count;
+  }
+  return static_cast<int>(std::min<std::int64_t>(count, kMostDevicesOfClaim * 16));
+}
+
+Result<std::shared_ptr<const Eligibility>> ClaimBook::narrow(const std::shared_ptr<const Eligibility>& nodes,
+                                                             const Cluster& cluster, const Claims& claims,
+                                                             bool admin_access) {
+  Claims open;
+  Claims allocated;
+  for (const auto* claim : claims) (claim->allocation ? allocated : open).push_back(claim);
+  Known fresh;
+  for (const auto* claim : open) fresh.specs.push_back(claim->spec);
+  std::vector<const ClaimSpec*> specs;
+  for (const auto& spec : fresh.specs) specs.push_back(spec.get());
+  if (known_.size() > kMostKnown) known_.clear();
+  auto& known = known_[{specs, admin_access}];
+  if (allocated.empty() && known.nodes == nodes && known.changes == changes_) return known.narrowed;
+  auto narrowed = std::make_shared<Eligibility>(*nodes);
+  std::map<std::string, std::size_t> numbers;
+  const auto refuse = [&](const std::string& node, const std::string& reason) {
+    const auto [number, added] = numbers.try_emplace(reason, narrowed->reasons.size());
+    if (added) narrowed->reasons.push_back(reason);
+    narrowed->refused.emplace(node, number->second);
+  };
+  for (const auto& [name, state] : cluster.nodes()) {
+    if (!state.node || narrowed->why_not(name) != nullptr) continue;
+    const auto is_here = [&](const ResourceClaim* claim) {
+      return is_available_on(*claim->allocation, *state.node);
+    };
+    if (!std::ranges::all_of(allocated, is_here)) {
+      refuse(name, kElsewhere);
+      continue;
+    }
+    if (open.empty()) continue;
+    DROVER_TRY(const auto found,
+               scheduler::allocate(bare_, *state.node, open, {.admin_access = admin_access}));
+    if (!found.fits()) refuse(name, found.refusal);
+  }
+  if (!allocated.empty()) return narrowed;
+  fresh.nodes = nodes;
+  fresh.narrowed = std::move(narrowed);
+  fresh.changes = changes_;
+  known = std::move(fresh);
+  return known.narrowed;
+}
+
+Result<Allocated> ClaimBook::allocate(const Node& node, const Claims& claims,
+                                      const std::vector<std::string>& gpus, bool admin_access) const {
+  AllocateOptions options{.admin_access = admin_access};
+  for (const auto& uuid : gpus)
+    if (const auto found = places_.find(uuid); found != places_.end())
+      options.first.push_back(found->second.device);
+  Claims open;
+  std::ranges::copy_if(claims, std::back_inserter(open),
+                       [](const auto* claim) { return !claim->allocation; });
+  if (open.empty()) return Allocated{};
+  return scheduler::allocate(pools_, node, open, options);
+}
+
+std::vector<std::string> ClaimBook::gpus_of(const ClaimAllocation& allocation) const {
+  std::vector<std::string> uuids;
+  for (const auto& device : allocation.devices)
+    if (const auto found = uuids_.find(device.id); found != uuids_.end() && !device.admin)
+      uuids.push_back(found->second);
+  return uuids;
+}
+
+std::string ClaimBook::node_of_slice(const std::string& name) const {
+  const auto found = node_of_slice_.find(name);
+  return found == node_of_slice_.end() ? "" : found->second;
+}
+
+std::string ClaimBook::node_of(const std::string& gpu) const {
+  const auto found = places_.find(gpu);
+  return found == places_.end() ? "" : found->second.node;
+}
+
+}  // namespace drover::kube::scheduler

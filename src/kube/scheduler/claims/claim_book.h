@@ -1,0 +1,101 @@
+#pragma once
+
+// The claims of pods, and the devices for them, as a scheduler of pods sees it: where a pod's claims could be
+// had at all, which devices it gets on a node now, and which GPUs devices are. One thread at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/device.h"
+#include "kube/scheduler/claims/allocate.h"
+#include "kube/scheduler/claims/device_pools.h"
+#include "kube/scheduler/cluster.h"
+#include "kube/scheduler/pod.h"
+#include "placement/request.h"
+
+namespace drover::kube::scheduler {
+
+/// What is to be written into a claim before its pod is bound.
+struct ClaimDecision {
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::optional<ClaimAllocation> allocation;  ///< nullopt: it has one, and the pod is only to be named in it
+};
+
+class ClaimBook {
+ public:
+  using Claims = std::vector<const ResourceClaim*>;
+
+  explicit ClaimBook(ServerVersion version = kNewestKnown) : pools_(version), bare_(version) {}
+
+  void put_slice(ResourceSlice slice);
+  void remove_slice(const std::string& name);
+  void put_class(const DeviceClass& device_class);
+  void remove_class(const std::string& name);
+  void put_taint_rule(const DeviceTaintRule& rule);
+  void remove_taint_rule(const std::string& name);
+  void put_claim(ResourceClaim claim) { pools_.put_claim(std::move(claim)); }
+  void remove_claim(const std::string& uid) { pools_.remove_claim(uid); }
+
+  const DevicePools& pools() const { return pools_; }
+
+  /// kNotFound, in words, for one that is not there yet.
+  Result<Claims> claims_of(const Pod& pod) const;
+  /// How many GPUs they are, of those that are not allocated.
+  int gpus_in(const Claims& claims) const;
+  /// `nodes`, without those where the claims could not be had even if nobody had any device, or whose devices
+  /// are on other nodes already. The same pointer as long as nothing has changed. Errors are those of
+  /// allocate().
+  Result<std::shared_ptr<const placement::Eligibility>> narrow(
+      const std::shared_ptr<const placement::Eligibility>& nodes, const Cluster& cluster,
+      const Claims& claims, bool admin_access);
+  /// What the claims that have no allocation get on this node now, these GPUs if they may.
+  Result<Allocated> allocate(const Node& node, const Claims& claims, const std::vector<std::string>& gpus,
+                             bool admin_access) const;
+
+  /// UUIDs of the GPUs among its devices.
+  std::vector<std::string> gpus_of(const ClaimAllocation& allocation) const;
+  /// Where the GPU is; "" when it is not published.
+  std::string node_of(const std::string& gpu) const;
+  /// For whose devices it is; "" when it is not known, or for several.
+  std::string node_of_slice(const std::string& name) const;
+  /// Those that are published for the node: nothing is known of how they are joined.
+  const std::vector<gpu::Device>* published(const std::string& node) const;
+
+ private:
+  using ClaimSpecs = std::vector<std::shared_ptr<const ClaimSpec>>;
+  struct Known {
+    ClaimSpecs specs;
+    std::shared_ptr<const placement::Eligibility> nodes, narrowed;
+    std::uint64_t changes = 0;
+  };
+
+  void note_gpus(const ResourceSlice& slice);
+  void forget_gpus(const std::string& slice);
+
+  DevicePools pools_;
+  DevicePools bare_;  ///< of which nobody has any
+  std::uint64_t changes_ = 1;
+  std::map<std::string, std::string, std::less<>> node_of_slice_;
+  std::map<std::string, std::map<std::string, std::vector<std::pair<DeviceId, gpu::Device>>>>
+      gpus_;  ///< by node and slice
+  std::map<std::string, std::vector<gpu::Device>, std::less<>> published_;
+  std::map<DeviceId, std::string> uuids_;
+  struct Place {
+    DeviceId device;
+    std::string node;
+  };
+  std::map<std::string, Place, std::less<>> places_;  ///< by UUID
+  std::map<std::pair<std::vector<const ClaimSpec*>, bool>, Known> known_;
+};
+
+}  // namespace drover::kube::scheduler

@@ -1,0 +1,21 @@
+#pragma once
+
+// Writes into claims of devices what a scheduler has decided, and takes it back. Each claim is looked at
+// first: what another has written is never overwritten.
+
+#include <stop_token>
+
+#include "kube/client/api.h"
+#include "kube/scheduler/scheduler.h"
+
+namespace drover::kube {
+
+inline const Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims"};
+
+/// Fine also when it stands there already. kConflict when the claim is another, is being deleted, or has
+/// other devices by now.
+Status write_claim(Api& api, const scheduler::PodName& pod, const scheduler::ClaimDecision& decision);
+/// Fine when it does not stand there. With the devices that were decided, unless others use them.
+Status clear_claim(Api& api, const scheduler::PodName& pod, const scheduler::ClaimDecision& decision);
+
+}  // namespace drover::kube
