@@ -5,7 +5,7 @@ import unittest
 
 import drover
 import kube
-from kube.settings import Settings
+from kube.settings import RESOURCE_API, Settings
 
 GPU = "nvidia.com/gpu"
 SAME_NUMA = 5
@@ -122,6 +122,70 @@ class PlaceTest(SchedulerTest):
             self.assertNotIn("nodeName", self.cluster.get("pod", name)["spec"])
         self.cluster.kubectl("patch", "pod", "gated", "--type=merge", '--patch={"spec":{"schedulingGates":[]}}')
         self.bound("gated")
+
+
+class ClaimTest(SchedulerTest):
+    """Devices are published by hand, as a driver would."""
+
+    DRIVER = "gpu.example.com"
+
+    def setUp(self):
+        self.cluster.apply({"apiVersion": RESOURCE_API, "kind": "DeviceClass", "metadata": {"name": "gpu.example.com"},
+                            "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{self.DRIVER}'"}}]}})
+        self.addCleanup(self.cluster.delete, "deviceclass", "gpu.example.com")
+
+    def publish(self, node, count):
+        devices = [{"name": f"gpu-{index}", "attributes": {
+            "uuid": {"string": f"{node}-{index}"}, "type": {"string": "gpu"}, "index": {"int": index},
+            "board": {"string": f"{node}-board-{index // 2}"}}} for index in range(count)]
+        self.cluster.apply({"apiVersion": RESOURCE_API, "kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": {
+            "driver": self.DRIVER, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}})
+        self.addCleanup(self.cluster.delete, "resourceslice", f"{node}-gpus")
+
+    def make_claiming_pod(self, name, count, constraints=(), selectors=()):
+        template = {"metadata": {"name": name}, "apiVersion": RESOURCE_API, "kind": "ResourceClaimTemplate", "spec": {"spec": {"devices": {
+            "requests": [{"name": "gpus", "exactly": {"deviceClassName": "gpu.example.com", "count": count,
+                                                      "selectors": [{"cel": {"expression": text}} for text in selectors]}}],
+            "constraints": list(constraints)}}}}
+        self.cluster.apply(template)
+        self.addCleanup(self.cluster.delete, "resourceclaimtemplate", name)
+        self.make_gpu_pod(name, 0, resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": name}])
+
+    def devices(self, name):
+        """Waits until it is bound; returns what its claim has."""
+        self.bound(name)
+        made = self.cluster.get("pod", name)["status"]["resourceClaimStatuses"][0]["resourceClaimName"]
+        claim = self.cluster.get("resourceclaim", made)
+        self.assertEqual([user["name"] for user in claim["status"]["reservedFor"]], [name])
+        self.assertIn("resource.kubernetes.io/delete-protection", claim["metadata"]["finalizers"])
+        return sorted(result["device"] for result in claim["status"]["allocation"]["devices"]["results"])
+
+    def test_claims_get_the_best_joined_devices_and_give_them_back(self):
+        self.make_node("dra", 0, pairs=())
+        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
+        self.publish("dra", 4)
+        self.make_claiming_pod("two", 2)
+        self.assertEqual(self.devices("two"), ["gpu-1", "gpu-2"])
+        self.make_claiming_pod("rest", 2)
+        self.assertEqual(self.devices("rest"), ["gpu-0", "gpu-3"])
+        self.make_claiming_pod("late", 1)
+        self.refusal("late", "Insufficient nvidia.com/gpu")
+        # The controller takes the devices back when the pod is gone.
+        self.cluster.delete("pod", "rest", options=("--force", "--grace-period=0"))
+        self.assertIn(self.devices("late"), (["gpu-0"], ["gpu-3"]))
+
+    def test_what_a_claim_says_holds(self):
+        self.make_node("dra", 0)
+        self.publish("dra", 4)
+        board = {"requests": ["gpus"], "matchAttribute": f"{self.DRIVER}/board"}
+        self.make_claiming_pod("odd", 1, selectors=[f"device.attributes['{self.DRIVER}'].index == 1"])
+        self.assertEqual(self.devices("odd"), ["gpu-1"])
+        self.make_claiming_pod("pair", 2, constraints=[board])
+        self.assertEqual(self.devices("pair"), ["gpu-2", "gpu-3"])
+        self.make_claiming_pod("never", 1, selectors=[f"device.attributes['{self.DRIVER}'].index == 7"])
+        self.refusal("never", "0/1 nodes are available: 1 ")
+        self.make_claiming_pod("broken", 1, selectors=[f"device.attributes['{self.DRIVER}'].colour == 'red'"])
+        self.refusal("broken", "colour")
 
 
 if __name__ == "__main__":

@@ -46,12 +46,18 @@ gpu::Inventory counted_gpus(const std::string& node, std::int64_t count) {
   return inventory;
 }
 
-/// As drivers publish them, who do not say how they are joined.
-gpu::Inventory unjoined(const std::vector<gpu::Device>& devices) {
-  gpu::Inventory inventory{.devices = devices};
-  for (std::size_t i = 0; i < devices.size(); ++i) inventory.devices[i].index = static_cast<int>(i);
-  inventory.links.assign(devices.size(), std::vector<gpu::Link>(devices.size()));
-  return inventory;
+/// With those that drivers publish: how they are joined nobody has said.
+void add_published(const std::vector<gpu::Device>& devices, gpu::Inventory& inventory) {
+  for (const auto& device : devices) {
+    if (inventory.devices.size() == placement::kMaxDevices) return;
+    if (std::ranges::find(inventory.devices, device.uuid, &gpu::Device::uuid) != inventory.devices.end())
+      continue;
+    inventory.devices.push_back(device);
+    inventory.devices.back().index = static_cast<int>(inventory.devices.size()) - 1;
+    for (auto& row : inventory.links) row.emplace_back();
+    inventory.links.emplace_back(inventory.devices.size());
+    inventory.links.back().back() = {0, gpu::PcieLevel::kSameDevice};
+  }
 }
 
 bool is_counted_only(const std::string& uuid) {
@@ -84,10 +90,9 @@ placement::Node Scheduler::placement_node(const Node& node) const {
   const auto said = gpus_.find(node.name);
   if (said != gpus_.end() && said->second)
     made.inventory = *said->second;
-  else if (published != nullptr)
-    made.inventory = unjoined(*published);
-  else
+  else if (published == nullptr)
     made.inventory = counted_gpus(node.name, count);
+  if (published != nullptr) add_published(*published, made.inventory);
   const auto is_published = [&](const gpu::Device& device) {
     return published != nullptr &&
            std::ranges::find(*published, device.uuid, &gpu::Device::uuid) != published->end();

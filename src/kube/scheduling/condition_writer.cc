@@ -49,7 +49,7 @@ bool ConditionWriter::is_news(const Told& told) const {
 
 ConditionWriter::Entry* ConditionWriter::next(Clock::time_point now) {
   const auto is_due = [&](const Entry& entry) {
-    return entry.wanted != entry.written && (entry.written.empty() || now - entry.at >= limits_.again);
+    return entry.wanted != entry.written && now - entry.at >= entry.pause;
   };
   if (due_.empty()) {
     for (const auto& [uid, entry] : entries_)
@@ -74,6 +74,7 @@ void ConditionWriter::run(const std::stop_token& stop) {
     }
     entry->written = entry->wanted;
     entry->at = Clock::now();
+    entry->pause = std::min(limits_.at_most, std::max(limits_.again, 2 * entry->pause));
     const auto pod = entry->pod;
     const auto patch =
         condition_patch({"PodScheduled", "False", "Unschedulable", entry->wanted}, wall_clock());

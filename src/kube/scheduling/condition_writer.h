@@ -1,8 +1,8 @@
 #pragma once
 
 // Writes into pods why they wait: the condition PodScheduled, where kubectl and autoscalers look for it. Not
-// more than so many in a second, those first that have no word yet; what a pod is told changes at most every
-// half a minute. Thread safe.
+// more than so many in a second, those first that have no word yet. What a pod is told may change after a
+// second, and then ever more rarely. Thread safe.
 
 #include <chrono>
 #include <condition_variable>
@@ -29,8 +29,9 @@ struct PodCondition {
 nlohmann::json condition_patch(const PodCondition& condition, TimePoint now);
 
 struct ConditionLimits {
-  std::chrono::milliseconds between{50};    ///< two writes
-  std::chrono::milliseconds again{30'000};  ///< of one pod
+  std::chrono::milliseconds between{50};      ///< two writes
+  std::chrono::milliseconds again{1000};      ///< of one pod, twice as much each time
+  std::chrono::milliseconds at_most{30'000};  ///< and no more
 };
 
 class ConditionWriter {
@@ -58,6 +59,7 @@ class ConditionWriter {
     std::string wanted;
     std::string written;
     Clock::time_point at{};
+    std::chrono::milliseconds pause{0};  ///< since then, before it is written again
   };
 
   void run(const std::stop_token& stop);
