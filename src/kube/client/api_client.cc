@@ -23,9 +23,6 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kMostAnswer = 256 << 20;
 constexpr std::size_t kMostRefusal = 64 << 10;
 constexpr std::size_t kMostIdle = 64;
-/// Servers and what stands before them close connections that are idle for longer, some after 50 s: a request
-/// that meets that close is lost.
-constexpr std::chrono::seconds kLongestIdle{30};
 constexpr std::chrono::seconds kStall{20};
 
 const std::map<std::string, std::string> kMethods = {
@@ -87,10 +84,6 @@ bool is_dots(const std::string& part) {
 
 Error stopped_error(const ApiRequest& request) {
   return {ErrorKind::kUnavailable, doing_of(request) + ": it was stopped", "", ""};
-}
-
-bool is_old(std::chrono::steady_clock::time_point since) {
-  return std::chrono::steady_clock::now() - since > kLongestIdle;
 }
 
 /// Stops when one of the two does.
@@ -259,7 +252,7 @@ Result<HttpClient> ApiClient::take_connection() {
   std::vector<Idle> old;  // ended when the lock is open again
   {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty() && !is_old(idle_.back().since)) {
+    if (!idle_.empty() && std::chrono::steady_clock::now() - idle_.back().since < limits_.idle) {
       auto connection = std::move(idle_.back().connection);
       idle_.pop_back();
       return connection;
@@ -270,13 +263,14 @@ Result<HttpClient> ApiClient::take_connection() {
 }
 
 void ApiClient::give_back(HttpClient connection) {
+  const auto now = std::chrono::steady_clock::now();
   std::vector<Idle> old;
   const std::lock_guard lock(mutex_);
-  auto end = std::ranges::find_if(idle_, [](const Idle& idle) { return !is_old(idle.since); });
+  auto end = std::ranges::find_if(idle_, [&](const Idle& idle) { return now - idle.since < limits_.idle; });
   if (end == idle_.begin() && idle_.size() == kMostIdle) ++end;
   std::move(idle_.begin(), end, std::back_inserter(old));
   idle_.erase(idle_.begin(), end);
-  idle_.push_back({std::move(connection), std::chrono::steady_clock::now()});
+  idle_.push_back({std::move(connection), now});
 }
 
 std::uint32_t ApiClient::next_seed() {

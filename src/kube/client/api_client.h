@@ -23,7 +23,10 @@ struct ClientLimits {
   std::chrono::milliseconds first_pause{200};
   std::chrono::milliseconds longest_pause{10'000};
   std::chrono::seconds attempt{30};
-  std::chrono::seconds call{60};          ///< no attempt begins later
+  std::chrono::seconds call{60};  ///< no attempt begins later
+  /// A connection that was idle for longer is not used again: servers and what stands before them close such,
+  /// some after 50 s, and a request that meets that close is lost.
+  std::chrono::seconds idle{30};
   std::chrono::seconds watch{300};        ///< then the server is to end it, and it is begun anew
   std::chrono::seconds watch_quiet{150};  ///< without even a bookmark, which comes every minute
 };

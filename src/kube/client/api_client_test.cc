@@ -224,6 +224,15 @@ TEST(ApiClient, KeepsConnectionsForWrites) {
   EXPECT_LE(server.connections(), 16U);
 }
 
+TEST(ApiClient, UsesNoConnectionThatWasIdleForTooLong) {
+  const ScriptedServer server(Script{{{201, "{}"}}});
+  auto limits = kImpatient;
+  limits.idle = 0s;
+  const auto client = client_of(server, {}, limits);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(client->create({kNodes}, json::object()));
+  EXPECT_EQ(server.connections(), 3U);
+}
+
 TEST(ApiClient, NoticesThatAKeptConnectionWasClosed) {
   const auto authority = testing::make_authority("cluster");
   const auto answer_and_close = [](const ScriptedRequest&, ScriptedReply& reply) {
