@@ -1,6 +1,7 @@
 #include "kube/client/lease.h"
 
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
@@ -34,6 +35,12 @@ std::string holder_of(const json& lease) {
 
 }  // namespace
 
+LeaseClocks::Time LeaseClocks::since_boot() {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return Time(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
 LeaseCandidate::LeaseCandidate(Api& api, LeaseOptions options, LeaseClocks clocks)
     : api_(api), options_(std::move(options)), clocks_(std::move(clocks)) {}
 
@@ -43,12 +50,9 @@ LeaseCandidate::Step LeaseCandidate::step(const std::stop_token& stop) {
   auto outcome = is_leader() && lease_ ? write(asked, stop) : look(asked, stop);
   if (!outcome) lease_ = nullptr;                                              // it may have been done
   if (!outcome && outcome.error().kind == ErrorKind::kConflict) outcome = {};  // somebody was faster
-  const auto now = clocks_.steady();
-  const auto ends = is_leader() ? until() : free_at_;
-  auto wait = options_.retry;
-  if (ends > now)
-    wait = std::clamp(std::chrono::ceil<milliseconds>(ends - now), milliseconds(1), options_.retry);
-  return {wait, std::move(outcome)};
+  const auto left_of_it = is_leader() ? left() : free_at_ - clocks_.steady();
+  if (left_of_it <= left_of_it.zero()) return {options_.retry, std::move(outcome)};
+  return {std::min(std::chrono::ceil<milliseconds>(left_of_it), options_.retry), std::move(outcome)};
 }
 
 /// What stands there, and what may be done then.
@@ -158,9 +162,9 @@ std::uint64_t LeaseCandidate::term() const {
   return clocks_.steady() < until_ ? term_ : 0;
 }
 
-LeaseCandidate::Time LeaseCandidate::until() const {
+LeaseCandidate::Time::duration LeaseCandidate::left() const {
   const std::lock_guard lock(mutex_);
-  return until_;
+  return term_ == 0 ? Time::duration::zero() : std::max(until_ - clocks_.steady(), Time::duration::zero());
 }
 
 LeaseCandidate::Time LeaseCandidate::safe_from() const {
@@ -221,7 +225,7 @@ void LeaderElection::tell(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     const auto is_news = [this, seen = steps_] { return steps_ != seen; };
     if (told != 0)
-      stepped_.wait_until(lock, stop, candidate_.until(), is_news);
+      stepped_.wait_for(lock, stop, candidate_.left(), is_news);
     else
       stepped_.wait(lock, stop, is_news);
   }

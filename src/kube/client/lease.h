@@ -36,8 +36,11 @@ struct LeaseOptions {
 
 struct LeaseClocks {
   using Time = std::chrono::steady_clock::time_point;
-  std::function<Time()> steady = [] { return std::chrono::steady_clock::now(); };
+  std::function<Time()> steady = since_boot;
   std::function<TimePoint()> wall = wall_clock;  ///< for what people read in the object
+
+  /// Goes on while the machine sleeps, as the clocks of others do.
+  static Time since_boot();
 };
 
 /// One who wants to lead. Thread safe, but step() and release() are for one thread.
@@ -61,8 +64,8 @@ class LeaseCandidate {
   /// Of the current time as leader: 0 when there is none, and higher each time.
   std::uint64_t term() const;
   bool is_leader() const { return term() != 0; }
-  /// Until when it leads without another renewal.
-  Time until() const;
+  /// How long it leads without another renewal.
+  Time::duration left() const;
   /// When writes of the one before must have ended: now or before when he released the lease.
   Time safe_from() const;
   /// Who leads, as far as it was seen; "" for nobody.
