@@ -241,15 +241,19 @@ class AttackTest(PoliciesTest):
         return json.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod, "annotations": annotations},
                            "target": {"kind": "Node", "name": "bare"}})
 
+    def make_bound(self, name):
+        """A pod that may get a node, which has no kubelet that would let it go."""
+        self.cluster.apply(gpu_pod(name, schedulerName="drover"))
+        self.addCleanup(self.cluster.delete, "pod", name, options=("--force", "--grace-period=0"))
+
     def test_in_a_binding(self):
-        self.make_pod(gpu_pod("bound"))
+        self.make_bound("bound")
         for path in ("pods/bound/binding", "bindings"):
             self.refused("create", "--raw", f"/api/v1/namespaces/default/{path}", "--filename=-", input=self.binding("bound", **{CHOICE: "GPU-1"}))
         self.assertNotIn("nodeName", self.cluster.get("pod", "bound")["spec"])
 
     def test_only_the_scheduler_s_own_word_counts_and_stays(self):
-        self.cluster.apply(gpu_pod("chosen", schedulerName="drover"))
-        self.addCleanup(self.cluster.delete, "pod", "chosen", options=("--force", "--grace-period=0"))  # its node has no kubelet
+        self.make_bound("chosen")
         self.cluster.kubectl("create", "--raw", "/api/v1/namespaces/default/pods/chosen/binding", "--filename=-", f"--as={ACCOUNT}",
                              input=self.binding("chosen", **{CHOICE: "GPU-1"}))
         pod = self.cluster.get("pod", "chosen")
